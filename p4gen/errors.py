@@ -1,0 +1,69 @@
+"""Errors that p4gen reports to its user: one line of cause and, where there is one, a position.
+
+Library code raises these; only ``p4gen.cli`` prints them and turns them into exit codes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Pos:
+    """A position in a source file; ``line`` and ``column`` count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One complaint about an input: where (a ``Pos``, or a flag such as ``--lanes``), and why."""
+
+    where: Pos | str | None
+    message: str
+    severity: str = "error"
+    notes: tuple[tuple[Pos, str], ...] = ()
+    source_line: str | None = None
+
+    def __str__(self) -> str:
+        head = f"{self.where}: " if self.where is not None else ""
+        lines = [f"{head}{self.severity}: {self.message}"]
+        if self.source_line is not None and isinstance(self.where, Pos):
+            lines.append(f"    {self.source_line}")
+            # Tabs stay tabs so that the caret lands under its character.
+            indent = "".join("\t" if c == "\t" else " " for c in self.source_line[: self.where.column - 1])
+            lines.append(f"    {indent}^")
+        lines.extend(f"{pos}: note: {text}" for pos, text in self.notes)
+        return "\n".join(lines)
+
+
+class P4genError(Exception):
+    """The base of p4gen's own errors; carries one or more diagnostics."""
+
+    exit_code: ClassVar[int] = 2
+
+    def __init__(self, *diagnostics: Diagnostic | str) -> None:
+        self.diagnostics = tuple(d if isinstance(d, Diagnostic) else Diagnostic(None, d) for d in diagnostics)
+        super().__init__("\n".join(str(d) for d in self.diagnostics))
+
+
+class InputError(P4genError):
+    """What the user asked for, or handed in, is wrong (exit 2)."""
+
+
+class FailedError(P4genError):
+    """What was asked for was tried and does not hold (exit 1)."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class MissingToolError(P4genError):
+    """A tool that this verb needs is not on this machine (exit 3)."""
+
+    exit_code: ClassVar[int] = 3

@@ -1,0 +1,82 @@
+"""What a control plane puts into a switch, named as P4Info names it.
+
+Tables, actions, keys and parameters go by their full P4Info name or a unique suffix of it.
+Values are non-negative integers as on the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Exact:
+    value: int
+
+
+@dataclass(frozen=True)
+class Lpm:
+    value: int
+    prefix_len: int
+
+
+@dataclass(frozen=True)
+class Ternary:
+    value: int
+    mask: int
+
+
+@dataclass(frozen=True)
+class Range:
+    low: int
+    high: int
+
+
+Match = int | Exact | Lpm | Ternary | Range
+"""A key's value; a plain int is an exact (or optional) one. An omitted key is a wildcard."""
+
+
+@dataclass(frozen=True)
+class Action:
+    name: str
+    args: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A table entry; ``priority`` (larger wins) exactly for tables with ternary, range or optional
+    keys."""
+
+    table: str
+    match: Mapping[str, Match]
+    action: Action
+    priority: int = 0
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One copy that the packet replication engine makes."""
+
+    port: int
+    rid: int = 0
+
+
+@dataclass(frozen=True)
+class MulticastGroup:
+    group_id: int
+    replicas: tuple[Replica, ...]
+
+
+@dataclass(frozen=True)
+class CloneSession:
+    session_id: int
+    replicas: tuple[Replica, ...]
+    packet_length: int = 0
+    """Bytes kept of each clone; 0 keeps all."""
+
+
+@dataclass(frozen=True)
+class CounterValue:
+    packets: int
+    bytes: int

@@ -1,0 +1,36 @@
+"""The one interface behind which every switch stands: embedded now, BMv2 later."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from p4gen.model.entries import Action, CloneSession, CounterValue, Entry, MulticastGroup
+
+
+class ControlPlane(Protocol):
+    """Configuration and state of a running switch, by P4Info names.
+
+    Every method raises ``p4gen.model.ControlError`` when the program has no such object, or the
+    request does not fit it (unknown name, value too wide, missing key, table full, duplicate or
+    missing entry …), and then changes nothing.
+    """
+
+    def insert(self, *entries: Entry) -> None: ...
+    def modify(self, *entries: Entry) -> None: ...
+    def delete(self, *entries: Entry) -> None: ...
+    def entries(self, table: str) -> list[Entry]: ...
+    def set_default(self, table: str, action: Action | None) -> None:
+        """Replace a table's default action; None restores the program's."""
+
+    def set_multicast_group(self, group: MulticastGroup) -> None:
+        """Create or replace; a group without replicas is removed."""
+
+    def set_clone_session(self, session: CloneSession) -> None:
+        """Create or replace; a session without replicas is removed."""
+
+    def counter(self, name: str, index: int = 0) -> CounterValue: ...
+    def counters(self, name: str) -> list[CounterValue]: ...
+    def register(self, name: str, index: int) -> int: ...
+    def registers(self, name: str) -> list[int]: ...
+    def reset(self) -> None:
+        """Back to the state after loading: no entries, groups or sessions; state and counters 0."""
