@@ -1,0 +1,250 @@
+"""BTH opcodes of the reliable connection service, their extension headers, and AETH syndromes.
+
+Follows the InfiniBand Architecture Specification, volume 1: opcodes §9.2.1, AETH syndromes §9.7.5.1, RNR timer
+values §9.7.5.2.8; RoCEv2's own additions (UDP port, CNP) from its annex A17.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Final
+
+ROCE_UDP_PORT: Final = 4791
+"""The UDP destination port of RoCEv2 (IANA; annex A17)."""
+
+CREDIT_NONE: Final = 31
+"""The ACK credit code that says: no end-to-end credits, send as you like."""
+
+
+class Opcode(IntEnum):
+    """BTH opcodes of the reliable connection (RC) service, and RoCEv2's congestion notification."""
+
+    SEND_FIRST = 0x00
+    SEND_MIDDLE = 0x01
+    SEND_LAST = 0x02
+    SEND_LAST_IMM = 0x03
+    SEND_ONLY = 0x04
+    SEND_ONLY_IMM = 0x05
+    WRITE_FIRST = 0x06
+    WRITE_MIDDLE = 0x07
+    WRITE_LAST = 0x08
+    WRITE_LAST_IMM = 0x09
+    WRITE_ONLY = 0x0A
+    WRITE_ONLY_IMM = 0x0B
+    READ_REQUEST = 0x0C
+    READ_RESPONSE_FIRST = 0x0D
+    READ_RESPONSE_MIDDLE = 0x0E
+    READ_RESPONSE_LAST = 0x0F
+    READ_RESPONSE_ONLY = 0x10
+    ACKNOWLEDGE = 0x11
+    ATOMIC_ACKNOWLEDGE = 0x12
+    COMPARE_SWAP = 0x13
+    FETCH_ADD = 0x14
+    CNP = 0x81
+
+
+class Extension(StrEnum):
+    """The extension headers that may follow a BTH."""
+
+    RETH = "reth"
+    AETH = "aeth"
+    IMMDT = "immdt"
+    ATOMIC_ETH = "atomic_eth"
+    ATOMIC_ACK_ETH = "atomic_ack_eth"
+
+
+_O = Opcode
+_EXTENSIONS: Final[dict[int, tuple[Extension, ...]]] = {
+    _O.SEND_LAST_IMM: (Extension.IMMDT,),
+    _O.SEND_ONLY_IMM: (Extension.IMMDT,),
+    _O.WRITE_FIRST: (Extension.RETH,),
+    _O.WRITE_LAST_IMM: (Extension.IMMDT,),
+    _O.WRITE_ONLY: (Extension.RETH,),
+    _O.WRITE_ONLY_IMM: (Extension.RETH, Extension.IMMDT),
+    _O.READ_REQUEST: (Extension.RETH,),
+    _O.READ_RESPONSE_FIRST: (Extension.AETH,),
+    _O.READ_RESPONSE_LAST: (Extension.AETH,),
+    _O.READ_RESPONSE_ONLY: (Extension.AETH,),
+    _O.ACKNOWLEDGE: (Extension.AETH,),
+    _O.ATOMIC_ACKNOWLEDGE: (Extension.AETH, Extension.ATOMIC_ACK_ETH),
+    _O.COMPARE_SWAP: (Extension.ATOMIC_ETH,),
+    _O.FETCH_ADD: (Extension.ATOMIC_ETH,),
+}
+
+_FIRST: Final = frozenset({_O.SEND_FIRST, _O.WRITE_FIRST, _O.READ_RESPONSE_FIRST})
+_MIDDLE: Final = frozenset({_O.SEND_MIDDLE, _O.WRITE_MIDDLE, _O.READ_RESPONSE_MIDDLE})
+_LAST: Final = frozenset({_O.SEND_LAST, _O.SEND_LAST_IMM, _O.WRITE_LAST, _O.WRITE_LAST_IMM, _O.READ_RESPONSE_LAST})
+_ONLY: Final = frozenset({_O.SEND_ONLY, _O.SEND_ONLY_IMM, _O.WRITE_ONLY, _O.WRITE_ONLY_IMM, _O.READ_RESPONSE_ONLY})
+
+
+def extensions(opcode: int) -> tuple[Extension, ...]:
+    """The extension headers of ``opcode`` in wire order; none for an opcode this module does not name."""
+    return _EXTENSIONS.get(opcode, ())
+
+
+def has_reth(opcode: int) -> bool:
+    """Whether a RETH follows the BTH."""
+    return Extension.RETH in extensions(opcode)
+
+
+def has_aeth(opcode: int) -> bool:
+    """Whether an AETH follows the BTH."""
+    return Extension.AETH in extensions(opcode)
+
+
+def has_imm(opcode: int) -> bool:
+    """Whether immediate data follows."""
+    return Extension.IMMDT in extensions(opcode)
+
+
+def is_first(opcode: int) -> bool:
+    """The first packet of a message of several; ``is_only`` is apart."""
+    return opcode in _FIRST
+
+
+def is_middle(opcode: int) -> bool:
+    """Neither the first nor the last packet of its message."""
+    return opcode in _MIDDLE
+
+
+def is_last(opcode: int) -> bool:
+    """The last packet of a message of several; ``is_only`` is apart."""
+    return opcode in _LAST
+
+
+def is_only(opcode: int) -> bool:
+    """A message of one packet."""
+    return opcode in _ONLY
+
+
+def starts_message(opcode: int) -> bool:
+    """A FIRST or an ONLY."""
+    return is_first(opcode) or is_only(opcode)
+
+
+def ends_message(opcode: int) -> bool:
+    """A LAST or an ONLY."""
+    return is_last(opcode) or is_only(opcode)
+
+
+def is_send(opcode: int) -> bool:
+    """A packet of a SEND, with or without immediate data."""
+    return _O.SEND_FIRST <= opcode <= _O.SEND_ONLY_IMM
+
+
+def is_write(opcode: int) -> bool:
+    """A packet of an RDMA WRITE, with or without immediate data."""
+    return _O.WRITE_FIRST <= opcode <= _O.WRITE_ONLY_IMM
+
+
+def is_read_response(opcode: int) -> bool:
+    """A packet of the answer to an RDMA READ."""
+    return _O.READ_RESPONSE_FIRST <= opcode <= _O.READ_RESPONSE_ONLY
+
+
+def is_request(opcode: int) -> bool:
+    """Sent by a requester: SEND, WRITE, READ request and atomics."""
+    return opcode <= _O.READ_REQUEST or opcode in (_O.COMPARE_SWAP, _O.FETCH_ADD)
+
+
+def is_response(opcode: int) -> bool:
+    """Sent by a responder: READ responses and acknowledgements."""
+    return _O.READ_RESPONSE_FIRST <= opcode <= _O.ATOMIC_ACKNOWLEDGE
+
+
+def carries_payload(opcode: int) -> bool:
+    """Whether a message's data may follow the headers."""
+    return is_send(opcode) or is_write(opcode) or is_read_response(opcode)
+
+
+class NakCode(IntEnum):
+    """Why a responder refuses (the low five bits of a NAK's syndrome)."""
+
+    PSN_SEQUENCE_ERROR = 0
+    INVALID_REQUEST = 1
+    REMOTE_ACCESS_ERROR = 2
+    REMOTE_OPERATIONAL_ERROR = 3
+    INVALID_RD_REQUEST = 4
+
+
+_RNR_DELAY_US: Final = (
+    655_360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1_280, 1_920,
+    2_560, 3_840, 5_120, 7_680, 10_240, 15_360, 20_480, 30_720, 40_960, 61_440, 81_920, 122_880,
+    163_840, 245_760, 327_680, 491_520,
+)  # fmt: skip
+
+
+def _require_code(code: int) -> None:
+    if not 0 <= code < 32:
+        raise ValueError(f"an AETH syndrome has five bits for its value: {code} does not fit")
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """A positive acknowledgement; ``credit`` is the 5-bit code, ``CREDIT_NONE`` for none."""
+
+    credit: int = CREDIT_NONE
+
+    @property
+    def syndrome(self) -> int:
+        """The syndrome byte; ValueError when the code has more than five bits."""
+        _require_code(self.credit)
+        return self.credit
+
+
+@dataclass(frozen=True, slots=True)
+class RnrNak:
+    """Receiver not ready; ``timer`` is the 5-bit code of the wait it asks for."""
+
+    timer: int
+
+    @property
+    def syndrome(self) -> int:
+        """The syndrome byte; ValueError when the code has more than five bits."""
+        _require_code(self.timer)
+        return 0b001 << 5 | self.timer
+
+    @property
+    def delay_us(self) -> int:
+        """The wait in microseconds."""
+        _require_code(self.timer)
+        return _RNR_DELAY_US[self.timer]
+
+
+@dataclass(frozen=True, slots=True)
+class Nak:
+    """A negative acknowledgement; ``code`` is a ``NakCode``, or another 5-bit value (reserved)."""
+
+    code: int = NakCode.PSN_SEQUENCE_ERROR
+
+    @property
+    def syndrome(self) -> int:
+        """The syndrome byte; ValueError when the code has more than five bits."""
+        _require_code(self.code)
+        return 0b011 << 5 | self.code
+
+
+@dataclass(frozen=True, slots=True)
+class ReservedSyndrome:
+    """A syndrome the specification leaves undefined; a requester that gets one gives the QP up."""
+
+    syndrome: int
+
+
+Syndrome = Ack | RnrNak | Nak | ReservedSyndrome
+
+
+def decode_syndrome(value: int) -> Syndrome:
+    """What an AETH's syndrome byte says (0 to 255)."""
+    if not 0 <= value <= 0xFF:
+        raise ValueError(f"an AETH syndrome is one byte, not {value}")
+    code = value & 0x1F
+    match value >> 5:
+        case 0b000:
+            return Ack(code)
+        case 0b001:
+            return RnrNak(code)
+        case 0b011:
+            return Nak(code)
+    return ReservedSyndrome(value)

@@ -1,0 +1,42 @@
+"""24-bit packet sequence numbers as serial numbers.
+
+A PSN is newer than another when it lies less than half the number space (2^23) ahead of it, and older otherwise
+(InfiniBand Architecture Specification, volume 1, §9.7.1): PSN + 2^23 - 1 is new, PSN + 2^23 is old.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+PSN_MASK: Final = 0xFF_FFFF
+HALF: Final = 1 << 23
+
+
+def add(psn: int, count: int) -> int:
+    """The PSN ``count`` packets after ``psn`` (before it, when negative)."""
+    return (psn + count) & PSN_MASK
+
+
+def diff(a: int, b: int) -> int:
+    """How many packets ``a`` is ahead of ``b``: from -2^23 (which counts as behind) to 2^23 - 1."""
+    return ((a - b + HALF) & PSN_MASK) - HALF
+
+
+def is_newer(a: int, b: int) -> bool:
+    """Whether ``a`` comes after ``b``; equal PSNs are neither newer nor older."""
+    return diff(a, b) > 0
+
+
+def is_older(a: int, b: int) -> bool:
+    """Whether ``a`` comes before ``b``."""
+    return diff(a, b) < 0
+
+
+def latest(a: int, b: int) -> int:
+    """The newer of the two."""
+    return a if is_newer(a, b) else b
+
+
+def in_window(psn: int, first: int, count: int) -> bool:
+    """Whether ``psn`` is one of the ``count`` (at most 2^23) PSNs from ``first`` on."""
+    return 0 <= diff(psn, first) < count

@@ -1,0 +1,59 @@
+"""Scapy's RoCEv2 layers, completed: RETH, ImmDt and AtomicETH, bound to Scapy's own BTH and AETH by opcode.
+
+Importing this module registers them (a side effect that Scapy's ``bind_layers`` cannot do without), so that
+``Ether(frame)`` dissects every RC packet. Nothing else in p4gen needs Scapy.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from scapy.contrib.roce import AETH, BTH, CNPPadding, cnp
+from scapy.fields import AnyField, IntField, LongField, XIntField, XLongField
+from scapy.packet import Packet, bind_layers
+
+from p4gen.rocev2.opcodes import Extension, Opcode, extensions
+
+__all__ = ["AETH", "BTH", "RETH", "AtomicETH", "CNPPadding", "ImmDt", "cnp"]
+
+
+class ImmDt(Packet):  # type: ignore[misc]  # Scapy is untyped
+    """Immediate data (InfiniBand specification §9.3.6)."""
+
+    name = "ImmDt"
+    fields_desc: ClassVar[list[AnyField]] = [XIntField("value", 0)]
+
+
+class RETH(Packet):  # type: ignore[misc]  # Scapy is untyped
+    """The RDMA extended transport header (§9.3.3)."""
+
+    name = "RETH"
+    fields_desc: ClassVar[list[AnyField]] = [XLongField("address", 0), XIntField("rkey", 0), IntField("dma_length", 0)]
+
+    def guess_payload_class(self, payload: bytes) -> type[Packet]:
+        """Immediate data after the RETH of a WRITE_ONLY_IMM, else as Scapy guesses."""
+        # Only the BTH knows whether immediate data follows; Scapy binds by the layer just below.
+        bth = self.underlayer
+        if isinstance(bth, BTH) and bth.opcode == Opcode.WRITE_ONLY_IMM:
+            return ImmDt
+        found: type[Packet] = super().guess_payload_class(payload)
+        return found
+
+
+class AtomicETH(Packet):  # type: ignore[misc]  # Scapy is untyped
+    """The atomic extended transport header (§9.3.4)."""
+
+    name = "AtomicETH"
+    fields_desc: ClassVar[list[AnyField]] = [
+        XLongField("address", 0),
+        XIntField("rkey", 0),
+        LongField("swap_or_add", 0),
+        LongField("compare", 0),
+    ]
+
+
+_LAYERS = {Extension.RETH: RETH, Extension.AETH: AETH, Extension.IMMDT: ImmDt, Extension.ATOMIC_ETH: AtomicETH}
+
+for _opcode in Opcode:
+    if _headers := extensions(_opcode):
+        bind_layers(BTH, _LAYERS[_headers[0]], opcode=int(_opcode))
