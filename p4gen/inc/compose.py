@@ -1,0 +1,90 @@
+"""How a mode composes IncEngine modules, and the checks that a composition is sound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from p4gen.errors import InputError
+from p4gen.inc import modules as m
+from p4gen.inc.module import Drop, Gress, Metadata, Module
+from p4gen.spec import Mode, ProgramSpec
+
+HEADERS = ("ethernet", "ipv4", "udp", "bth", "aeth", "payload", "icrc")
+"""Headers that the parser knows, outermost first."""
+
+MODES: dict[Mode, tuple[Module, ...]] = {
+    # EPIC Algorithm 1, in the order in which a packet meets the modules. RecycleBuffer stands
+    # before CheckDuplicate because the lazy form decides, on the one access that a pass has to the
+    # slot, whether what the slot holds still counts.
+    Mode.II: (
+        m.LOOKUP_TABLE,
+        m.VALIDATE_PACKET,
+        m.CHECK_ICRC,
+        m.RECYCLE_BUFFER,
+        m.CHECK_DUPLICATE,
+        m.AGGREGATE_DATA,
+        m.REPLICATE_DATA,
+        m.REFLECT_ACK,
+        m.FORWARD,
+        m.TRANSLATE_HEADER,
+        m.SET_ICRC,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class DropReason:
+    """A counted drop: ``index`` is its place in the program's drop counters (0 is unused)."""
+
+    index: int
+    module: Module
+    drop: Drop
+
+    @property
+    def symbol(self) -> str:
+        """The reason's name in the program's ``drop_t``."""
+        return f"{self.module.name}_{self.drop.reason}"
+
+
+@dataclass(frozen=True)
+class Composition:
+    """The modules of one program, in order."""
+
+    spec: ProgramSpec
+    modules: tuple[Module, ...]
+
+    def has(self, name: str) -> bool:
+        return any(module.name == name for module in self.modules)
+
+    def of(self, gress: Gress) -> tuple[Module, ...]:
+        return tuple(module for module in self.modules if module.gress == gress)
+
+    @cached_property
+    def metadata(self) -> tuple[tuple[Module, Metadata], ...]:
+        """The fields of metadata_t, each with the module that provides it."""
+        return tuple((module, field) for module in self.modules for field in module.provides)
+
+    @cached_property
+    def drops(self) -> tuple[DropReason, ...]:
+        pairs = [(module, drop) for module in self.modules for drop in module.drops]
+        return tuple(DropReason(i, module, drop) for i, (module, drop) in enumerate(pairs, start=1))
+
+    @property
+    def state_bits(self) -> int:
+        return sum(module.state_bits(self.spec) for module in self.modules)
+
+
+def compose(spec: ProgramSpec) -> Composition:
+    """The modules that make ``spec``'s mode, each with what it needs provided before it.
+
+    Raises ``InputError`` if a module's needs are not met.
+    """
+    modules = tuple(module for module in MODES[spec.mode] if module.wanted(spec))
+    known = {f"hdr.{name}" for name in HEADERS}
+    for module in modules:
+        missing = [need for need in module.needs if need not in known]
+        if missing:
+            raise InputError(f"mode {spec.mode}: {module.name} needs {', '.join(missing)}, which no earlier module provides")
+        known.update(field.name for field in module.provides)
+    return Composition(spec, modules)

@@ -1,0 +1,105 @@
+"""What an IncEngine module is: a template, and what it needs, provides, keeps and drops (EPIC 4.1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from p4gen.spec import ProgramSpec
+
+Gress = Literal["ingress", "egress"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """A size as a formula: the product of its factors, each a number or a field of the spec.
+
+    >>> str(Size("groups", "slots_per_group"))
+    'groups x slots_per_group'
+    """
+
+    factors: tuple[str | int, ...]
+
+    def __init__(self, *factors: str | int) -> None:
+        object.__setattr__(self, "factors", factors)
+
+    def of(self, spec: ProgramSpec) -> int:
+        return math.prod(f if isinstance(f, int) else int(getattr(spec, f)) for f in self.factors)
+
+    def __str__(self) -> str:
+        return " x ".join(map(str, self.factors))
+
+
+@dataclass(frozen=True)
+class Register:
+    """State that a module keeps from packet to packet: ``instances`` arrays of ``entries`` words."""
+
+    name: str
+    width: int
+    """Bits in a word."""
+    entries: Size
+    purpose: str
+    instances: Size = Size(1)
+
+    def bits(self, spec: ProgramSpec) -> int:
+        return self.instances.of(spec) * self.entries.of(spec) * self.width
+
+
+@dataclass(frozen=True)
+class Table:
+    name: str
+    entries: Size
+    purpose: str
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """A value that a module provides to later ones; a field of the program's metadata_t."""
+
+    name: str
+    type: str
+    purpose: str
+
+
+@dataclass(frozen=True)
+class Drop:
+    """A reason for which a module takes a packet out of the switch."""
+
+    reason: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Module:
+    """An IncEngine module.
+
+    ``needs`` are metadata that earlier modules must provide, or ``hdr.x`` headers that the parser
+    must know; ``compose`` checks both.
+    """
+
+    name: str
+    """CamelCase, the name of its ``control`` in the program."""
+    gress: Gress
+    paper: str
+    purpose: str
+    needs: tuple[str, ...] = ()
+    provides: tuple[Metadata, ...] = ()
+    keeps: tuple[Register, ...] = ()
+    tables: tuple[Table, ...] = ()
+    drops: tuple[Drop, ...] = ()
+    wanted: Callable[[ProgramSpec], bool] = field(default=lambda spec: True)
+    """Whether a program with this spec has the module at all."""
+
+    @property
+    def snake(self) -> str:
+        """The name of its instance and of its template."""
+        return "".join("_" + c.lower() if c.isupper() else c for c in self.name).lstrip("_")
+
+    @property
+    def template(self) -> str:
+        return f"modules/{self.snake}.p4.j2"
+
+    def state_bits(self, spec: ProgramSpec) -> int:
+        return sum(register.bits(spec) for register in self.keeps)

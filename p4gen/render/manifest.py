@@ -1,0 +1,75 @@
+"""The manifest: what a generated program contains, for tools and for people (``manifest.json``)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import p4gen
+from p4gen.inc import Composition
+from p4gen.render.p4 import Rendered
+
+Manifest = dict[str, Any]
+"""JSON object: p4gen, spec, modules (in order, with state in bits), drops, state_bits, digest."""
+
+
+def manifest(composition: Composition, rendered: Rendered) -> Manifest:
+    """What the program of ``composition`` is made of; ``digest`` is the SHA-256 of its text."""
+    spec = composition.spec
+    return {
+        "p4gen": p4gen.__version__,
+        "program": spec.program,
+        "spec": spec.resolved(),
+        "modules": [
+            {
+                "name": module.name,
+                "gress": module.gress,
+                "paper": module.paper,
+                "purpose": module.purpose,
+                "template": module.template,
+                "needs": list(module.needs),
+                "provides": [field.name for field in module.provides],
+                "registers": [
+                    {
+                        "name": register.name,
+                        "purpose": register.purpose,
+                        "instances": register.instances.of(spec),
+                        "entries": register.entries.of(spec),
+                        "width": register.width,
+                        "formula": f"{register.instances} x ({register.entries}) x {register.width} bit",
+                        "bits": register.bits(spec),
+                    }
+                    for register in module.keeps
+                ],
+                "tables": [
+                    {
+                        "name": table.name,
+                        "purpose": table.purpose,
+                        "entries": table.entries.of(spec),
+                        "formula": str(table.entries),
+                    }
+                    for table in module.tables
+                ],
+                "state_bits": module.state_bits(spec),
+            }
+            for module in composition.modules
+        ],
+        "drops": [
+            {
+                "index": drop.index,
+                "counter": f"Inc{drop.module.gress.capitalize()}.drops",
+                "module": drop.module.name,
+                "reason": drop.drop.reason,
+                "meaning": drop.drop.meaning,
+            }
+            for drop in composition.drops
+        ],
+        "state_bits": composition.state_bits,
+        "digest": hashlib.sha256(rendered.text.encode()).hexdigest(),
+    }
+
+
+def to_json(content: Manifest) -> str:
+    """The manifest's text; the same bytes for the same content."""
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

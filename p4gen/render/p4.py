@@ -1,0 +1,141 @@
+"""Jinja2 templates and a composition in, P4_16 text and its source map out; the same bytes every time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
+
+from p4gen.inc import HEADERS, Composition
+from p4gen.spec import DType, Op, Overflow, ProgramSpec
+
+_MARK = "\x00"
+_CONTROL_LINE = re.compile(r"\s*\{%.*%\}\s*$")
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A generated program; ``origins[i]`` is the template and line that ``text``'s line i + 1 comes from."""
+
+    text: str
+    origins: tuple[tuple[str, int], ...]
+
+
+def render(composition: Composition) -> Rendered:
+    """The P4_16 program of a composition, with ``#line`` directives that lead back to the templates."""
+    lines: list[str] = []
+    origins: list[tuple[str, int]] = []
+    context = _context(composition)
+    for template in _templates(composition):
+        if lines:
+            lines.append("")
+            origins.append(origins[-1])
+        # The first lines need no directive: they are where the compiler thinks they are.
+        start = 0 if lines else 1
+        for text, line in _with_directives(template, _render_marked(template, context), start):
+            lines.append(text)
+            origins.append((template, line))
+    return Rendered("\n".join(lines) + "\n", tuple(origins))
+
+
+def _templates(composition: Composition) -> Iterator[str]:
+    yield from ("v1model/preamble.p4.j2", "v1model/headers.p4.j2", "v1model/parser.p4.j2", "v1model/checksum.p4.j2")
+    if composition.has("CheckIcrc") or composition.has("SetIcrc"):
+        yield "v1model/invariant_crc.p4.j2"
+    for module in composition.modules:
+        yield module.template
+    yield f"v1model/mode_{composition.spec.mode.value.lower()}.p4.j2"
+    yield "v1model/deparser.p4.j2"
+
+
+def _context(composition: Composition) -> dict[str, Any]:
+    spec = composition.spec
+    return {
+        "spec": spec,
+        "op": spec.op,
+        "reduction": _reduction(spec),
+        "signed": spec.dtype is DType.INT32,
+        "saturating": spec.saturating,
+        "lanes": range(spec.lanes),
+        "total_slots": spec.groups * spec.slots_per_group,
+        "headers": HEADERS,
+        "modules": composition.modules,
+        "ingress": composition.of("ingress"),
+        "egress": composition.of("egress"),
+        "metadata": composition.metadata,
+        "drops": composition.drops,
+        "has": composition.has,
+    }
+
+
+def _reduction(spec: ProgramSpec) -> str:
+    if spec.op is not Op.SUM:
+        return {Op.MIN: "minimum", Op.MAX: "maximum"}[spec.op]
+    return "wrapping sum" if spec.overflow is Overflow.WRAP else "saturating sum"
+
+
+class _MarkedLoader(BaseLoader):
+    """Loads templates with the line's number behind every line that leaves text."""
+
+    def __init__(self) -> None:
+        self._inner = PackageLoader("p4gen", "templates")
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Any]:
+        source, file, fresh = self._inner.get_source(environment, template)
+        lines = source.rstrip("\n").split("\n")
+        marked = (t if _CONTROL_LINE.match(t) else f"{t}{_MARK}{n}" for n, t in enumerate(lines, 1))
+        return "\n".join(marked) + "\n", file, fresh
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=_MarkedLoader(),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    environment.filters["rows"] = _rows
+    return environment
+
+
+def _rows(items: Iterable[int], pattern: str, sep: str = " ", per_row: int = 4) -> list[str]:
+    """``pattern`` filled with each item, ``per_row`` to a line; a visible separator also ends a line."""
+    texts = [pattern % item for item in items]
+    rows = [sep.join(texts[i : i + per_row]) for i in range(0, len(texts), per_row)]
+    return [row + sep.rstrip() for row in rows[:-1]] + rows[-1:]
+
+
+def _render_marked(template: str, context: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    """The rendered lines, each with its line in the template."""
+    text = _environment().get_template(template).render(context)
+    number = 1
+    for line in text.rstrip("\n").split("\n"):
+        content, *marks = line.split(_MARK)
+        # A macro's last line also carries the mark of the line that called it; the caller comes last.
+        tail = "".join(re.sub(r"^\d+", "", mark) for mark in marks)
+        if marks:
+            number = int(re.match(r"\d+", marks[-1])[0])  # type: ignore[index]
+        yield (content + tail).rstrip(), number
+
+
+def _with_directives(template: str, lines: Iterable[tuple[str, int]], expected: int) -> Iterator[tuple[str, int]]:
+    """Adds ``#line`` in front of each declaration that the compiler would otherwise place wrongly.
+
+    Loops and conditions make lines drift inside a declaration; a directive at every such line would
+    be more than a reader should have to bear.
+    """
+    previous = ""
+    for text, number in lines:
+        if not previous and text[:1].strip() and number != expected:
+            yield f'#line {number} "templates/{template}"', number
+            expected = number
+        yield text, number
+        expected += 1
+        previous = text

@@ -1,0 +1,140 @@
+"""From YAML text and command-line flags to a ``ProgramSpec``, or to positioned complaints.
+
+A flag wins over the file. Every wrong value is reported, not just the first.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from p4gen.errors import Diagnostic, InputError, Pos
+from p4gen.spec.program import ProgramSpec, SpecConflict
+
+Where = Pos | str | None
+
+
+def load_spec(path: Path | None = None, flags: Mapping[str, Any] | None = None) -> ProgramSpec:
+    """The spec that ``path`` (YAML) and ``flags`` (field name → value, None where not given) ask for.
+
+    Raises ``InputError`` with one diagnostic per wrong value: ``file:line:column`` for what stands
+    in the file, the flag's name for what came from a flag.
+    """
+    values: dict[str, Any] = {}
+    where: dict[str, Where] = {}
+    problems: list[Diagnostic] = []
+    lines: list[str] = []
+    if path is not None:
+        text = _read(path)
+        lines = text.splitlines()
+        values, where, problems = _parse_yaml(text, str(path))
+    for name, value in (flags or {}).items():
+        if value is not None:
+            values[name] = value
+            where[name] = flag_name(name)
+    try:
+        spec = ProgramSpec.model_validate(values)
+    except ValidationError as error:
+        problems += [_diagnose(e, values, where, Pos(str(path), 1, 1) if path else None) for e in error.errors()]
+    if problems:
+        raise InputError(*(_with_source(d, lines) for d in sorted(problems, key=_order)))
+    return spec
+
+
+def flag_name(field: str) -> str:
+    """The command-line flag of a field."""
+    return "--" + field.replace("_", "-")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(Diagnostic(str(path), f"cannot read: {error.strerror}")) from error
+    except UnicodeDecodeError as error:
+        raise InputError(Diagnostic(str(path), "is not UTF-8 text")) from error
+
+
+def _parse_yaml(text: str, file: str) -> tuple[dict[str, Any], dict[str, Where], list[Diagnostic]]:
+    """The mapping's values, the position of each value, and complaints about its shape."""
+    try:
+        loader = yaml.SafeLoader(text)
+        try:
+            root = loader.get_single_node()
+            if root is None:
+                return {}, {}, []
+            if not isinstance(root, yaml.MappingNode):
+                raise InputError(Diagnostic(_pos(file, root), "a ProgramSpec is a mapping of fields, such as 'lanes: 64'"))
+            values: dict[str, Any] = {}
+            where: dict[str, Where] = {}
+            problems: list[Diagnostic] = []
+            for key_node, value_node in root.value:
+                key = str(loader.construct_object(key_node, deep=True))
+                if key in values:
+                    problems.append(Diagnostic(_pos(file, key_node), f"field '{key}' is given twice"))
+                values[key] = loader.construct_object(value_node, deep=True)
+                known = key in ProgramSpec.model_fields
+                where[key] = _pos(file, value_node if known else key_node)
+            return values, where, problems
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        pos = Pos(file, mark.line + 1, mark.column + 1) if mark else None
+        raise InputError(Diagnostic(pos, f"not valid YAML: {error.problem}")) from error
+    except yaml.YAMLError as error:
+        raise InputError(Diagnostic(file, f"not valid YAML: {error}")) from error
+
+
+def _pos(file: str, node: yaml.Node) -> Pos:
+    return Pos(file, node.start_mark.line + 1, node.start_mark.column + 1)
+
+
+def _diagnose(error: ErrorDetails, values: Mapping[str, Any], where: Mapping[str, Where], default: Where) -> Diagnostic:
+    cause = error.get("ctx", {}).get("error")
+    field = cause.field if isinstance(cause, SpecConflict) else str(error["loc"][0])
+    place = where.get(field, default)
+    if error["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(field, ProgramSpec.model_fields, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"the fields are {', '.join(ProgramSpec.model_fields)}"
+        return Diagnostic(place, f"unknown field '{field}'; {hint}")
+    about = ProgramSpec.model_fields[field].description
+    reason = str(cause) if cause else f"{_reason(error)} ({about})"
+    value = values.get(field)
+    shown = f"{field}: " if value is None else f"{field} = {value!r}: "
+    return Diagnostic(place, shown + reason)
+
+
+def _reason(error: ErrorDetails) -> str:
+    context = error.get("ctx", {})
+    match error["type"]:
+        case "literal_error" | "enum":
+            return f"must be {context['expected'].replace(chr(39), '')}"
+        case "greater_than_equal":
+            return f"must be at least {context['ge']}"
+        case "less_than_equal":
+            return f"must be at most {context['le']}"
+        case "int_type" | "int_parsing" | "int_from_float":
+            return "must be an integer"
+        case "string_pattern_mismatch":
+            return "must start with a lower-case letter and go on with lower-case letters, digits and _ (63 at most)"
+        case _:
+            return error["msg"]
+
+
+def _with_source(diagnostic: Diagnostic, lines: list[str]) -> Diagnostic:
+    where = diagnostic.where
+    if not isinstance(where, Pos) or not 0 < where.line <= len(lines):
+        return diagnostic
+    return Diagnostic(where, diagnostic.message, source_line=lines[where.line - 1])
+
+
+def _order(diagnostic: Diagnostic) -> tuple[int, int, str]:
+    where = diagnostic.where
+    return (where.line, where.column, "") if isinstance(where, Pos) else (0, 0, str(where))
