@@ -13,9 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 LANE_BYTES = 4
 """A lane is one 32-bit element of a packet."""
 
+MAX_SLOTS = 65536
 MAX_TOTAL_SLOTS = 1 << 20
-PSN_BITS = 24
-
 
 class Mode(StrEnum):
     """EPIC's polymorphic realisations (section 4)."""
@@ -82,11 +81,10 @@ class ProgramSpec(BaseModel):
     window: Annotated[int, Field(ge=1, le=1024, description="W: messages a rank may have outstanding")] = 16
     message: Annotated[int, Field(ge=1, le=1024, description="M: packets in a message")] = 4
     slots: Annotated[
-        int | None,
+        Literal[2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536] | None,
         Field(
-            ge=2,
-            le=65536,
-            description="N: packets buffered per group; a power of two, at least 2 x W x M (by default the smallest)",
+            description="N: packets buffered per group; at least 2 x W x M (by default the smallest such), and a power of "
+            "two, so that a slot's index is the PSN's low bits and survives its wrap",
         ),
     ] = None
     groups: Annotated[int, Field(ge=1, le=256, description="groups that share the switch at one time")] = 4
@@ -94,7 +92,7 @@ class ProgramSpec(BaseModel):
     ports: Annotated[int, Field(ge=1, le=510, description="ports of the switch, numbered from 0; v1model keeps 511 for drop and 510 for the CPU")] = 32
     icrc: Annotated[Icrc, Field(description="check and recompute RoCEv2's invariant CRC, or ignore it (NICs drop what leaves with a stale one)")] = Icrc.RECOMPUTE
 
-    @field_validator("pipelines", "lanes", mode="before")
+    @field_validator("pipelines", "lanes", "slots", mode="before")
     @classmethod
     def _whole(cls, value: Any) -> Any:
         # Literal compares by equality, and True == 1 == 1.0: only an integer is meant.
@@ -102,20 +100,13 @@ class ProgramSpec(BaseModel):
             raise ValueError("must be an integer")
         return value
 
-    @field_validator("slots")
-    @classmethod
-    def _power_of_two(cls, value: int | None) -> int | None:
-        if value is not None and value & (value - 1):
-            raise ValueError("must be a power of two, so that a slot's index is the PSN's low bits and survives its wrap")
-        return value
-
     @model_validator(mode="after")
     def _consistent(self) -> ProgramSpec:
         if self.overflow is not None and self.op is not Op.SUM:
             raise SpecConflict("overflow", f"goes with op sum only; {self.op} cannot overflow")
         needed = 2 * self.window * self.message
-        if needed > 65536:
-            raise SpecConflict("window", f"2 x window x message is {needed}; at most 65536 slots can be had")
+        if needed > MAX_SLOTS:
+            raise SpecConflict("window", f"2 x window x message is {needed}; at most {MAX_SLOTS} slots can be had")
         if self.slots is not None and self.slots < needed:
             raise SpecConflict(
                 "slots", f"must be at least 2 x window x message = {needed}, or a rank that is a window ahead overwrites"

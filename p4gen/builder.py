@@ -1,0 +1,95 @@
+"""Building a program: compose, render, compile, lint, and put the results into a folder, all or nothing."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from p4gen.errors import Diagnostic, FailedError, InputError
+from p4gen.inc import Composition, compose
+from p4gen.p4 import p4c
+from p4gen.p4.compile import Compiled, compile_file
+from p4gen.p4.lint import lint
+from p4gen.p4.p4info import differences, parse_text, to_text
+from p4gen.render import Manifest, manifest, render
+from p4gen.render.manifest import to_json
+from p4gen.spec import ProgramSpec
+
+
+@dataclass(frozen=True)
+class Built:
+    """A finished build; ``p4c`` is the real compiler's version, None where it is not installed."""
+
+    folder: Path
+    composition: Composition
+    compiled: Compiled
+    manifest: Manifest
+    p4c: str | None
+    files: tuple[Path, ...]
+
+    @property
+    def program(self) -> Path:
+        return self.folder / f"{self.composition.spec.program}.p4"
+
+
+def build(spec: ProgramSpec, out: Path, *, use_p4c: bool = True) -> Built:
+    """Build ``spec``'s program into ``out/<program>/``; what was there stays until the new one is whole.
+
+    Writes ``<program>.p4``, ``<program>.p4info.txtpb`` and ``manifest.json``, and with p4c on PATH
+    ``<program>.json`` and p4c's own P4Info. Raises ``FailedError`` if the generated program does not
+    compile cleanly, breaks a rule of the house (``p4.lint``), or p4c disagrees.
+    """
+    composition = compose(spec)
+    rendered = render(composition)
+    name = spec.program
+    with _replacing(out / name) as folder:
+        source = folder / f"{name}.p4"
+        source.write_text(rendered.text, encoding="utf-8")
+        compiled = compile_file(source)
+        _refuse(compiled.warnings, f"{name} compiles with warnings")
+        _refuse(lint(compiled.program), f"{name} breaks a rule for generated programs")
+        (folder / f"{name}.p4info.txtpb").write_text(to_text(compiled.p4info), encoding="utf-8")
+        content = manifest(composition, rendered)
+        (folder / "manifest.json").write_text(to_json(content), encoding="utf-8")
+        version = _compile_with_p4c(source, compiled) if use_p4c else None
+    final = out / name
+    return Built(final, composition, compiled, content, version, tuple(sorted(final.iterdir())))
+
+
+def _compile_with_p4c(source: Path, compiled: Compiled) -> str | None:
+    compiler = p4c.find()
+    if compiler is None:
+        return None
+    output = p4c.compile_for_bmv2(compiler, source, source.parent)
+    differing = differences(compiled.p4info, parse_text(output.p4info.read_text(encoding="utf-8")))
+    if differing:
+        raise FailedError("p4gen's P4Info differs from p4c's:\n" + "\n".join(differing))
+    return p4c.version(compiler)
+
+
+def _refuse(diagnostics: tuple[Diagnostic, ...] | list[Diagnostic], what: str) -> None:
+    if diagnostics:
+        raise FailedError(f"{what}: this is a bug in p4gen's templates", *diagnostics)
+
+
+@contextmanager
+def _replacing(final: Path) -> Iterator[Path]:
+    """A fresh folder that takes ``final``'s place when the block ends well, and is removed when not."""
+    try:
+        final.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{final.name}.", dir=final.parent))
+    except OSError as error:
+        raise InputError(f"cannot write to {final.parent}: {error.strerror}") from error
+    try:
+        fresh = scratch / "new"
+        fresh.mkdir()
+        yield fresh
+        if final.exists():
+            final.rename(scratch / "old")
+        fresh.rename(final)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

@@ -1,0 +1,63 @@
+"""The ``p4gen`` command: verbs by name, errors to standard error, exit codes.
+
+0: what was asked for holds; 1: it does not; 2: wrong usage or input; 3: a needed tool is missing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+import p4gen
+from p4gen.errors import P4genError
+
+VERBS = {
+    "build": "Generate a program, compile it, and check it against the house rules.",
+    "ptf": "Run the conformance suite on a program.",
+    "schema": "Print the JSON Schema of a spec file.",
+    "doctor": "Say what is installed, and what each missing part would add.",
+}
+
+
+class _Verbs(click.Group):
+    """Loads a verb's module only when that verb is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command = importlib.import_module(f"p4gen.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.command(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(p4gen.__version__, prog_name="p4gen")
+def cli() -> None:
+    """P4 data planes for in-network collectives: generated, compiled, run and tested."""
+
+
+def main() -> None:
+    """Entry point of the ``p4gen`` command; exits with the code that the module's docstring lists."""
+    try:
+        cli.main(standalone_mode=False)
+    except P4genError as error:
+        for diagnostic in error.diagnostics:
+            click.echo(str(diagnostic) if diagnostic.where else f"p4gen: error: {diagnostic.message}", err=True)
+        sys.exit(error.exit_code)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("p4gen: interrupted", err=True)
+        sys.exit(130)

@@ -1,0 +1,63 @@
+"""``p4gen build``: from a spec to a program, its P4Info and its manifest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from p4gen.builder import Built, build
+from p4gen.cli.options import json_option, out_option, spec_from, spec_options
+from p4gen.p4.p4c import COMPILER
+
+
+@click.command()
+@spec_options
+@out_option
+@json_option
+def command(spec_file: Path | None, out: Path, as_json: bool, **flags: str | None) -> None:
+    """Generate a program, compile it, and check it against the house rules."""
+    built = build(spec_from(spec_file, flags), out)
+    if as_json:
+        files = [str(file) for file in built.files]
+        click.echo(json.dumps({"folder": str(built.folder), "files": files, "p4c": built.p4c} | built.manifest))
+    else:
+        _report(built, Console(highlight=False, soft_wrap=True))
+
+
+def _report(built: Built, console: Console) -> None:
+    spec = built.composition.spec
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("module", "in", "registers", "tables"):
+        table.add_column(title)
+    table.add_column("state", justify="right")
+    for module in built.composition.modules:
+        registers = [
+            f"{r.name} {r.instances.of(spec)} x {r.entries.of(spec)} x {r.width} bit"
+            if r.instances.of(spec) > 1
+            else f"{r.name} {r.entries.of(spec)} x {r.width} bit"
+            for r in module.keeps
+        ]
+        tables = [f"{t.name} {t.entries.of(spec)}" for t in module.tables]
+        bits = module.state_bits(spec)
+        table.add_row(
+            module.name, module.gress, ", ".join(registers), ", ".join(tables), f"{bits // 8:,} B" if bits else ""
+        )
+    table.add_row("", "", "", "", f"{built.composition.state_bits // 8:,} B", style="bold")
+    console.print(table)
+    console.print()
+    for file in built.files:
+        console.print(str(file))
+    console.print()
+    if built.p4c is None:
+        console.print(f"{COMPILER} is not on PATH: no BMv2 JSON, no second opinion (see p4gen doctor)")
+    else:
+        console.print(f"p4c ({built.p4c}) accepts it without a warning; its P4Info is the same as ours")
+    console.print()
+    console.print("Next:")
+    console.print(f"  less {built.program}")
+    console.print(f"  p4gen ptf --mode {spec.mode}             # run the conformance suite")
+    console.print(f"  p4gen ptf --mode {spec.mode} --mutate    # and see that it catches faults")

@@ -1,0 +1,107 @@
+"""``p4gen doctor``: what is here, what each missing part would add, and how to get it."""
+
+from __future__ import annotations
+
+import ctypes.util
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from p4gen.cli.options import json_option
+from p4gen.p4 import p4c
+
+CAP_NET_RAW = 13
+CAP_NET_ADMIN = 12
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One part: ``found`` is what was found, None if missing."""
+
+    part: str
+    found: str | None
+    adds: str
+    get: str
+
+
+@click.command()
+@json_option
+def command(as_json: bool) -> None:
+    """Say what is installed, and what each missing part would add.
+
+    Nothing here but Python is needed: p4gen carries its own compiler and switch.
+    """
+    findings = [
+        Finding("Python", f"{platform.python_version()} at {sys.executable}", "everything", ""),
+        Finding(
+            "p4c-bm2-ss",
+            _version(p4c.COMPILER, p4c.version),
+            "BMv2 JSON, and a second opinion on every generated program",
+            "https://github.com/p4lang/p4c (packages for Ubuntu and Debian, or from source)",
+        ),
+        Finding(
+            "simple_switch_grpc",
+            _version("simple_switch_grpc", _first_line),
+            "running programs on BMv2",
+            "https://github.com/p4lang/behavioral-model (packages for Ubuntu and Debian, or from source)",
+        ),
+        Finding(
+            "Mininet",
+            shutil.which("mnexec") and f"mnexec at {shutil.which('mnexec')}",
+            "labs of several switches and hosts",
+            "apt-get install mininet",
+        ),
+        Finding(
+            "libpcap",
+            ctypes.util.find_library("pcap"),
+            "Scapy's capture filters on real interfaces",
+            "apt-get install libpcap0.8",
+        ),
+        Finding("CAP_NET_RAW", _capability(CAP_NET_RAW), "switch ports on real or veth interfaces", "run as root"),
+        Finding("CAP_NET_ADMIN", _capability(CAP_NET_ADMIN), "making veth interfaces, Mininet", "run as root"),
+    ]
+    if as_json:
+        click.echo(json.dumps({"parts": [asdict(finding) for finding in findings]}))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("part", "here", "adds", "how to get it"):
+        table.add_column(title)
+    for finding in findings:
+        here = finding.found or "[yellow]missing[/yellow]"
+        table.add_row(finding.part, here, finding.adds, "" if finding.found else finding.get)
+    Console(highlight=False, soft_wrap=True).print(table)
+
+
+def _version(tool: str, ask: Callable[[str], str]) -> str | None:
+    path = shutil.which(tool)
+    if path is None:
+        return None
+    try:
+        return f"{ask(path)} at {path}"
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"{path}, which does not run: {error}"
+
+
+def _first_line(path: str) -> str:
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=False)
+    return (done.stdout + done.stderr).strip().partition("\n")[0] or "unknown version"
+
+
+def _capability(number: int) -> str | None:
+    """Whether this process has a capability (capabilities(7)), by the effective set in /proc."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
+        return None if os.geteuid() else "root"
+    effective = next((int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff")), 0)
+    return "yes" if effective >> number & 1 else None

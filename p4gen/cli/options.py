@@ -1,0 +1,44 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from p4gen.spec import ProgramSpec, flag_name, load_spec
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def spec_options(function: F) -> F:
+    """A flag for every field of the spec, and a YAML file; see ``spec_from``."""
+    for name, field in reversed(ProgramSpec.model_fields.items()):
+        default = "" if field.default is None else f"  [{field.default}]"
+        text = f"{field.description}{default}"
+        function = click.option(flag_name(name), name, default=None, metavar="VALUE", help=text)(function)
+    file = click.argument("spec_file", metavar="[SPEC.yaml]", required=False, type=click.Path(path_type=Path))
+    return file(function)
+
+
+def spec_from(spec_file: Path | None, flags: dict[str, str | None]) -> ProgramSpec:
+    """The spec that file and flags ask for; flags win. Raises ``InputError`` for wrong values."""
+    return load_spec(spec_file, {name: _number(value) for name, value in flags.items()})
+
+
+def _number(value: str | None) -> int | str | None:
+    try:
+        return int(value) if value is not None else None
+    except ValueError:
+        return value
+
+
+out_option = click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("build"),
+    help="Folder for programs.  [build]",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else.")

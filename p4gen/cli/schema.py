@@ -1,0 +1,20 @@
+"""``p4gen schema``: the JSON Schema of a spec file, for editors."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from p4gen.spec import ProgramSpec
+
+
+@click.command()
+def command() -> None:
+    """Print the JSON Schema of a spec file.
+
+    Editors with a YAML language server use it from a first line such as
+    "# yaml-language-server: $schema=p4gen.schema.json".
+    """
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | ProgramSpec.model_json_schema()
+    click.echo(json.dumps(schema, indent=2))

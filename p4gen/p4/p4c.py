@@ -1,0 +1,53 @@
+"""The real P4 compiler, where there is one: ``p4c-bm2-ss`` compiles for BMv2 and writes its own P4Info."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from p4gen.errors import FailedError
+
+COMPILER = "p4c-bm2-ss"
+TIMEOUT_S = 300
+
+
+@dataclass(frozen=True)
+class P4cOutput:
+    """What p4c wrote: BMv2's JSON and its own P4Info (text)."""
+
+    json: Path
+    p4info: Path
+
+
+def find() -> str | None:
+    """The compiler's path, or None where there is none."""
+    return shutil.which(COMPILER)
+
+
+def version(compiler: str) -> str:
+    """The version that the compiler prints of itself, in one line."""
+    done = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    lines = [line.strip() for line in done.stdout.splitlines() if "ersion" in line]
+    return lines[0] if lines else "unknown version"
+
+
+def compile_for_bmv2(compiler: str, source: Path, out: Path) -> P4cOutput:
+    """Compile ``source`` into folder ``out``.
+
+    Raises ``FailedError`` with the compiler's own words if it fails, or prints anything at all: a
+    generated program has no excuse for a warning.
+    """
+    result = P4cOutput(out / f"{source.stem}.json", out / f"{source.stem}.p4c.p4info.txtpb")
+    command = [compiler, "--p4runtime-files", str(result.p4info), "-o", str(result.json), str(source)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise FailedError(f"{COMPILER} did not finish within {TIMEOUT_S} s on {source}") from error
+    said = (done.stdout + done.stderr).strip()
+    if done.returncode:
+        raise FailedError(f"{COMPILER} refused {source} (exit status {done.returncode}):\n{said}")
+    if said:
+        raise FailedError(f"{COMPILER} accepted {source} but had something to say:\n{said}")
+    return result

@@ -1,0 +1,31 @@
+# Sourced by scripts/p4gen and scripts/test: makes .venv on first use, and again when pyproject.toml changes.
+# Usage: make_venv EXTRAS     (EXTRAS: '' or '[dev]')
+
+fail() {
+    printf '%s\n' "p4gen: error: $*" >&2
+    exit 3
+}
+
+find_python() {
+    for candidate in ${PYTHON:-} python3 python3.13 python3.12 python3.11; do
+        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            printf '%s\n' "$candidate"
+            return
+        fi
+    done
+    fail 'Python 3.11 or newer is needed; none found (set PYTHON to name one)'
+}
+
+make_venv() {
+    stamp=".venv/.p4gen$1-$(cksum <pyproject.toml | tr ' ' '-')"
+    [ -e "$stamp" ] && return
+    if [ ! -x .venv/bin/python ]; then
+        python=$(find_python) || exit 3
+        echo "p4gen: making .venv with $($python --version) (once)" >&2
+        "$python" -m venv .venv || fail "cannot make a virtual environment; on Debian: apt-get install python3-venv"
+    fi
+    echo "p4gen: installing p4gen$1 and what it needs into .venv (once)" >&2
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable ".$1" ||
+        fail 'pip could not install the dependencies; see above'
+    : >"$stamp"
+}
