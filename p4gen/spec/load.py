@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from p4gen.errors import Diagnostic, InputError, Pos
-from p4gen.spec.program import ProgramSpec, SpecConflict
+from p4gen.spec.program import ProgramSpec, SpecConflictError
 
 Where = Pos | str | None
 
@@ -70,7 +70,7 @@ def _parse_yaml(text: str, file: str) -> tuple[dict[str, Any], dict[str, Where],
             if root is None:
                 return {}, {}, []
             if not isinstance(root, yaml.MappingNode):
-                raise InputError(Diagnostic(_pos(file, root), "a ProgramSpec is a mapping of fields, such as 'lanes: 64'"))
+                raise InputError(Diagnostic(_pos(file, root), "a spec is a mapping of fields, as in 'lanes: 64'"))
             values: dict[str, Any] = {}
             where: dict[str, Where] = {}
             problems: list[Diagnostic] = []
@@ -98,7 +98,7 @@ def _pos(file: str, node: yaml.Node) -> Pos:
 
 def _diagnose(error: ErrorDetails, values: Mapping[str, Any], where: Mapping[str, Where], default: Where) -> Diagnostic:
     cause = error.get("ctx", {}).get("error")
-    field = cause.field if isinstance(cause, SpecConflict) else str(error["loc"][0])
+    field = cause.field if isinstance(cause, SpecConflictError) else str(error["loc"][0])
     place = where.get(field, default)
     if error["type"] == "extra_forbidden":
         near = difflib.get_close_matches(field, ProgramSpec.model_fields, n=1)
