@@ -12,23 +12,31 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Exact:
+    """The value itself."""
+
     value: int
 
 
 @dataclass(frozen=True)
 class Lpm:
+    """The first ``prefix_len`` bits of ``value``."""
+
     value: int
     prefix_len: int
 
 
 @dataclass(frozen=True)
 class Ternary:
+    """The bits of ``value`` where ``mask`` is one."""
+
     value: int
     mask: int
 
 
 @dataclass(frozen=True)
 class Range:
+    """``low`` to ``high``, both included."""
+
     low: int
     high: int
 
@@ -39,6 +47,8 @@ Match = int | Exact | Lpm | Ternary | Range
 
 @dataclass(frozen=True)
 class Action:
+    """An action and its arguments by name."""
+
     name: str
     args: Mapping[str, int] = field(default_factory=dict)
 
@@ -64,12 +74,16 @@ class Replica:
 
 @dataclass(frozen=True)
 class MulticastGroup:
+    """A multicast group: what ``mcast_grp`` selects."""
+
     group_id: int
     replicas: tuple[Replica, ...]
 
 
 @dataclass(frozen=True)
 class CloneSession:
+    """A clone (mirror) session."""
+
     session_id: int
     replicas: tuple[Replica, ...]
     packet_length: int = 0
@@ -78,5 +92,7 @@ class CloneSession:
 
 @dataclass(frozen=True)
 class CounterValue:
+    """A counter cell."""
+
     packets: int
     bytes: int

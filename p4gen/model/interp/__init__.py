@@ -1,0 +1,52 @@
+"""The reference interpreter: the typed IR as Python closures, exactly as the specification says it.
+
+``Interpreter`` compiles a program's blocks once; running one takes a frame whose slot 0 is the packet's
+``Context``. The architecture around the blocks is in ``p4gen.model.v1model``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+from p4gen.model.interp import calls, expressions, extern_calls, parsers, statements
+from p4gen.model.interp.build import Build, Handlers
+from p4gen.model.interp.context import Context, Exec, ExitSignal, Frame, Reject
+from p4gen.model.interp.parsers import parser_body
+from p4gen.model.state import State
+from p4gen.p4 import ir
+
+__all__ = ["Context", "Exec", "ExitSignal", "Frame", "Interpreter", "Reject"]
+
+
+class Interpreter:
+    """A program ready to run on ``state``; with ``traced``, every step is reported to ``Context.trace``.
+
+    Raises ``InputError`` with a position for what the model does not support.
+    """
+
+    def __init__(self, program: ir.Program, state: State, *, traced: bool = False) -> None:
+        handlers = Handlers(
+            {**expressions.HANDLERS, **calls.EXPRESSIONS, **extern_calls.HANDLERS},
+            {**statements.HANDLERS, **calls.STATEMENTS, **parsers.HANDLERS},
+        )
+        self._build = Build(state, handlers, traced)
+        self.blocks: dict[str, Exec] = {
+            name: parser_body(self._build, block) if isinstance(block, ir.Parser) else self._control(block)
+            for name, block in program.blocks.items()
+        }
+        self.frame: Callable[[], Frame] = self._build.frame
+
+    def _control(self, control: ir.Control) -> Exec:
+        body = calls.control_body(self._build, control)
+
+        def run(f: Frame) -> None:
+            # exit ends the outermost block, not the packet (simple_switch.md).
+            with contextlib.suppress(ExitSignal):
+                body(f)
+
+        return run
+
+    def slot(self, variable: ir.Variable) -> int:
+        """Where a parameter of a top-level block lives in a frame."""
+        return self._build.slot(variable)

@@ -1,0 +1,126 @@
+"""The compiler's shared state: slots, handlers, memo of compiled functions.
+
+IR nodes become Python closures once per program; running a packet then only calls closures. The
+handlers for node types live in the modules of this package and are put together in ``__init__``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from p4gen.errors import Diagnostic, InputError, Pos
+from p4gen.model.interp.context import Eval, Exec, Frame
+from p4gen.model.state import State
+from p4gen.model.values import zero
+from p4gen.p4 import ir
+from p4gen.p4 import types as t
+
+ExprHandler = Callable[["Build", Any], Eval]
+StmtHandler = Callable[["Build", Any], Exec]
+
+
+@dataclass(frozen=True)
+class Handlers:
+    """How each node type is compiled."""
+
+    expressions: Mapping[type[ir.Expr], ExprHandler]
+    statements: Mapping[type[ir.Stmt], StmtHandler]
+
+
+class Build:
+    """One compilation of a program, ``traced`` or not."""
+
+    def __init__(self, state: State, handlers: Handlers, traced: bool) -> None:
+        self.state = state
+        self.traced = traced
+        self._handlers = handlers
+        self._slots: dict[ir.Variable, int] = {}
+        self._template: Frame = [None]
+        self.compiled: dict[object, Any] = {}
+        """Memo of compiled functions, tables and blocks by IR node."""
+
+    # --- variables ---
+
+    def slot(self, variable: ir.Variable) -> int:
+        """The frame slot of ``variable``."""
+        found = self._slots.get(variable)
+        if found is None:
+            found = self._slots[variable] = self.new_slot()
+        return found
+
+    def new_slot(self) -> int:
+        """A slot for the compiler's own use."""
+        self._template.append(None)
+        return len(self._template) - 1
+
+    def frame(self) -> Frame:
+        """A fresh frame with every slot unset."""
+        return self._template[:]
+
+    # --- nodes ---
+
+    def expr(self, node: ir.Expr) -> Eval:
+        """Compile an expression. Raises ``InputError`` for what is not supported."""
+        handler = self._handlers.expressions.get(type(node))
+        if handler is None:
+            raise unsupported(node.pos, f"expression {type(node).__name__}")
+        return handler(self, node)
+
+    def stmt(self, node: ir.Stmt) -> Exec:
+        """Compile a statement. Raises ``InputError`` for what is not supported."""
+        handler = self._handlers.statements.get(type(node))
+        if handler is None:
+            raise unsupported(node.pos, f"statement {type(node).__name__}")
+        return handler(self, node)
+
+    def body(self, statements: Iterable[ir.Stmt]) -> Exec:
+        """Compile statements into one that runs them in order until one signals."""
+        compiled = tuple(map(self.stmt, statements))
+        if len(compiled) == 1:
+            return compiled[0]
+
+        def run(f: Frame) -> int | None:
+            for step in compiled:
+                signal = step(f)
+                if signal:
+                    return signal
+            return None
+
+        return run
+
+
+def unsupported(pos: Pos, what: str) -> InputError:
+    """The refusal of something the model does not do, at load time."""
+    return InputError(Diagnostic(pos, f"{what} is not supported by the behavioural model"))
+
+
+def is_packet(of: t.Type) -> bool:
+    """Whether a parameter stands for the packet itself, which the context holds."""
+    return str(of) in ("packet_in", "packet_out")
+
+
+def fresh(of: t.Type) -> Callable[[], Any]:
+    """A function that makes zero values of a type, from one prototype."""
+    prototype = zero(of)
+    if hasattr(prototype, "copy"):
+        copy: Callable[[], Any] = prototype.copy
+        return copy
+    return lambda: prototype
+
+
+def children(node: object) -> Iterable[object]:
+    """The IR nodes directly inside ``node``, not following references to callables."""
+    for name in getattr(node, "__dataclass_fields__", ()):
+        value = getattr(node, name)
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, (ir.Expr, ir.Stmt, ir.Arg, ir.SwitchCase)):
+                yield item
+
+
+def has_calls(node: object) -> bool:
+    """Whether evaluating ``node`` may change something."""
+    if isinstance(node, (ir.Call, ir.ExternCall, ir.ApplyTable)):
+        return True
+    return any(map(has_calls, children(node)))

@@ -1,0 +1,449 @@
+"""Calls of v1model's extern methods and functions (v1model.p4, simple_switch.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from p4gen.model.codec import Flatten, flattener, to_bytes
+from p4gen.model.hashes import ALGORITHMS, Algorithm
+from p4gen.model.interp.build import Build, ExprHandler, unsupported
+from p4gen.model.interp.context import Eval, Frame
+from p4gen.model.interp.expressions import bits_of, field_index
+from p4gen.model.interp.lvalues import LValue, Place
+from p4gen.model.state import Digest
+from p4gen.model.trace import show
+from p4gen.model.values import HeaderValue, StructValue
+from p4gen.p4 import ir
+from p4gen.p4 import types as t
+
+DROP_PORT = 511
+"""What ``mark_to_drop`` assigns to ``egress_spec`` (simple_switch.md, ``--drop-port``)."""
+
+
+class _Out:
+    """An ``out`` argument: located in its turn, stored when the call is done."""
+
+    def __init__(self, b: Build, arg: ir.Arg) -> None:
+        self._target = LValue(b, arg.expr) if arg.expr is not None else None
+        bits = bits_of(arg.expr.type) if arg.expr is not None else None
+        self.mask = (1 << bits.width) - 1 if bits is not None else 0
+
+    def locate(self, f: Frame) -> Place | None:
+        target = self._target
+        return target.locate(f) if target is not None and target.dynamic else None
+
+    def store(self, f: Frame, place: Place | None, value: Any) -> None:
+        if place is not None and self._target is not None:
+            self._target.store(place, value)
+        elif self._target is not None:
+            self._target.set(f, value)
+
+
+def _in(b: Build, call: ir.ExternCall, position: int) -> Eval:
+    expr = call.args[position].expr
+    if expr is None:
+        raise unsupported(call.pos, f"{call.method} without its argument {position + 1}")
+    return b.expr(expr)
+
+
+def _constant(call: ir.ExternCall, position: int) -> int | bool | str:
+    expr = call.args[position].expr
+    if not isinstance(expr, ir.Literal):
+        raise unsupported(call.pos, f"{call.method} with an argument {position + 1} that is no constant")
+    return expr.value
+
+
+# --- methods ---
+
+
+def _register_read(b: Build, call: ir.ExternCall) -> Eval:
+    assert call.instance is not None
+    register = b.state.registers[call.instance.name]
+    cells, size, out, index = register.cells, register.size, _Out(b, call.args[0]), _in(b, call, 1)
+    name, pos, state, traced = register.name, call.pos, b.state, b.traced
+
+    def read(f: Frame) -> None:
+        place = out.locate(f)
+        i = index(f)
+        if i >= size:
+            _out_of_range(f, "read", name, i, size)
+            return
+        value = cells[i]
+        if traced:
+            f[0].trace.add("read", f"{name}[{i}] is {show(value)}", pos, register=name, index=i, value=value)
+        out.store(f, place, value)
+
+    def _out_of_range(f: Frame, verb: str, name: str, i: int, size: int) -> None:
+        _trap(f, state.trap, pos, f"register {name}: {verb} at index {i}, it has {size} elements")
+
+    return read
+
+
+def _register_write(b: Build, call: ir.ExternCall) -> Eval:
+    assert call.instance is not None
+    register = b.state.registers[call.instance.name]
+    cells, size, index, value = register.cells, register.size, _in(b, call, 0), _in(b, call, 1)
+    name, pos, state, traced = register.name, call.pos, b.state, b.traced
+
+    def write(f: Frame) -> None:
+        i, new = index(f), value(f)
+        if i >= size:
+            _trap(f, state.trap, pos, f"register {name}: write at index {i}, it has {size} elements")
+            return
+        if traced:
+            what = f"{name}[{i}] becomes {show(new)} (was {show(cells[i])})"
+            f[0].trace.add("write", what, pos, register=name, index=i, value=new, old=cells[i])
+        cells[i] = new
+
+    return write
+
+
+def _trap(f: Frame, count: Callable[[Any, str], None], pos: Any, what: str) -> None:
+    count(pos, what)
+    if f[0].trace is not None:
+        f[0].trace.add("trap", f"trap: {what}", pos)
+
+
+def _counter_count(b: Build, call: ir.ExternCall) -> Eval:
+    assert call.instance is not None
+    counter, index = b.state.counters[call.instance.name], _in(b, call, 0)
+    pos, state, traced = call.pos, b.state, b.traced
+
+    def count(f: Frame) -> None:
+        i, ctx = index(f), f[0]
+        if i >= counter.size:
+            _trap(f, state.trap, pos, f"counter {counter.name}: index {i}, it has {counter.size} elements")
+            return
+        counter.count(i, ctx.ingress_length)
+        if traced:
+            what = f"count {counter.name}[{i}]: {counter.packets[i]} packets"
+            ctx.trace.add("count", what, pos, counter=counter.name, index=i)
+
+    return count
+
+
+def _direct_counter_count(b: Build, call: ir.ExternCall) -> Eval:
+    # The table counts every hit, whether or not its action calls this (simple_switch.md).
+    return lambda f: None
+
+
+def _meter_execute(b: Build, call: ir.ExternCall) -> Eval:
+    assert call.instance is not None
+    meter, index, out = b.state.meters[call.instance.name], _in(b, call, 0), _Out(b, call.args[1])
+    pos, state, traced = call.pos, b.state, b.traced
+
+    def execute(f: Frame) -> None:
+        i, ctx = index(f), f[0]
+        place = out.locate(f)
+        if i >= meter.size:
+            _trap(f, state.trap, pos, f"meter {meter.name}: index {i}, it has {meter.size} elements")
+            return
+        color = meter.buckets[i].mark(ctx.ingress_length if meter.in_bytes else 1, state.clock())
+        if traced:
+            what = f"meter {meter.name}[{i}]: {('green', 'yellow', 'red')[color]}"
+            ctx.trace.add("meter", what, pos, meter=meter.name, index=i, color=color)
+        out.store(f, place, color)
+
+    return execute
+
+
+def _direct_meter_read(b: Build, call: ir.ExternCall) -> Eval:
+    out = _Out(b, call.args[0])
+    return lambda f: out.store(f, out.locate(f), f[0].color)
+
+
+# --- hashes and checksums ---
+
+
+def _bits_of_data(b: Build, data: ir.Expr) -> Callable[[Frame], tuple[int, int]]:
+    """The input of a calculation as BMv2 builds it: fields one after the other, those of invalid headers
+    left out (behavioral-model, calculations.cpp)."""
+    if isinstance(data, ir.Aggregate):
+        parts = tuple(_bits_of_data(b, e) for e in data.elements)
+
+        def join(f: Frame) -> tuple[int, int]:
+            bits = width = 0
+            for part in parts:
+                more, by = part(f)
+                bits = (bits << by) | more
+                width += by
+            return bits, width
+
+        return join
+    value = b.expr(data)
+    try:
+        flatten: Flatten = flattener(data.type)
+    except TypeError as problem:
+        raise unsupported(data.pos, f"a calculation over {data.type} ({problem})") from None
+    kind = bits_of(data.type)
+    if isinstance(data, ir.FieldOf) and isinstance(t.strip(data.base.type), t.Header):
+        header, index = b.expr(data.base), field_index(data.base.type, data.name)
+
+        def field(f: Frame) -> tuple[int, int]:
+            owner: HeaderValue = header(f)
+            return flatten(owner.fields[index]) if owner.valid else (0, 0)
+
+        return field
+    if kind is not None and not kind.signed:
+        width = kind.width
+        return lambda f: (value(f), width)
+    return lambda f: flatten(value(f))
+
+
+def _algorithm(call: ir.ExternCall, position: int) -> Algorithm:
+    name = _constant(call, position)
+    if name not in ALGORITHMS:
+        raise unsupported(call.pos, f"hash algorithm {name}")
+    return ALGORITHMS[str(name)]
+
+
+def _data(b: Build, call: ir.ExternCall, position: int) -> Callable[[Frame], tuple[int, int]]:
+    expr = call.args[position].expr
+    if expr is None:
+        raise unsupported(call.pos, f"{call.method} without data")
+    return _bits_of_data(b, expr)
+
+
+def _hash(b: Build, call: ir.ExternCall) -> Eval:
+    out, algorithm = _Out(b, call.args[0]), _algorithm(call, 1)
+    base, data, most = _in(b, call, 2), _data(b, call, 3), _in(b, call, 4)
+    traced, pos, mask = b.traced, call.pos, out.mask
+
+    def run(f: Frame) -> None:
+        place = out.locate(f)
+        start = base(f)
+        bits, width = data(f)
+        limit = most(f)
+        result = (start + algorithm(to_bytes(bits, width)) % limit if limit >= 1 else start) & mask
+        if traced:
+            f[0].trace.add("hash", f"hash over {width} bits is {show(result)}", pos, bits=width, result=result)
+        out.store(f, place, result)
+
+    return run
+
+
+def _verify_checksum(b: Build, call: ir.ExternCall) -> Eval:
+    condition, data, wanted, algorithm = _in(b, call, 0), _data(b, call, 1), _in(b, call, 2), _algorithm(call, 3)
+    payload = call.method.endswith("_with_payload")
+    target = call.args[2].expr
+    in_header = isinstance(target, ir.FieldOf) and isinstance(t.strip(target.base.type), t.Header)
+    header = b.expr(target.base) if isinstance(target, ir.FieldOf) and in_header else None
+    kind = bits_of(target.type) if target is not None else None
+    mask, traced, pos = (1 << kind.width) - 1 if kind else 0, b.traced, call.pos
+
+    def verify(f: Frame) -> None:
+        if not condition(f) or (header is not None and not header(f).valid):
+            return
+        ctx = f[0]
+        found = algorithm(_with_payload(f, data(f), payload)) & mask
+        good = found == wanted(f)
+        ctx.checksum_error = ctx.checksum_error or not good
+        if traced:
+            ctx.trace.add("hash", f"checksum {'verified' if good else 'is wrong'}", pos, computed=found, good=good)
+
+    return verify
+
+
+def _update_checksum(b: Build, call: ir.ExternCall) -> Eval:
+    condition, data, algorithm = _in(b, call, 0), _data(b, call, 1), _algorithm(call, 3)
+    out, payload = _Out(b, call.args[2]), call.method.endswith("_with_payload")
+    mask, traced, pos = out.mask, b.traced, call.pos
+
+    def update(f: Frame) -> None:
+        if not condition(f):
+            return
+        value = algorithm(_with_payload(f, data(f), payload)) & mask
+        if traced:
+            f[0].trace.add("hash", f"checksum becomes {show(value)}", pos, computed=value)
+        out.store(f, out.locate(f), value)
+
+    return update
+
+
+def _with_payload(f: Frame, data: tuple[int, int], payload: bool) -> bytes:
+    head = to_bytes(*data)
+    if not payload:
+        return head
+    ctx = f[0]
+    rest: bytes = ctx.data[(ctx.at + 7) >> 3 :]
+    return head + rest
+
+
+# --- requests to the traffic manager ---
+
+
+def _mark_to_drop(b: Build, call: ir.ExternCall) -> Eval:
+    target = call.args[0].expr if call.args else None
+    if target is None:
+        raise unsupported(call.pos, "mark_to_drop without standard_metadata")
+    metadata = b.expr(target)
+    spec, group = field_index(target.type, "egress_spec"), field_index(target.type, "mcast_grp")
+    pos = call.pos
+    traced = b.traced
+
+    def mark(f: Frame) -> None:
+        fields = metadata(f).fields
+        fields[spec], fields[group] = DROP_PORT, 0
+        if traced:
+            f[0].trace.add("request", "mark_to_drop", pos, request="drop")
+
+    return mark
+
+
+def _request(b: Build, call: ir.ExternCall, name: str, make: Callable[[Frame], Any]) -> Eval:
+    """Notes something for the traffic manager; the last request of its kind in a pass wins."""
+    pos, traced, method = call.pos, b.traced, call.method
+
+    def request(f: Frame) -> None:
+        value = make(f)
+        setattr(f[0], name, value)
+        if traced:
+            f[0].trace.add("request", f"{method}{value}", pos, request=method, value=value)
+
+    return request
+
+
+def _clone(b: Build, call: ir.ExternCall) -> Eval:
+    session = _in(b, call, 1)
+    if call.method == "clone":
+        return _request(b, call, "clone", lambda f: (session(f), None))
+    index = _in(b, call, 2)
+    return _request(b, call, "clone", lambda f: (session(f), index(f)))
+
+
+def _again(name: str) -> Callable[[Build, ir.ExternCall], Eval]:
+    def compiled(b: Build, call: ir.ExternCall) -> Eval:
+        index = _in(b, call, 0)
+        return _request(b, call, name, lambda f: (index(f),))
+
+    return compiled
+
+
+def _truncate(b: Build, call: ir.ExternCall) -> Eval:
+    length = _in(b, call, 0)
+
+    def shorter(f: Frame) -> int:
+        wanted, before = length(f), f[0].truncate
+        return int(wanted if before is None else min(wanted, before))
+
+    return _request(b, call, "truncate", shorter)
+
+
+def _digest(b: Build, call: ir.ExternCall) -> Eval:
+    receiver, data, expr = _in(b, call, 0), _in(b, call, 1), call.args[1].expr
+    assert expr is not None
+    kind, pos, traced = t.strip(expr.type), call.pos, b.traced
+    name = kind.name if isinstance(kind, t.Fields) else ""
+
+    def send(f: Frame) -> None:
+        receiver(f)
+        digest = Digest(name, tuple(_leaves("", data(f), kind)))
+        f[0].digests.append(digest)
+        if traced:
+            f[0].trace.add("digest", f"digest {name} {dict(digest.fields)}", pos, name=name)
+
+    return send
+
+
+def _leaves(prefix: str, value: Any, of: t.Type) -> list[tuple[str, int | bool | str]]:
+    """The scalars of a digest with their dotted names (tuples: their positions)."""
+    of = t.strip(of)
+    if isinstance(value, (StructValue, HeaderValue)):
+        if isinstance(of, t.Fields):
+            members = [(f.name, f.type) for f in of.fields]
+        else:
+            assert isinstance(of, t.Tuple)
+            members = [(f"f{i}", e) for i, e in enumerate(of.elements)]
+        return [
+            leaf
+            for (name, kind), part in zip(members, value.fields, strict=True)
+            for leaf in _leaves(f"{prefix}{name}.", part, kind)
+        ]
+    return [(prefix[:-1] or "value", value)]
+
+
+# --- the rest ---
+
+
+def _random(b: Build, call: ir.ExternCall) -> Eval:
+    out, low, high, state = _Out(b, call.args[0]), _in(b, call, 1), _in(b, call, 2), b.state
+
+    def draw(f: Frame) -> None:
+        place, lo, hi = out.locate(f), low(f), high(f)
+        if lo <= hi:  # otherwise BMv2 leaves the result alone
+            out.store(f, place, state.random.randint(lo, hi))
+
+    return draw
+
+
+def _log_msg(b: Build, call: ir.ExternCall) -> Eval:
+    text, state, pos = str(_constant(call, 0)), b.state, call.pos
+    data = _in(b, call, 1) if len(call.args) > 1 else None
+
+    def log(f: Frame) -> None:
+        message = text
+        if data is not None:
+            value = data(f)
+            for part in value.fields if isinstance(value, StructValue) else [value]:
+                message = message.replace("{}", str(part), 1)
+        state.log.append(message)
+        if f[0].trace is not None:
+            f[0].trace.add("log", f'log "{message}"', pos)
+
+    return log
+
+
+def _assert(b: Build, call: ir.ExternCall) -> Eval:
+    check, state, pos, what = _in(b, call, 0), b.state, call.pos, f"{call.method} does not hold"
+
+    def run(f: Frame) -> None:
+        if not check(f):
+            _trap(f, state.trap, pos, what)
+
+    return run
+
+
+Compiler = Callable[[Build, ir.ExternCall], Eval]
+
+METHODS: Mapping[tuple[str, str], Compiler] = {
+    ("register", "read"): _register_read,
+    ("register", "write"): _register_write,
+    ("counter", "count"): _counter_count,
+    ("direct_counter", "count"): _direct_counter_count,
+    ("meter", "execute_meter"): _meter_execute,
+    ("direct_meter", "read"): _direct_meter_read,
+}
+
+FUNCTIONS: Mapping[str, Compiler] = {
+    "mark_to_drop": _mark_to_drop,
+    "hash": _hash,
+    "verify_checksum": _verify_checksum,
+    "verify_checksum_with_payload": _verify_checksum,
+    "update_checksum": _update_checksum,
+    "update_checksum_with_payload": _update_checksum,
+    "clone": _clone,
+    "clone_preserving_field_list": _clone,
+    "resubmit_preserving_field_list": _again("resubmit"),
+    "recirculate_preserving_field_list": _again("recirculate"),
+    "truncate": _truncate,
+    "digest": _digest,
+    "random": _random,
+    "log_msg": _log_msg,
+    "assert": _assert,
+    "assume": _assert,
+}
+
+
+def _extern_call(b: Build, call: ir.ExternCall) -> Eval:
+    if call.instance is None:
+        compiler, name = FUNCTIONS.get(call.method), call.method
+    else:
+        compiler = METHODS.get((call.instance.extern, call.method))
+        name = f"{call.instance.extern}.{call.method}"
+    if compiler is None:
+        raise unsupported(call.pos, f"extern {name}")
+    return compiler(b, call)
+
+
+HANDLERS: Mapping[type[ir.Expr], ExprHandler] = {ir.ExternCall: _extern_call}

@@ -1,0 +1,248 @@
+"""Statements (P4_16 specification 1.2.5, section 12), except calls of blocks and packet operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from p4gen.errors import Diagnostic, FailedError
+from p4gen.model.codec import HeaderCodec, header_width
+from p4gen.model.interp.build import Build, StmtHandler, fresh, has_calls, unsupported
+from p4gen.model.interp.context import BREAK, CONTINUE, RETURN, Eval, Exec, ExitSignal, Frame
+from p4gen.model.interp.lvalues import LValue, only_valid
+from p4gen.model.values import clear_header, copy_value, is_composite, shift_stack
+from p4gen.p4 import ir
+from p4gen.p4 import types as t
+
+MAX_ITERATIONS = 1_000_000
+"""Rounds after which a ``for`` is taken to be endless."""
+
+
+def _block(b: Build, s: ir.Block) -> Exec:
+    return b.body(s.body)
+
+
+def _declare(b: Build, s: ir.Declare) -> Exec:
+    slot = b.slot(s.variable)
+    if s.init is None:
+        make = fresh(s.variable.type)
+
+        def declare(f: Frame) -> None:
+            f[slot] = make()
+
+        return declare
+    value = b.expr(s.init)
+    if is_composite(s.variable.type):
+
+        def declare_copy(f: Frame) -> None:
+            f[slot] = copy_value(value(f))
+
+        return declare_copy
+
+    def declare_value(f: Frame) -> None:
+        f[slot] = value(f)
+
+    return declare_value
+
+
+def _assign(b: Build, s: ir.Assign) -> Exec:
+    target, value = LValue(b, s.target), b.expr(s.value)
+    if target.dynamic and has_calls(s.value):
+        # Spec 12.1: the place comes first, and the value may change what the place depends on.
+        locate, store = target.locate, target.store
+
+        def assign_placed(f: Frame) -> None:
+            place = locate(f)
+            store(place, value(f))
+
+        return assign_placed
+    match s.target:
+        case ir.Var(variable=variable) if not target.composite:
+            slot = b.slot(variable)
+
+            def assign_variable(f: Frame) -> None:
+                f[slot] = value(f)
+
+            return assign_variable
+    put = target.set
+
+    def assign(f: Frame) -> None:
+        put(f, value(f))
+
+    return assign
+
+
+def _evaluate(b: Build, s: ir.Evaluate) -> Exec:
+    value = b.expr(s.expr)
+
+    def evaluate(f: Frame) -> None:
+        value(f)
+
+    return evaluate
+
+
+def _if(b: Build, s: ir.If) -> Exec:
+    condition, then = b.expr(s.condition), b.stmt(s.then)
+    if s.otherwise is None:
+        return lambda f: then(f) if condition(f) else None
+    otherwise = b.stmt(s.otherwise)
+    return lambda f: then(f) if condition(f) else otherwise(f)
+
+
+def _nothing(f: Frame) -> None:
+    return None
+
+
+def _switch(b: Build, s: ir.Switch) -> Exec:
+    subject = b.expr(s.subject)
+    default: Exec = _nothing
+    by_value: dict[Any, Exec] = {}
+    for case in s.cases:
+        body = b.stmt(case.body)
+        if not case.labels:
+            default = body
+        for label in case.labels:
+            if not isinstance(label, ir.Literal):
+                raise unsupported(label.pos, "a switch label that is no constant")
+            by_value.setdefault(label.value, body)
+    return lambda f: by_value.get(subject(f), default)(f)
+
+
+def _for(b: Build, s: ir.For) -> Exec:
+    init, condition, update, body = b.body(s.init), b.expr(s.condition), b.body(s.update), b.stmt(s.body)
+    pos = s.pos
+
+    def loop(f: Frame) -> int | None:
+        init(f)
+        rounds = 0
+        while condition(f):
+            signal = body(f)
+            if signal == BREAK:
+                break
+            if signal == RETURN:
+                return signal
+            update(f)
+            rounds += 1
+            if rounds > MAX_ITERATIONS:
+                raise FailedError(Diagnostic(pos, f"the loop has not ended after {MAX_ITERATIONS} rounds"))
+        return None
+
+    return loop
+
+
+def _for_in(b: Build, s: ir.ForIn) -> Exec:
+    slot, body = b.slot(s.variable), b.stmt(s.body)
+    values: Callable[[Frame], Any]
+    if isinstance(s.values, tuple):
+        low, high = b.expr(s.values[0]), b.expr(s.values[1])
+        values = lambda f: range(low(f), high(f) + 1)  # noqa: E731
+    else:
+        source = b.expr(s.values)
+        values = lambda f: [copy_value(v) for v in source(f).fields]  # noqa: E731
+
+    def loop(f: Frame) -> int | None:
+        for value in values(f):
+            f[slot] = value
+            signal = body(f)
+            if signal == BREAK:
+                break
+            if signal == RETURN:
+                return signal
+        return None
+
+    return loop
+
+
+def _break(b: Build, s: ir.Break) -> Exec:
+    return lambda f: BREAK
+
+
+def _continue(b: Build, s: ir.Continue) -> Exec:
+    return lambda f: CONTINUE
+
+
+RETURN_SLOT = "return slot"
+
+
+def return_slot(b: Build) -> int:
+    """Where a function leaves its result for its caller, who fetches it at once."""
+    if RETURN_SLOT not in b.compiled:
+        b.compiled[RETURN_SLOT] = b.new_slot()
+    slot: int = b.compiled[RETURN_SLOT]
+    return slot
+
+
+def _return(b: Build, s: ir.Return) -> Exec:
+    if s.value is None:
+        return lambda f: RETURN
+    slot, value, composite = return_slot(b), b.expr(s.value), is_composite(s.value.type)
+
+    def leave(f: Frame) -> int:
+        result = value(f)
+        f[slot] = copy_value(result) if composite else result
+        return RETURN
+
+    return leave
+
+
+def _exit(b: Build, s: ir.Exit) -> Exec:
+    def leave(f: Frame) -> int:
+        raise ExitSignal
+
+    return leave
+
+
+# --- headers ---
+
+
+def _set_validity(b: Build, s: ir.SetValidity) -> Exec:
+    place, kind = LValue(b, s.header), t.strip(s.header.type)
+    if not isinstance(kind, t.Header):
+        raise unsupported(s.pos, f"setValid or setInvalid of {kind}")
+    fixed, locate, in_union, valid = HeaderCodec(kind).width, place.locate, place.in_union, s.valid
+
+    def set_validity(f: Frame) -> None:
+        container, key = locate(f)
+        header = container[key]
+        if header.valid is not valid:
+            size = header_width(header, fixed) // 8
+            if valid:
+                clear_header(header)
+            header.valid = valid
+            f[0].length += size if valid else -size
+        if valid and in_union:
+            only_valid(container, key)
+
+    return set_validity
+
+
+def _shift_stack(b: Build, s: ir.ShiftStack) -> Exec:
+    stack, count, push = _owner_of(b, s.stack), s.count, s.push
+
+    def shift(f: Frame) -> None:
+        shift_stack(stack(f), count, push)
+
+    return shift
+
+
+def _owner_of(b: Build, e: ir.Expr) -> Eval:
+    place = LValue(b, e)
+    return lambda f: place.load(place.locate(f))
+
+
+HANDLERS: Mapping[type[ir.Stmt], StmtHandler] = {
+    ir.Block: _block,
+    ir.Declare: _declare,
+    ir.Assign: _assign,
+    ir.Evaluate: _evaluate,
+    ir.If: _if,
+    ir.Switch: _switch,
+    ir.For: _for,
+    ir.ForIn: _for_in,
+    ir.Break: _break,
+    ir.Continue: _continue,
+    ir.Return: _return,
+    ir.Exit: _exit,
+    ir.SetValidity: _set_validity,
+    ir.ShiftStack: _shift_stack,
+}
