@@ -85,6 +85,11 @@ class RocePacket:
         packet = replace(self, ip=ip, udp=udp)
         return replace(packet, icrc=icrc_of.icrc(packet.ip_packet()) if icrc is None else icrc)
 
+    def with_udp_checksum(self) -> RocePacket:
+        """The same packet with a UDP checksum (RFC 768); to be called on a sealed packet, whose ICRC it covers."""
+        blank = replace(self, udp=replace(self.udp, checksum=0))
+        return replace(self, udp=replace(self.udp, checksum=_udp_sum(blank) ^ 0xFFFF or 0xFFFF))
+
 
 def parse(frame: bytes) -> RocePacket:
     """Take a frame apart by its BTH opcode; lengths must add up, checksum and ICRC may be wrong (see ``problems``).
@@ -149,7 +154,7 @@ def problems(frame: bytes) -> list[str]:
         found.append(f"UDP length is {packet.udp.length}, the IP packet leaves {right.udp.length}")
     if packet.ip.checksum != packet.ip.right_checksum():
         found.append(f"IPv4 checksum is {packet.ip.checksum:#06x}, not {packet.ip.right_checksum():#06x}")
-    if packet.udp.checksum and not _udp_checksum_holds(packet):
+    if packet.udp.checksum and _udp_sum(packet) != 0xFFFF:
         found.append(f"UDP checksum {packet.udp.checksum:#06x} is wrong")
     if not icrc_of.check(frame):
         wanted = icrc_of.icrc(packet.ip_packet())
@@ -163,7 +168,8 @@ def problems(frame: bytes) -> list[str]:
     return found
 
 
-def _udp_checksum_holds(packet: RocePacket) -> bool:
+def _udp_sum(packet: RocePacket) -> int:
+    """The one's complement sum over pseudo-header and datagram, which is all ones when the checksum is right."""
     pseudo = packet.ip.src.to_bytes(4) + packet.ip.dst.to_bytes(4) + bytes((0, packet.ip.protocol))
     segment = packet.udp.pack() + packet.transport() + packet.icrc
-    return ones_complement_sum((pseudo, len(segment).to_bytes(2), segment)) == 0xFFFF
+    return ones_complement_sum((pseudo, len(segment).to_bytes(2), segment))

@@ -70,8 +70,16 @@ def test_each_fault_alone_is_named(frame: RocePacket, complaint: str) -> None:
     assert re.search(complaint, found)
 
 
-def test_a_right_udp_checksum_is_no_problem() -> None:
+def test_udp_checksum() -> None:
+    packet = SEND.with_udp_checksum()
     segment = SEND.udp.pack() + SEND.transport() + SEND.icrc
     pseudo = SEND.ip.src.to_bytes(4) + SEND.ip.dst.to_bytes(4) + bytes((0, 17)) + len(segment).to_bytes(2)
-    right = replace(SEND, udp=replace(SEND.udp, checksum=internet_checksum(pseudo, segment)))
-    assert problems(right.to_bytes()) == []
+    assert packet.udp.checksum == internet_checksum(pseudo, segment)
+    assert problems(packet.to_bytes()) == []
+
+
+@given(packets())
+def test_udp_checksum_is_never_zero_and_leaves_the_icrc_alone(packet: RocePacket) -> None:
+    summed = packet.with_udp_checksum()
+    assert summed.udp.checksum
+    assert not [problem for problem in problems(summed.to_bytes()) if "UDP" in problem or "ICRC" in problem]

@@ -1,0 +1,1 @@
+"""Running PTF suites against a switch process, without root."""

@@ -1,0 +1,1 @@
+"""Platform plug-ins for PTF: each module here can be named with ``--platform``."""

@@ -1,0 +1,99 @@
+"""A PTF platform whose ports are AF_UNIX sockets, so that no interface and no privilege is needed.
+
+Use it as ``ptf --platform-dir <this folder> --platform unix --platform-args "{'dir': '/run/x', 'ports': 4}"``:
+port N of device 0 is the SOCK_SEQPACKET socket ``/run/x/portN.sock``, on which the switch listens. A frame is a
+message. Sending returns once the switch has taken the frame, so frames sent over several ports reach it in the
+order in which they were sent; sockets alone promise that for each port only.
+"""
+
+from __future__ import annotations
+
+import ast
+import fcntl
+import socket
+import struct
+import termios
+import time
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Any, Final
+
+from ptf.dataplane import DataPlanePacketSourceIface, DataPlanePortIface
+
+MAX_FRAME: Final = 65536
+"""PTF's own 4096-byte receive buffer would cut RoCE frames with 4 KiB of payload."""
+
+TAKEN_TIMEOUT_S: Final = 10.0
+
+
+def socket_path(directory: Path | str, port: int) -> Path:
+    """Where the switch in ``directory`` listens for the peer of ``port``."""
+    return Path(directory) / f"port{port}.sock"
+
+
+class UnixPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[misc]  # PTF is untyped
+    """A port of the switch under test, seen from outside."""
+
+    def __init__(self, interface_name: str, device_number: int, port_number: int, _config: object = None) -> None:
+        self._where = (device_number, port_number)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.connect(interface_name)
+        self._keep_alive: socket.socket | None = None
+
+    def get_packet_source(self) -> UnixPort:
+        """The port itself."""
+        return self
+
+    def fileno(self) -> int:
+        """For ``select``."""
+        return self._socket.fileno()
+
+    def recv(self) -> tuple[int, int, bytes, float] | None:
+        """(device, port, frame, time in seconds); None once the switch has gone."""
+        frame = self._socket.recv(MAX_FRAME)
+        if not frame:
+            self._hang_up()
+            return None
+        return (*self._where, frame, time.time())
+
+    def send(self, frame: bytes) -> int:
+        """Hand a frame to the switch; returns its length when the switch has taken it.
+
+        Raises OSError when the switch has gone or does not take it within ``TAKEN_TIMEOUT_S`` seconds.
+        """
+        sent = self._socket.send(bytes(frame))
+        deadline = time.monotonic() + TAKEN_TIMEOUT_S
+        while self._untaken():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"port {self._where[1]}: the switch has not read a frame for {TAKEN_TIMEOUT_S} s")
+            time.sleep(0.00005)
+        return sent
+
+    def down(self) -> None:
+        """Not supported: raises NotImplementedError."""
+        raise NotImplementedError("socket ports have no link state")
+
+    def up(self) -> None:
+        """Ports are always up."""
+
+    def _untaken(self) -> int:
+        """Bytes, with overhead, that the switch has not read yet (unix(7): SIOCOUTQ)."""
+        answer = fcntl.ioctl(self._socket, termios.TIOCOUTQ, bytes(4))
+        return int(struct.unpack("i", answer)[0])
+
+    def _hang_up(self) -> None:
+        # PTF's thread would find a closed peer readable for ever; an idle pair never is.
+        self._socket.close()
+        self._socket, self._keep_alive = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._keep_alive.shutdown(socket.SHUT_RD)
+
+
+def platform_config_update(config: MutableMapping[str, Any]) -> None:
+    """PTF's hook: ports 0 to ``ports`` - 1 of device 0, as ``--platform-args`` says. ValueError if it does not."""
+    try:
+        arguments = ast.literal_eval(config["platform_args"] or "")
+        directory, ports = arguments["dir"], int(arguments["ports"])
+    except (SyntaxError, KeyError, TypeError) as error:
+        raise ValueError("--platform-args must be a dict: {'dir': folder of the sockets, 'ports': how many}") from error
+    config["port_map"] = {(0, port): str(socket_path(directory, port)) for port in range(ports)}
+    config["dataplane"] = {"portclass": UnixPort}
