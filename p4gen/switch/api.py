@@ -15,10 +15,19 @@ class ControlPlane(Protocol):
     missing entry …), and then changes nothing.
     """
 
-    def insert(self, *entries: Entry) -> None: ...
-    def modify(self, *entries: Entry) -> None: ...
-    def delete(self, *entries: Entry) -> None: ...
-    def entries(self, table: str) -> list[Entry]: ...
+    def insert(self, *entries: Entry) -> None:
+        """Add table entries; all or none."""
+
+    def modify(self, *entries: Entry) -> None:
+        """Give existing entries another action; all or none."""
+
+    def delete(self, *entries: Entry) -> None:
+        """Remove table entries, whatever their action; all or none."""
+
+    def entries(self, table: str) -> list[Entry]:
+        """All entries of a table, the program's own included, in the order of insertion."""
+        ...
+
     def set_default(self, table: str, action: Action | None) -> None:
         """Replace a table's default action; None restores the program's."""
 
@@ -28,9 +37,21 @@ class ControlPlane(Protocol):
     def set_clone_session(self, session: CloneSession) -> None:
         """Create or replace; a session without replicas is removed."""
 
-    def counter(self, name: str, index: int = 0) -> CounterValue: ...
-    def counters(self, name: str) -> list[CounterValue]: ...
-    def register(self, name: str, index: int) -> int: ...
-    def registers(self, name: str) -> list[int]: ...
+    def counter(self, name: str, index: int = 0) -> CounterValue:
+        """One cell of an indexed counter."""
+        ...
+
+    def counters(self, name: str) -> list[CounterValue]:
+        """All cells of an indexed counter."""
+        ...
+
+    def register(self, name: str, index: int) -> int:
+        """One cell of a register, as an unsigned number."""
+        ...
+
+    def registers(self, name: str) -> list[int]:
+        """All cells of a register, as unsigned numbers."""
+        ...
+
     def reset(self) -> None:
         """Back to the state after loading: no entries, groups or sessions; state and counters 0."""

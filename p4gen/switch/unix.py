@@ -1,0 +1,240 @@
+"""Switch ports as AF_UNIX sockets: one frame a message, no root, no capabilities.
+
+Port N listens at ``<dir>/port<N>.sock`` (SOCK_SEQPACKET) for one peer at a time; a new connection
+replaces an old one. Frames are handled in the order in which they were sent, also across ports, by the
+kernel's time stamps. Frames for a slow peer wait for it; frames for a port without a peer are counted
+and dropped, as on a link that is down.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import socket
+import struct
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from p4gen.errors import InputError
+from p4gen.switch.embedded import MAX_FRAME
+
+Send = Callable[[int, bytes], list[tuple[int, bytes]]]
+
+_SO_TIMESTAMPNS = 35
+_MAX_PATH = 107  # sun_path of Linux, without its final NUL
+
+
+def socket_path(directory: Path, port: int) -> Path:
+    """Where port ``port`` listens."""
+    return directory / f"port{port}.sock"
+
+
+def check_path(path: Path) -> None:
+    """Raise ``InputError`` where ``path`` is too long for the address of a socket."""
+    if len(os.fsencode(path)) > _MAX_PATH:
+        raise InputError(f"{path}: too long for a socket's address ({_MAX_PATH} bytes); use a shorter directory")
+
+
+def connect(directory: Path, port: int) -> socket.socket:
+    """A connection to port ``port`` of the switch at ``directory``: ``send`` and ``recv`` one frame each.
+
+    Raises ``OSError`` when nothing listens there.
+    """
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        client.connect(str(socket_path(directory, port)))
+    except OSError:
+        client.close()
+        raise
+    return client
+
+
+@dataclass(eq=False)
+class _Port:
+    number: int
+    listener: socket.socket
+    peer: socket.socket | None = None
+    waiting: deque[bytes] = field(default_factory=deque)
+
+
+class UnixPorts:
+    """Carries frames between peers and ``send`` (such as ``EmbeddedSwitch.send``) until stopped.
+
+    Raises ``InputError`` for a directory whose path is too long, ``OSError`` where sockets cannot be made.
+    Use as a context manager, or call ``close``.
+    """
+
+    def __init__(self, send: Send, directory: Path, ports: Iterable[int]) -> None:
+        self._send = send
+        self._directory = directory
+        self._selector = selectors.DefaultSelector()
+        self._ports: dict[int, _Port] = {}
+        self._held: list[tuple[int, int, bytes]] = []
+        """Frames taken too early: (time stamp, port, frame)."""
+        self._stopping = False
+        self._woken, self._waker = socket.socketpair()
+        self._woken.setblocking(False)
+        self._waker.setblocking(False)
+        self._selector.register(self._woken, selectors.EVENT_READ, None)
+        self.undelivered: dict[int, int] = {}
+        """Frames by port that had no peer to go to."""
+        try:
+            for port in ports:
+                self._listen(port)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> UnixPorts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _listen(self, number: int) -> None:
+        path = socket_path(self._directory, number)
+        check_path(path)
+        path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        port = self._ports[number] = _Port(number, listener)
+        listener.bind(str(path))
+        listener.listen(8)
+        listener.setblocking(False)
+        self._selector.register(listener, selectors.EVENT_READ, port)
+
+    def run(self) -> None:
+        """Carry frames until ``stop`` is called, from any thread or a signal handler."""
+        while not self._stopping:
+            self.step(None)
+
+    def step(self, timeout: float | None) -> None:
+        """Wait up to ``timeout`` seconds (None: for ever) for something to do, and do it."""
+        ready = self._selector.select(0 if self._held else timeout)
+        # What was sent until now is complete in the sockets' queues, so it can be put in order.
+        horizon = time.time_ns()
+        for key, _ in ready:
+            if key.data is None:
+                with contextlib.suppress(BlockingIOError):
+                    self._woken.recv(4096)
+            elif key.fileobj is key.data.listener:
+                self._accept(key.data)
+        for key, events in ready:
+            if key.data is not None and key.fileobj is key.data.peer and events & selectors.EVENT_WRITE:
+                self._flush(key.data)
+        self._receive(horizon)
+
+    def stop(self) -> None:
+        """Make ``run`` return soon."""
+        self._stopping = True
+        with contextlib.suppress(OSError):
+            self._waker.send(b"x")
+
+    def close(self) -> None:
+        """Close all connections and remove the sockets."""
+        for port in self._ports.values():
+            self._drop_peer(port)
+            port.listener.close()
+            socket_path(self._directory, port.number).unlink(missing_ok=True)
+        self._ports.clear()
+        self._selector.close()
+        self._woken.close()
+        self._waker.close()
+
+    # --- peers ---
+
+    def _accept(self, port: _Port) -> None:
+        while True:
+            try:
+                peer, _ = port.listener.accept()
+            except BlockingIOError:
+                return
+            self._drop_peer(port)
+            peer.setblocking(False)
+            with contextlib.suppress(OSError):  # without time stamps, order across ports is not kept
+                peer.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+            port.peer = peer
+            self._selector.register(peer, selectors.EVENT_READ, port)
+
+    def _drop_peer(self, port: _Port) -> None:
+        if port.peer is not None:
+            self._selector.unregister(port.peer)
+            port.peer.close()
+            port.peer = None
+            port.waiting.clear()
+
+    # --- frames in ---
+
+    def _receive(self, horizon: int) -> None:
+        frames, self._held = self._held, []
+        for port in self._ports.values():
+            self._drain(port, frames, horizon)
+        frames.sort(key=lambda frame: frame[0])
+        for _, number, frame in frames:
+            for out, data in self._send(number, frame):
+                self._transmit(out, data)
+
+    def _drain(self, port: _Port, frames: list[tuple[int, int, bytes]], horizon: int) -> None:
+        """Take what ``port`` has received up to ``horizon``; the first frame after it waits for the next round,
+        in which it is in its place among the other ports' frames."""
+        while port.peer is not None:
+            try:
+                frame, extra, flags, _ = port.peer.recvmsg(MAX_FRAME, 64)
+            except BlockingIOError:
+                return
+            except OSError:
+                frame, extra, flags = b"", [], 0
+            if not frame:
+                self._drop_peer(port)
+            elif not flags & socket.MSG_TRUNC:  # what is larger than any frame may be is no frame
+                sent = _time_stamp(extra)
+                if sent > horizon:
+                    self._held.append((sent, port.number, frame))
+                    return
+                frames.append((sent, port.number, frame))
+
+    # --- frames out ---
+
+    def _transmit(self, number: int, frame: bytes) -> None:
+        port = self._ports.get(number)
+        if port is not None and port.peer is None:
+            self._accept(port)  # a peer that has just connected
+        if port is None or port.peer is None:
+            self.undelivered[number] = self.undelivered.get(number, 0) + 1
+            return
+        if port.waiting or not self._sent(port, frame):
+            port.waiting.append(frame)
+            if port.peer is not None:
+                self._selector.modify(port.peer, selectors.EVENT_READ | selectors.EVENT_WRITE, port)
+
+    def _sent(self, port: _Port, frame: bytes) -> bool:
+        """Hand a frame to the kernel; false if its buffer is full for now."""
+        assert port.peer is not None
+        try:
+            port.peer.send(frame)
+        except BlockingIOError:
+            return False
+        except OSError:
+            self._drop_peer(port)
+        return True
+
+    def _flush(self, port: _Port) -> None:
+        while port.waiting and port.peer is not None:
+            if not self._sent(port, port.waiting[0]):
+                return
+            if port.waiting:
+                port.waiting.popleft()
+        if port.peer is not None:
+            self._selector.modify(port.peer, selectors.EVENT_READ, port)
+
+
+def _time_stamp(extra: list[tuple[int, int, bytes]]) -> int:
+    """Nanoseconds since the epoch at which the kernel took the frame; 0 if it did not say."""
+    for level, kind, data in extra:
+        if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS and len(data) >= 16:
+            seconds, nanoseconds = struct.unpack_from("=qq", data)
+            return int(seconds) * 1_000_000_000 + int(nanoseconds)
+    return 0
