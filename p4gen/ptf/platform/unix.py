@@ -2,17 +2,13 @@
 
 Use it as ``ptf --platform-dir <this folder> --platform unix --platform-args "{'dir': '/run/x', 'ports': 4}"``:
 port N of device 0 is the SOCK_SEQPACKET socket ``/run/x/portN.sock``, on which the switch listens. A frame is a
-message. Sending returns once the switch has taken the frame, so frames sent over several ports reach it in the
-order in which they were sent; sockets alone promise that for each port only.
+message; p4gen's switch handles frames in the order in which they were sent, over all ports (p4gen.switch.unix).
 """
 
 from __future__ import annotations
 
 import ast
-import fcntl
 import socket
-import struct
-import termios
 import time
 from collections.abc import MutableMapping
 from pathlib import Path
@@ -22,8 +18,6 @@ from ptf.dataplane import DataPlanePacketSourceIface, DataPlanePortIface
 
 MAX_FRAME: Final = 65536
 """PTF's own 4096-byte receive buffer would cut RoCE frames with 4 KiB of payload."""
-
-TAKEN_TIMEOUT_S: Final = 10.0
 
 
 def socket_path(directory: Path | str, port: int) -> Path:
@@ -57,17 +51,8 @@ class UnixPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[
         return (*self._where, frame, time.time())
 
     def send(self, frame: bytes) -> int:
-        """Hand a frame to the switch; returns its length when the switch has taken it.
-
-        Raises OSError when the switch has gone or does not take it within ``TAKEN_TIMEOUT_S`` seconds.
-        """
-        sent = self._socket.send(bytes(frame))
-        deadline = time.monotonic() + TAKEN_TIMEOUT_S
-        while self._untaken():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"port {self._where[1]}: the switch has not read a frame for {TAKEN_TIMEOUT_S} s")
-            time.sleep(0.00005)
-        return sent
+        """Hand a frame to the switch; returns its length. Raises OSError when the switch has gone."""
+        return self._socket.send(bytes(frame))
 
     def down(self) -> None:
         """Not supported: raises NotImplementedError."""
@@ -75,11 +60,6 @@ class UnixPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[
 
     def up(self) -> None:
         """Ports are always up."""
-
-    def _untaken(self) -> int:
-        """Bytes, with overhead, that the switch has not read yet (unix(7): SIOCOUTQ)."""
-        answer = fcntl.ioctl(self._socket, termios.TIOCOUTQ, bytes(4))
-        return int(struct.unpack("i", answer)[0])
 
     def _hang_up(self) -> None:
         # PTF's thread would find a closed peer readable for ever; an idle pair never is.

@@ -1,0 +1,209 @@
+"""Running a PTF suite against a switch process of its own, and judging the run as a whole.
+
+PTF reports success when it ran no test, when ``-t`` could not be parsed, and on exit codes that some failures never
+reach; so results come over a pipe from the tests themselves, and must agree with what PTF printed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import p4gen
+from p4gen.errors import MissingToolError
+from p4gen.p4 import ir
+from p4gen.ptf import report
+from p4gen.ptf.report import Outcome, TestResult
+from p4gen.switch.process import running_switch
+
+Program = Path | ir.Program
+"""P4 text in a file, or the typed IR of it."""
+
+Progress = Callable[[TestResult], None]
+Switch = Callable[[Program, Path, range], AbstractContextManager[object]]
+"""(program, folder, ports) to a running switch with its sockets in the folder, gone at exit."""
+
+QUEUE_LENGTH = 1_000_000
+"""Frames PTF keeps per port: its own 100 drops the oldest in silence."""
+
+
+@dataclass(frozen=True)
+class SuiteResult:
+    """What came of a suite on one program; ``problem`` is what is wrong with the run itself, if anything is."""
+
+    tests: tuple[TestResult, ...]
+    seconds: float
+    problem: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Every test that ran passed, at least one did, and nothing was wrong with the run."""
+        return self.problem is None and all(t.ok for t in self.tests) and bool(self.of(Outcome.PASSED))
+
+    @property
+    def failures(self) -> tuple[TestResult, ...]:
+        """Tests that failed or could not be carried out."""
+        return self.of(Outcome.FAILED, Outcome.ERROR)
+
+    def of(self, *outcomes: Outcome) -> tuple[TestResult, ...]:
+        """The tests with one of these outcomes."""
+        return tuple(test for test in self.tests if test.outcome in outcomes)
+
+
+def default_suite() -> Path:
+    """The folder of p4gen's own conformance suite: beside the package in a checkout, inside it when installed."""
+    package = Path(p4gen.__file__).parent
+    for folder in (package / "ptf_tests", package.parent / "ptf_tests"):
+        if folder.is_dir():
+            return folder
+    raise MissingToolError("the conformance suite ptf_tests is neither in the p4gen package nor beside it")
+
+
+def run_suite(
+    program: Program,
+    directory: Path,
+    *,
+    ports: int,
+    params: Mapping[str, object],
+    suite: Path | None = None,
+    tests: Sequence[str] = (),
+    stop_on_failure: bool = False,
+    timeout: float = 900.0,
+    test_timeout: int = 120,
+    progress: Progress | None = None,
+    switch: Switch = running_switch,
+) -> SuiteResult:
+    """Run ``tests`` (PTF names, module.Class or module; all by default) of ``suite`` on ``program``.
+
+    ``directory`` must exist; sockets, ``ptf.out``, ``ptf.log`` and ``ptf.pcap`` go there. Its path must leave room
+    for a socket name within the 107 bytes of unix(7). ``params`` reach the tests as Python literals, with ``dir``
+    added. ``timeout`` is for the whole suite and ``test_timeout`` for one test, both in seconds. ``progress`` is
+    called with each test as it finishes.
+
+    Failures are in the result. Raises what starting the switch raises, and MissingToolError without PTF.
+    """
+    arguments = [
+        sys.executable,
+        str(_ptf_script()),
+        *("--test-dir", str(suite or default_suite())),
+        *("--platform-dir", str(Path(__file__).parent / "platform")),
+        *("--platform", "unix"),
+        *("--platform-args", repr({"dir": str(directory), "ports": ports})),
+        "--allow-user",
+        *("--qlen", str(QUEUE_LENGTH)),
+        *("--log-file", str(directory / "ptf.log")),
+        *("--debug", "info"),
+        *("--test-case-timeout", str(test_timeout)),
+    ]
+    started = time.monotonic()
+    with switch(program, directory, range(ports)), _pipe() as (reader, writer):
+        everything = {
+            **params,
+            "dir": str(directory),
+            "results_fd": writer,
+            "stop_on_failure": stop_on_failure,
+        }
+        # PTF executes the parameters as Python: repr() is the only quoting that holds.
+        literal = ";".join(f"{key}={value!r}" for key, value in everything.items())
+        with (directory / "ptf.out").open("wb") as output:
+            process = subprocess.Popen(
+                [*arguments, "-t", literal, *tests],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=directory,
+                env=_environment(),
+                pass_fds=(writer,),
+                start_new_session=True,
+            )
+        os.close(writer)
+        try:
+            finished, in_time = _collect(reader, started + timeout, progress)
+            if in_time:
+                process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            in_time = False
+        finally:
+            _end(process)
+    seconds = time.monotonic() - started
+    problem = _problem(finished, process.returncode, directory / "ptf.out")
+    if not in_time:
+        problem = f"the suite did not finish within {timeout:g} s"
+    return SuiteResult(tuple(finished), seconds, problem)
+
+
+def _ptf_script() -> Path:
+    script = Path(sys.executable).with_name("ptf")
+    if not script.is_file():
+        raise MissingToolError(f"PTF's command is not at {script}; pip install ptf")
+    return script
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with this p4gen importable from the tests however it was started."""
+    path = [str(Path(p4gen.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), "PYTHONUNBUFFERED": "1"}
+
+
+@contextmanager
+def _pipe() -> Iterator[tuple[int, int]]:
+    """A pipe whose reading end is closed at exit; the writing end is the caller's to close."""
+    reader, writer = os.pipe()
+    try:
+        yield reader, writer
+    finally:
+        os.close(reader)
+
+
+def _collect(reader: int, deadline: float, progress: Progress | None) -> tuple[list[TestResult], bool]:
+    """Results until the pipe's other end closes; False with them when the deadline comes first."""
+    finished: list[TestResult] = []
+    pending = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(reader, selectors.EVENT_READ)
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0 or not selector.select(left):
+                return finished, False
+            data = os.read(reader, 65536)
+            if not data:
+                return finished, True
+            *lines, pending = (pending + data).split(b"\n")
+            for line in lines:
+                finished.append(report.read(line))
+                if progress is not None:
+                    progress(finished[-1])
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Make sure that PTF and what it may have started are gone."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _problem(finished: Sequence[TestResult], code: int, output: Path) -> str | None:
+    """What is wrong with a run that came to its end, results aside."""
+    text = output.read_text(errors="replace")
+    match = re.search(r"^Ran (\d+) tests? in", text, re.MULTILINE)
+    ran = int(match[1]) if match else 0
+    tail = next((line for line in reversed(text.splitlines()) if line.strip()), "it printed nothing")
+    if match is None:
+        return f"PTF ended with exit code {code} before running tests: {tail}"
+    if ran == 0:
+        return "no test was run"
+    if ran != len(finished):
+        return f"PTF ran {ran} tests, {len(finished)} reported their outcome: {tail}"
+    failed = any(not test.ok for test in finished)
+    if (code != 0) != failed:
+        return f"PTF ended with exit code {code} although {'a test' if failed else 'no test'} failed: {tail}"
+    return None

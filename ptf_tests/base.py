@@ -1,0 +1,140 @@
+"""What every test of the suite stands on: a switch's ports and control plane, and a fence that ends waiting.
+
+PTF keeps the classes that define ``runTest``; the classes here must not.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import random
+import select
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import ptf
+
+from p4gen.manager.config import NextHop, Route, SwitchConfig, configure
+from p4gen.ptf.testcase import ReportedTest, parameter
+from p4gen.rocev2.headers import UDP, Ethernet, IPv4
+from p4gen.spec import ProgramSpec
+from p4gen.switch.api import ControlPlane
+from p4gen.switch.process import RemoteSwitch
+
+FENCE_TIMEOUT_S = 5.0
+FENCE_ADDRESS = 0x7F7E7D7C  # 127.126.125.124: no host has it
+FENCE_HOP = 65535
+
+
+@functools.cache
+def control_plane(directory: Path) -> ControlPlane:
+    """The control plane of the switch whose sockets are in ``directory``; one connection for all tests."""
+    return RemoteSwitch(directory)
+
+
+@dataclass(frozen=True)
+class Output:
+    """A frame that left the switch."""
+
+    port: int
+    frame: bytes
+
+
+class P4genTest(ReportedTest):
+    """A test on a freshly reset switch."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.spec = ProgramSpec(**parameter("spec"))
+        seed = parameter("seed")
+        # Each test gets numbers of its own, whichever tests run before it.
+        self.random = random.Random(hashlib.sha256(f"{seed} {self}".encode()).digest())
+        print(f"{self}: seed {seed}")  # noqa: T201  # PTF shows a test's output with its name
+        if (reason := self.unfit()) is not None:
+            self.skipTest(reason)
+        self.fence_port = self.spec.ports - 1
+        self._fences = 0
+        self.dataplane = ptf.dataplane_instance
+        self.control = control_plane(Path(parameter("dir")))
+        self.control.reset()
+        self.install(self.fence_config())
+        self.outputs()
+
+    def unfit(self) -> str | None:
+        """Why the program under test has nothing to do with this scenario; None when it has."""
+        return None
+
+    def fence_config(self) -> SwitchConfig:
+        """What the fence needs of the switch: a host route out of its own port, by p4gen's own table names."""
+        hop = NextHop(FENCE_HOP, self.fence_port, src_mac=0x02F0, dst_mac=0x02F1)
+        return configure(self.spec, [], [Route("127.126.125.124/32", FENCE_HOP)], [hop])
+
+    def install(self, config: SwitchConfig) -> None:
+        self.control.insert(*config.entries)
+        for group in config.multicast_groups:
+            self.control.set_multicast_group(group)
+
+    # --- frames ---
+
+    def send(self, port: int, *frames: bytes) -> None:
+        """Hand frames to the switch; it takes them in the order of these calls, whatever their ports."""
+        for frame in frames:
+            self.dataplane.send(0, port, frame)
+
+    def outputs(self) -> list[Output]:
+        """All that the switch sent since the last call; per port in order, over ports by time of arrival.
+
+        A switch that handles frames in order has sent everything once a marker sent last has come through,
+        so nothing is waited for that is not coming. AssertionError when the marker does not come.
+        """
+        self._fences += 1
+        token = hashlib.sha256(f"{self} fence {self._fences}".encode()).digest()
+        self.send(self.fence_port, self._marker(token))
+        taken: list[tuple[float, Output]] = []
+        deadline = time.monotonic() + FENCE_TIMEOUT_S
+        fenced = False
+        with self.dataplane.cvar:
+            while True:
+                for (_, port), queue in self.dataplane.packet_queues.items():
+                    taken += [(when, Output(port, frame)) for frame, when in queue]
+                    queue.clear()
+                fenced = fenced or any(output.frame.endswith(token) for _, output in taken)
+                # PTF's thread enqueues under this lock: what is not readable now has been taken.
+                if fenced and not select.select(list(self.dataplane.ports.values()), [], [], 0)[0]:
+                    break
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise AssertionError(f"the switch did not forward the fence's marker within {FENCE_TIMEOUT_S} s")
+                self.dataplane.cvar.wait(left)
+        taken.sort(key=lambda entry: entry[0])
+        return [output for _, output in taken if not output.frame.endswith(token)]
+
+    def expect(self, outputs: Iterable[Output]) -> None:
+        """The switch has sent exactly these frames, in this order at each port."""
+        self.equal("frames sent", _by_port(self.outputs()), _by_port(outputs))
+
+    def expect_nothing(self) -> None:
+        """The switch has sent no frame at all."""
+        self.equal("frames sent", self.outputs(), [])
+
+    def _marker(self, token: bytes) -> bytes:
+        udp = UDP(9, 9, length=UDP.SIZE + len(token))
+        ip = IPv4(0x7F000001, FENCE_ADDRESS, total_length=20 + udp.length)
+        ip = IPv4(ip.src, ip.dst, total_length=ip.total_length, checksum=ip.right_checksum())
+        return Ethernet(0x02F2, 0x02F3).pack() + ip.pack() + udp.pack() + token
+
+    # --- state ---
+
+    def counts(self, counter: str) -> Counter[int]:
+        """The packets counted at each index of a counter, zeros left out."""
+        return Counter({i: value.packets for i, value in enumerate(self.control.counters(counter)) if value.packets})
+
+
+def _by_port(outputs: Iterable[Output]) -> dict[int, list[str]]:
+    grouped: dict[int, list[str]] = {}
+    for output in outputs:
+        grouped.setdefault(output.port, []).append(output.frame.hex())
+    return grouped

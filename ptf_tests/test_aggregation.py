@@ -1,0 +1,230 @@
+"""AllReduce without faults: every rank gets the reduction of what all ranks sent (Algorithm 1, lines 16 to 27)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+from mode_ii import ModeIITest, psns
+
+from p4gen.rocev2.opcodes import Opcode
+
+
+class Aggregation(ModeIITest):
+    """Rounds of one group; subclasses say in which order contributions arrive."""
+
+    def run_orders(self, ranks: int, orders: Iterable[Sequence[int]]) -> None:
+        """One PSN per order; ranks send in that order, and the last one, and no other, lets the result out."""
+        group = self.group_of(ranks, first_port=self.random.randrange(self.spec.ports))
+        first = self.random_psn()
+        orders = list(orders)
+        for psn, order in zip(psns(first, len(orders)), orders, strict=True):
+            values = self.random_values(ranks)
+            self.contribute(group, order[:-1], psn, values)
+            self.expect_nothing()
+            self.contribute(group, order[-1:], psn, values)
+            self.expect_results(group, [(psn, self.reduced(values))])
+        self.equal("drops that lose something", self.losses(), {})
+        self.equal("contributions absorbed", self.drops()["AggregateData.absorbed"], len(orders) * (ranks - 1))
+
+
+class OneRankGetsItsOwnBack(Aggregation):
+    def runTest(self) -> None:
+        self.run_orders(1, [[0], [0]])
+
+
+class SumOfTwoRanks(Aggregation):
+    def runTest(self) -> None:
+        self.run_orders(2, itertools.permutations(range(2)))
+
+
+class SumOfFourRanksInEveryOrder(Aggregation):
+    def runTest(self) -> None:
+        self.run_orders(4, itertools.permutations(range(4)))
+
+
+class SumOfEightRanks(Aggregation):
+    def runTest(self) -> None:
+        self.run_orders(8, some_orders(self, 8, shuffles=5))
+
+
+class SumOfThirtyTwoRanks(Aggregation):
+    def unfit(self) -> str | None:
+        return None if self.spec.fan_in >= 32 else f"the program's fan-in is {self.spec.fan_in}"
+
+    def runTest(self) -> None:
+        self.run_orders(32, some_orders(self, 32, shuffles=2))
+
+
+def some_orders(test: ModeIITest, ranks: int, shuffles: int) -> list[list[int]]:
+    """Ascending, descending, each rank's neighbour swapped, and random ones."""
+    ascending = list(range(ranks))
+    swapped = [rank ^ 1 for rank in ascending]
+    return [ascending, ascending[::-1], swapped, *(test.random.sample(ascending, ranks) for _ in range(shuffles))]
+
+
+class RanksAWindowApart(ModeIITest):
+    """Each rank sends its whole window before the next one begins: as far apart as flow control lets them be."""
+
+    def runTest(self) -> None:
+        ranks, window = 3, min(self.spec.window * self.spec.message, 32)
+        group = self.group_of(ranks)
+        numbers = psns(self.random_psn(), window)
+        rounds = [self.random_values(ranks) for _ in numbers]
+        for rank in range(ranks):
+            for psn, values in zip(numbers, rounds, strict=True):
+                self.contribute(group, [rank], psn, values)
+        expected = [(psn, self.reduced(values)) for psn, values in zip(numbers, rounds, strict=True)]
+        self.expect_results(group, expected)
+
+
+class ArrivalsInterleavedAtRandom(ModeIITest):
+    """Each rank sends its packets in order, and chance decides whose turn it is."""
+
+    def runTest(self) -> None:
+        ranks, window = 4, min(self.spec.window * self.spec.message, 16)
+        group = self.group_of(ranks)
+        numbers = psns(self.random_psn(), window)
+        rounds = [self.random_values(ranks) for _ in numbers]
+        turns = [rank for rank in range(ranks) for _ in numbers]
+        self.random.shuffle(turns)
+        sent = [0] * ranks
+        completed = []
+        for rank in turns:
+            index = sent[rank]
+            self.contribute(group, [rank], numbers[index], rounds[index])
+            sent[rank] += 1
+            if min(sent) == index + 1:
+                completed.append(index)
+        expected = [(numbers[i], self.reduced(rounds[i])) for i in completed]
+        self.equal("rounds completed", len(completed), window)
+        self.expect_results(group, expected)
+
+
+class MessageBoundariesArePreserved(ModeIITest):
+    """FIRST, MIDDLE, LAST and ONLY come out as they went in: CommLib's messages stay whole."""
+
+    def runTest(self) -> None:
+        group = self.group_of(2)
+        opcodes = [Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY]
+        numbers = psns(self.random_psn(), len(opcodes))
+        expected = []
+        for psn, opcode in zip(numbers, opcodes, strict=True):
+            values = self.random_values(2)
+            self.contribute(group, [0, 1], psn, values, opcode)
+            expected.append((psn, self.reduced(values)))
+        self.expect_results(group, expected, opcodes)
+
+
+class SlotsAreReusedOverManyWindows(ModeIITest):
+    """A stream several times as long as the buffer: every slot starts afresh when its turn comes again."""
+
+    def runTest(self) -> None:
+        group = self.group_of(2)
+        needed = 2 * self.spec.window * self.spec.message
+        stream = psns(self.random_psn(), 3 * self.spec.slots_per_group + needed // 4)
+        for some in (stream[i : i + 64] for i in range(0, len(stream), 64)):
+            expected = []
+            for psn in some:
+                values = self.random_values(2)
+                self.contribute(group, self.random.sample((0, 1), 2), psn, values)
+                expected.append((psn, self.reduced(values)))
+            self.expect_results(group, expected)
+        self.equal("drops that lose something", self.losses(), {})
+
+
+class PsnWrapsAround(ModeIITest):
+    """A stream across 2^24: the PSN after 0xFFFFFF is 0, and slots go on in step."""
+
+    def runTest(self) -> None:
+        group = self.group_of(2)
+        slots = self.spec.slots_per_group
+        reach = min(slots // 2, 64)
+        # The slots past the wrap are in use from a window before it, so that a comparison of plain numbers fails.
+        stream = [*psns(-slots % (1 << 24), reach), *psns(-reach % (1 << 24), 2 * reach)]
+        expected = []
+        for psn in stream:
+            values = self.random_values(2)
+            self.contribute(group, (0, 1), psn, values)
+            expected.append((psn, self.reduced(values)))
+        self.expect_results(group, expected)
+        self.equal("drops that lose something", self.losses(), {})
+
+
+class ExtremePsnsAndOrders(ModeIITest):
+    """The wrap falls inside the window: one rank is past it, the other still before."""
+
+    def runTest(self) -> None:
+        group = self.group_of(2)
+        stream = psns(0xFFFFFC, 8)
+        rounds = [self.random_values(2) for _ in stream]
+        for rank in (1, 0):
+            for psn, values in zip(stream, rounds, strict=True):
+                self.contribute(group, [rank], psn, values)
+        self.expect_results(group, [(p, self.reduced(v)) for p, v in zip(stream, rounds, strict=True)])
+
+
+class TwoGroupsNeverMix(ModeIITest):
+    """Same PSNs, same QP numbers, same ports, at the same time: each group gets its own results."""
+
+    def unfit(self) -> str | None:
+        return None if self.spec.groups > 1 else "the program serves one group"
+
+    def runTest(self) -> None:
+        groups = [self.make_group(4, context=0), self.make_group(4, context=self.spec.groups - 1, first_port=1)]
+        self.serve(*groups)
+        numbers = psns(self.random_psn(), 12)
+        rounds = [[self.random_values(4) for _ in numbers] for _ in groups]
+        turns = [(g, rank) for g in range(2) for rank in range(4)]
+        for index, psn in enumerate(numbers):
+            for g, rank in self.random.sample(turns, len(turns)):
+                self.contribute(groups[g], [rank], psn, rounds[g][index])
+        for group, results, values in zip(groups, self.received_by(*groups), rounds, strict=True):
+            expected = [(psn, self.reduced(v)) for psn, v in zip(numbers, values, strict=True)]
+            self.check_results(group, results, expected)
+
+
+class EveryContextServes(ModeIITest):
+    """As many groups as the program has room for, one after the other on the same PSN."""
+
+    def runTest(self) -> None:
+        groups = [self.make_group(2, context=context) for context in range(self.spec.groups)]
+        self.serve(*groups)
+        psn = self.random_psn()
+        rounds = [self.random_values(2) for _ in groups]
+        for rank in (0, 1):
+            for group, values in zip(groups, rounds, strict=True):
+                self.contribute(group, [rank], psn, values)
+        for group, results, values in zip(groups, self.received_by(*groups), rounds, strict=True):
+            self.check_results(group, results, [(psn, self.reduced(values))])
+
+
+class NewEpochForgetsTheOldState(ModeIITest):
+    """A group that is set up again finds its slots empty, whatever its PSNs (in-band clearing is not needed)."""
+
+    def runTest(self) -> None:
+        group = self.group_of(2)
+        psn = self.random_psn()
+        self.complete(group, psn)
+        half = self.random_values(2)
+        self.contribute(group, [0], psn + 1 & 0xFFFFFF, half)
+        self.expect_nothing()
+        again = self.make_group(2, epoch=2)
+        self.reconfigure(again)
+        # An older PSN, the same PSN, and one whose slot holds half a contribution of the old epoch.
+        for number in (psn - 1 & 0xFFFFFF, psn, psn + 1 & 0xFFFFFF):
+            self.complete(again, number)
+        self.equal("drops that lose something", self.losses(), {})
+
+
+class ResultsGoToEveryPortOfTheSwitch(ModeIITest):
+    """Groups of four, wherever they are plugged in: no port is special."""
+
+    def runTest(self) -> None:
+        psn = self.random_psn()
+        for context, first_port in enumerate(range(0, self.spec.ports, 4)):
+            self.control.reset()
+            self.install(self.fence_config())
+            group = self.make_group(4, context=context % self.spec.groups, first_port=first_port)
+            self.serve(group)
+            self.complete(group, psn)

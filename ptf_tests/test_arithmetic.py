@@ -1,0 +1,162 @@
+"""What the program's op does with its dtype's elements: the limits, the overflow, the sign."""
+
+from __future__ import annotations
+
+import numpy as np
+from mode_ii import ModeIITest, Values
+
+from p4gen.manager.config import Group
+from p4gen.spec import DType, Op
+
+
+class Arithmetic(ModeIITest):
+    """Rounds whose results are computed in 64 bits, from the definition of the op."""
+
+    def round(self, group: Group, values: list[Values], expected: Values) -> None:
+        """One PSN: contributions in the order of ranks make ``expected``."""
+        psn = self.next_psn()
+        self.contribute(group, range(len(values)), psn, values)
+        self.expect_results(group, [(psn, expected)])
+
+    def needs(self, op: Op, dtype: DType | None = None, *, saturating: bool | None = None) -> str | None:
+        """Why this program does not fit, or None."""
+        spec = self.spec
+        if spec.op is op and dtype in (None, spec.dtype) and saturating in (None, spec.saturating):
+            return None
+        return f"the program is a {spec.dtype} {spec.op}{' that saturates' if spec.saturating else ''}"
+
+    def mixed(self, *elements: int) -> Values:
+        """These elements in the first lanes, ones in the rest: each lane must mind its own overflow."""
+        values = self.lanes(1)
+        values[: len(elements)] = elements
+        return values
+
+
+class SaturatesAtTheTop(Arithmetic):
+    def unfit(self) -> str | None:
+        return self.needs(Op.SUM, saturating=True)
+
+    def runTest(self) -> None:
+        group, top = self.group_of(3), self.limits[1]
+        inputs = [self.mixed(top, top - 1, top - 2, top, 0), self.mixed(1, 1, 1, 0, top), self.mixed(0, 1, 0, 0, top)]
+        self.round(group, inputs, np.minimum(np.sum(inputs, axis=0), top))
+        # All lanes at once, far beyond.
+        inputs = [self.lanes(top)] * 3
+        self.round(group, inputs, self.lanes(top))
+
+
+class SaturatesAtTheBottom(Arithmetic):
+    def unfit(self) -> str | None:
+        return self.needs(Op.SUM, DType.INT32, saturating=True)
+
+    def runTest(self) -> None:
+        group, bottom = self.group_of(3), self.limits[0]
+        inputs = [
+            self.mixed(bottom, bottom + 1, bottom + 2, bottom),
+            self.mixed(-1, -1, -1, 0),
+            self.mixed(0, -1, 0, 0),
+        ]
+        self.round(group, inputs, np.maximum(np.sum(inputs, axis=0), bottom))
+        self.round(group, [self.lanes(bottom)] * 3, self.lanes(bottom))
+
+
+class SignedExtremesCancel(Arithmetic):
+    """Nothing saturates on the way when the sum of two fits."""
+
+    def unfit(self) -> str | None:
+        return self.needs(Op.SUM, DType.INT32)
+
+    def runTest(self) -> None:
+        group, (bottom, top) = self.group_of(2), self.limits
+        inputs = [self.mixed(bottom, top, bottom, -1), self.mixed(top, bottom, 1, 1)]
+        self.round(group, inputs, np.sum(inputs, axis=0))
+
+
+class OverflowIsCounted(Arithmetic):
+    """The program counts the packets in which a lane saturated, by group."""
+
+    def unfit(self) -> str | None:
+        return self.needs(Op.SUM, saturating=True)
+
+    def runTest(self) -> None:
+        context = self.spec.groups - 1
+        group, top = self.group_of(2, context=context), self.limits[1]
+        self.round(group, [self.lanes(top), self.lanes(0)], self.lanes(top))
+        self.equal("overflows counted", self.counts("overflows"), {})
+        self.round(group, [self.lanes(top), self.mixed(1, 0)], self.lanes(top))
+        self.equal("overflows counted", self.counts("overflows"), {context: 1})
+
+
+class WrapsAround(Arithmetic):
+    def unfit(self) -> str | None:
+        return self.needs(Op.SUM, saturating=False)
+
+    def runTest(self) -> None:
+        group, (bottom, top) = self.group_of(3), self.limits
+        inputs = [self.mixed(top, top, bottom, bottom), self.mixed(1, top, bottom, 0), self.mixed(0, 2, 0, -1)]
+        if self.spec.dtype is DType.UINT32:
+            inputs[2] = self.mixed(0, 2, 0, 1)
+        self.round(group, inputs, (np.sum(inputs, axis=0) - bottom) % (1 << 32) + bottom)
+        everywhere = [self.np_random.integers(bottom, top, self.spec.lanes, np.int64, endpoint=True) for _ in range(3)]
+        self.round(group, everywhere, (np.sum(everywhere, axis=0) - bottom) % (1 << 32) + bottom)
+
+
+class SumIsUnsigned(Arithmetic):
+    """An element with its highest bit set is large, not negative."""
+
+    def unfit(self) -> str | None:
+        return self.needs(Op.SUM, DType.UINT32)
+
+    def runTest(self) -> None:
+        inputs = [self.mixed(1 << 31, (1 << 31) - 1, 1 << 31), self.mixed(1, 1 << 31, (1 << 31) - 1)]
+        self.round(self.group_of(2), inputs, np.sum(inputs, axis=0))
+
+
+class Extremum(Arithmetic):
+    """The extremes and both sides of zero against each other, with each rank in the lead once."""
+
+    def run_extremum(self, expected: str) -> None:
+        bottom, top = self.limits
+        edge = 1 << 31
+        elements = [bottom, top, 0, 1, *([-1] if bottom < 0 else [edge - 1, edge, edge + 1])]
+        pairs = [(a, b) for a in elements for b in elements]
+        group = self.group_of(2)
+        for start in range(0, len(pairs), self.spec.lanes):
+            some = pairs[start : start + self.spec.lanes]
+            inputs = [self.mixed(*(a for a, _ in some)), self.mixed(*(b for _, b in some))]
+            self.round(group, inputs, getattr(np, expected)(*inputs))
+        for count in (3, 4):
+            self.control.reset()
+            self.install(self.fence_config())
+            inputs = self.random_values(count)
+            self.round(self.group_of(count), inputs, getattr(np, expected).reduce(inputs))
+
+
+class Minimum(Extremum):
+    def unfit(self) -> str | None:
+        return self.needs(Op.MIN)
+
+    def runTest(self) -> None:
+        self.run_extremum("minimum")
+
+
+class Maximum(Extremum):
+    def unfit(self) -> str | None:
+        return self.needs(Op.MAX)
+
+    def runTest(self) -> None:
+        self.run_extremum("maximum")
+
+
+class EachLaneIsItsOwn(Arithmetic):
+    """A single element set in one packet turns up in its own lane and nowhere else, for every lane."""
+
+    def runTest(self) -> None:
+        group = self.group_of(2)
+        bottom, top = self.limits
+        # What leaves the other lanes as they are: 0 for a sum, the weakest element for an extremum.
+        rest = {Op.SUM: 0, Op.MIN: top, Op.MAX: bottom}[self.spec.op]
+        ramp = np.arange(1, self.spec.lanes + 1, dtype=np.int64)
+        self.round(group, [ramp, self.lanes(rest)], ramp)
+        self.round(group, [self.lanes(rest), ramp << 20], ramp << 20)
+        self.round(group, [ramp << 8, ramp[::-1].copy()], self.reduced([ramp << 8, ramp[::-1]]))

@@ -1,0 +1,183 @@
+"""The runner against a toy suite whose every misbehaviour must be noticed. The switch is a mirror."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from p4gen.p4 import ir
+from p4gen.ptf.report import Outcome, TestResult
+from p4gen.ptf.runner import SuiteResult, run_suite
+from p4gen.switch.unix import UnixPorts
+
+TOY = """
+import os
+import time
+
+import ptf
+from p4gen.ptf.testcase import ReportedTest, parameter
+
+
+class A_FrameComesBack(ReportedTest):
+    def runTest(self):
+        big = bytes(range(256)) * 34
+        for port in (0, 1):
+            ptf.dataplane_instance.send(0, port, big)
+            found = ptf.dataplane_instance.poll(port_number=port, timeout=5)
+            self.equal("frame mirrored", found.packet == big, True)
+
+
+class B_ParametersArrive(ReportedTest):
+    def runTest(self):
+        self.equal("text", parameter("text"), "it's; a \\\\ \\"test\\"\\nof quoting = 1")
+        self.equal("nested", parameter("nested"), {"a": [1, None, True]})
+
+
+class C_Fails(ReportedTest):
+    def runTest(self):
+        self.equal("the answer", 41, 42)
+
+
+class D_Raises(ReportedTest):
+    def runTest(self):
+        parameter("nowhere")
+
+
+class E_Skips(ReportedTest):
+    def runTest(self):
+        self.skipTest("no reason")
+
+
+class F_SkipsInSetUp(ReportedTest):
+    def setUp(self):
+        self.skipTest("at once")
+
+    def runTest(self):
+        pass
+
+
+class G_Hangs(ReportedTest):
+    def runTest(self):
+        time.sleep(60)
+
+
+class H_Crashes(ReportedTest):
+    def runTest(self):
+        os._exit(0)
+"""
+
+
+@contextmanager
+def mirror(_program: Path | ir.Program, directory: Path, ports: range) -> Iterator[None]:
+    """A switch that sends every frame back where it came from."""
+    with UnixPorts(lambda port, frame: [(port, frame)], directory, ports) as carrier:
+        thread = threading.Thread(target=carrier.run)
+        thread.start()
+        try:
+            yield
+        finally:
+            carrier.stop()
+            thread.join()
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    folder = tmp_path / "suite"
+    folder.mkdir()
+    (folder / "toy.py").write_text(TOY)
+    return folder
+
+
+def run(suite: Path, *tests: str, **options: Any) -> SuiteResult:
+    params = {"text": 'it\'s; a \\ "test"\nof quoting = 1', "nested": {"a": [1, None, True]}}
+    names = [f"toy.{test}" for test in tests]
+    return run_suite(
+        Path("no-program"), suite.parent, ports=2, params=params, suite=suite, tests=names, switch=mirror, **options
+    )
+
+
+def test_outcomes_are_told_apart(suite: Path) -> None:
+    seen: list[TestResult] = []
+    names = ["A_FrameComesBack", "B_ParametersArrive", "C_Fails", "D_Raises", "E_Skips", "F_SkipsInSetUp"]
+    result = run(suite, *names, progress=seen.append)
+    assert result.problem is None
+    assert not result.passed
+    assert tuple(seen) == result.tests
+    assert [(test.name, test.outcome) for test in result.tests] == [
+        ("toy.A_FrameComesBack", Outcome.PASSED),
+        ("toy.B_ParametersArrive", Outcome.PASSED),
+        ("toy.C_Fails", Outcome.FAILED),
+        ("toy.D_Raises", Outcome.ERROR),
+        ("toy.E_Skips", Outcome.SKIPPED),
+        ("toy.F_SkipsInSetUp", Outcome.SKIPPED),
+    ]
+    messages = [test.message for test in result.tests]
+    assert messages[2] == "AssertionError: the answer: 41, expected 42"
+    assert "test parameter nowhere is missing; given: dir, nested" in messages[3]
+    assert messages[4:] == ["no reason", "at once"]
+    assert "Traceback" in result.failures[0].details
+
+
+def test_a_passing_run_passes_and_cleans_up(suite: Path) -> None:
+    result = run(suite, "A_FrameComesBack", "E_Skips")
+    assert result.passed
+    assert not list(suite.parent.glob("*.sock"))
+    assert {"ptf.out", "ptf.log", "ptf.pcap"} <= {path.name for path in suite.parent.iterdir()}
+
+
+def test_stopping_at_the_first_failure(suite: Path) -> None:
+    result = run(suite, "B_ParametersArrive", "D_Raises", "A_FrameComesBack", stop_on_failure=True)
+    assert result.problem is None
+    assert [test.outcome for test in result.tests] == [Outcome.PASSED, Outcome.ERROR]
+
+
+def test_a_hanging_test_is_an_error_and_the_next_one_runs(suite: Path) -> None:
+    result = run(suite, "G_Hangs", "B_ParametersArrive", test_timeout=1)
+    assert result.problem is None
+    assert [test.outcome for test in result.tests] == [Outcome.ERROR, Outcome.PASSED]
+    assert "Timeout" in result.tests[0].message
+
+
+def test_a_hanging_suite_is_ended(suite: Path) -> None:
+    result = run(suite, "B_ParametersArrive", "G_Hangs", timeout=6)
+    assert result.problem == "the suite did not finish within 6 s"
+    assert not result.passed
+
+
+def test_a_crash_is_not_a_success(suite: Path) -> None:
+    result = run(suite, "B_ParametersArrive", "H_Crashes")
+    assert result.problem is not None
+    assert "before running tests" in result.problem
+    assert not result.passed
+
+
+def test_no_test_is_not_a_success(suite: Path) -> None:
+    (suite / "toy.py").write_text('"""Nothing here."""\n')
+    assert (
+        run(suite).problem == "PTF ended with exit code 1 before running tests: CRITICAL: no" or not run(suite).passed
+    )
+
+
+def test_only_skipped_tests_are_not_a_success(suite: Path) -> None:
+    result = run(suite, "E_Skips")
+    assert result.problem is None
+    assert not result.passed
+
+
+def test_a_suite_that_cannot_be_imported_says_why(suite: Path) -> None:
+    (suite / "toy.py").write_text("import no_such_module\n")
+    problem = run(suite).problem
+    assert problem is not None
+    assert "No module named 'no_such_module'" in problem
+
+
+def test_what_does_not_report_is_noticed(suite: Path) -> None:
+    (suite / "toy.py").write_text(
+        "import unittest\nclass Silent(unittest.TestCase):\n    def runTest(self):\n        pass\n"
+    )
+    assert (run(suite).problem or "").startswith("PTF ran 1 tests, 0 reported their outcome")
