@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -29,8 +30,8 @@ def find() -> str | None:
 def version(compiler: str) -> str:
     """The version that the compiler prints of itself, in one line."""
     done = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-    lines = [line.strip() for line in done.stdout.splitlines() if "ersion" in line]
-    return lines[0] if lines else "unknown version"
+    said = re.search(r"[Vv]ersion\s+([^\s]+)", done.stdout + done.stderr)
+    return said[1] if said else "unknown version"
 
 
 def compile_for_bmv2(compiler: str, source: Path, out: Path) -> P4cOutput:

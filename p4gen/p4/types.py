@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Type:
-    """The base of all types."""
+    """The base of all types. It has no equality of its own: nominal types would inherit it."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,515 @@
+"""The abstract syntax of P4_16 (specification, appendix H), as the parser makes it.
+
+Every node starts with ``at``, its offset in the preprocessed text (see ``source.Source.pos``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar, dataclass_transform
+
+from p4gen.p4.types import Annotation
+
+_C = TypeVar("_C")
+
+
+@dataclass_transform(frozen_default=True)
+def _node(cls: type[_C]) -> type[_C]:
+    return dataclass(frozen=True, slots=True, eq=False)(cls)
+
+
+@_node
+class Node:
+    at: int
+
+
+# --- types ---------------------------------------------------------------------------------------
+
+
+@_node
+class TypeRef(Node):
+    """The base of what can be written where a type is expected."""
+
+
+@_node
+class NamedType(TypeRef):
+    name: str
+    rooted: bool = False
+    """Written with a leading dot: looked up in the global scope."""
+
+
+@_node
+class SpecializedType(TypeRef):
+    base: NamedType
+    args: tuple[TypeRef, ...]
+
+
+@_node
+class BaseType(TypeRef):
+    """bool, error, int, match_kind, string or void."""
+
+    name: str
+
+
+@_node
+class SizedType(TypeRef):
+    """bit, int or varbit with a width; ``bit`` alone has none and means ``bit<1>``."""
+
+    name: str
+    width: Expr | None
+
+
+@_node
+class TupleType(TypeRef):
+    args: tuple[TypeRef, ...]
+
+
+@_node
+class ListType(TypeRef):
+    element: TypeRef
+
+
+@_node
+class StackType(TypeRef):
+    element: TypeRef
+    size: Expr
+
+
+@_node
+class DontCareType(TypeRef):
+    """``_`` as a type argument."""
+
+
+# --- expressions ---------------------------------------------------------------------------------
+
+
+@_node
+class Expr(Node):
+    pass
+
+
+@_node
+class Name(Expr):
+    name: str
+    rooted: bool = False
+
+
+@_node
+class TypeName(Expr):
+    """A type where an expression is expected: ``E.member``, ``Ctor(…)``, ``C.apply(…)``."""
+
+    type: TypeRef
+
+
+@_node
+class IntLit(Expr):
+    value: int
+    width: int | None
+    signed: bool
+    base: int
+
+
+@_node
+class BoolLit(Expr):
+    value: bool
+
+
+@_node
+class StrLit(Expr):
+    value: str
+
+
+@_node
+class Member(Expr):
+    base: Expr
+    name: str
+
+
+@_node
+class IndexOf(Expr):
+    base: Expr
+    index: Expr
+
+
+@_node
+class SliceOf(Expr):
+    base: Expr
+    hi: Expr
+    lo: Expr
+
+
+@_node
+class PlusSlice(Expr):
+    """``base[low +: width]``."""
+
+    base: Expr
+    low: Expr
+    width: Expr
+
+
+@_node
+class UnaryOp(Expr):
+    op: str
+    operand: Expr
+
+
+@_node
+class BinaryOp(Expr):
+    op: str
+    left: Expr
+    right: Expr
+
+
+@_node
+class Conditional(Expr):
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+
+
+@_node
+class CastTo(Expr):
+    type: TypeRef
+    operand: Expr
+
+
+@_node
+class Argument(Node):
+    name: str | None
+    value: Expr
+
+
+@_node
+class CallOf(Expr):
+    callee: Expr
+    type_args: tuple[TypeRef, ...]
+    args: tuple[Argument, ...]
+
+
+@_node
+class ListOf(Expr):
+    items: tuple[Expr, ...]
+
+
+@_node
+class StructOf(Expr):
+    """``{name = value, …}``; ``dots`` where it ends in ``...``."""
+
+    items: tuple[Argument, ...]
+    dots: bool
+
+
+@_node
+class InvalidOf(Expr):
+    """``{#}``."""
+
+
+@_node
+class Dots(Expr):
+    """``...``: the default value, or the rest of one."""
+
+
+@_node
+class DontCare(Expr):
+    """``_`` or ``default`` in keysets, ``_`` as an argument."""
+
+
+@_node
+class MaskOf(Expr):
+    value: Expr
+    mask: Expr
+
+
+@_node
+class RangeOf(Expr):
+    low: Expr
+    high: Expr
+
+
+# --- declarations --------------------------------------------------------------------------------
+
+
+@_node
+class Decl(Node):
+    name: str
+    annotations: tuple[Annotation, ...]
+
+
+@_node
+class Parameter(Node):
+    name: str
+    annotations: tuple[Annotation, ...]
+    direction: str
+    type: TypeRef
+    default: Expr | None
+
+
+@_node
+class Constant(Decl):
+    type: TypeRef
+    value: Expr
+
+
+@_node
+class Variable(Decl):
+    type: TypeRef
+    init: Expr | None
+
+
+@_node
+class Instance(Decl):
+    type: TypeRef
+    args: tuple[Argument, ...]
+    body: tuple[Decl, ...] | None
+    """Abstract methods' implementations, where given."""
+
+
+@_node
+class Field(Node):
+    name: str
+    annotations: tuple[Annotation, ...]
+    type: TypeRef
+
+
+@_node
+class Composite(Decl):
+    """A struct, header or header union (``kind`` is the keyword)."""
+
+    kind: str
+    type_params: tuple[str, ...]
+    fields: tuple[Field, ...]
+
+
+@_node
+class EnumDecl(Decl):
+    base: TypeRef | None
+    members: tuple[tuple[int, str, Expr | None], ...]
+
+
+@_node
+class Typedef(Decl):
+    """``typedef`` or, where ``fresh``, ``type``."""
+
+    type: TypeRef | Composite | EnumDecl
+    fresh: bool
+
+
+@_node
+class ErrorDecl(Decl):
+    members: tuple[tuple[int, str], ...]
+
+
+@_node
+class MatchKindDecl(Decl):
+    members: tuple[tuple[int, str], ...]
+
+
+@_node
+class FunctionDecl(Decl):
+    """A function, an extern function or an extern's method (``body`` None), or a constructor
+    (``returns`` None)."""
+
+    type_params: tuple[str, ...]
+    params: tuple[Parameter, ...]
+    returns: TypeRef | None
+    body: Block | None
+    abstract: bool = False
+
+
+@_node
+class ActionDecl(Decl):
+    params: tuple[Parameter, ...]
+    body: Block
+
+
+@_node
+class ExternDecl(Decl):
+    type_params: tuple[str, ...]
+    methods: tuple[FunctionDecl, ...]
+
+
+@_node
+class BlockType(Decl):
+    """A ``parser`` or ``control`` type, ``kind`` says which; also the head of its declaration."""
+
+    kind: str
+    type_params: tuple[str, ...]
+    params: tuple[Parameter, ...]
+
+
+@_node
+class PackageDecl(Decl):
+    type_params: tuple[str, ...]
+    params: tuple[Parameter, ...]
+
+
+@_node
+class ControlDecl(Decl):
+    head: BlockType
+    ctor: tuple[Parameter, ...]
+    locals: tuple[Decl, ...]
+    body: Block
+
+
+@_node
+class StateDecl(Decl):
+    body: tuple[Stmt | Decl, ...]
+    transition: Transition | None
+
+
+@_node
+class ParserDecl(Decl):
+    head: BlockType
+    ctor: tuple[Parameter, ...]
+    locals: tuple[Decl, ...]
+    states: tuple[StateDecl, ...]
+
+
+@_node
+class ValueSetDecl(Decl):
+    type: TypeRef
+    size: Expr
+
+
+@_node
+class TableKey(Node):
+    expr: Expr
+    match_kind: str
+    annotations: tuple[Annotation, ...]
+
+
+@_node
+class TableAction(Node):
+    """An element of ``actions``; ``args`` None where it is only a name."""
+
+    name: str
+    rooted: bool
+    args: tuple[Argument, ...] | None
+    annotations: tuple[Annotation, ...]
+
+
+@_node
+class TableEntry(Node):
+    keys: Expr
+    action: TableAction
+    const: bool
+    priority: Expr | None
+
+
+@_node
+class Property(Node):
+    name: str
+    annotations: tuple[Annotation, ...]
+    const: bool
+    value: Expr
+
+
+@_node
+class TableDecl(Decl):
+    keys: tuple[TableKey, ...] | None
+    actions: tuple[TableAction, ...] | None
+    entries: tuple[TableEntry, ...] | None
+    const_entries: bool
+    properties: tuple[Property, ...]
+
+
+# --- statements ----------------------------------------------------------------------------------
+
+
+@_node
+class Stmt(Node):
+    pass
+
+
+@_node
+class Block(Stmt):
+    body: tuple[Stmt | Decl, ...]
+    annotations: tuple[Annotation, ...] = ()
+
+
+@_node
+class Empty(Stmt):
+    pass
+
+
+@_node
+class Assignment(Stmt):
+    """``target op= value``; ``op`` is empty for plain assignment."""
+
+    target: Expr
+    op: str
+    value: Expr
+
+
+@_node
+class CallStmt(Stmt):
+    call: CallOf
+
+
+@_node
+class IfStmt(Stmt):
+    condition: Expr
+    then: Stmt
+    otherwise: Stmt | None
+
+
+@_node
+class SwitchCase(Node):
+    """``label`` None is ``default``; ``body`` None falls through."""
+
+    label: Expr | None
+    body: Block | None
+
+
+@_node
+class SwitchStmt(Stmt):
+    subject: Expr
+    cases: tuple[SwitchCase, ...]
+
+
+@_node
+class ForStmt(Stmt):
+    init: tuple[Stmt | Decl, ...]
+    condition: Expr
+    update: tuple[Stmt | Decl, ...]
+    body: Stmt
+
+
+@_node
+class ForInStmt(Stmt):
+    type: TypeRef
+    name: str
+    values: Expr
+    body: Stmt
+
+
+@_node
+class ReturnStmt(Stmt):
+    value: Expr | None
+
+
+@_node
+class Jump(Stmt):
+    """``break``, ``continue`` or ``exit``."""
+
+    kind: str
+
+
+@_node
+class Case(Node):
+    keyset: Expr
+    state: str
+
+
+@_node
+class Transition(Node):
+    """``subjects`` None: to ``state``; otherwise a ``select``."""
+
+    subjects: tuple[Expr, ...] | None
+    cases: tuple[Case, ...]
+    state: str
+
+
+@_node
+class Program(Node):
+    decls: tuple[Decl, ...]

@@ -1,0 +1,56 @@
+"""The front end from text to typed IR: ``compile_file`` and ``compile_text``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from p4gen.errors import Diagnostic
+from p4gen.p4 import ir
+from p4gen.p4.elaborate import elaborate
+from p4gen.p4.parser import parse
+from p4gen.p4.preprocess import preprocess
+from p4gen.p4.scope import Unit
+from p4gen.p4.source import P4Error, Reporter
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program that compiled, and what there is to warn of."""
+
+    program: ir.Program
+    warnings: tuple[Diagnostic, ...]
+
+
+def compile_file(path: str | Path, defines: Iterable[str] = (), includes: Iterable[str | Path] = ()) -> Compiled:
+    """Compile the P4_16 program at ``path``.
+
+    Raises ``P4Error`` with one diagnostic for each error found; a file that cannot be read is one.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise P4Error(Diagnostic(str(path), f"cannot read the program: {problem}")) from None
+    return compile_text(text, str(path), defines, includes, path.parent)
+
+
+def compile_text(
+    text: str,
+    name: str = "program.p4",
+    defines: Iterable[str] = (),
+    includes: Iterable[str | Path] = (),
+    folder: Path | None = None,
+) -> Compiled:
+    """Compile a program given as text, called ``name`` in positions (see ``compile_file``)."""
+    try:
+        source = preprocess(name, text, defines, includes, folder)
+        reporter = Reporter(source)
+        tree = parse(source, reporter)
+        reporter.raise_if_failed()
+        program = elaborate(Unit(reporter), tree, name)
+        reporter.raise_if_failed()
+    except RecursionError:
+        raise P4Error(Diagnostic(name, "the program is nested too deeply for this compiler")) from None
+    return Compiled(program, tuple(reporter.warnings()))

@@ -1,0 +1,433 @@
+"""From a parsed program to ``ir.Program``: declarations in order, then every instance with a body of
+its own (P4_16 specification 18)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from p4gen.p4 import (
+    arguments,
+    ast,
+    convert,
+    ir,
+    lower_expr,
+    lower_function,
+    lower_parser,
+    lower_stmt,
+    lower_table,
+    lower_type,
+)
+from p4gen.p4.scope import (
+    BlockTypeOf,
+    BoundType,
+    Builder,
+    ConstantEntity,
+    Context,
+    Entity,
+    ExternType,
+    FunctionEntity,
+    InstanceEntity,
+    PackageInstance,
+    PackageType,
+    ParamSig,
+    Scope,
+    Signature,
+    TypeEntity,
+    Unit,
+)
+from p4gen.p4.source import Reported
+from p4gen.p4.types import Annotation, Bits, Bool, Enum, Int, SerEnum, String, Type, Void
+
+
+# --- instances -----------------------------------------------------------------------------------
+
+
+def declare_instance(cx: Context, decl: ast.Instance) -> None:
+    """``Type(args) name;`` (spec 11.3)."""
+    type_ = lower_type.resolve(cx, decl.type)
+    if decl.body is not None:
+        cx.unit.reporter.fail(decl.at, "instances with abstract methods are not supported")
+    made = construct(cx, type_, decl.name, decl.args, decl.annotations, decl.at)
+    made.at = decl.at
+    cx.declare(decl.name, made)
+
+
+def construct(
+    cx: Context, type_: Type, name: str, args: tuple[ast.Argument, ...], annotations: tuple[Annotation, ...], at: int
+) -> InstanceEntity:
+    """An instance of whatever kind ``type_`` is, named ``name`` here."""
+    if isinstance(type_, ExternType):
+        return extern_instance(cx, type_, cx.full_name(name, annotations), args, annotations, at)
+    if isinstance(type_, PackageType):
+        return package_instance(cx, type_, name, args, at)
+    if isinstance(type_, BlockTypeOf) and isinstance(type_.entity.decl, ast.ControlDecl | ast.ParserDecl):
+        return instance(cx, type_.entity, name, args, at, annotations)
+    cx.unit.reporter.fail(at, f"type {type_} cannot be instantiated")
+
+
+def extern_instance(
+    cx: Context, type_: Type, name: str, args: tuple[ast.Argument, ...], annotations: tuple[Annotation, ...], at: int
+) -> InstanceEntity:
+    """An instance of an extern; its type arguments are inferred where they are not given."""
+    if not isinstance(type_, ExternType):
+        cx.unit.reporter.fail(at, f"{type_} is not an extern")
+    decl = type_.entity.decl
+    assert isinstance(decl, ast.ExternDecl)
+    constructors = [m for m in decl.methods if m.returns is None]
+    if any(m.abstract for m in decl.methods):
+        cx.unit.reporter.fail(at, f"extern {decl.name} has abstract methods, which are not supported")
+    if not constructors:
+        cx.unit.reporter.fail(at, f"extern {decl.name} has no constructor", (decl.at, "it is declared here"))
+    chosen = arguments.choose(cx, at, decl.name, constructors, args)
+    generic = lower_type.type_params(decl)
+    own = tuple(lower_type.type_var(type_.entity, n) for n in generic)
+    sig = lower_type.signature(type_.entity.context, chosen, type_)
+    if type_.args == own and own:
+        open_sig = replace(sig, type_vars=own)
+        bindings, made = arguments.lower(cx, at, open_sig, (), args, constants=True)
+        resolved = lower_type.instantiate(type_.entity, tuple(bindings[v] for v in own))
+        assert isinstance(resolved, ExternType)
+        type_ = resolved
+    else:
+        _, made = arguments.lower(cx, at, sig, (), args, constants=True)
+    values: list[ir.ConstValue] = []
+    for arg, p in zip(made, sig.params, strict=True):
+        if arg.expr is None:
+            continue
+        if not isinstance(arg.expr, ir.Literal):
+            cx.unit.reporter.fail(
+                at, f"an argument of type {arg.expr.type} for '{p.name}' of {decl.name} is not supported"
+            )
+        values.append(arg.expr.value)
+    found = ir.ExternInstance(name, decl.name, type_.args, tuple(values), annotations, cx.pos(at))
+    cx.unit.externs.append(found)
+    return InstanceEntity(at, type_, found)
+
+
+def package_instance(
+    cx: Context, type_: PackageType, name: str, args: tuple[ast.Argument, ...], at: int
+) -> InstanceEntity:
+    """An instance of a package: its blocks, checked against the package's parameters."""
+    entity = type_.entity
+    decl = entity.decl
+    assert isinstance(decl, ast.PackageDecl)
+    own = tuple(lower_type.type_var(entity, n) for n in decl.type_params)
+    scope = Scope(entity.context.scope)
+    for variable in own:
+        scope.names[variable.name] = BoundType(0, variable)
+    sig = Signature(
+        decl.name,
+        own,
+        lower_type.params(entity.context.with_scope(scope), decl.params),
+        Void(),
+        entity.context,
+        decl.at,
+    )
+    given = arguments.match(cx, at, sig, args)
+    bindings: convert.Bindings = {}
+    if type_.args != own:
+        bindings.update(zip(own, type_.args, strict=True))
+    blocks: dict[str, InstanceEntity | ir.Expr | None] = {}
+    for p, source in zip(sig.params, given, strict=True):
+        if source is None:
+            blocks[p.name] = None
+            continue
+        value = constructor_arg(cx, p, source, bindings)
+        blocks[p.name] = value
+    resolved = lower_type.instantiate(entity, tuple(bindings.get(v, v) for v in own)) if own else type_
+    assert isinstance(resolved, PackageType)
+    return InstanceEntity(at, resolved, PackageInstance(name, resolved, blocks))
+
+
+def constructor_arg(cx: Context, p: ParamSig, e: ast.Expr, bindings: convert.Bindings) -> InstanceEntity | ir.Expr:
+    """A constructor's argument: an instance, or a compile-time value (spec 18.2)."""
+    found = _instance_arg(cx, e)
+    if found is None:
+        value = lower_expr.lower(cx, e)
+        convert.unify(p.type, value.type, bindings)
+        value = convert.coerce(cx, value, convert.substitute(p.type, bindings), e.at, f"argument '{p.name}'")
+        if not lower_expr.is_constant(value):
+            cx.unit.reporter.fail(e.at, f"argument '{p.name}' must be a compile-time constant")
+        return value
+    if isinstance(p.type, BlockTypeOf) and isinstance(found.type, BlockTypeOf):
+        problem = convert.unify_blocks(p.type, found.type, bindings)
+        if problem is not None:
+            cx.unit.reporter.fail(e.at, problem, (p.at, f"for parameter '{p.name}'"))
+    elif not convert.unify(p.type, found.type, bindings) or type(p.type) is not type(found.type):
+        wanted = convert.substitute(p.type, bindings)
+        if wanted != found.type:
+            cx.unit.reporter.fail(e.at, f"argument '{p.name}' is a {found.type}, but a {p.type} is needed")
+    return found
+
+
+def _instance_arg(cx: Context, e: ast.Expr) -> InstanceEntity | None:
+    if isinstance(e, ast.Name):
+        entity = lower_expr.find(cx, e.name, e.at, e.rooted)
+        return entity if isinstance(entity, InstanceEntity) else None
+    if isinstance(e, ast.CallOf) and isinstance(e.callee, ast.TypeName):
+        type_ = lower_type.resolve(cx, e.callee.type)
+        name = str(e.callee.type.name) if isinstance(e.callee.type, ast.NamedType) else str(type_)
+        return construct(cx, type_, name, e.args, (), e.at)
+    return None
+
+
+# --- parsers and controls ------------------------------------------------------------------------
+
+
+def instance(
+    cx: Context,
+    entity: TypeEntity,
+    name: str,
+    args: tuple[ast.Argument, ...],
+    at: int,
+    annotations: tuple[Annotation, ...] = (),
+) -> InstanceEntity:
+    """A parser or control instance: constructor arguments bound, body lowered."""
+    decl = entity.decl
+    assert isinstance(decl, ast.ControlDecl | ast.ParserDecl)
+    params = lower_type.params(entity.context, decl.ctor)
+    sig = Signature(decl.name, (), params, Void(), entity.context, decl.at)
+    given = arguments.match(cx, at, sig, args)
+    bound: list[tuple[ParamSig, InstanceEntity | ir.Expr]] = []
+    for p, source in zip(params, given, strict=True):
+        if source is None and p.default is None:
+            cx.unit.reporter.fail(at, f"no argument for parameter '{p.name}' of '{decl.name}'")
+        where, e = (cx, source) if source is not None else (entity.context, p.default)
+        assert e is not None
+        bound.append((p, constructor_arg(where, p, e, {})))
+    # A block made where no block is around it is named for its declaration, as p4c does.
+    if cx.builder is None:
+        full = Context(cx.unit, cx.scope, "global").full_name(decl.name, decl.annotations)
+    else:
+        full = cx.full_name(name, annotations)
+    return elaborated(cx, entity, full, bound, at)
+
+
+def elaborated(
+    cx: Context, entity: TypeEntity, full: str, bound: list[tuple[ParamSig, InstanceEntity | ir.Expr]], at: int
+) -> InstanceEntity:
+    decl = entity.decl
+    assert isinstance(decl, ast.ControlDecl | ast.ParserDecl)
+    unit = cx.unit
+    if id(decl) in unit.active:
+        unit.reporter.fail(at, f"{decl.head.kind} '{decl.name}' contains itself", (decl.at, "it is declared here"))
+    unit.active.add(id(decl))
+    unit.elaborated.add(id(decl))
+    try:
+        type_ = lower_type.instantiate(entity, ())
+        assert isinstance(type_, BlockTypeOf)
+        builder = Builder(full)
+        place = replace(entity.context, scope=Scope(entity.context.scope), prefix=full, builder=builder)
+        inner = replace(place, place="parser" if isinstance(decl, ast.ParserDecl) else "control")
+        for p, value in bound:
+            inner.declare(p.name, _rebound(p, value))
+        params = lower_function.declare_params(inner, type_.params, f"{decl.head.kind} '{decl.name}'")
+        local = replace(inner, scope=Scope(inner.scope))
+        for item in decl.locals:
+            _local(local, builder, item)
+        made: ir.Parser | ir.Control
+        if isinstance(decl, ast.ParserDecl):
+            states = lower_parser.states(local, decl)
+            made = ir.Parser(full, params, tuple(builder.locals), states, cx.pos(decl.at))
+        else:
+            body = lower_stmt.block(replace(local, place="apply"), decl.body)
+            made = ir.Control(full, params, tuple(builder.locals), tuple(builder.tables), body, cx.pos(decl.at))
+    finally:
+        unit.active.discard(id(decl))
+    return InstanceEntity(at, type_, made)
+
+
+def _rebound(p: ParamSig, value: InstanceEntity | ir.Expr) -> Entity:
+    if isinstance(value, InstanceEntity):
+        return InstanceEntity(p.at, value.type, value.value)
+    return ConstantEntity(p.at, value)
+
+
+def _local(cx: Context, builder: Builder, item: ast.Decl) -> None:
+    try:
+        match item:
+            case ast.Constant():
+                lower_stmt.constant(cx, item)
+            case ast.Variable():
+                builder.locals.append(lower_stmt.variable(cx, item))
+            case ast.Instance():
+                declare_instance(cx, item)
+            case ast.ActionDecl():
+                cx.declare(item.name, lower_function.action(cx, item))
+            case ast.TableDecl():
+                entity = lower_table.lower(replace(cx, place="table"), item)
+                builder.tables.append(entity.table)
+                cx.declare(item.name, entity)
+            case ast.ValueSetDecl():
+                cx.declare(item.name, lower_parser.value_set(cx, item))
+            case _:
+                cx.unit.reporter.fail(item.at, "this declaration cannot stand here")
+    except Reported:
+        cx.poison(item.name, item.at)
+
+
+# --- the program ---------------------------------------------------------------------------------
+
+
+def elaborate(unit: Unit, program: ast.Program, source: str) -> ir.Program:
+    """Check the whole program and lower what ``main`` is made of."""
+    cx = Context(unit, unit.globals, "global")
+    for decl in program.decls:
+        try:
+            handler = _DECLARE.get(type(decl))
+            if handler is not None:
+                handler(cx, decl)
+        except Reported:
+            cx.poison(decl.name, decl.at)
+    main = unit.globals.names.get("main")
+    blocks: dict[str, ir.Parser | ir.Control] = {}
+    package, type_args = "", tuple[Type, ...]()
+    if isinstance(main, InstanceEntity) and isinstance(main.value, PackageInstance):
+        package, type_args = main.value.type.name, main.value.type.args
+        _collect(main.value, "", blocks)
+    elif main is None and not unit.reporter.failed:
+        unit.reporter.warn(program.at, "the program has no 'main' instance")
+    lists = [list(found) for found in (unit.tables, unit.actions, unit.externs, unit.value_sets)]
+    _check_unused(cx, program)
+    unit.tables, unit.actions, unit.externs, unit.value_sets = lists  # type: ignore[assignment]
+    return ir.Program(
+        source, package, type_args, blocks, tuple(unit.errors), tuple(unit.tables), tuple(unit.actions),
+        tuple(unit.externs), tuple(unit.value_sets), tuple(unit.headers),
+    )  # fmt: skip
+
+
+def _collect(package: PackageInstance, prefix: str, blocks: dict[str, ir.Parser | ir.Control]) -> None:
+    for name, value in package.blocks.items():
+        if not isinstance(value, InstanceEntity):
+            continue
+        if isinstance(value.value, PackageInstance):
+            _collect(value.value, f"{prefix}{name}.", blocks)
+        elif isinstance(value.value, ir.Parser | ir.Control):
+            blocks[prefix + name] = value.value
+
+
+def _check_unused(cx: Context, program: ast.Program) -> None:
+    """Check the bodies that no instance or call reached, with stand-ins for what they are given."""
+    for decl in program.decls:
+        entity = cx.scope.names.get(decl.name)
+        try:
+            if isinstance(decl, ast.ControlDecl | ast.ParserDecl) and isinstance(entity, TypeEntity):
+                if id(decl) not in cx.unit.elaborated and not decl.head.type_params:
+                    params = lower_type.params(entity.context, decl.ctor)
+                    bound = [(p, value) for p in params if (value := _stand_in(cx, p)) is not None]
+                    elaborated(cx, entity, decl.name, bound, decl.at)
+            elif isinstance(decl, ast.FunctionDecl) and isinstance(entity, FunctionEntity) and decl.body is not None:
+                if not any(d is decl for d, _ in entity.made):
+                    sig = lower_type.signature(entity.context, decl)
+                    lower_function.function(cx, entity, decl, sig.type_vars, decl.at)
+        except Reported:
+            continue
+
+
+def _stand_in(cx: Context, p: ParamSig) -> InstanceEntity | ir.Expr | None:
+    pos = cx.pos(p.at)
+    match p.type:
+        case Bits() | Int():
+            return ir.Literal(p.type, pos, 1)
+        case Bool():
+            return ir.Literal(p.type, pos, True)
+        case Enum(members=members):
+            return ir.Literal(p.type, pos, members[0])
+        case SerEnum(members=pairs):
+            return ir.Literal(p.type, pos, pairs[0][1])
+        case String():
+            return ir.Literal(p.type, pos, "")
+        case ExternType(name=name, args=args):
+            return InstanceEntity(p.at, p.type, ir.ExternInstance(p.name, name, args, (), (), pos))
+        case BlockTypeOf(kind="control"):
+            body = ir.Block(pos, ())
+            return InstanceEntity(p.at, p.type, ir.Control(p.name, (), (), (), body, pos))
+        case BlockTypeOf():
+            return InstanceEntity(p.at, p.type, ir.Parser(p.name, (), (), {}, pos))
+    return None
+
+
+# --- top-level declarations ----------------------------------------------------------------------
+
+
+def _type(cx: Context, decl: ast.Decl) -> None:
+    entity = TypeEntity(decl.at, decl, cx)
+    previous = cx.scope.names.get(decl.name)
+    if isinstance(decl, ast.ExternDecl) and not decl.methods and isinstance(previous, TypeEntity):
+        return
+    if isinstance(previous, TypeEntity) and isinstance(previous.decl, ast.ExternDecl) and not previous.decl.methods:
+        del cx.scope.names[decl.name]
+    if isinstance(decl, ast.ControlDecl | ast.ParserDecl) and decl.head.type_params:
+        cx.unit.reporter.error(decl.at, f"a {decl.head.kind} with a body cannot be generic")
+    cx.declare(decl.name, entity)
+    params = lower_type.type_params(decl)
+    made = lower_type.instantiate(entity, tuple(lower_type.type_var(entity, n) for n in params))
+    if isinstance(decl, ast.Composite) and decl.kind == "header":
+        cx.unit.headers.append(made)
+    if isinstance(decl, ast.ExternDecl) and isinstance(made, ExternType):
+        for method in decl.methods:
+            lower_type.signature(cx, method, made)
+
+
+def _typedef(cx: Context, decl: ast.Typedef) -> None:
+    if not isinstance(decl.type, ast.TypeRef):
+        _type(cx, decl.type)
+    _type(cx, decl)
+
+
+def _function(cx: Context, decl: ast.FunctionDecl) -> None:
+    existing = cx.scope.names.get(decl.name)
+    if isinstance(existing, FunctionEntity):
+        for other in existing.overloads:
+            if [p.name for p in other.params] == [p.name for p in decl.params]:
+                cx.unit.reporter.fail(
+                    decl.at, f"'{decl.name}' is already declared with these parameters", (other.at, "here")
+                )
+        existing.overloads.append(decl)
+        entity = existing
+    else:
+        entity = FunctionEntity(decl.at, [decl], cx)
+        cx.declare(decl.name, entity)
+    sig = lower_type.signature(cx, decl)
+    if decl.body is not None and not sig.type_vars:
+        lower_function.function(cx, entity, decl, (), decl.at)
+
+
+def _errors(cx: Context, decl: ast.ErrorDecl) -> None:
+    for at, name in decl.members:
+        if name in cx.unit.errors:
+            note = (cx.unit.errors[name], "it was declared here")
+            cx.unit.reporter.error(at, f"error.{name} is already declared", note)
+        cx.unit.errors.setdefault(name, at)
+
+
+def _match_kinds(cx: Context, decl: ast.MatchKindDecl) -> None:
+    for at, name in decl.members:
+        if name in cx.unit.match_kinds:
+            note = (cx.unit.match_kinds[name], "it was declared here")
+            cx.unit.reporter.error(at, f"match kind '{name}' is already declared", note)
+        cx.unit.match_kinds.setdefault(name, at)
+
+
+def _action(cx: Context, decl: ast.ActionDecl) -> None:
+    cx.declare(decl.name, lower_function.action(cx, decl))
+
+
+_DECLARE: dict[type[ast.Decl], Callable[[Context, Any], None]] = {
+    ast.Constant: lower_stmt.constant,
+    ast.Composite: _type,
+    ast.EnumDecl: _type,
+    ast.Typedef: _typedef,
+    ast.ExternDecl: _type,
+    ast.PackageDecl: _type,
+    ast.BlockType: _type,
+    ast.ControlDecl: _type,
+    ast.ParserDecl: _type,
+    ast.FunctionDecl: _function,
+    ast.ActionDecl: _action,
+    ast.Instance: declare_instance,
+    ast.ErrorDecl: _errors,
+    ast.MatchKindDecl: _match_kinds,
+}

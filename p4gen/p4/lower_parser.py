@@ -1,0 +1,152 @@
+"""Parser states and transitions (P4_16 specification 13)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from p4gen.errors import Pos
+from p4gen.p4 import ast, convert, ir, lower_expr, lower_stmt, lower_type
+from p4gen.p4.scope import Context, ValueSetEntity
+from p4gen.p4.source import Reported
+from p4gen.p4.types import Bits, Bool, Enum, Error, SerEnum, Struct, Tuple, Type, strip
+
+
+def states(cx: Context, decl: ast.ParserDecl) -> dict[str, ir.State]:
+    """The states of a parser instance by name."""
+    declared: dict[str, int] = {}
+    for state in decl.states:
+        if state.name in ("accept", "reject"):
+            cx.unit.reporter.error(state.at, f"state '{state.name}' is implicit and cannot be declared")
+        elif state.name in declared:
+            note = (declared[state.name], "the first is here")
+            cx.unit.reporter.error(state.at, f"a second state '{state.name}'", note)
+        declared[state.name] = state.at
+    if "start" not in declared:
+        cx.unit.reporter.error(decl.at, f"parser '{decl.name}' has no state 'start'")
+    known = {*declared, "accept", "reject"}
+    return {s.name: _state(cx, s, known) for s in decl.states}
+
+
+def _state(cx: Context, decl: ast.StateDecl, known: set[str]) -> ir.State:
+    inner = replace(cx.inner(), place="state")
+    body = lower_stmt.body(inner, decl.body)
+    pos = cx.pos(decl.at)
+    if decl.transition is None:
+        cx.unit.reporter.warn(decl.at, f"state '{decl.name}' has no transition: it rejects")
+        return ir.State(decl.name, body, _to("reject", pos), pos)
+    try:
+        transition = _transition(inner, decl.transition, known)
+    except Reported:
+        transition = _to("reject", pos)
+    return ir.State(decl.name, body, transition, pos)
+
+
+def _to(state: str, pos: Pos) -> ir.Transition:
+    return ir.Transition((), (ir.SelectCase((), state, pos),), pos)
+
+
+def _check_state(cx: Context, name: str, at: int, known: set[str]) -> None:
+    if name not in known:
+        cx.unit.reporter.error(at, f"there is no state '{name}'")
+
+
+def _transition(cx: Context, t: ast.Transition, known: set[str]) -> ir.Transition:
+    pos = cx.pos(t.at)
+    if t.subjects is None:
+        _check_state(cx, t.state, t.at, known)
+        return _to(t.state, pos)
+    subjects = _subjects(cx, t.subjects)
+    cases: list[ir.SelectCase] = []
+    for case in t.cases:
+        _check_state(cx, case.state, case.at, known)
+        try:
+            keysets = _keysets(cx, case.keyset, subjects)
+        except Reported:
+            continue
+        cases.append(ir.SelectCase(keysets, case.state, cx.pos(case.at)))
+    if not t.cases:
+        cx.unit.reporter.warn(t.at, "this select has no cases: it rejects")
+    return ir.Transition(subjects, tuple(cases), pos)
+
+
+def _subjects(cx: Context, given: tuple[ast.Expr, ...]) -> tuple[ir.Expr, ...]:
+    found: list[ir.Expr] = []
+    for e in given:
+        expr = lower_expr.value(cx, e)
+        parts = expr.elements if isinstance(expr, ir.Aggregate) and isinstance(expr.type, Tuple) else (expr,)
+        for part in parts:
+            if not isinstance(strip(part.type), Bits | Bool | Enum | SerEnum | Error | Struct | Tuple):
+                cx.unit.reporter.fail(e.at, f"select cannot choose by a value of type {part.type}")
+        found.extend(parts)
+    return tuple(found)
+
+
+def _keysets(cx: Context, e: ast.Expr, subjects: tuple[ir.Expr, ...]) -> tuple[ir.Keyset, ...]:
+    """One keyset a subject; a value set of a struct or tuple stands for all of them at once."""
+    if isinstance(e, ast.DontCare):
+        return tuple(ir.AnySet() for _ in subjects) or (ir.AnySet(),)
+    if isinstance(e, ast.Name):
+        entity = cx.scope.find(e.name, e.at)
+        if isinstance(entity, ValueSetEntity):
+            return (_value_set(cx, e, entity.value_set, subjects),)
+    items = e.items if isinstance(e, ast.ListOf) else (e,)
+    if len(items) != len(subjects):
+        cx.unit.reporter.fail(e.at, f"{len(items)} keysets for a select with {len(subjects)} expressions")
+    return tuple(_keyset(cx, i, s.type) for i, s in zip(items, subjects, strict=True))
+
+
+def _value_set(cx: Context, e: ast.Name, found: ir.ValueSet, subjects: tuple[ir.Expr, ...]) -> ir.Keyset:
+    wanted: tuple[Type, ...]
+    bare = strip(found.type)
+    if isinstance(bare, Struct) and len(subjects) != 1:
+        wanted = tuple(f.type for f in bare.fields)
+    elif isinstance(bare, Struct) and subjects[0].type is not bare and len(bare.fields) == 1:
+        wanted = (bare.fields[0].type,)
+    elif isinstance(bare, Tuple) and len(subjects) != 1:
+        wanted = bare.elements
+    else:
+        wanted = (found.type,)
+    if tuple(s.type for s in subjects) != wanted:
+        have = ", ".join(str(s.type) for s in subjects)
+        cx.unit.reporter.fail(e.at, f"value set '{found.name}' holds {found.type}, which does not match ({have})")
+    return found
+
+
+def _keyset(cx: Context, e: ast.Expr, type_: Type) -> ir.Keyset:
+    if isinstance(e, ast.DontCare):
+        return ir.AnySet()
+    if isinstance(e, ast.Name):
+        entity = cx.scope.find(e.name, e.at)
+        if isinstance(entity, ValueSetEntity):
+            if entity.value_set.type != type_:
+                cx.unit.reporter.fail(e.at, f"value set '{e.name}' holds {entity.value_set.type}, not {type_}")
+            return entity.value_set
+    if isinstance(e, ast.MaskOf):
+        return ir.MaskSet(_part(cx, e.value, type_), _part(cx, e.mask, type_))
+    if isinstance(e, ast.RangeOf):
+        return ir.RangeSet(_part(cx, e.low, type_), _part(cx, e.high, type_))
+    found = lower_expr.value(cx, e)
+    if isinstance(type_, SerEnum) and found.type == type_.base:
+        found = convert.cast(cx, found, type_, e.at)
+    return ir.ExactSet(convert.coerce(cx, found, type_, e.at, "this keyset"))
+
+
+def _part(cx: Context, e: ast.Expr, type_: Type) -> ir.Expr:
+    """A bound or mask: of the subject's type, a serialisable enum's as its bits."""
+    base = type_.base if isinstance(type_, SerEnum) else type_
+    if not isinstance(strip(base), Bits):
+        cx.unit.reporter.fail(e.at, f"masks and ranges need bit strings, not {type_}")
+    found = lower_expr.value(cx, e)
+    return convert.coerce(cx, found, base, e.at, "this keyset")
+
+
+def value_set(cx: Context, decl: ast.ValueSetDecl) -> ValueSetEntity:
+    type_ = lower_type.resolve(cx, decl.type)
+    if not isinstance(strip(type_), Bits | Bool | Enum | SerEnum | Error | Struct | Tuple):
+        cx.unit.reporter.fail(decl.at, f"a value set cannot hold values of type {type_}")
+    size = lower_expr.constant_int(cx, decl.size, "the size of a value set")
+    if size <= 0:
+        cx.unit.reporter.fail(decl.size.at, "the size of a value set must be positive")
+    made = ir.ValueSet(cx.full_name(decl.name, decl.annotations), type_, size, cx.pos(decl.at))
+    cx.unit.value_sets.append(made)
+    return ValueSetEntity(decl.at, made)

@@ -1,0 +1,322 @@
+"""From written types to types: names, widths, instantiation of generics (P4_16 specification 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast as type_cast
+
+from p4gen.p4 import ast, ir, lower_expr
+from p4gen.p4.scope import (
+    BOOL,
+    INT,
+    BlockTypeOf,
+    BoundType,
+    Context,
+    DontCareType,
+    ExternType,
+    HeaderOf,
+    PackageType,
+    ParamSig,
+    Poison,
+    Scope,
+    SequenceType,
+    Signature,
+    StructOf,
+    TypeEntity,
+    TypeVar,
+    UnionOf,
+    bits,
+)
+from p4gen.p4.source import Reported
+from p4gen.p4.types import (
+    Bits,
+    Bool,
+    Enum,
+    Error,
+    FieldDef,
+    Fields,
+    Header,
+    HeaderUnion,
+    Int,
+    MatchKind,
+    NewType,
+    SerEnum,
+    Stack,
+    String,
+    Struct,
+    Tuple,
+    Type,
+    Varbits,
+    Void,
+)
+
+_BASE: dict[str, Type] = {
+    "bool": BOOL, "error": Error(), "int": INT, "match_kind": MatchKind(), "string": String(), "void": Void(),
+}  # fmt: skip
+MAX_WIDTH = 1 << 20
+MAX_STACK = 1 << 16
+
+
+def resolve(cx: Context, ref: ast.TypeRef) -> Type:
+    """The type that ``ref`` means here."""
+    match ref:
+        case ast.BaseType(name=name):
+            return _BASE[name]
+        case ast.SizedType():
+            return _sized(cx, ref)
+        case ast.NamedType():
+            return _named(cx, ref, ())
+        case ast.SpecializedType(base=base, args=args):
+            return _named(cx, base, tuple(resolve(cx, a) for a in args))
+        case ast.TupleType(args=args):
+            return Tuple(tuple(resolve(cx, a) for a in args))
+        case ast.ListType(element=element):
+            return SequenceType(resolve(cx, element))
+        case ast.StackType(element=element, size=size):
+            inner = resolve(cx, element)
+            if not isinstance(inner, Header | HeaderUnion | TypeVar):
+                cx.unit.reporter.fail(ref.at, f"a stack holds headers or header unions, not {inner}")
+            count = lower_expr.constant_int(cx, size, "the size of a stack")
+            if not 0 < count <= MAX_STACK:
+                cx.unit.reporter.fail(size.at, f"the size of a stack must be from 1 to {MAX_STACK}, not {count}")
+            return Stack(inner, count)
+    return DontCareType()
+
+
+def _sized(cx: Context, ref: ast.SizedType) -> Type:
+    if ref.width is None:
+        return bits(1)
+    width = ref.width.value if type(ref.width) is ast.IntLit else lower_expr.constant_int(cx, ref.width, "a width")
+    least = 1 if ref.name == "int" else 0
+    if width < least or width > MAX_WIDTH:
+        cx.unit.reporter.fail(
+            ref.width.at, f"the width of {ref.name}<> must be from {least} to {MAX_WIDTH}, not {width}"
+        )
+    return Varbits(width) if ref.name == "varbit" else bits(width, ref.name == "int")
+
+
+def find(cx: Context, name: str, at: int, rooted: bool) -> TypeEntity | BoundType:
+    """The type declaration that ``name`` means."""
+    entity = (cx.unit.globals if rooted else cx.scope).find(name, at)
+    if entity is None:
+        cx.unit.reporter.fail(at, f"type '{name}' is not declared")
+    if isinstance(entity, Poison):
+        raise Reported
+    if not isinstance(entity, TypeEntity | BoundType):
+        cx.unit.reporter.fail(at, f"'{name}' is not a type", (entity.at, f"'{name}' was declared here"))
+    return entity
+
+
+def _named(cx: Context, ref: ast.NamedType, args: tuple[Type, ...]) -> Type:
+    entity = find(cx, ref.name, ref.at, ref.rooted)
+    if isinstance(entity, BoundType):
+        if args:
+            cx.unit.reporter.fail(ref.at, f"type parameter '{ref.name}' takes no type arguments")
+        return entity.type
+    wanted = type_params(entity.decl)
+    if len(args) != len(wanted):
+        if not args and isinstance(entity.decl, ast.ExternDecl | ast.PackageDecl | ast.BlockType):
+            # The arguments are inferred from the constructor's.
+            return instantiate(entity, tuple(type_var(entity, n) for n in wanted))
+        cx.unit.reporter.fail(
+            ref.at,
+            f"type '{ref.name}' takes {len(wanted)} type arguments, not {len(args)}",
+            (entity.at, f"'{ref.name}' was declared here"),
+        )
+    return instantiate(entity, args)
+
+
+def type_params(decl: ast.Decl) -> tuple[str, ...]:
+    match decl:
+        case (
+            ast.Composite(type_params=found)
+            | ast.ExternDecl(type_params=found)
+            | ast.PackageDecl(type_params=found)
+            | ast.BlockType(type_params=found)
+            | ast.FunctionDecl(type_params=found)
+        ):
+            return found
+        case ast.ControlDecl(head=head) | ast.ParserDecl(head=head):
+            return head.type_params
+    return ()
+
+
+def type_var(entity: TypeEntity, name: str) -> TypeVar:
+    """The variable of ``entity``'s type parameter ``name``, always the same one."""
+    key: tuple[Type, ...] = (_VarKey(name),)
+    found = entity.made.get(key)
+    if found is None:
+        found = entity.made[key] = TypeVar(name)
+    return type_cast(TypeVar, found)
+
+
+@dataclass(frozen=True)
+class _VarKey(Type):
+    name: str
+
+
+def instantiate(entity: TypeEntity, args: tuple[Type, ...]) -> Type:
+    """The type that a declaration makes with these type arguments; one object for equal ones."""
+    made = entity.made.get(args)
+    if made is None:
+        cx = entity.context
+        if args:
+            scope = Scope(cx.scope)
+            for name, arg in zip(type_params(entity.decl), args, strict=True):
+                scope.names[name] = BoundType(0, arg)
+            cx = cx.with_scope(scope)
+        made = _make(cx, entity, args)
+        entity.made[args] = made
+    return made
+
+
+def _make(cx: Context, entity: TypeEntity, args: tuple[Type, ...]) -> Type:
+    decl = entity.decl
+    match decl:
+        case ast.Composite():
+            return _composite(cx, entity, decl, args)
+        case ast.EnumDecl():
+            return _enum(cx, decl)
+        case ast.Typedef():
+            return _typedef(cx, decl)
+        case ast.ExternDecl(name=name):
+            return ExternType(name, entity, args)
+        case ast.PackageDecl(name=name):
+            return PackageType(name, entity, args)
+        case ast.BlockType():
+            return BlockTypeOf(decl.kind, decl.name, params(cx, decl.params), entity)
+        case ast.ControlDecl(head=head) | ast.ParserDecl(head=head):
+            return BlockTypeOf(head.kind, head.name, params(cx, head.params), entity)
+    raise AssertionError(decl)
+
+
+def _composite(cx: Context, entity: TypeEntity, decl: ast.Composite, args: tuple[Type, ...]) -> Fields:
+    fields: list[FieldDef] = []
+    seen: dict[str, int] = {}
+    for field in decl.fields:
+        if field.name in seen:
+            note = (seen[field.name], f"'{field.name}' was declared here")
+            cx.unit.reporter.error(field.at, f"{decl.kind} '{decl.name}' has a second field '{field.name}'", note)
+            continue
+        seen[field.name] = field.at
+        type_ = resolve(cx, field.type)
+        _check_field(cx, decl.kind, field, type_)
+        fields.append(FieldDef(field.name, type_, field.annotations))
+    if decl.kind == "header" and sum(isinstance(f.type, Varbits) for f in fields) > 1:
+        cx.unit.reporter.error(decl.at, f"header '{decl.name}' has more than one varbit field")
+    made = tuple(fields)
+    name = f"{decl.name}<{', '.join(map(str, args))}>" if args else decl.name
+    if decl.kind == "struct":
+        return StructOf(name, made, decl.annotations, entity, args) if args else Struct(name, made, decl.annotations)
+    if decl.kind == "header":
+        return HeaderOf(name, made, decl.annotations, entity, args) if args else Header(name, made, decl.annotations)
+    return UnionOf(name, made, decl.annotations, entity, args) if args else HeaderUnion(name, made, decl.annotations)
+
+
+def _check_field(cx: Context, kind: str, field: ast.Field, type_: Type) -> None:
+    """What may be a field of what (spec 7.2.8)."""
+    ok = True
+    if isinstance(type_, TypeVar):
+        return
+    bare: Type = type_
+    while isinstance(bare, NewType):
+        bare = bare.base
+    if kind == "header":
+        ok = isinstance(bare, Bits | Varbits | Bool | SerEnum | TypeVar) or (
+            isinstance(bare, Struct) and header_safe(bare)
+        )
+    elif kind == "header_union":
+        ok = isinstance(bare, Header)
+    else:
+        scalars = Bits | Varbits | Bool | Enum | SerEnum | Error | Fields | Stack | Tuple | TypeVar | Int | String
+        ok = isinstance(bare, scalars | SequenceType) and not isinstance(bare, Int | String)
+    if not ok:
+        cx.unit.reporter.error(field.at, f"field '{field.name}' of type {type_} is not allowed in a {kind}")
+
+
+def header_safe(type_: Type) -> bool:
+    """Whether a struct may be part of a header: fixed-width all through."""
+    match type_:
+        case NewType(base=base):
+            return header_safe(base)
+        case Struct(fields=fields):
+            return all(header_safe(f.type) for f in fields)
+    return isinstance(type_, Bits | Bool | SerEnum | TypeVar)
+
+
+def _enum(cx: Context, decl: ast.EnumDecl) -> Type:
+    seen: dict[str, int] = {}
+    for at, name, _ in decl.members:
+        if name in seen:
+            note = (seen[name], f"'{name}' was declared here")
+            cx.unit.reporter.error(at, f"enum '{decl.name}' has a second member '{name}'", note)
+        seen[name] = at
+    if decl.base is None:
+        return Enum(decl.name, tuple(seen))
+    base = resolve(cx, decl.base)
+    while isinstance(base, NewType):
+        base = base.base
+    if not isinstance(base, Bits):
+        cx.unit.reporter.fail(decl.base.at, f"the values of an enum are bit<> or int<>, not {base}")
+    members: list[tuple[str, int]] = []
+    for at, name, value in decl.members:
+        assert value is not None
+        number = lower_expr.constant(cx, value, base, f"the value of '{name}'")
+        if not isinstance(number.value, int):
+            cx.unit.reporter.fail(at, f"the value of '{name}' must be a number")
+        members.append((name, number.value))
+    return SerEnum(decl.name, base, tuple(members))
+
+
+def _typedef(cx: Context, decl: ast.Typedef) -> Type:
+    if isinstance(decl.type, ast.TypeRef):
+        base = resolve(cx, decl.type)
+    else:
+        base = instantiate(TypeEntity(decl.type.at, decl.type, cx), ())
+    if not decl.fresh:
+        return base
+    if not isinstance(base, Bits | Bool | NewType | SerEnum | Varbits | Error | Enum | TypeVar):
+        cx.unit.reporter.fail(decl.at, f"'type' makes new types of bit strings, bool, enums and errors, not of {base}")
+    return NewType(decl.name, base, decl.annotations)
+
+
+# --- signatures ----------------------------------------------------------------------------------
+
+
+def params(cx: Context, found: tuple[ast.Parameter, ...]) -> tuple[ParamSig, ...]:
+    seen: dict[str, int] = {}
+    made: list[ParamSig] = []
+    for p in found:
+        if p.name in seen:
+            cx.unit.reporter.error(p.at, f"a second parameter '{p.name}'", (seen[p.name], "the first is here"))
+        seen[p.name] = p.at
+        optional = any(a.name == "optional" for a in p.annotations)
+        if p.default is not None and p.direction in ("out", "inout"):
+            cx.unit.reporter.error(p.at, f"'{p.direction}' parameter '{p.name}' cannot have a default value")
+        type_ = resolve(cx, p.type)
+        if isinstance(type_, ExternType | BlockTypeOf | PackageType) and p.direction != "none":
+            cx.unit.reporter.error(p.at, f"parameter '{p.name}' of type {type_} cannot have a direction")
+        made.append(ParamSig(p.name, type_cast(ir.Direction, p.direction), type_, p.default, optional, p.at))
+    return tuple(made)
+
+
+def signature(cx: Context, decl: ast.FunctionDecl, owner: ExternType | None = None) -> Signature:
+    """How a function, extern function, method or constructor is called; ``cx`` is where it was
+    declared, ``owner`` the extern type (with its type arguments) whose method it is."""
+    key = (decl, owner.args if owner else ())
+    found = cx.unit.signatures.get(key)
+    if found is not None:
+        return found
+    scope = Scope(cx.scope)
+    if owner is not None:
+        for name, arg in zip(type_params(owner.entity.decl), owner.args, strict=True):
+            scope.names[name] = BoundType(0, arg)
+    variables: list[TypeVar] = []
+    for name in decl.type_params:
+        variables.append(TypeVar(name))
+        scope.names[name] = BoundType(0, variables[-1])
+    inner = cx.with_scope(scope)
+    returns = resolve(inner, decl.returns) if decl.returns is not None else Void()
+    found = Signature(decl.name, tuple(variables), params(inner, decl.params), returns, inner, decl.at)
+    cx.unit.signatures[key] = found
+    return found
