@@ -57,8 +57,10 @@ class ModeIITest(P4genTest):
         """A group of ``ranks`` on consecutive ports (wrapping around), not yet configured.
 
         QPs are the same in every group and on both ends of no edge, so that nothing but the right table lookup
-        tells groups and directions apart.
+        tells groups and directions apart. Skips the test when the program has no room for so many edges.
         """
+        if ranks > self.spec.fan_in:
+            self.skipTest(f"the program's fan-in is {self.spec.fan_in}, which {ranks} ranks exceed")
         base, slots = context * self.spec.slots_per_group, self.spec.slots_per_group
         local_ip = 10 << 24 | context << 16 | 1
         edges = tuple(
