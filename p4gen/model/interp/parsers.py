@@ -7,7 +7,7 @@ from typing import Any
 
 from p4gen.model.codec import HeaderCodec
 from p4gen.model.interp.build import Build, StmtHandler, unsupported
-from p4gen.model.interp.context import Exec, Frame, Reject
+from p4gen.model.interp.context import Eval, Exec, Frame, Reject
 from p4gen.model.interp.lvalues import LValue, only_valid
 from p4gen.model.trace import show
 from p4gen.model.values import HeaderValue, StackValue, StructValue
@@ -150,8 +150,7 @@ def _extract(b: Build, s: ir.Extract) -> Exec:
     place, codec = LValue(b, s.header), HeaderCodec(kind)
     locate, in_union = place.locate, place.in_union
     varbit_bits = b.expr(s.varbit_bits) if s.varbit_bits is not None else None
-    # Only extracting into ``next`` moves it on (spec 8.18).
-    stack = b.expr(s.header.base) if isinstance(s.header, ir.StackMember) and s.header.name == "next" else None
+    stack = _advanced_stack(b, s.header)
     fixed, decode = codec.width, codec.decode
 
     def extract(f: Frame) -> None:
@@ -177,6 +176,13 @@ def _extract(b: Build, s: ir.Extract) -> Exec:
     if not b.traced:
         return extract
     return _traced_extract(s, kind, extract, place)
+
+
+def _advanced_stack(b: Build, header: ir.Expr) -> Eval | None:
+    """The stack whose ``next`` moves on: extracting into ``next``, or a member of the union there (spec 8.18)."""
+    if isinstance(header, ir.FieldOf) and isinstance(t.strip(header.base.type), t.HeaderUnion):
+        header = header.base
+    return b.expr(header.base) if isinstance(header, ir.StackMember) and header.name == "next" else None
 
 
 def _check_varbits(varbits: int, most: int) -> None:
