@@ -33,6 +33,7 @@ class Built:
 
     @property
     def program(self) -> Path:
+        """The P4 file."""
         return self.folder / f"{self.composition.spec.program}.p4"
 
 

@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from p4gen.cli.options import json_option
 from p4gen.p4 import p4c
@@ -42,7 +40,7 @@ def command(as_json: bool) -> None:
     Nothing here but Python is needed: p4gen carries its own compiler and switch.
     """
     findings = [
-        Finding("Python", f"{platform.python_version()} at {sys.executable}", "everything", ""),
+        Finding("Python", f"{platform.python_version()}, {sys.executable}", "everything", ""),
         Finding(
             "p4c-bm2-ss",
             _version(p4c.COMPILER, p4c.version),
@@ -73,13 +71,13 @@ def command(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"parts": [asdict(finding) for finding in findings]}))
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("part", "here", "adds", "how to get it"):
-        table.add_column(title)
+    width = max(len(finding.part) for finding in findings)
     for finding in findings:
-        here = finding.found or "[yellow]missing[/yellow]"
-        table.add_row(finding.part, here, finding.adds, "" if finding.found else finding.get)
-    Console(highlight=False, soft_wrap=True).print(table)
+        if finding.found:
+            click.echo(f"{click.style('ok     ', fg='green')}  {finding.part:{width}}  {finding.found}")
+        else:
+            click.echo(f"{click.style('missing', fg='yellow')}  {finding.part:{width}}  adds {finding.adds}")
+            click.echo(f"{'':{width}}             get it: {finding.get}")
 
 
 def _version(tool: str, ask: Callable[[str], str]) -> str | None:
@@ -87,7 +85,7 @@ def _version(tool: str, ask: Callable[[str], str]) -> str | None:
     if path is None:
         return None
     try:
-        return f"{ask(path)} at {path}"
+        return f"{ask(path)}, {path}"
     except (OSError, subprocess.SubprocessError) as error:
         return f"{path}, which does not run: {error}"
 

@@ -55,9 +55,11 @@ class Composition:
     modules: tuple[Module, ...]
 
     def has(self, name: str) -> bool:
+        """Whether a module of that name is part of it."""
         return any(module.name == name for module in self.modules)
 
     def of(self, gress: Gress) -> tuple[Module, ...]:
+        """The modules in ingress, or in egress."""
         return tuple(module for module in self.modules if module.gress == gress)
 
     @cached_property
@@ -67,11 +69,13 @@ class Composition:
 
     @cached_property
     def drops(self) -> tuple[DropReason, ...]:
+        """All drop reasons, numbered from 1."""
         pairs = [(module, drop) for module in self.modules for drop in module.drops]
         return tuple(DropReason(i, module, drop) for i, (module, drop) in enumerate(pairs, start=1))
 
     @property
     def state_bits(self) -> int:
+        """All registers together, in bits."""
         return sum(module.state_bits(self.spec) for module in self.modules)
 
 
@@ -85,6 +89,8 @@ def compose(spec: ProgramSpec) -> Composition:
     for module in modules:
         missing = [need for need in module.needs if need not in known]
         if missing:
-            raise InputError(f"mode {spec.mode}: {module.name} needs {', '.join(missing)}, which no earlier module provides")
+            raise InputError(
+                f"mode {spec.mode}: {module.name} needs {', '.join(missing)}, which no earlier module provides"
+            )
         known.update(field.name for field in module.provides)
     return Composition(spec, modules)

@@ -26,6 +26,7 @@ class Size:
         object.__setattr__(self, "factors", factors)
 
     def of(self, spec: ProgramSpec) -> int:
+        """The size that it comes to for a spec."""
         return math.prod(f if isinstance(f, int) else int(getattr(spec, f)) for f in self.factors)
 
     def __str__(self) -> str:
@@ -44,11 +45,14 @@ class Register:
     instances: Size = Size(1)
 
     def bits(self, spec: ProgramSpec) -> int:
+        """All instances together, in bits."""
         return self.instances.of(spec) * self.entries.of(spec) * self.width
 
 
 @dataclass(frozen=True)
 class Table:
+    """A match-action table that the control plane fills."""
+
     name: str
     entries: Size
     purpose: str
@@ -89,7 +93,7 @@ class Module:
     keeps: tuple[Register, ...] = ()
     tables: tuple[Table, ...] = ()
     drops: tuple[Drop, ...] = ()
-    wanted: Callable[[ProgramSpec], bool] = field(default=lambda spec: True)
+    wanted: Callable[[ProgramSpec], bool] = field(default=lambda _: True)
     """Whether a program with this spec has the module at all."""
 
     @property
@@ -99,7 +103,9 @@ class Module:
 
     @property
     def template(self) -> str:
+        """Its template, below p4gen/templates."""
         return f"modules/{self.snake}.p4.j2"
 
     def state_bits(self, spec: ProgramSpec) -> int:
+        """What its registers take, in bits."""
         return sum(register.bits(spec) for register in self.keeps)

@@ -78,9 +78,7 @@ CHECK_DUPLICATE = Module(
     paper="Algorithm 1, lines 20 and 28-30",
     purpose="each edge contributes to a slot once",
     needs=("hdr.bth", "slot", "epoch", "edge_bit", "source_mask", "slot_use"),
-    provides=(
-        Metadata("complete", "bit<1>", "1: every source has contributed to the slot"),
-    ),
+    provides=(Metadata("complete", "bit<1>", "1: every source has contributed to the slot"),),
     keeps=(Register("slots", 72, _SLOTS, "{epoch 8, PSN 24, opcode 8, bitmap 32} of each slot"),),
     drops=(
         Drop("stale", "its slot already serves a newer PSN"),

@@ -9,6 +9,7 @@ import ipaddress
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from p4gen.errors import InputError
 from p4gen.model.entries import Action, Entry, Exact, Lpm, MulticastGroup, Replica
@@ -55,6 +56,7 @@ class Group:
 
     @property
     def source_mask(self) -> int:
+        """The bits of all edges."""
         return (1 << len(self.edges)) - 1
 
     @property
@@ -208,9 +210,11 @@ def _problems(spec: ProgramSpec, groups: Sequence[Group]) -> Iterable[str]:
             for edge in group.edges
             if not 0 <= edge.port < spec.ports
         )
-        yield from (f"{name}: edge id {e.edge_id} is not in 1 to 65535" for e in group.edges if not 0 < e.edge_id < 65536)
+        yield from (
+            f"{name}: edge id {e.edge_id} is not in 1 to 65535" for e in group.edges if not 0 < e.edge_id < 65536
+        )
     ordered = sorted(groups, key=lambda g: g.base)
-    for left, right in zip(ordered, ordered[1:], strict=False):
+    for left, right in pairwise(ordered):
         if left.base + left.slots > right.base:
             yield f"group {left.context} and group {right.context} overlap at slot {right.base}"
     edges = [edge for group in groups for edge in group.edges]

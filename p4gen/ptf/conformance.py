@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from p4gen.ptf.report import Outcome, TestResult
-from p4gen.ptf.runner import Program, SuiteResult, run_suite
+from p4gen.ptf.runner import Program, SuiteResult, Switch, run_suite
 from p4gen.spec import DType, Icrc, Op, Overflow, ProgramSpec
+from p4gen.switch.process import running_switch
 
 Build = Callable[[ProgramSpec], Program]
 """From a spec to its program, compiled."""
@@ -79,6 +80,7 @@ def run_conformance(
     started: Callable[[Run], None] | None = None,
     progress: Callable[[TestResult], None] | None = None,
     suite: Path | None = None,
+    switch: Switch = running_switch,
 ) -> ConformanceResult:
     """Build and test each run's program, one after the other.
 
@@ -100,6 +102,7 @@ def run_conformance(
             suite=suite,
             tests=run.tests,
             progress=progress,
+            switch=switch,
         )
         results.append((run, result))
     return ConformanceResult(tuple(results))

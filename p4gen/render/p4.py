@@ -99,7 +99,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,
+        autoescape=False,  # noqa: S701 - the output is P4, not HTML
     )
     environment.filters["rows"] = _rows
     return environment

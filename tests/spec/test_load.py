@@ -13,7 +13,7 @@ from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.spec import DType, Icrc, Op, Overflow, ProgramSpec, load_spec
 
 
-def refusals(path: Path | None = None, **flags: object) -> list[Diagnostic]:
+def refusals(path: Path | None = None, /, **flags: object) -> list[Diagnostic]:
     with pytest.raises(InputError) as caught:
         load_spec(path, flags)
     return list(caught.value.diagnostics)
