@@ -277,6 +277,7 @@ class RoutingBesideAReduction(Routing):
         psn, values, hop = self.random_psn(), self.random_values(2), self.hops[1]
         frame = self.ip_frame(self.to(hop), self.udp(b"meanwhile"))
         self.contribute(self.group, [0], psn, values)
+        self.expect_nothing()
         self.expect_routed(frame, hop)
         self.contribute(self.group, [1], psn, values)
         self.expect_results(self.group, [(psn, self.reduced(values))])

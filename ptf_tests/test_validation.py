@@ -118,6 +118,7 @@ class WrongLengths(Refusal):
         longer = replace(sound, payload=sound.payload + bytes(8))
         spoilt.append(longer.sealed(udp_length=sound.udp.length))
         spoilt.append(sound.sealed(udp_length=sound.udp.length - 4))
+        spoilt.append(sound.sealed(total_length=sound.ip.total_length - 4))
         self.refuse("ValidatePacket.bad_length", *spoilt)
 
 
