@@ -9,6 +9,7 @@ from pathlib import Path
 from p4gen.errors import Diagnostic
 from p4gen.p4 import ir
 from p4gen.p4.elaborate import elaborate
+from p4gen.p4.p4info import P4Info, generate
 from p4gen.p4.parser import parse
 from p4gen.p4.preprocess import preprocess
 from p4gen.p4.scope import Unit
@@ -21,6 +22,7 @@ class Compiled:
 
     program: ir.Program
     warnings: tuple[Diagnostic, ...]
+    p4info: P4Info
 
 
 def compile_file(path: str | Path, defines: Iterable[str] = (), includes: Iterable[str | Path] = ()) -> Compiled:
@@ -51,6 +53,7 @@ def compile_text(
         reporter.raise_if_failed()
         program = elaborate(Unit(reporter), tree, name)
         reporter.raise_if_failed()
+        info = generate(program)
     except RecursionError:
         raise P4Error(Diagnostic(name, "the program is nested too deeply for this compiler")) from None
-    return Compiled(program, tuple(reporter.warnings()))
+    return Compiled(program, tuple(reporter.warnings()), info)

@@ -199,7 +199,7 @@ def instance(
         bound.append((p, constructor_arg(where, p, e, {})))
     # A block made where no block is around it is named for its declaration, as p4c does.
     if cx.builder is None:
-        full = Context(cx.unit, cx.scope, "global").full_name(decl.name, decl.annotations)
+        full = decl.name
     else:
         full = cx.full_name(name, annotations)
     return elaborated(cx, entity, full, bound, at)
@@ -295,6 +295,7 @@ def elaborate(unit: Unit, program: ast.Program, source: str) -> ir.Program:
     return ir.Program(
         source, package, type_args, blocks, tuple(unit.errors), tuple(unit.tables), tuple(unit.actions),
         tuple(unit.externs), tuple(unit.value_sets), tuple(unit.headers),
+        next((d.annotations for d in program.decls if isinstance(d, ast.Instance) and d.name == "main"), ()),
     )  # fmt: skip
 
 

@@ -34,6 +34,7 @@ class Variable:
 class Param:
     variable: Variable
     direction: Direction
+    annotations: tuple[Annotation, ...] = ()
 
 
 # --- expressions ---------------------------------------------------------------------------------
@@ -472,6 +473,7 @@ class ValueSet:
     type: Type
     size: int
     pos: Pos
+    annotations: tuple[Annotation, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

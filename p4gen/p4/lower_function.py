@@ -27,7 +27,7 @@ def declare_params(cx: Context, params: tuple[ParamSig, ...], what: str) -> tupl
     made: list[ir.Param] = []
     for p in params:
         variable = ir.Variable(p.name, p.type, cx.pos(p.at))
-        made.append(ir.Param(variable, p.direction))
+        made.append(ir.Param(variable, p.direction, p.annotations))
         if p.direction == "in":
             cx.unit.frozen[variable] = f"an 'in' parameter of {what}"
         elif p.direction == "none":

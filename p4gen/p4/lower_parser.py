@@ -147,6 +147,6 @@ def value_set(cx: Context, decl: ast.ValueSetDecl) -> ValueSetEntity:
     size = lower_expr.constant_int(cx, decl.size, "the size of a value set")
     if size <= 0:
         cx.unit.reporter.fail(decl.size.at, "the size of a value set must be positive")
-    made = ir.ValueSet(cx.full_name(decl.name, decl.annotations), type_, size, cx.pos(decl.at))
+    made = ir.ValueSet(cx.full_name(decl.name, decl.annotations), type_, size, cx.pos(decl.at), decl.annotations)
     cx.unit.value_sets.append(made)
     return ValueSetEntity(decl.at, made)

@@ -247,8 +247,9 @@ def _extern(cx: Context, decl: ast.TableDecl, prop: ast.Property, e: ast.Expr) -
         cx.unit.reporter.fail(e.at, f"'{e.name}' is not an instance of an extern")
     if isinstance(e, ast.CallOf) and isinstance(e.callee, ast.TypeName):
         type_ = lower_type.resolve(cx, e.callee.type)
-        named = any(a.name == "name" for a in prop.annotations)
-        name = cx.full_name(prop.name if named else f"{decl.name}.{prop.name}", prop.annotations)
+        # p4c gives what a property makes the property's own @name, without the control's prefix.
+        given = next((str(a.args[0]) for a in prop.annotations if a.name == "name" and a.args), None)
+        name = given.removeprefix(".") if given is not None else cx.full_name(f"{decl.name}.{prop.name}", ())
         made = elaborate.extern_instance(cx, type_, name, e.args, prop.annotations, e.at)
         assert isinstance(made.value, ir.ExternInstance)
         return made.value

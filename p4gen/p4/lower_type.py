@@ -296,7 +296,7 @@ def params(cx: Context, found: tuple[ast.Parameter, ...]) -> tuple[ParamSig, ...
         type_ = resolve(cx, p.type)
         if isinstance(type_, ExternType | BlockTypeOf | PackageType) and p.direction != "none":
             cx.unit.reporter.error(p.at, f"parameter '{p.name}' of type {type_} cannot have a direction")
-        made.append(ParamSig(p.name, type_cast(ir.Direction, p.direction), type_, p.default, optional, p.at))
+        made.append(ParamSig(p.name, type_cast(ir.Direction, p.direction), type_, p.default, optional, p.at, p.annotations))
     return tuple(made)
 
 

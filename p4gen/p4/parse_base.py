@@ -149,7 +149,7 @@ class Cursor:
             if i < end:
                 literal = self.kinds[i] == ","
                 i += 1
-        body = self.source.text[self.offsets[start] : self.offsets[end]].strip() if end > start else ""
+        body = " ".join(self.texts[start:end])
         return Annotation(name, tuple(values) if literal else (), body, tuple(pairs) if literal else ())
 
     def structured(self, name: str) -> Annotation:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from p4gen.p4 import ast
-from p4gen.p4.parse_base import Cursor, literal_value, number_value, string_value
+from p4gen.p4 import ast, fold
+from p4gen.p4.parse_base import Cursor, number_value, string_value
 from p4gen.p4.source import Reported, Reporter
-from p4gen.p4.types import Annotation
+from p4gen.p4.types import Annotation, Int
 
 # Precedences as p4c's grammar has them; all binary operators associate to the left.
 _PRECEDENCE = {
@@ -386,6 +386,30 @@ class ExprParser(Cursor):
             self.reporter = quiet
             self.i = start
 
+    def annotation_value(self, e: ast.Expr) -> int | str | bool:
+        """The value of an expression in a structured annotation (spec 20.1): of literals only."""
+        match e:
+            case ast.IntLit(value=value) | ast.StrLit(value=value) | ast.BoolLit(value=value):
+                return value
+            case ast.UnaryOp(op="-" | "+", operand=operand):
+                inner = self.annotation_value(operand)
+                if isinstance(inner, int):
+                    return -inner if e.op == "-" else inner
+            case ast.UnaryOp(op="!", operand=operand):
+                return not self.annotation_value(operand)
+            case ast.BinaryOp(op=op, left=left, right=right):
+                one, two = self.annotation_value(left), self.annotation_value(right)
+                if op in ("==", "!=") or (op in ("<", "<=", ">", ">=") and isinstance(one, int) and isinstance(two, int)):
+                    return fold.compare(op, one, two)
+                if isinstance(one, int) and isinstance(two, int) and op in "+-*/%&|^":
+                    try:
+                        return fold.arithmetic(op, one, two, Int())
+                    except fold.FoldError as problem:
+                        self.reporter.fail(e.at, str(problem))
+                if isinstance(one, str) and isinstance(two, str) and op == "++":
+                    return one + two
+        self.reporter.fail(e.at, "a structured annotation takes literals and what is computed from them")
+
     def structured(self, name: str) -> Annotation:
         self.expect("[")
         start = self.i
@@ -396,20 +420,16 @@ class ExprParser(Cursor):
             if self.at_name() and self.kinds[self.i + 1] == "=":
                 key = self.name()
                 self.i += 1
-            first = self.i
-            self.open_expr()
-            value = literal_value(self.kinds[first], self.texts[first]) if self.i == first + 1 else None
-            if value is None:
-                value = self.source.text[self.offsets[first] : self.offsets[self.i]].strip()
+            value = self.annotation_value(self.open_expr())
             if key is None:
                 values.append(value)
             else:
                 pairs.append((key, value))
             if not self.accept(","):
                 break
-        body = self.source.text[self.offsets[start] : self.offsets[self.i]].strip() if self.i > start else ""
+        body = " ".join(self.texts[start : self.i])
         self.expect("]", f" after the body of @{name}")
-        return Annotation(name, tuple(values), body, tuple(pairs))
+        return Annotation(name, tuple(values), body, tuple(pairs), True)
 
 
 class _Quiet(Reporter):

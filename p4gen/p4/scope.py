@@ -124,6 +124,7 @@ class ParamSig:
     default: ast.Expr | None
     optional: bool
     at: int
+    annotations: tuple[Annotation, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

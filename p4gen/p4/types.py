@@ -100,12 +100,16 @@ class SerEnum(Type):
 
 @dataclass(frozen=True)
 class Annotation:
-    """``@name(body)``; ``args`` holds the parsed expressions (int, str, bool) where there are any."""
+    """``@name(body)``; ``args`` holds the parsed expressions (int, str, bool) where there are any.
+
+    ``body`` is the tokens of the body, a space between each two. ``structured`` tells ``@name[…]``.
+    """
 
     name: str
     args: tuple[int | str | bool, ...] = ()
     body: str = ""
     pairs: tuple[tuple[str, int | str | bool], ...] = ()
+    structured: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,8 @@
 // The P4_16 core library, as appendix D of the language specification defines it.
+// The guard's name is public: programs test whether the library is there.
 
-#ifndef P4GEN_CORE_P4
-#define P4GEN_CORE_P4
+#ifndef _CORE_P4_
+#define _CORE_P4_
 
 error {
     NoError,

@@ -1,8 +1,9 @@
 // The v1model architecture, as BMv2's simple_switch implements it (docs/simple_switch.md of
-// behavioral-model). Names, parameters and their order are the architecture's public interface.
+// behavioral-model). Names, parameters and their order are the architecture's public interface,
+// the guard's among them.
 
-#ifndef P4GEN_V1MODEL_P4
-#define P4GEN_V1MODEL_P4
+#ifndef _V1_MODEL_P4_
+#define _V1_MODEL_P4_
 
 #include <core.p4>
 

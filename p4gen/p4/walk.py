@@ -1,0 +1,91 @@
+"""Walking the IR: every statement and expression below a node, in source order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache
+
+from p4gen.p4 import ir
+
+_LEAVES = (ir.Function, ir.Table, ir.Control, ir.Parser, ir.ExternInstance, ir.Variable, ir.ValueSet)
+
+
+@cache
+def _children(kind: type[object]) -> tuple[str, ...]:
+    skip = {"pos", "type", "annotations", "type_args", "name", "op"}
+    return tuple(f.name for f in fields(kind) if f.name not in skip)  # type: ignore[arg-type]
+
+
+def walk(node: object) -> Iterator[ir.Expr | ir.Stmt]:
+    """``node`` and what it is made of; functions, tables and blocks it refers to are not entered."""
+    if isinstance(node, tuple):
+        for item in node:
+            yield from walk(item)
+        return
+    if isinstance(node, _LEAVES) or not hasattr(node, "__dataclass_fields__"):
+        return
+    if isinstance(node, ir.Expr | ir.Stmt):
+        yield node
+    for name in _children(type(node)):
+        yield from walk(getattr(node, name))
+
+
+def used_by(block: ir.Control | ir.Parser) -> Used:
+    """What a top-level block reaches: sub-blocks, tables applied, functions and actions called."""
+    used = Used()
+    used.block(block)
+    return used
+
+
+class Used:
+    """Objects in the order they are first reached."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[ir.Control | ir.Parser, None] = {}
+        self.tables: dict[ir.Table, None] = {}
+        self.functions: dict[ir.Function, None] = {}
+        self.called: dict[ir.Function, None] = {}
+        """Those of ``functions`` that an apply block calls itself."""
+        self.calls: list[ir.ExternCall] = []
+
+    def block(self, block: ir.Control | ir.Parser) -> None:
+        """Add ``block`` and all it reaches."""
+        if block in self.blocks:
+            return
+        self.blocks[block] = None
+        self._scan(block.locals)
+        if isinstance(block, ir.Control):
+            self.called.update((n.callee, None) for n in walk(block.body) if isinstance(n, ir.Call))
+            self._scan(block.body)
+        else:
+            for state in block.states.values():
+                self._scan((state.body, state.transition))
+
+    def _scan(self, root: object) -> None:
+        for node in walk(root):
+            match node:
+                case ir.ApplyBlock(block=block):
+                    self.block(block)
+                case ir.ApplyTable(table=table):
+                    self._table(table)
+                case ir.Call(callee=callee):
+                    self._function(callee)
+                case ir.ExternCall():
+                    self.calls.append(node)
+
+    def _table(self, table: ir.Table) -> None:
+        if table in self.tables:
+            return
+        self.tables[table] = None
+        for key in table.keys:
+            self._scan(key.expr)
+        for ref in table.actions:
+            self._scan(ref.bound)
+            self._function(ref.action)
+
+    def _function(self, function: ir.Function) -> None:
+        if function in self.functions:
+            return
+        self.functions[function] = None
+        self._scan(function.body)
