@@ -156,39 +156,60 @@ def _direct_meter_read(b: Build, call: ir.ExternCall) -> Eval:
 # --- hashes and checksums ---
 
 
-def _bits_of_data(b: Build, data: ir.Expr) -> Callable[[Frame], tuple[int, int]]:
+Parts = list[Callable[[Frame], tuple[int, int]]]
+"""Pieces of a calculation's input, each as (bits as an integer, how many)."""
+
+
+def _parts_of_data(b: Build, data: ir.Expr) -> Parts:
     """The input of a calculation as BMv2 builds it: fields one after the other, those of invalid headers
     left out (behavioral-model, calculations.cpp)."""
     if isinstance(data, ir.Aggregate):
-        parts = tuple(_bits_of_data(b, e) for e in data.elements)
-
-        def join(f: Frame) -> tuple[int, int]:
-            bits = width = 0
-            for part in parts:
-                more, by = part(f)
-                bits = (bits << by) | more
-                width += by
-            return bits, width
-
-        return join
+        return [part for e in data.elements for part in _parts_of_data(b, e)]
     value = b.expr(data)
     try:
         flatten: Flatten = flattener(data.type)
     except TypeError as problem:
         raise unsupported(data.pos, f"a calculation over {data.type} ({problem})") from None
     kind = bits_of(data.type)
+    width = kind.width if kind is not None and not kind.signed else None
     if isinstance(data, ir.FieldOf) and isinstance(t.strip(data.base.type), t.Header):
         header, index = b.expr(data.base), field_index(data.base.type, data.name)
 
         def field(f: Frame) -> tuple[int, int]:
             owner: HeaderValue = header(f)
-            return flatten(owner.fields[index]) if owner.valid else (0, 0)
+            if not owner.valid:
+                return 0, 0
+            return (owner.fields[index], width) if width is not None else flatten(owner.fields[index])
 
-        return field
-    if kind is not None and not kind.signed:
-        width = kind.width
-        return lambda f: (value(f), width)
-    return lambda f: flatten(value(f))
+        return [field]
+    if width is not None:
+        return [lambda f: (value(f), width)]
+    return [lambda f: flatten(value(f))]
+
+
+_CHUNK = 256
+"""Bits after which a long input is put away as bytes: shifting ever longer numbers takes quadratic time."""
+
+
+def _joined(parts: Parts) -> Callable[[Frame], bytes]:
+    if len(parts) == 1:
+        only = parts[0]
+        return lambda f: to_bytes(*only(f))
+
+    def join(f: Frame) -> bytes:
+        done: list[bytes] = []
+        bits = width = 0
+        for part in parts:
+            more, by = part(f)
+            bits = (bits << by) | more
+            width += by
+            if width >= _CHUNK and not width & 7:
+                done.append(bits.to_bytes(width >> 3))
+                bits = width = 0
+        done.append(to_bytes(bits, width))
+        return b"".join(done)
+
+    return join
 
 
 def _algorithm(call: ir.ExternCall, position: int) -> Algorithm:
@@ -198,11 +219,11 @@ def _algorithm(call: ir.ExternCall, position: int) -> Algorithm:
     return ALGORITHMS[str(name)]
 
 
-def _data(b: Build, call: ir.ExternCall, position: int) -> Callable[[Frame], tuple[int, int]]:
+def _data(b: Build, call: ir.ExternCall, position: int) -> Callable[[Frame], bytes]:
     expr = call.args[position].expr
     if expr is None:
         raise unsupported(call.pos, f"{call.method} without data")
-    return _bits_of_data(b, expr)
+    return _joined(_parts_of_data(b, expr))
 
 
 def _hash(b: Build, call: ir.ExternCall) -> Eval:
@@ -213,11 +234,11 @@ def _hash(b: Build, call: ir.ExternCall) -> Eval:
     def run(f: Frame) -> None:
         place = out.locate(f)
         start = base(f)
-        bits, width = data(f)
+        octets = data(f)
         limit = most(f)
-        result = (start + algorithm(to_bytes(bits, width)) % limit if limit >= 1 else start) & mask
+        result = (start + algorithm(octets) % limit if limit >= 1 else start) & mask
         if traced:
-            f[0].trace.add("hash", f"hash over {width} bits is {show(result)}", pos, bits=width, result=result)
+            f[0].trace.add("hash", f"hash over {len(octets)} bytes is {show(result)}", pos, data=octets, result=result)
         out.store(f, place, result)
 
     return run
@@ -261,8 +282,7 @@ def _update_checksum(b: Build, call: ir.ExternCall) -> Eval:
     return update
 
 
-def _with_payload(f: Frame, data: tuple[int, int], payload: bool) -> bytes:
-    head = to_bytes(*data)
+def _with_payload(f: Frame, head: bytes, payload: bool) -> bytes:
     if not payload:
         return head
     ctx = f[0]
