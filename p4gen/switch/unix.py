@@ -2,13 +2,14 @@
 
 Port N listens at ``<dir>/port<N>.sock`` (SOCK_SEQPACKET) for one peer at a time; a new connection
 replaces an old one. Frames are handled in the order in which they were sent, also across ports, by the
-kernel's time stamps. Frames for a slow peer wait for it; frames for a port without a peer are counted
-and dropped, as on a link that is down.
+kernel's time stamps; only what a peer sends before its connection is accepted has none. Frames for a slow
+peer wait for it; frames for a port without a peer are counted and dropped, as on a link that is down.
 """
 
 from __future__ import annotations
 
 import contextlib
+import heapq
 import os
 import selectors
 import socket
@@ -59,6 +60,9 @@ class _Port:
     listener: socket.socket
     peer: socket.socket | None = None
     waiting: deque[bytes] = field(default_factory=deque)
+    """Frames for the peer, whose buffer is full."""
+    held: list[tuple[int, bytes]] = field(default_factory=list)
+    """A frame taken too early, with its time stamp."""
 
 
 class UnixPorts:
@@ -73,8 +77,6 @@ class UnixPorts:
         self._directory = directory
         self._selector = selectors.DefaultSelector()
         self._ports: dict[int, _Port] = {}
-        self._held: list[tuple[int, int, bytes]] = []
-        """Frames taken too early: (time stamp, port, frame)."""
         self._stopping = False
         self._woken, self._waker = socket.socketpair()
         self._woken.setblocking(False)
@@ -113,7 +115,7 @@ class UnixPorts:
 
     def step(self, timeout: float | None) -> None:
         """Wait up to ``timeout`` seconds (None: for ever) for something to do, and do it."""
-        ready = self._selector.select(0 if self._held else timeout)
+        ready = self._selector.select(0 if any(port.held for port in self._ports.values()) else timeout)
         # What was sent until now is complete in the sockets' queues, so it can be put in order.
         horizon = time.time_ns()
         for key, _ in ready:
@@ -169,22 +171,22 @@ class UnixPorts:
     # --- frames in ---
 
     def _receive(self, horizon: int) -> None:
-        frames, self._held = self._held, []
-        for port in self._ports.values():
-            self._drain(port, frames, horizon)
-        frames.sort(key=lambda frame: frame[0])
-        for _, number, frame in frames:
+        taken = [self._drain(port, horizon) for port in self._ports.values()]
+        # A merge, not a sort: whatever the stamps say, no port's frames overtake each other.
+        for _, number, frame in heapq.merge(*taken, key=lambda item: item[0]):
             for out, data in self._send(number, frame):
                 self._transmit(out, data)
 
-    def _drain(self, port: _Port, frames: list[tuple[int, int, bytes]], horizon: int) -> None:
-        """Take what ``port`` has received up to ``horizon``; the first frame after it waits for the next round,
-        in which it is in its place among the other ports' frames."""
+    def _drain(self, port: _Port, horizon: int) -> list[tuple[int, int, bytes]]:
+        """What ``port`` has received up to ``horizon``: (time stamp, port, frame). The first frame after it waits
+        for the next round, in which it is in its place among the other ports' frames."""
+        taken = [(sent, port.number, frame) for sent, frame in port.held]
+        port.held.clear()
         while port.peer is not None:
             try:
                 frame, extra, flags, _ = port.peer.recvmsg(MAX_FRAME, 64)
             except BlockingIOError:
-                return
+                break
             except OSError:
                 frame, extra, flags = b"", [], 0
             if not frame:
@@ -192,9 +194,10 @@ class UnixPorts:
             elif not flags & socket.MSG_TRUNC:  # what is larger than any frame may be is no frame
                 sent = _time_stamp(extra)
                 if sent > horizon:
-                    self._held.append((sent, port.number, frame))
-                    return
-                frames.append((sent, port.number, frame))
+                    port.held.append((sent, frame))
+                    break
+                taken.append((sent, port.number, frame))
+        return taken
 
     # --- frames out ---
 
