@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from p4gen.errors import Pos
+from p4gen.p4 import types as t
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,13 @@ def render(events: Iterable[Event]) -> list[str]:
     ]
 
 
-def show(value: Any) -> str:
-    """A value as traces print it: numbers in hexadecimal from ten on."""
+def show(value: Any, of: t.Type | None = None) -> str:
+    """A value as traces print it: numbers in hexadecimal from ten on, those of serialisable enums by name."""
     if isinstance(value, bool) or not isinstance(value, int):
         return str(value)
+    kind = t.strip(of) if of is not None else None
+    if isinstance(kind, t.SerEnum):
+        name = next((name for name, number in kind.members if number == value), None)
+        if name is not None:
+            return f"{name} ({value})"
     return str(value) if -10 < value < 10 else f"{value} ({value:#x})" if value < 1 << 16 else f"{value:#x}"

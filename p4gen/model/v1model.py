@@ -112,10 +112,10 @@ class _Pipeline:
         headers, meta, standard = self._prototypes
         return headers.copy(), copy_value(meta), standard.copy()
 
-    def run(self, block: str, ctx: Context, *values: Any) -> None:
+    def run(self, block: str, ctx: Context, *values: Any, label: str = "") -> None:
         """Run a block on its parameters, which it changes in place."""
         if ctx.trace is not None:
-            ctx.trace.add("block", f"{_TITLES[block]}", self.positions[block], block=block)
+            ctx.trace.add("block", f"{_TITLES[block]}{label}", self.positions[block], block=block)
         f: Frame = self.frame()
         f[0] = ctx
         for slot, value in zip(self.slots[block], values, strict=True):
@@ -307,7 +307,8 @@ class _Run:
         fields[field_of["egress_spec"]] = (DROP_PORT + 1) & 0x1FF
         fields[field_of["packet_length"]] = ctx.length & 0xFFFFFFFF
         fields[field_of["egress_global_timestamp"]] = self._state.clock() & ((1 << 48) - 1)
-        pipeline.run("eg", ctx, headers, meta, standard)
+        label = f" for port {packet.port}, rid {fields[field_of['egress_rid']]}" if self._trace is not None else ""
+        pipeline.run("eg", ctx, headers, meta, standard, label=label)
 
         if ctx.clone is not None:
             self._clone_egress(ctx, headers, meta)

@@ -239,18 +239,19 @@ def _table_apply(b: Build, table: ir.Table) -> Applied:
 
 
 def _table_note(table: ir.Table) -> Callable[[Frame, tuple[Any, ...], bool, Installed], None]:
-    names = [k.name for k in table.keys if k.match_kind != "selector"]
+    names = {k.name: k.expr.type for k in table.keys if k.match_kind != "selector"}
 
     def note(f: Frame, values: tuple[Any, ...], hit: bool, entry: Installed) -> None:
         trace = f[0].trace
-        args = {p.variable.name: v for p, v in zip(entry.ref.action.data, entry.args, strict=True)}
+        params = {p.variable.name: p.variable.type for p in entry.ref.action.data}
+        args = dict(zip(params, entry.args, strict=True))
         keys = dict(zip(names, values, strict=True))
-        shown = ", ".join(f"{k}={show(v)}" for k, v in keys.items()) or "no key"
+        shown = ", ".join(f"{k}={show(v, names[k])}" for k, v in keys.items()) or "no key"
         trace.add(
             "table", f"table {table.name} [{shown}]: {'hit' if hit else 'miss'}", table.pos,
             table=table.name, keys=keys, hit=hit, priority=entry.priority, fields=entry.fields,
         )  # fmt: skip
-        call_text = ", ".join(f"{k}={show(v)}" for k, v in args.items())
+        call_text = ", ".join(f"{k}={show(v, params[k])}" for k, v in args.items())
         trace.add(
             "action", f"  action {entry.ref.action.name}({call_text})", entry.ref.action.pos,
             action=entry.ref.action.name, args=args,

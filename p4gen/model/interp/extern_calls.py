@@ -105,10 +105,17 @@ def _trap(f: Frame, count: Callable[[Any, str], None], pos: Any, what: str) -> N
         f[0].trace.add("trap", f"trap: {what}", pos)
 
 
+def _uncast(e: ir.Expr | None) -> t.Type | None:
+    """What the program counts by, below its casts: often an enum, whose names tell more than numbers."""
+    while isinstance(e, ir.Cast):
+        e = e.operand
+    return e.type if e is not None else None
+
+
 def _counter_count(b: Build, call: ir.ExternCall) -> Eval:
     assert call.instance is not None
     counter, index = b.state.counters[call.instance.name], _in(b, call, 0)
-    pos, state, traced = call.pos, b.state, b.traced
+    pos, state, traced, shown_as = call.pos, b.state, b.traced, _uncast(call.args[0].expr)
 
     def count(f: Frame) -> None:
         i, ctx = index(f), f[0]
@@ -117,7 +124,7 @@ def _counter_count(b: Build, call: ir.ExternCall) -> Eval:
             return
         counter.count(i, ctx.ingress_length)
         if traced:
-            what = f"count {counter.name}[{i}]: {counter.packets[i]} packets"
+            what = f"count {counter.name}[{show(i, shown_as)}]: {counter.packets[i]} packets"
             ctx.trace.add("count", what, pos, counter=counter.name, index=i)
 
     return count

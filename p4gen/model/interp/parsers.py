@@ -201,13 +201,13 @@ def _skip(f: Frame, width: int) -> None:
 
 def _traced_extract(s: ir.Extract, kind: t.Header, extract: Exec, place: LValue) -> Exec:
     assert s.header is not None
-    name, pos, names = describe(s.header), s.pos, [f.name for f in kind.fields]
+    name, pos, names = describe(s.header), s.pos, {f.name: f.type for f in kind.fields}
 
     def traced(f: Frame) -> None:
         container, key = place.locate(f)
         extract(f)
         values = dict(zip(names, container[key].fields, strict=True))
-        shown = ", ".join(f"{k}={show(v)}" for k, v in list(values.items())[:8])
+        shown = ", ".join(f"{k}={show(v, names[k])}" for k, v in list(values.items())[:8])
         more = ", …" if len(values) > 8 else ""
         f[0].trace.add("extract", f"extract {name}: {shown}{more}", pos, header=name, fields=values)
 
