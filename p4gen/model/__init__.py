@@ -6,9 +6,9 @@ the methods of the ``ControlPlane`` protocol (``p4gen.switch.api``) configure an
 
 from __future__ import annotations
 
-from p4gen.model.control import Control
 from p4gen.model.errors import ControlError
 from p4gen.model.externs import MeterConfig, Trap
+from p4gen.model.resources import Resources
 from p4gen.model.state import Clock, Digest, State
 from p4gen.model.trace import Event, Trace, render
 from p4gen.model.v1model import V1Model
@@ -17,7 +17,7 @@ from p4gen.p4 import ir
 __all__ = ["Clock", "ControlError", "Digest", "Event", "MeterConfig", "Model", "Trace", "Trap", "render"]
 
 
-class Model(Control):
+class Model(Resources):
     """A switch that runs ``program``.
 
     ``clock`` gives microseconds since the start (default: the machine's clock), for timestamps and

@@ -66,7 +66,7 @@ class Control:
         if action is None:
             state.set_default(None, ())
         else:
-            state.set_default(*_resolve_action(state, action, default=True))
+            state.set_default(*resolve_action(state, action, default=True))
 
     def default(self, table: str) -> Action:
         """The default action in force."""
@@ -97,8 +97,8 @@ class Control:
     def _insert(self, entry: Entry) -> Callable[[], None]:
         state = self._changeable(entry.table)
         fields = _resolve_match(state, entry)
-        ref, args = _resolve_action(state, entry.action, default=False)
-        new = Installed(fields, ref, args, entry.priority)
+        new = self._installed(state, fields, entry)
+        new.last_hit = self._state.clock()
         if state.find(new.identity) is not None:
             raise ControlError(f"table {state.table.name}: there is an entry with {describe_match(entry)} already")
         if len(state) >= state.size:
@@ -109,9 +109,8 @@ class Control:
     def _modify(self, entry: Entry) -> Callable[[], None]:
         state = self._changeable(entry.table)
         old = self._existing(state, entry)
-        before = Installed(old.fields, old.ref, old.args, old.priority)
-        ref, args = _resolve_action(state, entry.action, default=False)
-        state.replace(old, Installed(old.fields, ref, args, old.priority))
+        before = Installed(old.fields, old.ref, old.args, old.priority, bound=old.bound)
+        state.replace(old, self._installed(state, old.fields, entry))
         return lambda: state.replace(old, before)
 
     def _delete(self, entry: Entry) -> Callable[[], None]:
@@ -121,6 +120,9 @@ class Control:
             raise ControlError(f"table {state.table.name}: the entry with {describe_match(entry)} is const")
         state.remove(old)
         return lambda: state.insert(old)
+
+    def _installed(self, state: TableState, fields: tuple[KeyField, ...], entry: Entry) -> Installed:
+        return Installed(fields, *resolve_action(state, entry.action, default=False), entry.priority)
 
     def _changeable(self, table: str) -> TableState:
         state = self._table(table)
@@ -345,9 +347,10 @@ def _wrong_kind(what: str, spec: KeySpec, match: Match) -> ControlError:
     return ControlError(f"{what}: it is {spec.kind}, and {type(match).__name__} does not fit it")
 
 
-def _resolve_action(
+def resolve_action(
     state: TableState, action: Action, *, default: bool
 ) -> tuple[ir.ActionRef, tuple[int | bool | str, ...]]:
+    """An action and its data as a table stores them. Raises ``ControlError`` for what does not fit the table."""
     table = state.table.name
     refs = {ref.action.name: ref for ref in state.table.actions}
     short = {ref.name: ref for ref in state.table.actions}
@@ -451,6 +454,8 @@ def _match_of(spec: KeySpec, field: KeyField) -> Match | None:
 
 
 def _action_of(installed: Installed) -> Action:
+    if installed.bound is not None:
+        return installed.bound.indirect
     args = {}
     for param, value in zip(installed.ref.action.data, installed.args, strict=True):
         if not isinstance(value, str):

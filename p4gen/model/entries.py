@@ -54,6 +54,17 @@ class Action:
 
 
 @dataclass(frozen=True)
+class Indirect(Action):
+    """What an entry of a table with an action profile has in place of an action: a member, a group, or a set
+    of (action, weight, watch port) of its own. Exactly one is given; ``name`` and ``args`` are not used."""
+
+    name: str = ""
+    member: int | None = None
+    group: int | None = None
+    actions: tuple[tuple[Action, int, int | None], ...] = ()
+
+
+@dataclass(frozen=True)
 class Entry:
     """A table entry; ``priority`` (larger wins) exactly for tables with ternary, range or optional
     keys."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.model.entries import CloneSession, MulticastGroup
 from p4gen.model.externs import Counter, Meter, Register, Trap
+from p4gen.model.profiles import Profile
 from p4gen.model.tables import MATCH_KINDS, TableState
 from p4gen.p4 import ir
 
@@ -34,7 +35,8 @@ class Digest:
     fields: tuple[tuple[str, int | bool | str], ...]
 
 
-SUPPORTED_EXTERNS = ("register", "counter", "direct_counter", "meter", "direct_meter")
+PROFILES = ("action_profile", "action_selector")
+SUPPORTED_EXTERNS = ("register", "counter", "direct_counter", "meter", "direct_meter", *PROFILES)
 
 
 class State:
@@ -54,6 +56,9 @@ class State:
         self.registers = {e.name: Register(e) for e in program.externs if e.extern == "register"}
         self.counters = {e.name: Counter(e) for e in program.externs if e.extern == "counter"}
         self.meters = {e.name: Meter(e) for e in program.externs if e.extern == "meter"}
+        self.ports_down: set[int] = set()
+        """Ports known to have no link; members of action selectors may watch them."""
+        self.profiles = {e.name: Profile.of(e, self.ports_down) for e in program.externs if e.extern in PROFILES}
         self.groups: dict[int, MulticastGroup] = {}
         self.sessions: dict[int, CloneSession] = {}
         self.value_sets: dict[str, list[tuple[tuple[int, int], ...]]] = {v.name: [] for v in program.value_sets}
@@ -83,6 +88,8 @@ class State:
             meter.reset()
         for members in self.value_sets.values():
             members.clear()
+        for profile in self.profiles.values():
+            profile.reset()
         self.groups.clear()
         self.sessions.clear()
         self.digests.clear()
@@ -104,7 +111,7 @@ def _check_supported(program: ir.Program) -> None:
         problems.extend(
             Diagnostic(key.pos, f"table {table.name}: match kind {key.match_kind} is not supported")
             for key in table.keys
-            if key.match_kind not in MATCH_KINDS
+            if key.match_kind not in (*MATCH_KINDS, "selector")
         )
     if problems:
         raise InputError(*problems)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from p4gen.model.profiles import Bound
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
 
@@ -52,6 +53,10 @@ class Installed:
     bytes: int = 0
     meter: Any = field(default=None, repr=False)
     """State of the direct meter, made when it is first needed."""
+    bound: Bound | None = None
+    """For a table with an action profile: where the action comes from; ``ref`` and ``args`` are then unused."""
+    last_hit: int = 0
+    """When the entry was inserted or last hit (µs), for tables that support idle timeouts."""
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -158,7 +163,7 @@ class TableState:
 
     def replace(self, old: Installed, new: Installed) -> None:
         """Give ``old`` the action of ``new``; counters and meters go on (P4Runtime 9.1)."""
-        old.ref, old.args = new.ref, new.args
+        old.ref, old.args, old.bound = new.ref, new.args, new.bound
 
     def remove(self, entry: Installed) -> None:
         """Take ``entry`` out; the caller has checked that it is there."""

@@ -38,6 +38,16 @@ class EmbeddedSwitch:
         """The program it runs."""
         return self._model.program
 
+    @property
+    def lock(self) -> threading.RLock:
+        """Held while a packet or a request is handled; whoever holds it makes several requests one."""
+        return self._lock
+
+    @property
+    def model(self) -> Model:
+        """The model inside, for what is not in the ``ControlPlane``; hold ``lock`` while using it."""
+        return self._model
+
     # --- packets ---
 
     def send(self, port: int, packet: bytes) -> list[tuple[int, bytes]]:

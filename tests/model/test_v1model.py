@@ -281,8 +281,8 @@ def test_what_is_not_supported_is_refused_by_name_and_position() -> None:
     with pytest.raises(InputError, match=r"test\.p4:1:1: error: extern teleport is not supported"):
         maker.model()
     maker = Maker()
-    maker.externs.append(ir.ExternInstance("ig.s", "action_selector", (), ("crc16", 8, 8), (), POS))
-    with pytest.raises(InputError, match=r"test\.p4:1:1: error: extern action_selector \(ig\.s\)"):
+    maker.externs.append(ir.ExternInstance("ig.s", "teleporter", (), (8,), (), POS))
+    with pytest.raises(InputError, match=r"test\.p4:1:1: error: extern teleporter \(ig\.s\)"):
         maker.model()
 
 

@@ -17,6 +17,7 @@ from p4gen.model.interp.context import Eval, Exec, ExitSignal, Frame, Reject
 from p4gen.model.interp.lvalues import LValue
 from p4gen.model.interp.parsers import parser_body
 from p4gen.model.interp.statements import return_slot
+from p4gen.model.profiles import Bound
 from p4gen.model.tables import Installed, key_width
 from p4gen.model.trace import show
 from p4gen.model.values import copy_value, is_composite
@@ -212,6 +213,8 @@ def _table_apply(b: Build, table: ir.Table) -> Applied:
     metered = next((e for e in table.direct if e.extern == "direct_meter"), None)
     in_bytes = metered is not None and "bytes" in metered.args
     clock = b.state
+    timed = table.support_timeout
+    chooser = _selector_hash(b, table) if table.implementation is not None else None
     note = _table_note(table) if b.traced else None
 
     def apply(f: Frame) -> tuple[bool, str]:
@@ -220,7 +223,9 @@ def _table_apply(b: Build, table: ir.Table) -> Applied:
         hit = entry is not None
         if entry is None:
             entry = state.default
-        elif counted or metered:
+        elif counted or metered or timed:
+            if timed:
+                entry.last_hit = clock.clock()
             ctx = f[0]
             if counted:
                 entry.packets += 1
@@ -228,6 +233,8 @@ def _table_apply(b: Build, table: ir.Table) -> Applied:
             if metered:
                 size = ctx.ingress_length if in_bytes else 1
                 ctx.color = entry.meter.mark(size, clock.clock()) if entry.meter else 0
+        if chooser is not None and entry.bound is not None:
+            entry = _chosen(entry.bound, lambda: chooser(f), entry)
         if note is not None:
             note(f, values, hit, entry)
         # Taken before the action runs, for it may not outlive a change of the entry.
@@ -236,6 +243,28 @@ def _table_apply(b: Build, table: ir.Table) -> Applied:
         return hit, ref.name
 
     return apply
+
+
+def _selector_hash(b: Build, table: ir.Table) -> Callable[[Frame], int]:
+    """The hash of a table's selector keys, by the algorithm of its action selector."""
+    assert table.implementation is not None
+    profile = b.state.profiles[table.implementation.name]
+    keys = [k for k in table.keys if k.match_kind == "selector"]
+    values, widths = key_tuple(b, keys), [t.width_of(k.expr.type) for k in keys]
+
+    def chosen(f: Frame) -> int:
+        joined = 0
+        for value, width in zip(values(f), widths, strict=True):
+            joined = joined << width | int(value)
+        return profile.hash(joined, sum(widths))
+
+    return chosen
+
+
+def _chosen(bound: Bound, selector: Callable[[], int], entry: Installed) -> Installed:
+    """The entry with the action that its profile gives it; without a live member, the entry's own (NoAction)."""
+    choice = bound.choose(selector)
+    return entry if choice is None else Installed(entry.fields, *choice, entry.priority)
 
 
 def _table_note(table: ir.Table) -> Callable[[Frame, tuple[Any, ...], bool, Installed], None]:

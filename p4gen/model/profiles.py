@@ -1,0 +1,119 @@
+"""Action profiles and selectors at run time (v1model.p4; P4Runtime 9.2), shared by all back ends.
+
+A table with such an implementation has entries that name a member, a group of weighted members, or a set of
+actions of their own; ``Indirect`` in ``p4gen.model.entries`` says which. A group's member is chosen by the hash of
+the table's selector keys, over the members whose watch port is up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from p4gen.model.codec import to_bytes
+from p4gen.model.entries import Indirect
+from p4gen.model.errors import ControlError
+from p4gen.model.hashes import ALGORITHMS
+from p4gen.p4 import ir
+
+Choice = tuple[ir.ActionRef, tuple[Any, ...]]
+"""An action with its data: what a member stands for."""
+
+
+@dataclass(frozen=True)
+class GroupMember:
+    """A member of a group: its id, how many shares it has, and the port whose failure takes it out."""
+
+    member_id: int
+    weight: int = 1
+    watch_port: int | None = None
+
+
+@dataclass(eq=False)
+class Bound:
+    """What an entry of a table with a profile refers to; ``shares`` are the one-shot actions, resolved."""
+
+    profile: Profile
+    indirect: Indirect
+    shares: tuple[tuple[Choice, int, int | None], ...] = ()
+
+    def choose(self, selector: Callable[[], int]) -> Choice | None:
+        """The action for a packet; ``selector`` gives the hash of its selector keys. None if no member is alive."""
+        if self.indirect.member is not None:
+            return self.profile.members.get(self.indirect.member)
+        alive = self.shares if self.indirect.group is None else self.profile.shares(self.indirect.group)
+        down = self.profile.ports_down
+        if down:
+            alive = tuple(share for share in alive if share[2] not in down)
+        total = sum(weight for _, weight, _ in alive)
+        if not total:
+            return None
+        place = selector() % total
+        for choice, weight, _ in alive:
+            if place < weight:
+                return choice
+            place -= weight
+        raise AssertionError("a share's place is within their sum")
+
+
+@dataclass(eq=False)
+class Profile:
+    """One ``action_profile`` or ``action_selector`` instance."""
+
+    name: str
+    selector: bool
+    size: int
+    algorithm: str = "identity"
+    bits: int = 64
+    members: dict[int, Choice] = field(default_factory=dict)
+    groups: dict[int, tuple[GroupMember, ...]] = field(default_factory=dict)
+    ports_down: set[int] = field(default_factory=set)
+    """Ports known to be down, shared by all profiles of a switch."""
+
+    @classmethod
+    def of(cls, instance: ir.ExternInstance, ports_down: set[int]) -> Profile:
+        """The state of an extern instance."""
+        args = instance.args
+        if instance.extern == "action_profile":
+            return cls(instance.name, False, int(args[0]), ports_down=ports_down)
+        return cls(instance.name, True, int(args[1]), str(args[0]), int(args[2]), ports_down=ports_down)
+
+    def hash(self, key: int, width: int) -> int:
+        """The hash of selector keys, ``width`` bits one after the other, cut to the selector's output width."""
+        algorithm = ALGORITHMS.get(self.algorithm, ALGORITHMS["identity"])
+        return algorithm(to_bytes(key, width)) & (1 << self.bits) - 1
+
+    def shares(self, group: int) -> tuple[tuple[Choice, int, int | None], ...]:
+        """The members of a group as (action, weight, watch port)."""
+        return tuple((self.members[m.member_id], m.weight, m.watch_port) for m in self.groups.get(group, ()))
+
+    def reset(self) -> None:
+        """No members, no groups."""
+        self.members.clear()
+        self.groups.clear()
+
+    # --- changes; the caller has resolved actions ---
+
+    def put_member(self, member: int, choice: Choice) -> None:
+        """Add a member or give it another action. ControlError when there is no room."""
+        if member not in self.members and len(self.members) >= self.size:
+            raise ControlError(f"action profile {self.name}: full, it has room for {self.size} members")
+        self.members[member] = choice
+
+    def put_group(self, group: int, members: Iterable[GroupMember]) -> None:
+        """Add a group or give it other members. ControlError for a member that is not there."""
+        listed = tuple(members)
+        if not self.selector:
+            raise ControlError(f"action profile {self.name}: it is no selector, so it has no groups")
+        for member in listed:
+            if member.member_id not in self.members:
+                raise ControlError(f"action profile {self.name}: there is no member {member.member_id}")
+        self.groups[group] = listed
+
+    def check(self, indirect: Indirect) -> None:
+        """ControlError unless what ``indirect`` names is there."""
+        if indirect.member is not None and indirect.member not in self.members:
+            raise ControlError(f"action profile {self.name}: there is no member {indirect.member}")
+        if indirect.group is not None and indirect.group not in self.groups:
+            raise ControlError(f"action profile {self.name}: there is no group {indirect.group}")

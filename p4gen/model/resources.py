@@ -1,0 +1,90 @@
+"""The rest of the control plane: action profiles, what entries own besides their action, ports' links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from p4gen.model.control import Control, resolve_action
+from p4gen.model.entries import Action, CounterValue, Entry, Indirect
+from p4gen.model.errors import ControlError
+from p4gen.model.externs import MeterConfig
+from p4gen.model.names import find
+from p4gen.model.profiles import Bound, Choice, GroupMember, Profile
+from p4gen.model.tables import Installed, KeyField, TableState
+
+
+class Resources(Control):
+    """``Control`` with action profiles, direct resources, idle times and link states."""
+
+    # --- action profiles ---
+
+    def set_member(self, profile: str, member: int, action: Action) -> None:
+        """Add a member to a profile, or give it another action. Raises ``ControlError``."""
+        found = self._profile(profile)
+        found.put_member(member, self._choice(found, action))
+
+    def delete_member(self, profile: str, member: int) -> None:
+        """Remove a member; the caller sees to it that nothing refers to it."""
+        self._profile(profile).members.pop(member, None)
+
+    def set_group(self, profile: str, group: int, members: Iterable[GroupMember]) -> None:
+        """Add a group to a selector, or give it other members. Raises ``ControlError``."""
+        self._profile(profile).put_group(group, members)
+
+    def delete_group(self, profile: str, group: int) -> None:
+        """Remove a group; the caller sees to it that nothing refers to it."""
+        self._profile(profile).groups.pop(group, None)
+
+    def set_link(self, port: int, up: bool) -> None:
+        """Tell action selectors that a port has a link, or has none."""
+        (self._state.ports_down.discard if up else self._state.ports_down.add)(port)
+
+    def _profile(self, name: str) -> Profile:
+        return find("action profile", name, self._state.profiles)
+
+    def _choice(self, profile: Profile, action: Action) -> Choice:
+        for state in self._state.tables.values():
+            if state.table.implementation is not None and state.table.implementation.name == profile.name:
+                return resolve_action(state, action, default=False)
+        raise ControlError(f"action profile {profile.name}: no table uses it, so it has no actions")
+
+    def _installed(self, state: TableState, fields: tuple[KeyField, ...], entry: Entry) -> Installed:
+        implementation, indirect = state.table.implementation, entry.action
+        if implementation is None:
+            if isinstance(indirect, Indirect):
+                raise ControlError(f"table {state.table.name}: it has no action profile, so entries need an action")
+            return super()._installed(state, fields, entry)
+        profile = self._profile(implementation.name)
+        if not isinstance(indirect, Indirect):
+            raise ControlError(f"table {state.table.name}: entries name a member or group of {profile.name}")
+        profile.check(indirect)
+        shares = tuple((self._choice(profile, a), weight, watch) for a, weight, watch in indirect.actions)
+        if not profile.selector and indirect.member is None:
+            raise ControlError(f"table {state.table.name}: {profile.name} is no selector, so entries name a member")
+        nothing = state.table.default_action
+        bound = Bound(profile, indirect, shares)
+        return Installed(fields, nothing.ref, nothing.args, entry.priority, bound=bound)
+
+    # --- what entries own ---
+
+    def set_entry_counter(self, entry: Entry, value: CounterValue) -> None:
+        """Set the direct counter of an entry (whose action is not looked at)."""
+        self.entry_counter(entry)
+        found = self._find_entry(entry)
+        found.packets, found.bytes = value.packets, value.bytes
+
+    def entry_meter(self, entry: Entry) -> MeterConfig | None:
+        """The configuration of an entry's direct meter; None is the default, always green."""
+        found = self._find_entry(entry)
+        return found.meter.config if found.meter else None
+
+    def idle_time(self, entry: Entry) -> int:
+        """Microseconds since the entry was inserted, or last hit."""
+        return max(self._state.clock() - self._find_entry(entry).last_hit, 0)
+
+    def is_const(self, entry: Entry) -> bool:
+        """Whether the program says that the entry is constant."""
+        return self._table(entry.table).table.const_entries or self._find_entry(entry).const
+
+    def _find_entry(self, entry: Entry) -> Installed:
+        return self._existing(self._table(entry.table), entry)
