@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from p4.config.v1 import p4info_pb2
+
 from p4gen.errors import Diagnostic
 from p4gen.p4 import ir
 from p4gen.p4.elaborate import elaborate
-from p4gen.p4.p4info import P4Info, generate
+from p4gen.p4.p4info import generate
 from p4gen.p4.parser import parse
 from p4gen.p4.preprocess import preprocess
 from p4gen.p4.scope import Unit
@@ -22,7 +24,7 @@ class Compiled:
 
     program: ir.Program
     warnings: tuple[Diagnostic, ...]
-    p4info: P4Info
+    p4info: p4info_pb2.P4Info
 
 
 def compile_file(path: str | Path, defines: Iterable[str] = (), includes: Iterable[str | Path] = ()) -> Compiled:

@@ -16,7 +16,6 @@ from p4gen.p4.p4info_types import TypeInfo, annotate, control_width, document, e
 from p4gen.p4.types import Annotation, Bits, Enum, Header, NewType, SerEnum, Struct, Type
 from p4gen.p4.walk import used_by
 
-P4Info = p4info_pb2.P4Info
 DEFAULT_TABLE_SIZE = 1024
 _HEADING = "# proto-file: p4/config/v1/p4info.proto\n# proto-message: p4.config.v1.P4Info\n\n"
 _EXTERNS = {
@@ -32,25 +31,27 @@ _MATCH = {
 }
 
 
-def generate(program: ir.Program) -> P4Info:
+def generate(program: ir.Program) -> p4info_pb2.P4Info:
     """The P4Info message of a v1model program."""
     return _Writer(program).write()
 
 
-def to_text(info: P4Info) -> str:
+def to_text(info: p4info_pb2.P4Info) -> str:
     """P4Info in protobuf's text format, as p4c writes it."""
-    return _HEADING + text_format.MessageToString(info)
+    return _HEADING + str(text_format.MessageToString(info))
 
 
-def parse_text(text: str) -> P4Info:
+def parse_text(text: str) -> p4info_pb2.P4Info:
     """P4Info from text format; raises ``google.protobuf.text_format.ParseError``."""
-    return text_format.Parse(text, P4Info())
+    info = p4info_pb2.P4Info()
+    text_format.Parse(text, info)
+    return info
 
 
-def differences(ours: P4Info, theirs: P4Info) -> list[str]:
+def differences(ours: p4info_pb2.P4Info, theirs: p4info_pb2.P4Info) -> list[str]:
     """What differs between two P4Infos, a line each; the order of objects does not matter."""
     found: list[str] = []
-    for field in P4Info.DESCRIPTOR.fields:
+    for field in p4info_pb2.P4Info.DESCRIPTOR.fields:
         if field.label != field.LABEL_REPEATED:
             one, two = getattr(ours, field.name), getattr(theirs, field.name)
             if one != two:
@@ -69,13 +70,13 @@ def differences(ours: P4Info, theirs: P4Info) -> list[str]:
 
 
 def _short(message: Any) -> str:
-    return text_format.MessageToString(message, as_one_line=True)
+    return str(text_format.MessageToString(message, as_one_line=True))
 
 
 class _Writer:
     def __init__(self, program: ir.Program) -> None:
         self.program = program
-        self.info = P4Info()
+        self.info = p4info_pb2.P4Info()
         self.types = TypeInfo(self.info.type_info, program.errors)
         self.symbols = ids.Symbols()
         self.used = [used_by(block) for block in program.blocks.values()]
@@ -94,7 +95,7 @@ class _Writer:
             if a.name == "controller_header" and a.args
         ]
 
-    def write(self) -> P4Info:
+    def write(self) -> p4info_pb2.P4Info:
         if self.program.blocks:
             self.info.pkg_info.arch = "v1model"
             self._package()
@@ -115,8 +116,10 @@ class _Writer:
             digest = self.info.digests.add()
             self._preamble(digest.preamble, ids.DIGEST, name, ())
             digest.type_spec.CopyFrom(self.types.spec(type_))
-        if not self.info.type_info.ListFields():
-            self.info.ClearField("type_info")
+        calls = any(c.instance is None for u in self.used for c in u.calls)
+        if self.info.tables or self.info.value_sets or self.program.externs or self.controller or calls:
+            # p4c makes the field wherever it looks for types, even if it finds none.
+            self.info.type_info.SetInParent()
         return self.info
 
     def _collect(self) -> None:

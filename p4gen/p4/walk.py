@@ -27,7 +27,7 @@ def walk(node: object) -> Iterator[ir.Expr | ir.Stmt]:
         return
     if isinstance(node, ir.Expr | ir.Stmt):
         yield node
-    for name in _children(type(node)):
+    for name in _children(type(node)):  # type: ignore[arg-type]  # mypy takes type() of object for unhashable
         yield from walk(getattr(node, name))
 
 

@@ -1,0 +1,283 @@
+"""Rules of the house for v1model programs that are to run on a switch's pipeline as well.
+
+The first is that one pass of a packet touches each register array once: at most one read, then at
+most one write at the same index. Paths through the control flow are followed with symbolic values
+(``lint_values``), so "the same index" means provably equal, not spelt alike.
+"""
+
+from __future__ import annotations
+
+from p4gen.errors import Diagnostic, Pos
+from p4gen.p4 import ir
+from p4gen.p4.lint_values import Access, State, Values, join
+from p4gen.p4.walk import used_by, walk
+
+_PIPELINES = {"ig": "ingress", "eg": "egress"}
+
+
+def lint(program: ir.Program) -> list[Diagnostic]:
+    """What breaks the rules, in the order of positions: a register touched more than once in one
+    pass of ingress or egress, in both of them, or never."""
+    found: dict[tuple[Pos, str], Diagnostic] = {}
+    touched: dict[ir.ExternInstance, dict[str, Pos]] = {}
+    for name, pipeline in _PIPELINES.items():
+        block = program.blocks.get(name)
+        if not isinstance(block, ir.Control):
+            continue
+        checker = _Checker(pipeline)
+        checker.run(block)
+        for problem in checker.problems:
+            assert isinstance(problem.where, Pos)
+            found.setdefault((problem.where, problem.message), problem)
+        for call in used_by(block).calls:
+            if call.instance is not None and call.instance.extern == "register":
+                touched.setdefault(call.instance, {}).setdefault(pipeline, call.pos)
+    for instance in program.externs:
+        if instance.extern != "register":
+            continue
+        where = touched.get(instance, {})
+        if not where:
+            message = f"register '{instance.name}' is never accessed"
+            found[instance.pos, message] = Diagnostic(instance.pos, message)
+        elif len(where) > 1:
+            message = f"register '{instance.name}' is accessed in both ingress and egress"
+            notes = ((where["ingress"], "in ingress here"),)
+            found[where["egress"], message] = Diagnostic(where["egress"], message, notes=notes)
+    return [d for _, d in sorted(found.items(), key=lambda item: item[0])]
+
+
+class _Checker:
+    """Follows every path of one pipeline."""
+
+    def __init__(self, pipeline: str) -> None:
+        self.pipeline = pipeline
+        self.problems: list[Diagnostic] = []
+        self.values = Values()
+        self.returned: list[list[State]] = []
+
+    def run(self, control: ir.Control) -> None:
+        self.block(control, State())
+
+    # --- register accesses ---
+
+    def access(self, call: ir.ExternCall, state: State) -> None:
+        register = call.instance
+        assert register is not None
+        reads = call.method == "read"
+        index_arg = call.args[1 if reads else 0].expr
+        assert index_arg is not None
+        index = self.values.of(index_arg, state)
+        access = Access("read" if reads else "write", index, call.pos)
+        after: set[Access | None] = set()
+        for before in state.accesses.get(register, frozenset((None,))):
+            if before is not None:
+                self.follow(register, before, access)
+            after.add(access)
+        state.accesses[register] = frozenset(after)
+
+    def follow(self, register: ir.ExternInstance, before: Access, now: Access) -> None:
+        if before.kind == "read" and now.kind == "write" and before.index == now.index:
+            return
+        if before.kind == "read" and now.kind == "write":
+            what = "is written at an index that is not provably the one it was read at"
+        elif before.kind == now.kind:
+            what = f"is {'read' if now.kind == 'read' else 'written'} twice"
+        else:
+            what = "is read after it was written"
+        message = f"register '{register.name}' {what} in one pass of {self.pipeline}"
+        verb = "read" if before.kind == "read" else "written"
+        self.problems.append(Diagnostic(now.pos, message, notes=((before.pos, f"it was {verb} here"),)))
+
+    # --- blocks and calls ---
+
+    def block(self, block: ir.Control | ir.Parser, state: State) -> State | None:
+        after = self.sequence(block.locals, state)
+        return self.callee(block.body, after) if isinstance(block, ir.Control) and after is not None else after
+
+    def callee(self, body: ir.Block, state: State) -> State | None:
+        """``body`` to its end or to any ``return`` in it."""
+        self.returned.append([])
+        end = self.statement(body, state)
+        return join([*self.returned.pop(), *([end] if end is not None else [])], self.values)
+
+    def call(self, params: tuple[ir.Param, ...], args: tuple[ir.Arg, ...], state: State) -> None:
+        for arg in args:
+            if arg.expr is not None and arg.direction != "out":
+                self.expression(arg.expr, state)
+        for param, arg in zip(params, args, strict=True):
+            self.values.bind(param.variable, arg.expr if arg.direction != "out" else None, state)
+
+    def copy_out(self, params: tuple[ir.Param, ...], args: tuple[ir.Arg, ...], state: State) -> None:
+        for param, arg in zip(params, args, strict=True):
+            if arg.expr is not None and arg.direction in ("out", "inout"):
+                self.values.write(arg.expr, self.values.held(param.variable, state), state)
+        state.forget(p.variable for p in params)
+
+    def function(self, function: ir.Function, args: tuple[ir.Arg, ...], state: State) -> State | None:
+        params = function.params + function.data
+        self.call(params, args, state)
+        after = self.callee(function.body, state)
+        if after is not None:
+            self.copy_out(params, args, after)
+        return after
+
+    def table(self, table: ir.Table, state: State) -> dict[str, State]:
+        """The state after each action that the table may run, by its name in the table."""
+        for key in table.keys:
+            self.expression(key.expr, state)
+        after: dict[str, State] = {}
+        for ref in table.actions:
+            mine = state.copy()
+            self.call(ref.action.params, ref.bound, mine)
+            for param in ref.action.data:
+                self.values.bind(param.variable, None, mine)
+            end = self.callee(ref.action.body, mine)
+            if end is not None:
+                self.copy_out(ref.action.params, ref.bound, end)
+                after[ref.name] = end
+        return after
+
+    # --- expressions ---
+
+    def expression(self, e: ir.Expr, state: State) -> bool:
+        """The effects of evaluating ``e``, on ``state`` in place; false where nothing follows."""
+        for node in _effects(e):
+            match node:
+                case ir.ExternCall(instance=instance) if instance is not None and instance.extern == "register":
+                    self.access(node, state)
+                    self._extern_outputs(node, state)
+                case ir.ExternCall():
+                    self._extern_outputs(node, state)
+                case ir.Call(callee=callee, args=args):
+                    after = self.function(callee, args, state)
+                    if after is None:
+                        return False
+                    state.become(after)
+                case ir.ApplyTable(table=table):
+                    joined = join(list(self.table(table, state).values()), self.values)
+                    if joined is None:
+                        return False
+                    state.become(joined)
+        return True
+
+    def _extern_outputs(self, call: ir.ExternCall, state: State) -> None:
+        for arg in call.args:
+            if arg.expr is not None and arg.direction in ("out", "inout"):
+                self.values.write(arg.expr, self.values.fresh(), state)
+
+    # --- statements ---
+
+    def sequence(self, body: tuple[ir.Stmt, ...], state: State) -> State | None:
+        current: State | None = state
+        for s in body:
+            if current is None:
+                return None
+            current = self.statement(s, current)
+        return current
+
+    def statement(self, s: ir.Stmt, state: State) -> State | None:
+        """The state after ``s``; None where control does not come out at its end."""
+        match s:
+            case ir.Block(body=body):
+                return self.sequence(body, state)
+            case ir.Declare(variable=variable, init=init):
+                if init is not None and not self.expression(init, state):
+                    return None
+                if init is not None:
+                    self.values.bind(variable, init, state)
+                else:
+                    state.env[variable] = {(): ("zero", str(variable.type))}
+                return state
+            case ir.Assign(target=target, value=value_expr):
+                if not self.expression(value_expr, state):
+                    return None
+                self.assign(target, value_expr, state)
+                return state
+            case ir.Evaluate(expr=expr):
+                return state if self.expression(expr, state) else None
+            case ir.ApplyBlock(block=block, args=args):
+                self.call(block.params, args, state)
+                after = self.block(block, state)
+                if after is not None:
+                    self.copy_out(block.params, args, after)
+                    after.forget(d.variable for d in block.locals if isinstance(d, ir.Declare))
+                return after
+            case ir.If():
+                return self._if(s, state)
+            case ir.Switch():
+                return self._switch(s, state)
+            case ir.For() | ir.ForIn():
+                return self._loop(s, state)
+            case ir.Return():
+                if s.value is None or self.expression(s.value, state):
+                    self.returned[-1].append(state)
+                return None
+            case ir.Exit() | ir.Break() | ir.Continue():
+                return None
+            case ir.SetValidity(header=header):
+                self.values.write(header, self.values.fresh(), state)
+            case ir.ShiftStack(stack=stack):
+                self.values.write(stack, self.values.fresh(), state)
+        return state
+
+    def assign(self, target: ir.Expr, value: ir.Expr, state: State) -> None:
+        """Assign, field by field where the value is a place itself."""
+        scratch = ir.Variable("", value.type, value.pos)
+        self.values.bind(scratch, value, state)
+        self.values.write(target, state.env.pop(scratch), state)
+
+    def _if(self, s: ir.If, state: State) -> State | None:
+        if not self.expression(s.condition, state):
+            return None
+        other = state.copy()
+        ends = [self.statement(s.then, state)]
+        ends.append(self.statement(s.otherwise, other) if s.otherwise is not None else other)
+        return join([e for e in ends if e is not None], self.values)
+
+    def _switch(self, s: ir.Switch, state: State) -> State | None:
+        default = next((c.body for c in s.cases if not c.labels), None)
+        ends: list[State | None] = []
+        if isinstance(s.subject, ir.ApplyTable):
+            for name, after in self.table(s.subject.table, state).items():
+                labelled = (c.body for c in s.cases if any(isinstance(x, ir.Literal) and x.value == name for x in c.labels))
+                body = next(labelled, default)
+                ends.append(self.statement(body, after) if body is not None else after)
+        else:
+            if not self.expression(s.subject, state):
+                return None
+            ends = [self.statement(c.body, state.copy()) for c in s.cases]
+            if default is None:
+                ends.append(state)
+        return join([e for e in ends if e is not None], self.values)
+
+    def _loop(self, s: ir.For | ir.ForIn, state: State) -> State:
+        """A loop may touch no register; what it assigns is unknown afterwards."""
+        for call in _accesses(s):
+            assert call.instance is not None
+            message = f"register '{call.instance.name}' is accessed in a loop in {self.pipeline}"
+            self.problems.append(Diagnostic(call.pos, message, notes=((s.pos, "the loop is here"),)))
+        state.env.clear()
+        self.values.forget()
+        return state
+
+
+def _effects(e: ir.Expr) -> list[ir.Expr]:
+    """The calls in ``e``, arguments before the call."""
+    return [n for n in reversed(list(walk(e))) if isinstance(n, ir.ExternCall | ir.Call | ir.ApplyTable)]
+
+
+def _accesses(root: object) -> list[ir.ExternCall]:
+    """Register accesses below ``root``, through every function, action, table and block."""
+    found: list[ir.ExternCall] = []
+    for node in walk(root):
+        match node:
+            case ir.ExternCall(instance=instance) if instance is not None and instance.extern == "register":
+                found.append(node)
+            case ir.Call(callee=callee):
+                found += _accesses(callee.body)
+            case ir.ApplyTable(table=table):
+                for ref in table.actions:
+                    found += _accesses(ref.action.body)
+            case ir.ApplyBlock(block=block) if isinstance(block, ir.Control):
+                found += _accesses(block.body)
+    return found

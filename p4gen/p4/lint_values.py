@@ -1,0 +1,177 @@
+"""Symbolic values for the lint: which expressions are certainly equal at two places of a path.
+
+A value is a tuple. What a place (a variable or a field of one) held on entry is a value of its own;
+an assignment gives the place the value of the right-hand side; where paths meet with different
+values, the place gets a fresh one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from p4gen.errors import Pos
+from p4gen.p4 import ir
+from p4gen.p4.types import Fields, Stack
+
+Value = tuple[object, ...]
+Path = tuple[str, ...]
+"""Field names below a variable."""
+Held = Mapping[Path, Value]
+"""What a variable holds: the whole at the empty path, fields assigned since at theirs. Never changed
+in place, so that a parameter can share it with its argument."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """The last access to a register on a path."""
+
+    kind: str
+    index: Value
+    pos: Pos
+
+
+@dataclass
+class State:
+    """What is known at a point of a path. A register missing from ``accesses`` was not touched; its
+    alternatives come from paths that have met."""
+
+    env: dict[ir.Variable, Held] = field(default_factory=dict)
+    accesses: dict[ir.ExternInstance, frozenset[Access | None]] = field(default_factory=dict)
+
+    def copy(self) -> State:
+        """An independent copy."""
+        return State(dict(self.env), dict(self.accesses))
+
+    def become(self, other: State) -> None:
+        """Take over what ``other`` knows."""
+        self.env, self.accesses = other.env, other.accesses
+
+    def forget(self, variables: Iterable[ir.Variable]) -> None:
+        """Drop variables that are out of scope."""
+        for variable in variables:
+            self.env.pop(variable, None)
+
+
+class Values:
+    """Makes values, each fresh one different from all others."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._era = 0
+
+    def fresh(self) -> Value:
+        """A value equal to no other."""
+        self._next += 1
+        return ("fresh", self._next)
+
+    def forget(self) -> None:
+        """Nothing read from now on is known to equal what was read before."""
+        self._era = self._next = self._next + 1
+
+    def of(self, e: ir.Expr, state: State) -> Value:
+        """The value of ``e``."""
+        match e:
+            case ir.Literal(value=value):
+                return ("literal", type(value), value)
+            case ir.Cast(operand=operand, type=type_):
+                return ("cast", str(type_), self.of(operand, state))
+            case ir.Slice(base=base, hi=hi, lo=lo):
+                return ("slice", hi, lo, self.of(base, state))
+            case ir.Unary(op=op, operand=operand):
+                return ("unary", op, self.of(operand, state))
+            case ir.Binary(op=op, left=left, right=right):
+                return ("binary", op, self.of(left, state), self.of(right, state))
+            case ir.Mux(condition=condition, then=then, otherwise=otherwise):
+                return ("mux", self.of(condition, state), self.of(then, state), self.of(otherwise, state))
+        place = place_of(e)
+        if place is None:
+            return self.fresh()
+        held = self.held(place[0], state)
+        if isinstance(e.type, Fields | Stack) and len(held) > 1 and _below(held, place[1]):
+            return self.fresh()
+        return lookup(held, place[1])
+
+    def held(self, variable: ir.Variable, state: State) -> Held:
+        """What ``variable`` holds; its value on entry if nothing else is known."""
+        return state.env.get(variable) or {(): ("initial", self._era, variable)}
+
+    def bind(self, variable: ir.Variable, e: ir.Expr | None, state: State) -> None:
+        """Make ``variable`` hold what ``e`` is, fields included; None is something unknown."""
+        place = place_of(e) if e is not None else None
+        if e is None:
+            state.env[variable] = {(): self.fresh()}
+        elif place is None:
+            state.env[variable] = {(): self.of(e, state)}
+        else:
+            held = self.held(place[0], state)
+            size = len(place[1])
+            if size:
+                held = {(): lookup(held, place[1])} | {k[size:]: v for k, v in held.items() if k[:size] == place[1]}
+            state.env[variable] = held
+
+    def write(self, target: ir.Expr, value: Value | Held, state: State) -> None:
+        """Assign to an lvalue; a bit slice or an element of a stack spoils the whole."""
+        while (place := place_of(target)) is None:
+            if not isinstance(target, ir.FieldOf | ir.Slice | ir.Index | ir.StackMember):
+                return
+            target, value = target.base, self.fresh()
+        variable, path = place
+        new: Held = value if isinstance(value, Mapping) else {(): value}
+        if not path:
+            state.env[variable] = new
+            return
+        held = dict(self.held(variable, state))
+        if isinstance(target.type, Fields | Stack):
+            for known in _below(held, path):
+                del held[known]
+        held.update((path + k, v) for k, v in new.items())
+        state.env[variable] = held
+
+
+def _below(held: Held, path: Path) -> list[Path]:
+    size = len(path)
+    return [known for known in held if len(known) > size and known[:size] == path]
+
+
+def lookup(held: Held, path: Path) -> Value:
+    """What the field at ``path`` of a variable is."""
+    for length in range(len(path), 0, -1):
+        found = held.get(path[:length])
+        if found is not None:
+            return ("field", found, *path[length:]) if length < len(path) else found
+    return ("field", held[()], *path) if path else held[()]
+
+
+def place_of(e: ir.Expr) -> tuple[ir.Variable, Path] | None:
+    """The variable and field that ``e`` names, None where it is computed."""
+    names: list[str] = []
+    while isinstance(e, ir.FieldOf):
+        names.append(e.name)
+        e = e.base
+    return (e.variable, tuple(reversed(names))) if isinstance(e, ir.Var) else None
+
+
+def join(states: Sequence[State], values: Values) -> State | None:
+    """What is known where these paths meet; None where none arrives."""
+    if len(states) < 2:
+        return states[0] if states else None
+    first, *others = states
+    env: dict[ir.Variable, Held] = {}
+    for variable in {v: None for s in states for v in s.env}:
+        held = [values.held(variable, s) for s in states]
+        if all(h is held[0] for h in held):
+            env[variable] = held[0]
+            continue
+        merged: dict[Path, Value] = {}
+        for path in {p: None for h in held for p in h}:
+            found = [lookup(h, path) for h in held]
+            merged[path] = found[0] if all(f == found[0] for f in found) else values.fresh()
+        env[variable] = merged
+    accesses: dict[ir.ExternInstance, frozenset[Access | None]] = {}
+    nothing: frozenset[Access | None] = frozenset((None,))
+    for register in {r: None for s in states for r in s.accesses}:
+        accesses[register] = first.accesses.get(register, nothing).union(
+            *(s.accesses.get(register, nothing) for s in others)
+        )
+    return State(env, accesses)
