@@ -14,7 +14,7 @@ from p4gen.inc import Composition, compose
 from p4gen.p4 import p4c
 from p4gen.p4.compile import Compiled, compile_file
 from p4gen.p4.lint import lint
-from p4gen.p4.p4info import differences, parse_text, to_text
+from p4gen.p4.p4info import differences, generate, parse_text, to_text
 from p4gen.render import Manifest, manifest, render
 from p4gen.render.manifest import to_json
 from p4gen.spec import ProgramSpec
@@ -53,7 +53,7 @@ def build(spec: ProgramSpec, out: Path, *, use_p4c: bool = True) -> Built:
         compiled = compile_file(source)
         _refuse(compiled.warnings, f"{name} compiles with warnings")
         _refuse(lint(compiled.program), f"{name} breaks a rule for generated programs")
-        (folder / f"{name}.p4info.txtpb").write_text(to_text(compiled.p4info), encoding="utf-8")
+        (folder / f"{name}.p4info.txtpb").write_text(to_text(generate(compiled.program)), encoding="utf-8")
         content = manifest(composition, rendered)
         (folder / "manifest.json").write_text(to_json(content), encoding="utf-8")
         version = _compile_with_p4c(source, compiled) if use_p4c else None
@@ -66,7 +66,7 @@ def _compile_with_p4c(source: Path, compiled: Compiled) -> str | None:
     if compiler is None:
         return None
     output = p4c.compile_for_bmv2(compiler, source, source.parent)
-    differing = differences(compiled.p4info, parse_text(output.p4info.read_text(encoding="utf-8")))
+    differing = differences(generate(compiled.program), parse_text(output.p4info.read_text(encoding="utf-8")))
     if differing:
         raise FailedError("p4gen's P4Info differs from p4c's:\n" + "\n".join(differing))
     return p4c.version(compiler)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import click
@@ -10,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from p4gen.builder import Built, build
-from p4gen.cli.options import json_option, out_option, spec_from, spec_options
+from p4gen.cli.options import flags_of, json_option, out_option, report_console, spec_from, spec_options
 from p4gen.p4.p4c import COMPILER
 
 
@@ -25,7 +26,7 @@ def command(spec_file: Path | None, out: Path, as_json: bool, **flags: str | Non
         files = [str(file) for file in built.files]
         click.echo(json.dumps({"folder": str(built.folder), "files": files, "p4c": built.p4c} | built.manifest))
     else:
-        _report(built, Console(highlight=False, soft_wrap=True))
+        _report(built, report_console())
 
 
 def _report(built: Built, console: Console) -> None:
@@ -58,6 +59,7 @@ def _report(built: Built, console: Console) -> None:
         console.print(f"p4c ({built.p4c}) accepts it without a warning; its P4Info is the same as ours")
     console.print()
     console.print("Next:")
+    again = f"{os.environ.get('P4GEN_COMMAND', 'p4gen')} ptf {' '.join(flags_of(spec))}"
     console.print(f"  less {built.program}")
-    console.print(f"  p4gen ptf --mode {spec.mode}             # run the conformance suite")
-    console.print(f"  p4gen ptf --mode {spec.mode} --mutate    # and see that it catches faults")
+    console.print(f"  {again}             # run the conformance suite")
+    console.print(f"  {again} --mutate    # and see that it catches faults")

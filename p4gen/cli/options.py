@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from rich.console import Console
 
 from p4gen.spec import ProgramSpec, flag_name, load_spec
 
@@ -26,6 +27,18 @@ def spec_options(function: F) -> F:
 def spec_from(spec_file: Path | None, flags: dict[str, str | None]) -> ProgramSpec:
     """The spec that file and flags ask for; flags win. Raises ``InputError`` for wrong values."""
     return load_spec(spec_file, {name: _number(value) for name, value in flags.items()})
+
+
+def flags_of(spec: ProgramSpec) -> list[str]:
+    """The shortest command line that asks for this spec; the mode always stands in it."""
+    given = spec.model_dump(mode="json", exclude_defaults=True) | {"mode": str(spec.mode)}
+    return [f"{flag_name(name)} {given[name]}" for name in ProgramSpec.model_fields if name in given]
+
+
+def report_console(*, quiet: bool = False) -> Console:
+    """Where reports go: standard output, as wide as the terminal, or wide enough for a table."""
+    console = Console(highlight=False, soft_wrap=True, quiet=quiet)
+    return console if console.is_terminal else Console(highlight=False, soft_wrap=True, quiet=quiet, width=120)
 
 
 def _number(value: str | None) -> int | str | None:

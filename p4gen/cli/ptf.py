@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from p4gen.builder import build
-from p4gen.cli.options import json_option, out_option, spec_from, spec_options
+from p4gen.cli.options import json_option, out_option, report_console, spec_from, spec_options
 from p4gen.inc import compose
 from p4gen.ptf.conformance import ConformanceResult, Run, mode_ii_runs, run_conformance
 from p4gen.ptf.mutants import Verdict, run_mutants
@@ -60,7 +60,7 @@ def command(
     spec = spec_from(spec_file, flags)
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     with tempfile.TemporaryDirectory(prefix="p4gen-") as scratch:
-        job = _Job(spec, out, Path(scratch), seed, Console(highlight=False, soft_wrap=True, quiet=as_json))
+        job = _Job(spec, out, Path(scratch), seed, report_console(quiet=as_json))
         passed, report = job.mutate() if mutate else job.conform(tests, trace)
     if as_json:
         click.echo(json.dumps({"seed": seed, "passed": passed} | report))
