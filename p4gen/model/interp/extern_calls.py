@@ -167,19 +167,19 @@ Parts = list[Callable[[Frame], tuple[int, int]]]
 """Pieces of a calculation's input, each as (bits as an integer, how many)."""
 
 
-def _parts_of_data(b: Build, data: ir.Expr) -> Parts:
-    """The input of a calculation as BMv2 builds it: fields one after the other, those of invalid headers
-    left out (behavioral-model, calculations.cpp)."""
+def _parts_of_data(b: Build, data: ir.Expr, valid_only: bool) -> Parts:
+    """The input of a calculation as BMv2 builds it: fields one after the other. Checksums leave out those of
+    invalid headers (``valid_only``; behavioral-model, calculations.cpp), hashes take them as they are."""
     if isinstance(data, ir.Aggregate):
-        return [part for e in data.elements for part in _parts_of_data(b, e)]
+        return [part for e in data.elements for part in _parts_of_data(b, e, valid_only)]
     value = b.expr(data)
     try:
-        flatten: Flatten = flattener(data.type)
+        flatten: Flatten = flattener(data.type, valid_only)
     except TypeError as problem:
         raise unsupported(data.pos, f"a calculation over {data.type} ({problem})") from None
     kind = bits_of(data.type)
     width = kind.width if kind is not None and not kind.signed else None
-    if isinstance(data, ir.FieldOf) and isinstance(t.strip(data.base.type), t.Header):
+    if valid_only and isinstance(data, ir.FieldOf) and isinstance(t.strip(data.base.type), t.Header):
         header, index = b.expr(data.base), field_index(data.base.type, data.name)
 
         def field(f: Frame) -> tuple[int, int]:
@@ -226,16 +226,16 @@ def _algorithm(call: ir.ExternCall, position: int) -> Algorithm:
     return ALGORITHMS[str(name)]
 
 
-def _data(b: Build, call: ir.ExternCall, position: int) -> Callable[[Frame], bytes]:
+def _data(b: Build, call: ir.ExternCall, position: int, *, valid_only: bool) -> Callable[[Frame], bytes]:
     expr = call.args[position].expr
     if expr is None:
         raise unsupported(call.pos, f"{call.method} without data")
-    return _joined(_parts_of_data(b, expr))
+    return _joined(_parts_of_data(b, expr, valid_only))
 
 
 def _hash(b: Build, call: ir.ExternCall) -> Eval:
     out, algorithm = _Out(b, call.args[0]), _algorithm(call, 1)
-    base, data, most = _in(b, call, 2), _data(b, call, 3), _in(b, call, 4)
+    base, data, most = _in(b, call, 2), _data(b, call, 3, valid_only=False), _in(b, call, 4)
     traced, pos, mask = b.traced, call.pos, out.mask
 
     def run(f: Frame) -> None:
@@ -252,7 +252,8 @@ def _hash(b: Build, call: ir.ExternCall) -> Eval:
 
 
 def _verify_checksum(b: Build, call: ir.ExternCall) -> Eval:
-    condition, data, wanted, algorithm = _in(b, call, 0), _data(b, call, 1), _in(b, call, 2), _algorithm(call, 3)
+    condition, data = _in(b, call, 0), _data(b, call, 1, valid_only=True)
+    wanted, algorithm = _in(b, call, 2), _algorithm(call, 3)
     payload = call.method.endswith("_with_payload")
     target = call.args[2].expr
     in_header = isinstance(target, ir.FieldOf) and isinstance(t.strip(target.base.type), t.Header)
@@ -274,7 +275,8 @@ def _verify_checksum(b: Build, call: ir.ExternCall) -> Eval:
 
 
 def _update_checksum(b: Build, call: ir.ExternCall) -> Eval:
-    condition, data, algorithm = _in(b, call, 0), _data(b, call, 1), _algorithm(call, 3)
+    condition, data = _in(b, call, 0), _data(b, call, 1, valid_only=True)
+    algorithm = _algorithm(call, 3)
     out, payload = _Out(b, call.args[2]), call.method.endswith("_with_payload")
     mask, traced, pos = out.mask, b.traced, call.pos
 

@@ -158,11 +158,13 @@ def _extract(b: Build, s: ir.Extract) -> Exec:
         container, key = locate(f)
         at = ctx.at
         varbits = 0 if varbit_bits is None else varbit_bits(f)
-        if varbits:
-            _check_varbits(varbits, codec.max_varbits)
+        if varbits & 7:
+            raise Reject("ParserInvalidArgument")
         end = at + fixed + varbits
         if end > 8 * len(ctx.data):
             raise Reject("PacketTooShort")
+        if varbits > codec.max_varbits:
+            raise Reject("HeaderTooShort")
         header: HeaderValue = container[key]
         header.fields[:] = decode(ctx.data, at, varbits)
         header.valid = True
@@ -183,13 +185,6 @@ def _advanced_stack(b: Build, header: ir.Expr) -> Eval | None:
     if isinstance(header, ir.FieldOf) and isinstance(t.strip(header.base.type), t.HeaderUnion):
         header = header.base
     return b.expr(header.base) if isinstance(header, ir.StackMember) and header.name == "next" else None
-
-
-def _check_varbits(varbits: int, most: int) -> None:
-    if varbits > most:
-        raise Reject("HeaderTooShort")
-    if varbits & 7:
-        raise Reject("ParserInvalidArgument")
 
 
 def _skip(f: Frame, width: int) -> None:
@@ -233,7 +228,10 @@ def _advance(b: Build, s: ir.Advance) -> Exec:
     bits = b.expr(s.bits)
 
     def advance(f: Frame) -> None:
-        _skip(f, bits(f))
+        by = bits(f)
+        if by & 7:  # as BMv2, and as core.p4 allows for what a target does not support
+            raise Reject("ParserInvalidArgument")
+        _skip(f, by)
 
     return advance
 
