@@ -60,7 +60,7 @@ def test_lookup_is_what_brute_force_finds(data: st.DataObject, kinds: list[str])
         if state.needs_priority:
             best = max(matching, key=lambda e: e.priority, default=None)
         else:
-            best = max(matching, key=lambda e: prefix_bits(e), default=None)
+            best = max(matching, key=prefix_bits, default=None)
         assert state.lookup(key) is best
 
 
