@@ -12,7 +12,7 @@ from pathlib import Path
 from p4gen.errors import Diagnostic, FailedError, InputError
 from p4gen.inc import Composition, compose
 from p4gen.p4 import p4c
-from p4gen.p4.compile import Compiled, compile_file
+from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.lint import lint
 from p4gen.p4.p4info import differences, generate, parse_text, to_text
 from p4gen.render import Manifest, manifest, render
@@ -50,7 +50,8 @@ def build(spec: ProgramSpec, out: Path, *, use_p4c: bool = True) -> Built:
     with _replacing(out / name) as folder:
         source = folder / f"{name}.p4"
         source.write_text(rendered.text, encoding="utf-8")
-        compiled = compile_file(source)
+        # Positions name the file where it will be, not where it is being made.
+        compiled = compile_text(rendered.text, str(out / name / source.name))
         _refuse(compiled.warnings, f"{name} compiles with warnings")
         _refuse(lint(compiled.program), f"{name} breaks a rule for generated programs")
         (folder / f"{name}.p4info.txtpb").write_text(to_text(generate(compiled.program)), encoding="utf-8")

@@ -48,13 +48,12 @@ def cli() -> None:
 def main() -> None:
     """Entry point of the ``p4gen`` command; exits with the code that the module's docstring lists."""
     try:
-        cli.main(standalone_mode=False)
+        # Without standalone mode, click hands a verb's exit code back as the result.
+        sys.exit(cli.main(standalone_mode=False) or 0)
     except P4genError as error:
         for diagnostic in error.diagnostics:
             click.echo(str(diagnostic) if diagnostic.where else f"p4gen: error: {diagnostic.message}", err=True)
         sys.exit(error.exit_code)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(2)

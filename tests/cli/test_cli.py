@@ -1,0 +1,94 @@
+"""The command line: exit codes, where output goes, JSON that is one object."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from p4gen.inc import compose
+from p4gen.spec import ProgramSpec
+
+ROOT = Path(__file__).parents[2]
+
+
+def p4gen(*args: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "p4gen", *map(str, args)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_build_prints_a_table_and_what_to_type_next(tmp_path: Path) -> None:
+    done = p4gen("build", "--mode", "II", "--lanes", "8", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "CheckDuplicate" in done.stdout
+    assert "Next:" in done.stdout
+    assert "ptf --mode II --lanes 8" in done.stdout
+    assert (tmp_path / "build" / "modeii_sum_int32_x8" / "manifest.json").exists()
+
+
+def test_build_json_is_one_object(tmp_path: Path) -> None:
+    done = p4gen("build", "--lanes", "8", "--json", cwd=tmp_path)
+    content = json.loads(done.stdout)
+    assert content["program"] == "modeii_sum_int32_x8"
+    assert all((tmp_path / file).exists() for file in content["files"])
+
+
+def test_wrong_flags_and_files_are_refused_with_exit_2_and_nothing_written(tmp_path: Path) -> None:
+    (tmp_path / "spec.yaml").write_text("mode: II\nlanes: 48\nfan_in: 33\nlane: 64\n")
+    done = p4gen("build", "spec.yaml", "--op", "avg", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    lines = [line for line in done.stderr.splitlines() if "error:" in line]
+    assert [line.split(": error:")[0] for line in lines] == [
+        "--op",
+        "spec.yaml:2:8",
+        "spec.yaml:3:9",
+        "spec.yaml:4:1",
+    ]
+    assert not (tmp_path / "build").exists()
+
+
+@pytest.mark.parametrize(
+    "args", [["frobnicate"], ["build", "--nope"], ["ptf", "--trace"], ["ptf", "--mutate", "--trace"]]
+)
+def test_wrong_usage_is_exit_2(tmp_path: Path, args: list[str]) -> None:
+    done = p4gen(*args, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("Usage:")
+
+
+def test_schema_is_a_json_schema_of_the_spec(tmp_path: Path) -> None:
+    schema = json.loads(p4gen("schema", cwd=tmp_path).stdout)
+    assert schema["properties"]["lanes"]["enum"] == [8, 16, 32, 64, 128, 256]
+    assert schema["additionalProperties"] is False
+
+
+def test_doctor_reports_every_part(tmp_path: Path) -> None:
+    parts = json.loads(p4gen("doctor", "--json", cwd=tmp_path).stdout)["parts"]
+    assert {"Python", "p4c-bm2-ss", "simple_switch_grpc", "Mininet"} <= {part["part"] for part in parts}
+    assert all(part["found"] or part["get"] for part in parts)
+
+
+def test_ptf_runs_one_scenario_with_its_trace(tmp_path: Path) -> None:
+    scenario = "test_reliability.StalePsnIsIgnored"
+    done = p4gen("ptf", "--lanes", "8", "--seed", "7", "--test", scenario, "--trace", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "seed 7" in done.stdout
+    assert "build/modeii_sum_int32_x8/modeii_sum_int32_x8.p4:" in done.stdout
+    assert "CheckDuplicate_stale" in done.stdout
+    assert done.stdout.endswith("1 passed, 0 failed, 0 skipped\n")
+
+
+def test_ptf_names_a_scenario_that_does_not_exist(tmp_path: Path) -> None:
+    done = p4gen("ptf", "--lanes", "8", "--test", "test_reliability.Nonsense", "--json", cwd=tmp_path)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["passed"] is False
+
+
+def test_the_docs_list_every_drop_reason() -> None:
+    text = (ROOT / "docs" / "mode-ii.md").read_text()
+    for drop in compose(ProgramSpec()).drops:
+        assert f"| `{drop.symbol}` | {drop.drop.meaning} |" in text
