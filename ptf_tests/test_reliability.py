@@ -60,7 +60,8 @@ class GoBackNAfterALoss(ModeIITest):
 
     def runTest(self) -> None:
         group = self.group_of(3)
-        numbers, lost = psns(self.random_psn(), 6), 2
+        numbers = psns(self.random_psn(), min(6, self.spec.slots_per_group))
+        lost = min(2, len(numbers) - 1)
         rounds = [self.random_values(3) for _ in numbers]
         results = [(psn, self.reduced(values)) for psn, values in zip(numbers, rounds, strict=True)]
         for index, psn in enumerate(numbers):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import traceback
 from typing import Any
@@ -64,7 +65,11 @@ class ReportedTest(BaseTest):  # type: ignore[misc]  # PTF is untyped
         descriptor = parameters().get("results_fd")
         if descriptor is not None:
             seconds = time.monotonic() - started
-            report.write(descriptor, report.TestResult(str(self), outcome, seconds, _cause(text), text))
+            try:
+                report.write(descriptor, report.TestResult(str(self), outcome, seconds, _cause(text), text))
+            except BrokenPipeError:
+                # The runner was killed before it could end us: nobody is left to test for.
+                os._exit(1)
 
 
 def _cause(text: str) -> str:

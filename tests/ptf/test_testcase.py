@@ -1,0 +1,67 @@
+"""Scenarios end with the runner that started them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+SUITE = """
+import time
+from p4gen.ptf.testcase import ReportedTest
+
+
+class A_Runs(ReportedTest):
+    def runTest(self):
+        with open("pid", "w") as file:
+            file.write(str(__import__("os").getpid()))
+        time.sleep(1)
+
+
+class B_MustNotRun(ReportedTest):
+    def runTest(self):
+        open("survived", "w").close()
+"""
+
+RUNNER = """
+import contextlib, sys
+from pathlib import Path
+from p4gen.ptf.runner import run_suite
+folder = Path(sys.argv[1])
+run_suite(folder, folder, ports=0, params={}, suite=folder / "suite", switch=lambda *_: contextlib.nullcontext())
+"""
+
+
+def test_ptf_ends_when_its_runner_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "suite" / "orphan.py").write_text(SUITE)
+    runner = subprocess.Popen([sys.executable, "-c", RUNNER, str(tmp_path)])
+    try:
+        pid = int(_eventually(tmp_path / "pid"))
+    finally:
+        runner.send_signal(signal.SIGKILL)
+        runner.wait()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and _alive(pid):
+        time.sleep(0.05)
+    assert not _alive(pid)
+    assert not (tmp_path / "survived").exists()
+
+
+def _eventually(path: Path) -> str:
+    """The text of a file that is about to be written."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if path.exists() and (text := path.read_text()):
+            return text
+        time.sleep(0.05)
+    raise AssertionError(f"{path.name} was never written")
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
