@@ -85,8 +85,10 @@ class RemoteSwitch:
             return self._proxy._callmethod(method, args)
         except P4genError:
             raise
-        except (OSError, EOFError) as problem:
-            raise FailedError(f"the switch at {self.directory} has gone away: {problem!r}") from None
+        except (OSError, EOFError):
+            raise FailedError(
+                "\n".join([f"the switch at {self.directory} has gone away", *_log(self.directory)])
+            ) from None
 
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
         """What the switch would send if ``packet`` arrived at ``port``; nothing leaves its ports."""
@@ -324,8 +326,16 @@ def _wait_until_ready(process: subprocess.Popen[bytes], place: Path, timeout: fl
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.02)
     why = f"was not ready after {timeout:g} s" if process.poll() is None else f"ended with exit code {process.poll()}"
-    lines = (place / LOG_FILE).read_text(errors="replace").splitlines()[-20:]
-    raise FailedError("\n".join([f"the switch at {place} {why}; its log ends:", *lines]))
+    raise FailedError("\n".join([f"the switch at {place} {why}", *_log(place)]))
+
+
+def _log(place: Path) -> list[str]:
+    """How the switch's log ends, for the end of an error message."""
+    try:
+        lines = (place / LOG_FILE).read_text(errors="replace").splitlines()[-20:]
+    except OSError:
+        return []
+    return ["its log ends:", *lines] if lines else []
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -59,7 +59,7 @@ def test_several_clients(echo: Path, place: Path) -> None:
 
 def test_a_switch_that_does_not_start_says_why(place: Path) -> None:
     with (
-        pytest.raises(FailedError, match=r"exit code 2; its log ends:\n.*cannot read"),
+        pytest.raises(FailedError, match=r"exit code 2\nits log ends:\n.*cannot read"),
         running_switch(place / "nix.p4", place, [0]),
     ):
         pass

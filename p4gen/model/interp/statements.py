@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from p4gen.errors import Diagnostic, FailedError
 from p4gen.model.codec import HeaderCodec, header_width
 from p4gen.model.interp.build import Build, StmtHandler, fresh, has_calls, unsupported
 from p4gen.model.interp.context import BREAK, CONTINUE, RETURN, Eval, Exec, ExitSignal, Frame
@@ -110,7 +109,7 @@ def _switch(b: Build, s: ir.Switch) -> Exec:
 
 def _for(b: Build, s: ir.For) -> Exec:
     init, condition, update, body = b.body(s.init), b.expr(s.condition), b.body(s.update), b.stmt(s.body)
-    pos = s.pos
+    pos, state = s.pos, b.state
 
     def loop(f: Frame) -> int | None:
         init(f)
@@ -123,8 +122,9 @@ def _for(b: Build, s: ir.For) -> Exec:
                 return signal
             update(f)
             rounds += 1
-            if rounds > MAX_ITERATIONS:
-                raise FailedError(Diagnostic(pos, f"the loop has not ended after {MAX_ITERATIONS} rounds"))
+            if rounds >= MAX_ITERATIONS:
+                state.trap(pos, f"the loop has not ended after {MAX_ITERATIONS} rounds, it is left")
+                break
         return None
 
     return loop
