@@ -109,9 +109,13 @@ def run_conformance(
 
 
 def _small(**fields: object) -> ProgramSpec:
-    """A spec of a program that is quick to run, but has more than one of everything."""
+    """A spec of a program that is quick to run, but has more than one of everything.
+
+    Its name is never the default one, so that building it does not overwrite what the user built.
+    """
     size = {"lanes": 16, "window": 2, "message": 2, "groups": 2, "fan_in": 4, "ports": 8}
-    return ProgramSpec.model_validate(size | fields)
+    spec = ProgramSpec.model_validate(size | fields)
+    return ProgramSpec.model_validate(size | fields | {"name": f"variant_{spec.program}"})
 
 
 def _arithmetics() -> Iterator[tuple[Op, DType, Overflow | None]]:

@@ -1,0 +1,71 @@
+"""Which programs a spec is tested with, and when a set of runs counts as passed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from p4gen.ptf.conformance import ARITHMETIC, ConformanceResult, Run, mode_ii_runs
+from p4gen.ptf.report import Outcome, TestResult
+from p4gen.ptf.runner import SuiteResult
+from p4gen.spec import DType, Icrc, Op, Overflow, ProgramSpec
+
+SPECS = [
+    ProgramSpec(),
+    ProgramSpec(op=Op.MAX, dtype=DType.UINT32),
+    ProgramSpec(overflow=Overflow.WRAP, icrc=Icrc.IGNORE),
+    ProgramSpec(lanes=8, fan_in=2, groups=1, ports=2, window=1, message=1),
+]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_every_arithmetic_and_icrc_setting_is_covered(spec: ProgramSpec) -> None:
+    runs = mode_ii_runs(spec)
+    assert runs[0] == Run(spec)
+    kinds = {(run.spec.op, run.spec.dtype, run.spec.saturating) for run in runs if run.tests in ((), ARITHMETIC)}
+    sums = {(Op.SUM, dtype, saturating) for dtype in DType for saturating in (True, False)}
+    assert kinds >= sums | {(op, dtype, False) for op in (Op.MIN, Op.MAX) for dtype in DType}
+    assert {run.spec.icrc for run in runs} == set(Icrc)
+    assert any(not run.tests and run.spec.fan_in == 32 and run.spec.groups > 1 for run in runs)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_variants_overwrite_no_build(spec: ProgramSpec) -> None:
+    runs = mode_ii_runs(spec)
+    names = [run.spec.program for run in runs]
+    assert len(set(names)) == len({run.spec for run in runs})
+    assert all(name.startswith("variant_") for name in names[1:])
+
+
+def suite(outcomes: Iterable[tuple[str, Outcome]], problem: str | None = None) -> SuiteResult:
+    return SuiteResult(tuple(TestResult(name, outcome, 0.0, f"why {name}") for name, outcome in outcomes), 1.0, problem)
+
+
+def conformance(*suites: SuiteResult) -> ConformanceResult:
+    return ConformanceResult(tuple((Run(ProgramSpec()), result) for result in suites))
+
+
+def test_a_scenario_skipped_here_and_passed_there_is_covered() -> None:
+    here = suite([("a", Outcome.PASSED), ("b", Outcome.SKIPPED)])
+    there = suite([("a", Outcome.SKIPPED), ("b", Outcome.PASSED)])
+    result = conformance(here, there)
+    assert result.left_out == {}
+    assert result.passed
+    assert result.seconds == 2.0
+
+
+def test_a_scenario_skipped_everywhere_is_left_out_with_its_reason() -> None:
+    result = conformance(suite([("a", Outcome.PASSED), ("b", Outcome.SKIPPED)]))
+    assert result.left_out == {"b": "why b"}
+    assert not result.passed
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.ERROR])
+def test_one_failure_anywhere_fails_the_whole(outcome: Outcome) -> None:
+    assert not conformance(suite([("a", Outcome.PASSED)]), suite([("a", outcome)])).passed
+
+
+def test_a_problem_with_a_run_fails_the_whole() -> None:
+    assert not conformance(suite([("a", Outcome.PASSED)]), suite([], "no test was run")).passed
+    assert not conformance().passed
