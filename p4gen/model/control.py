@@ -419,9 +419,9 @@ def _check_replicas(what: str, replicas: tuple[Replica, ...]) -> None:
 def _value_set_widths(of: t.Type) -> list[int]:
     of = t.strip(of)
     if isinstance(of, t.Fields):
-        return [key_width(f.type) for f in of.fields]
+        return [width for f in of.fields for width in _value_set_widths(f.type)]
     if isinstance(of, t.Tuple):
-        return [key_width(e) for e in of.elements]
+        return [width for e in of.elements for width in _value_set_widths(e)]
     return [key_width(of)]
 
 

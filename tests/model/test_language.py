@@ -223,6 +223,16 @@ def test_value_sets_are_filled_by_the_control_plane() -> None:
     assert switch.process(0, packet) == [(0, packet[:-1])]
 
 
+def test_a_value_set_of_a_struct_stands_for_several_subjects() -> None:
+    top = "struct pair_t { bit<8> x; bit<8> y; }"
+    parser = """value_set<pair_t>(4) vs;
+        state start { packet.extract(hdr.h); transition select(hdr.h.a, hdr.h.b) { vs: more; default: accept; } }
+        state more { packet.extract(hdr.s.next); transition accept; }"""
+    switch = model("hdr.s[0].setInvalid();", parser=parser, top=top)
+    switch.set_value_set("vs", (1, Ternary(0, 1)))
+    assert [len(switch.process(0, bytes([1, b, 0, 0, 9]))[0][1]) for b in (2, 3)] == [4, 5]
+
+
 def test_masks_and_ranges_in_select() -> None:
     parser = """state start { packet.extract(hdr.h); transition select(hdr.h.a, hdr.h.b) {
         (0x10 &&& 0xf0, _): cut; (1 .. 3, 5): cut; default: accept; } }

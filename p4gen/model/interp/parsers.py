@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from p4gen.model.codec import HeaderCodec
@@ -102,8 +102,14 @@ def _constant_cases(transition: ir.Transition) -> tuple[dict[Any, str], str | No
 
 
 def _case_matcher(b: Build, case: ir.SelectCase) -> Matcher:
-    if len(case.keysets) == 1 and isinstance(case.keysets[0], ir.AnySet):
-        return lambda f, values: True
+    if len(case.keysets) == 1:
+        only = case.keysets[0]
+        if isinstance(only, ir.AnySet):
+            return lambda f, values: True
+        if isinstance(only, ir.ValueSet):
+            # A value set of a struct or tuple stands for all subjects together (spec 13.11).
+            members = b.state.value_sets[only.name]
+            return lambda f, values: any(_in_member(values, m) for m in members)
     parts = tuple((i, _keyset(b, k)) for i, k in enumerate(case.keysets) if not isinstance(k, ir.AnySet))
     return lambda f, values: all(part(f, values[i]) for i, part in parts)
 
@@ -126,13 +132,20 @@ def _keyset(b: Build, keyset: ir.Keyset) -> Callable[[Frame, Any], bool]:
             return lambda f, value: bool(low(f) <= value <= high(f))
         case ir.ValueSet(name=name):
             members = b.state.value_sets[name]
-            return lambda f, value: any(_in_member(value, m) for m in members)
+            return lambda f, value: any(_in_member((value,), m) for m in members)
     return lambda f, value: True
 
 
-def _in_member(value: Any, member: tuple[tuple[int, int], ...]) -> bool:
-    parts = value.fields if isinstance(value, StructValue) else [value]
-    return all(int(v) & mask == wanted for v, (wanted, mask) in zip(parts, member, strict=True))
+def _in_member(values: Iterable[Any], member: tuple[tuple[int, int], ...]) -> bool:
+    return all(int(v) & mask == wanted for v, (wanted, mask) in zip(_scalars(values), member, strict=True))
+
+
+def _scalars(values: Iterable[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, StructValue):
+            yield from _scalars(value.fields)
+        else:
+            yield value
 
 
 # --- packet operations ---
