@@ -24,7 +24,7 @@ from p4gen.spec import ProgramSpec
 from p4gen.switch.api import ControlPlane
 from p4gen.switch.process import RemoteSwitch
 
-FENCE_TIMEOUT_S = 5.0
+FENCE_TIMEOUT_S = 10.0
 FENCE_ADDRESS = 0x7F7E7D7C  # 127.126.125.124: no host has it
 FENCE_HOP = 65535
 

@@ -18,7 +18,7 @@ from p4gen.inc import compose
 from p4gen.manager.config import Edge, Endpoint, Group, configure
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, HeaderError, IPv4
-from p4gen.rocev2.opcodes import Ack, Opcode
+from p4gen.rocev2.opcodes import Ack, Opcode, ends_message
 from p4gen.rocev2.packet import RocePacket, parse, problems
 from p4gen.spec import DType, Icrc, Op
 
@@ -106,8 +106,10 @@ class ModeIITest(P4genTest):
     def contribution(
         self, group: Group, rank: int, psn: int, values: Values, opcode: int = Opcode.SEND_ONLY
     ) -> RocePacket:
-        """The packet by which ``rank`` contributes ``values`` under ``psn``."""
-        return self._from_rank(group, rank, BTH(opcode, 0, psn, ack_request=True), payload=self.encode(values))
+        """The packet by which ``rank`` contributes ``values`` under ``psn``; a message's last one asks for an ACK."""
+        return self._from_rank(
+            group, rank, BTH(opcode, 0, psn, ack_request=ends_message(opcode)), payload=self.encode(values)
+        )
 
     def acknowledgement(self, group: Group, rank: int, psn: int, syndrome: int = Ack().syndrome) -> RocePacket:
         """An ACK or NAK by the responder of ``rank``."""
@@ -224,6 +226,7 @@ class ModeIITest(P4genTest):
         self.equal(f"{at}: UDP checksum", packet.udp.checksum, 0)
         self.equal(f"{at}: TTL", packet.ip.ttl, OUTPUT_TTL)
         self.equal(f"{at}: P_Key", packet.bth.pkey, 0xFFFF)
+        self.equal(f"{at}: solicited event", packet.bth.solicited, False)
         self.equal(f"{at}: padding", packet.padding, b"")
 
     def expect_results(
@@ -246,6 +249,9 @@ class ModeIITest(P4genTest):
             wanted = opcodes or [Opcode.SEND_ONLY] * len(expected)
             self.equal(f"{at}: opcodes of results", [p.bth.opcode for p in packets], [int(o) for o in wanted])
             for packet, (psn, values) in zip(packets, expected, strict=True):
+                # Ranks ask for an ACK at the end of a message, and wait for it.
+                asked = ends_message(packet.bth.opcode)
+                self.equal(f"{at}, PSN {psn}: ACK requested", packet.bth.ack_request, asked)
                 self.equal(f"{at}, PSN {psn}: payload bytes", len(packet.payload), self.spec.payload_bytes)
                 got = self.decode(packet.payload)
                 wrong = np.flatnonzero(got != values)
