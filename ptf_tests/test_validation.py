@@ -95,7 +95,9 @@ class TruncatedPayload(Refusal):
         frame, ack = self.sound().to_bytes(), self.sound_ack().to_bytes()
         bth_end = 14 + 20 + 8 + 12
         cuts = [frame[:-1], frame[:-4], frame[: bth_end + 7], frame[:bth_end], ack[:-1], ack[:bth_end]]
-        self.refuse("ValidatePacket.truncated", *cuts)
+        # All headers are there, and their ICRC is right, but the IPv4 header announces more.
+        longer = [packet.sealed(total_length=packet.ip.total_length + 4) for packet in (self.sound(), self.sound_ack())]
+        self.refuse("ValidatePacket.truncated", *cuts, *longer)
 
 
 class TrailingBytes(Refusal):

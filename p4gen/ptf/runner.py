@@ -185,9 +185,10 @@ def _collect(reader: int, deadline: float, progress: Progress | None) -> tuple[l
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Make sure that PTF and what it may have started are gone."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    """Make sure that PTF is gone, with what it may have started if it is still at it."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
