@@ -12,6 +12,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -91,10 +92,11 @@ def run_suite(
 
     Failures are in the result. Raises what starting the switch raises, and MissingToolError without PTF.
     """
+    directory = directory.resolve()  # PTF is started in it
     arguments = [
         sys.executable,
         str(_ptf_script()),
-        *("--test-dir", str(suite or default_suite())),
+        *("--test-dir", str((suite or default_suite()).resolve())),
         *("--platform-dir", str(Path(__file__).parent / "platform")),
         *("--platform", "unix"),
         *("--platform-args", repr({"dir": str(directory), "ports": ports})),
@@ -114,18 +116,10 @@ def run_suite(
         }
         # PTF executes the parameters as Python: repr() is the only quoting that holds.
         literal = ";".join(f"{key}={value!r}" for key, value in everything.items())
-        with (directory / "ptf.out").open("wb") as output:
-            process = subprocess.Popen(
-                [*arguments, "-t", literal, *tests],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=directory,
-                env=_environment(),
-                pass_fds=(writer,),
-                start_new_session=True,
-            )
-        os.close(writer)
+        try:
+            process = _start([*arguments, "-t", literal, *tests], directory, writer)
+        finally:
+            os.close(writer)
         try:
             finished, in_time = _collect(reader, started + timeout, progress)
             if in_time:
@@ -142,10 +136,26 @@ def run_suite(
 
 
 def _ptf_script() -> Path:
-    script = Path(sys.executable).with_name("ptf")
-    if not script.is_file():
-        raise MissingToolError(f"PTF's command is not at {script}; pip install ptf")
-    return script
+    folders = (Path(sys.executable).parent, Path(sysconfig.get_path("scripts")))
+    for script in (folder / "ptf" for folder in folders):
+        if script.is_file():
+            return script
+    raise MissingToolError(f"PTF's command is not in {folders[0]}; pip install ptf")
+
+
+def _start(command: list[str], directory: Path, results: int) -> subprocess.Popen[bytes]:
+    """PTF, in a process group of its own, with its output in ``ptf.out`` and the ``results`` pipe inherited."""
+    with (directory / "ptf.out").open("wb") as output:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=directory,
+            env=_environment(),
+            pass_fds=(results,),
+            start_new_session=True,
+        )
 
 
 def _environment() -> dict[str, str]:

@@ -130,6 +130,15 @@ def test_a_passing_run_passes_and_cleans_up(suite: Path) -> None:
     assert {"ptf.out", "ptf.log", "ptf.pcap"} <= {path.name for path in suite.parent.iterdir()}
 
 
+def test_a_relative_folder_will_do(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(suite.parent)
+    params = {"text": "", "nested": {}}
+    here = run_suite(
+        Path("no-program"), Path(), ports=2, params=params, suite=Path("suite"), tests=["toy.E_Skips"], switch=mirror
+    )
+    assert here.problem is None
+
+
 def test_stopping_at_the_first_failure(suite: Path) -> None:
     result = run(suite, "B_ParametersArrive", "D_Raises", "A_FrameComesBack", stop_on_failure=True)
     assert result.problem is None
