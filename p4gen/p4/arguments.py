@@ -16,7 +16,7 @@ from p4gen.p4.scope import (
     RecordType,
     Signature,
 )
-from p4gen.p4.types import FieldDef, Int, Struct, Tuple, Type, Void
+from p4gen.p4.types import Int, Tuple, Type, Void
 
 Bindings = convert.Bindings
 
@@ -167,7 +167,6 @@ def settle(cx: Context, found: Type, at: int, what: str) -> Type:
             cx.unit.reporter.fail(at, f"cannot infer a type with a width for {what} from a value of type {found}")
         case Tuple(elements=elements):
             return Tuple(tuple(settle(cx, e, at, what) for e in elements))
-        case RecordType(names=names, elements=elements):
-            types = (settle(cx, e, at, what) for e in elements)
-            return Struct("", tuple(FieldDef(n, t) for n, t in zip(names, types, strict=True)))
+        case RecordType():
+            cx.unit.reporter.fail(at, f"cannot infer a struct type for {what} from {found}; name the type")
     return found

@@ -5,7 +5,7 @@ Every node starts with ``at``, its offset in the preprocessed text (see ``source
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TypeVar, dataclass_transform
 
 from p4gen.p4.types import Annotation
@@ -21,6 +21,18 @@ def _node(cls: type[_C]) -> type[_C]:
 @_node
 class Node:
     at: int
+
+
+def same(one: object, two: object) -> bool:
+    """Whether two pieces of syntax are the same but for their places."""
+    if isinstance(one, tuple) and isinstance(two, tuple):
+        return len(one) == len(two) and all(map(same, one, two))
+    if isinstance(one, StructOf) and isinstance(two, StructOf):
+        return same(*(tuple(sorted(s.items, key=lambda i: i.name or "")) for s in (one, two)))
+    if isinstance(one, Node) and type(one) is type(two):
+        names = (f.name for f in fields(one) if f.name != "at")
+        return all(same(getattr(one, n), getattr(two, n)) for n in names)
+    return type(one) is type(two) and one == two
 
 
 # --- types ---------------------------------------------------------------------------------------
@@ -411,6 +423,8 @@ class TableDecl(Decl):
     entries: tuple[TableEntry, ...] | None
     const_entries: bool
     properties: tuple[Property, ...]
+    order: tuple[str, ...]
+    """The names of the properties as they come."""
 
 
 # --- statements ----------------------------------------------------------------------------------

@@ -231,8 +231,14 @@ def _cast_to_bits(cx: Context, expr: ir.Expr, have: Type, to: Bits, at: int) -> 
     if isinstance(have, Int) and not isinstance(expr, ir.Literal):
         return as_int(cx, expr, at, to)
     if isinstance(have, Bits | Int):
-        if isinstance(expr, ir.Literal) and isinstance(expr.value, int):
+        if (
+            isinstance(expr, ir.Literal)
+            and isinstance(expr.value, int)
+            and (isinstance(have, Int) or have.signed == to.signed or have.width == to.width)
+        ):
             return ir.Literal(to, expr.pos, fold.wrap(expr.value, to.width, to.signed))
+        if isinstance(have, Bits) and have.signed != to.signed and have.width != to.width:
+            cx.unit.reporter.fail(at, f"a cast changes the width or the sign, not both: {have} to {to}")
         return ir.Cast(to, expr.pos, expr)
     if isinstance(have, Bool) and to.width == 1 and not to.signed:
         return (
@@ -288,9 +294,10 @@ def substitute(type_: Type, bindings: Bindings) -> Type:
             return SequenceType(substitute(element, bindings))
         case ExternType(entity=entity, args=args) | PackageType(entity=entity, args=args):
             return lower_type.instantiate(entity, tuple(substitute(a, bindings) for a in args))
-        case BlockTypeOf(params=params):
-            changed = tuple(replace(p, type=substitute(p.type, bindings)) for p in params)
-            return replace(type_, params=changed)
+        case BlockTypeOf(entity=entity, args=args):
+            if not args:
+                return type_
+            return lower_type.instantiate(entity, tuple(substitute(a, bindings) for a in args))
         case (
             StructOf(entity=entity, args=args) | HeaderOf(entity=entity, args=args) | UnionOf(entity=entity, args=args)
         ):

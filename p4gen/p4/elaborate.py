@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from p4gen.errors import Pos
 from p4gen.p4 import (
     arguments,
     ast,
@@ -49,13 +50,26 @@ def declare_instance(cx: Context, decl: ast.Instance) -> None:
     type_ = lower_type.resolve(cx, decl.type)
     if decl.body is not None:
         cx.unit.reporter.fail(decl.at, "instances with abstract methods are not supported")
+    if isinstance(type_, BlockTypeOf):
+        if cx.place == "global":
+            cx.unit.reporter.fail(decl.at, f"a {type_.kind} cannot be instantiated at the top level")
+        if cx.place != type_.kind and type_.entity.decl is not None:
+            cx.unit.reporter.fail(decl.at, f"a {type_.kind} cannot be instantiated in a {cx.place}")
+    if decl.name == "main" and cx.place == "global" and not isinstance(type_, PackageType):
+        cx.unit.reporter.fail(decl.at, f"'main' must be an instance of a package, not of {type_}")
     made = construct(cx, type_, decl.name, decl.args, decl.annotations, decl.at)
     made.at = decl.at
     cx.declare(decl.name, made)
 
 
 def construct(
-    cx: Context, type_: Type, name: str, args: tuple[ast.Argument, ...], annotations: tuple[Annotation, ...], at: int
+    cx: Context,
+    type_: Type,
+    name: str,
+    args: tuple[ast.Argument, ...],
+    annotations: tuple[Annotation, ...],
+    at: int,
+    wanted: Type | None = None,
 ) -> InstanceEntity:
     """An instance of whatever kind ``type_`` is, named ``name`` here."""
     if isinstance(type_, ExternType):
@@ -63,7 +77,7 @@ def construct(
     if isinstance(type_, PackageType):
         return package_instance(cx, type_, name, args, at)
     if isinstance(type_, BlockTypeOf) and isinstance(type_.entity.decl, ast.ControlDecl | ast.ParserDecl):
-        return instance(cx, type_.entity, name, args, at, annotations)
+        return instance(cx, type_, name, args, at, annotations, wanted)
     cx.unit.reporter.fail(at, f"type {type_} cannot be instantiated")
 
 
@@ -143,7 +157,7 @@ def package_instance(
 
 def constructor_arg(cx: Context, p: ParamSig, e: ast.Expr, bindings: convert.Bindings) -> InstanceEntity | ir.Expr:
     """A constructor's argument: an instance, or a compile-time value (spec 18.2)."""
-    found = _instance_arg(cx, e)
+    found = _instance_arg(cx, e, convert.substitute(p.type, bindings))
     if found is None:
         value = lower_expr.lower(cx, e)
         convert.unify(p.type, value.type, bindings)
@@ -162,14 +176,14 @@ def constructor_arg(cx: Context, p: ParamSig, e: ast.Expr, bindings: convert.Bin
     return found
 
 
-def _instance_arg(cx: Context, e: ast.Expr) -> InstanceEntity | None:
+def _instance_arg(cx: Context, e: ast.Expr, wanted: Type) -> InstanceEntity | None:
     if isinstance(e, ast.Name):
         entity = lower_expr.find(cx, e.name, e.at, e.rooted)
         return entity if isinstance(entity, InstanceEntity) else None
     if isinstance(e, ast.CallOf) and isinstance(e.callee, ast.TypeName):
         type_ = lower_type.resolve(cx, e.callee.type)
         name = str(e.callee.type.name) if isinstance(e.callee.type, ast.NamedType) else str(type_)
-        return construct(cx, type_, name, e.args, (), e.at)
+        return construct(cx, type_, name, e.args, (), e.at, wanted)
     return None
 
 
@@ -178,16 +192,26 @@ def _instance_arg(cx: Context, e: ast.Expr) -> InstanceEntity | None:
 
 def instance(
     cx: Context,
-    entity: TypeEntity,
+    type_: BlockTypeOf,
     name: str,
     args: tuple[ast.Argument, ...],
     at: int,
     annotations: tuple[Annotation, ...] = (),
+    wanted: Type | None = None,
 ) -> InstanceEntity:
-    """A parser or control instance: constructor arguments bound, body lowered."""
+    """A parser or control instance: constructor arguments bound, body lowered.
+
+    Type arguments of a generic one that are not given are inferred from the constructor's arguments
+    and from ``wanted``, the type of block that is needed.
+    """
+    entity = type_.entity
     decl = entity.decl
     assert isinstance(decl, ast.ControlDecl | ast.ParserDecl)
-    params = lower_type.params(entity.context, decl.ctor)
+    generic = lower_type.bound_context(entity, type_.args)
+    params = lower_type.params(generic, decl.ctor)
+    bindings: convert.Bindings = {}
+    if isinstance(wanted, BlockTypeOf) and type_.args:
+        convert.unify_blocks(type_, wanted, bindings)
     sig = Signature(decl.name, (), params, Void(), entity.context, decl.at)
     given = arguments.match(cx, at, sig, args)
     bound: list[tuple[ParamSig, InstanceEntity | ir.Expr]] = []
@@ -196,18 +220,30 @@ def instance(
             cx.unit.reporter.fail(at, f"no argument for parameter '{p.name}' of '{decl.name}'")
         where, e = (cx, source) if source is not None else (entity.context, p.default)
         assert e is not None
-        bound.append((p, constructor_arg(where, p, e, {})))
+        bound.append((p, constructor_arg(where, p, e, bindings)))
+    resolved = convert.substitute(type_, bindings)
+    assert isinstance(resolved, BlockTypeOf)
+    _check_inferred(cx, resolved, at)
     # A block made where no block is around it is named for its declaration, as p4c does.
     if cx.builder is None:
         full = decl.name
     else:
         full = cx.full_name(name, annotations)
-    return elaborated(cx, entity, full, bound, at)
+    return elaborated(cx, resolved, full, bound, at)
+
+
+def _check_inferred(cx: Context, type_: BlockTypeOf, at: int) -> None:
+    own = lower_type.type_params(type_.entity.decl)
+    for name, arg in zip(own, type_.args, strict=True):
+        if arg is lower_type.type_var(type_.entity, name):
+            cx.unit.reporter.fail(at, f"cannot infer type parameter '{name}' of '{type_.name}'; give it explicitly")
 
 
 def elaborated(
-    cx: Context, entity: TypeEntity, full: str, bound: list[tuple[ParamSig, InstanceEntity | ir.Expr]], at: int
+    cx: Context, type_: BlockTypeOf, full: str, bound: list[tuple[ParamSig, InstanceEntity | ir.Expr]], at: int
 ) -> InstanceEntity:
+    """The instance of ``type_`` called ``full``, its constructor's parameters bound."""
+    entity = type_.entity
     decl = entity.decl
     assert isinstance(decl, ast.ControlDecl | ast.ParserDecl)
     unit = cx.unit
@@ -216,10 +252,9 @@ def elaborated(
     unit.active.add(id(decl))
     unit.elaborated.add(id(decl))
     try:
-        type_ = lower_type.instantiate(entity, ())
-        assert isinstance(type_, BlockTypeOf)
         builder = Builder(full)
-        place = replace(entity.context, scope=Scope(entity.context.scope), prefix=full, builder=builder)
+        generic = lower_type.bound_context(entity, type_.args)
+        place = replace(generic, scope=Scope(generic.scope), prefix=full, builder=builder)
         inner = replace(place, place="parser" if isinstance(decl, ast.ParserDecl) else "control")
         for p, value in bound:
             inner.declare(p.name, _rebound(p, value))
@@ -257,7 +292,7 @@ def _local(cx: Context, builder: Builder, item: ast.Decl) -> None:
             case ast.ActionDecl():
                 cx.declare(item.name, lower_function.action(cx, item))
             case ast.TableDecl():
-                entity = lower_table.lower(replace(cx, place="table"), item)
+                entity = lower_table.lower(cx, item)
                 builder.tables.append(entity.table)
                 cx.declare(item.name, entity)
             case ast.ValueSetDecl():
@@ -289,6 +324,8 @@ def elaborate(unit: Unit, program: ast.Program, source: str) -> ir.Program:
         _collect(main.value, "", blocks)
     elif main is None and not unit.reporter.failed:
         unit.reporter.warn(program.at, "the program has no 'main' instance")
+    if not unit.reporter.failed:
+        _check_names(cx)
     lists = [list(found) for found in (unit.tables, unit.actions, unit.externs, unit.value_sets)]
     _check_unused(cx, program)
     unit.tables, unit.actions, unit.externs, unit.value_sets = lists  # type: ignore[assignment]
@@ -297,6 +334,19 @@ def elaborate(unit: Unit, program: ast.Program, source: str) -> ir.Program:
         tuple(unit.externs), tuple(unit.value_sets), tuple(unit.headers),
         next((d.annotations for d in program.decls if isinstance(d, ast.Instance) and d.name == "main"), ()),
     )  # fmt: skip
+
+
+def _check_names(cx: Context) -> None:
+    """Different objects of one kind need different control-plane names (spec 18.3.3)."""
+    for kind, items in (("table", cx.unit.tables), ("action", cx.unit.actions), ("extern", cx.unit.externs)):
+        seen: dict[str, Pos] = {}
+        for item in items:
+            first = seen.setdefault(item.name, item.pos)
+            if first != item.pos and item.name != "NoAction":
+                at = next((o for o, p in cx.unit.reporter.source.known() if p == item.pos), 0)
+                cx.unit.reporter.error(
+                    at, f"'{item.name}' is already the control-plane name of another {kind}, at {first}"
+                )
 
 
 def _collect(package: PackageInstance, prefix: str, blocks: dict[str, ir.Parser | ir.Control]) -> None:
@@ -315,10 +365,13 @@ def _check_unused(cx: Context, program: ast.Program) -> None:
         entity = cx.scope.names.get(decl.name)
         try:
             if isinstance(decl, ast.ControlDecl | ast.ParserDecl) and isinstance(entity, TypeEntity):
-                if id(decl) not in cx.unit.elaborated and not decl.head.type_params:
-                    params = lower_type.params(entity.context, decl.ctor)
+                if id(decl) not in cx.unit.elaborated:
+                    own = tuple(lower_type.type_var(entity, n) for n in decl.head.type_params)
+                    type_ = lower_type.instantiate(entity, own)
+                    assert isinstance(type_, BlockTypeOf)
+                    params = lower_type.params(lower_type.bound_context(entity, own), decl.ctor)
                     bound = [(p, value) for p in params if (value := _stand_in(cx, p)) is not None]
-                    elaborated(cx, entity, decl.name, bound, decl.at)
+                    elaborated(cx, type_, decl.name, bound, decl.at)
             elif isinstance(decl, ast.FunctionDecl) and isinstance(entity, FunctionEntity) and decl.body is not None:
                 if not any(d is decl for d, _ in entity.made):
                     sig = lower_type.signature(entity.context, decl)
@@ -360,16 +413,27 @@ def _type(cx: Context, decl: ast.Decl) -> None:
         return
     if isinstance(previous, TypeEntity) and isinstance(previous.decl, ast.ExternDecl) and not previous.decl.methods:
         del cx.scope.names[decl.name]
-    if isinstance(decl, ast.ControlDecl | ast.ParserDecl) and decl.head.type_params:
-        cx.unit.reporter.error(decl.at, f"a {decl.head.kind} with a body cannot be generic")
     cx.declare(decl.name, entity)
     params = lower_type.type_params(decl)
+    lower_type.check_type_params(cx, params, decl.at)
     made = lower_type.instantiate(entity, tuple(lower_type.type_var(entity, n) for n in params))
     if isinstance(decl, ast.Composite) and decl.kind == "header":
         cx.unit.headers.append(made)
     if isinstance(decl, ast.ExternDecl) and isinstance(made, ExternType):
+        seen: dict[tuple[str, ...], int] = {}
         for method in decl.methods:
+            key = (method.name, *(p.name for p in method.params))
+            if key in seen:
+                note = (seen[key], "it was declared here")
+                cx.unit.reporter.error(method.at, f"'{method.name}' is already declared with these parameters", note)
+            seen[key] = method.at
+            if method.returns is not None and method.name == decl.name:
+                cx.unit.reporter.error(method.at, f"the constructor of '{decl.name}' cannot have a result")
             lower_type.signature(cx, method, made)
+    elif isinstance(decl, ast.PackageDecl):
+        lower_type.params(
+            lower_type.bound_context(entity, tuple(lower_type.type_var(entity, n) for n in params)), decl.params
+        )
 
 
 def _typedef(cx: Context, decl: ast.Typedef) -> None:

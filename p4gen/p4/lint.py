@@ -239,7 +239,9 @@ class _Checker:
         ends: list[State | None] = []
         if isinstance(s.subject, ir.ApplyTable):
             for name, after in self.table(s.subject.table, state).items():
-                labelled = (c.body for c in s.cases if any(isinstance(x, ir.Literal) and x.value == name for x in c.labels))
+                labelled = (
+                    c.body for c in s.cases if any(isinstance(x, ir.Literal) and x.value == name for x in c.labels)
+                )
                 body = next(labelled, default)
                 ends.append(self.statement(body, after) if body is not None else after)
         else:

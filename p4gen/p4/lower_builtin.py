@@ -166,6 +166,8 @@ def fixed_width(type_: Type) -> bool:
             return all(fixed_width(f.type) for f in fields)
         case Tuple(elements=elements):
             return all(map(fixed_width, elements))
+        case Stack(element=element):
+            return fixed_width(element)
     return isinstance(type_, Bits | Bool | SerEnum | TypeVar)
 
 

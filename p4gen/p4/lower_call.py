@@ -8,6 +8,7 @@ from p4gen.p4 import arguments, ast, convert, ir, lower_builtin, lower_expr, low
 from p4gen.p4.scope import (
     BOOL,
     ActionEntity,
+    BlockTypeOf,
     Context,
     ExternType,
     FunctionEntity,
@@ -15,10 +16,9 @@ from p4gen.p4.scope import (
     PackageInstance,
     Signature,
     TableEntity,
-    TypeEntity,
     VariableEntity,
 )
-from p4gen.p4.types import Annotation, Type
+from p4gen.p4.types import Annotation, Type, Void
 
 Lowered = ir.Expr | ir.Stmt
 
@@ -37,8 +37,9 @@ def call_statement(cx: Context, e: ast.CallOf) -> ir.Stmt:
     return found if isinstance(found, ir.Stmt) else ir.Evaluate(cx.pos(e.at), found)
 
 
-def table_result(cx: Context, e: ast.CallOf, name: str, at: int) -> ir.Expr | None:
-    """``t.apply().hit`` and its kin; None where ``e`` does not apply a table."""
+def table_result(cx: Context, e: ast.CallOf, name: str, at: int, in_switch: bool = False) -> ir.Expr | None:
+    """``t.apply().hit`` and its kin; None where ``e`` does not apply a table. ``action_run`` can be
+    asked for only by ``switch``."""
     callee = e.callee
     if not isinstance(callee, ast.Member) or callee.name != "apply" or not isinstance(callee.base, ast.Name):
         return None
@@ -47,6 +48,8 @@ def table_result(cx: Context, e: ast.CallOf, name: str, at: int) -> ir.Expr | No
         return None
     if name not in ("hit", "miss", "action_run"):
         cx.unit.reporter.fail(at, f"the result of applying a table has no member '{name}'")
+    if name == "action_run" and not in_switch:
+        cx.unit.reporter.fail(at, "'action_run' can be used only as what 'switch' chooses by")
     _check_apply(cx, e, entity)
     type_: Type = entity.result if name == "action_run" else BOOL
     return ir.ApplyTable(type_, cx.pos(e.callee.at), entity.table, type_cast(ir.ApplyResult, name))
@@ -92,7 +95,7 @@ def _method(cx: Context, e: ast.CallOf, callee: ast.Member) -> Lowered:
             if callee.name != "apply":
                 cx.unit.reporter.fail(callee.at, f"a table has no method '{callee.name}'")
             _check_apply(cx, e, entity)
-            return ir.ApplyTable(entity.result, cx.pos(callee.at), entity.table, None)
+            return ir.ApplyTable(Void(), cx.pos(callee.at), entity.table, None)
         if isinstance(entity, InstanceEntity):
             return _on_instance(cx, e, callee, entity)
         if isinstance(entity, VariableEntity) and isinstance(entity.variable.type, ExternType):
@@ -199,8 +202,7 @@ def _on_type(cx: Context, e: ast.CallOf, callee: ast.Member, base: ast.TypeName)
     if size is not None:
         return size
     named = base.type.base if isinstance(base.type, ast.SpecializedType) else base.type
-    if callee.name == "apply" and isinstance(named, ast.NamedType):
-        found = lower_type.find(cx, named.name, named.at, named.rooted)
-        if isinstance(found, TypeEntity) and isinstance(found.decl, ast.ControlDecl | ast.ParserDecl):
-            return apply_block(cx, e, lower_function.direct_instance(cx, found, named.name, base.at))
+    if callee.name == "apply" and isinstance(named, ast.NamedType) and isinstance(type_, BlockTypeOf):
+        if isinstance(type_.entity.decl, ast.ControlDecl | ast.ParserDecl):
+            return apply_block(cx, e, lower_function.direct_instance(cx, type_, named.name, e.args, base.at))
     cx.unit.reporter.fail(callee.at, f"{type_} has no method '{callee.name}'")

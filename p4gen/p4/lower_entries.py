@@ -56,8 +56,8 @@ def _priorities(
         return [len(entries) - i for i in range(len(entries))]
     largest_wins = _boolean(cx, properties.get("largest_priority_wins"), True)
     delta = _delta(cx, properties.get("priority_delta"))
-    if entries and explicit and entries[0].priority is None and largest_wins:
-        cx.unit.reporter.warn(entries[0].at, "the first entry has no priority while others have one")
+    if entries and explicit and entries[0].priority is None:
+        cx.unit.reporter.fail(entries[0].at, "the first entry needs a priority, since others have one")
     given: list[int] = []
     for i, entry in enumerate(entries):
         if entry.priority is not None:

@@ -18,6 +18,7 @@ from p4gen.p4.scope import (
     InvalidType,
     Poison,
     RecordType,
+    TypeVar,
     VariableEntity,
     bits,
 )
@@ -29,6 +30,7 @@ from p4gen.p4.types import (
     Error,
     Fields,
     Int,
+    MatchKind,
     SerEnum,
     Stack,
     String,
@@ -99,6 +101,8 @@ def find(cx: Context, name: str, at: int, rooted: bool) -> Entity:
 
 
 def _name(cx: Context, e: ast.Name) -> ir.Expr:
+    if e.name in cx.unit.match_kinds and cx.scope.find(e.name, e.at) is None:
+        return ir.Literal(MatchKind(), cx.pos(e.at), e.name)
     entity = find(cx, e.name, e.at, e.rooted)
     if isinstance(entity, VariableEntity):
         return ir.Var(entity.variable.type, cx.pos(e.at), entity.variable)
@@ -326,6 +330,9 @@ def binary(cx: Context, op: str, left: ir.Expr, right: ir.Expr, at: int) -> ir.E
         return _equality(cx, op, left, right, at)
     if op in ("&&", "||"):
         return _logical(cx, op, left, right, at)
+    if op == "++" and isinstance(left.type, String) and isinstance(right.type, String):
+        assert isinstance(left, ir.Literal) and isinstance(right, ir.Literal)
+        return ir.Literal(left.type, cx.pos(at), f"{left.value}{right.value}")
     left, right = convert.without_enum(left), convert.without_enum(right)
     for side in (left, right):
         if not isinstance(side.type, Bits | Int):
@@ -337,6 +344,10 @@ def binary(cx: Context, op: str, left: ir.Expr, right: ir.Expr, at: int) -> ir.E
     both = convert.same_type(cx, left, right, at)
     if both is None:
         cx.unit.reporter.fail(at, f"'{op}' needs operands of one type, not {left.type} and {right.type}")
+    if op in ("/", "%"):
+        for side in (left, right):
+            if isinstance(side.type, Int) and isinstance(side, ir.Literal) and int(side.value) < 0:
+                cx.unit.reporter.fail(at, f"'{op}' is not defined for negative numbers")
     left, right = both
     type_, pos = left.type, cx.pos(at)
     if op in ("<", "<=", ">", ">="):
@@ -348,6 +359,9 @@ def binary(cx: Context, op: str, left: ir.Expr, right: ir.Expr, at: int) -> ir.E
         cx.unit.reporter.fail(at, f"'{op}' needs operands of a known width")
     if op in ("/", "%") and isinstance(type_, Bits) and type_.signed:
         cx.unit.reporter.fail(at, f"'{op}' is not defined for signed values")
+    if op in ("/", "%") and isinstance(left, ir.Literal) and not left.value and not isinstance(right, ir.Literal):
+        # Zero, once what is evaluated on the right has had its effects.
+        return ir.Binary(type_, pos, "&", left, right)
     if isinstance(right, ir.Literal) and (isinstance(left, ir.Literal) or (op in ("/", "%") and not right.value)):
         known = int(left.value) if isinstance(left, ir.Literal) else 0
         try:
@@ -355,6 +369,9 @@ def binary(cx: Context, op: str, left: ir.Expr, right: ir.Expr, at: int) -> ir.E
         except fold.FoldError as problem:
             cx.unit.reporter.fail(at, str(problem))
     _known_width(cx, type_, at)
+    if op in ("/", "%") and cx.unit.is_v1model and not (isinstance(right, ir.Literal) and int(right.value).bit_count() == 1):
+        # The specification leaves run-time division to targets (8.6); p4c's for BMv2 has none.
+        cx.unit.reporter.fail(at, f"'{op}' needs operands known at compile time, or a power of two to divide by")
     return ir.Binary(type_, pos, type_cast(ir.BinaryOp, op), left, right)
 
 
@@ -369,7 +386,7 @@ def _equality(cx: Context, op: str, left: ir.Expr, right: ir.Expr, at: int) -> i
         cx.unit.reporter.fail(at, f"{left.type} and {right.type} cannot be compared")
     left, right = both
     for side in both:
-        if isinstance(side.type, DefaultType | InvalidType | RecordType | Void):
+        if isinstance(side.type, DefaultType | InvalidType | RecordType | Void | TypeVar):
             cx.unit.reporter.fail(at, f"values of type {side.type} cannot be compared")
     pos = cx.pos(at)
     if isinstance(left, ir.Literal) and isinstance(right, ir.Literal):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from p4gen.p4 import ast, elaborate, ir, lower_stmt, lower_type
+from p4gen.p4 import arguments, ast, convert, elaborate, ir, lower_stmt, lower_type
 from p4gen.p4.scope import (
     ActionEntity,
     BlockTypeOf,
@@ -12,13 +12,13 @@ from p4gen.p4.scope import (
     Context,
     FunctionEntity,
     InstanceEntity,
+    PackageType,
     ParamSig,
     Scope,
     Signature,
-    TypeEntity,
     VariableEntity,
 )
-from p4gen.p4.types import Type, Void
+from p4gen.p4.types import Int, String, Type, Void
 
 
 def declare_params(cx: Context, params: tuple[ParamSig, ...], what: str) -> tuple[ir.Param, ...]:
@@ -26,13 +26,17 @@ def declare_params(cx: Context, params: tuple[ParamSig, ...], what: str) -> tupl
     written (spec 6.8)."""
     made: list[ir.Param] = []
     for p in params:
+        if p.optional and cx.place in ("function", "action"):
+            cx.unit.reporter.error(p.at, f"functions and actions cannot have optional parameters")
+        if isinstance(p.type, BlockTypeOf | PackageType):
+            cx.unit.reporter.error(p.at, f"parameter '{p.name}' cannot have type {p.type}")
         variable = ir.Variable(p.name, p.type, cx.pos(p.at))
         made.append(ir.Param(variable, p.direction, p.annotations))
         if p.direction == "in":
             cx.unit.frozen[variable] = f"an 'in' parameter of {what}"
         elif p.direction == "none":
             cx.unit.frozen[variable] = f"a directionless parameter of {what}"
-        cx.declare(p.name, VariableEntity(p.at, variable, ir.Var(p.type, variable.pos, variable)))
+        cx.declare(p.name, VariableEntity(p.at, variable, True))
     return tuple(made)
 
 
@@ -70,6 +74,8 @@ def action(cx: Context, decl: ast.ActionDecl) -> ActionEntity:
     sigs = lower_type.params(cx, decl.params)
     seen_data = False
     for p in sigs:
+        if isinstance(p.type, Int | String):
+            cx.unit.reporter.error(p.at, f"an action's parameter cannot have type {p.type}")
         if p.direction == "none":
             seen_data = True
         elif seen_data:
@@ -99,6 +105,15 @@ def block_signature(entity: InstanceEntity) -> Signature:
     return Signature(type_.name, (), type_.params, Void(), type_.entity.context, type_.entity.at)
 
 
-def direct_instance(cx: Context, entity: TypeEntity, name: str, at: int) -> InstanceEntity:
-    """The nameless instance of ``Type.apply(…)`` (spec 14.5.1, 12.12)."""
-    return elaborate.instance(cx, entity, name, (), at)
+def direct_instance(
+    cx: Context, type_: BlockTypeOf, name: str, args: tuple[ast.Argument, ...], at: int
+) -> InstanceEntity:
+    """The nameless instance of ``Type.apply(args)`` (spec 14.5.1, 12.12)."""
+    own = tuple(lower_type.type_var(type_.entity, n) for n in lower_type.type_params(type_.entity.decl))
+    if own and type_.args == own:
+        sig = Signature(type_.name, own, type_.params, Void(), type_.entity.context, type_.entity.at)
+        bindings, _ = arguments.lower(cx, at, sig, (), args, constants=False)
+        inferred = convert.substitute(type_, bindings)
+        assert isinstance(inferred, BlockTypeOf)
+        type_ = inferred
+    return elaborate.instance(cx, type_, name, (), at)

@@ -8,6 +8,7 @@ from p4gen.errors import Pos
 from p4gen.p4 import ast, convert, ir, lower_expr, lower_stmt, lower_type
 from p4gen.p4.scope import Context, ValueSetEntity
 from p4gen.p4.source import Reported
+from p4gen.p4.walk import walk
 from p4gen.p4.types import Bits, Bool, Enum, Error, SerEnum, Struct, Tuple, Type, strip
 
 
@@ -24,7 +25,22 @@ def states(cx: Context, decl: ast.ParserDecl) -> dict[str, ir.State]:
     if "start" not in declared:
         cx.unit.reporter.error(decl.at, f"parser '{decl.name}' has no state 'start'")
     known = {*declared, "accept", "reject"}
-    return {s.name: _state(cx, s, known) for s in decl.states}
+    made = {s.name: _state(cx, s, known) for s in decl.states}
+    _check_ends(cx, decl, made)
+    return made
+
+
+def _check_ends(cx: Context, decl: ast.ParserDecl, made: dict[str, ir.State]) -> None:
+    """A parser whose states never lead to ``accept`` or ``reject`` never ends."""
+    reached, todo = {"start"}, ["start"]
+    while todo:
+        state = made.get(todo.pop())
+        for case in state.transition.cases if state is not None else ():
+            if case.state not in reached:
+                reached.add(case.state)
+                todo.append(case.state)
+    if not reached & {"accept", "reject"} and all(s in made for s in reached):
+        cx.unit.reporter.error(decl.at, f"parser '{decl.name}' never reaches accept or reject")
 
 
 def _state(cx: Context, decl: ast.StateDecl, known: set[str]) -> ir.State:
@@ -50,6 +66,29 @@ def _check_state(cx: Context, name: str, at: int, known: set[str]) -> None:
         cx.unit.reporter.error(at, f"there is no state '{name}'")
 
 
+def _groups(given: tuple[ast.Expr, ...]) -> list[int]:
+    """How many expressions each element of a select's list stands for, nested lists flattened."""
+    return [sum(_groups(e.items)) if isinstance(e, ast.ListOf) else 1 for e in given]
+
+
+def _flat(cx: Context, items: tuple[ast.Expr, ...], subjects: tuple[ast.Expr, ...]) -> tuple[ast.Expr, ...]:
+    """Keysets flattened as the subjects are; ``_`` for a nested list is one for each of its parts."""
+    found: list[ast.Expr] = []
+    if len(items) != len(subjects):
+        at = items[0].at if items else 0
+        cx.unit.reporter.fail(at, f"{len(items)} keysets for a select with {len(subjects)} expressions")
+    for item, subject in zip(items, subjects, strict=True):
+        if not isinstance(subject, ast.ListOf):
+            found.append(item)
+        elif isinstance(item, ast.DontCare):
+            found += [item] * _groups((subject,))[0]
+        elif isinstance(item, ast.ListOf):
+            found += _flat(cx, item.items, subject.items)
+        else:
+            cx.unit.reporter.fail(item.at, "a list of keysets is needed here")
+    return tuple(found)
+
+
 def _transition(cx: Context, t: ast.Transition, known: set[str]) -> ir.Transition:
     pos = cx.pos(t.at)
     if t.subjects is None:
@@ -60,7 +99,7 @@ def _transition(cx: Context, t: ast.Transition, known: set[str]) -> ir.Transitio
     for case in t.cases:
         _check_state(cx, case.state, case.at, known)
         try:
-            keysets = _keysets(cx, case.keyset, subjects)
+            keysets = _keysets(cx, case.keyset, subjects, t.subjects)
         except Reported:
             continue
         cases.append(ir.SelectCase(keysets, case.state, cx.pos(case.at)))
@@ -75,13 +114,15 @@ def _subjects(cx: Context, given: tuple[ast.Expr, ...]) -> tuple[ir.Expr, ...]:
         expr = lower_expr.value(cx, e)
         parts = expr.elements if isinstance(expr, ir.Aggregate) and isinstance(expr.type, Tuple) else (expr,)
         for part in parts:
-            if not isinstance(strip(part.type), Bits | Bool | Enum | SerEnum | Error | Struct | Tuple):
+            if not isinstance(strip(part.type), Bits | Bool | Enum | SerEnum | Error):
                 cx.unit.reporter.fail(e.at, f"select cannot choose by a value of type {part.type}")
         found.extend(parts)
     return tuple(found)
 
 
-def _keysets(cx: Context, e: ast.Expr, subjects: tuple[ir.Expr, ...]) -> tuple[ir.Keyset, ...]:
+def _keysets(
+    cx: Context, e: ast.Expr, subjects: tuple[ir.Expr, ...], given: tuple[ast.Expr, ...]
+) -> tuple[ir.Keyset, ...]:
     """One keyset a subject; a value set of a struct or tuple stands for all of them at once."""
     if isinstance(e, ast.DontCare):
         return tuple(ir.AnySet() for _ in subjects) or (ir.AnySet(),)
@@ -90,22 +131,26 @@ def _keysets(cx: Context, e: ast.Expr, subjects: tuple[ir.Expr, ...]) -> tuple[i
         if isinstance(entity, ValueSetEntity):
             return (_value_set(cx, e, entity.value_set, subjects),)
     items = e.items if isinstance(e, ast.ListOf) else (e,)
+    if len(given) == 1 and isinstance(given[0], ast.ListOf) and isinstance(e, ast.ListOf):
+        given = given[0].items
+    items = _flat(cx, items, given) if any(isinstance(g, ast.ListOf) for g in given) else items
     if len(items) != len(subjects):
         cx.unit.reporter.fail(e.at, f"{len(items)} keysets for a select with {len(subjects)} expressions")
     return tuple(_keyset(cx, i, s.type) for i, s in zip(items, subjects, strict=True))
 
 
+def _leaves(type_: Type) -> tuple[Type, ...]:
+    bare = strip(type_)
+    if isinstance(bare, Struct):
+        return tuple(leaf for f in bare.fields for leaf in _leaves(f.type))
+    if isinstance(bare, Tuple):
+        return tuple(leaf for e in bare.elements for leaf in _leaves(e))
+    return (type_,)
+
+
 def _value_set(cx: Context, e: ast.Name, found: ir.ValueSet, subjects: tuple[ir.Expr, ...]) -> ir.Keyset:
-    wanted: tuple[Type, ...]
     bare = strip(found.type)
-    if isinstance(bare, Struct) and len(subjects) != 1:
-        wanted = tuple(f.type for f in bare.fields)
-    elif isinstance(bare, Struct) and subjects[0].type is not bare and len(bare.fields) == 1:
-        wanted = (bare.fields[0].type,)
-    elif isinstance(bare, Tuple) and len(subjects) != 1:
-        wanted = bare.elements
-    else:
-        wanted = (found.type,)
+    wanted = _leaves(bare) if isinstance(bare, Struct | Tuple) else (found.type,)
     if tuple(s.type for s in subjects) != wanted:
         have = ", ".join(str(s.type) for s in subjects)
         cx.unit.reporter.fail(e.at, f"value set '{found.name}' holds {found.type}, which does not match ({have})")
@@ -128,6 +173,8 @@ def _keyset(cx: Context, e: ast.Expr, type_: Type) -> ir.Keyset:
     found = lower_expr.value(cx, e)
     if isinstance(type_, SerEnum) and found.type == type_.base:
         found = convert.cast(cx, found, type_, e.at)
+    if any(isinstance(n, ir.Call | ir.ExternCall) for n in walk(found)):
+        cx.unit.reporter.fail(e.at, "functions cannot be called in a keyset")
     return ir.ExactSet(convert.coerce(cx, found, type_, e.at, "this keyset"))
 
 
@@ -136,8 +183,10 @@ def _part(cx: Context, e: ast.Expr, type_: Type) -> ir.Expr:
     base = type_.base if isinstance(type_, SerEnum) else type_
     if not isinstance(strip(base), Bits):
         cx.unit.reporter.fail(e.at, f"masks and ranges need bit strings, not {type_}")
-    found = lower_expr.value(cx, e)
-    return convert.coerce(cx, found, base, e.at, "this keyset")
+    found = convert.coerce(cx, lower_expr.value(cx, e), base, e.at, "this keyset")
+    if not lower_expr.is_constant(found):
+        cx.unit.reporter.fail(e.at, "masks and ranges must be compile-time constants")
+    return found
 
 
 def value_set(cx: Context, decl: ast.ValueSetDecl) -> ValueSetEntity:

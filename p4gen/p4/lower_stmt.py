@@ -87,7 +87,10 @@ def variable(cx: Context, s: ast.Variable) -> ir.Stmt:
     if s.init is not None:
         init = lower_expr.lower_as(cx, s.init, type_, f"the value of '{s.name}'")
     made = ir.Variable(s.name, type_, cx.pos(s.at))
-    cx.declare(s.name, VariableEntity(s.at, made, ir.Var(type_, made.pos, made)))
+    outer = cx.scope.parent.find(s.name, s.at) if cx.scope.parent is not None else None
+    if isinstance(outer, VariableEntity) and outer.parameter:
+        cx.unit.reporter.fail(s.at, f"'{s.name}' hides a parameter", (outer.at, "the parameter is here"))
+    cx.declare(s.name, VariableEntity(s.at, made))
     return ir.Declare(made.pos, made, init)
 
 
@@ -167,7 +170,10 @@ def _if(cx: Context, s: ast.IfStmt) -> ir.Stmt:
 def _switch(cx: Context, s: ast.SwitchStmt) -> ir.Stmt:
     if cx.place in ("state", "parser"):
         cx.unit.reporter.fail(s.at, "'switch' cannot be used in a parser")
-    subject = lower_expr.lower(cx, s.subject)
+    applied: ir.Expr | None = None
+    if isinstance(s.subject, ast.Member) and isinstance(s.subject.base, ast.CallOf):
+        applied = lower_call.table_result(cx, s.subject.base, s.subject.name, s.subject.at, in_switch=True)
+    subject = applied if applied is not None else lower_expr.lower(cx, s.subject)
     on_action = isinstance(subject, ir.ApplyTable) and subject.result == "action_run"
     if not on_action and not isinstance(subject.type, Bits | SerEnum | Enum | Error | Bool):
         cx.unit.reporter.fail(s.subject.at, f"'switch' cannot choose by a value of type {subject.type}")
@@ -175,13 +181,11 @@ def _switch(cx: Context, s: ast.SwitchStmt) -> ir.Stmt:
     labels: list[ir.Expr] = []
     default = False
     seen: dict[object, int] = {}
-    for position, case in enumerate(s.cases):
-        if default and (cases and not cases[-1].labels):
+    for case in s.cases:
+        if default:
             cx.unit.reporter.fail(case.at, "'default' must be the last label")
         if case.label is None:
             default = True
-            if position != len(s.cases) - 1 and case.body is None:
-                cx.unit.reporter.fail(case.at, "'default' must be the last label")
         else:
             label = _action_label(cx, case.label, subject) if on_action else _value_label(cx, case.label, subject)
             if label.value in seen:
@@ -237,7 +241,7 @@ def _for_in(cx: Context, s: ast.ForInStmt) -> ir.Stmt:
         values = _collection(cx, s.values, type_)
     inner = replace(cx.inner(), in_loop=True)
     made = ir.Variable(s.name, type_, cx.pos(s.at))
-    inner.declare(s.name, VariableEntity(s.at, made, ir.Var(type_, made.pos, made)))
+    inner.declare(s.name, VariableEntity(s.at, made))
     return ir.ForIn(cx.pos(s.at), made, values, _nested(inner, s.body))
 
 

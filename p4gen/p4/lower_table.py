@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from p4gen.p4 import arguments, ast, elaborate, ir, lower_entries, lower_expr, lower_type
-from p4gen.p4.scope import ActionEntity, Context, InstanceEntity, Signature, TableEntity
+from p4gen.p4.scope import ActionEntity, Context, InstanceEntity, Signature, TableEntity, TypeVar
 from p4gen.p4.source import Reported
 from p4gen.p4.types import Annotation, Bits, Bool, Enum, Error, Fields, SerEnum, Varbits, strip
 
@@ -17,6 +19,13 @@ def lower(cx: Context, decl: ast.TableDecl) -> TableEntity:
     keys = _keys(cx, decl)
     if decl.actions is None:
         cx.unit.reporter.fail(decl.at, f"table '{decl.name}' has no 'actions' property")
+    order = list(decl.order)
+    for later, earlier in (("default_action", "actions"), ("entries", "key"), ("entries", "actions")):
+        if later in order and earlier in order and order.index(later) < order.index(earlier):
+            prop = next(
+                (p.at for p in decl.properties if p.name == later), decl.entries[0].at if decl.entries else decl.at
+            )
+            cx.unit.reporter.fail(prop, f"'{later}' must come after '{earlier}'")
     actions, entities = _actions(cx, decl.actions)
     properties = {p.name: p for p in decl.properties}
     const_default = "default_action" in properties and properties["default_action"].const
@@ -40,7 +49,8 @@ def lower(cx: Context, decl: ast.TableDecl) -> TableEntity:
 def _keys(cx: Context, decl: ast.TableDecl) -> tuple[ir.Key, ...]:
     found: list[ir.Key] = []
     for key in decl.keys or ():
-        expr = lower_expr.value(cx, key.expr)
+        # A key is evaluated where the table is applied, so what can be called there can be called here.
+        expr = lower_expr.value(replace(cx, place="apply"), key.expr)
         if key.match_kind not in cx.unit.match_kinds:
             cx.unit.reporter.fail(key.at, f"match kind '{key.match_kind}' is not declared")
         if not isinstance(strip(expr.type), Bits | Bool | Enum | SerEnum | Error | Varbits):
@@ -97,7 +107,7 @@ def _number(value: int, base: int) -> str:
 
 # --- actions -------------------------------------------------------------------------------------
 
-Entities = dict[str, tuple[ir.ActionRef, ActionEntity]]
+Entities = dict[str, tuple[ir.ActionRef, ActionEntity, ast.TableAction]]
 
 
 def _actions(cx: Context, found: tuple[ast.TableAction, ...]) -> tuple[tuple[ir.ActionRef, ...], Entities]:
@@ -112,7 +122,7 @@ def _actions(cx: Context, found: tuple[ast.TableAction, ...]) -> tuple[tuple[ir.
         except Reported:
             continue
         refs.append(ref)
-        entities[item.name] = (ref, entity)
+        entities[item.name] = (ref, entity, item)
     return tuple(refs), entities
 
 
@@ -124,6 +134,12 @@ def find_action(cx: Context, name: str, at: int, rooted: bool) -> ActionEntity:
 
 
 def _ref(cx: Context, item: ast.TableAction, entity: ActionEntity) -> ir.ActionRef:
+    for p in entity.signature.params if cx.unit.is_v1model else ():
+        if p.direction == "none" and not isinstance(strip(p.type), Bits | Bool | SerEnum | Enum | Error | TypeVar):
+            note = (item.at, "it is listed here")
+            cx.unit.reporter.fail(
+                p.at, f"a control plane cannot give parameter '{p.name}' of type {p.type} a value", note
+            )
     directed = [p for p in entity.signature.params if p.direction != "none"]
     given = item.args or ()
     if len(given) > len(directed):
@@ -158,24 +174,35 @@ def action_call(cx: Context, e: ast.Expr | ast.TableAction, entities: Entities, 
     """A listed action with constants for its data, as default actions and entries have it."""
     args: tuple[ast.Argument, ...] = ()
     match e:
-        case ast.TableAction(name=name, args=given):
+        case ast.TableAction(name=name, rooted=rooted, args=given):
             args = given or ()
-        case ast.Name(name=name):
+        case ast.Name(name=name, rooted=rooted):
             pass
-        case ast.CallOf(callee=ast.Name(name=name), args=args):
+        case ast.CallOf(callee=ast.Name(name=name, rooted=rooted), args=args):
             pass
         case _:
             cx.unit.reporter.fail(e.at, f"{what} must be an action")
     found = entities.get(name)
     if found is None:
         cx.unit.reporter.fail(e.at, f"'{name}' is not in the table's list of actions")
-    ref, entity = found
+    ref, entity, listed = found
+    if find_action(cx, name, e.at, rooted) is not entity:
+        note = (listed.at, "the action listed is another one of that name")
+        cx.unit.reporter.fail(e.at, f"'{name}' is not in the table's list of actions", note)
     params = entity.signature.params
     data = tuple(p for p in params if p.direction == "none")
     given_exprs = arguments.match(cx, e.at, entity.signature, args)
     values: list[int | bool | str] = []
     for p, source in zip(params, given_exprs, strict=True):
         if p.direction != "none":
+            bound = next(
+                (a.value for i, a in enumerate(listed.args or ()) if (a.name or params[i].name) == p.name), None
+            )
+            if source is not None and bound is not None and not ast.same(source, bound):
+                note = (bound.at, "it is given here")
+                cx.unit.reporter.fail(
+                    source.at, f"argument '{p.name}' differs from the one in the list of actions", note
+                )
             continue
         expr = source if source is not None else p.default
         if expr is None:

@@ -11,6 +11,7 @@ from p4gen.p4.scope import (
     INT,
     BlockTypeOf,
     BoundType,
+    ConstantEntity,
     Context,
     DontCareType,
     ExternType,
@@ -27,6 +28,7 @@ from p4gen.p4.scope import (
     UnionOf,
     bits,
 )
+from p4gen.p4.p4info_types import translation
 from p4gen.p4.source import Reported
 from p4gen.p4.types import (
     Bits,
@@ -48,6 +50,7 @@ from p4gen.p4.types import (
     Type,
     Varbits,
     Void,
+    strip,
 )
 
 _BASE: dict[str, Type] = {
@@ -61,6 +64,8 @@ def resolve(cx: Context, ref: ast.TypeRef) -> Type:
     """The type that ``ref`` means here."""
     match ref:
         case ast.BaseType(name=name):
+            if name == "error" and not cx.unit.errors:
+                cx.unit.reporter.fail(ref.at, "no 'error' is declared; include core.p4")
             return _BASE[name]
         case ast.SizedType():
             return _sized(cx, ref)
@@ -69,7 +74,11 @@ def resolve(cx: Context, ref: ast.TypeRef) -> Type:
         case ast.SpecializedType(base=base, args=args):
             return _named(cx, base, tuple(resolve(cx, a) for a in args))
         case ast.TupleType(args=args):
-            return Tuple(tuple(resolve(cx, a) for a in args))
+            elements = tuple(resolve(cx, a) for a in args)
+            for arg, element in zip(args, elements, strict=True):
+                if isinstance(element, BlockTypeOf | PackageType | ExternType | String | Void):
+                    cx.unit.reporter.fail(arg.at, f"a tuple cannot hold values of type {element}")
+            return Tuple(elements)
         case ast.ListType(element=element):
             return SequenceType(resolve(cx, element))
         case ast.StackType(element=element, size=size):
@@ -115,7 +124,7 @@ def _named(cx: Context, ref: ast.NamedType, args: tuple[Type, ...]) -> Type:
         return entity.type
     wanted = type_params(entity.decl)
     if len(args) != len(wanted):
-        if not args and isinstance(entity.decl, ast.ExternDecl | ast.PackageDecl | ast.BlockType):
+        if not args and not isinstance(entity.decl, ast.Composite):
             # The arguments are inferred from the constructor's.
             return instantiate(entity, tuple(type_var(entity, n) for n in wanted))
         cx.unit.reporter.fail(
@@ -159,15 +168,28 @@ def instantiate(entity: TypeEntity, args: tuple[Type, ...]) -> Type:
     """The type that a declaration makes with these type arguments; one object for equal ones."""
     made = entity.made.get(args)
     if made is None:
-        cx = entity.context
-        if args:
-            scope = Scope(cx.scope)
-            for name, arg in zip(type_params(entity.decl), args, strict=True):
-                scope.names[name] = BoundType(0, arg)
-            cx = cx.with_scope(scope)
-        made = _make(cx, entity, args)
+        cx = bound_context(entity, args)
+        key = id(entity.decl)
+        if key in cx.unit.active:
+            cx.unit.reporter.fail(entity.at, f"'{entity.decl.name}' contains itself")
+        cx.unit.active.add(key)
+        try:
+            made = _make(cx, entity, args)
+        finally:
+            cx.unit.active.discard(key)
         entity.made[args] = made
     return made
+
+
+def bound_context(entity: TypeEntity, args: tuple[Type, ...]) -> Context:
+    """Where ``entity`` was declared, its type parameters bound to ``args``."""
+    cx = entity.context
+    if not args:
+        return cx
+    scope = Scope(cx.scope)
+    for name, arg in zip(type_params(entity.decl), args, strict=True):
+        scope.names[name] = BoundType(0, arg)
+    return cx.with_scope(scope)
 
 
 def _make(cx: Context, entity: TypeEntity, args: tuple[Type, ...]) -> Type:
@@ -184,9 +206,9 @@ def _make(cx: Context, entity: TypeEntity, args: tuple[Type, ...]) -> Type:
         case ast.PackageDecl(name=name):
             return PackageType(name, entity, args)
         case ast.BlockType():
-            return BlockTypeOf(decl.kind, decl.name, params(cx, decl.params), entity)
+            return BlockTypeOf(decl.kind, decl.name, params(cx, decl.params), entity, args)
         case ast.ControlDecl(head=head) | ast.ParserDecl(head=head):
-            return BlockTypeOf(head.kind, head.name, params(cx, head.params), entity)
+            return BlockTypeOf(head.kind, head.name, params(cx, head.params), entity, args)
     raise AssertionError(decl)
 
 
@@ -202,8 +224,10 @@ def _composite(cx: Context, entity: TypeEntity, decl: ast.Composite, args: tuple
         type_ = resolve(cx, field.type)
         _check_field(cx, decl.kind, field, type_)
         fields.append(FieldDef(field.name, type_, field.annotations))
-    if decl.kind == "header" and sum(isinstance(f.type, Varbits) for f in fields) > 1:
-        cx.unit.reporter.error(decl.at, f"header '{decl.name}' has more than one varbit field")
+    varbits = [f.name for f in fields if isinstance(f.type, Varbits)]
+    if decl.kind == "header" and len(varbits) > 1:
+        at = next(f.at for f in decl.fields if f.name == varbits[1])
+        cx.unit.reporter.error(at, f"header '{decl.name}' has more than one varbit field")
     made = tuple(fields)
     name = f"{decl.name}<{', '.join(map(str, args))}>" if args else decl.name
     if decl.kind == "struct":
@@ -254,14 +278,14 @@ def _enum(cx: Context, decl: ast.EnumDecl) -> Type:
     if decl.base is None:
         return Enum(decl.name, tuple(seen))
     base = resolve(cx, decl.base)
-    while isinstance(base, NewType):
-        base = base.base
     if not isinstance(base, Bits):
         cx.unit.reporter.fail(decl.base.at, f"the values of an enum are bit<> or int<>, not {base}")
     members: list[tuple[str, int]] = []
+    cx = cx.with_scope(Scope(cx.scope))
     for at, name, value in decl.members:
         assert value is not None
         number = lower_expr.constant(cx, value, base, f"the value of '{name}'")
+        cx.scope.names[name] = ConstantEntity(at + 1, number)
         if not isinstance(number.value, int):
             cx.unit.reporter.fail(at, f"the value of '{name}' must be a number")
         members.append((name, number.value))
@@ -277,7 +301,17 @@ def _typedef(cx: Context, decl: ast.Typedef) -> Type:
         return base
     if not isinstance(base, Bits | Bool | NewType | SerEnum | Varbits | Error | Enum | TypeVar):
         cx.unit.reporter.fail(decl.at, f"'type' makes new types of bit strings, bool, enums and errors, not of {base}")
+    if any(a.name == "p4runtime_translation" for a in decl.annotations):
+        if translation(NewType(decl.name, base, decl.annotations)) is None or not isinstance(strip(base), Bits):
+            cx.unit.reporter.error(decl.at, "@p4runtime_translation needs a string, and string or bit<W>, on a type of bit<>")
     return NewType(decl.name, base, decl.annotations)
+
+
+def check_type_params(cx: Context, names: tuple[str, ...], at: int) -> None:
+    """Type parameters of one declaration must have different names."""
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            cx.unit.reporter.error(at, f"a second type parameter '{name}'")
 
 
 # --- signatures ----------------------------------------------------------------------------------
@@ -296,7 +330,15 @@ def params(cx: Context, found: tuple[ast.Parameter, ...]) -> tuple[ParamSig, ...
         type_ = resolve(cx, p.type)
         if isinstance(type_, ExternType | BlockTypeOf | PackageType) and p.direction != "none":
             cx.unit.reporter.error(p.at, f"parameter '{p.name}' of type {type_} cannot have a direction")
-        made.append(ParamSig(p.name, type_cast(ir.Direction, p.direction), type_, p.default, optional, p.at, p.annotations))
+        if p.default is not None and isinstance(type_, Bits | Bool | Int | Enum | SerEnum | Struct | Error):
+            default = lower_expr.lower_as(cx, p.default, type_, f"the default of '{p.name}'")
+            if not lower_expr.is_constant(default):
+                cx.unit.reporter.error(p.default.at, f"the default of '{p.name}' must be a compile-time constant")
+        if isinstance(type_, String | Int) and p.direction != "none":
+            cx.unit.reporter.error(p.at, f"parameter '{p.name}' of type {type_} cannot have a direction")
+        made.append(
+            ParamSig(p.name, type_cast(ir.Direction, p.direction), type_, p.default, optional, p.at, p.annotations)
+        )
     return tuple(made)
 
 
@@ -312,6 +354,7 @@ def signature(cx: Context, decl: ast.FunctionDecl, owner: ExternType | None = No
         for name, arg in zip(type_params(owner.entity.decl), owner.args, strict=True):
             scope.names[name] = BoundType(0, arg)
     variables: list[TypeVar] = []
+    check_type_params(cx, decl.type_params, decl.at)
     for name in decl.type_params:
         variables.append(TypeVar(name))
         scope.names[name] = BoundType(0, variables[-1])

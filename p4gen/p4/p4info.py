@@ -140,7 +140,12 @@ class _Writer:
         self.symbols.assign()
 
     def _preamble(
-        self, preamble: Any, kind: int, name: str, annotations: tuple[Annotation, ...], skip: frozenset[str] = frozenset()
+        self,
+        preamble: Any,
+        kind: int,
+        name: str,
+        annotations: tuple[Annotation, ...],
+        skip: frozenset[str] = frozenset(),
     ) -> None:
         preamble.id = self.symbols.id(kind, name)
         preamble.name = name
@@ -156,7 +161,10 @@ class _Writer:
                         setattr(self.info.pkg_info, key, str(value))
             elif a.name == "platform_property":
                 for key, value in a.pairs:
-                    if isinstance(value, int) and key in self.info.pkg_info.platform_properties.DESCRIPTOR.fields_by_name:
+                    if (
+                        isinstance(value, int)
+                        and key in self.info.pkg_info.platform_properties.DESCRIPTOR.fields_by_name
+                    ):
                         setattr(self.info.pkg_info.platform_properties, key, value)
         annotate(self.info.pkg_info, self.program.annotations, frozenset({"pkginfo", "platform_property"}))
         document(self.info.pkg_info, self.program.annotations)
@@ -180,7 +188,9 @@ class _Writer:
         for value, param, param_id in zip(default.args, params, range(1, len(params) + 1), strict=True):
             argument = out.initial_default_action.arguments.add()
             argument.param_id = param_id
-            argument.value = to_bytes(int(value), control_width(param.variable.type)) if not isinstance(value, str) else b""
+            argument.value = (
+                to_bytes(int(value), control_width(param.variable.type)) if not isinstance(value, str) else b""
+            )
         out.size = table.size or DEFAULT_TABLE_SIZE
         out.is_const_table = table.const_entries
         out.has_initial_entries = bool(table.entries)

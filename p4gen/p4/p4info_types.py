@@ -28,7 +28,7 @@ from p4gen.p4.types import (
 )
 
 _SKIPPED = frozenset({"name", "id", "brief", "description"})
-_TRANSLATION = re.compile(r'^"(?P<uri>[^"]*)" , (?:(?P<string>string)|bit < (?P<bit>\w+) >|(?P<plain>\w+))$')
+_TRANSLATION = re.compile(r'^"(?P<uri>[^"]*)" , (?:(?P<string>string)|bit < (?P<bit>\d\w*) >|(?P<plain>\d\w*))$')
 
 
 def annotate(message: Any, annotations: tuple[Annotation, ...], skip: frozenset[str] = frozenset()) -> None:
@@ -89,7 +89,10 @@ def control_width(type_: Type) -> int:
     found = translation(type_)
     if found is not None:
         return found[1] or 0
-    return 0 if isinstance(strip(type_), Error | Enum) else width_of(type_)
+    try:
+        return width_of(type_)
+    except TypeError:
+        return 0
 
 
 class TypeInfo:

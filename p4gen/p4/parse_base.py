@@ -99,7 +99,17 @@ class Cursor:
             elif self.kinds[self.i] == "pragma":
                 found.append(self.pragma())
             else:
+                self.check_annotations(found)
                 return tuple(found)
+
+    def check_annotations(self, found: list[Annotation]) -> None:
+        """Structured annotations are unique; ``@name`` holds a string (spec 20)."""
+        structured = [a.name for a in found if a.structured]
+        for name in {n for n in structured if structured.count(n) > 1}:
+            self.reporter.error(self.at, f"a second structured annotation @{name}")
+        for a in found:
+            if a.name == "name" and not (len(a.args) == 1 and isinstance(a.args[0], str)):
+                self.reporter.error(self.at, "@name needs one string")
 
     def annotation(self) -> Annotation:
         self.expect("@")

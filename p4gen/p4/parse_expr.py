@@ -399,7 +399,9 @@ class ExprParser(Cursor):
                 return not self.annotation_value(operand)
             case ast.BinaryOp(op=op, left=left, right=right):
                 one, two = self.annotation_value(left), self.annotation_value(right)
-                if op in ("==", "!=") or (op in ("<", "<=", ">", ">=") and isinstance(one, int) and isinstance(two, int)):
+                if op in ("==", "!=") or (
+                    op in ("<", "<=", ">", ">=") and isinstance(one, int) and isinstance(two, int)
+                ):
                     return fold.compare(op, one, two)
                 if isinstance(one, int) and isinstance(two, int) and op in "+-*/%&|^":
                     try:
@@ -423,6 +425,8 @@ class ExprParser(Cursor):
             value = self.annotation_value(self.open_expr())
             if key is None:
                 values.append(value)
+            elif any(key == k for k, _ in pairs):
+                self.fail(f"a second value for '{key}' in @{name}")
             else:
                 pairs.append((key, value))
             if not self.accept(","):

@@ -18,11 +18,13 @@ class TableParser(StmtParser):
         entries: tuple[ast.TableEntry, ...] | None = None
         const_entries = False
         properties: list[ast.Property] = []
+        order: list[str] = []
         while not self.accept("}"):
             own = self.annotations()
             where = self.at
             const = self.accept("const")
             kind = self.kind
+            order.append(self.texts[self.i])
             if kind in ("key", "actions", "entries") and self.kinds[self.i + 1] == "=":
                 self.i += 2
                 if {"key": keys, "actions": actions, "entries": entries}[kind] is not None:
@@ -44,7 +46,9 @@ class TableParser(StmtParser):
                 self.reporter.error(where, f"table '{name}' has a second '{prop}' property")
             properties.append(ast.Property(where, prop, own, const, value))
         self.declare(name, False)
-        return ast.TableDecl(at, name, annotations, keys, actions, entries, const_entries, tuple(properties))
+        return ast.TableDecl(
+            at, name, annotations, keys, actions, entries, const_entries, tuple(properties), tuple(order)
+        )
 
     def keys(self) -> tuple[ast.TableKey, ...]:
         self.expect("{")

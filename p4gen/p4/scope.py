@@ -146,6 +146,7 @@ class BlockTypeOf(Type):
     name: str
     params: tuple[ParamSig, ...]
     entity: TypeEntity
+    args: tuple[Type, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
@@ -177,7 +178,7 @@ class Poison(Entity):
 @dataclass(eq=False)
 class VariableEntity(Entity):
     variable: ir.Variable
-    var: ir.Var
+    parameter: bool = False
 
 
 @dataclass(eq=False)
@@ -290,6 +291,12 @@ class Unit:
         self.signatures: dict[tuple[ast.Decl, tuple[Type, ...]], Signature] = {}
         self.active: set[int] = set()
         self.depth = 0
+
+
+    @property
+    def is_v1model(self) -> bool:
+        """Whether the program is for v1model, so that what its targets refuse is refused."""
+        return "V1Switch" in self.globals.names
 
 
 class Builder:

@@ -51,6 +51,10 @@ class Source:
             found = self._cache[offset] = Pos(line.file, line.number, column)
         return found
 
+    def known(self) -> list[tuple[int, Pos]]:
+        """The offsets whose place was asked for so far, with it."""
+        return list(self._cache.items())
+
     def origin(self, offset: int) -> Pos | None:
         """The place that a ``#line`` directive gives for ``offset``, if one does."""
         line, _ = self._locate(offset)
