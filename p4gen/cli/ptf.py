@@ -99,7 +99,7 @@ class _Job:
         done = sum(len(suite.of(Outcome.PASSED)) for _, suite in result.runs)
         failed = sum(len(suite.failures) for _, suite in result.runs)
         self.console.print(
-            f"\n{len(runs)} programs, {result.seconds:.1f} s; repeat with --seed {self.seed}\n"
+            f"\n{len(runs)} program{'s' * (len(runs) > 1)}, {result.seconds:.1f} s; repeat with --seed {self.seed}\n"
             f"{done} passed, {failed} failed, {len(left_out)} skipped"
         )
         return result.passed, {"runs": [_run_json(run, suite) for run, suite in result.runs]}
