@@ -43,6 +43,10 @@ def decoder(of: t.Type) -> Callable[[int], Any]:
                 # A header inside another type is rare (lookahead of a struct of headers).
                 return lambda bits: HeaderValue(decode(bits), True)
             return lambda bits: StructValue(decode(bits))
+        case t.Stack(element=element, size=size):
+            width = t.width_of(element)
+            slots = _decode_parts([((size - 1 - i) * width, width, element) for i in range(size)])
+            return lambda bits: StackValue(slots(bits))
     raise TypeError(f"a value of type {of} cannot be read from a packet")
 
 

@@ -36,7 +36,7 @@ class Digest:
 
 
 PROFILES = ("action_profile", "action_selector")
-SUPPORTED_EXTERNS = ("register", "counter", "direct_counter", "meter", "direct_meter", *PROFILES)
+SUPPORTED_EXTERNS = ("register", "counter", "direct_counter", "meter", "direct_meter", "Checksum16", *PROFILES)
 
 
 class State:

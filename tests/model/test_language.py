@@ -260,3 +260,11 @@ def test_an_endless_loop_is_left_and_trapped(monkeypatch: pytest.MonkeyPatch) ->
     switch = model("for (bit<8> i = 0; i < 5; i = i - i) { hdr.h.a = hdr.h.a + 1; }")
     assert switch.process(0, bytes(4)) == [(0, b"\x0a\0\0\0")]
     assert [t.what for t in switch.traps()] == ["the loop has not ended after 10 rounds, it is left"]
+
+
+def test_lookahead_of_a_struct_of_headers() -> None:
+    """13.8.3 with a struct: its headers are valid and nothing has been taken from the packet."""
+    top = "struct ahead_t { e_t first; e_t[2] rest; }"
+    parser = """state start { ahead_t ahead = packet.lookahead<ahead_t>(); packet.extract(hdr.h);
+        meta.t = ahead.first.x + ahead.rest[1].x; transition accept; }"""
+    assert run(b"\1\2\3\0", "hdr.h.d = meta.t;", parser=parser, top=top) == b"\1\2\3\4"

@@ -344,7 +344,10 @@ def _is_valid(b: Build, e: ir.IsValid) -> Eval:
 
 
 def _lookahead(b: Build, e: ir.Lookahead) -> Eval:
-    width, decode = t.width_of(e.type), decoder(e.type)
+    try:
+        width, decode = t.width_of(e.type), decoder(e.type)
+    except TypeError as problem:
+        raise unsupported(e.pos, f"lookahead of {e.type} ({problem})") from None
 
     def look(f: Frame) -> Any:
         ctx = f[0]

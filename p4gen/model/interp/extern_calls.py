@@ -219,6 +219,12 @@ def _joined(parts: Parts) -> Callable[[Frame], bytes]:
     return join
 
 
+def _checksum16_get(b: Build, call: ir.ExternCall) -> Eval:
+    """``Checksum16.get``: deprecated, and what ``hash`` with csum16 gives."""
+    data, algorithm = _data(b, call, 0, valid_only=True), ALGORITHMS["csum16"]
+    return lambda f: algorithm(data(f))
+
+
 def _algorithm(call: ir.ExternCall, position: int) -> Algorithm:
     name = _constant(call, position)
     if name not in ALGORITHMS:
@@ -442,6 +448,7 @@ METHODS: Mapping[tuple[str, str], Compiler] = {
     ("direct_counter", "count"): _direct_counter_count,
     ("meter", "execute_meter"): _meter_execute,
     ("direct_meter", "read"): _direct_meter_read,
+    ("Checksum16", "get"): _checksum16_get,
 }
 
 FUNCTIONS: Mapping[str, Compiler] = {
