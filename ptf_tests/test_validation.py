@@ -223,11 +223,12 @@ class BadIpChecksum(Refusal):
 
 
 class OtherOpcodes(Refusal):
-    """WRITE, READ, atomics, SEND with immediate data, other transports' opcodes: not what this mode reduces."""
+    """WRITE, READ, atomics, a LAST with immediate data, other transports' opcodes: not what this mode reduces."""
 
     def runTest(self) -> None:
         sound = self.sound()
-        taken = {Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY, Opcode.ACKNOWLEDGE}
+        sends = {Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY, Opcode.SEND_ONLY_IMM}
+        taken = sends | {Opcode.ACKNOWLEDGE, Opcode.CNP}
         numbers = [*(op for op in Opcode if op not in taken), 0x16, 0x1F, 0x24, 0x64, 0xC0, 0xFF]
         spoilt = []
         for number in numbers:

@@ -10,7 +10,7 @@ from p4gen.inc import modules as m
 from p4gen.inc.module import Drop, Gress, Metadata, Module
 from p4gen.spec import Mode, ProgramSpec
 
-HEADERS = ("ethernet", "ipv4", "udp", "bth", "aeth", "payload", "icrc")
+HEADERS = ("ethernet", "ipv4", "udp", "bth", "aeth", "immediate", "cnp", "payload", "icrc")
 """Headers that the parser knows, outermost first."""
 
 MODES: dict[Mode, tuple[Module, ...]] = {

@@ -25,6 +25,7 @@ LOOKUP_TABLE = Module(
     needs=("hdr.ipv4", "hdr.bth"),
     provides=(
         Metadata("traffic", "traffic_t", "what kind of packet this is"),
+        Metadata("announced", "bit<32>", "what a control message announces; 0 for data"),
         Metadata("context", "context_t", "the group's context"),
         Metadata("edge", "edge_t", "ingress: the edge it came over; egress: the edge it leaves by"),
         Metadata("edge_bit", "bitmap_t", "that edge's bit in the context's bitmaps"),
@@ -57,7 +58,7 @@ VALIDATE_PACKET = Module(
         Drop("bad_ip_checksum", "the IPv4 header checksum is wrong"),
         Drop("bad_version", "the BTH version is not 0"),
         Drop("bad_pkey", "the P_Key is not the default partition's"),
-        Drop("bad_opcode", "neither RC SEND nor ACK"),
+        Drop("bad_opcode", "neither RC SEND nor an answer to one"),
         Drop("bad_length", "not the length that this program was generated for, or padded"),
     ),
 )
@@ -77,12 +78,13 @@ CHECK_DUPLICATE = Module(
     gress="ingress",
     paper="Algorithm 1, lines 20 and 28-30",
     purpose="each edge contributes to a slot once",
-    needs=("hdr.bth", "slot", "epoch", "edge_bit", "source_mask", "slot_use"),
+    needs=("hdr.bth", "announced", "slot", "epoch", "edge_bit", "source_mask", "slot_use"),
     provides=(Metadata("complete", "bit<1>", "1: every source has contributed to the slot"),),
-    keeps=(Register("slots", 72, _SLOTS, "{epoch 8, PSN 24, opcode 8, bitmap 32} of each slot"),),
+    keeps=(Register("slots", 104, _SLOTS, "{epoch 8, PSN 24, opcode 8, announced 32, bitmap 32} of each slot"),),
     drops=(
         Drop("stale", "its slot already serves a newer PSN"),
         Drop("mixed_opcode", "the edges do not agree where messages begin and end"),
+        Drop("mixed_control", "the edges do not announce the same collective"),
         Drop("duplicate", "already in the slot, which waits for others"),
     ),
 )
@@ -118,8 +120,8 @@ REFLECT_ACK = Module(
     name="ReflectAck",
     gress="ingress",
     paper="section 4.3, AllReduce workflow, step 4",
-    purpose="the ACK or NAK of a result acknowledges the contribution of the same PSN",
-    needs=("hdr.aeth", "traffic"),
+    purpose="the answer to a result answers the contribution of the same PSN",
+    needs=("hdr.aeth", "hdr.cnp", "traffic"),
 )
 
 FORWARD = Module(

@@ -16,7 +16,7 @@ from p4gen.model.entries import Action, Entry, Exact, Lpm, MulticastGroup, Repli
 from p4gen.spec import ProgramSpec
 
 UP_DATA = 1
-ACK = 2
+ANSWER = 2
 """Values of the program's ``traffic_t``."""
 
 
@@ -138,7 +138,7 @@ def _group_entries(group: Group) -> list[Entry]:
         ),
         Entry(
             "invocations",
-            {"meta.context": Exact(group.context), "meta.traffic": Exact(ACK)},
+            {"meta.context": Exact(group.context), "meta.traffic": Exact(ANSWER)},
             Action("reflect"),
         ),
     ]

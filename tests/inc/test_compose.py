@@ -41,7 +41,7 @@ def test_drop_reasons_are_numbered_from_one_without_gaps() -> None:
 def test_state_follows_the_formula() -> None:
     spec = ProgramSpec(lanes=64, window=16, message=4, groups=4)
     slots = 4 * 128
-    assert compose(spec).state_bits == slots * 72 + 64 * slots * 32
+    assert compose(spec).state_bits == slots * 104 + 64 * slots * 32
 
 
 def test_sizes_are_products_and_say_so() -> None:
