@@ -1,0 +1,68 @@
+"""The in-band control message (EPIC §3.3.2): what a rank announces before it sends, in 32 bits of immediate data.
+
+From the most significant bit: collective 3, op 2, dtype 3, root 5, packets 19. docs/wire-format.md has the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from p4gen.errors import InputError
+from p4gen.spec import DType, Op
+
+MAX_PACKETS: Final = (1 << 19) - 1
+"""Most packets that one control message can announce; CommLib announces more in parts."""
+MAX_RANKS: Final = 32
+
+
+class Collective(StrEnum):
+    """EPIC's six primitives (§3.1, §A)."""
+
+    ALLREDUCE = "allreduce"
+    REDUCE = "reduce"
+    BROADCAST = "broadcast"
+    BARRIER = "barrier"
+    REDUCE_SCATTER = "reducescatter"
+    ALLGATHER = "allgather"
+
+
+_COLLECTIVES: Final = tuple(Collective)
+_OPS: Final = tuple(Op)
+_DTYPES: Final = tuple(DType)
+
+
+@dataclass(frozen=True)
+class Control:
+    """What a control message says. ``packets`` counts the data packets that follow it."""
+
+    collective: Collective
+    packets: int
+    root: int = 0
+    op: Op = Op.SUM
+    dtype: DType = DType.INT32
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.packets <= MAX_PACKETS:
+            raise ValueError(f"{self.packets} packets; a control message announces {MAX_PACKETS} at most")
+        if not 0 <= self.root < MAX_RANKS:
+            raise ValueError(f"root {self.root} is not in 0 to {MAX_RANKS - 1}")
+
+    def encode(self) -> int:
+        """The immediate value."""
+        return (
+            (_COLLECTIVES.index(self.collective) + 1) << 29
+            | _OPS.index(self.op) << 27
+            | _DTYPES.index(self.dtype) << 24
+            | self.root << 19
+            | self.packets
+        )
+
+    @classmethod
+    def decode(cls, value: int) -> Control:
+        """The message of an immediate value; ``InputError`` when it is none."""
+        collective, op, dtype = (value >> 29) - 1, value >> 27 & 3, value >> 24 & 7
+        if not 0 <= collective < len(_COLLECTIVES) or op >= len(_OPS) or dtype >= len(_DTYPES):
+            raise InputError(f"{value:#010x} is no control message")
+        return cls(_COLLECTIVES[collective], value & MAX_PACKETS, value >> 19 & 31, _OPS[op], _DTYPES[dtype])

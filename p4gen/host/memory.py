@@ -1,0 +1,48 @@
+"""Registered memory: regions with addresses and keys, and the checks of remote access (InfiniBand 9.4.1.1, 10.6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class MemoryRegion:
+    """Memory that a NIC may write to; remote ends name it by address and ``rkey``."""
+
+    address: int
+    buffer: memoryview
+    rkey: int
+    remote_write: bool = True
+
+
+class ProtectionDomain:
+    """The regions of one NIC. Addresses and keys are its own invention, and the same in every run."""
+
+    def __init__(self) -> None:
+        self._regions: dict[int, MemoryRegion] = {}
+        self._next_address = 0x10_0000
+
+    def register(self, buffer: bytearray | memoryview, *, remote_write: bool = True) -> MemoryRegion:
+        """Make ``buffer`` known; it must be writable bytes."""
+        view = memoryview(buffer).cast("B")
+        if view.readonly:
+            raise ValueError("a region for remote writes must be writable")
+        rkey = 0x1000 + 0x101 * len(self._regions)
+        region = MemoryRegion(self._next_address, view, rkey, remote_write)
+        self._next_address += (len(view) + 0x1FFF) & ~0xFFF
+        self._regions[rkey] = region
+        return region
+
+    def deregister(self, region: MemoryRegion) -> None:
+        """Forget a region; remote accesses to it fail from now on."""
+        self._regions.pop(region.rkey, None)
+
+    def for_write(self, rkey: int, address: int, length: int) -> memoryview | None:
+        """The bytes that a remote WRITE may fill; None when key, range or permission do not allow it."""
+        region = self._regions.get(rkey)
+        if region is None or not region.remote_write:
+            return None
+        start = address - region.address
+        if start < 0 or start + length > len(region.buffer):
+            return None
+        return region.buffer[start : start + length]

@@ -1,0 +1,148 @@
+"""An RNIC: queue pairs that share one line. Answers go first, then the pairs take turns."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from p4gen.host.clock import Clock
+from p4gen.host.memory import ProtectionDomain
+from p4gen.host.rc import QueuePair
+from p4gen.host.verbs import Completion, Peer, QpConfig
+from p4gen.host.wire import Reader
+
+BURST: Final = 8
+"""Packets handed to the line at once, as a NIC's pipeline holds a few; an ACK may have to wait for so many."""
+
+_ACKNOWLEDGE: Final = 0x11
+_CNP: Final = 0x81
+
+
+class Line(Protocol):
+    """Where a NIC sends."""
+
+    def transmit(self, frame: bytes, at: int) -> int:
+        """Put a frame onto the line at ``at`` (not before now); returns when the line is free again."""
+        ...
+
+
+class Nic:
+    """A NIC with one port; ``line`` is to be set before anything is sent."""
+
+    line: Line
+
+    def __init__(self, mac: int, ip: int, clock: Clock) -> None:
+        self.mac, self.ip, self.clock = mac, ip, clock
+        self.domain = ProtectionDomain()
+        self.pairs: dict[int, QueuePair] = {}
+        self._reader = Reader(mac, ip)
+        self._turns: deque[QueuePair] = deque()
+        self._answering: deque[QueuePair] = deque()
+        self._free_at = 0
+        self._pump_at: int | None = None
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """Frames that were refused on arrival, by reason."""
+        return self._reader.dropped
+
+    def create_pair(
+        self, number: int, peer: Peer, config: QpConfig, on_completion: Callable[[Completion], None]
+    ) -> QueuePair:
+        """A connected queue pair; its number is 24 bits and not in use."""
+        if number in self.pairs:
+            raise ValueError(f"QP {number:#x} is in use")
+        pair = self.pairs[number] = QueuePair(self, number, peer, config, on_completion)
+        self._turns.append(pair)
+        return pair
+
+    def destroy_pair(self, pair: QueuePair) -> None:
+        """Take a queue pair down; packets for it are dropped from now on."""
+        del self.pairs[pair.number]
+        self._turns.remove(pair)
+        if pair in self._answering:
+            self._answering.remove(pair)
+
+    # --- receiving ---
+
+    def receive(self, frame: bytes) -> None:
+        """A frame arrives."""
+        read = self._reader.read(frame)
+        if read is None:
+            return
+        heads, opcode, number, ack_request, psn = read
+        pair = self.pairs.get(number)
+        if pair is None:
+            self.dropped["unknown_qp"] += 1
+            return
+        if heads.src != pair.peer.ip:
+            self.dropped["unknown_source"] += 1
+            return
+        if pair.broken is not None:
+            self.dropped["broken_qp"] += 1
+            return
+        if heads.congested:
+            pair.notify_congestion()
+        if opcode == _ACKNOWLEDGE:
+            if len(frame) != 62:
+                self.dropped["bad_length"] += 1
+                return
+            pair.requester.on_ack(psn, frame[54])
+            self.kick()
+        elif opcode == _CNP:
+            pair.requester.on_cnp()
+        else:
+            pair.responder.on_request(opcode, psn, ack_request, frame)
+
+    # --- sending ---
+
+    def list_answers(self, pair: QueuePair) -> None:
+        """``pair`` has answers to send."""
+        self._answering.append(pair)
+
+    def kick(self) -> None:
+        """Something may be ready to leave."""
+        at = max(self._free_at, self.clock.now)
+        if self._pump_at is None or self._pump_at > at:
+            self._pump_at = at
+            self.clock.at(at, self._pump)
+
+    def _pump(self, _: object) -> None:
+        now = self.clock.now
+        if self._pump_at != now:
+            return  # an earlier or a later call stands for this one
+        self._pump_at = None
+        at = now
+        for _turn in range(BURST):
+            frame = self._next_frame(at)
+            if frame is None:
+                self._free_at = at
+                self._wait_for_rate(at)
+                return
+            at = self.line.transmit(frame, at)
+        self._free_at = at
+        self._pump_at = at
+        self.clock.at(at, self._pump)
+
+    def _next_frame(self, at: int) -> bytes | None:
+        while self._answering:
+            frame = self._answering[0].take_answer()
+            if frame is not None:
+                return frame
+            self._answering.popleft()
+        turns = self._turns
+        for _ in range(len(turns)):
+            requester = turns[0].requester
+            turns.rotate(-1)
+            if requester.free_at <= at and requester.ready(at):
+                return requester.take(at)
+        return None
+
+    def _wait_for_rate(self, at: int) -> None:
+        """Nothing may leave now: come back when the rate limiter of a pair lets go."""
+        now = self.clock.now
+        waits = [p.requester.free_at for p in self._turns if p.requester.free_at > now and p.requester.ready(at)]
+        if waits:
+            self._pump_at = min(waits)
+            self.clock.at(self._pump_at, self._pump)

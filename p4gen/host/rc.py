@@ -1,0 +1,130 @@
+"""Queue pairs of the reliable connection service: a requester, a responder, and what they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from p4gen.host.clock import Clock
+from p4gen.host.memory import ProtectionDomain
+from p4gen.host.requester import Requester
+from p4gen.host.responder import Responder
+from p4gen.host.verbs import Completion, Peer, QpConfig, RecvWr, SendWr, Status
+from p4gen.host.wire import Writer
+
+if TYPE_CHECKING:
+    from p4gen.host.nic import Nic
+
+
+class QueuePair:
+    """One end of a connection, ready to send.
+
+    ``on_completion`` gets every completion, in order. After a fatal error the pair is ``broken``: everything posted is
+    flushed, and so is what is posted later.
+    """
+
+    def __init__(
+        self,
+        nic: Nic,
+        number: int,
+        peer: Peer,
+        config: QpConfig,
+        on_completion: Callable[[Completion], None],
+    ) -> None:
+        self.number = number
+        self.peer = peer
+        self.config = config
+        self.clock: Clock = nic.clock
+        self.domain: ProtectionDomain = nic.domain
+        self.writer = Writer(nic.mac, nic.ip, peer, ecn=config.dcqcn is not None)
+        self.broken: Status | None = None
+        """Why the pair is in error, None while it works."""
+        self._nic = nic
+        self._on_completion = on_completion
+        self._answers: list[tuple[int, int]] = []
+        self._ack_due = False
+        self._listed = False
+        self._cnp_due = False
+        self._next_cnp = 0
+        self.requester = Requester(self)
+        self.responder = Responder(self)
+
+    # --- the application's side ---
+
+    def post_send(self, wr: SendWr) -> None:
+        """Send or write; it completes once acknowledged."""
+        if self.broken is not None:
+            self.complete(Completion(wr.wr_id, Status.FLUSHED))
+            return
+        self.requester.post(wr)
+        self._nic.kick()
+
+    def post_recv(self, wr: RecvWr) -> None:
+        """Give room for a message."""
+        if self.broken is not None:
+            self.complete(Completion(wr.wr_id, Status.FLUSHED, True))
+            return
+        self.responder.post(wr)
+
+    # --- the halves' side ---
+
+    def complete(self, completion: Completion) -> None:
+        """Hand a completion to the application."""
+        self._on_completion(completion)
+
+    def fail(self, status: Status) -> None:
+        """Break the pair: its oldest send ends with ``status``, all else is flushed."""
+        if self.broken is None:
+            self.broken = status
+            self.requester.flush(status)
+            self.responder.flush()
+
+    def acknowledge(self) -> None:
+        """An ACK for all that has arrived in order is to leave; several that wait become one."""
+        self._ack_due = True
+        self._list()
+
+    def answer(self, psn: int, syndrome: int) -> None:
+        """A NAK is to leave, after any ACK that waits."""
+        if self._ack_due:
+            self._ack_due = False
+            self._answers.append(self.responder.acknowledged())
+        self._answers.append((psn, syndrome))
+        self._list()
+
+    def kick(self) -> None:
+        """There may be something to send."""
+        self._nic.kick()
+
+    # --- the NIC's side ---
+
+    def notify_congestion(self) -> None:
+        """A marked packet arrived: send a CNP, unless one left a moment ago (DCQCN's notification point)."""
+        dcqcn = self.config.dcqcn
+        if dcqcn is not None and self.clock.now >= self._next_cnp:
+            self._next_cnp = self.clock.now + dcqcn.cnp_interval
+            self._cnp_due = True
+            self._list()
+
+    def take_answer(self) -> bytes | None:
+        """The next ACK, NAK or CNP to leave; None when there is none."""
+        if self._cnp_due:
+            self._cnp_due = False
+            self.responder.stats.cnps += 1
+            return self.writer.cnp()
+        if self._answers:
+            psn, syndrome = self._answers.pop(0)
+        elif self._ack_due:
+            self._ack_due = False
+            psn, syndrome = self.responder.acknowledged()
+        else:
+            self._listed = False
+            return None
+        body = syndrome.to_bytes(1) + self.responder.msn.to_bytes(3)
+        return self.writer.frame(0x11, psn, body=body)
+
+    def _list(self) -> None:
+        if not self._listed:
+            self._listed = True
+            self._nic.list_answers(self)
+        self._nic.kick()

@@ -1,0 +1,314 @@
+"""The sending half of a reliable connection (InfiniBand volume 1, 9.7.2 and 9.7.5).
+
+Packets are numbered by an integer that never wraps (``seq``); on the wire stands the PSN, which is the initial PSN +
+seq modulo 2^24.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from p4gen.host.clock import US
+from p4gen.host.dcqcn import ReactionPoint
+from p4gen.host.verbs import Completion, Recovery, SendWr, Status
+from p4gen.rocev2.opcodes import Nak, NakCode, Opcode, RnrNak, decode_syndrome
+
+if TYPE_CHECKING:
+    from p4gen.host.rc import QueuePair
+
+_FATAL: Final = {
+    NakCode.INVALID_REQUEST: Status.REMOTE_INVALID_REQUEST,
+    NakCode.REMOTE_ACCESS_ERROR: Status.REMOTE_ACCESS_ERROR,
+    NakCode.REMOTE_OPERATIONAL_ERROR: Status.REMOTE_OPERATION_ERROR,
+}
+_HALF: Final = 1 << 23
+_MASK: Final = (1 << 24) - 1
+
+
+@dataclass(slots=True)
+class _Message:
+    """A posted work request: packets ``first`` to ``end`` (not included)."""
+
+    wr: SendWr
+    data: memoryview
+    first: int
+    end: int
+
+
+@dataclass
+class SendStats:
+    """What one requester did; packets."""
+
+    sent: int = 0
+    resent: int = 0
+    timeouts: int = 0
+    naks: int = 0
+    rnr_naks: int = 0
+    ghosts: int = 0
+    """Acknowledgements outside what is outstanding, ignored (9.7.5.1.1)."""
+    cnps: int = 0
+
+
+class Requester:
+    """Cuts messages into packets, keeps them until they are acknowledged, sends again what was lost."""
+
+    def __init__(self, qp: QueuePair) -> None:
+        self._qp = qp
+        self._c = qp.config
+        self._clock = qp.clock
+        self._messages: deque[_Message] = deque()
+        self.una = 0
+        """Oldest packet not acknowledged."""
+        self.next = 0
+        """Packet to send next; behind ``high`` while going back."""
+        self.high = 0
+        """One past the last packet ever sent."""
+        self.end = 0
+        """One past the last packet posted."""
+        self._current: _Message | None = None
+        self._again: deque[int] = deque()
+        self._queued: set[int] = set()
+        self._holes: deque[tuple[int, int]] = deque()
+        self._went_back = False
+        self._retries = 0
+        self._rnr_retries = 0
+        self._quiet_until = 0
+        self._deadline = 0
+        self._timer_set = False
+        self.free_at = 0
+        """When the rate limiter lets the next packet out."""
+        self.rate = ReactionPoint(self._c.dcqcn) if self._c.dcqcn is not None else None
+        self.stats = SendStats()
+
+    # --- the application's side ---
+
+    def post(self, wr: SendWr) -> None:
+        """Take a work request; it completes when its last packet is acknowledged."""
+        data = memoryview(wr.data)
+        packets = max(1, -(-len(data) // self._c.mtu))
+        message = _Message(wr, data, self.end, self.end + packets)
+        self.end = message.end
+        self._messages.append(message)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is outstanding."""
+        return not self._messages
+
+    def psn(self, seq: int) -> int:
+        """The PSN of a packet."""
+        return (self._c.initial_psn + seq) & _MASK
+
+    # --- the NIC's side ---
+
+    def ready(self, now: int) -> bool:
+        """Whether a packet could leave now, were it not for the rate limiter."""
+        if now < self._quiet_until:
+            return False
+        return bool(self._again) or (self.next < self.end and self.next - self.una < self._c.max_outstanding)
+
+    def take(self, now: int) -> bytes:
+        """The next packet to leave; lost ones first. Only when ``ready``."""
+        if self._again:
+            seq = self._again.popleft()
+            self._queued.discard(seq)
+            message = self._find(seq)
+        else:
+            seq = self.next
+            self.next += 1
+            current = self._current
+            message = current if current is not None and current.first <= seq < current.end else self._find(seq)
+            self._current = message
+        stats = self.stats
+        stats.sent += 1
+        again = seq < self.high
+        if again:
+            stats.resent += 1
+        else:
+            self.high = seq + 1
+        frame = self._frame(message, seq, again)
+        if not self._timer_set:
+            self._set_timer(now)
+        if self.rate is not None:
+            self.free_at = now + self.rate.pace(now, len(frame) + 24)
+        return frame
+
+    def _frame(self, message: _Message, seq: int, again: bool) -> bytes:
+        index = seq - message.first
+        mtu = self._c.mtu
+        part = message.data[index * mtu : (index + 1) * mtu]
+        last = seq + 1 == message.end
+        wr = message.wr
+        opcode = (0 if index == 0 else 1) if not last else (4 if index == 0 else 2)  # FIRST, MIDDLE, ONLY, LAST
+        ack = last or again or (index + 1) % self._c.ack_every == 0
+        if wr.rkey is None and (wr.immediate is None or not last):
+            return self._qp.writer.frame(opcode, self.psn(seq), ack_request=ack, body=part)
+        body = b""
+        if wr.rkey is not None:
+            opcode += int(Opcode.WRITE_FIRST)
+            if index == 0:
+                body = wr.remote_address.to_bytes(8) + wr.rkey.to_bytes(4) + len(message.data).to_bytes(4)
+        if last and wr.immediate is not None:
+            opcode += 1
+            body += wr.immediate.to_bytes(4)
+        return self._qp.writer.frame(opcode, self.psn(seq), ack_request=ack, body=body + bytes(part))
+
+    def _find(self, seq: int) -> _Message:
+        for message in self._messages:
+            if message.first <= seq < message.end:
+                return message
+        raise AssertionError(f"packet {seq} is in no message")
+
+    # --- acknowledgements ---
+
+    def on_ack(self, psn: int, syndrome: int) -> None:
+        """An ACK or NAK arrived (9.7.5.1 and 9.7.5.2)."""
+        ahead = (psn - self._c.initial_psn - self.una) & _MASK
+        if ahead >= _HALF:
+            self.stats.ghosts += 1  # older than all that is outstanding: a duplicate, or overtaken
+            return
+        seq = self.una + ahead
+        if seq >= self.high:
+            # Never sent. Acknowledging too far would lose data without a trace, so the specification ignores it.
+            self.stats.ghosts += 1
+            return
+        if syndrome < 0x20:
+            self._acknowledge(seq + 1)
+            return
+        match decode_syndrome(syndrome):
+            case RnrNak() as rnr:
+                self._acknowledge(seq)
+                self._not_ready(seq, rnr)
+            case Nak(code=NakCode.PSN_SEQUENCE_ERROR):
+                self.stats.naks += 1
+                if self._c.recovery is not Recovery.IDEAL:
+                    self._acknowledge(seq)
+                self._sequence_error(seq)
+            case Nak(code=code) if code in _FATAL:
+                self._acknowledge(seq)
+                self._qp.fail(_FATAL[NakCode(code)])
+            case _:
+                self._qp.fail(Status.BAD_RESPONSE)
+
+    def on_cnp(self) -> None:
+        """A congestion notification arrived."""
+        self.stats.cnps += 1
+        if self.rate is not None:
+            self.rate.on_cnp(self._clock.now)
+
+    def _acknowledge(self, upto: int) -> None:
+        """All packets before ``upto`` have arrived."""
+        if upto <= self.una:
+            return
+        self.una = upto
+        self.next = max(self.next, upto)
+        self._retries = self._rnr_retries = 0
+        self._went_back = False
+        if self._c.timeout_ps:
+            self._deadline = self._clock.now + self._c.timeout_ps
+        if self._again:
+            self._again = deque(seq for seq in self._again if seq >= upto)
+            self._queued = set(self._again)
+        messages = self._messages
+        while messages and messages[0].end <= upto:
+            done = messages.popleft()
+            self._qp.complete(Completion(done.wr.wr_id, Status.SUCCESS))
+
+    def _sequence_error(self, seq: int) -> None:
+        recovery = self._c.recovery
+        if recovery is Recovery.GO_BACK_N:
+            # One resend for each gap: what was sent since will be asked for again by the same NAK (Soft-RoCE).
+            if not self._went_back:
+                self._went_back = True
+                self.next = self.una
+            return
+        self._resend(seq)
+        if recovery is Recovery.IDEAL and self._c.timeout_ps:
+            self._watch(seq)
+
+    def _resend(self, seq: int) -> None:
+        if self.una <= seq < self.high and seq not in self._queued:
+            self._queued.add(seq)
+            self._again.append(seq)
+
+    def _not_ready(self, seq: int, rnr: RnrNak) -> None:
+        self.stats.rnr_naks += 1
+        if self._c.rnr_retry is not None and self._rnr_retries >= self._c.rnr_retry:
+            self._qp.fail(Status.RNR_RETRY_EXCEEDED)
+            return
+        self._rnr_retries += 1
+        self.next = seq
+        self._again.clear()
+        self._queued.clear()
+        self._quiet_until = self._clock.now + rnr.delay_us * US
+        self._deadline = self._quiet_until + self._c.timeout_ps
+        self._clock.at(self._quiet_until, self._after_quiet)
+
+    def _after_quiet(self, _: object) -> None:
+        self._qp.kick()
+
+    # --- timers ---
+
+    def _set_timer(self, now: int) -> None:
+        if self._c.timeout_ps:
+            self._timer_set = True
+            self._deadline = now + self._c.timeout_ps
+            self._clock.at(self._deadline, self._timer)
+
+    def _timer(self, _: object) -> None:
+        # Restarting a timer only moves its deadline; the event that is under way looks again then.
+        self._timer_set = False
+        if self._qp.broken or self.una == self.high:
+            return
+        now = self._clock.now
+        if now < self._deadline:
+            self._timer_set = True
+            self._clock.at(self._deadline, self._timer)
+            return
+        self.stats.timeouts += 1
+        if self._c.retry_count is not None and self._retries >= self._c.retry_count:
+            self._qp.fail(Status.RETRY_EXCEEDED)
+            return
+        self._retries += 1
+        self._went_back = False
+        if self._c.recovery is Recovery.GO_BACK_N:
+            self.next = self.una
+        elif self._c.recovery is Recovery.SELECTIVE_REPEAT:
+            for seq in range(self.una, self.high):
+                self._resend(seq)
+        else:
+            self._resend(self.una)
+        self._set_timer(now)
+        self._qp.kick()
+
+    def _watch(self, seq: int) -> None:
+        """Send ``seq`` again after a timeout of its own, unless it is acknowledged by then."""
+        first = not self._holes
+        self._holes.append((self._clock.now + self._c.timeout_ps, seq))
+        if first:
+            self._clock.at(self._holes[0][0], self._hole_timer)
+
+    def _hole_timer(self, _: object) -> None:
+        now = self._clock.now
+        while self._holes and self._holes[0][0] <= now:
+            _, seq = self._holes.popleft()
+            if seq >= self.una and not self._qp.broken:
+                self.stats.timeouts += 1
+                self._resend(seq)
+                self._holes.append((now + self._c.timeout_ps, seq))
+        if self._holes:
+            self._clock.at(self._holes[0][0], self._hole_timer)
+        self._qp.kick()
+
+    def flush(self, status: Status) -> None:
+        """Give everything up: the oldest request ends with ``status``, the others are flushed (11.6.2)."""
+        while self._messages:
+            message = self._messages.popleft()
+            self._qp.complete(Completion(message.wr.wr_id, status))
+            status = Status.FLUSHED
+        self._again.clear()
+        self._queued.clear()
+        self._holes.clear()
+        self.next = self.una = self.high = self.end

@@ -1,0 +1,224 @@
+"""The receiving half of a reliable connection (InfiniBand volume 1, 9.7.1, 9.7.4 and 9.7.5; Themis §2.2)."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from p4gen.host.verbs import Completion, Recovery, RecvWr, Status
+from p4gen.rocev2.opcodes import (
+    Ack,
+    Nak,
+    NakCode,
+    Opcode,
+    RnrNak,
+    ends_message,
+    has_imm,
+    has_reth,
+    is_send,
+    is_write,
+    starts_message,
+)
+
+if TYPE_CHECKING:
+    from p4gen.host.rc import QueuePair
+
+_BODY: Final = 54
+_ICRC: Final = 4
+_HALF: Final = 1 << 23
+_MASK: Final = (1 << 24) - 1
+_ACK: Final = Ack().syndrome
+
+
+@dataclass
+class ReceiveStats:
+    """What one responder saw; packets."""
+
+    received: int = 0
+    duplicates: int = 0
+    out_of_order: int = 0
+    naks: int = 0
+    rnr_naks: int = 0
+    cnps: int = 0
+
+
+class Responder:
+    """Accepts packets in order, puts data where it belongs, says what is missing."""
+
+    def __init__(self, qp: QueuePair) -> None:
+        self._qp = qp
+        self._c = qp.config
+        self._receives: deque[RecvWr] = deque()
+        self.expected = 0
+        """The packet that comes next (its PSN is the ePSN)."""
+        self.msn = 0
+        """Messages completed, modulo 2^24."""
+        self._nak_sent = False
+        self._kept: dict[int, tuple[int, bool, bytes]] = {}
+        self._seen = 0
+        self._opcode: int | None = None
+        """Of the last packet of a message that is not complete."""
+        self._room: memoryview = memoryview(b"")
+        self._wr: RecvWr | None = None
+        self._filled = 0
+        self.stats = ReceiveStats()
+
+    def post(self, wr: RecvWr) -> None:
+        """Take room for a message."""
+        self._receives.append(wr)
+
+    def psn(self, seq: int) -> int:
+        """The PSN of a packet."""
+        return (self._c.initial_psn + seq) & _MASK
+
+    @property
+    def kept(self) -> list[int]:
+        """Packets kept that came before their turn, in order: NIC-SR's bitmap."""
+        return sorted(self._kept)
+
+    def on_request(self, opcode: int, psn: int, ack_request: bool, frame: bytes) -> None:
+        """A request packet of this connection arrived."""
+        ahead = (psn - self._c.initial_psn - self.expected) & _MASK
+        if ahead == 0:
+            if self._accept(opcode, frame):
+                self._nak_sent = False
+                if self._kept:
+                    ack_request |= self._take_kept()
+                if ack_request and not self._qp.broken:
+                    self._qp.acknowledge()
+        elif ahead >= _HALF:
+            # A duplicate: the ACK may have been lost, so it is given again, for all that is there (9.7.4.2.1).
+            self.stats.duplicates += 1
+            self._qp.acknowledge()
+        else:
+            self._ahead_of_turn(self.expected + ahead, opcode, ack_request, frame)
+
+    def _ahead_of_turn(self, seq: int, opcode: int, ack_request: bool, frame: bytes) -> None:
+        self.stats.out_of_order += 1
+        if self._c.recovery is not Recovery.GO_BACK_N:
+            if seq - self.expected >= 1 << 16:
+                return  # no NIC has room for so many
+            self._kept.setdefault(seq, (opcode, ack_request, frame))
+        if self._c.recovery is Recovery.IDEAL:
+            for missing in range(max(self._seen, self.expected), seq):
+                self._nak(missing)
+            self._seen = max(self._seen, seq + 1)
+        elif not self._nak_sent:
+            self._nak_sent = True
+            self._nak(self.expected)
+
+    def _nak(self, seq: int) -> None:
+        self.stats.naks += 1
+        self._qp.answer(self.psn(seq), Nak().syndrome)
+
+    def _take_kept(self) -> bool:
+        """Go on with what was kept, as far as it reaches; whether one of its packets asked for an ACK."""
+        asked = False
+        while (kept := self._kept.pop(self.expected, None)) is not None:
+            if not self._accept(kept[0], kept[2]):
+                break
+            asked |= kept[1]
+        return asked
+
+    # --- a packet whose turn it is ---
+
+    def _accept(self, opcode: int, frame: bytes) -> bool:
+        """Process the expected packet; False when it was refused and answered."""
+        starts = starts_message(opcode)
+        if not (is_send(opcode) or is_write(opcode)) or not self._in_sequence(opcode, starts):
+            return self._refuse(NakCode.INVALID_REQUEST)
+        body = _BODY
+        if has_reth(opcode):
+            body += 16
+        if has_imm(opcode):
+            body += 4
+        size = len(frame) - body - _ICRC
+        ends = ends_message(opcode)
+        mtu = self._c.mtu
+        # FIRST and MIDDLE fill the path MTU exactly; a LAST is not empty (9.7.4.1.6).
+        if size < 0 or size > mtu or (not ends and size != mtu) or (ends and not starts and size == 0):
+            return self._refuse(NakCode.INVALID_REQUEST)
+        if starts and not self._start(opcode, frame, size):
+            return False
+        if ends and self._wr is None and has_imm(opcode) and self._take_receive() is None:
+            return False
+        if size > len(self._room) - self._filled:
+            return self._overrun()
+        if size:
+            self._room[self._filled : self._filled + size] = frame[body : body + size]
+            self._filled += size
+        self.stats.received += 1
+        self.expected += 1
+        self._opcode = None if ends else opcode
+        if ends:
+            self._finish(int.from_bytes(frame[body - 4 : body]) if has_imm(opcode) else None)
+        return True
+
+    def _in_sequence(self, opcode: int, starts: bool) -> bool:
+        if starts:
+            return self._opcode is None
+        return self._opcode is not None and is_send(opcode) == is_send(self._opcode)
+
+    def _start(self, opcode: int, frame: bytes, size: int) -> bool:
+        self._filled = 0
+        self._wr = None
+        if is_send(opcode):
+            wr = self._take_receive()
+            if wr is None:
+                return False
+            self._room = memoryview(wr.buffer)
+            return True
+        address, rkey, length = (int.from_bytes(frame[a:b]) for a, b in ((54, 62), (62, 66), (66, 70)))
+        if (opcode in (Opcode.WRITE_ONLY, Opcode.WRITE_ONLY_IMM)) != (length <= self._c.mtu) or (
+            length <= self._c.mtu and size != length
+        ):
+            return self._refuse(NakCode.INVALID_REQUEST)
+        room = self._qp.domain.for_write(rkey, address, length) if length else memoryview(b"")
+        if room is None:
+            return self._refuse(NakCode.REMOTE_ACCESS_ERROR)
+        self._room = room
+        return True
+
+    def _take_receive(self) -> RecvWr | None:
+        """A posted receive for this message; RNR NAK and None when there is none (9.7.5.2.8)."""
+        if self._receives:
+            self._wr = self._receives.popleft()
+            return self._wr
+        self.stats.rnr_naks += 1
+        self._nak_sent = True  # what follows the refused packet is not a gap of its own
+        self._qp.answer(self.psn(self.expected), RnrNak(self._c.rnr_timer).syndrome)
+        return None
+
+    def _finish(self, immediate: int | None) -> None:
+        self.msn = (self.msn + 1) & _MASK
+        if self._wr is not None:
+            wr, self._wr = self._wr, None
+            self._qp.complete(Completion(wr.wr_id, Status.SUCCESS, True, self._filled, immediate))
+
+    def _overrun(self) -> bool:
+        """The message is longer than its room: both ends get to know (9.7.4.1.6)."""
+        wr, self._wr = self._wr, None
+        if wr is not None:
+            self._qp.complete(Completion(wr.wr_id, Status.LOCAL_LENGTH_ERROR, True))
+        return self._refuse(NakCode.INVALID_REQUEST)
+
+    def _refuse(self, code: NakCode) -> bool:
+        """A request that no resending mends: NAK, and the queue pair is in error (9.9.3)."""
+        self.stats.naks += 1
+        self._qp.answer(self.psn(self.expected), Nak(code).syndrome)
+        self._qp.fail(Status.FLUSHED)
+        return False
+
+    def flush(self) -> None:
+        """Give all posted room back."""
+        if self._wr is not None:
+            self._receives.appendleft(self._wr)
+            self._wr = None
+        while self._receives:
+            self._qp.complete(Completion(self._receives.popleft().wr_id, Status.FLUSHED, True))
+        self._kept.clear()
+
+    def acknowledged(self) -> tuple[int, int]:
+        """PSN and syndrome of an ACK for all that has arrived in order."""
+        return self.psn(self.expected - 1), _ACK

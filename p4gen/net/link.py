@@ -1,0 +1,140 @@
+"""One direction of a link: a queue in front of a transmitter, then a wire."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from p4gen.host.clock import SECOND
+from p4gen.net.faults import DirectionFaults
+from p4gen.net.loop import EventLoop
+from p4gen.spec.topology import Ecn
+
+OVERHEAD: Final = 24
+"""Bytes on the wire beside the frame: FCS 4, preamble 8, inter-frame gap 12."""
+MIN_FRAME: Final = 60
+
+Deliver = Callable[[int, Any], None]
+"""Called with the time of arrival, which may lie ahead, and the frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A frame's way over a link, for those who watch. ``arrived`` is None when it was lost, for ``reason``."""
+
+    src: str
+    dst: str
+    sent: int
+    arrived: int | None
+    frame: bytes
+    reason: str = ""
+
+
+Watcher = Callable[[Passage], None]
+
+
+@dataclass(frozen=True)
+class LinkTraits:
+    """What a direction is made of: bit/s, ps, bytes."""
+
+    bandwidth: int
+    delay: int
+    queue: int
+    ecn: Ecn | None = None
+
+
+class Direction:
+    """From ``src`` to ``dst``. ``deliver`` is to be set before anything is sent.
+
+    The queue is not a list of packets: the transmitter is busy until ``busy_until``, so what waits is known without
+    looking, and a packet costs one event.
+    """
+
+    deliver: Deliver
+
+    def __init__(
+        self, src: str, dst: str, traits: LinkTraits, loop: EventLoop, faults: DirectionFaults | None, seed: str
+    ) -> None:
+        self.src, self.dst, self.traits = src, dst, traits
+        self.packets = self.bytes = 0
+        """Sent, with the overhead on the wire."""
+        self.busy_until = 0
+        self.busy = 0
+        """Time spent transmitting."""
+        self.marked = 0
+        self.watcher: Watcher | None = None
+        self.on_drop: Callable[[Passage], None] | None = None
+        self._loop = loop
+        self._faults = faults
+        self._random = random.Random(seed)  # noqa: S311 - a simulation, to be repeatable
+        self._durations: dict[int, int] = {}
+        self._room = traits.queue * 8 * SECOND // traits.bandwidth
+
+    @property
+    def name(self) -> str:
+        """``src>dst``."""
+        return f"{self.src}>{self.dst}"
+
+    def transmit(self, frame: bytes, at: int) -> int:
+        """Queue a frame at ``at``, not before now; returns when the line is free again."""
+        size = len(frame)
+        duration = self._durations.get(size)
+        if duration is None:
+            wire = max(size, MIN_FRAME) + OVERHEAD
+            duration = self._durations[size] = wire * 8 * SECOND // self.traits.bandwidth
+        busy = self.busy_until
+        if busy > at:
+            if busy - at > self._room:
+                self._lose(frame, at, "queue_full")
+                return busy
+            if self.traits.ecn is not None:
+                frame = self._mark(frame, busy - at, self.traits.ecn)
+            start = busy
+        else:
+            start = at
+        self.busy_until = end = start + duration
+        self.busy += duration
+        self.packets += 1
+        self.bytes += size + OVERHEAD
+        arrival = end + self.traits.delay
+        if self._faults is not None:
+            fate = self._faults.fate(frame, start)
+            if not fate.copies:
+                self._lose(frame, start, fate.reason)
+            for extra, copy in fate.copies:
+                if self.watcher is not None:
+                    self.watcher(Passage(self.src, self.dst, start, arrival + extra, copy))
+                self.deliver(arrival + extra, copy)
+            return end
+        if self.watcher is not None:
+            self.watcher(Passage(self.src, self.dst, start, arrival, frame))
+        self.deliver(arrival, frame)
+        return end
+
+    def _lose(self, frame: bytes, at: int, reason: str) -> None:
+        passage = Passage(self.src, self.dst, at, None, frame, reason)
+        if self.watcher is not None:
+            self.watcher(passage)
+        if self.on_drop is not None:
+            self.on_drop(passage)
+
+    def _mark(self, frame: bytes, waiting: int, ecn: Ecn) -> bytes:
+        """The frame, with congestion experienced if its sender understands that and the queue is long."""
+        backlog = waiting * self.traits.bandwidth // (8 * SECOND)
+        if backlog <= ecn.low or frame[12:14] != b"\x08\x00" or frame[15] & 3 not in (1, 2):
+            return frame
+        if backlog < ecn.high:
+            chance = ecn.share * (backlog - ecn.low) / (ecn.high - ecn.low)
+            if self._random.random() >= chance:
+                return frame
+        self.marked += 1
+        marked = bytearray(frame)
+        old, new = frame[15], frame[15] | 3
+        marked[15] = new
+        # The checksum is mended as a router would (RFC 1624, equation 3).
+        total = (int.from_bytes(frame[24:26]) ^ 0xFFFF) + (old ^ 0xFFFF) + new
+        total = (total & 0xFFFF) + (total >> 16)
+        marked[24:26] = ((total & 0xFFFF) + (total >> 16) ^ 0xFFFF).to_bytes(2)
+        return bytes(marked)

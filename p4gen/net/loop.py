@@ -1,0 +1,43 @@
+"""The event loop: virtual time goes from event to event."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Any
+
+from p4gen.host.clock import Action
+
+
+class EventLoop:
+    """A clock (``p4gen.host.clock.Clock``) that is wound by ``run``."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.handled = 0
+        """Events so far."""
+        self._events: list[tuple[int, int, Action, Any]] = []
+        self._number = 0
+
+    def at(self, time: int, action: Action, arg: Any = None) -> None:
+        """Call ``action(arg)`` at ``time``, not before now; ties go in the order of these calls."""
+        self._number += 1
+        heappush(self._events, (time, self._number, action, arg))
+
+    @property
+    def idle(self) -> bool:
+        """Nothing will ever happen again."""
+        return not self._events
+
+    def run(self, until: int | None = None, count: int | None = None) -> None:
+        """Handle events: at most ``count``, none later than ``until``, else until there are none."""
+        events = self._events
+        left = count if count is not None else -1
+        handled = 0
+        while events and handled != left:
+            if until is not None and events[0][0] > until:
+                self.now = until
+                break
+            self.now, _, action, arg = heappop(events)
+            action(arg)
+            handled += 1
+        self.handled += handled

@@ -1,0 +1,97 @@
+"""A topology brought to life: NICs, switches with a program each, links with their faults."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, deque
+from collections.abc import Iterable
+
+from p4gen.errors import InputError
+from p4gen.host.clock import US
+from p4gen.host.nic import Nic
+from p4gen.manager.placement import Placement
+from p4gen.net.faults import DirectionFaults, Faults, Impairment, Outage, ScriptState
+from p4gen.net.kinds import Kinds
+from p4gen.net.link import Direction, LinkTraits, Passage, Watcher
+from p4gen.net.loop import EventLoop
+from p4gen.net.nodes import HostNode, SwitchNode
+from p4gen.p4 import ir
+from p4gen.spec.topology import Link, TopologySpec
+from p4gen.switch.embedded import EmbeddedSwitch
+
+REMEMBERED_DROPS = 10_000
+
+
+class Network:
+    """Hosts and switches of a topology, ready to run; every switch runs ``program``, configured as placed."""
+
+    def __init__(
+        self, topology: TopologySpec, placement: Placement, program: ir.Program, faults: Faults, seed: int
+    ) -> None:
+        self.topology = topology
+        self.loop = loop = EventLoop()
+        self.kinds = Kinds(
+            {placement.ip[host]: rank for rank, host in enumerate(topology.rank_hosts)}, [placement.tree_address]
+        )
+        self.nics = {host: Nic(placement.mac[host], placement.ip[host], loop) for host in topology.hosts}
+        self.switches: dict[str, EmbeddedSwitch] = {}
+        self.nodes: dict[str, SwitchNode] = {}
+        self.directions: dict[str, Direction] = {}
+        self.drops: Counter[tuple[str, str]] = Counter()
+        """Packets lost on links, by (direction, reason)."""
+        self.recent_drops: deque[Passage] = deque(maxlen=REMEMBERED_DROPS)
+        for name in topology.switches:
+            switch = EmbeddedSwitch(program, clock=lambda: loop.now // US, seed=seed)
+            config = placement.switches[name]
+            switch.insert(*config.entries)
+            for group in config.multicast_groups:
+                switch.set_multicast_group(group)
+            self.switches[name] = switch
+            self.nodes[name] = SwitchNode(switch, topology.switch_latency, loop)
+        self._check_places([*faults.impairments, *faults.outages])
+        scripts = [ScriptState(script) for script in faults.scripts]
+        for link in topology.links:
+            for src, dst in (link.ends, link.ends[::-1]):
+                self._connect(link, src, dst, faults, scripts, seed)
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tell ``watcher`` of every frame on every link, when it is sent."""
+        for direction in self.directions.values():
+            direction.watcher = watcher
+
+    def _connect(self, link: Link, src: str, dst: str, faults: Faults, scripts: list[ScriptState], seed: int) -> None:
+        topology = self.topology
+        traits = LinkTraits(*(topology.setting(link, name) for name in ("bandwidth", "delay", "queue", "ecn")))
+        touches_host = src in topology.hosts or dst in topology.hosts
+        impairments = [i for i in faults.impairments if _applies(i.where, link, src, dst)]
+        outages = [o for o in faults.outages if _applies(o.where, link, src, dst)]
+        mine = scripts if touches_host else []
+        trouble = None
+        if impairments or outages or mine:
+            chance = random.Random(f"{seed} {src}>{dst} faults")  # noqa: S311 - a simulation, to be repeatable
+            trouble = DirectionFaults(chance, impairments, outages, mine, self.kinds)
+        direction = Direction(src, dst, traits, self.loop, trouble, f"{seed} {src}>{dst} marks")
+        direction.on_drop = self._dropped
+        self.directions[direction.name] = direction
+        if src in topology.hosts:
+            self.nics[src].line = direction
+        else:
+            self.nodes[src].outputs[topology.ports[src].index(link)] = direction
+        if dst in topology.hosts:
+            direction.deliver = HostNode(self.nics[dst], self.loop).deliver
+        else:
+            direction.deliver = self.nodes[dst].port(topology.ports[dst].index(link))
+
+    def _dropped(self, passage: Passage) -> None:
+        self.drops[f"{passage.src}>{passage.dst}", passage.reason] += 1
+        self.recent_drops.append(passage)
+
+    def _check_places(self, faults: Iterable[Impairment | Outage]) -> None:
+        links = [(link, *ends) for link in self.topology.links for ends in (link.ends, link.ends[::-1])]
+        for fault in faults:
+            if not any(_applies(fault.where, *link) for link in links):
+                raise InputError(f"'{fault.where}' is no link of {self.topology.name}: say h0, h0-s0 or h0>s0")
+
+
+def _applies(where: str, link: Link, src: str, dst: str) -> bool:
+    return where in ("", src, dst, link.name, "-".join(link.ends[::-1]), f"{src}>{dst}")

@@ -1,0 +1,91 @@
+"""The nodes at the ends of links: a NIC, and a switch that runs a program."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any, Protocol
+
+from p4gen.host.nic import Nic
+from p4gen.net.link import Direction
+from p4gen.net.loop import EventLoop
+
+
+class PacketSwitch(Protocol):
+    """What a network needs of a switch; ``EmbeddedSwitch`` is one."""
+
+    def send(self, port: int, packet: bytes) -> list[tuple[int, bytes]]:
+        """What leaves, as (port, packet) in order, when ``packet`` arrives."""
+        ...
+
+
+class HostNode:
+    """A NIC on its link."""
+
+    def __init__(self, nic: Nic, loop: EventLoop) -> None:
+        self.nic = nic
+        self._loop = loop
+
+    def deliver(self, arrival: int, frame: bytes) -> None:
+        """A frame will arrive."""
+        self._loop.at(arrival, self.nic.receive, frame)
+
+
+class SwitchNode:
+    """A switch: every packet takes ``latency`` from its arrival to the queue of its output port.
+
+    Packets are handed to the program in batches, in order of arrival. That changes nothing but the speed: an output
+    cannot leave before ``latency`` has passed, and by then all that arrived earlier is known.
+    """
+
+    def __init__(self, switch: PacketSwitch, latency: int, loop: EventLoop) -> None:
+        self.switch = switch
+        self.outputs: dict[int, Direction] = {}
+        """By port."""
+        self.received = 0
+        self.lost_ports = 0
+        """Packets for ports without a link."""
+        self._latency = latency
+        self._loop = loop
+        self._inbox: list[tuple[int, int, int, bytes]] = []
+        self._number = 0
+        self._wake_at: int | None = None
+
+    def port(self, number: int) -> Any:
+        """What a link's direction to this port delivers to."""
+
+        def deliver(arrival: int, frame: bytes) -> None:
+            self._number += 1
+            self._inbox.append((arrival, self._number, number, frame))
+            due = arrival + self._latency
+            if self._wake_at is None or due < self._wake_at:
+                self._wake_at = due
+                self._loop.at(due, self._wake)
+
+        return deliver
+
+    def _wake(self, _: object) -> None:
+        now = self._loop.now
+        if self._wake_at != now:
+            return  # an earlier call has stood for this one
+        self._wake_at = None
+        inbox = self._inbox
+        inbox.sort()
+        count = bisect_right(inbox, now, key=_arrival)
+        batch = inbox[:count]
+        del inbox[:count]
+        self.received += count
+        send, outputs, latency = self.switch.send, self.outputs, self._latency
+        for arrival, _number, port, frame in batch:
+            for out, packet in send(port, frame):
+                direction = outputs.get(out)
+                if direction is None:
+                    self.lost_ports += 1
+                else:
+                    direction.transmit(packet, arrival + latency)
+        if inbox and self._wake_at is None:
+            self._wake_at = inbox[0][0] + latency
+            self._loop.at(self._wake_at, self._wake)
+
+
+def _arrival(entry: tuple[int, int, int, bytes]) -> int:
+    return entry[0]

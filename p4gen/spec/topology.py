@@ -1,0 +1,247 @@
+"""TopologySpec: hosts, switches and the links between them; which hosts are ranks, and where the IncTree's root is.
+
+Ports of a switch are numbered in the order in which its links are listed, from 0.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import deque
+from collections.abc import Mapping
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from p4gen.errors import Diagnostic, InputError, Pos
+from p4gen.spec import units
+from p4gen.spec.positions import Path_, read_yaml
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,30}$")]
+Bandwidth = Annotated[int, BeforeValidator(units.bandwidth)]
+Duration = Annotated[int, BeforeValidator(units.duration)]
+Bytes = Annotated[int, BeforeValidator(units.size)]
+Share = Annotated[float, BeforeValidator(units.share)]
+
+
+class Ecn(BaseModel):
+    """Marking of a queue: never below ``low``, with up to ``share`` on the way to ``high``, always above."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    low: Annotated[Bytes, Field(description="bytes waiting above which packets may be marked")] = 100 << 10
+    high: Annotated[Bytes, Field(description="bytes waiting above which all are marked")] = 400 << 10
+    share: Annotated[Share, Field(description="share marked just below high")] = 0.2
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Ecn:
+        if self.low > self.high:
+            raise ValueError("low exceeds high")
+        return self
+
+
+class LinkDefaults(BaseModel):
+    """What links have unless they say otherwise."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    bandwidth: Annotated[Bandwidth, Field(description="bit/s each way")] = 100_000_000_000
+    delay: Annotated[Duration, Field(description="propagation delay")] = 1_000_000
+    queue: Annotated[Bytes, Field(description="bytes that may wait in front of each direction; more are dropped")] = (
+        1 << 20
+    )
+    ecn: Annotated[Ecn | None, Field(description="ECN marking of the queues; none by default")] = None
+
+
+def _link(value: Any) -> Any:
+    return {"ends": value} if isinstance(value, list) else value
+
+
+class Link(BaseModel):
+    """A cable; None means the default. In YAML ``[a, b]`` is short for ``{ends: [a, b]}``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ends: Annotated[tuple[Name, Name], Field(description="the nodes it connects")]
+    bandwidth: Bandwidth | None = None
+    delay: Duration | None = None
+    queue: Bytes | None = None
+    ecn: Ecn | None = None
+
+    @property
+    def name(self) -> str:
+        """``a-b``."""
+        return "-".join(self.ends)
+
+    def other(self, node: str) -> str:
+        """The end that is not ``node``."""
+        return self.ends[1] if self.ends[0] == node else self.ends[0]
+
+
+class TopologyError(ValueError):
+    """A topology whose parts do not fit together; blamed on one of them."""
+
+    def __init__(self, path: Path_, message: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class TopologySpec(BaseModel):
+    """A network. Raises pydantic's ``ValidationError``; ``load_topology`` turns it into positioned diagnostics."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", title="p4gen TopologySpec")
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9.-]{0,62}$", description="what the network is called")]
+    switches: Annotated[tuple[Name, ...], Field(min_length=1, description="the switches")]
+    hosts: Annotated[tuple[Name, ...], Field(min_length=1, max_length=250, description="the hosts, one NIC each")]
+    links: Annotated[tuple[Annotated[Link, BeforeValidator(_link)], ...], Field(description="the cables")]
+    ranks: Annotated[
+        tuple[Name, ...] | None, Field(description="hosts that are ranks, in order; all hosts by default")
+    ] = None
+    root: Annotated[
+        Name | None, Field(description="switch that is the IncTree's root; by default the one nearest to all ranks")
+    ] = None
+    switch_latency: Annotated[
+        Duration, Field(description="from the arrival of a packet at a switch to its place in the output queue")
+    ] = 400_000
+    defaults: Annotated[LinkDefaults, Field(description="what links have unless they say otherwise")] = LinkDefaults()
+
+    @model_validator(mode="after")
+    def _fits(self) -> TopologySpec:
+        self._check_names()
+        self._check_links()
+        for i, name in enumerate(self.ranks or ()):
+            if name not in self.hosts:
+                raise TopologyError(("ranks", i), f"there is no host '{name}'")
+        if self.root is not None and self.root not in self.switches:
+            raise TopologyError(("root",), f"there is no switch '{self.root}'")
+        if self.ranks is not None and len(set(self.ranks)) != len(self.ranks):
+            raise TopologyError(("ranks",), "a host is one rank at most")
+        unreachable = [node for node in (*self.switches, *self.hosts) if node not in self.distances(self.switches[0])]
+        if unreachable:
+            raise TopologyError(("links",), f"nothing connects {', '.join(unreachable)} to {self.switches[0]}")
+        return self
+
+    def _check_names(self) -> None:
+        seen: set[str] = set()
+        for field in ("switches", "hosts"):
+            for i, name in enumerate(getattr(self, field)):
+                if name in seen:
+                    raise TopologyError((field, i), f"'{name}' is there already")
+                seen.add(name)
+
+    def _check_links(self) -> None:
+        nodes = (*self.switches, *self.hosts)
+        pairs: set[frozenset[str]] = set()
+        for i, link in enumerate(self.links):
+            for j, end in enumerate(link.ends):
+                if end not in nodes:
+                    near = difflib.get_close_matches(end, nodes, n=1)
+                    hint = f"; did you mean '{near[0]}'?" if near else ""
+                    raise TopologyError(("links", i, "ends", j), f"there is no node '{end}'{hint}")
+            pair = frozenset(link.ends)
+            if len(pair) == 1:
+                raise TopologyError(("links", i), f"'{link.ends[0]}' cannot be connected to itself")
+            if pair in pairs:
+                raise TopologyError(("links", i), f"{link.name} is there already")
+            if pair <= set(self.hosts):
+                raise TopologyError(("links", i), "a host connects to a switch")
+            pairs.add(pair)
+        for i, host in enumerate(self.hosts):
+            count = sum(host in link.ends for link in self.links)
+            if count != 1:
+                raise TopologyError(("hosts", i), f"a host has one link; {host} has {count}")
+
+    @property
+    def rank_hosts(self) -> tuple[str, ...]:
+        """The hosts that are ranks, in order."""
+        return self.hosts if self.ranks is None else self.ranks
+
+    @cached_property
+    def ports(self) -> Mapping[str, tuple[Link, ...]]:
+        """The links of each node; a switch's port p is the p-th."""
+        found: dict[str, list[Link]] = {node: [] for node in (*self.switches, *self.hosts)}
+        for link in self.links:
+            for end in link.ends:
+                found[end].append(link)
+        return {node: tuple(links) for node, links in found.items()}
+
+    def distances(self, origin: str) -> dict[str, int]:
+        """Links from ``origin`` to each node that it reaches; hosts forward nothing."""
+        found = {origin: 0}
+        todo = deque([origin])
+        while todo:
+            node = todo.popleft()
+            if node in self.hosts and node != origin:
+                continue
+            for link in self.ports[node]:
+                other = link.other(node)
+                if other not in found:
+                    found[other] = found[node] + 1
+                    todo.append(other)
+        return found
+
+    def next_ports(self, switch: str, target: str) -> tuple[int, ...]:
+        """The ports of ``switch`` on shortest paths to ``target``."""
+        away = self.distances(target)
+        return tuple(p for p, link in enumerate(self.ports[switch]) if away[link.other(switch)] < away[switch])
+
+    def setting(self, link: Link, name: str) -> Any:
+        """A link's own setting, or the default."""
+        own = getattr(link, name)
+        return getattr(self.defaults, name) if own is None else own
+
+
+def load_topology(path: Path | str) -> TopologySpec:
+    """The topology in a YAML file, or one of those that come with p4gen, by name (``star-8``).
+
+    Raises ``InputError`` with one diagnostic, positioned where it can be, per wrong value.
+    """
+    file = Path(path)
+    if not file.exists() and file.suffix == "" and len(file.parts) == 1:
+        file = packaged(str(path))
+    value, where, lines = read_yaml(file)
+    if not isinstance(value, dict):
+        raise InputError(Diagnostic(where[()], "a topology is a mapping, as in 'switches: [s0]'"))
+    try:
+        return TopologySpec.model_validate(value)
+    except ValidationError as error:
+        found = [_diagnose(e, where) for e in error.errors()]
+        raise InputError(*(_with_source(d, lines) for d in found)) from error
+
+
+def packaged_folder() -> Path:
+    """The folder of the topologies that come with p4gen: beside the package in a checkout, inside it in a wheel."""
+    inside = Path(str(resources.files("p4gen"))) / "topologies"
+    return inside if inside.is_dir() else inside.parent.parent / "topologies"
+
+
+def packaged(name: str) -> Path:
+    """The file of a topology that comes with p4gen; ``InputError``, naming them all, when there is none."""
+    files = {file.stem: file for file in sorted(packaged_folder().glob("*.yaml"))}
+    if name not in files:
+        raise InputError(f"there is neither a file nor a topology '{name}'; there are {', '.join(files)}")
+    return files[name]
+
+
+def _diagnose(error: ErrorDetails, where: Mapping[Path_, Pos]) -> Diagnostic:
+    cause = error.get("ctx", {}).get("error")
+    path: Path_ = cause.path if isinstance(cause, TopologyError) else tuple(error["loc"])
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        message = f"unknown field '{path[-1]}'"
+    elif error["type"] == "missing":
+        message = f"'{path[-1]}' is missing"
+    # '[a, b]' for a link has no 'ends' in the file: what it lacks is looked for one step up.
+    candidates = (path, tuple(p for p in path if p != "ends"), *(path[:n] for n in range(len(path) - 1, -1, -1)))
+    return Diagnostic(next(where[c] for c in candidates if c in where), message)
+
+
+def _with_source(diagnostic: Diagnostic, lines: list[str]) -> Diagnostic:
+    where = diagnostic.where
+    if not isinstance(where, Pos) or not 0 < where.line <= len(lines):
+        return diagnostic
+    return Diagnostic(where, diagnostic.message, source_line=lines[where.line - 1])
