@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from p4gen.spec import ProgramSpec, flag_name, load_spec
+from p4gen.stf.engines import ENGINES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -55,3 +56,19 @@ out_option = click.option(
     help="Folder for programs.  [build]",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else.")
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(sorted(ENGINES)),
+    default="interp",
+    show_default=True,
+    help="What runs the program: the reference interpreter, or compiled code.",
+)
+
+
+def preprocessor_options(function: F) -> F:
+    """``-I`` and ``-D``, given to the verb as ``includes`` and ``defines``."""
+    folder = click.Path(exists=True, file_okay=False, path_type=Path)
+    function = click.option(
+        "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Define a macro for the preprocessor."
+    )(function)
+    return click.option("-I", "includes", multiple=True, type=folder, help="Look for included files here.")(function)
