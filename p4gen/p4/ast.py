@@ -406,6 +406,7 @@ class TableEntry(Node):
     action: TableAction
     const: bool
     priority: Expr | None
+    annotations: tuple[Annotation, ...]
 
 
 @_node

@@ -9,7 +9,7 @@ from pathlib import Path
 from p4.config.v1 import p4info_pb2
 
 from p4gen.errors import Diagnostic
-from p4gen.p4 import ir
+from p4gen.p4 import ir, uninitialised
 from p4gen.p4.elaborate import elaborate
 from p4gen.p4.p4info import generate
 from p4gen.p4.parser import parse
@@ -56,6 +56,8 @@ def compile_text(
         program = elaborate(Unit(reporter), tree, name)
         reporter.raise_if_failed()
         info = generate(program)
+        warnings = list(reporter.warnings())
+        warnings += [Diagnostic(p, m, "warning", source_line=source.line_text(p)) for p, m in uninitialised.reads(program)]
     except RecursionError:
         raise P4Error(Diagnostic(name, "the program is nested too deeply for this compiler")) from None
-    return Compiled(program, tuple(reporter.warnings()), info)
+    return Compiled(program, tuple(warnings), info)

@@ -72,7 +72,9 @@ def lex(source: Source, text: str | None = None, base: int = 0) -> Tokens:
         texts.append(text[at])
         offsets.append(base + at)
         at += 1
-    kinds.append("end")
-    texts.append("the end of the program")
-    offsets.append(base + max(len(text.rstrip()) - 1, 0))
+    # More than one, for the parser's look ahead.
+    for _ in range(4):
+        kinds.append("end")
+        texts.append("the end of the program")
+        offsets.append(base + max(len(text.rstrip()) - 1, 0))
     return Tokens(kinds, texts, offsets)

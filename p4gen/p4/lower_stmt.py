@@ -18,6 +18,7 @@ from p4gen.p4.scope import (
     VariableEntity,
 )
 from p4gen.p4.source import Reported
+from p4gen.p4.walk import walk
 from p4gen.p4.types import Bits, Bool, Enum, Error, Int, MatchKind, SerEnum, Stack, String, Tuple, Type, Void
 
 
@@ -88,7 +89,7 @@ def variable(cx: Context, s: ast.Variable) -> ir.Stmt:
         init = lower_expr.lower_as(cx, s.init, type_, f"the value of '{s.name}'")
     made = ir.Variable(s.name, type_, cx.pos(s.at))
     outer = cx.scope.parent.find(s.name, s.at) if cx.scope.parent is not None else None
-    if isinstance(outer, VariableEntity) and outer.parameter:
+    if isinstance(outer, VariableEntity) and outer.parameter and cx.place not in ("control", "parser"):
         cx.unit.reporter.fail(s.at, f"'{s.name}' hides a parameter", (outer.at, "the parameter is here"))
     cx.declare(s.name, VariableEntity(s.at, made))
     return ir.Declare(made.pos, made, init)
@@ -104,11 +105,32 @@ def _instance(cx: Context, s: ast.Instance) -> ir.Stmt:
 def _assignment(cx: Context, s: ast.Assignment) -> ir.Stmt:
     target = lower_expr.lvalue(cx, s.target)
     if s.op:
+        before: list[ir.Stmt] = []
+        target = _evaluated_once(cx, target, before)
         found = lower_expr.binary(cx, s.op, target, lower_expr.value(cx, s.value), s.at)
         found = convert.coerce(cx, found, target.type, s.value.at)
+        if before:
+            pos = cx.pos(s.target.at)
+            return ir.Block(pos, (*before, ir.Assign(pos, target, found)))
     else:
         found = convert.coerce(cx, lower_expr.value(cx, s.value), target.type, s.value.at)
     return ir.Assign(cx.pos(s.target.at), target, found)
+
+
+def _evaluated_once(cx: Context, target: ir.Expr, before: list[ir.Stmt]) -> ir.Expr:
+    """``target`` with the indices in it that have effects moved to variables, declared in ``before``:
+    ``a[f()] += 1`` calls ``f`` once."""
+    match target:
+        case ir.FieldOf(base=base) | ir.Slice(base=base) | ir.StackMember(base=base):
+            return replace(target, base=_evaluated_once(cx, base, before))
+        case ir.Index(base=base, index=index):
+            base = _evaluated_once(cx, base, before)
+            if any(isinstance(n, ir.Call | ir.ExternCall | ir.ApplyTable) for n in walk(index)):
+                variable = ir.Variable("index", index.type, index.pos)
+                before.append(ir.Declare(index.pos, variable, index))
+                index = ir.Var(index.type, index.pos, variable)
+            return replace(target, base=base, index=index)
+    return target
 
 
 def _call(cx: Context, s: ast.CallStmt) -> ir.Stmt | None:

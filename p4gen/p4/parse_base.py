@@ -175,7 +175,7 @@ class Cursor:
         if inner.kinds[0] not in KEYWORDS and inner.kinds[0] != "id":
             self.reporter.fail(offset, "@pragma needs a name")
         sub = Cursor(inner, self.source, self.reporter)
-        return sub.body_of(inner.texts[0], 1, len(inner.kinds) - 1)
+        return sub.body_of(inner.texts[0], 1, inner.kinds.index("end"))
 
     # --- recovery ---
 
