@@ -219,8 +219,9 @@ class RemoteSwitch:
 # --- the process ---
 
 
-def serve(switch: _Served, directory: Path, ports: Iterable[int]) -> None:
-    """Run ``switch`` at ``directory`` until it is told to stop (``stop()``, SIGTERM or SIGINT)."""
+def serve(switch: _Served, directory: Path, ports: Iterable[int], *, until_eof: bool = False) -> None:
+    """Run ``switch`` at ``directory`` until it is told to stop (``stop()``, SIGTERM or SIGINT), or
+    with ``until_eof`` until standard input ends."""
     control = directory / CONTROL_SOCKET
     check_path(control)
     control.unlink(missing_ok=True)
@@ -228,6 +229,8 @@ def serve(switch: _Served, directory: Path, ports: Iterable[int]) -> None:
         switch.ports = carrier
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: carrier.stop())
+        if until_eof:
+            threading.Thread(target=_stop_with_parent, args=(carrier,), daemon=True).start()
         _Manager.register("switch", callable=lambda: switch, exposed=(*_METHODS, "stop", "undelivered"))
         manager = _Manager(address=str(control), authkey=_write_key(directory))
         server = manager.get_server()
@@ -236,6 +239,13 @@ def serve(switch: _Served, directory: Path, ports: Iterable[int]) -> None:
             carrier.run()
         finally:
             (directory / KEY_FILE).unlink(missing_ok=True)  # the manager removes its socket itself
+
+
+def _stop_with_parent(carrier: UnixPorts) -> None:
+    """Stop when standard input ends: the parent holds the other end, and may be killed without a word."""
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
+    carrier.stop()
 
 
 def _write_key(directory: Path) -> bytes:
@@ -252,6 +262,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="p4gen.switch.process", description="Run an embedded P4 switch.")
     parser.add_argument("--dir", type=Path, required=True, help="directory for its sockets")
     parser.add_argument("--ports", required=True, help="port numbers, separated by commas")
+    parser.add_argument("--until-eof", action="store_true", help="stop when standard input ends")
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--p4", type=Path, help="P4 program to compile")
     source.add_argument("--program", type=Path, help="compiled program (a pickle by running_switch)")
@@ -263,7 +274,7 @@ def main(argv: list[str] | None = None) -> int:
             with open(options.program, "rb") as file:
                 switch = _Served(pickle.load(file))  # noqa: S301 - our own parent's file
         assert isinstance(switch, _Served)
-        serve(switch, options.dir, [int(p) for p in options.ports.split(",")])
+        serve(switch, options.dir, [int(p) for p in options.ports.split(",")], until_eof=options.until_eof)
     except P4genError as problem:
         sys.stderr.write(f"{problem}\n")
         return problem.exit_code
@@ -287,7 +298,7 @@ def running_switch(
     place.mkdir(parents=True, exist_ok=True)
     check_path(place / CONTROL_SOCKET)
     numbers = list(ports)
-    command = [sys.executable, "-m", "p4gen.switch.process", "--dir", str(place)]
+    command = [sys.executable, "-m", "p4gen.switch.process", "--until-eof", "--dir", str(place)]
     command += ["--ports", ",".join(map(str, numbers))]
     if isinstance(program, ir.Program):
         (place / PROGRAM_FILE).write_bytes(_pickled(program))
@@ -297,7 +308,7 @@ def running_switch(
     for stale in (CONTROL_SOCKET, KEY_FILE):
         (place / stale).unlink(missing_ok=True)
     with open(place / LOG_FILE, "wb") as log:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
     try:
         yield _wait_until_ready(process, place, timeout)
     finally:
@@ -340,6 +351,8 @@ def _log(place: Path) -> list[str]:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
+    assert process.stdin is not None
+    process.stdin.close()
     try:
         process.wait(5)
     except subprocess.TimeoutExpired:

@@ -94,3 +94,21 @@ def test_the_process_ends_when_the_block_fails(echo: Path, place: Path) -> None:
         raise ZeroDivisionError
     with pytest.raises(FailedError, match="no switch can be reached"):
         RemoteSwitch(place)
+
+
+def test_it_does_not_outlive_a_parent_that_is_killed(echo: Path, place: Path) -> None:
+    code = (
+        "import sys, time\n"
+        "from p4gen.switch.process import running_switch\n"
+        "with running_switch(sys.argv[1], sys.argv[2], [0]):\n"
+        "    print('up', flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(echo), str(place)], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"up\n"
+        parent.kill()
+    deadline = time.monotonic() + 10
+    while socket_path(place, 0).exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not socket_path(place, 0).exists()
