@@ -115,7 +115,7 @@ def _argument(
         if isinstance(source, ast.DontCare) and p.direction != "out":
             cx.unit.reporter.fail(source.at, f"'_' can stand only for an 'out' argument; '{p.name}' is '{p.direction}'")
         return ir.Arg(p.direction, None)
-    where = source.at if source is not None else at
+    where = ast.begin(source) if source is not None else at
     if p.direction in ("out", "inout"):
         lower_expr.check_lvalue(cx, expr, where)
         if expr.type != type_ and not isinstance(type_, DontCareType):

@@ -47,7 +47,7 @@ def lower(cx: Context, e: ast.Expr) -> ir.Expr:
 
 def lower_as(cx: Context, e: ast.Expr, to: Type, what: str = "") -> ir.Expr:
     """``e`` converted implicitly to ``to``."""
-    return convert.coerce(cx, lower(cx, e), to, e.at, what)
+    return convert.coerce(cx, lower(cx, e), to, ast.begin(e), what)
 
 
 def value(cx: Context, e: ast.Expr) -> ir.Expr:
@@ -62,14 +62,14 @@ def constant(cx: Context, e: ast.Expr, to: Type | None, what: str) -> ir.Literal
     """``e`` as a compile-time value."""
     found = lower(cx, e) if to is None else lower_as(cx, e, to, what)
     if not isinstance(found, ir.Literal):
-        cx.unit.reporter.fail(e.at, f"{what} must be a compile-time constant")
+        cx.unit.reporter.fail(ast.begin(e), f"{what} must be a compile-time constant")
     return found
 
 
 def constant_int(cx: Context, e: ast.Expr, what: str) -> int:
     found = convert.without_enum(constant(cx, e, None, what))
     if not isinstance(found, ir.Literal) or not isinstance(found.type, Int | Bits) or not isinstance(found.value, int):
-        cx.unit.reporter.fail(e.at, f"{what} must be an integer, not {found.type}")
+        cx.unit.reporter.fail(ast.begin(e), f"{what} must be an integer, not {found.type}")
     return int(found.value)
 
 
@@ -83,7 +83,7 @@ def is_constant(e: ir.Expr) -> bool:
 def condition(cx: Context, e: ast.Expr) -> ir.Expr:
     found = lower(cx, e)
     if not isinstance(found.type, Bool):
-        cx.unit.reporter.fail(e.at, f"a condition must be a bool, not {found.type}")
+        cx.unit.reporter.fail(ast.begin(e), f"a condition must be a bool, not {found.type}")
     return found
 
 
@@ -466,7 +466,7 @@ def _call(cx: Context, e: ast.CallOf) -> ir.Expr:
 def lvalue(cx: Context, e: ast.Expr) -> ir.Expr:
     """``e`` as something that can be written (spec 6.7)."""
     found = lower(cx, e)
-    check_lvalue(cx, found, e.at)
+    check_lvalue(cx, found, ast.begin(e))
     return found
 
 

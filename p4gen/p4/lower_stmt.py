@@ -70,7 +70,7 @@ def constant(cx: Context, s: ast.Constant) -> None:
     type_ = lower_type.resolve(cx, s.type)
     found = lower_expr.lower_as(cx, s.value, type_, f"the value of '{s.name}'")
     if not lower_expr.is_constant(found):
-        cx.unit.reporter.fail(s.value.at, f"the value of constant '{s.name}' must be known at compile time")
+        cx.unit.reporter.fail(ast.begin(s.value), f"the value of constant '{s.name}' must be known at compile time")
     cx.declare(s.name, ConstantEntity(s.at, found))
 
 
@@ -108,12 +108,12 @@ def _assignment(cx: Context, s: ast.Assignment) -> ir.Stmt:
         before: list[ir.Stmt] = []
         target = _evaluated_once(cx, target, before)
         found = lower_expr.binary(cx, s.op, target, lower_expr.value(cx, s.value), s.at)
-        found = convert.coerce(cx, found, target.type, s.value.at)
+        found = convert.coerce(cx, found, target.type, ast.begin(s.value))
         if before:
             pos = cx.pos(s.target.at)
             return ir.Block(pos, (*before, ir.Assign(pos, target, found)))
     else:
-        found = convert.coerce(cx, lower_expr.value(cx, s.value), target.type, s.value.at)
+        found = convert.coerce(cx, lower_expr.value(cx, s.value), target.type, ast.begin(s.value))
     return ir.Assign(cx.pos(s.target.at), target, found)
 
 

@@ -56,6 +56,8 @@ def preprocess(
             raise P4Error(Diagnostic(f"-D{define}", "a macro's name must be an identifier"))
         run.engine.define(f"{macro} {value or 1}")
     run.file(name, text, folder, 0)
+    if not run.lines:
+        run.emit("", Line(name, 1))
     return Source("\n".join(run.out) + "\n", run.starts, run.lines, run.files)
 
 

@@ -97,6 +97,11 @@ class Reporter:
         self.error(at, message, *notes)
         raise Reported
 
+    @property
+    def count(self) -> int:
+        """How much was found so far."""
+        return len(self._found)
+
     def warn(self, at: int, message: str, *notes: tuple[int, str]) -> None:
         self._add(at, message, "warning", notes)
 
