@@ -20,9 +20,21 @@ def spec_options(function: F) -> F:
     for name, field in reversed(ProgramSpec.model_fields.items()):
         default = "" if field.default is None else f"  [{field.default}]"
         text = f"{field.description}{default}"
-        function = click.option(flag_name(name), name, default=None, metavar="VALUE", help=text)(function)
+        function = click.option(flag_name(name), name, default=None, metavar=_metavar(name), help=text)(function)
     file = click.argument("spec_file", metavar="[SPEC.yaml]", required=False, type=click.Path(path_type=Path))
     return file(function)
+
+
+def _metavar(field: str) -> str:
+    """The values that a field takes, or what kind they are."""
+    schema = ProgramSpec.model_json_schema()
+    forms = [schema["properties"][field], *schema["properties"][field].get("anyOf", ())]
+    forms += [schema["$defs"][form["$ref"].rpartition("/")[2]] for form in forms if "$ref" in form]
+    for form in forms:
+        values = form.get("enum") or ([form["const"]] if "const" in form else [])
+        if values:
+            return "|".join(map(str, values)) if len(values) < 8 else f"{values[0]}|{values[1]}|...|{values[-1]}"
+    return "N" if any(form.get("type") == "integer" for form in forms) else "NAME"
 
 
 def spec_from(spec_file: Path | None, flags: dict[str, str | None]) -> ProgramSpec:

@@ -33,6 +33,8 @@ Progress = Callable[[TestResult], None]
 Switch = Callable[[Program, Path, range], AbstractContextManager[object]]
 """(program, folder, ports) to a running switch with its sockets in the folder, gone at exit."""
 
+_LOG_PREFIX = re.compile(r"^[\d:.]+ +\w+ *: *\w+ *: *")
+
 QUEUE_LENGTH = 1_000_000
 """Frames PTF keeps per port: its own 100 drops the oldest in silence."""
 
@@ -209,7 +211,7 @@ def _problem(finished: Sequence[TestResult], code: int, output: Path) -> str | N
     ran = int(match[1]) if match else 0
     tail = next((line for line in reversed(text.splitlines()) if line.strip()), "it printed nothing")
     if match is None:
-        return f"PTF ended with exit code {code} before running tests: {tail}"
+        return f"PTF ended with exit code {code} before running tests: {_LOG_PREFIX.sub('', tail)}"
     if ran == 0:
         return "no test was run"
     if ran != len(finished):
