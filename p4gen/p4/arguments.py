@@ -29,7 +29,7 @@ def accepts(params: Sequence[ast.Parameter], args: Sequence[ast.Argument]) -> bo
     if named - {p.name for p in params}:
         return False
     return all(
-        i < len(args) and args[i].name is None
+        (i < len(args) and args[i].name is None)
         or p.name in named
         or p.default is not None
         or any(a.name == "optional" for a in p.annotations)
@@ -90,27 +90,35 @@ def lower(
     externs require (spec 6.8).
     """
     given = match(cx, at, sig, args)
-    exprs = [_operand(cx, p, e) for p, e in zip(sig.params, given, strict=True)]
+    exprs = [_operand(cx, e) for e in given]
     bindings = infer(cx, at, sig, type_args, [(p.type, e) for p, e in zip(sig.params, exprs, strict=True)])
     made: list[ir.Arg] = []
     for p, source, expr in zip(sig.params, given, exprs, strict=True):
-        if source is None and p.default is not None:
-            expr = lower_expr.lower(sig.context, p.default)
-            source = p.default
         type_ = convert.substitute(p.type, bindings)
-        made.append(_argument(cx, at, sig, p, type_, source, expr, constants))
+        if source is None and p.default is not None:
+            default = lower_expr.lower(sig.context, p.default)
+            made.append(_argument(cx, at, sig, p, type_, p.default, default, constants))
+        else:
+            made.append(_argument(cx, at, sig, p, type_, source, expr, constants))
     return bindings, tuple(made)
 
 
-def _operand(cx: Context, p: ParamSig, e: ast.Expr | None) -> ir.Expr | None:
+def _operand(cx: Context, e: ast.Expr | None) -> ir.Expr | None:
     if e is None or isinstance(e, ast.DontCare):
         return None
     return lower_expr.value(cx, e)
 
 
 def _argument(
-    cx: Context, at: int, sig: Signature, p: ParamSig, type_: Type, source: ast.Expr | None, expr: ir.Expr | None, constants: bool
-) -> ir.Arg:  # fmt: skip
+    cx: Context,
+    at: int,
+    sig: Signature,
+    p: ParamSig,
+    type_: Type,
+    source: ast.Expr | None,
+    expr: ir.Expr | None,
+    constants: bool,
+) -> ir.Arg:
     if expr is None:
         if isinstance(source, ast.DontCare) and p.direction != "out":
             cx.unit.reporter.fail(source.at, f"'_' can stand only for an 'out' argument; '{p.name}' is '{p.direction}'")

@@ -57,7 +57,9 @@ def compile_text(
         reporter.raise_if_failed()
         info = generate(program)
         warnings = list(reporter.warnings())
-        warnings += [Diagnostic(p, m, "warning", source_line=source.line_text(p)) for p, m in uninitialised.reads(program)]
+        warnings += [
+            Diagnostic(p, m, "warning", source_line=source.line_text(p)) for p, m in uninitialised.reads(program)
+        ]
     except RecursionError:
         raise P4Error(Diagnostic(name, "the program is nested too deeply for this compiler")) from None
     return Compiled(program, tuple(warnings), info)

@@ -114,10 +114,6 @@ def _aggregate(cx: Context, expr: ir.Aggregate, to: Type, at: int) -> ir.Expr | 
         wanted = [to.element] * len(expr.elements)
     elif isinstance(to, Stack):
         wanted = [to.element] * to.size
-        missing = to.size - len(expr.elements)
-        if missing > 0 and not (expr.elements and isinstance(expr.elements[-1].type, DefaultType)):
-            if isinstance(have, Tuple):
-                cx.unit.reporter.fail(at, f"{len(expr.elements)} values for {to}, which has {to.size} elements")
     else:
         return None
     if not isinstance(have, Tuple | SequenceType):
@@ -176,6 +172,7 @@ def default_value(cx: Context, type_: Type, where: ir.Expr, at: int) -> ir.Expr:
 
 
 def cast_to_base(expr: ir.Expr, have: SerEnum) -> ir.Expr:
+    """A serialisable enum's value as the bit string that represents it."""
     if isinstance(expr, ir.Literal):
         return ir.Literal(have.base, expr.pos, expr.value)
     return ir.Cast(have.base, expr.pos, expr)
@@ -315,9 +312,11 @@ def unify(pattern: Type, have: Type, bindings: Bindings) -> bool:
     """
     if isinstance(pattern, TypeVar):
         bound = bindings.get(pattern)
-        if bound is None or isinstance(bound, Int | DontCareType):
-            bindings[pattern] = have
-        elif isinstance(bound, Tuple | RecordType) and isinstance(have, Fields):
+        if (
+            bound is None
+            or isinstance(bound, Int | DontCareType)
+            or (isinstance(bound, Tuple | RecordType) and isinstance(have, Fields))
+        ):
             bindings[pattern] = have
         return True
     if isinstance(have, DontCareType):

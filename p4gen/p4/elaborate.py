@@ -41,7 +41,6 @@ from p4gen.p4.scope import (
 from p4gen.p4.source import Reported
 from p4gen.p4.types import Annotation, Bits, Bool, Enum, Int, SerEnum, String, Type, Void
 
-
 # --- instances -----------------------------------------------------------------------------------
 
 
@@ -225,10 +224,7 @@ def instance(
     assert isinstance(resolved, BlockTypeOf)
     _check_inferred(cx, resolved, at)
     # A block made where no block is around it is named for its declaration, as p4c does.
-    if cx.builder is None:
-        full = decl.name
-    else:
-        full = cx.full_name(name, annotations)
+    full = decl.name if cx.builder is None else cx.full_name(name, annotations)
     return elaborated(cx, resolved, full, bound, at)
 
 
@@ -372,10 +368,11 @@ def _check_unused(cx: Context, program: ast.Program) -> None:
                     params = lower_type.params(lower_type.bound_context(entity, own), decl.ctor)
                     bound = [(p, value) for p in params if (value := _stand_in(cx, p)) is not None]
                     elaborated(cx, type_, decl.name, bound, decl.at)
-            elif isinstance(decl, ast.FunctionDecl) and isinstance(entity, FunctionEntity) and decl.body is not None:
-                if not any(d is decl for d, _ in entity.made):
-                    sig = lower_type.signature(entity.context, decl)
-                    lower_function.function(cx, entity, decl, sig.type_vars, decl.at)
+            elif isinstance(decl, ast.FunctionDecl) and isinstance(entity, FunctionEntity):
+                if decl.body is None or any(d is decl for d, _ in entity.made):
+                    continue
+                sig = lower_type.signature(entity.context, decl)
+                lower_function.function(cx, entity, decl, sig.type_vars, decl.at)
         except Reported:
             continue
 

@@ -21,6 +21,7 @@ def wrap(value: int, width: int, signed: bool) -> int:
 
 
 def fits(value: int, width: int, signed: bool) -> bool:
+    """Whether ``value`` is one of that width and sign."""
     return wrap(value, width, signed) == value
 
 
@@ -30,12 +31,14 @@ def to_type(value: int, type_: Type) -> int:
 
 
 def compare(op: str, left: Value, right: Value) -> bool:
+    """``left op right`` of two known values of one type."""
     match op:
         case "==":
             return left == right
         case "!=":
             return left != right
-    assert not isinstance(left, str) and not isinstance(right, str)
+    assert not isinstance(left, str)
+    assert not isinstance(right, str)
     match op:
         case "<":
             return left < right
@@ -93,4 +96,5 @@ def shift(op: str, left: int, right: int, type_: Type) -> int:
 
 
 def slice_of(value: int, hi: int, lo: int) -> int:
+    """Bits ``hi`` to ``lo`` of ``value``."""
     return (value >> lo) & ((1 << (hi - lo + 1)) - 1)

@@ -17,7 +17,6 @@ def lower(
     cx: Context,
     decl: ast.TableDecl,
     keys: tuple[ir.Key, ...],
-    actions: tuple[ir.ActionRef, ...],
     entities: lower_table.Entities,
     properties: dict[str, ast.Property],
 ) -> tuple[ir.TableEntry, ...]:

@@ -67,6 +67,7 @@ def constant(cx: Context, e: ast.Expr, to: Type | None, what: str) -> ir.Literal
 
 
 def constant_int(cx: Context, e: ast.Expr, what: str) -> int:
+    """``e`` as a compile-time integer."""
     found = convert.without_enum(constant(cx, e, None, what))
     if not isinstance(found, ir.Literal) or not isinstance(found.type, Int | Bits) or not isinstance(found.value, int):
         cx.unit.reporter.fail(ast.begin(e), f"{what} must be an integer, not {found.type}")
@@ -81,6 +82,7 @@ def is_constant(e: ir.Expr) -> bool:
 
 
 def condition(cx: Context, e: ast.Expr) -> ir.Expr:
+    """``e`` as a bool."""
     found = lower(cx, e)
     if not isinstance(found.type, Bool):
         cx.unit.reporter.fail(ast.begin(e), f"a condition must be a bool, not {found.type}")
@@ -263,6 +265,7 @@ def _slice(cx: Context, e: ast.SliceOf) -> ir.Expr:
 
 
 def sliced(cx: Context, base: ir.Expr, hi: int, lo: int, at: int) -> ir.Expr:
+    """``base[hi:lo]``, folded where ``base`` is known."""
     type_ = base.type
     if not isinstance(type_, Bits | Int) or (isinstance(type_, Int) and not isinstance(base, ir.Literal)):
         cx.unit.reporter.fail(at, f"bits of {type_} cannot be selected")
@@ -331,7 +334,8 @@ def binary(cx: Context, op: str, left: ir.Expr, right: ir.Expr, at: int) -> ir.E
     if op in ("&&", "||"):
         return _logical(cx, op, left, right, at)
     if op == "++" and isinstance(left.type, String) and isinstance(right.type, String):
-        assert isinstance(left, ir.Literal) and isinstance(right, ir.Literal)
+        assert isinstance(left, ir.Literal)
+        assert isinstance(right, ir.Literal)
         return ir.Literal(left.type, cx.pos(at), f"{left.value}{right.value}")
     left, right = convert.without_enum(left), convert.without_enum(right)
     for side in (left, right):
@@ -369,7 +373,11 @@ def binary(cx: Context, op: str, left: ir.Expr, right: ir.Expr, at: int) -> ir.E
         except fold.FoldError as problem:
             cx.unit.reporter.fail(at, str(problem))
     _known_width(cx, type_, at)
-    if op in ("/", "%") and cx.unit.is_v1model and not (isinstance(right, ir.Literal) and int(right.value).bit_count() == 1):
+    if (
+        op in ("/", "%")
+        and cx.unit.is_v1model
+        and not (isinstance(right, ir.Literal) and int(right.value).bit_count() == 1)
+    ):
         # The specification leaves run-time division to targets (8.6); p4c's for BMv2 has none.
         cx.unit.reporter.fail(at, f"'{op}' needs operands known at compile time, or a power of two to divide by")
     return ir.Binary(type_, pos, type_cast(ir.BinaryOp, op), left, right)
@@ -421,7 +429,7 @@ def _shift(cx: Context, op: str, left: ir.Expr, right: ir.Expr, at: int) -> ir.E
                 cx.unit.reporter.fail(at, str(problem))
         if isinstance(left.type, Bits) and int(right.value) >= left.type.width:
             cx.unit.reporter.warn(at, f"shifting {left.type} by {right.value} leaves nothing of it")
-    if isinstance(left.type, Int) or not isinstance(right, ir.Literal) and isinstance(right.type, Int):
+    if isinstance(left.type, Int) or (not isinstance(right, ir.Literal) and isinstance(right.type, Int)):
         cx.unit.reporter.fail(at, "the width of the value shifted must be known where the amount is not a constant")
     return ir.Binary(left.type, pos, type_cast(ir.BinaryOp, op), left, right)
 
@@ -471,6 +479,7 @@ def lvalue(cx: Context, e: ast.Expr) -> ir.Expr:
 
 
 def check_lvalue(cx: Context, found: ir.Expr, at: int) -> None:
+    """Report an error unless ``found`` can be written to."""
     inner = found
     while True:
         match inner:
@@ -488,6 +497,7 @@ def check_lvalue(cx: Context, found: ir.Expr, at: int) -> None:
 
 
 def is_writable(cx: Context, found: ir.Expr) -> bool:
+    """Whether ``found`` is an lvalue."""
     inner = found
     while isinstance(inner, ir.FieldOf | ir.Index | ir.Slice | ir.StackMember):
         inner = inner.base

@@ -27,7 +27,7 @@ def declare_params(cx: Context, params: tuple[ParamSig, ...], what: str) -> tupl
     made: list[ir.Param] = []
     for p in params:
         if p.optional and cx.place in ("function", "action"):
-            cx.unit.reporter.error(p.at, f"functions and actions cannot have optional parameters")
+            cx.unit.reporter.error(p.at, "functions and actions cannot have optional parameters")
         if isinstance(p.type, BlockTypeOf | PackageType):
             cx.unit.reporter.error(p.at, f"parameter '{p.name}' cannot have type {p.type}")
         variable = ir.Variable(p.name, p.type, cx.pos(p.at))

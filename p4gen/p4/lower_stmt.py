@@ -18,8 +18,8 @@ from p4gen.p4.scope import (
     VariableEntity,
 )
 from p4gen.p4.source import Reported
-from p4gen.p4.walk import walk
 from p4gen.p4.types import Bits, Bool, Enum, Error, Int, MatchKind, SerEnum, Stack, String, Tuple, Type, Void
+from p4gen.p4.walk import walk
 
 
 def block(cx: Context, b: ast.Block) -> ir.Block:
@@ -28,6 +28,7 @@ def block(cx: Context, b: ast.Block) -> ir.Block:
 
 
 def body(cx: Context, items: tuple[ast.Stmt | ast.Decl, ...]) -> tuple[ir.Stmt, ...]:
+    """The statements of a block, lowered in the scope of ``cx``."""
     found: list[ir.Stmt] = []
     for item in items:
         try:
@@ -67,6 +68,7 @@ def always_leaves(s: ir.Stmt | None) -> bool:
 
 
 def constant(cx: Context, s: ast.Constant) -> None:
+    """Declare a constant; it leaves no statement."""
     type_ = lower_type.resolve(cx, s.type)
     found = lower_expr.lower_as(cx, s.value, type_, f"the value of '{s.name}'")
     if not lower_expr.is_constant(found):
@@ -75,6 +77,7 @@ def constant(cx: Context, s: ast.Constant) -> None:
 
 
 def check_variable_type(cx: Context, type_: Type, at: int, name: str) -> None:
+    """Report an error if variables cannot have ``type_``."""
     if isinstance(type_, ExternType | BlockTypeOf | PackageType):
         cx.unit.reporter.fail(at, f"'{name}' of type {type_} must be an instance: {type_}(…) {name};")
     if isinstance(type_, Void | Int | String | DontCareType | MatchKind):
@@ -82,6 +85,7 @@ def check_variable_type(cx: Context, type_: Type, at: int, name: str) -> None:
 
 
 def variable(cx: Context, s: ast.Variable) -> ir.Stmt:
+    """Declare a local variable."""
     type_ = lower_type.resolve(cx, s.type)
     check_variable_type(cx, type_, s.at, s.name)
     init = None
@@ -139,7 +143,7 @@ def _call(cx: Context, s: ast.CallStmt) -> ir.Stmt | None:
     return None if isinstance(found, ir.Evaluate) and isinstance(found.expr, ir.Literal) else found
 
 
-def _empty(cx: Context, s: ast.Empty) -> None:
+def _empty(_cx: Context, _s: ast.Empty) -> None:
     return None
 
 
@@ -224,7 +228,8 @@ def _switch(cx: Context, s: ast.SwitchStmt) -> ir.Stmt:
 
 
 def _action_label(cx: Context, label: ast.Expr, subject: ir.Expr) -> ir.Literal:
-    assert isinstance(subject, ir.ApplyTable) and isinstance(subject.type, Enum)
+    assert isinstance(subject, ir.ApplyTable)
+    assert isinstance(subject.type, Enum)
     if not isinstance(label, ast.Name):
         cx.unit.reporter.fail(label.at, "a label here must be the name of an action")
     if label.name not in subject.type.members:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import cast as type_cast
 
 from p4gen.p4 import ast, ir, lower_expr
+from p4gen.p4.p4info_types import translation
 from p4gen.p4.scope import (
     BOOL,
     INT,
@@ -28,7 +29,6 @@ from p4gen.p4.scope import (
     UnionOf,
     bits,
 )
-from p4gen.p4.p4info_types import translation
 from p4gen.p4.source import Reported
 from p4gen.p4.types import (
     Bits,
@@ -136,6 +136,7 @@ def _named(cx: Context, ref: ast.NamedType, args: tuple[Type, ...]) -> Type:
 
 
 def type_params(decl: ast.Decl) -> tuple[str, ...]:
+    """The names of a declaration's type parameters."""
     match decl:
         case (
             ast.Composite(type_params=found)
@@ -301,10 +302,13 @@ def _typedef(cx: Context, decl: ast.Typedef) -> Type:
         return base
     if not isinstance(base, Bits | Bool | NewType | SerEnum | Varbits | Error | Enum | TypeVar):
         cx.unit.reporter.fail(decl.at, f"'type' makes new types of bit strings, bool, enums and errors, not of {base}")
-    if any(a.name == "p4runtime_translation" for a in decl.annotations):
-        if translation(NewType(decl.name, base, decl.annotations)) is None or not isinstance(strip(base), Bits):
-            cx.unit.reporter.error(decl.at, "@p4runtime_translation needs a string, and string or bit<W>, on a type of bit<>")
-    return NewType(decl.name, base, decl.annotations)
+    made = NewType(decl.name, base, decl.annotations)
+    translated = any(a.name == "p4runtime_translation" for a in decl.annotations)
+    if translated and (translation(made) is None or not isinstance(strip(base), Bits)):
+        cx.unit.reporter.error(
+            decl.at, "@p4runtime_translation needs a string, and string or bit<W>, on a type of bit<>"
+        )
+    return made
 
 
 def check_type_params(cx: Context, names: tuple[str, ...], at: int) -> None:
@@ -318,6 +322,7 @@ def check_type_params(cx: Context, names: tuple[str, ...], at: int) -> None:
 
 
 def params(cx: Context, found: tuple[ast.Parameter, ...]) -> tuple[ParamSig, ...]:
+    """Parameters as callers see them, checked (spec 6.8)."""
     seen: dict[str, int] = {}
     made: list[ParamSig] = []
     for p in found:

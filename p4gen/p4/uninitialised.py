@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from p4gen.errors import Pos
 from p4gen.p4 import ir
 from p4gen.p4.lint_values import Path, place_of
-from p4gen.p4.types import Struct, Type, strip
-from p4gen.p4.types import Bits, Bool, Enum, Error, SerEnum, Tuple, Varbits
+from p4gen.p4.types import Bits, Bool, Enum, Error, SerEnum, Struct, Tuple, Type, Varbits, strip
 
 Missing = dict[ir.Variable, frozenset[Path]]
 """For each variable, the parts of it that may have no value."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from p4_programs import HEAD, compiled, ingress, program, statements, value
+from p4_programs import HEAD, compiled, errors, ingress, program, statements, value
 
 from p4gen.p4 import ir
 from p4gen.p4.types import Bits, Enum, Header, Struct
@@ -11,7 +11,8 @@ from p4gen.p4.types import Bits, Enum, Header, Struct
 
 def test_integers_take_the_width_they_meet() -> None:
     added = value("hdr.h.b + 1")
-    assert isinstance(added, ir.Binary) and added.left.type == added.right.type == Bits(8)
+    assert isinstance(added, ir.Binary)
+    assert added.left.type == added.right.type == Bits(8)
 
 
 def test_a_constant_that_does_not_fit_is_cut_with_a_warning() -> None:
@@ -37,24 +38,28 @@ def test_a_constant_that_does_not_fit_is_cut_with_a_warning() -> None:
 )
 def test_folding_wraps_as_the_width_says(expression: str, expected: int) -> None:
     found = value(expression)
-    assert isinstance(found, ir.Literal) and found.value == expected
+    assert isinstance(found, ir.Literal)
+    assert found.value == expected
 
 
 def test_lists_become_what_they_are_assigned_to() -> None:
     found = value("{ 1, 2, 3, -1 }", "hdr.h")
-    assert isinstance(found, ir.Aggregate) and isinstance(found.type, Header)
+    assert isinstance(found, ir.Aggregate)
+    assert isinstance(found.type, Header)
     assert [e.value for e in found.elements if isinstance(e, ir.Literal)] == [1, 2, 3, -1]
 
 
 def test_struct_expressions_go_by_name_and_dots_fill_in() -> None:
     found = value("{ y = 7, ... }", "meta")
-    assert isinstance(found, ir.Aggregate) and isinstance(found.type, Struct)
+    assert isinstance(found, ir.Aggregate)
+    assert isinstance(found.type, Struct)
     assert [e.value for e in found.elements if isinstance(e, ir.Literal)] == [0, 7, False]
 
 
 def test_hash_infers_its_types_from_lists() -> None:
     (call,) = statements("hash(meta.y, HashAlgorithm.crc32, 32w0, { hdr.h.a, hdr.h.c }, 32w10);")
-    assert isinstance(call, ir.Evaluate) and isinstance(call.expr, ir.ExternCall)
+    assert isinstance(call, ir.Evaluate)
+    assert isinstance(call.expr, ir.ExternCall)
     assert [str(t) for t in call.expr.type_args] == ["bit<32>", "bit<32>", "tuple<bit<8>, bit<16>>", "bit<32>"]
 
 
@@ -65,8 +70,10 @@ def test_generic_functions_and_structs_are_instantiated() -> None:
     block = compiled(program(text + control)).program.blocks["ig"]
     assert isinstance(block, ir.Control)
     calls = [s.value for s in block.body.body if isinstance(s, ir.Assign)]
-    assert isinstance(calls[0], ir.Call) and isinstance(calls[1], ir.Call)
-    assert calls[0].callee is calls[1].callee and calls[0].type == Bits(8)
+    assert isinstance(calls[0], ir.Call)
+    assert isinstance(calls[1], ir.Call)
+    assert calls[0].callee is calls[1].callee
+    assert calls[0].type == Bits(8)
 
 
 def test_default_and_named_arguments() -> None:
@@ -86,7 +93,8 @@ def test_default_and_named_arguments() -> None:
 def test_switch_on_action_run_resolves_fall_through() -> None:
     local = "action a() {} action b() {} action c() {} table t { actions = { a; b; c; } default_action = a; }"
     (switch,) = statements("switch (t.apply().action_run) { a: b: { hdr.h.a = 1; } default: { hdr.h.a = 2; } }", local)
-    assert isinstance(switch, ir.Switch) and isinstance(switch.subject.type, Enum)
+    assert isinstance(switch, ir.Switch)
+    assert isinstance(switch.subject.type, Enum)
     labels = [[label.value for label in c.labels if isinstance(label, ir.Literal)] for c in switch.cases]
     assert labels == [["a", "b"], []]
 
@@ -106,7 +114,8 @@ control I(inout headers hdr, inout metadata meta, inout standard_metadata_t std)
     block = found.blocks["ig"]
     assert isinstance(block, ir.Control)
     first, second = (s.block for s in block.body.body if isinstance(s, ir.ApplyBlock))
-    assert first is not second and first.name == "I.one"
+    assert first is not second
+    assert first.name == "I.one"
 
 
 def test_tables_carry_all_their_properties() -> None:
@@ -126,8 +135,11 @@ def test_tables_carry_all_their_properties() -> None:
     }"""
     table = compiled(ingress("t.apply();", local)).program.table("t")
     assert [k.name for k in table.keys] == ["hdr.h.a", "bee", "hdr.h.$valid$", "hdr.h.c[7:0]"]
-    assert table.size == 77 and table.const_default and table.const_entries
-    assert table.default_action.ref.default_only and table.direct[0].name == "I.dc"
+    assert table.size == 77
+    assert table.const_default
+    assert table.const_entries
+    assert table.default_action.ref.default_only
+    assert table.direct[0].name == "I.dc"
     first, second = table.entries
     assert first.keys == (ir.Exactly(1), ir.Masked(2, 3), ir.Exactly(True), ir.Between(4, 5))
     assert second.keys[1] == ir.Anything()
@@ -154,7 +166,8 @@ def test_priorities_of_entries(properties: str, entries: str, expected: list[int
 
 def test_a_table_without_default_action_gets_no_action() -> None:
     table = compiled(ingress("t.apply();", "action a() {} table t { actions = { a; } }")).program.table("t")
-    assert table.default_action.ref.name == "NoAction" and table.actions[-1].default_only
+    assert table.default_action.ref.name == "NoAction"
+    assert table.actions[-1].default_only
 
 
 def test_select_matches_value_sets_masks_ranges_and_lists() -> None:
@@ -183,7 +196,9 @@ def test_compound_assignment_evaluates_its_target_once() -> None:
     block = compiled(program(text + control)).program.blocks["ig"]
     assert isinstance(block, ir.Control)
     (whole,) = block.body.body
-    assert isinstance(whole, ir.Block) and isinstance(whole.body[0], ir.Declare) and isinstance(whole.body[1], ir.Assign)
+    assert isinstance(whole, ir.Block)
+    assert isinstance(whole.body[0], ir.Declare)
+    assert isinstance(whole.body[1], ir.Assign)
 
 
 def test_reads_before_a_value_are_warned_of() -> None:
@@ -193,14 +208,10 @@ def test_reads_before_a_value_are_warned_of() -> None:
 
 
 def test_unused_code_is_checked_too() -> None:
-    from p4_programs import errors
-
     assert errors(HEAD + "control Unused(inout bit<8> x)(bit<8> n) { apply { x = n + true; } }\n")
 
 
 def test_types_of_different_declarations_differ() -> None:
-    from p4_programs import errors
-
     text = "struct one { bit<8> a; }\nstruct two { bit<8> a; }\n"
     body = "one p = { 1 }; two q = p;"
     control = f"control I(inout headers hdr, inout metadata meta, inout standard_metadata_t s) {{ apply {{ {body} }} }}"

@@ -117,12 +117,13 @@ def test_an_error_in_a_declaration_does_not_spread() -> None:
 
 def test_an_error_shows_the_other_declaration() -> None:
     (found,) = errors(ingress("bit<8> x; bit<16> x;"))
-    assert found.notes[0][0].line == FIRST + 2 and "declared here" in found.notes[0][1]
+    assert found.notes[0][0].line == FIRST + 2
+    assert "declared here" in found.notes[0][1]
 
 
 def test_an_error_in_generated_text_names_the_template() -> None:
     text = program(
-        'control I(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {\n'
+        "control I(inout headers hdr, inout metadata meta, inout standard_metadata_t std) {\n"
         '#line 40 "modules/forward.p4.j2"\napply {\nhdr.h.a = nothing;\n} }'
     )
     with pytest.raises(P4Error) as caught:

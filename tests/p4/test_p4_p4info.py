@@ -58,21 +58,25 @@ LOCAL = """
 def test_a_whole_program() -> None:
     info = compiled(ingress("t.apply(); cnt.count(1); reg.write(0, 1);", LOCAL)).p4info
     (table,) = info.tables
-    assert table.preamble.name == "I.t" and table.preamble.alias == "t"
+    assert table.preamble.name == "I.t"
+    assert table.preamble.alias == "t"
     assert list(table.preamble.annotations) == ["@my(1)"]
     assert [(f.id, f.name, f.bitwidth, f.match_type) for f in table.match_fields] == [
         (1, "hdr.h.a", 8, 2),
         (2, "bee", 8, 3),
     ]
-    assert table.size == 99 and table.const_default_action_id == NO_ACTION
+    assert table.size == 99
+    assert table.const_default_action_id == NO_ACTION
     assert [(r.scope, list(r.annotations)) for r in table.action_refs] == [(0, []), (2, ["@defaultonly"])]
     assert [a.preamble.name for a in info.actions] == ["NoAction", "I.set"]
     assert info.actions[1].preamble.doc.brief == "sets it"
     assert [(p.id, p.name, p.bitwidth) for p in info.actions[1].params] == [(7, "v", 8), (2, "port", 9)]
-    assert info.action_profiles[0].with_selector and info.action_profiles[0].size == 128
+    assert info.action_profiles[0].with_selector
+    assert info.action_profiles[0].size == 128
     assert list(info.action_profiles[0].table_ids) == [table.preamble.id]
     assert info.direct_counters[0].direct_table_id == table.preamble.id
-    assert info.counters[0].size == 16 and info.counters[0].spec.unit == 1
+    assert info.counters[0].size == 16
+    assert info.counters[0].spec.unit == 1
     assert info.registers[0].type_spec.bitstring.bit.bitwidth == 32
     assert info.pkg_info.arch == "v1model"
 
@@ -84,7 +88,8 @@ def test_text_goes_both_ways_and_differences_are_named() -> None:
     again.tables[0].size = 1
     del again.registers[:]
     found = differences(info, again)
-    assert [d.split(":")[0] for d in found] == ["registers", "tables"] and "I.reg is one too many" in found[0]
+    assert [d.split(":")[0] for d in found] == ["registers", "tables"]
+    assert "I.reg is one too many" in found[0]
 
 
 @pytest.mark.parametrize("name", ["types"])
@@ -97,4 +102,5 @@ control I("""
     info = compiled(text.replace("control I(", declarations, 1)).p4info
     assert info.type_info.new_types["port_t"].translated_type.uri == "example.com/port"
     assert [m.value for m in info.type_info.serializable_enums["kind_t"].members] == [b"\x01", b"\x02"]
-    assert info.actions[-1].params[0].bitwidth == 32 and info.actions[-1].params[0].type_name.name == "port_t"
+    assert info.actions[-1].params[0].bitwidth == 32
+    assert info.actions[-1].params[0].type_name.name == "port_t"

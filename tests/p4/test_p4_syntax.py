@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from p4_programs import FIRST, compiled, errors, ingress, places, program, value
 
@@ -11,7 +13,9 @@ from p4gen.p4 import ir
 def test_less_than_is_not_a_type_argument_list() -> None:
     (statement,) = [value("(bit<8>)(bit<1>)(meta.x < hdr.h.b)")]
     inner = statement.operand if isinstance(statement, ir.Cast) else None
-    assert isinstance(inner, ir.Cast) and isinstance(inner.operand, ir.Binary) and inner.operand.op == "<"
+    assert isinstance(inner, ir.Cast)
+    assert isinstance(inner.operand, ir.Binary)
+    assert inner.operand.op == "<"
 
 
 def test_nested_type_arguments_close_together() -> None:
@@ -21,7 +25,8 @@ def test_nested_type_arguments_close_together() -> None:
 
 def test_shift_right_is_two_adjacent_angles() -> None:
     shifted = value("meta.x >> 2")
-    assert isinstance(shifted, ir.Binary) and shifted.op == ">>"
+    assert isinstance(shifted, ir.Binary)
+    assert shifted.op == ">>"
 
 
 @pytest.mark.parametrize(
@@ -40,7 +45,8 @@ def test_shift_right_is_two_adjacent_angles() -> None:
 )
 def test_precedence_and_literals(expression: str, expected: int) -> None:
     found = value(expression)
-    assert isinstance(found, ir.Literal) and found.value == expected
+    assert isinstance(found, ir.Literal)
+    assert found.value == expected
 
 
 def test_keywords_that_may_be_names() -> None:
@@ -50,8 +56,10 @@ def test_keywords_that_may_be_names() -> None:
 def test_annotations_keep_their_bodies() -> None:
     found = compiled(ingress("t.apply();", '@my[a=1, b="x"] @other(free text 1) table t { actions = { NoAction; } }'))
     structured, free = found.program.tables[0].annotations
-    assert structured.structured and structured.pairs == (("a", 1), ("b", "x"))
-    assert free.body == "free text 1" and not free.structured
+    assert structured.structured
+    assert structured.pairs == (("a", 1), ("b", "x"))
+    assert free.body == "free text 1"
+    assert not free.structured
 
 
 def test_every_broken_declaration_is_reported() -> None:
@@ -70,11 +78,9 @@ def test_every_broken_declaration_is_reported() -> None:
 )
 def test_syntax_errors_point_at_the_token(body: str, column: int, message: str) -> None:
     (found, *_) = errors(ingress(body))
-    pytest.importorskip("re")
     assert places([found]) == [(FIRST + 2, column)]
-    assert found.source_line is not None and body in found.source_line
-    import re
-
+    assert found.source_line is not None
+    assert body in found.source_line
     assert re.search(message, found.message)
 
 
