@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from p4gen.errors import Pos
 from p4gen.p4 import (
     arguments,
     ast,
@@ -335,13 +334,16 @@ def elaborate(unit: Unit, program: ast.Program, source: str) -> ir.Program:
 def _check_names(cx: Context) -> None:
     """Different objects of one kind need different control-plane names (spec 18.3.3)."""
     for kind, items in (("table", cx.unit.tables), ("action", cx.unit.actions), ("extern", cx.unit.externs)):
-        seen: dict[str, Pos] = {}
+        seen: dict[tuple[str, str], ir.Table | ir.Function | ir.ExternInstance] = {}
         for item in items:
-            first = seen.setdefault(item.name, item.pos)
-            if first != item.pos and item.name != "NoAction":
+            sort = item.extern if isinstance(item, ir.ExternInstance) else kind
+            first = seen.setdefault((sort, item.name), item)
+            # One declaration may make an action of one name in several places, but no state.
+            again = first is not item and (kind != "action" or first.pos != item.pos)
+            if again and item.name != "NoAction":
                 at = next((o for o, p in cx.unit.reporter.source.known() if p == item.pos), 0)
                 cx.unit.reporter.error(
-                    at, f"'{item.name}' is already the control-plane name of another {kind}, at {first}"
+                    at, f"'{item.name}' is already the control-plane name of another {kind}, at {first.pos}"
                 )
 
 
@@ -366,6 +368,9 @@ def _check_unused(cx: Context, program: ast.Program) -> None:
                     type_ = lower_type.instantiate(entity, own)
                     assert isinstance(type_, BlockTypeOf)
                     params = lower_type.params(lower_type.bound_context(entity, own), decl.ctor)
+                    if any(isinstance(p.type, Bits | Int) for p in params):
+                        # Widths and indices may depend on them: no stand-in is sure to make sense.
+                        continue
                     bound = [(p, value) for p in params if (value := _stand_in(cx, p)) is not None]
                     elaborated(cx, type_, decl.name, bound, decl.at)
             elif isinstance(decl, ast.FunctionDecl) and isinstance(entity, FunctionEntity):

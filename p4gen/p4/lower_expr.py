@@ -119,7 +119,7 @@ def _int(cx: Context, e: ast.IntLit) -> ir.Expr:
     pos = cx.pos(e.at)
     if e.width is None:
         return ir.Literal(INT, pos, e.value)
-    if e.width > lower_type.MAX_WIDTH or (e.signed and e.width < 1):
+    if e.width > fold.MAX_BITS or (e.signed and e.width < 1):
         cx.unit.reporter.fail(e.at, f"{e.width} is not a possible width")
     found = fold.wrap(e.value, e.width, e.signed)
     if found != e.value:
@@ -273,7 +273,7 @@ def sliced(cx: Context, base: ir.Expr, hi: int, lo: int, at: int) -> ir.Expr:
         cx.unit.reporter.fail(at, f"[{hi}:{lo}] is no range of bits")
     if isinstance(type_, Bits) and hi >= type_.width:
         cx.unit.reporter.fail(at, f"bit {hi} is outside {type_}")
-    if hi - lo >= lower_type.MAX_WIDTH:
+    if hi - lo >= fold.MAX_BITS:
         cx.unit.reporter.fail(at, f"[{hi}:{lo}] selects too many bits")
     result = bits(hi - lo + 1)
     if isinstance(base, ir.Literal):
@@ -438,7 +438,7 @@ def _concatenate(cx: Context, left: ir.Expr, right: ir.Expr, at: int) -> ir.Expr
     if not isinstance(left.type, Bits) or not isinstance(right.type, Bits):
         cx.unit.reporter.fail(at, "'++' needs operands of a known width")
     width = left.type.width + right.type.width
-    if width > lower_type.MAX_WIDTH:
+    if width > fold.MAX_BITS:
         cx.unit.reporter.fail(at, f"the result of '++' would have {width} bits")
     result = bits(width, left.type.signed)
     if isinstance(left, ir.Literal) and isinstance(right, ir.Literal):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast as type_cast
 
-from p4gen.p4 import ast, ir, lower_expr
+from p4gen.p4 import ast, fold, ir, lower_expr
 from p4gen.p4.p4info_types import translation
 from p4gen.p4.scope import (
     BOOL,
@@ -56,7 +56,7 @@ from p4gen.p4.types import (
 _BASE: dict[str, Type] = {
     "bool": BOOL, "error": Error(), "int": INT, "match_kind": MatchKind(), "string": String(), "void": Void(),
 }  # fmt: skip
-MAX_WIDTH = 1 << 20
+MAX_VARBIT = 1 << 20
 MAX_STACK = 1 << 16
 
 
@@ -97,10 +97,9 @@ def _sized(cx: Context, ref: ast.SizedType) -> Type:
         return bits(1)
     width = ref.width.value if type(ref.width) is ast.IntLit else lower_expr.constant_int(cx, ref.width, "a width")
     least = 1 if ref.name == "int" else 0
-    if width < least or width > MAX_WIDTH:
-        cx.unit.reporter.fail(
-            ref.width.at, f"the width of {ref.name}<> must be from {least} to {MAX_WIDTH}, not {width}"
-        )
+    most = MAX_VARBIT if ref.name == "varbit" else fold.MAX_BITS
+    if not least <= width <= most:
+        cx.unit.reporter.fail(ref.width.at, f"the width of {ref.name}<> must be from {least} to {most}, not {width}")
     return Varbits(width) if ref.name == "varbit" else bits(width, ref.name == "int")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NoReturn
 
 from p4gen.p4.lexer import KEYWORDS, Tokens, lex
@@ -214,7 +215,8 @@ def literal_value(kind: str, text: str) -> int | str | bool | None:
     if kind in ("true", "false"):
         return kind == "true"
     if kind == "num":
-        return number_value(text)[0]
+        with suppress(ValueError):
+            return number_value(text)[0]
     return None
 
 

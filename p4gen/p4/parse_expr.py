@@ -200,7 +200,9 @@ class ExprParser(Cursor):
                 try:
                     value, width, signed, base = number_value(self.texts[self.i - 1])
                 except ValueError:
-                    self.reporter.fail(at, f"'{self.texts[self.i - 1]}' is not a number")
+                    self.reporter.fail(at, f"'{self.texts[self.i - 1][:40]}' is not a number")
+                if value.bit_length() > fold.MAX_BITS or (width or 0) > fold.MAX_BITS:
+                    self.reporter.fail(at, f"a number of more than {fold.MAX_BITS} bits")
                 return ast.IntLit(at, value, width, signed, base)
             case "str":
                 self.i += 1

@@ -208,7 +208,7 @@ def test_reads_before_a_value_are_warned_of() -> None:
 
 
 def test_unused_code_is_checked_too() -> None:
-    assert errors(HEAD + "control Unused(inout bit<8> x)(bit<8> n) { apply { x = n + true; } }\n")
+    assert errors(HEAD + "control Unused(inout bit<8> x)(bool n) { apply { x = x + n; } }\n")
 
 
 def test_types_of_different_declarations_differ() -> None:

@@ -33,6 +33,7 @@ BODIES = [
     ("hdr.h.push_front(1);", 7, "no method 'push_front'"),
     ("hdr.h.setValid(1);", 16, "no arguments"),
     ("mark_to_drop(std, std);", 13, "no 'mark_to_drop' takes these arguments"),
+    ("hdr.h.a = 1 << 100000;", 13, "more than 8192 bits"),
     ("truncate(len = 1);", 10, "no parameter 'len'"),
     ("break;", 1, "only in a loop"),
     ("return 1;", 1, "nothing can be returned"),
@@ -137,6 +138,11 @@ def test_an_error_in_generated_text_names_the_template() -> None:
 def test_wrong_package_arguments() -> None:
     (found, *_) = errors(HEAD + TAIL.replace("I()", "E()").replace("D()", "V()"))
     assert re.search("parameters|cannot stand|should be", found.message)
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "0x" + "F" * 5000, "1 << 8000 << 8000", "-(1 << 8191) * (1 << 8191)"])
+def test_numbers_too_large_are_refused(number: str) -> None:
+    assert errors(HEAD + f"const int N = {number};\n@a({number}) const bit<8> M = 1;")
 
 
 def test_two_objects_with_one_name() -> None:
