@@ -16,7 +16,7 @@ from p4gen.p4.scope import (
     RecordType,
     Signature,
 )
-from p4gen.p4.types import Int, Tuple, Type, Void
+from p4gen.p4.types import Int, String, Tuple, Type, Void
 
 Bindings = convert.Bindings
 
@@ -171,8 +171,8 @@ def infer(
 def settle(cx: Context, found: Type, at: int, what: str) -> Type:
     """An inferred type that values can have: literals without a width have none."""
     match found:
-        case Int() | DefaultType() | InvalidType() | Void():
-            cx.unit.reporter.fail(at, f"cannot infer a type with a width for {what} from a value of type {found}")
+        case Int() | DefaultType() | InvalidType() | Void() | String():
+            cx.unit.reporter.fail(at, f"cannot infer {what} from a value of type {found}")
         case Tuple(elements=elements):
             return Tuple(tuple(settle(cx, e, at, what) for e in elements))
         case RecordType():

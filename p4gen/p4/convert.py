@@ -196,7 +196,9 @@ def cast(cx: Context, expr: ir.Expr, to: Type, at: int) -> ir.Expr:
 
 def _cast(cx: Context, expr: ir.Expr, have: Type, to: Type, at: int) -> ir.Expr | None:
     if isinstance(to, NewType):
-        return _retyped(cast(cx, expr, to.base, at) if not isinstance(have, NewType) else expr, to)
+        if have == to.base or isinstance(have, Int) or isinstance(to.base, NewType):
+            return _retyped(cast(cx, expr, to.base, at), to)
+        return cast(cx, _retyped(expr, have.base), to, at) if isinstance(have, NewType) else None
     if isinstance(have, NewType):
         return cast(cx, _retyped(expr, have.base), to, at)
     if isinstance(have, SerEnum):

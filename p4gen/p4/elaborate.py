@@ -32,6 +32,7 @@ from p4gen.p4.scope import (
     PackageInstance,
     PackageType,
     ParamSig,
+    Poison,
     Scope,
     Signature,
     TypeEntity,
@@ -317,6 +318,8 @@ def elaborate(unit: Unit, program: ast.Program, source: str) -> ir.Program:
     if isinstance(main, InstanceEntity) and isinstance(main.value, PackageInstance):
         package, type_args = main.value.type.name, main.value.type.args
         _collect(main.value, "", blocks)
+    elif main is not None and not isinstance(main, Poison | InstanceEntity | FunctionEntity):
+        unit.reporter.error(main.at, "'main' must be an instance of a package")
     elif main is None and not unit.reporter.failed:
         unit.reporter.warn(program.at, "the program has no 'main' instance")
     if not unit.reporter.failed:
@@ -374,7 +377,7 @@ def _check_unused(cx: Context, program: ast.Program) -> None:
                     bound = [(p, value) for p in params if (value := _stand_in(cx, p)) is not None]
                     elaborated(cx, type_, decl.name, bound, decl.at)
             elif isinstance(decl, ast.FunctionDecl) and isinstance(entity, FunctionEntity):
-                if decl.body is None or any(d is decl for d, _ in entity.made):
+                if decl.body is None:
                     continue
                 sig = lower_type.signature(entity.context, decl)
                 lower_function.function(cx, entity, decl, sig.type_vars, decl.at)
@@ -418,6 +421,12 @@ def _type(cx: Context, decl: ast.Decl) -> None:
     cx.declare(decl.name, entity)
     params = lower_type.type_params(decl)
     lower_type.check_type_params(cx, params, decl.at)
+    if isinstance(decl, ast.ControlDecl | ast.ParserDecl):
+        taken = dict.fromkeys(params, decl.at)
+        for p in (*decl.head.params, *decl.ctor):
+            if p.name in taken:
+                cx.unit.reporter.error(p.at, f"a second parameter '{p.name}'", (taken[p.name], "the first is here"))
+            taken[p.name] = p.at
     made = lower_type.instantiate(entity, tuple(lower_type.type_var(entity, n) for n in params))
     if isinstance(decl, ast.Composite) and decl.kind == "header":
         cx.unit.headers.append(made)

@@ -23,7 +23,7 @@ def lower(
     """The entries in order, each with the priority that the control plane sees."""
     if decl.entries is None:
         return ()
-    if not keys:
+    if decl.entries and not keys:
         cx.unit.reporter.fail(decl.at, f"table '{decl.name}' has no key, so it cannot have entries")
     priorities = _priorities(cx, decl, keys, properties)
     found: list[ir.TableEntry] = []

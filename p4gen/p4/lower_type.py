@@ -332,6 +332,8 @@ def params(cx: Context, found: tuple[ast.Parameter, ...]) -> tuple[ParamSig, ...
         if p.default is not None and p.direction in ("out", "inout"):
             cx.unit.reporter.error(p.at, f"'{p.direction}' parameter '{p.name}' cannot have a default value")
         type_ = resolve(cx, p.type)
+        if isinstance(type_, BlockTypeOf) and isinstance(type_.entity.decl, ast.ControlDecl | ast.ParserDecl):
+            cx.unit.reporter.error(p.at, f"parameter '{p.name}' needs a type of {type_.kind}s, not {type_}")
         if isinstance(type_, ExternType | BlockTypeOf | PackageType) and p.direction != "none":
             cx.unit.reporter.error(p.at, f"parameter '{p.name}' of type {type_} cannot have a direction")
         if p.default is not None and isinstance(type_, Bits | Bool | Int | Enum | SerEnum | Struct | Error):
