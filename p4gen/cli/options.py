@@ -11,6 +11,7 @@ from rich.console import Console
 
 from p4gen.spec import ProgramSpec, flag_name, load_spec
 from p4gen.stf.engines import ENGINES
+from p4gen.switch.targets import TARGETS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -68,6 +69,13 @@ out_option = click.option(
     help="Folder for programs.  [build]",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else.")
+target_option = click.option(
+    "--target",
+    type=click.Choice(TARGETS),
+    default=TARGETS[0],
+    show_default=True,
+    help="What runs the program: the embedded switch, or BMv2's simple_switch_grpc (needs BMv2 and p4c).",
+)
 engine_option = click.option(
     "--engine",
     type=click.Choice(sorted(ENGINES)),

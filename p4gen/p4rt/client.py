@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from p4.v1 import p4runtime_pb2 as pb
@@ -43,8 +44,9 @@ class Client:
         election: Election | None = None,
         timeout: float = 10.0,
         registers: Registers | None = None,
+        record: Path | None = None,
     ) -> None:
-        self.session = Session(address, device_id, election, timeout)
+        self.session = Session(address, device_id, election, timeout, record)
         self._config: Any = None
         self._schema: Schema | None = None
         self._registers = registers
@@ -65,6 +67,8 @@ class Client:
 
     def set_pipeline(self, p4info: Any, device_config: bytes) -> None:
         """Load a program; whatever the switch held is gone."""
+        if self.session.get_config() is not None:
+            self._clear_replication()
         self._config = pb.ForwardingPipelineConfig(p4info=p4info, p4_device_config=device_config)
         self._schema = Schema(p4info)
         self._cells.clear()
@@ -73,7 +77,17 @@ class Client:
     def reset(self) -> None:
         """Back to the state after loading, by loading the same program again."""
         self.schema  # noqa: B018 - fetches the config if it is not known yet
+        self._clear_replication()
         self.session.set_config(self._config)
+
+    def _clear_replication(self) -> None:
+        """Remove all multicast groups and clone sessions: BMv2 keeps their replicas when it loads a program."""
+        wanted = pb.Entity(), pb.Entity()
+        wanted[0].packet_replication_engine_entry.multicast_group_entry.SetInParent()
+        wanted[1].packet_replication_engine_entry.clone_session_entry.SetInParent()
+        found = [entity for kind in wanted for entity in self.session.read_all(kind)]
+        if found:
+            self.write(*(pb.Update(type=_DELETE, entity=entity) for entity in found))
 
     @property
     def schema(self) -> Schema:
@@ -199,7 +213,7 @@ class Client:
         self._replicate(entity, message, session.replicas)
 
     def _replicate(self, entity: Any, message: Any, replicas: Iterable[Replica]) -> None:
-        exists = any(self.session.read_all(entity))
+        exists = self._exists(entity)
         for replica in replicas:
             # egress_port is deprecated, but the one that BMv2's server knows.
             message.replicas.add(egress_port=replica.port, instance=replica.rid)
@@ -207,6 +221,14 @@ class Client:
             self.write(pb.Update(type=_MODIFY if exists else _INSERT, entity=entity))
         elif exists:
             self.write(pb.Update(type=_DELETE, entity=entity))
+
+    def _exists(self, entity: Any) -> bool:
+        try:
+            return any(self.session.read_all(entity))
+        except RequestError as error:
+            if error.code is Code.NOT_FOUND:  # so says BMv2's server
+                return False
+            raise
 
     # --- action profiles ---
 
@@ -216,7 +238,7 @@ class Client:
         table = self.schema.profile_table(info)
         message = pb.ActionProfileMember(action_profile_id=info.id, member_id=member)
         entity = pb.Entity(action_profile_member=message)
-        exists = any(self.session.read_all(entity))
+        exists = self._exists(entity)
         entity.action_profile_member.action.CopyFrom(codec.encode_table_action(table, action).action)
         self.write(pb.Update(type=_MODIFY if exists else _INSERT, entity=entity))
 
@@ -226,7 +248,7 @@ class Client:
         entity = pb.Entity()
         message = entity.action_profile_group
         message.action_profile_id, message.group_id = info.id, group
-        exists = any(self.session.read_all(entity))
+        exists = self._exists(entity)
         message.max_size = max_size or info.max_group_size
         for member, weight in weights.items():
             message.members.add(member_id=member, weight=weight)

@@ -7,9 +7,11 @@ iterates for ever over the details of a batch that failed in part.
 from __future__ import annotations
 
 import queue
+import struct
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -46,11 +48,17 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
     """One controller's connection to one device.
 
     Raises ``FailedError`` when nothing answers at ``address`` within ``timeout`` seconds or the stream is refused.
-    Without ``election`` an id is taken that grows with time, so that who connects last is the primary.
+    Without ``election`` an id is taken that grows with time, so that who connects last is the primary. Every write
+    request is appended to the file ``record``, for ``recorded``.
     """
 
     def __init__(
-        self, address: str, device_id: int = 1, election: Election | None = None, timeout: float = 10.0
+        self,
+        address: str,
+        device_id: int = 1,
+        election: Election | None = None,
+        timeout: float = 10.0,
+        record: Path | None = None,
     ) -> None:
         self.address = address
         self.device_id = device_id
@@ -58,6 +66,7 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         self.role_name = None
         self.timeout = timeout
         self.is_primary = False
+        self._record = record
         self._ended: grpc.RpcError | None = None
         self.channel = grpc.insecure_channel(address, options=_OPTIONS)
         try:
@@ -136,6 +145,10 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         """The Write RPC. Raises ``RequestError``, with every update that failed, or ``FailedError``."""
         request = pb.WriteRequest(device_id=self.device_id, updates=updates, atomicity=atomicity)
         request.election_id.high, request.election_id.low = self.election_id
+        if self._record is not None:
+            data = request.SerializeToString()
+            with self._record.open("ab") as file:
+                file.write(struct.pack("!I", len(data)) + data)
         try:
             self.stub.Write(request)
         except grpc.RpcError as error:
@@ -157,6 +170,8 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
                 pb.GetForwardingPipelineConfigRequest(device_id=self.device_id)
             )
         except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.FAILED_PRECONDITION:  # so says BMv2's server
+                return None
             raise self._error(error) from None
         return response.config if response.HasField("config") else None
 
@@ -181,6 +196,16 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
             return RequestError(f"{code.name}: {error.details()}", code=code)
         lines = [f"update {number}: {why.name}: {message}" for number, why, message in failures]
         return RequestError(*lines, code=code, failures=failures)
+
+
+def recorded(path: Path) -> Iterator[bytes]:
+    """The write requests in a record, serialised."""
+    data = path.read_bytes()
+    at = 0
+    while at < len(data):
+        (size,) = struct.unpack_from("!I", data, at)
+        yield data[at + 4 : at + 4 + size]
+        at += 4 + size
 
 
 def _failures(error: Any) -> Iterator[tuple[int, Code, str]]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from p4gen.errors import FailedError, InputError
-from p4gen.p4.compile import compile_text
 from p4gen.ptf.mutations import Mutation
 from p4gen.ptf.runner import SuiteResult, run_suite
 from p4gen.spec import ProgramSpec
+from p4gen.switch.running import Program
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def run_mutants(
     def run(name: str, text: str) -> SuiteResult:
         place = directory / name
         place.mkdir()
-        compiled = compile_text(text, f"{name}.p4").program
+        compiled = Program.of_text(text, place)
         params = {"spec": spec.model_dump(mode="json"), "seed": seed}
         return run_suite(compiled, place, ports=spec.ports, params=params, suite=suite, stop_on_failure=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
@@ -40,8 +41,9 @@ class P4RuntimeServer:
     ``address`` says which. Raises ``FailedError`` when the address cannot be used.
     """
 
-    def __init__(self, target: Target, address: str) -> None:
+    def __init__(self, target: Target, address: str, log: logging.Logger | None = None) -> None:
         self._target = target
+        self._log = log or logging.getLogger(__name__)
         self._arbiter = Arbiter(target.device_id)
         self._configuration = Configuration(target)
         self._digests = DigestEngine(self._to_primaries)
@@ -113,6 +115,7 @@ class P4RuntimeServer:
         with self._arbiter.lock:
             self._arbiter.check_write(role_of(request), election(request))
             results = write.batch(self._pipeline(), request.updates, request.atomicity)
+        self._log.debug("write of %d updates, %d refused", len(results), sum(r is not None for r in results))
         if any(results):
             self._abort_batch(context, results)
         return pb.WriteResponse()
@@ -148,6 +151,7 @@ class P4RuntimeServer:
             self._arbiter.check_write(role_of(request), election(request))
             if self._configuration.set(request.action, config):
                 self._digests.reset()
+                self._log.info("a controller has set the forwarding pipeline")
         return pb.SetForwardingPipelineConfigResponse()
 
     def get_config(self, request: Any, context: Any) -> Any:
@@ -209,6 +213,7 @@ class P4RuntimeServer:
         match request.WhichOneof("update"):
             case "arbitration":
                 if self._arbiter.update(controller, request.arbitration):
+                    self._log.info("controller with election id %s is now the primary", controller.election)
                     with self._arbiter.lock:
                         self._digests.reset()
             case "packet":
