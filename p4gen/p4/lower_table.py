@@ -166,7 +166,7 @@ def _default(
         return ir.ActionCall(entities["NoAction"][0], ()), actions
     entity = cx.unit.globals.find("NoAction", decl.at)
     if not isinstance(entity, ActionEntity) or entity.signature.params:
-        cx.unit.reporter.fail(decl.at, f"table '{decl.name}' has no default action, and NoAction, without parameters, is not declared")
+        cx.unit.reporter.fail(decl.at, f"table '{decl.name}' has no default action, and no NoAction() is declared")
     ref = ir.ActionRef("NoAction", entity.function, (), True, False, (Annotation("defaultonly"),))
     return ir.ActionCall(ref, ()), (*actions, ref)
 

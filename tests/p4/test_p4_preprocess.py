@@ -29,6 +29,10 @@ def test_macros_with_arguments_may_span_lines() -> None:
     assert text_of("#define ADD(a, b) a + b\nx = ADD(1,\n 2);") == ["x = 1 + 2;"]
 
 
+def test_any_identifier_may_be_a_macro() -> None:
+    assert text_of("#define __X__ 1\n__X__ __DATE__ __LINE__") == ["1 __DATE__ 2"]
+
+
 def test_undef_ends_a_macro() -> None:
     assert text_of("#define A 1\nA\n#undef A\nA") == ["1", "A"]
 
