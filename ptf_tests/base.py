@@ -11,9 +11,8 @@ import random
 import select
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import ptf
 
@@ -22,7 +21,7 @@ from p4gen.ptf.testcase import ReportedTest, parameter
 from p4gen.rocev2.headers import UDP, Ethernet, IPv4
 from p4gen.spec import ProgramSpec
 from p4gen.switch.api import ControlPlane
-from p4gen.switch.process import RemoteSwitch
+from p4gen.switch.running import Running
 
 FENCE_TIMEOUT_S = 10.0
 MANY = 32  # frames, far fewer than fill a socket's buffer
@@ -31,9 +30,9 @@ FENCE_HOP = 65535
 
 
 @functools.cache
-def control_plane(directory: Path) -> ControlPlane:
-    """The control plane of the switch whose sockets are in ``directory``; one connection for all tests."""
-    return RemoteSwitch(directory)
+def control_plane() -> ControlPlane:
+    """The control plane of the switch under test; one connection for all tests."""
+    return Running.from_dict(parameter("switch")).connect()
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class P4genTest(ReportedTest):
         self.fence_port = self.spec.ports - 1
         self._fences = 0
         self.dataplane = ptf.dataplane_instance
-        self._control = control_plane(Path(parameter("dir")))
+        self._control = control_plane()
         self._unfenced = False
         self._pending: list[Output] = []
         # The first fence waits for what an earlier test may have left under way; it must not outlive the reset.
@@ -104,14 +103,30 @@ class P4genTest(ReportedTest):
         return taken
 
     def _fence(self) -> list[Output]:
-        """What has come out by the time that a marker, sent now, does.
+        """What has come out once the switch has handled everything; nothing is waited for that is not coming.
 
-        A switch that handles frames in order has then sent everything, so nothing is waited for that is not
-        coming. AssertionError when the marker does not come.
+        Ports that can ``settle`` know when that is. For a switch that handles frames in order, it is when a marker,
+        sent now, comes out. AssertionError when the marker does not come.
         """
+        settle = getattr(next(iter(self.dataplane.ports.values())), "settle", None)
+        if settle is not None:
+            settle()
+            return [output for _, output in sorted(self._collect(lambda _: True), key=lambda entry: entry[0])]
+        return self._fence_by_marker()
+
+    def _fence_by_marker(self) -> list[Output]:
         self._fences += 1
         token = hashlib.sha256(f"{self} fence {self._fences}".encode()).digest()
         self.send(self.fence_port, self._marker(token))
+        taken = self._collect(lambda outputs: any(output.frame.endswith(token) for _, output in outputs))
+        outputs = [output for _, output in sorted(taken, key=lambda entry: entry[0])]
+        marker = next(output for output in outputs if output.frame.endswith(token))
+        outputs.remove(marker)
+        # What a full socket did not take, the switch kept back: now there is room for it.
+        return outputs + self._fence() if len(outputs) > MANY else outputs
+
+    def _collect(self, complete: Callable[[list[tuple[float, Output]]], bool]) -> list[tuple[float, Output]]:
+        """What PTF has received, with its times, once ``complete`` says that nothing more is under way."""
         taken: list[tuple[float, Output]] = []
         deadline = time.monotonic() + FENCE_TIMEOUT_S
         fenced = False
@@ -120,7 +135,7 @@ class P4genTest(ReportedTest):
                 for (_, port), queue in self.dataplane.packet_queues.items():
                     taken += [(when, Output(port, frame)) for frame, when in queue]
                     queue.clear()
-                fenced = fenced or any(output.frame.endswith(token) for _, output in taken)
+                fenced = fenced or complete(taken)
                 # PTF's thread enqueues under this lock: what is not readable now has been taken.
                 if fenced and not select.select(list(self.dataplane.ports.values()), [], [], 0)[0]:
                     break
@@ -129,11 +144,7 @@ class P4genTest(ReportedTest):
                     raise AssertionError(f"the switch did not forward the fence's marker within {FENCE_TIMEOUT_S} s")
                 self.dataplane.cvar.wait(left)
         self._unfenced = False
-        outputs = [output for _, output in sorted(taken, key=lambda entry: entry[0])]
-        marker = next(output for output in outputs if output.frame.endswith(token))
-        outputs.remove(marker)
-        # What a full socket did not take, the switch kept back: now there is room for it.
-        return outputs + self._fence() if len(outputs) > MANY else outputs
+        return taken
 
     def expect(self, outputs: Iterable[Output]) -> None:
         """The switch has sent exactly these frames, in this order at each port."""

@@ -139,6 +139,24 @@ class MixedOpcodesAreRefused(ModeIITest):
             self.refused(group, 1, mixed, "CheckDuplicate.mixed_opcode")
 
 
+class AckIsRequestedIfAnyRankAsked(ModeIITest):
+    """Requesters count up to their AckReq each on its own; one that asked must not depend on who comes last."""
+
+    def runTest(self) -> None:
+        group, values = self.group_of(3), self.random_values(3)
+        first = self.random_psn()
+        for number, asking in enumerate([(), (0,), (1,), (2,), (0, 2)]):
+            psn = serial.add(first, number)
+            packets = [self.contribution(group, rank, psn, values[rank], Opcode.SEND_MIDDLE) for rank in range(3)]
+            for rank, packet in enumerate(packets):
+                asked = replace(packet, bth=replace(packet.bth, ack_request=rank in asking)).sealed()
+                self.send_from(group, rank, asked)
+            for repeated in ([], packets[1:2]):  # the repetition itself does not ask
+                self.send_from(group, 1, *repeated)
+                for results in self.received(group).of_rank:
+                    self.equal(f"{asking} asked: AckReq", [r.bth.ack_request for r in results], [bool(asking)])
+
+
 class Reflection(ModeIITest):
     """Acknowledgements of one syndrome come back to the rank that sent them, and to it alone."""
 

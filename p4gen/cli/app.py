@@ -15,7 +15,11 @@ from p4gen.errors import P4genError
 
 VERBS = {
     "build": "Generate a program, compile it, and check it against the house rules.",
+    "check": "Compile a P4_16 program and say what is wrong with it.",
+    "run": "Run one STF test on a P4_16 program, with a trace if wanted.",
+    "stf": "Run every STF test in a folder.",
     "ptf": "Run the conformance suite on a program.",
+    "switch": "Run the embedded switch, with a P4Runtime server.",
     "schema": "Print the JSON Schema of a spec file.",
     "doctor": "Say what is installed, and what each missing part would add.",
 }

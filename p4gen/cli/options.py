@@ -10,6 +10,8 @@ import click
 from rich.console import Console
 
 from p4gen.spec import ProgramSpec, flag_name, load_spec
+from p4gen.stf.engines import ENGINES
+from p4gen.switch.targets import TARGETS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -19,9 +21,21 @@ def spec_options(function: F) -> F:
     for name, field in reversed(ProgramSpec.model_fields.items()):
         default = "" if field.default is None else f"  [{field.default}]"
         text = f"{field.description}{default}"
-        function = click.option(flag_name(name), name, default=None, metavar="VALUE", help=text)(function)
+        function = click.option(flag_name(name), name, default=None, metavar=_metavar(name), help=text)(function)
     file = click.argument("spec_file", metavar="[SPEC.yaml]", required=False, type=click.Path(path_type=Path))
     return file(function)
+
+
+def _metavar(field: str) -> str:
+    """The values that a field takes, or what kind they are."""
+    schema = ProgramSpec.model_json_schema()
+    forms = [schema["properties"][field], *schema["properties"][field].get("anyOf", ())]
+    forms += [schema["$defs"][form["$ref"].rpartition("/")[2]] for form in forms if "$ref" in form]
+    for form in forms:
+        values = form.get("enum") or ([form["const"]] if "const" in form else [])
+        if values:
+            return "|".join(map(str, values)) if len(values) < 8 else f"{values[0]}|{values[1]}|...|{values[-1]}"
+    return "N" if any(form.get("type") == "integer" for form in forms) else "NAME"
 
 
 def spec_from(spec_file: Path | None, flags: dict[str, str | None]) -> ProgramSpec:
@@ -55,3 +69,26 @@ out_option = click.option(
     help="Folder for programs.  [build]",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else.")
+target_option = click.option(
+    "--target",
+    type=click.Choice(TARGETS),
+    default=TARGETS[0],
+    show_default=True,
+    help="What runs the program: the embedded switch, or BMv2's simple_switch_grpc (needs BMv2 and p4c).",
+)
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(sorted(ENGINES)),
+    default="interp",
+    show_default=True,
+    help="What runs the program: the reference interpreter, or compiled code.",
+)
+
+
+def preprocessor_options(function: F) -> F:
+    """``-I`` and ``-D``, given to the verb as ``includes`` and ``defines``."""
+    folder = click.Path(exists=True, file_okay=False, path_type=Path)
+    function = click.option(
+        "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Define a macro for the preprocessor."
+    )(function)
+    return click.option("-I", "includes", multiple=True, type=folder, help="Look for included files here.")(function)

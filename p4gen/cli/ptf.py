@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,23 +15,34 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from p4gen import runs
 from p4gen.builder import build
-from p4gen.cli.options import json_option, out_option, report_console, spec_from, spec_options
+from p4gen.cli.options import (
+    flags_of,
+    json_option,
+    out_option,
+    report_console,
+    spec_from,
+    spec_options,
+    target_option,
+)
 from p4gen.inc import compose
 from p4gen.ptf.conformance import Run, mode_ii_runs, run_conformance
 from p4gen.ptf.mutants import Verdict, run_mutants
 from p4gen.ptf.mutations import MODE_II
 from p4gen.ptf.report import Outcome, TestResult
-from p4gen.ptf.runner import Program, SuiteResult
+from p4gen.ptf.runner import SuiteResult
 from p4gen.render import render
 from p4gen.spec import ProgramSpec
-from p4gen.switch.process import RemoteSwitch, running_switch
+from p4gen.switch import targets
+from p4gen.switch.running import Program, Running, terminable
 
 
 @click.command()
 @spec_options
 @out_option
 @json_option
+@target_option
 @click.option("--seed", type=int, default=None, help="Seed of all random choices.  [drawn, and printed]")
 @click.option("--test", "tests", multiple=True, metavar="MODULE[.CLASS]", help="Only these scenarios; may be repeated.")
 @click.option("--trace", is_flag=True, help="Print every packet's whole way through the program (with --test).")
@@ -43,6 +54,7 @@ def command(
     spec_file: Path | None,
     out: Path,
     as_json: bool,
+    target: str,
     seed: int | None,
     tests: tuple[str, ...],
     trace: bool,
@@ -51,17 +63,20 @@ def command(
 ) -> None:
     """Run the conformance suite on a program.
 
-    The program runs on the embedded switch, in a process of its own, and is driven with RoCEv2 packets. Scenarios that
-    need another op, dtype or ICRC setting run on small variants of the program.
+    The program runs on the embedded switch or on BMv2, in a process of its own, configured through P4Runtime and
+    driven with RoCEv2 packets. Scenarios that need another op, dtype or ICRC setting run on small variants of it.
     """
     if mutate and (tests or trace):
         raise click.UsageError("--mutate runs all scenarios: it goes with neither --test nor --trace")
     if trace and not tests:
         raise click.UsageError("--trace of the whole suite is too much to read: name scenarios with --test")
+    if target != targets.EMBEDDED and (mutate or trace):
+        raise click.UsageError("--mutate and --trace go with the embedded switch (p4gen difftest --fault for BMv2)")
+    targets.check(target)
     spec = spec_from(spec_file, flags)
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
-    with tempfile.TemporaryDirectory(prefix="p4gen-") as scratch:
-        job = _Job(spec, out, Path(scratch), seed, report_console(quiet=as_json))
+    with terminable(), tempfile.TemporaryDirectory(prefix="p4gen-") as scratch:
+        job = _Job(spec, target, out, Path(scratch), seed, report_console(quiet=as_json))
         passed, report = job.mutate() if mutate else job.conform(tests, trace)
     if as_json:
         click.echo(json.dumps({"seed": seed, "passed": passed} | report))
@@ -71,6 +86,7 @@ def command(
 @dataclass(frozen=True)
 class _Job:
     spec: ProgramSpec
+    target: str
     out: Path
     scratch: Path
     seed: int
@@ -78,12 +94,21 @@ class _Job:
     """Silent with --json."""
 
     def conform(self, tests: tuple[str, ...], trace: bool) -> tuple[bool, dict[str, Any]]:
-        runs = (Run(self.spec, tests),) if tests else mode_ii_runs(self.spec)
+        wanted = (Run(self.spec, tests),) if tests else mode_ii_runs(self.spec)
         self.console.print(f"seed {self.seed}")
-        show = _Traces(self.console) if trace else _Lines(self.console)
+        versions = targets.versions(self.target)
+        self.console.print("target " + self.target + ": " + ", ".join(f"{k} {v}" for k, v in versions.items()))
+        show = (_Traces if trace else _Lines)(self.console, targets.starter(self.target, trace=trace))
+        programs: list[Program] = []
+
+        def built(spec: ProgramSpec) -> Program:
+            programs.append(self._build(spec))
+            return programs[-1]
+
+        folder = runs.new_folder(self.out, "ptf", self.spec.program, self.target)
         result = run_conformance(
-            runs,
-            lambda spec: build(spec, self.out, use_p4c=False).compiled.program,
+            wanted,
+            built,
             self.scratch,
             seed=self.seed,
             started=show.program,
@@ -99,10 +124,32 @@ class _Job:
         done = sum(len(suite.of(Outcome.PASSED)) for _, suite in result.runs)
         failed = sum(len(suite.failures) for _, suite in result.runs)
         self.console.print(
-            f"\n{len(runs)} program{'s' * (len(runs) > 1)}, {result.seconds:.1f} s; repeat with --seed {self.seed}\n"
-            f"{done} passed, {failed} failed, {len(left_out)} skipped"
+            f"\n{len(wanted)} program{'s' * (len(wanted) > 1)}, {result.seconds:.1f} s; "
+            f"repeat with --seed {self.seed}\n{done} passed, {failed} failed, {len(left_out)} skipped"
         )
-        return result.passed, {"runs": [_run_json(run, suite) for run, suite in result.runs]}
+        for number, program in enumerate(programs):
+            files = [path for path in (program.p4, program.p4info, program.json) if path is not None]
+            runs.keep(self.scratch / str(number), folder / program.p4.stem, files)
+        arguments = ["ptf", *" ".join(flags_of(self.spec)).split(), "--target", self.target, "--seed", str(self.seed)]
+        arguments += [word for test in tests for word in ("--test", test)]
+        record = runs.RunRecord(
+            "ptf", self.spec.program, self.target, tuple(arguments), self.seed, result.passed, versions
+        )
+        runs.write_record(folder, record, [_case(run, test) for run, suite in result.runs for test in suite.tests])
+        self.console.print(f"\n{folder}: programs, logs, requests, captures, {runs.JUNIT_FILE}")
+        self.console.print(f"  p4gen rerun {folder}")
+        return result.passed, {
+            "target": self.target,
+            "versions": versions,
+            "folder": str(folder),
+            "runs": [_run_json(run, suite) for run, suite in result.runs],
+        }
+
+    def _build(self, spec: ProgramSpec) -> Program:
+        result = build(spec, self.out, use_p4c=self.target == targets.BMV2)
+        json_file = result.program.with_suffix(".json")
+        info = result.folder / f"{spec.program}.p4info.txtpb"
+        return Program(result.program, info, json_file if json_file.exists() else None)
 
     def mutate(self) -> tuple[bool, dict[str, Any]]:
         """On the smallest program that has everything a fault can break."""
@@ -139,12 +186,13 @@ class _Lines:
     """One line a scenario, as it finishes."""
 
     console: Console
+    start: targets.Start
 
     @contextmanager
-    def switch(self, program: Program, directory: Path, ports: Iterable[int]) -> Iterator[RemoteSwitch]:
+    def switch(self, program: Program, directory: Path, ports: range) -> Iterator[Running]:
         """The switch that scenarios run on."""
-        with running_switch(program, directory, ports) as switch:
-            yield switch
+        with self.start(program, directory, ports) as running:
+            yield running
 
     def program(self, run: Run) -> None:
         self.console.print(f"\n[bold]{run.spec.program}[/bold]")
@@ -158,19 +206,25 @@ class _Lines:
         self.console.print(note, markup=False)
 
 
+@dataclass
 class _Traces(_Lines):
     """Before the line, every packet's whole way through the program."""
 
-    running: RemoteSwitch
+    trace: Path | None = None
+    shown: int = 0
 
     @contextmanager
-    def switch(self, program: Program, directory: Path, ports: Iterable[int]) -> Iterator[RemoteSwitch]:
-        with running_switch(program, directory, ports) as self.running:
-            self.running.set_tracing(True)
-            yield self.running
+    def switch(self, program: Program, directory: Path, ports: range) -> Iterator[Running]:
+        with super().switch(program, directory, ports) as running:
+            self.trace, self.shown = running.trace, 0
+            yield running
 
     def scenario(self, test: TestResult) -> None:
-        self.console.print(str(self.running.take_trace()), markup=False)
+        if self.trace is not None and self.trace.exists():
+            with self.trace.open(encoding="utf-8") as file:
+                file.seek(self.shown)
+                self.console.print(file.read(), markup=False)
+                self.shown = file.tell()
         super().scenario(test)
 
 
@@ -178,6 +232,12 @@ def _verdict_line(verdict: Verdict) -> str:
     caught = verdict.caught_by
     what = f"[green]caught[/green]    {caught}" if caught else f"[red]SURVIVED[/red]  {verdict.message}"
     return f"{verdict.mutation.module:16} {verdict.mutation.name:26} {what}"
+
+
+def _case(run: Run, test: TestResult) -> runs.Case:
+    skipped = test.message if test.outcome is Outcome.SKIPPED else ""
+    problem = test.message or test.outcome if not test.ok else ""
+    return runs.Case(run.spec.program, test.name, test.seconds, problem, test.details, skipped)
 
 
 def _run_json(run: Run, suite: SuiteResult) -> dict[str, Any]:

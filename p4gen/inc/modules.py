@@ -80,7 +80,9 @@ CHECK_DUPLICATE = Module(
     purpose="each edge contributes to a slot once",
     needs=("hdr.bth", "announced", "slot", "epoch", "edge_bit", "source_mask", "slot_use"),
     provides=(Metadata("complete", "bit<1>", "1: every source has contributed to the slot"),),
-    keeps=(Register("slots", 104, _SLOTS, "{epoch 8, PSN 24, opcode 8, announced 32, bitmap 32} of each slot"),),
+    keeps=(
+        Register("slots", 104, _SLOTS, "{epoch 8, PSN 24, AckReq 1, opcode 7, announced 32, bitmap 32} of each slot"),
+    ),
     drops=(
         Drop("stale", "its slot already serves a newer PSN"),
         Drop("mixed_opcode", "the edges do not agree where messages begin and end"),

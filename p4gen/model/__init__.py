@@ -6,6 +6,9 @@ the methods of the ``ControlPlane`` protocol (``p4gen.switch.api``) configure an
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
 from p4gen.model.errors import ControlError
 from p4gen.model.externs import MeterConfig, Trap
 from p4gen.model.resources import Resources
@@ -14,23 +17,83 @@ from p4gen.model.trace import Event, Trace, render
 from p4gen.model.v1model import V1Model
 from p4gen.p4 import ir
 
-__all__ = ["Clock", "ControlError", "Digest", "Event", "MeterConfig", "Model", "Trace", "Trap", "render"]
+if TYPE_CHECKING:
+    from p4gen.model.jit import Batch, Bytes, Engine, StateLayout
+
+__all__ = [
+    "ENGINES", "Clock", "ControlError", "Digest", "EngineName", "Event", "MeterConfig", "Model", "Trace", "Trap",
+    "render",
+]  # fmt: skip
+
+EngineName = Literal["interp", "jit"]
+ENGINES: tuple[EngineName, ...] = ("interp", "jit")
+"""What can run a program: the reference interpreter, and machine code by way of LLVM. They agree on every bit."""
+
+
+class _Runs(Protocol):
+    def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]: ...
 
 
 class Model(Resources):
     """A switch that runs ``program``.
 
     ``clock`` gives microseconds since the start (default: the machine's clock), for timestamps and
-    meters; ``seed`` is for ``random``. Raises ``InputError``, with positions, for what of the program is
-    not supported.
+    meters; ``seed`` is for ``random``. ``cache`` is the folder of programs that ``jit`` has compiled before, "" for
+    none (default: the user's). Raises ``InputError``, with positions, for what of the program is not supported.
     """
 
-    def __init__(self, program: ir.Program, *, clock: Clock | None = None, seed: int = 0) -> None:
-        super().__init__(State(program, clock, seed))
+    def __init__(
+        self,
+        program: ir.Program,
+        *,
+        clock: Clock | None = None,
+        seed: int = 0,
+        engine: EngineName = "interp",
+        cache: Path | Literal[""] | None = None,
+    ) -> None:
         self.program = program
-        self._engine = V1Model(program, self._state)
+        self.engine = engine
+        self._native: Engine | None = None
+        self._runs: _Runs
+        if engine == "interp":
+            super().__init__(State(program, clock, seed))
+            self._runs = V1Model(program, self._state)
+        else:
+            # llvmlite takes a while to load, and only this engine needs it.
+            from p4gen.model import jit  # noqa: PLC0415
+
+            state = jit.NativeState(program, clock, seed)
+            super().__init__(state)
+            folder = jit.cache_directory() if cache is None else cache or None
+            self._runs = self._native = jit.Engine(program, state, folder)
 
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
         """Outputs as (port, packet), in order of transmission; with ``trace``, everything on the way is
         added to it."""
-        return self._engine.process(port, packet, trace)
+        return self._runs.process(port, packet, trace)
+
+    # --- what only the native engine can ---
+
+    @property
+    def native(self) -> Engine:
+        """The native engine. Raises ``ValueError`` when the model runs on another."""
+        if self._native is None:
+            raise ValueError(f"batches and snapshots need the native engine, this model's is {self.engine}")
+        return self._native
+
+    def process_batch(self, batch: Batch) -> Batch:
+        """Many packets in one call: ``batch`` in, one after the other; everything that comes out, in order."""
+        return self.native.process_batch(batch)
+
+    def snapshot(self) -> Bytes:
+        """The switch's whole state as one block of bytes; ``layout`` says what is where."""
+        return self.native.state.snapshot()
+
+    def restore(self, snapshot: Bytes) -> None:
+        """Back to a snapshot of this switch. Raises ``ValueError`` for any other."""
+        self.native.state.restore(snapshot)
+
+    @property
+    def layout(self) -> StateLayout:
+        """Where each register, counter and meter is in a snapshot."""
+        return self.native.state.layout

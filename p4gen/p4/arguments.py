@@ -16,7 +16,7 @@ from p4gen.p4.scope import (
     RecordType,
     Signature,
 )
-from p4gen.p4.types import Int, Tuple, Type, Void
+from p4gen.p4.types import Int, String, Tuple, Type, Void
 
 Bindings = convert.Bindings
 
@@ -29,7 +29,7 @@ def accepts(params: Sequence[ast.Parameter], args: Sequence[ast.Argument]) -> bo
     if named - {p.name for p in params}:
         return False
     return all(
-        i < len(args) and args[i].name is None
+        (i < len(args) and args[i].name is None)
         or p.name in named
         or p.default is not None
         or any(a.name == "optional" for a in p.annotations)
@@ -90,32 +90,40 @@ def lower(
     externs require (spec 6.8).
     """
     given = match(cx, at, sig, args)
-    exprs = [_operand(cx, p, e) for p, e in zip(sig.params, given, strict=True)]
+    exprs = [_operand(cx, e) for e in given]
     bindings = infer(cx, at, sig, type_args, [(p.type, e) for p, e in zip(sig.params, exprs, strict=True)])
     made: list[ir.Arg] = []
     for p, source, expr in zip(sig.params, given, exprs, strict=True):
-        if source is None and p.default is not None:
-            expr = lower_expr.lower(sig.context, p.default)
-            source = p.default
         type_ = convert.substitute(p.type, bindings)
-        made.append(_argument(cx, at, sig, p, type_, source, expr, constants))
+        if source is None and p.default is not None:
+            default = lower_expr.lower(sig.context, p.default)
+            made.append(_argument(cx, at, sig, p, type_, p.default, default, constants))
+        else:
+            made.append(_argument(cx, at, sig, p, type_, source, expr, constants))
     return bindings, tuple(made)
 
 
-def _operand(cx: Context, p: ParamSig, e: ast.Expr | None) -> ir.Expr | None:
+def _operand(cx: Context, e: ast.Expr | None) -> ir.Expr | None:
     if e is None or isinstance(e, ast.DontCare):
         return None
     return lower_expr.value(cx, e)
 
 
 def _argument(
-    cx: Context, at: int, sig: Signature, p: ParamSig, type_: Type, source: ast.Expr | None, expr: ir.Expr | None, constants: bool
-) -> ir.Arg:  # fmt: skip
+    cx: Context,
+    at: int,
+    sig: Signature,
+    p: ParamSig,
+    type_: Type,
+    source: ast.Expr | None,
+    expr: ir.Expr | None,
+    constants: bool,
+) -> ir.Arg:
     if expr is None:
         if isinstance(source, ast.DontCare) and p.direction != "out":
             cx.unit.reporter.fail(source.at, f"'_' can stand only for an 'out' argument; '{p.name}' is '{p.direction}'")
         return ir.Arg(p.direction, None)
-    where = source.at if source is not None else at
+    where = ast.begin(source) if source is not None else at
     if p.direction in ("out", "inout"):
         lower_expr.check_lvalue(cx, expr, where)
         if expr.type != type_ and not isinstance(type_, DontCareType):
@@ -163,8 +171,8 @@ def infer(
 def settle(cx: Context, found: Type, at: int, what: str) -> Type:
     """An inferred type that values can have: literals without a width have none."""
     match found:
-        case Int() | DefaultType() | InvalidType() | Void():
-            cx.unit.reporter.fail(at, f"cannot infer a type with a width for {what} from a value of type {found}")
+        case Int() | DefaultType() | InvalidType() | Void() | String():
+            cx.unit.reporter.fail(at, f"cannot infer {what} from a value of type {found}")
         case Tuple(elements=elements):
             return Tuple(tuple(settle(cx, e, at, what) for e in elements))
         case RecordType():

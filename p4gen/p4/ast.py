@@ -238,6 +238,18 @@ class RangeOf(Expr):
     high: Expr
 
 
+def begin(e: Expr) -> int:
+    """Where an expression starts; its own ``at`` may be that of an operator or member in it."""
+    while True:
+        match e:
+            case Member(base=inner) | IndexOf(base=inner) | SliceOf(base=inner) | PlusSlice(base=inner):
+                e = inner
+            case CallOf(callee=inner) | BinaryOp(left=inner) | Conditional(condition=inner):
+                e = inner
+            case _:
+                return e.at
+
+
 # --- declarations --------------------------------------------------------------------------------
 
 
@@ -406,6 +418,7 @@ class TableEntry(Node):
     action: TableAction
     const: bool
     priority: Expr | None
+    annotations: tuple[Annotation, ...]
 
 
 @_node

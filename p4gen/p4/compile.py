@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from p4.config.v1 import p4info_pb2
 
-from p4gen.errors import Diagnostic
-from p4gen.p4 import ir
+from p4gen.errors import Diagnostic, Pos
+from p4gen.p4 import ir, target, uninitialised
 from p4gen.p4.elaborate import elaborate
 from p4gen.p4.p4info import generate
 from p4gen.p4.parser import parse
@@ -25,6 +25,8 @@ class Compiled:
     program: ir.Program
     warnings: tuple[Diagnostic, ...]
     p4info: p4info_pb2.P4Info
+    beyond_bmv2: tuple[Diagnostic, ...]
+    """Errors of p4c's BMv2 back end: P4_16, but not what that target can do (``target``)."""
 
 
 def compile_file(path: str | Path, defines: Iterable[str] = (), includes: Iterable[str | Path] = ()) -> Compiled:
@@ -53,9 +55,18 @@ def compile_text(
         reporter = Reporter(source)
         tree = parse(source, reporter)
         reporter.raise_if_failed()
-        program = elaborate(Unit(reporter), tree, name)
+        unit = Unit(reporter)
+        program = elaborate(unit, tree, name)
         reporter.raise_if_failed()
         info = generate(program)
+        warnings = list(reporter.warnings())
+        found = uninitialised.reads(program)
+        warnings += [Diagnostic(p, m, "warning", source_line=source.line_text(p)) for p, m in found]
+        declared = {n: source.pos(e.at) for n, e in unit.globals.names.items()}
+        beyond = [
+            replace(d, source_line=source.line_text(d.where) if isinstance(d.where, Pos) else None)
+            for d in target.check(program, declared)
+        ]
     except RecursionError:
         raise P4Error(Diagnostic(name, "the program is nested too deeply for this compiler")) from None
-    return Compiled(program, tuple(reporter.warnings()), info)
+    return Compiled(program, tuple(warnings), info, tuple(beyond))

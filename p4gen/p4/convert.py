@@ -114,10 +114,6 @@ def _aggregate(cx: Context, expr: ir.Aggregate, to: Type, at: int) -> ir.Expr | 
         wanted = [to.element] * len(expr.elements)
     elif isinstance(to, Stack):
         wanted = [to.element] * to.size
-        missing = to.size - len(expr.elements)
-        if missing > 0 and not (expr.elements and isinstance(expr.elements[-1].type, DefaultType)):
-            if isinstance(have, Tuple):
-                cx.unit.reporter.fail(at, f"{len(expr.elements)} values for {to}, which has {to.size} elements")
     else:
         return None
     if not isinstance(have, Tuple | SequenceType):
@@ -176,6 +172,7 @@ def default_value(cx: Context, type_: Type, where: ir.Expr, at: int) -> ir.Expr:
 
 
 def cast_to_base(expr: ir.Expr, have: SerEnum) -> ir.Expr:
+    """A serialisable enum's value as the bit string that represents it."""
     if isinstance(expr, ir.Literal):
         return ir.Literal(have.base, expr.pos, expr.value)
     return ir.Cast(have.base, expr.pos, expr)
@@ -199,7 +196,9 @@ def cast(cx: Context, expr: ir.Expr, to: Type, at: int) -> ir.Expr:
 
 def _cast(cx: Context, expr: ir.Expr, have: Type, to: Type, at: int) -> ir.Expr | None:
     if isinstance(to, NewType):
-        return _retyped(cast(cx, expr, to.base, at) if not isinstance(have, NewType) else expr, to)
+        if have == to.base or isinstance(have, Int) or isinstance(to.base, NewType):
+            return _retyped(cast(cx, expr, to.base, at), to)
+        return cast(cx, _retyped(expr, have.base), to, at) if isinstance(have, NewType) else None
     if isinstance(have, NewType):
         return cast(cx, _retyped(expr, have.base), to, at)
     if isinstance(have, SerEnum):
@@ -315,9 +314,11 @@ def unify(pattern: Type, have: Type, bindings: Bindings) -> bool:
     """
     if isinstance(pattern, TypeVar):
         bound = bindings.get(pattern)
-        if bound is None or isinstance(bound, Int | DontCareType):
-            bindings[pattern] = have
-        elif isinstance(bound, Tuple | RecordType) and isinstance(have, Fields):
+        if (
+            bound is None
+            or isinstance(bound, Int | DontCareType)
+            or (isinstance(bound, Tuple | RecordType) and isinstance(have, Fields))
+        ):
             bindings[pattern] = have
         return True
     if isinstance(have, DontCareType):

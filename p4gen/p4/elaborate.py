@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from p4gen.errors import Pos
 from p4gen.p4 import (
     arguments,
     ast,
@@ -33,6 +32,7 @@ from p4gen.p4.scope import (
     PackageInstance,
     PackageType,
     ParamSig,
+    Poison,
     Scope,
     Signature,
     TypeEntity,
@@ -40,7 +40,6 @@ from p4gen.p4.scope import (
 )
 from p4gen.p4.source import Reported
 from p4gen.p4.types import Annotation, Bits, Bool, Enum, Int, SerEnum, String, Type, Void
-
 
 # --- instances -----------------------------------------------------------------------------------
 
@@ -225,10 +224,7 @@ def instance(
     assert isinstance(resolved, BlockTypeOf)
     _check_inferred(cx, resolved, at)
     # A block made where no block is around it is named for its declaration, as p4c does.
-    if cx.builder is None:
-        full = decl.name
-    else:
-        full = cx.full_name(name, annotations)
+    full = decl.name if cx.builder is None else cx.full_name(name, annotations)
     return elaborated(cx, resolved, full, bound, at)
 
 
@@ -322,6 +318,8 @@ def elaborate(unit: Unit, program: ast.Program, source: str) -> ir.Program:
     if isinstance(main, InstanceEntity) and isinstance(main.value, PackageInstance):
         package, type_args = main.value.type.name, main.value.type.args
         _collect(main.value, "", blocks)
+    elif main is not None and not isinstance(main, Poison | InstanceEntity | FunctionEntity):
+        unit.reporter.error(main.at, "'main' must be an instance of a package")
     elif main is None and not unit.reporter.failed:
         unit.reporter.warn(program.at, "the program has no 'main' instance")
     if not unit.reporter.failed:
@@ -339,13 +337,16 @@ def elaborate(unit: Unit, program: ast.Program, source: str) -> ir.Program:
 def _check_names(cx: Context) -> None:
     """Different objects of one kind need different control-plane names (spec 18.3.3)."""
     for kind, items in (("table", cx.unit.tables), ("action", cx.unit.actions), ("extern", cx.unit.externs)):
-        seen: dict[str, Pos] = {}
+        seen: dict[tuple[str, str], ir.Table | ir.Function | ir.ExternInstance] = {}
         for item in items:
-            first = seen.setdefault(item.name, item.pos)
-            if first != item.pos and item.name != "NoAction":
+            sort = item.extern if isinstance(item, ir.ExternInstance) else kind
+            first = seen.setdefault((sort, item.name), item)
+            # One declaration may make an action of one name in several places, but no state.
+            again = first is not item and (kind != "action" or first.pos != item.pos)
+            if again and item.name != "NoAction":
                 at = next((o for o, p in cx.unit.reporter.source.known() if p == item.pos), 0)
                 cx.unit.reporter.error(
-                    at, f"'{item.name}' is already the control-plane name of another {kind}, at {first}"
+                    at, f"'{item.name}' is already the control-plane name of another {kind}, at {first.pos}"
                 )
 
 
@@ -370,12 +371,16 @@ def _check_unused(cx: Context, program: ast.Program) -> None:
                     type_ = lower_type.instantiate(entity, own)
                     assert isinstance(type_, BlockTypeOf)
                     params = lower_type.params(lower_type.bound_context(entity, own), decl.ctor)
+                    if any(isinstance(p.type, Bits | Int) for p in params):
+                        # Widths and indices may depend on them: no stand-in is sure to make sense.
+                        continue
                     bound = [(p, value) for p in params if (value := _stand_in(cx, p)) is not None]
                     elaborated(cx, type_, decl.name, bound, decl.at)
-            elif isinstance(decl, ast.FunctionDecl) and isinstance(entity, FunctionEntity) and decl.body is not None:
-                if not any(d is decl for d, _ in entity.made):
-                    sig = lower_type.signature(entity.context, decl)
-                    lower_function.function(cx, entity, decl, sig.type_vars, decl.at)
+            elif isinstance(decl, ast.FunctionDecl) and isinstance(entity, FunctionEntity):
+                if decl.body is None:
+                    continue
+                sig = lower_type.signature(entity.context, decl)
+                lower_function.function(cx, entity, decl, sig.type_vars, decl.at)
         except Reported:
             continue
 
@@ -416,6 +421,12 @@ def _type(cx: Context, decl: ast.Decl) -> None:
     cx.declare(decl.name, entity)
     params = lower_type.type_params(decl)
     lower_type.check_type_params(cx, params, decl.at)
+    if isinstance(decl, ast.ControlDecl | ast.ParserDecl):
+        taken = dict.fromkeys(params, decl.at)
+        for p in (*decl.head.params, *decl.ctor):
+            if p.name in taken:
+                cx.unit.reporter.error(p.at, f"a second parameter '{p.name}'", (taken[p.name], "the first is here"))
+            taken[p.name] = p.at
     made = lower_type.instantiate(entity, tuple(lower_type.type_var(entity, n) for n in params))
     if isinstance(decl, ast.Composite) and decl.kind == "header":
         cx.unit.headers.append(made)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from p4gen.p4.types import Bits, Type
 
 Value = int | bool | str
-MAX_SHIFT = 1 << 16
+MAX_BITS = 1 << 13
+"""The most bits that a number or a bit string can have; p4c allows 2048 for BMv2."""
 
 
 class FoldError(Exception):
@@ -21,21 +22,31 @@ def wrap(value: int, width: int, signed: bool) -> int:
 
 
 def fits(value: int, width: int, signed: bool) -> bool:
+    """Whether ``value`` is one of that width and sign."""
     return wrap(value, width, signed) == value
 
 
 def to_type(value: int, type_: Type) -> int:
-    """``value`` as one of ``type_``: wrapped to a bit string's width, unchanged for ``int``."""
-    return wrap(value, type_.width, type_.signed) if isinstance(type_, Bits) else value
+    """``value`` as one of ``type_``: wrapped to a bit string's width, unchanged for ``int``.
+
+    Raises ``FoldError`` where an ``int`` has become too large for the compiler.
+    """
+    if isinstance(type_, Bits):
+        return wrap(value, type_.width, type_.signed)
+    if value.bit_length() > MAX_BITS:
+        raise FoldError(f"the result needs more than {MAX_BITS} bits")
+    return value
 
 
 def compare(op: str, left: Value, right: Value) -> bool:
+    """``left op right`` of two known values of one type."""
     match op:
         case "==":
             return left == right
         case "!=":
             return left != right
-    assert not isinstance(left, str) and not isinstance(right, str)
+    assert not isinstance(left, str)
+    assert not isinstance(right, str)
     match op:
         case "<":
             return left < right
@@ -84,13 +95,14 @@ def shift(op: str, left: int, right: int, type_: Type) -> int:
     if right < 0:
         raise FoldError("a shift's amount must not be negative")
     if op == ">>":
-        return left >> min(right, MAX_SHIFT)
+        return left >> min(right, MAX_BITS)
     if isinstance(type_, Bits):
         return 0 if right >= type_.width else to_type(left << right, type_)
-    if right > MAX_SHIFT:
-        raise FoldError(f"a shift by {right} makes a number too large for the compiler")
-    return left << right
+    if right > MAX_BITS:
+        raise FoldError(f"the result needs more than {MAX_BITS} bits")
+    return to_type(left << right, type_)
 
 
 def slice_of(value: int, hi: int, lo: int) -> int:
+    """Bits ``hi`` to ``lo`` of ``value``."""
     return (value >> lo) & ((1 << (hi - lo + 1)) - 1)

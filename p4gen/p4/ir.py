@@ -588,4 +588,3 @@ def _by_suffix(items: tuple[_Named, ...], name: str, kind: str) -> _Named:
     if len(found) != 1:
         raise KeyError(f"{'no' if not found else 'more than one'} {kind} named {name}")
     return found[0]
-

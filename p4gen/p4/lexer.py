@@ -8,9 +8,56 @@ from dataclasses import dataclass
 from p4gen.p4.source import Source
 
 KEYWORDS = frozenset(
-    "abstract action actions apply bool bit break const continue control default else entries enum error exit extern "
-    "false for header header_union if in inout int key list match_kind out package parser priority return select state "
-    "string struct switch table this transition true tuple type typedef value_set varbit void".split()
+    [
+        "abstract",
+        "action",
+        "actions",
+        "apply",
+        "bool",
+        "bit",
+        "break",
+        "const",
+        "continue",
+        "control",
+        "default",
+        "else",
+        "entries",
+        "enum",
+        "error",
+        "exit",
+        "extern",
+        "false",
+        "for",
+        "header",
+        "header_union",
+        "if",
+        "in",
+        "inout",
+        "int",
+        "key",
+        "list",
+        "match_kind",
+        "out",
+        "package",
+        "parser",
+        "priority",
+        "return",
+        "select",
+        "state",
+        "string",
+        "struct",
+        "switch",
+        "table",
+        "this",
+        "transition",
+        "true",
+        "tuple",
+        "type",
+        "typedef",
+        "value_set",
+        "varbit",
+        "void",
+    ]
 )
 
 _TOKEN = re.compile(
@@ -21,7 +68,8 @@ _TOKEN = re.compile(
   | (?P<str>"(?:\\.|[^"\\])*")
   | (?P<pragma>@pragma\b(?:"(?:\\.|[^"\\])*"|[^\n"])*)
   | (?P<invalid>\{\#\})
-  | (?P<op>\|\+\|=?|\|-\|=?|<<=|&&&|\.\.\.|\.\.|<<|&&|\|\||==|!=|<=|>=|\+\+|\+:|[-+*/%&|^]=|[-+*/%&|^~!<>=()\[\]{}:;,.?@])
+  | (?P<op>\|\+\|=?|\|-\|=?|<<=|&&&|\.\.\.|\.\.|<<|&&|\|\||==|!=|<=|>=|\+\+|\+:|[-+*/%&|^]=
+      |[-+*/%&|^~!<>=()\[\]{}:;,.?@])
     """,
     re.VERBOSE | re.ASCII,
 )
@@ -58,7 +106,7 @@ def lex(source: Source, text: str | None = None, base: int = 0) -> Tokens:
             value = match.group()
             if group == "id":
                 kinds.append(value if value in keywords or value == "_" else "id")
-            elif group == "op" or group == "invalid":
+            elif group in {"op", "invalid"}:
                 value = "{#}" if group == "invalid" else value
                 kinds.append(value)
             else:
@@ -72,7 +120,9 @@ def lex(source: Source, text: str | None = None, base: int = 0) -> Tokens:
         texts.append(text[at])
         offsets.append(base + at)
         at += 1
-    kinds.append("end")
-    texts.append("the end of the program")
-    offsets.append(base + max(len(text.rstrip()) - 1, 0))
+    # More than one, for the parser's look ahead.
+    for _ in range(4):
+        kinds.append("end")
+        texts.append("the end of the program")
+        offsets.append(base + max(len(text.rstrip()) - 1, 0))
     return Tokens(kinds, texts, offsets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from p4gen.errors import Pos
 from p4gen.p4 import arguments, ast, convert, ir, lower_call, lower_expr, lower_type
-from p4gen.p4.scope import BIT32, BOOL, INT, Context, ExternType, Signature, TypeVar, VariableEntity
+from p4gen.p4.scope import BIT32, BOOL, INT, Context, ExternType, Signature, TypeVar
 from p4gen.p4.types import (
     Bits,
     Bool,
@@ -96,7 +96,7 @@ def _no_args(cx: Context, e: ast.CallOf) -> None:
 # --- packets -------------------------------------------------------------------------------------
 
 
-def packet(cx: Context, e: ast.CallOf, callee: ast.Member, entity: VariableEntity, type_: ExternType) -> Lowered:
+def packet(cx: Context, e: ast.CallOf, callee: ast.Member, type_: ExternType) -> Lowered:
     """A method of ``packet_in`` or ``packet_out``."""
     if type_.name not in ("packet_in", "packet_out"):
         return lower_call.extern_method(cx, e, callee, None, type_)
@@ -159,6 +159,7 @@ def _extract(cx: Context, e: ast.CallOf, given: list[ast.Expr | None], types: tu
 
 
 def fixed_width(type_: Type) -> bool:
+    """Whether every value of ``type_`` takes the same number of bits of a packet."""
     match type_:
         case NewType(base=base):
             return fixed_width(base)
@@ -172,6 +173,7 @@ def fixed_width(type_: Type) -> bool:
 
 
 def emittable(type_: Type) -> bool:
+    """Whether a deparser can emit values of ``type_``: headers and what is made of them."""
     match type_:
         case Header() | HeaderUnion() | Stack() | TypeVar():
             return True
@@ -191,7 +193,8 @@ def core_function(cx: Context, e: ast.CallOf, decl: ast.FunctionDecl, sig: Signa
         if cx.place not in ("state", "parser", "function"):
             cx.unit.reporter.fail(e.at, "verify can be called only in a parser")
         _, args = arguments.lower(cx, e.at, sig, (), e.args, constants=True)
-        assert args[0].expr is not None and args[1].expr is not None
+        assert args[0].expr is not None
+        assert args[1].expr is not None
         return ir.Verify(cx.pos(e.callee.at), args[0].expr, args[1].expr)
     if decl.name == "static_assert" and isinstance(sig.returns, Bool):
         _, args = arguments.lower(cx, e.at, sig, (), e.args, constants=True)

@@ -50,12 +50,12 @@ def table_result(cx: Context, e: ast.CallOf, name: str, at: int, in_switch: bool
         cx.unit.reporter.fail(at, f"the result of applying a table has no member '{name}'")
     if name == "action_run" and not in_switch:
         cx.unit.reporter.fail(at, "'action_run' can be used only as what 'switch' chooses by")
-    _check_apply(cx, e, entity)
+    _check_apply(cx, e)
     type_: Type = entity.result if name == "action_run" else BOOL
     return ir.ApplyTable(type_, cx.pos(e.callee.at), entity.table, type_cast(ir.ApplyResult, name))
 
 
-def _check_apply(cx: Context, e: ast.CallOf, entity: TableEntity) -> None:
+def _check_apply(cx: Context, e: ast.CallOf) -> None:
     if e.args:
         cx.unit.reporter.fail(e.args[0].at, "a table's apply takes no arguments")
     if cx.place != "apply":
@@ -94,12 +94,12 @@ def _method(cx: Context, e: ast.CallOf, callee: ast.Member) -> Lowered:
         if isinstance(entity, TableEntity):
             if callee.name != "apply":
                 cx.unit.reporter.fail(callee.at, f"a table has no method '{callee.name}'")
-            _check_apply(cx, e, entity)
+            _check_apply(cx, e)
             return ir.ApplyTable(Void(), cx.pos(callee.at), entity.table, None)
         if isinstance(entity, InstanceEntity):
             return _on_instance(cx, e, callee, entity)
         if isinstance(entity, VariableEntity) and isinstance(entity.variable.type, ExternType):
-            return lower_builtin.packet(cx, e, callee, entity, entity.variable.type)
+            return lower_builtin.packet(cx, e, callee, entity.variable.type)
     return lower_builtin.method(cx, e, callee, lower_expr.lower(cx, base))
 
 
@@ -157,6 +157,7 @@ def _on_instance(cx: Context, e: ast.CallOf, callee: ast.Member, entity: Instanc
 def extern_method(
     cx: Context, e: ast.CallOf, callee: ast.Member, instance: ir.ExternInstance | None, type_: Type
 ) -> ir.Expr:
+    """A call of a method of an extern instance."""
     assert isinstance(type_, ExternType)
     decl, sig = extern_signature(cx, e, callee, type_)
     _warn_deprecated(cx, e.at, f"{type_.name}.{decl.name}", decl.annotations)
@@ -172,6 +173,7 @@ def extern_method(
 def extern_signature(
     cx: Context, e: ast.CallOf, callee: ast.Member, type_: ExternType
 ) -> tuple[ast.FunctionDecl, Signature]:
+    """The method that is called, and how, with the extern's type arguments in place."""
     extern = type_.entity.decl
     assert isinstance(extern, ast.ExternDecl)
     methods = [m for m in extern.methods if m.name == callee.name and m.returns is not None]
@@ -202,7 +204,7 @@ def _on_type(cx: Context, e: ast.CallOf, callee: ast.Member, base: ast.TypeName)
     if size is not None:
         return size
     named = base.type.base if isinstance(base.type, ast.SpecializedType) else base.type
-    if callee.name == "apply" and isinstance(named, ast.NamedType) and isinstance(type_, BlockTypeOf):
-        if isinstance(type_.entity.decl, ast.ControlDecl | ast.ParserDecl):
-            return apply_block(cx, e, lower_function.direct_instance(cx, type_, named.name, e.args, base.at))
+    declared = isinstance(type_, BlockTypeOf) and isinstance(type_.entity.decl, ast.ControlDecl | ast.ParserDecl)
+    if callee.name == "apply" and isinstance(named, ast.NamedType) and isinstance(type_, BlockTypeOf) and declared:
+        return apply_block(cx, e, lower_function.direct_instance(cx, type_, named.name, e.args, base.at))
     cx.unit.reporter.fail(callee.at, f"{type_} has no method '{callee.name}'")

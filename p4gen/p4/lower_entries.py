@@ -17,14 +17,13 @@ def lower(
     cx: Context,
     decl: ast.TableDecl,
     keys: tuple[ir.Key, ...],
-    actions: tuple[ir.ActionRef, ...],
     entities: lower_table.Entities,
     properties: dict[str, ast.Property],
 ) -> tuple[ir.TableEntry, ...]:
     """The entries in order, each with the priority that the control plane sees."""
     if decl.entries is None:
         return ()
-    if not keys:
+    if decl.entries and not keys:
         cx.unit.reporter.fail(decl.at, f"table '{decl.name}' has no key, so it cannot have entries")
     priorities = _priorities(cx, decl, keys, properties)
     found: list[ir.TableEntry] = []
@@ -53,7 +52,10 @@ def _priorities(
             cx.unit.reporter.error(explicit[0].at, "entries of this table need no priority: its keys are exact or lpm")
         return [None] * len(entries)
     if decl.const_entries:
-        return [len(entries) - i for i in range(len(entries))]
+        # BMv2 numbers entries from 1, smaller first; @priority, which p4c knows, sets such a number.
+        order = [_priority_annotation(e, i + 1) for i, e in enumerate(entries)]
+        last = max(order, default=0)
+        return [last + 1 - number for number in order]
     largest_wins = _boolean(cx, properties.get("largest_priority_wins"), True)
     delta = _delta(cx, properties.get("priority_delta"))
     if entries and explicit and entries[0].priority is None:
@@ -72,6 +74,18 @@ def _priorities(
         return list(given)
     top = max(given, default=0) + 1
     return [top - p for p in given]
+
+
+def _priority_annotation(entry: ast.TableEntry, default: int) -> int:
+    for a in entry.annotations:
+        if a.name == "priority" and a.args and isinstance(a.args[0], int):
+            return int(a.args[0])
+    return default
+
+
+def _place(entry: ast.TableEntry, place: int) -> int:
+    given = next((a.args[0] for a in entry.annotations if a.name == "priority" and a.args), place)
+    return given if isinstance(given, int) else place
 
 
 def _boolean(cx: Context, prop: ast.Property | None, default: bool) -> bool:

@@ -47,7 +47,7 @@ def lower(cx: Context, e: ast.Expr) -> ir.Expr:
 
 def lower_as(cx: Context, e: ast.Expr, to: Type, what: str = "") -> ir.Expr:
     """``e`` converted implicitly to ``to``."""
-    return convert.coerce(cx, lower(cx, e), to, e.at, what)
+    return convert.coerce(cx, lower(cx, e), to, ast.begin(e), what)
 
 
 def value(cx: Context, e: ast.Expr) -> ir.Expr:
@@ -62,14 +62,15 @@ def constant(cx: Context, e: ast.Expr, to: Type | None, what: str) -> ir.Literal
     """``e`` as a compile-time value."""
     found = lower(cx, e) if to is None else lower_as(cx, e, to, what)
     if not isinstance(found, ir.Literal):
-        cx.unit.reporter.fail(e.at, f"{what} must be a compile-time constant")
+        cx.unit.reporter.fail(ast.begin(e), f"{what} must be a compile-time constant")
     return found
 
 
 def constant_int(cx: Context, e: ast.Expr, what: str) -> int:
+    """``e`` as a compile-time integer."""
     found = convert.without_enum(constant(cx, e, None, what))
     if not isinstance(found, ir.Literal) or not isinstance(found.type, Int | Bits) or not isinstance(found.value, int):
-        cx.unit.reporter.fail(e.at, f"{what} must be an integer, not {found.type}")
+        cx.unit.reporter.fail(ast.begin(e), f"{what} must be an integer, not {found.type}")
     return int(found.value)
 
 
@@ -81,9 +82,10 @@ def is_constant(e: ir.Expr) -> bool:
 
 
 def condition(cx: Context, e: ast.Expr) -> ir.Expr:
+    """``e`` as a bool."""
     found = lower(cx, e)
     if not isinstance(found.type, Bool):
-        cx.unit.reporter.fail(e.at, f"a condition must be a bool, not {found.type}")
+        cx.unit.reporter.fail(ast.begin(e), f"a condition must be a bool, not {found.type}")
     return found
 
 
@@ -117,7 +119,7 @@ def _int(cx: Context, e: ast.IntLit) -> ir.Expr:
     pos = cx.pos(e.at)
     if e.width is None:
         return ir.Literal(INT, pos, e.value)
-    if e.width > lower_type.MAX_WIDTH or (e.signed and e.width < 1):
+    if e.width > fold.MAX_BITS or (e.signed and e.width < 1):
         cx.unit.reporter.fail(e.at, f"{e.width} is not a possible width")
     found = fold.wrap(e.value, e.width, e.signed)
     if found != e.value:
@@ -263,6 +265,7 @@ def _slice(cx: Context, e: ast.SliceOf) -> ir.Expr:
 
 
 def sliced(cx: Context, base: ir.Expr, hi: int, lo: int, at: int) -> ir.Expr:
+    """``base[hi:lo]``, folded where ``base`` is known."""
     type_ = base.type
     if not isinstance(type_, Bits | Int) or (isinstance(type_, Int) and not isinstance(base, ir.Literal)):
         cx.unit.reporter.fail(at, f"bits of {type_} cannot be selected")
@@ -270,7 +273,7 @@ def sliced(cx: Context, base: ir.Expr, hi: int, lo: int, at: int) -> ir.Expr:
         cx.unit.reporter.fail(at, f"[{hi}:{lo}] is no range of bits")
     if isinstance(type_, Bits) and hi >= type_.width:
         cx.unit.reporter.fail(at, f"bit {hi} is outside {type_}")
-    if hi - lo >= lower_type.MAX_WIDTH:
+    if hi - lo >= fold.MAX_BITS:
         cx.unit.reporter.fail(at, f"[{hi}:{lo}] selects too many bits")
     result = bits(hi - lo + 1)
     if isinstance(base, ir.Literal):
@@ -331,7 +334,8 @@ def binary(cx: Context, op: str, left: ir.Expr, right: ir.Expr, at: int) -> ir.E
     if op in ("&&", "||"):
         return _logical(cx, op, left, right, at)
     if op == "++" and isinstance(left.type, String) and isinstance(right.type, String):
-        assert isinstance(left, ir.Literal) and isinstance(right, ir.Literal)
+        assert isinstance(left, ir.Literal)
+        assert isinstance(right, ir.Literal)
         return ir.Literal(left.type, cx.pos(at), f"{left.value}{right.value}")
     left, right = convert.without_enum(left), convert.without_enum(right)
     for side in (left, right):
@@ -369,7 +373,11 @@ def binary(cx: Context, op: str, left: ir.Expr, right: ir.Expr, at: int) -> ir.E
         except fold.FoldError as problem:
             cx.unit.reporter.fail(at, str(problem))
     _known_width(cx, type_, at)
-    if op in ("/", "%") and cx.unit.is_v1model and not (isinstance(right, ir.Literal) and int(right.value).bit_count() == 1):
+    if (
+        op in ("/", "%")
+        and cx.unit.is_v1model
+        and not (isinstance(right, ir.Literal) and int(right.value).bit_count() == 1)
+    ):
         # The specification leaves run-time division to targets (8.6); p4c's for BMv2 has none.
         cx.unit.reporter.fail(at, f"'{op}' needs operands known at compile time, or a power of two to divide by")
     return ir.Binary(type_, pos, type_cast(ir.BinaryOp, op), left, right)
@@ -421,7 +429,7 @@ def _shift(cx: Context, op: str, left: ir.Expr, right: ir.Expr, at: int) -> ir.E
                 cx.unit.reporter.fail(at, str(problem))
         if isinstance(left.type, Bits) and int(right.value) >= left.type.width:
             cx.unit.reporter.warn(at, f"shifting {left.type} by {right.value} leaves nothing of it")
-    if isinstance(left.type, Int) or not isinstance(right, ir.Literal) and isinstance(right.type, Int):
+    if isinstance(left.type, Int) or (not isinstance(right, ir.Literal) and isinstance(right.type, Int)):
         cx.unit.reporter.fail(at, "the width of the value shifted must be known where the amount is not a constant")
     return ir.Binary(left.type, pos, type_cast(ir.BinaryOp, op), left, right)
 
@@ -430,7 +438,7 @@ def _concatenate(cx: Context, left: ir.Expr, right: ir.Expr, at: int) -> ir.Expr
     if not isinstance(left.type, Bits) or not isinstance(right.type, Bits):
         cx.unit.reporter.fail(at, "'++' needs operands of a known width")
     width = left.type.width + right.type.width
-    if width > lower_type.MAX_WIDTH:
+    if width > fold.MAX_BITS:
         cx.unit.reporter.fail(at, f"the result of '++' would have {width} bits")
     result = bits(width, left.type.signed)
     if isinstance(left, ir.Literal) and isinstance(right, ir.Literal):
@@ -466,11 +474,12 @@ def _call(cx: Context, e: ast.CallOf) -> ir.Expr:
 def lvalue(cx: Context, e: ast.Expr) -> ir.Expr:
     """``e`` as something that can be written (spec 6.7)."""
     found = lower(cx, e)
-    check_lvalue(cx, found, e.at)
+    check_lvalue(cx, found, ast.begin(e))
     return found
 
 
 def check_lvalue(cx: Context, found: ir.Expr, at: int) -> None:
+    """Report an error unless ``found`` can be written to."""
     inner = found
     while True:
         match inner:
@@ -488,6 +497,7 @@ def check_lvalue(cx: Context, found: ir.Expr, at: int) -> None:
 
 
 def is_writable(cx: Context, found: ir.Expr) -> bool:
+    """Whether ``found`` is an lvalue."""
     inner = found
     while isinstance(inner, ir.FieldOf | ir.Index | ir.Slice | ir.StackMember):
         inner = inner.base

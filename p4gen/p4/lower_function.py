@@ -27,7 +27,7 @@ def declare_params(cx: Context, params: tuple[ParamSig, ...], what: str) -> tupl
     made: list[ir.Param] = []
     for p in params:
         if p.optional and cx.place in ("function", "action"):
-            cx.unit.reporter.error(p.at, f"functions and actions cannot have optional parameters")
+            cx.unit.reporter.error(p.at, "functions and actions cannot have optional parameters")
         if isinstance(p.type, BlockTypeOf | PackageType):
             cx.unit.reporter.error(p.at, f"parameter '{p.name}' cannot have type {p.type}")
         variable = ir.Variable(p.name, p.type, cx.pos(p.at))
@@ -59,8 +59,10 @@ def function(
         inner = replace(outer, scope=Scope(scope), place="function", returns=returns, in_loop=False)
         params = declare_params(inner, lower_type.params(inner, decl.params), f"function '{decl.name}'")
         assert decl.body is not None
+        before = inner.unit.reporter.count
         body = lower_stmt.block(inner, decl.body)
-        if not isinstance(returns, Void) and not lower_stmt.always_leaves(body):
+        clean = inner.unit.reporter.count == before
+        if clean and not isinstance(returns, Void) and not lower_stmt.always_leaves(body):
             inner.unit.reporter.error(decl.at, f"function '{decl.name}' does not return a value on every path")
         made = ir.Function(decl.name, params, (), returns, body, False, decl.annotations, cx.pos(decl.at))
     finally:

@@ -8,8 +8,8 @@ from p4gen.errors import Pos
 from p4gen.p4 import ast, convert, ir, lower_expr, lower_stmt, lower_type
 from p4gen.p4.scope import Context, ValueSetEntity
 from p4gen.p4.source import Reported
-from p4gen.p4.walk import walk
 from p4gen.p4.types import Bits, Bool, Enum, Error, SerEnum, Struct, Tuple, Type, strip
+from p4gen.p4.walk import walk
 
 
 def states(cx: Context, decl: ast.ParserDecl) -> dict[str, ir.State]:
@@ -190,6 +190,7 @@ def _part(cx: Context, e: ast.Expr, type_: Type) -> ir.Expr:
 
 
 def value_set(cx: Context, decl: ast.ValueSetDecl) -> ValueSetEntity:
+    """A value set of a parser instance (spec 13.6)."""
     type_ = lower_type.resolve(cx, decl.type)
     if not isinstance(strip(type_), Bits | Bool | Enum | SerEnum | Error | Struct | Tuple):
         cx.unit.reporter.fail(decl.at, f"a value set cannot hold values of type {type_}")

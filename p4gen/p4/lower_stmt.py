@@ -19,6 +19,7 @@ from p4gen.p4.scope import (
 )
 from p4gen.p4.source import Reported
 from p4gen.p4.types import Bits, Bool, Enum, Error, Int, MatchKind, SerEnum, Stack, String, Tuple, Type, Void
+from p4gen.p4.walk import walk
 
 
 def block(cx: Context, b: ast.Block) -> ir.Block:
@@ -27,6 +28,7 @@ def block(cx: Context, b: ast.Block) -> ir.Block:
 
 
 def body(cx: Context, items: tuple[ast.Stmt | ast.Decl, ...]) -> tuple[ir.Stmt, ...]:
+    """The statements of a block, lowered in the scope of ``cx``."""
     found: list[ir.Stmt] = []
     for item in items:
         try:
@@ -66,14 +68,16 @@ def always_leaves(s: ir.Stmt | None) -> bool:
 
 
 def constant(cx: Context, s: ast.Constant) -> None:
+    """Declare a constant; it leaves no statement."""
     type_ = lower_type.resolve(cx, s.type)
     found = lower_expr.lower_as(cx, s.value, type_, f"the value of '{s.name}'")
     if not lower_expr.is_constant(found):
-        cx.unit.reporter.fail(s.value.at, f"the value of constant '{s.name}' must be known at compile time")
+        cx.unit.reporter.fail(ast.begin(s.value), f"the value of constant '{s.name}' must be known at compile time")
     cx.declare(s.name, ConstantEntity(s.at, found))
 
 
 def check_variable_type(cx: Context, type_: Type, at: int, name: str) -> None:
+    """Report an error if variables cannot have ``type_``."""
     if isinstance(type_, ExternType | BlockTypeOf | PackageType):
         cx.unit.reporter.fail(at, f"'{name}' of type {type_} must be an instance: {type_}(…) {name};")
     if isinstance(type_, Void | Int | String | DontCareType | MatchKind):
@@ -81,6 +85,7 @@ def check_variable_type(cx: Context, type_: Type, at: int, name: str) -> None:
 
 
 def variable(cx: Context, s: ast.Variable) -> ir.Stmt:
+    """Declare a local variable."""
     type_ = lower_type.resolve(cx, s.type)
     check_variable_type(cx, type_, s.at, s.name)
     init = None
@@ -88,7 +93,7 @@ def variable(cx: Context, s: ast.Variable) -> ir.Stmt:
         init = lower_expr.lower_as(cx, s.init, type_, f"the value of '{s.name}'")
     made = ir.Variable(s.name, type_, cx.pos(s.at))
     outer = cx.scope.parent.find(s.name, s.at) if cx.scope.parent is not None else None
-    if isinstance(outer, VariableEntity) and outer.parameter:
+    if isinstance(outer, VariableEntity) and outer.parameter and cx.place not in ("control", "parser"):
         cx.unit.reporter.fail(s.at, f"'{s.name}' hides a parameter", (outer.at, "the parameter is here"))
     cx.declare(s.name, VariableEntity(s.at, made))
     return ir.Declare(made.pos, made, init)
@@ -104,11 +109,32 @@ def _instance(cx: Context, s: ast.Instance) -> ir.Stmt:
 def _assignment(cx: Context, s: ast.Assignment) -> ir.Stmt:
     target = lower_expr.lvalue(cx, s.target)
     if s.op:
+        before: list[ir.Stmt] = []
+        target = _evaluated_once(cx, target, before)
         found = lower_expr.binary(cx, s.op, target, lower_expr.value(cx, s.value), s.at)
-        found = convert.coerce(cx, found, target.type, s.value.at)
+        found = convert.coerce(cx, found, target.type, ast.begin(s.value))
+        if before:
+            pos = cx.pos(s.target.at)
+            return ir.Block(pos, (*before, ir.Assign(pos, target, found)))
     else:
-        found = convert.coerce(cx, lower_expr.value(cx, s.value), target.type, s.value.at)
+        found = convert.coerce(cx, lower_expr.value(cx, s.value), target.type, ast.begin(s.value))
     return ir.Assign(cx.pos(s.target.at), target, found)
+
+
+def _evaluated_once(cx: Context, target: ir.Expr, before: list[ir.Stmt]) -> ir.Expr:
+    """``target`` with the indices in it that have effects moved to variables, declared in ``before``:
+    ``a[f()] += 1`` calls ``f`` once."""
+    match target:
+        case ir.FieldOf(base=base) | ir.Slice(base=base) | ir.StackMember(base=base):
+            return replace(target, base=_evaluated_once(cx, base, before))
+        case ir.Index(base=base, index=index):
+            base = _evaluated_once(cx, base, before)
+            if any(isinstance(n, ir.Call | ir.ExternCall | ir.ApplyTable) for n in walk(index)):
+                variable = ir.Variable("index", index.type, index.pos)
+                before.append(ir.Declare(index.pos, variable, index))
+                index = ir.Var(index.type, index.pos, variable)
+            return replace(target, base=base, index=index)
+    return target
 
 
 def _call(cx: Context, s: ast.CallStmt) -> ir.Stmt | None:
@@ -117,7 +143,7 @@ def _call(cx: Context, s: ast.CallStmt) -> ir.Stmt | None:
     return None if isinstance(found, ir.Evaluate) and isinstance(found.expr, ir.Literal) else found
 
 
-def _empty(cx: Context, s: ast.Empty) -> None:
+def _empty(_cx: Context, _s: ast.Empty) -> None:
     return None
 
 
@@ -202,7 +228,8 @@ def _switch(cx: Context, s: ast.SwitchStmt) -> ir.Stmt:
 
 
 def _action_label(cx: Context, label: ast.Expr, subject: ir.Expr) -> ir.Literal:
-    assert isinstance(subject, ir.ApplyTable) and isinstance(subject.type, Enum)
+    assert isinstance(subject, ir.ApplyTable)
+    assert isinstance(subject.type, Enum)
     if not isinstance(label, ast.Name):
         cx.unit.reporter.fail(label.at, "a label here must be the name of an action")
     if label.name not in subject.type.members:

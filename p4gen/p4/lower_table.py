@@ -31,7 +31,7 @@ def lower(cx: Context, decl: ast.TableDecl) -> TableEntity:
     const_default = "default_action" in properties and properties["default_action"].const
     default, actions = _default(cx, decl, properties.get("default_action"), actions, entities)
     size = _size(cx, properties.get("size"))
-    entries = lower_entries.lower(cx, decl, keys, actions, entities, properties)
+    entries = lower_entries.lower(cx, decl, keys, entities, properties)
     implementation = _implementation(cx, decl, properties.get("implementation"))
     direct = _direct(cx, decl, properties)
     _unknown(cx, decl)
@@ -127,6 +127,7 @@ def _actions(cx: Context, found: tuple[ast.TableAction, ...]) -> tuple[tuple[ir.
 
 
 def find_action(cx: Context, name: str, at: int, rooted: bool) -> ActionEntity:
+    """The action that ``name`` means here."""
     entity = lower_expr.find(cx, name, at, rooted)
     if not isinstance(entity, ActionEntity):
         cx.unit.reporter.fail(at, f"'{name}' is not an action", (entity.at, f"'{name}' was declared here"))
@@ -164,8 +165,8 @@ def _default(
     if "NoAction" in entities:
         return ir.ActionCall(entities["NoAction"][0], ()), actions
     entity = cx.unit.globals.find("NoAction", decl.at)
-    if not isinstance(entity, ActionEntity):
-        cx.unit.reporter.fail(decl.at, f"table '{decl.name}' has no default action, and NoAction is not declared")
+    if not isinstance(entity, ActionEntity) or entity.signature.params:
+        cx.unit.reporter.fail(decl.at, f"table '{decl.name}' has no default action, and no NoAction() is declared")
     ref = ir.ActionRef("NoAction", entity.function, (), True, False, (Annotation("defaultonly"),))
     return ir.ActionCall(ref, ()), (*actions, ref)
 
@@ -215,7 +216,16 @@ def action_call(cx: Context, e: ast.Expr | ast.TableAction, entities: Entities, 
 # --- other properties ----------------------------------------------------------------------------
 
 _KNOWN = frozenset(
-    "default_action size implementation counters meters support_timeout largest_priority_wins priority_delta".split()
+    [
+        "default_action",
+        "size",
+        "implementation",
+        "counters",
+        "meters",
+        "support_timeout",
+        "largest_priority_wins",
+        "priority_delta",
+    ]
 )
 
 

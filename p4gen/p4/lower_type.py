@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast as type_cast
 
-from p4gen.p4 import ast, ir, lower_expr
+from p4gen.p4 import ast, fold, ir, lower_expr
+from p4gen.p4.p4info_types import translation
 from p4gen.p4.scope import (
     BOOL,
     INT,
@@ -28,7 +29,6 @@ from p4gen.p4.scope import (
     UnionOf,
     bits,
 )
-from p4gen.p4.p4info_types import translation
 from p4gen.p4.source import Reported
 from p4gen.p4.types import (
     Bits,
@@ -56,7 +56,7 @@ from p4gen.p4.types import (
 _BASE: dict[str, Type] = {
     "bool": BOOL, "error": Error(), "int": INT, "match_kind": MatchKind(), "string": String(), "void": Void(),
 }  # fmt: skip
-MAX_WIDTH = 1 << 20
+MAX_VARBIT = 1 << 20
 MAX_STACK = 1 << 16
 
 
@@ -97,10 +97,9 @@ def _sized(cx: Context, ref: ast.SizedType) -> Type:
         return bits(1)
     width = ref.width.value if type(ref.width) is ast.IntLit else lower_expr.constant_int(cx, ref.width, "a width")
     least = 1 if ref.name == "int" else 0
-    if width < least or width > MAX_WIDTH:
-        cx.unit.reporter.fail(
-            ref.width.at, f"the width of {ref.name}<> must be from {least} to {MAX_WIDTH}, not {width}"
-        )
+    most = MAX_VARBIT if ref.name == "varbit" else fold.MAX_BITS
+    if not least <= width <= most:
+        cx.unit.reporter.fail(ref.width.at, f"the width of {ref.name}<> must be from {least} to {most}, not {width}")
     return Varbits(width) if ref.name == "varbit" else bits(width, ref.name == "int")
 
 
@@ -136,6 +135,7 @@ def _named(cx: Context, ref: ast.NamedType, args: tuple[Type, ...]) -> Type:
 
 
 def type_params(decl: ast.Decl) -> tuple[str, ...]:
+    """The names of a declaration's type parameters."""
     match decl:
         case (
             ast.Composite(type_params=found)
@@ -301,10 +301,13 @@ def _typedef(cx: Context, decl: ast.Typedef) -> Type:
         return base
     if not isinstance(base, Bits | Bool | NewType | SerEnum | Varbits | Error | Enum | TypeVar):
         cx.unit.reporter.fail(decl.at, f"'type' makes new types of bit strings, bool, enums and errors, not of {base}")
-    if any(a.name == "p4runtime_translation" for a in decl.annotations):
-        if translation(NewType(decl.name, base, decl.annotations)) is None or not isinstance(strip(base), Bits):
-            cx.unit.reporter.error(decl.at, "@p4runtime_translation needs a string, and string or bit<W>, on a type of bit<>")
-    return NewType(decl.name, base, decl.annotations)
+    made = NewType(decl.name, base, decl.annotations)
+    translated = any(a.name == "p4runtime_translation" for a in decl.annotations)
+    if translated and (translation(made) is None or not isinstance(strip(base), Bits)):
+        cx.unit.reporter.error(
+            decl.at, "@p4runtime_translation needs a string, and string or bit<W>, on a type of bit<>"
+        )
+    return made
 
 
 def check_type_params(cx: Context, names: tuple[str, ...], at: int) -> None:
@@ -318,6 +321,7 @@ def check_type_params(cx: Context, names: tuple[str, ...], at: int) -> None:
 
 
 def params(cx: Context, found: tuple[ast.Parameter, ...]) -> tuple[ParamSig, ...]:
+    """Parameters as callers see them, checked (spec 6.8)."""
     seen: dict[str, int] = {}
     made: list[ParamSig] = []
     for p in found:
@@ -328,6 +332,8 @@ def params(cx: Context, found: tuple[ast.Parameter, ...]) -> tuple[ParamSig, ...
         if p.default is not None and p.direction in ("out", "inout"):
             cx.unit.reporter.error(p.at, f"'{p.direction}' parameter '{p.name}' cannot have a default value")
         type_ = resolve(cx, p.type)
+        if isinstance(type_, BlockTypeOf) and isinstance(type_.entity.decl, ast.ControlDecl | ast.ParserDecl):
+            cx.unit.reporter.error(p.at, f"parameter '{p.name}' needs a type of {type_.kind}s, not {type_}")
         if isinstance(type_, ExternType | BlockTypeOf | PackageType) and p.direction != "none":
             cx.unit.reporter.error(p.at, f"parameter '{p.name}' of type {type_} cannot have a direction")
         if p.default is not None and isinstance(type_, Bits | Bool | Int | Enum | SerEnum | Struct | Error):

@@ -323,13 +323,13 @@ class _Writer:
         )
         out.preamble.name = out.preamble.alias = name
         fields = flattened(header)
-        for (field, type_, annotations), number in zip(fields, ids.member_ids(a for _, _, a in fields), strict=True):
-            if _hidden(annotations):
+        for (field, type_, own), number in zip(fields, ids.member_ids(a for _, _, a in fields), strict=True):
+            if _hidden(own):
                 continue
             message = out.metadata.add()
             message.id = number
             message.name = field
-            annotate(message, annotations)
+            annotate(message, own)
             message.bitwidth = control_width(type_)
             self._type_name(message, type_)
 

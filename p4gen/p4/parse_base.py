@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NoReturn
 
 from p4gen.p4.lexer import KEYWORDS, Tokens, lex
@@ -32,13 +33,16 @@ class Cursor:
 
     @property
     def kind(self) -> str:
+        """The kind of the token here."""
         return self.kinds[self.i]
 
     @property
     def at(self) -> int:
+        """The offset of the token here."""
         return self.offsets[self.i]
 
     def accept(self, kind: str) -> bool:
+        """Step over a token of that kind, if one is here."""
         if self.kinds[self.i] == kind:
             self.i += 1
             return True
@@ -52,6 +56,7 @@ class Cursor:
         return self.offsets[self.i - 1]
 
     def found(self) -> str:
+        """The token here, for a message."""
         kind, text = self.kinds[self.i], self.texts[self.i]
         if kind == "end":
             return text
@@ -60,20 +65,24 @@ class Cursor:
         return f"the keyword '{text}'" if kind in KEYWORDS else f"'{text.splitlines()[0]}'"
 
     def fail(self, message: str) -> NoReturn:
+        """Report a syntax error here and leave the construct."""
         self.reporter.fail(self.at, message)
 
     # --- names ---
 
     def declare(self, name: str, is_type: bool) -> None:
+        """Note in the innermost scope whether ``name`` is a type."""
         self.scopes[-1][name] = is_type
 
     def is_type(self, name: str) -> bool:
+        """Whether ``name`` is a type here."""
         for scope in reversed(self.scopes):
             if name in scope:
                 return scope[name]
         return False
 
     def at_type_name(self) -> bool:
+        """Whether the name of a type is next."""
         i = self.i
         if self.kinds[i] == "id":
             return self.is_type(self.texts[i])
@@ -87,11 +96,13 @@ class Cursor:
         return self.texts[self.i - 1]
 
     def at_name(self) -> bool:
+        """Whether a name is next."""
         return self.kinds[self.i] in _NAME_KINDS
 
     # --- annotations (spec 20) ---
 
     def annotations(self) -> tuple[Annotation, ...]:
+        """The annotations here, if any."""
         found: list[Annotation] = []
         while True:
             if self.kinds[self.i] == "@":
@@ -112,6 +123,7 @@ class Cursor:
                 self.reporter.error(self.at, "@name needs one string")
 
     def annotation(self) -> Annotation:
+        """``@name``, with whatever body it has."""
         self.expect("@")
         if self.kinds[self.i] not in KEYWORDS and self.kinds[self.i] not in ("id", "_"):
             self.fail(f"expected an annotation's name, found {self.found()}")
@@ -124,6 +136,7 @@ class Cursor:
         return Annotation(name)
 
     def unstructured(self, name: str) -> Annotation:
+        """The body of ``@name(…)``: tokens with balanced parentheses."""
         self.expect("(")
         start, depth = self.i, 1
         while depth:
@@ -175,7 +188,7 @@ class Cursor:
         if inner.kinds[0] not in KEYWORDS and inner.kinds[0] != "id":
             self.reporter.fail(offset, "@pragma needs a name")
         sub = Cursor(inner, self.source, self.reporter)
-        return sub.body_of(inner.texts[0], 1, len(inner.kinds) - 1)
+        return sub.body_of(inner.texts[0], 1, inner.kinds.index("end"))
 
     # --- recovery ---
 
@@ -202,7 +215,8 @@ def literal_value(kind: str, text: str) -> int | str | bool | None:
     if kind in ("true", "false"):
         return kind == "true"
     if kind == "num":
-        return number_value(text)[0]
+        with suppress(ValueError):
+            return number_value(text)[0]
     return None
 
 

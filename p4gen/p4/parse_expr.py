@@ -25,6 +25,7 @@ class ExprParser(Cursor):
     # --- types ---
 
     def at_type(self) -> bool:
+        """Whether a type is next."""
         kind = self.kind
         if kind == "list":
             return self.kinds[self.i + 1] == "<"
@@ -38,12 +39,14 @@ class ExprParser(Cursor):
         return found
 
     def stack_suffix(self, element: ast.TypeRef) -> ast.TypeRef:
+        """``[size]`` after a type or a name."""
         at = self.expect("[")
         size = self.open_expr()
         self.expect("]")
         return ast.StackType(at, element, size)
 
     def simple_type(self) -> ast.TypeRef:
+        """A type without ``[size]``."""
         at, kind = self.at, self.kind
         if kind in ("bit", "int", "varbit"):
             self.i += 1
@@ -77,16 +80,19 @@ class ExprParser(Cursor):
         return named
 
     def named_type(self) -> ast.NamedType:
+        """A type's name alone."""
         at, rooted = self.at, self.accept(".")
         return ast.NamedType(at, self.name("the name of a type"), rooted)
 
     def type_or_void(self) -> ast.TypeRef:
+        """A function's result."""
         at = self.at
         if self.accept("void"):
             return ast.BaseType(at, "void")
         return self.type_ref()
 
     def width(self) -> ast.Expr:
+        """The expression between ``<`` and ``>`` of a sized type."""
         self.no_angle += 1
         try:
             return self.expression()
@@ -106,6 +112,7 @@ class ExprParser(Cursor):
         return tuple(args)
 
     def type_arg(self) -> ast.TypeRef:
+        """A type argument: also ``_``, ``void``, or a name declared only later."""
         at = self.at
         if self.accept("_"):
             return ast.DontCareType(at)
@@ -127,6 +134,7 @@ class ExprParser(Cursor):
             self.no_angle = saved
 
     def expression(self, minimum: int = 1) -> ast.Expr:
+        """An expression whose binary operators bind at least as tightly as ``minimum``."""
         left = self.unary()
         while True:
             op, tokens = self.binary_operator()
@@ -156,6 +164,7 @@ class ExprParser(Cursor):
         return ">", 1
 
     def unary(self) -> ast.Expr:
+        """A prefix operator and its operand, a cast, or a postfix expression."""
         kind = self.kinds[self.i]
         if kind in ("!", "~", "-", "+"):
             at = self.at
@@ -183,6 +192,7 @@ class ExprParser(Cursor):
         return ast.CastTo(at, type_, self.unary())
 
     def primary(self) -> ast.Expr:
+        """An expression without operators."""
         kind, at = self.kinds[self.i], self.at
         match kind:
             case "num":
@@ -190,7 +200,9 @@ class ExprParser(Cursor):
                 try:
                     value, width, signed, base = number_value(self.texts[self.i - 1])
                 except ValueError:
-                    self.reporter.fail(at, f"'{self.texts[self.i - 1]}' is not a number")
+                    self.reporter.fail(at, f"'{self.texts[self.i - 1][:40]}' is not a number")
+                if value.bit_length() > fold.MAX_BITS or (width or 0) > fold.MAX_BITS:
+                    self.reporter.fail(at, f"a number of more than {fold.MAX_BITS} bits")
                 return ast.IntLit(at, value, width, signed, base)
             case "str":
                 self.i += 1
@@ -227,6 +239,7 @@ class ExprParser(Cursor):
         self.fail(f"expected an expression, found {self.found()}")
 
     def type_in_expression(self) -> ast.TypeRef:
+        """A type where an expression starts."""
         at, named = self.at, self.named_type()
         if self.kind == "<":
             args = self.try_type_args("(", ".")
@@ -275,6 +288,7 @@ class ExprParser(Cursor):
             self.no_angle = saved
 
     def named_fields(self, at: int) -> ast.Expr:
+        """The rest of ``{name = value, …}``."""
         items: list[ast.Argument] = []
         dots = False
         while self.kind != "}":
@@ -291,6 +305,7 @@ class ExprParser(Cursor):
         return ast.StructOf(at, tuple(items), dots)
 
     def postfix(self, base: ast.Expr) -> ast.Expr:
+        """``base`` with the members, indices and calls that follow it."""
         while True:
             kind, at = self.kinds[self.i], self.at
             if kind == ".":
@@ -310,6 +325,7 @@ class ExprParser(Cursor):
                 return base
 
     def brackets(self, base: ast.Expr) -> ast.Expr:
+        """An index, a slice or a slice by width."""
         at = self.expect("[")
         first = self.open_expr()
         if self.accept(":"):
@@ -322,6 +338,7 @@ class ExprParser(Cursor):
         return base
 
     def arguments(self) -> tuple[ast.Argument, ...]:
+        """A call's arguments with their parentheses."""
         self.expect("(")
         saved, self.no_angle = self.no_angle, 0
         args: list[ast.Argument] = []
@@ -375,6 +392,7 @@ class ExprParser(Cursor):
         return None
 
     def cast_ahead(self) -> bool:
+        """Whether a cast is next; no step is taken."""
         start = self.i
         try:
             quiet, self.reporter = self.reporter, _Quiet(self.source)
@@ -413,6 +431,7 @@ class ExprParser(Cursor):
         self.reporter.fail(e.at, "a structured annotation takes literals and what is computed from them")
 
     def structured(self, name: str) -> Annotation:
+        """``@name[…]``, its expressions evaluated."""
         self.expect("[")
         start = self.i
         pairs: list[tuple[str, int | str | bool]] = []

@@ -10,7 +10,10 @@ _ASSIGN_OPS = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<
 
 
 class StmtParser(ExprParser):
+    """Adds statements, and declarations of constants, variables and instances."""
+
     def block(self) -> ast.Block:
+        """``{ … }``, in a scope of its own."""
         annotations = self.annotations()
         at = self.expect("{")
         self.scopes.append({})
@@ -24,6 +27,7 @@ class StmtParser(ExprParser):
         return ast.Block(at, tuple(body), annotations)
 
     def statement_or_declaration(self) -> ast.Stmt | ast.Decl:
+        """An element of a block."""
         start = self.i
         annotations = self.annotations()
         if self.kind == "const":
@@ -38,7 +42,7 @@ class StmtParser(ExprParser):
     def starts_declaration(self) -> bool:
         """Whether a type, and not an expression that begins with a type's name, is next."""
         kind = self.kind
-        if kind == "error" or kind == "list":
+        if kind in {"error", "list"}:
             return self.kinds[self.i + 1] in ("id", "<") or self.kinds[self.i + 1] in ("key", "type", "state")
         if not self.at_type():
             return False
@@ -58,6 +62,7 @@ class StmtParser(ExprParser):
         return i
 
     def constant(self, annotations: tuple[Annotation, ...]) -> ast.Constant:
+        """``const type name = value;``."""
         self.expect("const")
         type_ = self.type_ref()
         at = self.at
@@ -71,6 +76,7 @@ class StmtParser(ExprParser):
         return ast.Constant(at, name, annotations, type_, value)
 
     def variable_or_instance(self, annotations: tuple[Annotation, ...]) -> ast.Variable | ast.Instance:
+        """A declaration that begins with a type."""
         type_ = self.type_ref()
         if self.kind == "(":
             return self.instance_rest(annotations, type_)
@@ -79,6 +85,7 @@ class StmtParser(ExprParser):
         return found
 
     def variable_rest(self, annotations: tuple[Annotation, ...], type_: ast.TypeRef) -> ast.Variable:
+        """The rest of a variable's declaration, without the semicolon."""
         at = self.at
         name = self.name("the name of a variable")
         while self.kind == "[":
@@ -88,6 +95,7 @@ class StmtParser(ExprParser):
         return ast.Variable(at, name, annotations, type_, init)
 
     def instance_rest(self, annotations: tuple[Annotation, ...], type_: ast.TypeRef) -> ast.Instance:
+        """The rest of an instance's declaration after its type."""
         args = self.arguments()
         at = self.at
         name = self.name("the name of the instance")
@@ -101,6 +109,7 @@ class StmtParser(ExprParser):
         return ast.Instance(at, name, annotations, type_, args, body)
 
     def object_body(self) -> tuple[ast.Decl, ...]:
+        """The implementations of an instance's abstract methods."""
         self.expect("{")
         self.scopes.append({})
         found: list[ast.Decl] = []
@@ -115,11 +124,13 @@ class StmtParser(ExprParser):
         return tuple(found)
 
     def function_rest(self, annotations: tuple[Annotation, ...], returns: ast.TypeRef) -> ast.FunctionDecl:
+        """The rest of a function after its result; overridden where parameters can be parsed."""
         raise NotImplementedError
 
     # --- statements ---
 
     def statement(self) -> ast.Stmt:
+        """A statement."""
         kind, at = self.kind, self.at
         match kind:
             case "{" | "@" | "pragma":
@@ -167,11 +178,13 @@ class StmtParser(ExprParser):
         return ast.Assignment(at, target, kind[:-1], self.expression())
 
     def lvalue(self) -> ast.Expr:
+        """What an assignment or a call statement starts with."""
         if self.kind not in ("id", ".", "this", "(", "error") and not self.at_name():
             self.fail(f"expected a statement, found {self.found()}")
         return self.postfix(self.primary())
 
     def if_statement(self) -> ast.Stmt:
+        """``if``, with or without ``else``."""
         at = self.expect("if")
         self.expect("(")
         condition = self.expression()
@@ -181,6 +194,7 @@ class StmtParser(ExprParser):
         return ast.IfStmt(at, condition, then, otherwise)
 
     def switch_statement(self) -> ast.Stmt:
+        """``switch`` with its cases."""
         at = self.expect("switch")
         self.expect("(")
         subject = self.expression()
@@ -196,6 +210,7 @@ class StmtParser(ExprParser):
         return ast.SwitchStmt(at, subject, tuple(cases))
 
     def for_statement(self) -> ast.Stmt:
+        """Either form of ``for``."""
         at = self.expect("for")
         self.expect("(")
         self.scopes.append({})
@@ -226,6 +241,7 @@ class StmtParser(ExprParser):
         return ast.ForStmt(at, init, condition, update, body)
 
     def for_part(self, end: str, declarations: bool) -> tuple[ast.Stmt | ast.Decl, ...]:
+        """The comma-separated initialisations or updates of ``for``."""
         found: list[ast.Stmt | ast.Decl] = []
         if self.kind == end:
             return ()

@@ -8,7 +8,10 @@ from p4gen.p4.types import Annotation
 
 
 class TableParser(StmtParser):
+    """Adds tables."""
+
     def table(self, annotations: tuple[Annotation, ...]) -> ast.TableDecl:
+        """A whole table."""
         self.expect("table")
         at = self.at
         name = self.name("the name of the table")
@@ -51,6 +54,7 @@ class TableParser(StmtParser):
         )
 
     def keys(self) -> tuple[ast.TableKey, ...]:
+        """The elements of ``key``."""
         self.expect("{")
         found: list[ast.TableKey] = []
         while not self.accept("}"):
@@ -64,6 +68,7 @@ class TableParser(StmtParser):
         return tuple(found)
 
     def actions(self) -> tuple[ast.TableAction, ...]:
+        """The elements of ``actions``."""
         self.expect("{")
         found: list[ast.TableAction] = []
         while not self.accept("}"):
@@ -72,12 +77,14 @@ class TableParser(StmtParser):
         return tuple(found)
 
     def action_ref(self, annotations: tuple[Annotation, ...]) -> ast.TableAction:
+        """An action's name, with arguments or without."""
         at, rooted = self.at, self.accept(".")
         name = self.name("the name of an action")
         args = self.arguments() if self.kind == "(" else None
         return ast.TableAction(at, name, rooted, args, annotations)
 
     def entries(self) -> tuple[ast.TableEntry, ...]:
+        """The elements of ``entries``."""
         self.expect("{")
         found: list[ast.TableEntry] = []
         while not self.accept("}"):
@@ -91,7 +98,7 @@ class TableParser(StmtParser):
             keys = self.keyset()
             self.expect(":")
             action = self.action_ref(())
-            self.annotations()
+            annotations = self.annotations()
             self.expect(";")
-            found.append(ast.TableEntry(at, keys, action, const, priority))
+            found.append(ast.TableEntry(at, keys, action, const, priority, annotations))
         return tuple(found)

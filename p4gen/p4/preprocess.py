@@ -35,6 +35,8 @@ class _Macros(Pcpp):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.complaint: str | None = None
+        # Those that pcpp brings along: the date, the time. P4 has none of them.
+        self.macros.clear()
 
     def on_error(self, file: str, line: int, msg: str) -> None:
         self.complaint = self.complaint or msg
@@ -56,6 +58,8 @@ def preprocess(
             raise P4Error(Diagnostic(f"-D{define}", "a macro's name must be an identifier"))
         run.engine.define(f"{macro} {value or 1}")
     run.file(name, text, folder, 0)
+    if not run.lines:
+        run.emit("", Line(name, 1))
     return Source("\n".join(run.out) + "\n", run.starts, run.lines, run.files)
 
 
@@ -87,8 +91,7 @@ class _Run:
     def macro_pattern(self) -> re.Pattern[str] | None:
         """Matches a use of any macro defined; rebuilt when the definitions change."""
         if self.stale:
-            names = [n for n in self.engine.macros if not n.startswith("__")]
-            self.pattern = re.compile(rf"\b(?:{'|'.join(names)}|__LINE__|__FILE__)\b")
+            self.pattern = re.compile(rf"\b(?:{'|'.join([*self.engine.macros, '__LINE__', '__FILE__'])})\b")
             self.stale = False
         return self.pattern
 

@@ -38,6 +38,8 @@ class TypeVar(Type):
 
 @dataclass(frozen=True)
 class DontCareType(Type):
+    """``_`` as a type argument, or of an argument left out."""
+
     def __str__(self) -> str:
         return "_"
 
@@ -82,6 +84,8 @@ class InvalidType(Type):
 
 @dataclass(frozen=True, eq=False)
 class ExternType(Type):
+    """An extern with its type arguments."""
+
     name: str
     entity: TypeEntity
     args: tuple[Type, ...]
@@ -129,6 +133,8 @@ class ParamSig:
 
 @dataclass(frozen=True, eq=False)
 class Signature:
+    """How something is called."""
+
     name: str
     type_vars: tuple[TypeVar, ...]
     params: tuple[ParamSig, ...]
@@ -154,6 +160,8 @@ class BlockTypeOf(Type):
 
 @dataclass(frozen=True, eq=False)
 class PackageType(Type):
+    """A package with its type arguments."""
+
     name: str
     entity: TypeEntity
     args: tuple[Type, ...]
@@ -167,6 +175,8 @@ class PackageType(Type):
 
 @dataclass(eq=False)
 class Entity:
+    """What a name means; ``at`` is where it was declared."""
+
     at: int
 
 
@@ -177,12 +187,16 @@ class Poison(Entity):
 
 @dataclass(eq=False)
 class VariableEntity(Entity):
+    """A variable or a parameter."""
+
     variable: ir.Variable
     parameter: bool = False
 
 
 @dataclass(eq=False)
 class ConstantEntity(Entity):
+    """A compile-time value."""
+
     expr: ir.Expr
 
 
@@ -213,12 +227,16 @@ class FunctionEntity(Entity):
 
 @dataclass(eq=False)
 class ActionEntity(Entity):
+    """An action, lowered."""
+
     function: ir.Function
     signature: Signature
 
 
 @dataclass(eq=False)
 class TableEntity(Entity):
+    """A table, lowered, and the type of its ``action_run``."""
+
     table: ir.Table
     result: Type
 
@@ -233,6 +251,8 @@ class InstanceEntity(Entity):
 
 @dataclass(frozen=True, eq=False)
 class PackageInstance:
+    """An instance of a package, with what its parameters were given."""
+
     name: str
     type: PackageType
     blocks: dict[str, InstanceEntity | ir.Expr | None]
@@ -240,6 +260,8 @@ class PackageInstance:
 
 @dataclass(eq=False)
 class ValueSetEntity(Entity):
+    """A value set."""
+
     value_set: ir.ValueSet
 
 
@@ -263,6 +285,7 @@ class Scope:
         return None
 
     def all_names(self) -> Iterator[str]:
+        """Every name visible from here."""
         scope: Scope | None = self
         while scope is not None:
             yield from scope.names
@@ -291,7 +314,6 @@ class Unit:
         self.signatures: dict[tuple[ast.Decl, tuple[Type, ...]], Signature] = {}
         self.active: set[int] = set()
         self.depth = 0
-
 
     @property
     def is_v1model(self) -> bool:
@@ -330,9 +352,11 @@ class Context:
         return replace(self, scope=Scope(self.scope))
 
     def with_scope(self, scope: Scope) -> Context:
+        """The same, in another scope."""
         return replace(self, scope=scope)
 
     def pos(self, at: int) -> Pos:
+        """The place of an offset."""
         return self.unit.reporter.source.pos(at)
 
     def declare(self, name: str, entity: Entity) -> None:

@@ -75,7 +75,7 @@ class Source:
         return line, line.columns[max(at, 0)][1]
 
 
-class Reported(Exception):
+class Reported(Exception):  # noqa: N818 - not an error of its own: that is on record
     """Raised once an error is recorded, to leave the construct it makes meaningless."""
 
 
@@ -97,7 +97,13 @@ class Reporter:
         self.error(at, message, *notes)
         raise Reported
 
+    @property
+    def count(self) -> int:
+        """How much was found so far."""
+        return len(self._found)
+
     def warn(self, at: int, message: str, *notes: tuple[int, str]) -> None:
+        """Record a warning."""
         self._add(at, message, "warning", notes)
 
     def _add(self, at: int, message: str, severity: str, notes: tuple[tuple[int, str], ...]) -> None:
@@ -111,9 +117,11 @@ class Reporter:
         self._found[at, message] = Diagnostic(pos, message, severity, tuple(places), self.source.line_text(pos))
 
     def warnings(self) -> list[Diagnostic]:
+        """The warnings so far, in order of position."""
         return [d for _, d in sorted(self._found.items()) if d.severity == "warning"]
 
     def errors(self) -> list[Diagnostic]:
+        """The errors so far, in order of position."""
         return [d for _, d in sorted(self._found.items()) if d.severity == "error"]
 
     def raise_if_failed(self) -> None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from p4gen.ptf.report import Outcome, TestResult
-from p4gen.ptf.runner import Program, SuiteResult, Switch, run_suite
+from p4gen.ptf.runner import SuiteResult, Switch, run_suite
 from p4gen.spec import DType, Icrc, Op, Overflow, ProgramSpec
 from p4gen.switch.process import running_switch
+from p4gen.switch.running import Program
 
 Build = Callable[[ProgramSpec], Program]
 """From a spec to its program, compiled."""

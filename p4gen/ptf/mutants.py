@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from p4gen.errors import P4genError
-from p4gen.p4.compile import compile_text
+from p4gen.errors import FailedError, InputError
 from p4gen.ptf.mutations import Mutation
-from p4gen.ptf.runner import run_suite
+from p4gen.ptf.runner import SuiteResult, run_suite
 from p4gen.spec import ProgramSpec
+from p4gen.switch.running import Program
 
 
 @dataclass(frozen=True)
@@ -34,20 +34,29 @@ def run_mutants(
 ) -> Iterator[Verdict]:
     """Run the suite on ``program`` with each fault in turn, until a scenario fails.
 
-    ``directory`` exists and is short (see ``run_suite``). Raises ``FailedError`` if a fault does not fit
-    the program, and ``P4genError`` if the program does not compile with it: such a fault proves nothing.
+    ``directory`` exists and is short (see ``run_suite``). Raises ``FailedError`` if the suite fails without
+    any fault, or a fault does not fit the program, and ``P4genError`` if the program does not compile with
+    it: such faults prove nothing.
     """
+
+    def run(name: str, text: str) -> SuiteResult:
+        place = directory / name
+        place.mkdir()
+        compiled = Program.of_text(text, place)
+        params = {"spec": spec.model_dump(mode="json"), "seed": seed}
+        return run_suite(compiled, place, ports=spec.ports, params=params, suite=suite, stop_on_failure=True)
+
+    sound = run("no-fault", program)
+    if not sound.passed:
+        why = sound.problem or f"{sound.failures[0].name}: {sound.failures[0].message}"
+        raise FailedError(f"the suite fails without any fault seeded: {why}")
     for mutation in mutations:
         if started is not None:
             started(mutation)
         try:
-            mutant = compile_text(mutation.apply(program), f"{mutation.name}.p4").program
-        except P4genError as error:
-            raise type(error)(f"mutation {mutation.name} does not compile", *error.diagnostics) from error
-        place = directory / mutation.name
-        place.mkdir()
-        params = {"spec": spec.model_dump(mode="json"), "seed": seed}
-        result = run_suite(mutant, place, ports=spec.ports, params=params, suite=suite, stop_on_failure=True)
+            result = run(mutation.name, mutation.apply(program))
+        except InputError as error:
+            raise FailedError(f"mutation {mutation.name} does not compile", *error.diagnostics) from error
         if result.failures:
             failure = result.failures[0]
             yield Verdict(mutation, failure.name, failure.message)

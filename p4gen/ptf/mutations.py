@@ -64,7 +64,7 @@ MODE_II: tuple[Mutation, ...] = (
         "slot_use = slot_use_t.FRESH;",
     ),
     Mutation("no-duplicate-check", "CheckDuplicate", "arrived & meta.edge_bit;", "arrived & 0;"),
-    Mutation("any-opcode-mix", "CheckDuplicate", "word[71:64] != (bit<8>)bth.opcode", "false"),
+    Mutation("any-opcode-mix", "CheckDuplicate", "word[70:64] != opcode", "false"),
     Mutation("any-control-mix", "CheckDuplicate", "word[63:32] != meta.announced", "false"),
     Mutation("announcement-not-kept", "CheckDuplicate", "++ meta.announced ++", "++ word[63:32] ++"),
     Mutation("complete-at-once", "CheckDuplicate", "arrived == meta.source_mask", "arrived != 0"),
@@ -76,6 +76,7 @@ MODE_II: tuple[Mutation, ...] = (
         "            meta.drop = drop_t.CheckDuplicate_duplicate;\n        }\n"
         "        if (meta.drop == drop_t.NONE) {\n            slots.write",
     ),
+    Mutation("last-ack-request-wins", "CheckDuplicate", "bth.ack_request | word[71:71];", "bth.ack_request;"),
     Mutation("psn-not-kept", "CheckDuplicate", "meta.epoch ++ bth.psn ++", "meta.epoch ++ word[95:72] ++"),
     Mutation("old-data-added", "AggregateData", "(slot_use == slot_use_t.MERGE)", "(slot_use != slot_use_t.REPEAT)"),
     Mutation("sum-wraps", "AggregateData", "(lane_t)((int<32>)held |+| (int<32>)element)", "held + element"),

@@ -21,17 +21,16 @@ from pathlib import Path
 
 import p4gen
 from p4gen.errors import MissingToolError
-from p4gen.p4 import ir
 from p4gen.ptf import report
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.switch.process import running_switch
-
-Program = Path | ir.Program
-"""P4 text in a file, or the typed IR of it."""
+from p4gen.switch.running import Program, Running
 
 Progress = Callable[[TestResult], None]
-Switch = Callable[[Program, Path, range], AbstractContextManager[object]]
-"""(program, folder, ports) to a running switch with its sockets in the folder, gone at exit."""
+Switch = Callable[[Program, Path, range], AbstractContextManager[Running]]
+"""(program, folder, ports) to a running switch, gone at exit."""
+
+_LOG_PREFIX = re.compile(r"^[\d:.]+ +\w+ *: *\w+ *: *")
 
 QUEUE_LENGTH = 1_000_000
 """Frames PTF keeps per port: its own 100 drops the oldest in silence."""
@@ -86,38 +85,27 @@ def run_suite(
     """Run ``tests`` (PTF names, module.Class or module; all by default) of ``suite`` on ``program``.
 
     ``directory`` must exist; sockets, ``ptf.out``, ``ptf.log`` and ``ptf.pcap`` go there. Its path must leave room
-    for a socket name within the 107 bytes of unix(7). ``params`` reach the tests as Python literals, with ``dir``
-    added. ``timeout`` is for the whole suite and ``test_timeout`` for one test, both in seconds. ``progress`` is
-    called with each test as it finishes.
+    for a socket name within the 107 bytes of unix(7). ``params`` reach the tests as Python literals, with ``switch``
+    (see ``Running.to_dict``) added. ``timeout`` is for the whole suite and ``test_timeout`` for one test, both in
+    seconds. ``progress`` is called with each test as it finishes.
 
     Failures are in the result. Raises what starting the switch raises, and MissingToolError without PTF.
     """
     directory = directory.resolve()  # PTF is started in it
-    arguments = [
-        sys.executable,
-        str(_ptf_script()),
-        *("--test-dir", str((suite or default_suite()).resolve())),
-        *("--platform-dir", str(Path(__file__).parent / "platform")),
-        *("--platform", "unix"),
-        *("--platform-args", repr({"dir": str(directory), "ports": ports})),
-        "--allow-user",
-        *("--qlen", str(QUEUE_LENGTH)),
-        *("--log-file", str(directory / "ptf.log")),
-        *("--debug", "info"),
-        *("--test-case-timeout", str(test_timeout)),
-    ]
     started = time.monotonic()
-    with switch(program, directory, range(ports)), _pipe() as (reader, writer):
+    with switch(program, directory, range(ports)) as running, _pipe() as (reader, writer):
         everything = {
             **params,
-            "dir": str(directory),
+            "switch": running.to_dict(),
             "results_fd": writer,
             "stop_on_failure": stop_on_failure,
         }
         # PTF executes the parameters as Python: repr() is the only quoting that holds.
         literal = ";".join(f"{key}={value!r}" for key, value in everything.items())
         try:
-            process = _start([*arguments, "-t", literal, *tests], directory, writer)
+            process = _start(
+                [*_arguments(running, suite, directory, test_timeout), "-t", literal, *tests], directory, writer
+            )
         finally:
             os.close(writer)
         try:
@@ -133,6 +121,22 @@ def run_suite(
     if not in_time:
         problem = f"the suite did not finish within {timeout:g} s"
     return SuiteResult(tuple(finished), seconds, problem)
+
+
+def _arguments(running: Running, suite: Path | None, directory: Path, test_timeout: int) -> list[str]:
+    return [
+        sys.executable,
+        str(_ptf_script()),
+        *("--test-dir", str(suite or default_suite())),
+        *("--platform-dir", str(Path(__file__).parent / "platform")),
+        *("--platform", running.platform),
+        *("--platform-args", repr(dict(running.platform_args))),
+        "--allow-user",
+        *("--qlen", str(QUEUE_LENGTH)),
+        *("--log-file", str(directory / "ptf.log")),
+        *("--debug", "info"),
+        *("--test-case-timeout", str(test_timeout)),
+    ]
 
 
 def _ptf_script() -> Path:
@@ -209,7 +213,7 @@ def _problem(finished: Sequence[TestResult], code: int, output: Path) -> str | N
     ran = int(match[1]) if match else 0
     tail = next((line for line in reversed(text.splitlines()) if line.strip()), "it printed nothing")
     if match is None:
-        return f"PTF ended with exit code {code} before running tests: {tail}"
+        return f"PTF ended with exit code {code} before running tests: {_LOG_PREFIX.sub('', tail)}"
     if ran == 0:
         return "no test was run"
     if ran != len(finished):

@@ -77,6 +77,7 @@ class UnixPorts:
         self._directory = directory
         self._selector = selectors.DefaultSelector()
         self._ports: dict[int, _Port] = {}
+        self._injected: deque[tuple[int, int, bytes]] = deque()
         self._stopping = False
         self._woken, self._waker = socket.socketpair()
         self._woken.setblocking(False)
@@ -129,6 +130,12 @@ class UnixPorts:
                 self._flush(key.data)
         self._receive(horizon)
 
+    def inject(self, port: int, frame: bytes) -> None:
+        """Have ``frame`` handled as if it had arrived at ``port``, which may be none of these; from any thread."""
+        self._injected.append((time.time_ns(), port, frame))
+        with contextlib.suppress(OSError):
+            self._waker.send(b"x")
+
     def stop(self) -> None:
         """Make ``run`` return soon."""
         self._stopping = True
@@ -172,6 +179,7 @@ class UnixPorts:
 
     def _receive(self, horizon: int) -> None:
         taken = [self._drain(port, horizon) for port in self._ports.values()]
+        taken.append([self._injected.popleft() for _ in range(len(self._injected))])
         # A merge, not a sort: whatever the stamps say, no port's frames overtake each other.
         for _, number, frame in heapq.merge(*taken, key=lambda item: item[0]):
             for out, data in self._send(number, frame):

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from p4gen.p4 import ir
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult, run_suite
+from p4gen.switch.running import Program, Running
 from p4gen.switch.unix import UnixPorts
+
+NO_PROGRAM = Program(Path("none"), Path("none"))
 
 TOY = """
 import os
@@ -73,13 +75,14 @@ class H_Crashes(ReportedTest):
 
 
 @contextmanager
-def mirror(_program: Path | ir.Program, directory: Path, ports: range) -> Iterator[None]:
+def mirror(_program: Program, directory: Path, ports: range) -> Iterator[Running]:
     """A switch that sends every frame back where it came from."""
     with UnixPorts(lambda port, frame: [(port, frame)], directory, ports) as carrier:
         thread = threading.Thread(target=carrier.run)
         thread.start()
         try:
-            yield
+            arguments = {"dir": str(directory), "ports": len(ports)}
+            yield Running("mirror", directory, "none", Path("none"), Path("none"), "unix", arguments)
         finally:
             carrier.stop()
             thread.join()
@@ -97,7 +100,7 @@ def run(suite: Path, *tests: str, **options: Any) -> SuiteResult:
     params = {"text": 'it\'s; a \\ "test"\nof quoting = 1', "nested": {"a": [1, None, True]}}
     names = [f"toy.{test}" for test in tests]
     return run_suite(
-        Path("no-program"), suite.parent, ports=2, params=params, suite=suite, tests=names, switch=mirror, **options
+        NO_PROGRAM, suite.parent, ports=2, params=params, suite=suite, tests=names, switch=mirror, **options
     )
 
 
@@ -118,7 +121,7 @@ def test_outcomes_are_told_apart(suite: Path) -> None:
     ]
     messages = [test.message for test in result.tests]
     assert messages[2] == "AssertionError: the answer: 41, expected 42"
-    assert "test parameter nowhere is missing; given: dir, nested" in messages[3]
+    assert "test parameter nowhere is missing; given: nested, results_fd" in messages[3]
     assert messages[4:] == ["no reason", "at once"]
     assert "Traceback" in result.failures[0].details
 
@@ -134,7 +137,7 @@ def test_a_relative_folder_will_do(suite: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(suite.parent)
     params = {"text": "", "nested": {}}
     here = run_suite(
-        Path("no-program"), Path(), ports=2, params=params, suite=Path("suite"), tests=["toy.E_Skips"], switch=mirror
+        NO_PROGRAM, Path(), ports=2, params=params, suite=Path("suite"), tests=["toy.E_Skips"], switch=mirror
     )
     assert here.problem is None
 

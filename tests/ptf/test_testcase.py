@@ -29,8 +29,11 @@ RUNNER = """
 import contextlib, sys
 from pathlib import Path
 from p4gen.ptf.runner import run_suite
+from p4gen.switch.running import Program, Running
 folder = Path(sys.argv[1])
-run_suite(folder, folder, ports=0, params={}, suite=folder / "suite", switch=lambda *_: contextlib.nullcontext())
+nothing = Running("none", folder, "none", folder, folder, "unix", {"dir": str(folder), "ports": 0})
+switch = lambda *_: contextlib.nullcontext(nothing)
+run_suite(Program(folder, folder), folder, ports=0, params={}, suite=folder / "suite", switch=switch)
 """
 
 

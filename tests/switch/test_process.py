@@ -1,4 +1,4 @@
-"""A switch in a process of its own."""
+"""The embedded switch in a process of its own, driven through P4Runtime."""
 
 from __future__ import annotations
 
@@ -14,73 +14,93 @@ import pytest
 from p4gen.errors import FailedError
 from p4gen.model import ControlError
 from p4gen.model.entries import Action, Entry
-from p4gen.p4.compile import compile_file
 from p4gen.switch.api import ControlPlane
-from p4gen.switch.process import CONTROL_SOCKET, KEY_FILE, LOG_FILE, RemoteSwitch, running_switch
+from p4gen.switch.process import CONTROL_SOCKET, LOG_FILE, running_switch
+from p4gen.switch.running import WRITES_FILE, Program, listens
 from p4gen.switch.unix import connect, socket_path
 
 
-def test_packets_configuration_and_traces_cross_the_process_boundary(echo: Path, place: Path) -> None:
-    with running_switch(echo, place, range(4)) as switch:
-        control: ControlPlane = switch
+@pytest.fixture
+def program(echo: Path, tmp_path: Path) -> Program:
+    return Program.of_text(echo.read_text(), tmp_path)
+
+
+def test_packets_configuration_and_traces_cross_the_process_boundary(program: Program, place: Path) -> None:
+    with running_switch(program, place, range(4), trace=True) as running, running.connect() as client:
+        control: ControlPlane = client
         with connect(place, 0) as a, connect(place, 1) as b:
-            switch.set_tracing(True)
             a.send(b"\1\0hello")
             assert b.recv(100) == b"\1\1hello"
-            assert switch.take_trace().of("output")[0].data == {"port": 1, "size": 7}
+            assert running.trace is not None
+            assert "7 bytes out of port 1" in running.trace.read_text()
             control.insert(Entry("deny", {"port": 1}, Action("drop")))
             a.send(b"\1\0hello")
             a.send(b"\0\0hello")
             assert a.recv(100) == b"\0\1hello"
             assert control.registers("seen") == [3]
             assert len(control.entries("deny")) == 1
-        assert (place / KEY_FILE).stat().st_mode & 0o777 == 0o600
-    assert {p.name for p in place.iterdir()} == {LOG_FILE}
+    assert {p.name for p in place.iterdir()} == {LOG_FILE, WRITES_FILE, "trace.txt"}
 
 
-def test_a_compiled_program_needs_no_source_there(echo: Path, place: Path) -> None:
-    with running_switch(compile_file(echo).program, place, [0]) as switch:
-        assert switch.process(0, b"\5\0") == [(5, b"\5\1")]
-
-
-def test_control_errors_arrive_with_their_message(echo: Path, place: Path) -> None:
-    with running_switch(echo, place, [0]) as switch:
+def test_control_errors_name_the_thing_or_the_update(program: Program, place: Path) -> None:
+    with running_switch(program, place, [0]) as running, running.connect() as client:
         for _ in range(2):
             with pytest.raises(ControlError, match=r"^error: table nix: no table of that name; there is I\.deny$"):
-                switch.insert(Entry("nix", {}, Action("drop")))
+                client.insert(Entry("nix", {}, Action("drop")))
+        one, two = (Entry("deny", {"port": port}, Action("drop")) for port in (1, 2))
+        client.insert(two)
+        with pytest.raises(ControlError, match=r"insert 2 of 2, table deny \[port=0x2\]: ALREADY_EXISTS"):
+            client.insert(one, two)
+        assert len(client.entries("deny")) == 1
 
 
-def test_several_clients(echo: Path, place: Path) -> None:
-    with running_switch(echo, place, [0]) as first:
-        second = RemoteSwitch(place)
-        second.write_register("seen", 0, 9)
-        assert first.register("seen", 0) == 9
+def test_reset_is_as_after_loading(program: Program, place: Path) -> None:
+    with running_switch(program, place, range(2)) as running, running.connect() as client, connect(place, 0) as port:
+        client.insert(Entry("deny", {"port": 1}, Action("drop")))
+        port.send(b"\0\0")
+        port.recv(100)
+        client.reset()
+        assert client.entries("deny") == []
+        assert client.registers("seen") == [0]
 
 
-def test_a_switch_that_does_not_start_says_why(place: Path) -> None:
-    with (
-        pytest.raises(FailedError, match=r"exit code 2\nits log ends:\n.*cannot read"),
-        running_switch(place / "nix.p4", place, [0]),
+def test_who_connects_last_is_the_primary_and_all_may_read(program: Program, place: Path) -> None:
+    with running_switch(program, place, [0]) as running, running.connect() as first, running.connect() as second:
+        second.insert(Entry("deny", {"port": 1}, Action("drop")))
+        assert len(first.entries("deny")) == 1
+        with pytest.raises(ControlError, match="PERMISSION_DENIED"):
+            first.insert(Entry("deny", {"port": 2}, Action("drop")))
+
+
+def test_a_switch_that_does_not_start_says_why(program: Program, place: Path) -> None:
+    (place / "port0.sock").mkdir()
+    with pytest.raises(
+        FailedError,
+        match=r"did not start: see its log\n  command: .* switch .*\n  exit status 2.*\n.*cannot make ports",
     ):
+        run_for_a_moment(program, place)
+
+
+def run_for_a_moment(program: Program, place: Path) -> None:
+    with running_switch(program, place, [0]):
         pass
-    assert {p.name for p in place.iterdir()} == {LOG_FILE}
 
 
-def test_stop_ends_the_process_and_later_calls_say_so(echo: Path, place: Path) -> None:
-    with running_switch(echo, place, [0]) as switch:
-        switch.stop()
-        deadline = time.monotonic() + 10
-        while socket_path(place, 0).exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        with pytest.raises(FailedError, match=r"has gone away"):
-            switch.registers("seen")
+def test_a_switch_that_has_gone_is_named(program: Program, place: Path) -> None:
+    with running_switch(program, place, [0]) as running:
+        client = running.connect()
+    with pytest.raises(FailedError, match=r"the switch at unix:.* has gone away"):
+        client.registers("seen")
+    client.close()
 
 
 def test_sigterm_stops_it_cleanly(echo: Path, place: Path) -> None:
-    command = [sys.executable, "-m", "p4gen.switch.process", "--dir", str(place), "--ports", "0,1", "--p4", str(echo)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+    address = f"unix:{place / CONTROL_SOCKET}"
+    command = [sys.executable, "-m", "p4gen", "switch", str(echo), "--unix", str(place), "--ports", "2"]
+    command += ["--grpc-server-addr", address, "-L", "warn", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         deadline = time.monotonic() + 30
-        while not (place / CONTROL_SOCKET).exists() and time.monotonic() < deadline:
+        while not listens(address) and time.monotonic() < deadline:
             time.sleep(0.01)
         os.kill(process.pid, signal.SIGTERM)
         assert process.wait(10) == 0
@@ -89,8 +109,29 @@ def test_sigterm_stops_it_cleanly(echo: Path, place: Path) -> None:
     assert list(place.iterdir()) == []
 
 
-def test_the_process_ends_when_the_block_fails(echo: Path, place: Path) -> None:
-    with pytest.raises(ZeroDivisionError), running_switch(echo, place, [0]):
+def test_the_process_ends_when_the_block_fails(program: Program, place: Path) -> None:
+    with pytest.raises(ZeroDivisionError), running_switch(program, place, [0]) as running:
         raise ZeroDivisionError
-    with pytest.raises(FailedError, match="no switch can be reached"):
-        RemoteSwitch(place)
+    assert not listens(running.address)
+
+
+def test_it_does_not_outlive_a_parent_that_is_killed(echo: Path, tmp_path: Path, place: Path) -> None:
+    code = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from p4gen.switch.process import running_switch\n"
+        "from p4gen.switch.running import Program\n"
+        "program = Program.of_text(Path(sys.argv[1]).read_text(), Path(sys.argv[2]))\n"
+        "with running_switch(program, Path(sys.argv[3]), [0]):\n"
+        "    print('up', flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    command = [sys.executable, "-c", code, str(echo), str(tmp_path), str(place)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"up\n"
+        parent.kill()
+    deadline = time.monotonic() + 10
+    while socket_path(place, 0).exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not socket_path(place, 0).exists()

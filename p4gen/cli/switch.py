@@ -1,0 +1,129 @@
+"""``p4gen switch``: the embedded switch as a process, with simple_switch_grpc's habits."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from p4gen.cli.options import json_option
+from p4gen.switch.process import LOGGER, TRACE_LEVEL, Options, Statistics, run_switch
+
+DEFAULT_ADDRESS = "127.0.0.1:9559"
+_LEVELS = {
+    "trace": TRACE_LEVEL,
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "error": logging.ERROR,
+    "off": logging.CRITICAL + 1,
+}
+
+
+@click.command()
+@click.argument("program", metavar="[PROGRAM.p4]", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "-i", "--interface", "interfaces", multiple=True, metavar="PORT@INTERFACE",
+    help="Attach an interface (veth, tap, real) to a port; may be repeated. Needs CAP_NET_RAW.",
+)  # fmt: skip
+@click.option(
+    "--unix", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
+    help="Ports as sockets DIR/port<N>.sock (SOCK_SEQPACKET, a frame a message) instead; needs no privilege.",
+)  # fmt: skip
+@click.option("--ports", type=click.IntRange(0, 510), default=32, help="How many ports --unix makes.  [32]")
+@click.option(
+    "--grpc-server-addr", "address", metavar="ADDRESS", default=DEFAULT_ADDRESS,
+    help=f"Where the P4Runtime server listens; port 0 takes a free one; unix:PATH works too.  [{DEFAULT_ADDRESS}]",
+)  # fmt: skip
+@click.option("--device-id", type=click.IntRange(0), default=1, help="P4Runtime's id of this switch.  [1]")
+@click.option("--cpu-port", type=click.IntRange(0, 510), default=0, help="Port for packet-in and packet-out.  [none]")
+@click.option(
+    "--pcap", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Capture each port's frames there."
+)
+@click.option("--trace", metavar="FILE", type=click.Path(path_type=Path), help="Append every packet's whole way.")
+@click.option("-L", "--log-level", type=click.Choice(list(_LEVELS)), default="info", help="[info]")
+@click.option("--log-file", metavar="FILE", type=click.Path(path_type=Path), help="[standard error]")
+@click.option("--seed", type=int, default=0, help="Seed of the program's random().  [0]")
+@click.option("--until-eof", is_flag=True, hidden=True)
+@json_option
+def command(
+    program: Path | None,
+    interfaces: tuple[str, ...],
+    unix: Path | None,
+    ports: int,
+    address: str,
+    device_id: int,
+    cpu_port: int,
+    pcap: Path | None,
+    trace: Path | None,
+    log_level: str,
+    log_file: Path | None,
+    seed: int,
+    until_eof: bool,
+    as_json: bool,
+) -> None:
+    """Run a switch, with PROGRAM loaded or waiting for a controller to load one, until SIGTERM or Ctrl-C.
+
+    Controllers load P4 text as device config; or BMv2's JSON, where its P4Info is PROGRAM's.
+    """
+    if bool(interfaces) and unix is not None:
+        raise click.UsageError("ports are either interfaces (-i) or sockets (--unix)")
+    options = Options(
+        address,
+        program,
+        dict(_interface(text) for text in interfaces),
+        unix,
+        ports,
+        device_id,
+        cpu_port,
+        pcap,
+        trace,
+        seed,
+        until_eof,
+    )
+    if len(options.interfaces) != len(interfaces):
+        raise click.UsageError("two interfaces for one port")
+    with _logging(log_level, log_file):
+        statistics = run_switch(options)
+    _report(statistics, as_json)
+
+
+def _interface(text: str) -> tuple[int, str]:
+    number, at, name = text.partition("@")
+    if not (at and name and number.isdecimal() and int(number) <= 510):
+        raise click.UsageError(f"-i {text}: must be PORT@INTERFACE, such as 0@veth0, with a port up to 510")
+    return int(number), name
+
+
+@contextlib.contextmanager
+def _logging(level: str, file: Path | None) -> Iterator[None]:
+    handler = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("[%(asctime)s.%(msecs)03d] [%(levelname)s] %(message)s", "%H:%M:%S"))
+    logging.addLevelName(TRACE_LEVEL, "TRACE")
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(_LEVELS[level])
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(handler)
+        handler.close()
+
+
+def _report(statistics: Statistics, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(asdict(statistics)))
+        return
+    click.echo(f"{'port':>6} {'packets in':>12} {'bytes in':>14} {'packets out':>12} {'bytes out':>14} {'lost':>8}")
+    for port in sorted({*statistics.ports, *statistics.undelivered}):
+        counts = statistics.ports.get(port, {})
+        values = [counts.get(name, 0) for name in ("in_packets", "in_bytes", "out_packets", "out_bytes")]
+        lost = statistics.undelivered.get(port, 0)
+        click.echo(f"{port:6} {values[0]:12} {values[1]:14} {values[2]:12} {values[3]:14} {lost:8}")
+    for trap in statistics.traps:
+        click.echo(trap)

@@ -1,0 +1,314 @@
+"""The code generator's shared state: one ``Module`` a program, one ``Gen`` for each LLVM function of it.
+
+Everything is generated inline: P4 has no recursion, so a call is its argument passing and its body, and
+``exit``, ``return`` and rejections are jumps. Handlers for node types live in the modules of this package and are put
+together in ``program``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from p4gen.errors import Diagnostic, InputError, Pos
+from p4gen.model.interp.build import children, unsupported
+from p4gen.model.jit.blocks import StateLayout
+from p4gen.model.jit.emit import Address, Function, Value, const
+from p4gen.model.jit.layout import ERROR, FrameShape, Types, align, is_memory, is_signed, members, scalar_width
+from p4gen.model.jit.layout import container as container_of
+from p4gen.model.values import is_composite
+from p4gen.p4 import ir
+from p4gen.p4 import types as t
+
+EXCHANGE, FRAME, STATE, TEMPORARY = "%io", "%frame", "%state", "%tmp"
+"""The parameters of every generated function: the batch, the packet, the switch, room for temporaries."""
+
+MAX_INLINED = 2_000_000
+"""Instructions' worth of IR nodes that one program may unfold to."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place in the program that reports events; ``parts`` are the types of what it reports.
+
+    ``kind``: trap, digest, log, or abort (``FailedError``). ``text`` has ``{}`` where a trap's number goes.
+    """
+
+    kind: str
+    pos: Pos
+    text: str
+    parts: tuple[t.Type, ...] = ()
+
+
+class Module:
+    """A program being compiled."""
+
+    def __init__(
+        self, program: ir.Program, types: Types, state: StateLayout, frame: FrameShape, handlers: Handlers
+    ) -> None:
+        self.program, self.types, self.state, self.frame, self.handlers = program, types, state, frame, handlers
+        self.sites: list[Site] = []
+        self._site_numbers: dict[Site, int] = {}
+        self.functions: list[str] = []
+        self.lookups: set[ir.Table] = set()
+        self.constants: list[str] = []
+        self.helpers: set[str] = set()
+        self.temporary = 0
+        """Bytes of temporary memory that the functions use; each has its own part."""
+        self.byte_aligned = False
+        """Whether the parser's position is always that of a byte."""
+        self.byte_emits = False
+        """Whether the deparser only emits whole bytes."""
+        self._budget = MAX_INLINED
+
+    def site(self, site: Site) -> int:
+        """The number of a site."""
+        if site not in self._site_numbers:
+            self._site_numbers[site] = len(self.sites)
+            self.sites.append(site)
+        return self._site_numbers[site]
+
+    def need(self, helper: str) -> str:
+        """Note that a runtime helper is used; gives its name."""
+        self.helpers.add(helper)
+        return helper
+
+    def spend(self, pos: Pos) -> None:
+        """Count a node. Raises ``InputError`` when the program unfolds to too much."""
+        self._budget -= 1
+        if self._budget < 0:
+            raise InputError(Diagnostic(pos, "inlined, the program is too large for the native engine; use interp"))
+
+
+ExprHandler = Callable[["Gen", Any], Value]
+AddressHandler = Callable[["Gen", Any], Address]
+StmtHandler = Callable[["Gen", Any], None]
+
+
+@dataclass(frozen=True)
+class Handlers:
+    """How each node type is compiled: to a value, to the place of a value, to effects."""
+
+    values: Mapping[type[ir.Expr], ExprHandler]
+    addresses: Mapping[type[ir.Expr], AddressHandler]
+    statements: Mapping[type[ir.Stmt], StmtHandler]
+
+
+@dataclass
+class Jumps:
+    """Where control goes when it leaves; None where it cannot."""
+
+    exit: str | None = None
+    reject: str | None = None
+    returns: str | None = None
+    breaks: str | None = None
+    continues: str | None = None
+    result: Address | None = None
+
+
+class Gen:
+    """One LLVM function under construction. ``phase`` is the block of the package it belongs to."""
+
+    def __init__(self, module: Module, fn: Function, phase: str) -> None:
+        self.module, self.fn, self.phase, self.types = module, fn, phase, module.types
+        self.env: dict[ir.Variable, Address] = {}
+        self.jumps = Jumps()
+        self.loops = 0
+        """Loops around what is being generated."""
+
+    # --- nodes ---
+
+    def value(self, e: ir.Expr) -> Value:
+        """The value of a scalar. Raises ``InputError`` for what is not supported."""
+        self.module.spend(e.pos)
+        handler = self.module.handlers.values.get(type(e))
+        if handler is not None:
+            return handler(self, e)
+        if type(e) in self.module.handlers.addresses:
+            return self.load(self.address(e), e.type)
+        raise unsupported(e.pos, f"expression {type(e).__name__}")
+
+    def address(self, e: ir.Expr) -> Address:
+        """Where the value of ``e`` is. It may be the storage itself: who keeps it copies."""
+        self.module.spend(e.pos)
+        handlers = self.module.handlers
+        handler = handlers.addresses.get(type(e))
+        if handler is not None and (is_memory(e.type) or type(e) not in handlers.values):
+            return handler(self, e)
+        if is_memory(e.type):
+            raise unsupported(e.pos, f"expression {type(e).__name__} of type {e.type}")
+        value = self.value(e)
+        at = self.fn.local(value.width)
+        self.fn.store(value, at)
+        return at
+
+    def stmt(self, node: ir.Stmt) -> None:
+        """A statement. Raises ``InputError`` for what is not supported."""
+        self.module.spend(node.pos)
+        handler = self.module.handlers.statements.get(type(node))
+        if handler is None:
+            raise unsupported(node.pos, f"statement {type(node).__name__}")
+        handler(self, node)
+
+    # --- memory ---
+
+    def storage(self, of: t.Type) -> Address:
+        """A place of its own for a value of type ``of``, with whatever is in it."""
+        return self.temporary(of) if is_memory(of) else self.fn.local(scalar_width(of))
+
+    def temporary(self, of: t.Type) -> Address:
+        """A place for a value of type ``of`` in containers."""
+        shape = self.types.shape(of)
+        return self.room(shape.size, max(shape.align, 8))
+
+    def room(self, size: int, to: int = 8) -> Address:
+        """``size`` bytes that only this place in the program uses."""
+        self.module.temporary = align(self.module.temporary, to)
+        at = Address(TEMPORARY, self.module.temporary)
+        self.module.temporary += size
+        return at
+
+    def load(self, at: Address, of: t.Type) -> Value:
+        """The scalar there."""
+        width = scalar_width(of)
+        if at.exact:
+            return self.fn.load(at, width)
+        return self.load_container(at, width)
+
+    def load_container(self, at: Address | str, width: int) -> Value:
+        """The integer of ``width`` bits in the container there."""
+        size = container_of(width)
+        return self.fn.resize(self.fn.load(at, 8 * size, min(size, 8)), width)
+
+    def store(self, value: Value, at: Address, of: t.Type) -> None:
+        """Store a scalar."""
+        if at.exact:
+            self.fn.store(value, at)
+        else:
+            self.store_container(value, at, scalar_width(of))
+
+    def store_container(self, value: Value, at: Address | str, width: int) -> None:
+        """Store an integer of ``width`` bits into the container there."""
+        size = container_of(width)
+        self.fn.store(self.fn.resize(value, 8 * size), at, min(size, 8))
+
+    def copy(self, to: Address, source: Address, of: t.Type) -> None:
+        """Assign a value from place to place."""
+        if is_memory(of):
+            shape = self.types.shape(of)
+            self.fn.copy(self.fn.pointer(to), self.fn.pointer(source), shape.size, shape.align)
+        else:
+            self.store(self.load(source, of), to, of)
+
+    def clear(self, at: Address, of: t.Type) -> None:
+        """Store the zero value."""
+        if is_memory(of):
+            self.fn.clear(self.fn.pointer(at), self.types.shape(of).size)
+        else:
+            self.store(const(0, scalar_width(of)), at, of)
+
+    def assign(self, to: Address, e: ir.Expr) -> None:
+        """Evaluate ``e`` into a place that it does not depend on."""
+        if is_memory(e.type):
+            self.copy(to, self.address(e), e.type)
+        else:
+            self.store(self.value(e), to, e.type)
+
+    def context(self, offset: int) -> Value:
+        """An 8-byte number of the packet's frame."""
+        return self.fn.load(Address(FRAME, offset), 64, 8)
+
+    def set_context(self, offset: int, value: Value | int, signed: bool = False) -> None:
+        """Store an 8-byte number into the packet's frame."""
+        number = const(value, 64) if isinstance(value, int) else self.fn.resize(value, 64, signed)
+        self.fn.store(number, Address(FRAME, offset), 8)
+
+    # --- control ---
+
+    @contextmanager
+    def jumping(self, **changes: Any) -> Iterator[None]:
+        """Other targets while the block runs."""
+        before = self.jumps
+        self.jumps = Jumps(**{**before.__dict__, **changes})
+        yield
+        self.jumps = before
+
+    def reject(self, error: Value | str) -> None:
+        """Leave the parser with an error. What follows is not reached."""
+        if isinstance(error, str):
+            error = const(self.types.errors.index(error), 32)
+        self.set_context(ERROR, error)
+        self.jump(self.jumps.reject)
+
+    def reject_if(self, condition: Value, error: str) -> None:
+        """Leave the parser if the condition holds."""
+        with self.fn.when(condition, rare=True):
+            self.reject(error)
+
+    def jump(self, target: str | None) -> None:
+        """Jump to a target that exists in every correct program."""
+        if target is None:
+            self.fn.unreachable()
+        else:
+            self.fn.br(target)
+
+    # --- events ---
+
+    def event(self, site: Site, *parts: Value | Address) -> None:
+        """Report something to the host: scalars by value, composites by a copy of their memory."""
+        number = self.module.site(site)
+        sizes = [align(self.types.shape(of).size, 8) for of in site.parts]
+        name = self.module.need("event")
+        at = self.fn.ins(f"call ptr @{name}(ptr {EXCHANGE}, i64 {number}, i64 {sum(sizes)})")
+        offset = 0
+        for part, of, size in zip(parts, site.parts, sizes, strict=True):
+            place = Address(at, offset)
+            if isinstance(part, Value):
+                self.store_container(part, place, scalar_width(of))
+            else:
+                self.copy(place, part, of)
+            offset += size
+
+    def trap(self, pos: Pos, text: str, value: Value | None = None, of: t.Type | None = None) -> None:
+        """Count something undefined. ``text`` has ``{}`` for ``value``, a number of type ``of``."""
+        if value is None:
+            self.event(Site("trap", pos, text))
+        else:
+            kind = of if of is not None and not isinstance(t.strip(of), t.Int) else t.Bits(value.width, True)
+            self.event(Site("trap", pos, text, (kind,)), value)
+
+
+def is_pure(e: ir.Expr) -> bool:
+    """Whether evaluating ``e`` changes nothing, traps nothing and rejects nothing: it may be done early."""
+    match e:
+        case ir.Call() | ir.ExternCall() | ir.ApplyTable() | ir.Lookahead():
+            return False
+        case ir.Binary(op="/" | "%"):
+            return False
+        case ir.StackMember(name="next" | "last"):
+            return False
+        case ir.Index(base=base, index=index):
+            size = getattr(t.strip(base.type), "size", 1 << 32)
+            if not (isinstance(index, ir.Literal) and isinstance(index.value, int) and 0 <= index.value < size):
+                return False
+    return all(is_pure(c) for c in children(e) if isinstance(c, ir.Expr))
+
+
+def part_at(g: Gen, base: Address, of: t.Type, position: int) -> Address:
+    """The place of a member of a composite value."""
+    return base.plus(g.types.shape(of).parts[position])
+
+
+def field_index(of: t.Type, name: str) -> int:
+    """The position of a field in its struct, header or union."""
+    of = t.strip(of)
+    assert isinstance(of, t.Fields)
+    return next(i for i, f in enumerate(of.fields) if f.name == name)
+
+
+__all__ = [
+    "Gen", "Handlers", "Jumps", "Module", "Site", "field_index", "is_composite", "is_memory", "is_pure", "is_signed",
+    "members", "part_at", "unsupported",
+]  # fmt: skip

@@ -1,0 +1,239 @@
+"""The hash algorithms of ``p4gen.model.hashes`` as LLVM functions of (bytes, how many), giving 64 bits.
+
+CRC-32 by carry-less multiplication where the machine can (V. Gopal et al., "Fast CRC Computation for Generic
+Polynomials Using PCLMULQDQ Instruction", Intel 2009, for the reflected polynomial), by slices of eight bytes where not
+and for what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from p4gen.model.jit.emit import Address, Function, Value, const
+
+_FOLD_64 = (0x154442BD4, 0x1C6E41596)
+_FOLD_16 = (0x1751997D0, 0x0CCAA009E)
+_FOLD_8 = 0x163CD6124
+_BARRETT = (0x1DB710641, 0x1F7011641)
+"""x^n mod P for the distances that a fold covers, and P with its inverse, all reflected."""
+
+_PARAMS = [("ptr readonly", "p"), ("i64", "n")]
+_N = Value("%n", 64)
+_V = "<2 x i64>"
+
+
+def _tables(polynomial: int, count: int) -> list[list[int]]:
+    first = []
+    for octet in range(256):
+        value = octet
+        for _ in range(8):
+            value = (value >> 1) ^ (polynomial if value & 1 else 0)
+        first.append(value)
+    tables = [first]
+    for _ in range(count - 1):
+        tables.append([(v >> 8) ^ first[v & 0xFF] for v in tables[-1]])
+    return tables
+
+
+def _constant(name: str, tables: list[list[int]], width: int) -> str:
+    numbers = ", ".join(f"i{width} {v}" for table in tables for v in table)
+    return f"@{name} = private unnamed_addr constant [{256 * len(tables)} x i{width}] [{numbers}], align 64\n"
+
+
+def _counted(fn: Function, at: Address, limit: Value, step: int, body: Callable[[Value], None]) -> None:
+    """Run ``body`` on the position while ``step`` more bytes fit below ``limit``."""
+    with fn.loop() as (_, after):
+        i = fn.load(at, 64)
+        more = fn.label()
+        fn.branch(fn.compare("ule", fn.op("add", i, const(step, 64)), limit), more, after)
+        fn.begin(more)
+        body(i)
+        fn.store(fn.op("add", i, const(step, 64)), at)
+
+
+# --- CRC-32 ---
+
+
+def crc32(*, carryless: bool) -> str:
+    """CRC-32 (ISO-HDLC)."""
+    fn = Function("hash_crc32", _PARAMS, "i64", "noinline")
+    state, at = fn.local(32), fn.local(64)
+    fn.store(const(-1, 32), state)
+    fn.store(const(0, 64), at)
+    if carryless:
+        with fn.when(fn.compare("uge", _N, const(16, 64))):
+            _fold(fn, state, at)
+
+    def slice_of_eight(i: Value) -> None:
+        data = fn.load(fn.offset("%p", i), 64)
+        data = fn.op("xor", data, fn.resize(fn.load(state, 32), 64))
+        parts = []
+        for k in range(8):
+            octet = fn.op("and", fn.op("lshr", data, const(8 * k, 64)) if k else data, const(255, 64))
+            place = fn.op("add", octet, const(256 * (7 - k), 64))
+            parts.append(fn.load(fn.offset("@crc32_table", place, 4), 32, 4))
+        while len(parts) > 1:
+            parts = [fn.op("xor", a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        fn.store(parts[0], state)
+
+    def octet_alone(i: Value) -> None:
+        crc = fn.load(state, 32)
+        index = fn.op("xor", fn.op("and", crc, const(255, 32)), fn.resize(fn.load(fn.offset("%p", i), 8), 32))
+        entry = fn.load(fn.offset("@crc32_table", index, 4), 32, 4)
+        fn.store(fn.op("xor", fn.op("lshr", crc, const(8, 32)), entry), state)
+
+    _counted(fn, at, _N, 8, slice_of_eight)
+    _counted(fn, at, _N, 1, octet_alone)
+    fn.ret(fn.resize(fn.op("xor", fn.load(state, 32), const(-1, 32)), 64))
+    declared = f"declare {_V} @llvm.x86.pclmulqdq({_V}, {_V}, i8 immarg)\n" if carryless else ""
+    return _constant("crc32_table", _tables(0xEDB88320, 8), 32) + declared + fn.text()
+
+
+def _clmul(fn: Function, a: str, b: str, halves: int) -> str:
+    return fn.ins(f"call {_V} @llvm.x86.pclmulqdq({_V} {a}, {_V} {b}, i8 {halves})")
+
+
+def _xor(fn: Function, *values: str) -> str:
+    result = values[0]
+    for value in values[1:]:
+        result = fn.ins(f"xor {_V} {result}, {value}")
+    return result
+
+
+def _load(fn: Function, at: Value, offset: int = 0) -> str:
+    return fn.ins(f"load {_V}, ptr {fn.pointer(Address(fn.offset('%p', at), offset))}, align 1")
+
+
+def _pair(values: tuple[int, int]) -> str:
+    return f"<i64 {values[0]}, i64 {values[1]}>"
+
+
+def _shift_right(fn: Function, value: str, bits: int) -> str:
+    whole = fn.ins(f"bitcast {_V} {value} to i128")
+    return fn.ins(f"bitcast i128 {fn.ins(f'lshr i128 {whole}, {bits}')} to {_V}")
+
+
+def _fold(fn: Function, state: Address, at: Address) -> None:
+    """All whole 16 bytes; at least one of them."""
+    x = [fn.alloca(_V, 16) for _ in range(4)]
+
+    def get(i: int) -> str:
+        return fn.ins(f"load {_V}, ptr {x[i]}, align 16")
+
+    def put(i: int, value: str) -> None:
+        fn.do(f"store {_V} {value}, ptr {x[i]}, align 16")
+
+    seed = fn.ins(f"insertelement {_V} zeroinitializer, i64 {fn.resize(fn.load(state, 32), 64).ref}, i32 0")
+    put(0, _xor(fn, _load(fn, const(0, 64)), seed))
+    fn.store(const(16, 64), at)
+    with fn.when(fn.compare("uge", _N, const(64, 64))):
+        for i in (1, 2, 3):
+            put(i, _load(fn, const(0, 64), 16 * i))
+        fn.store(const(64, 64), at)
+        far, near = _pair(_FOLD_64), _pair(_FOLD_16)
+
+        def four(position: Value) -> None:
+            for i in range(4):
+                value = get(i)
+                folded = _clmul(fn, value, far, 0), _clmul(fn, value, far, 0x11)
+                put(i, _xor(fn, *folded, _load(fn, position, 16 * i)))
+
+        _counted(fn, at, _N, 64, four)
+        value = get(0)
+        for i in (1, 2, 3):
+            value = _xor(fn, _clmul(fn, value, near, 0), _clmul(fn, value, near, 0x11), get(i))
+        put(0, value)
+
+    def one(position: Value) -> None:
+        value = get(0)
+        near = _pair(_FOLD_16)
+        put(0, _xor(fn, _clmul(fn, value, near, 0), _clmul(fn, value, near, 0x11), _load(fn, position)))
+
+    _counted(fn, at, _N, 16, one)
+    low = _pair((0xFFFFFFFF, 0xFFFFFFFF))
+    value = get(0)
+    value = _xor(fn, _shift_right(fn, value, 64), _clmul(fn, value, _pair(_FOLD_16), 0x10))
+    masked = fn.ins(f"and {_V} {value}, {low}")
+    value = _xor(fn, _shift_right(fn, value, 32), _clmul(fn, masked, _pair((_FOLD_8, 0)), 0))
+    quotient = _clmul(fn, fn.ins(f"and {_V} {value}, {low}"), _pair(_BARRETT), 0x10)
+    product = _clmul(fn, fn.ins(f"and {_V} {quotient}, {low}"), _pair(_BARRETT), 0)
+    words = fn.ins(f"bitcast {_V} {_xor(fn, value, product)} to <4 x i32>")
+    fn.store(Value(fn.ins(f"extractelement <4 x i32> {words}, i32 1"), 32), state)
+
+
+# --- the others ---
+
+
+def crc16() -> str:
+    """CRC-16 (ARC)."""
+    fn = Function("hash_crc16", _PARAMS, "i64", "noinline")
+    state, at = fn.local(16), fn.local(64)
+    fn.store(const(0, 16), state)
+    fn.store(const(0, 64), at)
+
+    def octet(i: Value) -> None:
+        crc = fn.load(state, 16)
+        index = fn.op("xor", fn.op("and", crc, const(255, 16)), fn.resize(fn.load(fn.offset("%p", i), 8), 16))
+        entry = fn.load(fn.offset("@crc16_table", index, 2), 16, 2)
+        fn.store(fn.op("xor", fn.op("lshr", crc, const(8, 16)), entry), state)
+
+    _counted(fn, at, _N, 1, octet)
+    fn.ret(fn.resize(fn.load(state, 16), 64))
+    return _constant("crc16_table", _tables(0xA001, 1), 16) + fn.text()
+
+
+def _by_words(name: str, step: str) -> tuple[Function, Value]:
+    """Combine all 16-bit words in network order, an odd last byte padded with zero, with ``step``."""
+    fn = Function(name, _PARAMS, "i64", "noinline")
+    total, at = fn.local(64), fn.local(64)
+    fn.store(const(0, 64), total)
+    fn.store(const(0, 64), at)
+
+    def add(value: Value) -> None:
+        fn.store(fn.op(step, fn.load(total, 64), fn.resize(value, 64)), total)
+
+    # Words in the machine's order: sums and exclusive ors come out with their bytes turned around.
+    _counted(fn, at, _N, 4, lambda i: add(fn.load(fn.offset("%p", i), 32)))
+    _counted(fn, at, _N, 2, lambda i: add(fn.load(fn.offset("%p", i), 16)))
+    _counted(fn, at, _N, 1, lambda i: add(fn.load(fn.offset("%p", i), 8)))
+    return fn, fn.load(total, 64)
+
+
+def _turned(fn: Function, value: Value) -> Value:
+    low = fn.op("and", value, const(0xFF, 64))
+    high = fn.op("and", fn.op("lshr", value, const(8, 64)), const(0xFF, 64))
+    return fn.op("or", fn.op("shl", low, const(8, 64)), high)
+
+
+def csum16() -> str:
+    """The Internet checksum (RFC 1071)."""
+    fn, total = _by_words("hash_csum16", "add")
+    for bits in (32, 16, 16, 16):
+        total = fn.op("add", fn.op("and", total, const((1 << bits) - 1, 64)), fn.op("lshr", total, const(bits, 64)))
+    fn.ret(fn.op("xor", _turned(fn, total), const(0xFFFF, 64)))
+    return fn.text()
+
+
+def xor16() -> str:
+    """The exclusive or of all 16-bit words."""
+    fn, total = _by_words("hash_xor16", "xor")
+    total = fn.op("xor", total, fn.op("lshr", total, const(16, 64)))
+    fn.ret(_turned(fn, total))
+    return fn.text()
+
+
+def identity() -> str:
+    """The first eight bytes, as a number."""
+    fn = Function("hash_identity", _PARAMS, "i64", "noinline")
+    total, at = fn.local(64), fn.local(64)
+    fn.store(const(0, 64), total)
+    fn.store(const(0, 64), at)
+    eight = fn.select(fn.compare("ult", _N, const(8, 64)), _N, const(8, 64))
+
+    def octet(i: Value) -> None:
+        shifted = fn.op("shl", fn.load(total, 64), const(8, 64))
+        fn.store(fn.op("or", shifted, fn.resize(fn.load(fn.offset("%p", i), 8), 64)), total)
+
+    _counted(fn, at, eight, 1, octet)
+    fn.ret(fn.load(total, 64))
+    return fn.text()

@@ -1,0 +1,211 @@
+"""The native engine: a compiled program, its state, and packets through it, one by one or in batches."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p4gen.model.interp.extern_calls import _leaves
+from p4gen.model.jit import exchange as x
+from p4gen.model.jit import native
+from p4gen.model.jit.build import Site
+from p4gen.model.jit.layout import align
+from p4gen.model.jit.program import generate
+from p4gen.model.jit.state import NativeState
+from p4gen.model.state import Digest
+from p4gen.model.trace import Trace
+from p4gen.model.v1model import MAX_PASSES, V1Model
+from p4gen.model.values import StructValue
+from p4gen.p4 import ir
+
+FRAMES = MAX_PASSES + 10
+"""Packets on their way at once: each pass makes at most one more, and ingress two."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Packets one after the other in ``data``: packet i is ``data[offsets[i]:offsets[i + 1]]``, on port
+    ``ports[i]``. ``sources``: of packets out, the number of the packet in that each comes from. ``times``: of packets
+    in, when each arrives (µs); None for now."""
+
+    data: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]
+    ports: npt.NDArray[np.int32]
+    sources: npt.NDArray[np.int32] | None = None
+    times: npt.NDArray[np.uint64] | None = None
+
+    @classmethod
+    def of(cls, packets: Iterable[tuple[int, bytes]]) -> Batch:
+        """A batch of (port, packet) pairs."""
+        listed = list(packets)
+        offsets = np.zeros(len(listed) + 1, np.int64)
+        np.cumsum([len(data) for _, data in listed], out=offsets[1:])
+        data = np.frombuffer(b"".join(d for _, d in listed), np.uint8)
+        return cls(data, offsets, np.array([port for port, _ in listed], np.int32))
+
+    def __len__(self) -> int:
+        return len(self.ports)
+
+    def packets(self) -> list[tuple[int, bytes]]:
+        """As (port, packet) pairs."""
+        whole, at = self.data.tobytes(), self.offsets.tolist()
+        return [(port, whole[at[i] : at[i + 1]]) for i, port in enumerate(self.ports.tolist())]
+
+
+_SINGLE = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64,
+    ctypes.c_uint64,
+)  # fmt: skip
+_BATCH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class Engine:
+    """Runs a program's machine code on ``state``, which it moves into a block.
+
+    ``cache`` is the folder of compiled programs, None for none. Calls release the GIL; one engine is for one
+    thread at a time. Raises ``InputError`` with a position for what of the program is not supported.
+    """
+
+    def __init__(self, program: ir.Program, state: NativeState, cache: Path | None) -> None:
+        self._program, self.state = program, state
+        generated = generate(program, state, carryless=native.machine().carryless)
+        self._generated = generated
+        self._code, self.cached = native.load(generated.text, cache)
+        state.place(generated.state, generated.types)
+        self._single = _SINGLE(self._code.address("single"))
+        self._batch = _BATCH(self._code.address("batch"))
+        size = generated.frame.size
+        self._temporary = _zeros(generated.temporary)
+        self._frames = _zeros(size * (FRAMES + 1))
+        self._queue = _zeros(x.DEPARTURE * FRAMES)
+        self._arrivals = _zeros(generated.arrival * FRAMES)
+        self._exchange = np.zeros(x.EXCHANGE_SIZE // 8, np.uint64)
+        for offset, area in (
+            (x.FRAMES, self._frames), (x.QUEUE, self._queue), (x.ARRIVALS, self._arrivals)
+        ):  # fmt: skip
+            self._set(offset, _address(area))
+        self._set(x.WORK, _address(self._frames) + size * FRAMES)
+        self._io, self._tmp = self._exchange.ctypes.data, _address(self._temporary)
+        self._interpreter: V1Model | None = None
+        weakref.finalize(self, _release, self._exchange)
+
+    def _set(self, offset: int, value: int) -> None:
+        self._exchange[offset // 8] = value
+
+    def _get(self, offset: int) -> int:
+        return int(self._exchange[offset // 8])
+
+    # --- packets ---
+
+    def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
+        """Outputs as (port, packet), in order of transmission. A trace is the interpreter's, on this state."""
+        if trace is not None:
+            return self._traced(port, packet, trace)
+        self.state.flush()
+        now = self.state.clock()
+        self._single(self.state.block.address, self._io, self._tmp, packet, len(packet), port, now)
+        self._take_events()
+        count = self._get(x.RECORDS_COUNT)
+        if not count:
+            return []
+        records = self._records(count)
+        base = self._get(x.OUT_DATA)
+        return [(port, ctypes.string_at(base + start, size)) for start, size, port, _ in records.tolist()]
+
+    def process_batch(self, batch: Batch) -> Batch:
+        """All packets of ``batch``, one after the other, and everything that comes out, in order."""
+        data, offsets = np.ascontiguousarray(batch.data, np.uint8), np.ascontiguousarray(batch.offsets, np.int64)
+        ports = np.ascontiguousarray(batch.ports, np.int32)
+        times = None if batch.times is None else np.ascontiguousarray(batch.times, np.uint64)
+        if len(offsets) != len(ports) + 1 or (len(offsets) and offsets[-1] > len(data)) or (np.diff(offsets) < 0).any():
+            raise ValueError("offsets must be one more than ports, ascending, and within the data")
+        self.state.flush()
+        for offset, array in ((x.IN_DATA, data), (x.IN_OFFSETS, offsets), (x.IN_PORTS, ports)):
+            self._set(offset, array.ctypes.data)
+        self._set(x.IN_TIMES, 0 if times is None else times.ctypes.data)
+        self._set(x.IN_COUNT, len(ports))
+        self._set(x.NOW, self.state.clock())
+        self._batch(self.state.block.address, self._io, self._tmp)
+        self._take_events()
+        count = self._get(x.RECORDS_COUNT)
+        records = self._records(count) if count else np.zeros(0, _RECORD)
+        sent = np.zeros(count + 1, np.int64)
+        np.cumsum(records["size"], out=sent[1:])
+        used = self._get(x.OUT_USED)
+        whole = np.empty(used, np.uint8)
+        if used:
+            ctypes.memmove(whole.ctypes.data, self._get(x.OUT_DATA), used)
+        return Batch(whole, sent, records["port"].copy(), records["source"].copy())
+
+    def _records(self, count: int) -> Any:
+        raw = (ctypes.c_uint8 * (count * x.RECORD)).from_address(self._get(x.RECORDS))
+        return np.frombuffer(raw, _RECORD)
+
+    def _traced(self, port: int, packet: bytes, trace: Trace) -> list[tuple[int, bytes]]:
+        if self._interpreter is None:
+            self._interpreter = V1Model(self._program, self.state)
+        self.state.begin_python()
+        try:
+            return self._interpreter.process(port, packet, trace)
+        finally:
+            self.state.end_python()
+
+    # --- events ---
+
+    def _take_events(self) -> None:
+        used = self._get(x.EVENTS_USED)
+        if not used:
+            return
+        self._set(x.EVENTS_USED, 0)
+        raw, at = ctypes.string_at(self._get(x.EVENTS), used), 0
+        while at < used:
+            number, size = int.from_bytes(raw[at : at + 8], "little"), int.from_bytes(raw[at + 8 : at + 16], "little")
+            begin = at + x.EVENT
+            self._event(self._generated.sites[number], raw[begin : begin + size])
+            at = begin + size
+
+    def _event(self, site: Site, data: bytes) -> None:
+        types, offset, parts = self._generated.types, 0, []
+        for of in site.parts:
+            parts.append(types.read(of, data, offset))
+            offset += align(types.shape(of).size, 8)
+        state = self.state
+        if site.kind == "digest":
+            state.digests.append(Digest(site.text, tuple(_leaves("", parts[0], site.parts[0]))))
+        elif site.kind == "log":
+            state.log.append(_message(site.text, parts))
+        else:
+            state.trap(site.pos, site.text.replace("{}", str(parts[0]), 1) if parts else site.text)
+
+
+def _message(text: str, parts: Sequence[object]) -> str:
+    for value in parts:
+        for part in value.fields if isinstance(value, StructValue) else [value]:
+            text = text.replace("{}", str(part), 1)
+    return text
+
+
+_RECORD = np.dtype([("start", "<i8"), ("size", "<i8"), ("port", "<i4"), ("source", "<i4")])
+
+
+def _zeros(size: int) -> npt.NDArray[np.uint8]:
+    """Memory aligned to 64 bytes (which ``_address`` gives)."""
+    return np.zeros(size + 64, np.uint8)
+
+
+def _address(area: npt.NDArray[np.uint8]) -> int:
+    return align(area.ctypes.data, 64)
+
+
+def _release(area: npt.NDArray[np.uint64]) -> None:
+    free = ctypes.CDLL(None).free
+    free.argtypes, free.restype = [ctypes.c_void_p], None
+    for offset in (x.OUT_DATA, x.RECORDS, x.EVENTS):
+        free(int(area[offset // 8]))

@@ -1,0 +1,144 @@
+"""From LLVM IR to machine code in memory, by way of a cache on disk.
+
+A cached object is found by the digest of the IR, the versions and the machine, and is used only if the digest
+of its bytes is the one that was stored with it; everything else is rebuilt.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+from llvmlite import binding as llvm
+
+import p4gen
+
+_MAGIC = b"p4gen jit 1\n"
+_DIGEST = 32
+_LEVEL = 1
+"""Of LLVM's code generator: higher ones take several times as long and gain nothing here."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The processor that code is made for."""
+
+    name: str
+    features: str
+
+    @property
+    def carryless(self) -> bool:
+        """Whether it multiplies without carries (x86 PCLMULQDQ)."""
+        return "+pclmul" in self.features.split(",")
+
+
+@functools.cache
+def machine() -> Machine:
+    """This one."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    # A comma between vector widths would do nothing here: lanes are explicit vectors already.
+    return Machine(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+
+
+class Code:
+    """Machine code in memory; it lives as long as this object."""
+
+    def __init__(self, image: bytes) -> None:
+        target = _target()
+        self._engine: Any = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+        self._engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(image))
+        self._engine.finalize_object()
+
+    def address(self, name: str) -> int:
+        """Of a function."""
+        found: int = self._engine.get_function_address(name)
+        return found
+
+
+def _target() -> Any:
+    host = machine()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=host.name, features=host.features, opt=_LEVEL, jit=True, codemodel="jitdefault", reloc="default"
+    )
+
+
+def cache_directory() -> Path:
+    """Where compiled programs are kept (XDG Base Directory Specification)."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "p4gen" / "jit"
+
+
+def load(text: str, cache: Path | None) -> tuple[Code, bool]:
+    """The code of ``text``, and whether it came from ``cache`` (None: none is used)."""
+    if cache is None:
+        return Code(compile_image(text)), False
+    path = cache / f"{_key(text)}.o"
+    image = _read(path)
+    if image is not None:
+        return Code(image), True
+    image = compile_image(text)
+    _write(path, image)
+    return Code(image), False
+
+
+def compile_image(text: str) -> bytes:
+    """An object file of ``text``. Raises ``RuntimeError`` if the IR is wrong, which is a bug of the generator."""
+    machine()
+    target = _target()
+    module = llvm.parse_assembly(text)
+    # LLVM takes the process down over IR that does not verify.
+    module.verify()
+    builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=1))
+    passes = llvm.create_new_function_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_simplify_cfg_pass()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
+    image: bytes = target.emit_object(module)
+    return image
+
+
+def _key(text: str) -> str:
+    host = machine()
+    digest = hashlib.sha256()
+    for part in (p4gen.__version__, llvmlite.__version__, host.name, host.features, str(_LEVEL), text):
+        digest.update(part.encode() + b"\0")
+    return digest.hexdigest()
+
+
+def _read(path: Path) -> bytes | None:
+    """The image there, if it is whole and nobody else could have written it."""
+    try:
+        status = path.stat()
+        content = path.read_bytes()
+    except OSError:
+        return None
+    begin = len(_MAGIC) + _DIGEST
+    image = content[begin:]
+    whole = content[:begin] == _MAGIC + hashlib.sha256(image).digest()
+    ours = status.st_uid == os.getuid() and not status.st_mode & 0o022
+    return image if whole and ours else None
+
+
+def _write(path: Path, image: bytes) -> None:
+    """Store an image; a cache that cannot be written is not used."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(_MAGIC + hashlib.sha256(image).digest() + image)
+            os.replace(name, path)
+        except OSError:
+            os.unlink(name)
+            raise

@@ -1,0 +1,213 @@
+"""A switch's state in one block of memory, as a ``State`` that the control plane and the interpreter can use.
+
+Registers, counters, meters and the random generator *are* the block; tables, the replication engine, action profiles
+and value sets have their Python form as well, which is written to the block before the next packet after a change.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from p4gen.model.jit.blocks import (
+    BUCKET,
+    CONFIG,
+    DYNAMIC,
+    MAGIC,
+    PRE_SLOT,
+    PRE_SLOTS,
+    RANDOM_BYTES,
+    SESSION_BIT,
+    StateLayout,
+)
+from p4gen.model.jit.entries import NativeTable
+from p4gen.model.jit.layout import Types, container
+from p4gen.model.jit.memory import Block, Buckets, Bytes, Cells, NativeBucket, Watched, WatchedList, WatchedSet
+from p4gen.model.state import Clock, State
+from p4gen.model.tables import TableState
+from p4gen.p4 import ir
+
+
+class NativeState(State):
+    """A ``State`` in a block. Call ``place`` once the layout is known, ``flush`` before packets."""
+
+    def __init__(self, program: ir.Program, clock: Clock | None = None, seed: int = 0) -> None:
+        super().__init__(program, clock, seed)
+        self.layout: StateLayout
+        self.block: Block
+        self._dirty: set[str] = set()
+        self._tail_dirty = self._sets_dirty = True
+        self._version = self._newest = 0
+        self._images: dict[int, tuple[Any, ...]] = {}
+        self._native = {t.name: NativeTable(t, self._table_changed) for t in program.tables}
+        self.tables = dict(self._native)
+        self.groups = Watched(self._tail_changed)
+        self.sessions = Watched(self._tail_changed)
+        self.value_sets = {v.name: WatchedList(self._sets_changed) for v in program.value_sets}
+        self.ports_down = WatchedSet(self._tail_changed)
+        for profile in self.profiles.values():
+            profile.members, profile.groups = Watched(self._tail_changed), Watched(self._tail_changed)
+            profile.ports_down = self.ports_down
+
+    def _table_changed(self, table: TableState) -> None:
+        self._dirty.add(table.table.name)
+
+    def _tail_changed(self) -> None:
+        self._tail_dirty = True
+
+    def _sets_changed(self) -> None:
+        self._sets_dirty = True
+
+    def place(self, layout: StateLayout, types: Types) -> None:
+        """Move everything into a block of that layout."""
+        self.layout, self.block = layout, Block(layout)
+        digest = hashlib.sha256(repr((layout.items, layout.dynamic, layout.fixed)).encode()).digest()
+        self.block.put(MAGIC, 8, int.from_bytes(digest[:8], "little"))
+        for name, item in layout.registers.items():
+            register = self.registers[name]
+            register.cells = Cells(self.block, item, signed=register.signed, is_bool=register.is_bool)
+        for name, item in layout.counters.items():
+            counter = self.counters[name]
+            counter.packets, counter.bytes = Cells(self.block, item), Cells(self.block, item, 8)
+        for name, item in layout.meters.items():
+            places = (item.offset + i * BUCKET for i in range(item.count))
+            self.meters[name].buckets = Buckets(NativeBucket(self.block, at) for at in places)
+        for name, place in layout.tables.items():
+            self._native[name].place(self.block, place, types)
+        self._write_random()
+        self._dirty = set(self._native)
+        self.flush()
+
+    # --- the block ---
+
+    def flush(self) -> None:
+        """Write what the control plane has changed since the last packet."""
+        if not (self._dirty or self._tail_dirty or self._sets_dirty):
+            return
+        for name in self._dirty:
+            self._native[name].write()
+            self._tail_dirty |= self._native[name].table.implementation is not None
+        if self._sets_dirty:
+            self._write_sets()
+        if self._tail_dirty:
+            self._write_tail()
+        self._newest += 1  # numbers of configurations are never used twice
+        self._settled(self._newest)
+        self.block.put(CONFIG, 8, self._version)
+
+    def _settled(self, version: int) -> None:
+        self._dirty.clear()
+        self._tail_dirty = self._sets_dirty = False
+        self._version = version
+
+    def _write_sets(self) -> None:
+        for name, place in self.layout.value_sets.items():
+            found = self.value_sets[name]
+            self.block.put(place.offset, 8, len(found))
+            for i, member in enumerate(found):
+                at = place.offset + 8 + i * place.member
+                for (width, offset), (value, mask) in zip(place.fields, member, strict=True):
+                    size = container(width)
+                    self.block.put(at + offset, size, value)
+                    self.block.put(at + offset + size, size, mask)
+
+    def _write_tail(self) -> None:
+        """An open-addressing index by group or session, the replicas, and the shares of action profiles."""
+        listed = [(g.group_id, g.replicas, 0) for g in self.groups.values()]
+        listed += [(s.session_id | SESSION_BIT, s.replicas, s.packet_length) for s in self.sessions.values()]
+        slots = 1 << max(2 * len(listed), 1).bit_length()
+        at = self.layout.fixed
+        pool = at + slots * PRE_SLOT
+        shares = pool + 8 * sum(len(replicas) for _, replicas, _ in listed)
+        self.block.resize(at)
+        self.block.resize(shares + sum(t.share_bytes() for t in self._native.values()))
+        self.block.put(PRE_SLOTS, 8, slots)
+        for key, replicas, keep in listed:
+            slot = key % slots
+            while self.block.get(at + slot * PRE_SLOT, 8):
+                slot = (slot + 1) % slots
+            for i, number in enumerate((key + 1, pool, len(replicas), keep)):
+                self.block.put(at + slot * PRE_SLOT + 8 * i, 8, number)
+            for replica in replicas:
+                self.block.put(pool, 4, replica.port)
+                self.block.put(pool + 4, 4, replica.rid)
+                pool += 8
+        for table in self._native.values():
+            shares = table.write_shares(shares)
+
+    # --- the Python forms ---
+
+    def _write_random(self) -> None:
+        at = self.layout.random
+        if at is not None:
+            words = np.array(self.random.getstate()[1], np.uint32)
+            self.block.array[at : at + RANDOM_BYTES] = words.view(np.uint8)
+
+    def _read_random(self) -> None:
+        at = self.layout.random
+        if at is not None:
+            words = self.block.array[at : at + RANDOM_BYTES].view(np.uint32)
+            self.random.setstate((3, tuple(map(int, words)), None))
+
+    def begin_python(self) -> None:
+        """Before the interpreter runs on this state: bring the Python forms up to date."""
+        self.flush()
+        self._read_random()
+        for table in self._native.values():
+            table.pull_all()
+
+    def end_python(self) -> None:
+        """After it: bring the block up to date."""
+        self._write_random()
+        for table in self._native.values():
+            table.push_all()
+
+    def reset(self) -> None:
+        """Back to the state after loading."""
+        self.block.array[DYNAMIC : self.layout.dynamic] = 0
+        super().reset()
+        self._write_random()
+
+    # --- snapshots ---
+
+    def snapshot(self) -> Bytes:
+        """A copy of the block. The Python forms that go with it are kept as long as this state."""
+        self.flush()
+        if self._version not in self._images:
+            tables = {name: table.image() for name, table in self._native.items()}
+            profiles = {name: (dict(p.members), dict(p.groups)) for name, p in self.profiles.items()}
+            sets = {name: list(found) for name, found in self.value_sets.items()}
+            rest = dict(self.groups), dict(self.sessions), set(self.ports_down)
+            self._images[self._version] = tables, profiles, sets, rest
+        return self.block.array.copy()
+
+    def restore(self, block: Bytes) -> None:
+        """Back to a snapshot of this state. Raises ``ValueError`` for a block of another."""
+        if len(block) < self.layout.fixed or self.block.get(MAGIC, 8) != int.from_bytes(block[:8].tobytes(), "little"):
+            raise ValueError("the snapshot is not of this program's state")
+        version = int.from_bytes(block[CONFIG : CONFIG + 8].tobytes(), "little")
+        if version not in self._images:
+            raise ValueError("the snapshot is not of this switch")
+        same = version == self._version and not (self._dirty or self._tail_dirty or self._sets_dirty)
+        if len(block) != len(self.block.array):
+            self.block.resize(len(block))
+        ctypes.memmove(self.block.address, block.ctypes.data, len(block))
+        if not same:
+            self._restore_python(version)
+
+    def _restore_python(self, version: int) -> None:
+        tables, profiles, sets, (groups, sessions, down) = self._images[version]
+        for name, image in tables.items():
+            self._native[name].restore(image)
+        kept: list[tuple[Any, Any]] = [(self.groups, groups), (self.sessions, sessions), (self.ports_down, down)]
+        for name, (members, member_groups) in profiles.items():
+            kept += [(self.profiles[name].members, members), (self.profiles[name].groups, member_groups)]
+        for watched, before in kept:
+            watched.clear()
+            watched.update(before)
+        for name, found in sets.items():
+            self.value_sets[name][:] = found
+        self._settled(version)

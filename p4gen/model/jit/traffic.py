@@ -1,0 +1,496 @@
+"""v1model around the blocks, in generated code: what ``p4gen.model.v1model`` does, for batches of packets.
+
+Copies of a packet are made when their turn comes, not when they are asked for: a departure holds the frame and the
+replicas that are left, and the last replica takes the frame itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from p4gen.model.interp.extern_calls import DROP_PORT
+from p4gen.model.jit import exchange as x
+from p4gen.model.jit import layout as at
+from p4gen.model.jit.blocks import PRE_SLOT, PRE_SLOTS, SESSION_BIT
+from p4gen.model.jit.build import EXCHANGE, FRAME, STATE, TEMPORARY, Gen, Module, part_at
+from p4gen.model.jit.emit import Address, Function, Value, const
+from p4gen.model.jit.runtime import grow, grow_output, set_word, word
+from p4gen.model.v1model import (
+    CLONE_SESSION_MASK,
+    EGRESS_CLONE,
+    INGRESS_CLONE,
+    MAX_PASSES,
+    NORMAL,
+    RECIRCULATED,
+    REPLICATION,
+    RESUBMITTED,
+)
+from p4gen.p4 import ir
+from p4gen.p4 import types as t
+
+COMMON = [("ptr noalias", "state"), ("ptr noalias", "io"), ("ptr noalias", "tmp")]
+PASSED = f"ptr {STATE}, ptr {EXCHANGE}, ptr {TEMPORARY}"
+SLACK = 64
+"""Bytes that writing whole words may go beyond what is emitted."""
+
+
+def marked(of: t.Type, index: int) -> Iterator[tuple[int, ...]]:
+    """Paths of the fields of user metadata that ``@field_list(index)`` marks."""
+    of = t.strip(of)
+    if isinstance(of, t.Struct):
+        for i, member in enumerate(of.fields):
+            if any(a.name == "field_list" and index in a.args for a in member.annotations):
+                yield (i,)
+            else:
+                yield from ((i, *rest) for rest in marked(member.type, index))
+
+
+def _lists(of: t.Type) -> set[int]:
+    of = t.strip(of)
+    found: set[int] = set()
+    if isinstance(of, t.Struct):
+        for member in of.fields:
+            for a in member.annotations:
+                if a.name == "field_list":
+                    found |= {v for v in a.args if isinstance(v, int)}
+            found |= _lists(member.type)
+    return found
+
+
+class Traffic:
+    """Generates the traffic manager of one program."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        ingress = module.program.blocks["ig"]
+        self._meta_type, self._standard_type = (p.variable.type for p in ingress.params[-2:])
+        standard = t.strip(self._standard_type)
+        assert isinstance(standard, t.Struct)
+        self._fields = {f.name: (i, f.type) for i, f in enumerate(standard.fields)}
+        self._meta_size = module.types.shape(self._meta_type).size
+        self.arrival_size = at.align(x.ARRIVAL + self._meta_size, 64)
+
+    def functions(self, emitted: int) -> list[str]:
+        """All of it; ``emitted``: bytes that the deparser emits at most, outside loops."""
+        return [
+            self._restore(), self._parse(), self._session(), self._depart(), self._arrive(), self._ingress(),
+            self._egress(emitted), self._packet(), self._batch(), self._single(),
+        ]  # fmt: skip
+
+    # --- standard metadata ---
+
+    def _field(self, g: Gen, frame: str, name: str) -> tuple[Address, t.Type]:
+        i, of = self._fields[name]
+        return part_at(g, Address(frame, self._module.frame.standard), self._standard_type, i), of
+
+    def _set(self, g: Gen, name: str, value: Value | int, frame: str = FRAME) -> None:
+        place, of = self._field(g, frame, name)
+        width = at.scalar_width(of)
+        g.store(const(value, width) if isinstance(value, int) else g.fn.resize(value, width), place, of)
+
+    def _get(self, g: Gen, name: str) -> Value:
+        return g.load(*self._field(g, FRAME, name))
+
+    def _function(self, name: str, params: list[tuple[str, str]], result: str = "void", attributes: str = "") -> Gen:
+        return Gen(self._module, Function(name, [*COMMON, *params], result, attributes), "")
+
+    # --- what is preserved ---
+
+    def _restore(self) -> str:
+        """Copy the fields of a field list from one user metadata to another."""
+        fn = Function("restore", [("ptr", "to"), ("ptr", "from"), ("i64", "list")], attributes="noinline")
+        g = Gen(self._module, fn, "")
+        after, cases = fn.label(), [(i, fn.label()) for i in sorted(_lists(self._meta_type))]
+        fn.switch(Value("%list", 64), after, cases)
+        for index, label in cases:
+            fn.begin(label)
+            for path in marked(self._meta_type, index):
+                offset, of = self._path(path)
+                g.copy(Address("%to", offset), Address("%from", offset), of)
+            fn.br(after)
+        fn.begin(after)
+        fn.ret()
+        return fn.text()
+
+    def _path(self, path: tuple[int, ...]) -> tuple[int, t.Type]:
+        offset, of = 0, self._meta_type
+        for i in path:
+            offset += self._module.types.shape(of).parts[i]
+            of = at.members(of)[i]
+        return offset, of
+
+    # --- ingress ---
+
+    def _parse(self) -> str:
+        """A fresh frame for an arrival; parser and checksum verification. A reject drops nothing."""
+        g = self._function("parse_packet", [("ptr noalias", "frame"), ("ptr", "arrival"), ("i1", "again")])
+        fn, frame = g.fn, self._module.frame
+        fn.clear(FRAME, frame.size, 64)
+        size = word(fn, "%arrival", 8)
+        fn.store_pointer(fn.load_pointer(Address("%arrival", 0)), Address(FRAME, at.DATA))
+        for offset in (at.SIZE, at.INGRESS_LENGTH, at.LENGTH):
+            g.set_context(offset, size)
+        g.set_context(at.NOW, word(fn, EXCHANGE, x.NOW))
+        meta = fn.pointer(Address(FRAME, frame.meta))
+        again = Value("%again", 1)
+        keep = fn.compare("sge", word(fn, "%arrival", 32), const(0, 64))
+        with fn.when(fn.op("and", keep, fn.op("xor", again, const(1, 1)))):
+            preserved = fn.pointer(Address("%arrival", x.ARRIVAL))
+            fn.do(f"call void @restore(ptr {meta}, ptr {preserved}, i64 {word(fn, '%arrival', 32).ref})")
+        self._set(g, "ingress_port", word(fn, "%arrival", 16))
+        instance = fn.select(again, const(NORMAL, 64), word(fn, "%arrival", 24))
+        self._set(g, "instance_type", instance)
+        self._set(g, "packet_length", size)
+        self._set(g, "ingress_global_timestamp", fn.select(again, const(0, 64), word(fn, "%arrival", 40)))
+        error = fn.call("block_p", 32, f"{PASSED}, ptr {FRAME}")
+        fn.do(f"call void @block_vr({PASSED}, ptr {FRAME})")
+        self._set(g, "parser_error", error)
+        self._set(g, "checksum_error", g.context(at.CHECKSUM_ERROR))
+        fn.ret()
+        return fn.text()
+
+    def _session(self) -> str:
+        """The slot of a multicast group or clone session in the replication index, or null."""
+        fn = Function("replicas", [("ptr", "state"), ("i64", "key")], "ptr", "noinline")
+        mask = fn.op("sub", word(fn, STATE, PRE_SLOTS), const(1, 64))
+        position = fn.local(64)
+        fn.store(Value("%key", 64), position)
+        with fn.loop() as (_, after):
+            i = fn.op("and", fn.load(position, 64), mask)
+            slot = fn.offset(fn.pointer(Address(STATE, self._module.state.fixed)), i, PRE_SLOT)
+            key = word(fn, slot, 0)
+            filled, found, following = fn.label(), fn.label(), fn.label()
+            fn.branch(fn.compare("eq", key, const(0, 64)), after, filled)
+            fn.begin(filled)
+            fn.branch(fn.compare("eq", key, fn.op("add", Value("%key", 64), const(1, 64))), found, following)
+            fn.begin(found)
+            fn.ret(f"ptr {slot}")
+            fn.begin(following)
+            fn.store(fn.op("add", i, const(1, 64)), position)
+        fn.ret("ptr null")
+        return fn.text()
+
+    def _next_frame(self, fn: Function) -> str:
+        number = word(fn, EXCHANGE, x.FRAMES_USED)
+        set_word(fn, EXCHANGE, x.FRAMES_USED, fn.op("add", number, const(1, 64)))
+        return fn.offset(fn.load_pointer(Address(EXCHANGE, x.FRAMES)), number, self._module.frame.size)
+
+    def _depart(self) -> str:
+        """Queue a frame: to the replicas of a slot of the replication index, or (null) to one port."""
+        fn = Function("depart", [("ptr", "io"), ("ptr", "state"), ("ptr", "frame"), ("ptr", "slot"), ("i64", "port"),
+                                 ("i64", "keep")])  # fmt: skip
+        tail = word(fn, EXCHANGE, x.QUEUE_TAIL)
+        entry = fn.offset(fn.load_pointer(Address(EXCHANGE, x.QUEUE)), tail, x.DEPARTURE)
+        set_word(fn, EXCHANGE, x.QUEUE_TAIL, fn.op("add", tail, const(1, 64)))
+        fn.store_pointer(FRAME, Address(entry, 0))
+        set_word(fn, entry, 24, Value("%keep", 64))
+        set_word(fn, entry, 32, Value("%port", 64))
+        several, one, after = fn.label(), fn.label(), fn.label()
+        fn.branch(Value(fn.ins("icmp eq ptr %slot, null"), 1), one, several)
+        fn.begin(one)
+        fn.store_pointer("null", Address(entry, 8))
+        set_word(fn, entry, 16, 1)
+        fn.br(after)
+        fn.begin(several)
+        fn.store_pointer(fn.offset(STATE, word(fn, "%slot", 8)), Address(entry, 8))
+        set_word(fn, entry, 16, word(fn, "%slot", 16))
+        fn.begin(after)
+        fn.ret()
+        return fn.text()
+
+    def _arrive(self) -> str:
+        """Queue an arrival; gives where its user metadata go."""
+        params = [("ptr", "io"), ("ptr", "data"), ("i64", "size"), ("i64", "port"), ("i64", "type"), ("i64", "list"),
+                  ("i64", "time"), ("ptr", "owned")]  # fmt: skip
+        fn = Function("arrive", params, "ptr")
+        tail = word(fn, EXCHANGE, x.ARRIVALS_TAIL)
+        entry = fn.offset(fn.load_pointer(Address(EXCHANGE, x.ARRIVALS)), tail, self.arrival_size)
+        set_word(fn, EXCHANGE, x.ARRIVALS_TAIL, fn.op("add", tail, const(1, 64)))
+        fn.store_pointer("%data", Address(entry, 0))
+        fn.store_pointer("%owned", Address(entry, 48))
+        for offset, name in ((8, "size"), (16, "port"), (24, "type"), (32, "list"), (40, "time")):
+            set_word(fn, entry, offset, Value(f"%{name}", 64))
+        fn.ret(f"ptr {fn.pointer(Address(entry, x.ARRIVAL))}")
+        return fn.text()
+
+    def _again(self, g: Gen, data: str, size: Value, kind: int, field_list: Value, owned: str) -> None:
+        """Queue a packet that comes back to ingress, with its user metadata."""
+        fn = g.fn
+        meta = fn.ins(
+            f"call ptr @arrive(ptr {EXCHANGE}, ptr {data}, i64 {size.ref}, i64 0, i64 {kind}, i64 {field_list.ref}, "
+            f"i64 0, ptr {owned})"
+        )
+        fn.copy(meta, fn.pointer(Address(FRAME, self._module.frame.meta)), self._meta_size)
+
+    def _field_list(self, g: Gen) -> Value:
+        """The field list of a clone request; -1 for none."""
+        with_list = g.fn.compare("eq", g.context(at.CLONE), const(2, 64))
+        return g.fn.select(with_list, g.context(at.CLONE_LIST), const(-1, 64))
+
+    def _ingress(self) -> str:
+        g = self._function("ingress", [("ptr", "arrival")])
+        fn = g.fn
+        set_word(fn, EXCHANGE, x.FRAMES_USED, 0)
+        set_word(fn, EXCHANGE, x.QUEUE_HEAD, 0)
+        set_word(fn, EXCHANGE, x.QUEUE_TAIL, 0)
+        self._named_frame(fn, self._next_frame(fn))
+        fn.do(f"call void @parse_packet({PASSED}, ptr {FRAME}, ptr %arrival, i1 0)")
+        fn.do(f"call void @block_ig({PASSED}, ptr {FRAME})")
+        with fn.when(fn.compare("ne", g.context(at.CLONE), const(0, 64))):
+            self._clone_ingress(g)
+            g.set_context(at.CLONE, 0)
+        go_on, back = fn.label(), fn.label()
+        fn.branch(fn.compare("ne", g.context(at.RESUBMIT), const(0, 64)), back, go_on)
+        fn.begin(back)
+        data = fn.load_pointer(Address("%arrival", 0))
+        self._again(g, data, word(fn, "%arrival", 8), RESUBMITTED, g.context(at.RESUBMIT_LIST), "null")
+        fn.ret()
+        fn.begin(go_on)
+        group = fn.resize(self._get(g, "mcast_grp"), 64)
+        many, one = fn.label(), fn.label()
+        fn.branch(fn.compare("ne", group, const(0, 64)), many, one)
+        fn.begin(many)
+        self._set(g, "instance_type", REPLICATION)
+        slot = fn.ins(f"call ptr @replicas(ptr {STATE}, i64 {group.ref})")
+        with fn.when(Value(fn.ins(f"icmp ne ptr {slot}, null"), 1)):
+            fn.do(f"call void @depart(ptr {EXCHANGE}, ptr {STATE}, ptr {FRAME}, ptr {slot}, i64 0, i64 0)")
+        fn.ret()
+        fn.begin(one)
+        port = fn.resize(self._get(g, "egress_spec"), 64)
+        with fn.when(fn.compare("ne", port, const(DROP_PORT, 64))):
+            self._set(g, "instance_type", NORMAL)
+            fn.do(f"call void @depart(ptr {EXCHANGE}, ptr {STATE}, ptr {FRAME}, ptr null, i64 {port.ref}, i64 0)")
+        fn.ret()
+        return fn.text()
+
+    def _named_frame(self, fn: Function, pointer: str) -> None:
+        fn.name_pointer("frame", pointer)
+
+    def _wanted_session(self, g: Gen) -> str:
+        number = g.fn.op("and", g.context(at.CLONE_SESSION), const(CLONE_SESSION_MASK, 64))
+        key = g.fn.op("or", number, const(SESSION_BIT, 64))
+        return g.fn.ins(f"call ptr @replicas(ptr {STATE}, i64 {key.ref})")
+
+    def _clone_ingress(self, g: Gen) -> None:
+        """The packet as it came, parsed again; metadata start afresh but for the field list."""
+        fn = g.fn
+        slot = self._wanted_session(g)
+        with fn.when(Value(fn.ins(f"icmp ne ptr {slot}, null"), 1)):
+            clone = self._next_frame(fn)
+            fn.do(f"call void @parse_packet({PASSED}, ptr {clone}, ptr %arrival, i1 1)")
+            self._fresh_metadata(g, clone, INGRESS_CLONE)
+            keep = word(fn, slot, 24)
+            fn.do(f"call void @depart(ptr {EXCHANGE}, ptr {STATE}, ptr {clone}, ptr {slot}, i64 0, i64 {keep.ref})")
+
+    def _fresh_metadata(self, g: Gen, clone: str, instance: int) -> None:
+        fn, frame = g.fn, self._module.frame
+        meta, standard = fn.pointer(Address(clone, frame.meta)), fn.pointer(Address(clone, frame.standard))
+        fn.clear(meta, self._meta_size)
+        fn.clear(standard, self._module.types.shape(self._standard_type).size)
+        source = fn.pointer(Address(FRAME, frame.meta))
+        fn.do(f"call void @restore(ptr {meta}, ptr {source}, i64 {self._field_list(g).ref})")
+        self._set(g, "instance_type", instance, clone)
+
+    # --- egress ---
+
+    def _egress(self, emitted: int) -> str:
+        """The next copy of the departure at the queue's head."""
+        g = self._function("egress", [])
+        fn, frame = g.fn, self._module.frame
+        head = word(fn, EXCHANGE, x.QUEUE_HEAD)
+        entry = fn.offset(fn.load_pointer(Address(EXCHANGE, x.QUEUE)), head, x.DEPARTURE)
+        queued, replicas = fn.load_pointer(Address(entry, 0)), fn.load_pointer(Address(entry, 8))
+        left = fn.op("sub", word(fn, entry, 16), const(1, 64))
+        set_word(fn, entry, 16, left)
+        keep = word(fn, entry, 24)
+        last = fn.compare("eq", left, const(0, 64))
+        position = fn.op("add", head, fn.resize(last, 64))
+        set_word(fn, EXCHANGE, x.QUEUE_HEAD, position)
+        spare = fn.load_pointer(Address(EXCHANGE, x.WORK))
+        self._named_frame(fn, fn.select_pointer(last, queued, spare))
+        with fn.when(fn.op("xor", last, const(1, 1))):
+            fn.copy(FRAME, queued, frame.size, 64)
+        port = fn.local(64)
+        fn.store(word(fn, entry, 32), port)
+        with fn.when(Value(fn.ins(f"icmp ne ptr {replicas}, null"), 1)):
+            # Requests made so far stay with the original.
+            fn.clear(fn.pointer(Address(FRAME, at.REQUESTS)), at.REQUESTS_SIZE)
+            fn.store(fn.resize(fn.load(replicas, 32, 4), 64), port)
+            self._set(g, "egress_rid", fn.load(Address(replicas, 4), 32, 4))
+            fn.store_pointer(fn.pointer(Address(replicas, 8)), Address(entry, 8))
+        self._set(g, "egress_port", fn.load(port, 64))
+        # Anything but the drop port: simple_switch assigns drop port + 1 to nine bits.
+        self._set(g, "egress_spec", (DROP_PORT + 1) & 0x1FF)
+        self._set(g, "packet_length", g.context(at.LENGTH))
+        self._set(g, "egress_global_timestamp", g.context(at.NOW))
+        fn.do(f"call void @block_eg({PASSED}, ptr {FRAME})")
+        with fn.when(fn.compare("ne", g.context(at.CLONE), const(0, 64))):
+            self._clone_egress(g)
+            g.set_context(at.CLONE, 0)
+        with fn.when(fn.compare("eq", self._get(g, "egress_spec"), const(DROP_PORT, 9))):
+            fn.ret()
+        self._deparse(g, emitted)
+        total = word(fn, EXCHANGE, x.OUT_AT)
+        used = word(fn, EXCHANGE, x.OUT_USED)
+        with fn.when(fn.compare("ne", g.context(at.RECIRCULATE), const(0, 64))):
+            copied = fn.ins(f"call ptr @malloc(i64 {fn.op('add', total, const(8, 64)).ref})")
+            fn.copy(copied, fn.load_pointer(Address(EXCHANGE, x.OUT_BASE)), total)
+            self._again(g, copied, total, RECIRCULATED, g.context(at.RECIRCULATE_LIST), copied)
+            fn.ret()
+        size = self._limited(g, total, keep)
+        number = word(fn, EXCHANGE, x.RECORDS_COUNT)
+        more = fn.op("add", number, const(1, 64))
+        grow(fn, x.RECORDS, x.RECORDS_ROOM, fn.op("mul", more, const(x.RECORD, 64)))
+        record = fn.offset(fn.load_pointer(Address(EXCHANGE, x.RECORDS)), number, x.RECORD)
+        set_word(fn, record, 0, used)
+        set_word(fn, record, 8, size)
+        fn.store(fn.resize(fn.load(port, 64), 32), Address(record, 16), 4)
+        fn.store(fn.resize(word(fn, EXCHANGE, x.SOURCE), 32), Address(record, 20), 4)
+        set_word(fn, EXCHANGE, x.RECORDS_COUNT, more)
+        set_word(fn, EXCHANGE, x.OUT_USED, fn.op("add", used, size))
+        fn.ret()
+        return fn.text()
+
+    def _limited(self, g: Gen, total: Value, keep: Value) -> Value:
+        """The packet's size after ``truncate`` and what its clone session keeps."""
+        fn = g.fn
+        size = fn.select(fn.compare("ne", g.context(at.TRUNCATE), const(0, 64)), g.context(at.TRUNCATE_TO), total)
+        kept = fn.select(fn.compare("ne", keep, const(0, 64)), keep, total)
+        size = fn.select(fn.compare("ult", kept, size), kept, size)
+        return fn.select(fn.compare("ult", total, size), total, size)
+
+    def _clone_egress(self, g: Gen) -> None:
+        """Headers as egress left them; metadata afresh but for the field list."""
+        fn, frame = g.fn, self._module.frame
+        slot = self._wanted_session(g)
+        with fn.when(Value(fn.ins(f"icmp ne ptr {slot}, null"), 1)):
+            clone = self._next_frame(fn)
+            fn.copy(clone, FRAME, frame.size, 64)
+            self._fresh_metadata(g, clone, EGRESS_CLONE)
+            keep = word(fn, slot, 24)
+            fn.do(f"call void @depart(ptr {EXCHANGE}, ptr {STATE}, ptr {clone}, ptr {slot}, i64 0, i64 {keep.ref})")
+
+    def _deparse(self, g: Gen, emitted: int) -> None:
+        """The packet at ``OUT_BASE``; its size in bytes in ``OUT_AT``."""
+        fn = g.fn
+        fn.do(f"call void @block_ck({PASSED}, ptr {FRAME})")
+        set_word(fn, EXCHANGE, x.OUT_AT, 0)
+        size = g.context(at.SIZE)
+        grow_output(fn, fn.op("add", size, const(emitted + SLACK, 64)))
+        fn.do(f"call void @block_dep({PASSED}, ptr {FRAME})")
+        begin = fn.op("lshr", fn.op("add", g.context(at.AT), const(7, 64)), const(3, 64))
+        written = fn.op("lshr", fn.op("add", word(fn, EXCHANGE, x.OUT_AT), const(7, 64)), const(3, 64))
+        rest = fn.op("sub", size, begin)
+        with fn.when(fn.compare("ne", rest, const(0, 64))):
+            grow_output(fn, fn.op("add", rest, const(SLACK, 64)))
+            to = fn.offset(fn.load_pointer(Address(EXCHANGE, x.OUT_BASE)), written)
+            fn.copy(to, fn.offset(fn.load_pointer(Address(FRAME, at.DATA)), begin), rest)
+        set_word(fn, EXCHANGE, x.OUT_AT, fn.op("add", written, rest))
+
+    # --- packets ---
+
+    def _packet(self) -> str:
+        """One received packet and everything it causes."""
+        g = self._function("run_packet", [("ptr", "data"), ("i64", "size"), ("i64", "port"), ("i64", "time")])
+        fn = g.fn
+        for offset in (x.QUEUE_HEAD, x.QUEUE_TAIL, x.ARRIVALS_HEAD, x.ARRIVALS_TAIL):
+            set_word(fn, EXCHANGE, offset, 0)
+        set_word(fn, EXCHANGE, x.NOW, Value("%time", 64))
+        fn.do(f"call ptr @arrive(ptr {EXCHANGE}, ptr %data, i64 %size, i64 %port, i64 {NORMAL}, i64 -1, i64 %time, "
+              "ptr null)")  # fmt: skip
+        passes = fn.local(64)
+        fn.store(const(0, 64), passes)
+        with fn.loop() as (again, after):
+            leaving = fn.compare("ult", word(fn, EXCHANGE, x.QUEUE_HEAD), word(fn, EXCHANGE, x.QUEUE_TAIL))
+            coming = fn.compare("ult", word(fn, EXCHANGE, x.ARRIVALS_HEAD), word(fn, EXCHANGE, x.ARRIVALS_TAIL))
+            go_on, out, into = fn.label(), fn.label(), fn.label()
+            fn.branch(fn.op("or", leaving, coming), go_on, after)
+            fn.begin(go_on)
+            count = fn.op("add", fn.load(passes, 64), const(1, 64))
+            fn.store(count, passes)
+            with fn.when(fn.compare("ugt", count, const(MAX_PASSES, 64)), rare=True):
+                what = f"one packet caused more than {MAX_PASSES} passes, the rest is dropped"
+                g.trap(self._module.program.blocks["ig"].pos, what)
+                fn.br(after)
+            fn.branch(leaving, out, into)
+            fn.begin(out)
+            fn.do(f"call void @egress({PASSED})")
+            fn.br(again)
+            fn.begin(into)
+            head = word(fn, EXCHANGE, x.ARRIVALS_HEAD)
+            set_word(fn, EXCHANGE, x.ARRIVALS_HEAD, fn.op("add", head, const(1, 64)))
+            arrival = fn.offset(fn.load_pointer(Address(EXCHANGE, x.ARRIVALS)), head, self.arrival_size)
+            fn.do(f"call void @ingress({PASSED}, ptr {arrival})")
+        self._release(fn)
+        fn.ret()
+        return fn.text()
+
+    def _release(self, fn: Function) -> None:
+        """Free what recirculated packets were kept in; the first arrival is the caller's."""
+        number = fn.local(64)
+        fn.store(const(1, 64), number)
+        with fn.loop() as (_, after):
+            i = fn.load(number, 64)
+            more = fn.label()
+            fn.branch(fn.compare("ult", i, word(fn, EXCHANGE, x.ARRIVALS_TAIL)), more, after)
+            fn.begin(more)
+            entry = fn.offset(fn.load_pointer(Address(EXCHANGE, x.ARRIVALS)), i, self.arrival_size)
+            fn.do(f"call void @free(ptr {fn.load_pointer(Address(entry, 48))})")
+            fn.store(fn.op("add", i, const(1, 64)), number)
+
+    def _begin(self, fn: Function) -> None:
+        for offset in (x.OUT_USED, x.RECORDS_COUNT, x.EVENTS_USED, x.SOURCE):
+            set_word(fn, EXCHANGE, offset, 0)
+
+    def _batch(self) -> str:
+        """All packets of the exchange area."""
+        fn = self._function("batch", []).fn
+        self._begin(fn)
+        times = fn.load_pointer(Address(EXCHANGE, x.IN_TIMES))
+        with fn.loop() as (_, after):
+            i = word(fn, EXCHANGE, x.SOURCE)
+            more, timed, untimed = fn.label(), fn.label(), fn.label()
+            fn.branch(fn.compare("ult", i, word(fn, EXCHANGE, x.IN_COUNT)), more, after)
+            fn.begin(more)
+            begin = fn.offset(fn.load_pointer(Address(EXCHANGE, x.IN_OFFSETS)), i, 8)
+            start = fn.load(begin, 64, 8)
+            size = fn.op("sub", fn.load(Address(begin, 8), 64, 8), start)
+            data = fn.offset(fn.load_pointer(Address(EXCHANGE, x.IN_DATA)), start)
+            port = fn.resize(fn.load(fn.offset(fn.load_pointer(Address(EXCHANGE, x.IN_PORTS)), i, 4), 32, 4), 64)
+            time = fn.local(64)
+            fn.store(word(fn, EXCHANGE, x.NOW), time)
+            fn.branch(Value(fn.ins(f"icmp eq ptr {times}, null"), 1), untimed, timed)
+            fn.begin(timed)
+            fn.store(fn.load(fn.offset(times, i, 8), 64, 8), time)
+            fn.begin(untimed)
+            now = fn.load(time, 64)
+            fn.do(f"call void @run_packet({PASSED}, ptr {data}, i64 {size.ref}, i64 {port.ref}, i64 {now.ref})")
+            set_word(fn, EXCHANGE, x.SOURCE, fn.op("add", i, const(1, 64)))
+        fn.ret()
+        return fn.text()
+
+    def _single(self) -> str:
+        """One packet."""
+        fn = self._function("single", [("ptr", "data"), ("i64", "size"), ("i64", "port"), ("i64", "time")]).fn
+        self._begin(fn)
+        fn.do(f"call void @run_packet({PASSED}, ptr %data, i64 %size, i64 %port, i64 %time)")
+        fn.ret()
+        return fn.text()
+
+
+def deparser_bytes(module: Module) -> int:
+    """Bytes that the deparser emits at most outside loops; inside them ``emit`` makes room by itself."""
+    total = 0
+
+    def visit(node: object) -> None:
+        nonlocal total
+        if isinstance(node, ir.Emit):
+            total += -(-t.width_of(node.value.type) // 8) + 16
+        for name in getattr(node, "__dataclass_fields__", ()):
+            value = getattr(node, name)
+            for item in value if isinstance(value, tuple) else (value,):
+                if isinstance(item, (ir.Stmt, ir.SwitchCase, ir.Expr, ir.Control, ir.Function, ir.Table, ir.ActionRef)):
+                    visit(item)
+
+    visit(module.program.blocks["dep"])
+    return total

@@ -1,0 +1,148 @@
+"""What BMv2's v1model cannot do, though the language can: refused as p4c's back end refuses it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from p4gen.errors import Diagnostic, Pos
+from p4gen.p4 import ir
+from p4gen.p4.types import Fields, Header, HeaderUnion, Stack, Struct, Type, Varbits, strip, width_of
+
+_CHECKSUM_CALLS = {
+    "vr": frozenset({"verify_checksum", "verify_checksum_with_payload"}),
+    "ck": frozenset({"update_checksum", "update_checksum_with_payload"}),
+}
+Next = tuple[int, ...]
+"""Identifies what runs after a statement: the statement, by the way that leads to it."""
+
+
+def check(program: ir.Program, places: dict[str, Pos] | None = None) -> list[Diagnostic]:
+    """Errors for what a v1model program cannot have on BMv2; none for other architectures.
+
+    ``places`` says where header types are declared, by name.
+    """
+    if program.package != "V1Switch":
+        return []
+    found: list[tuple[Pos, str]] = []
+    for name, allowed in _CHECKSUM_CALLS.items():
+        block = program.blocks.get(name)
+        if isinstance(block, ir.Control):
+            found += _checksum(block, allowed)
+    deparser = program.blocks.get("dep")
+    if isinstance(deparser, ir.Control):
+        found += [(s.pos, "branches and loops cannot be used in a deparser on BMv2") for s in _branches(deparser.body)]
+    for name in ("ig", "eg"):
+        block = program.blocks.get(name)
+        if isinstance(block, ir.Control):
+            found += _successors(block)
+    for header in _headers(program.type_args[0] if program.type_args else None):
+        width = sum(width_of(f.type) for f in header.fields if not isinstance(strip(f.type), Varbits))
+        place = (places or {}).get(header.name)
+        if width % 8 and place is not None:
+            found.append((place, f"header '{header.name}' has {width} bits; BMv2 needs a multiple of 8"))
+    return [Diagnostic(pos, message) for pos, message in sorted(set(found))]
+
+
+def _headers(type_: Type | None) -> Iterator[Header]:
+    match type_:
+        case Header():
+            yield type_
+        case Struct() | HeaderUnion():
+            for f in type_.fields:
+                yield from _headers(f.type)
+        case Stack(element=element):
+            yield from _headers(element if isinstance(element, Fields) else None)
+
+
+def _flat(s: ir.Stmt) -> Iterator[ir.Stmt]:
+    """``s`` without blocks, sub-blocks and branches whose condition is known."""
+    match s:
+        case ir.Block(body=body):
+            for item in body:
+                yield from _flat(item)
+        case ir.If(condition=ir.Literal(value=value), then=then, otherwise=otherwise):
+            taken = then if value else otherwise
+            if taken is not None:
+                yield from _flat(taken)
+        case ir.ApplyBlock(block=ir.Control() as block):
+            yield from _flat(block.body)
+        case _:
+            yield s
+
+
+def _branches(body: ir.Stmt) -> list[ir.Stmt]:
+    return [s for s in _flat(body) if isinstance(s, ir.If | ir.Switch | ir.For | ir.ForIn)]
+
+
+def _checksum(block: ir.Control, allowed: frozenset[str]) -> list[tuple[Pos, str]]:
+    """A checksum control holds calls of its functions and nothing else."""
+    found: list[tuple[Pos, str]] = []
+    params = {p.variable for p in block.params}
+    message = f"only calls of {' and '.join(sorted(allowed))} are allowed in this control on BMv2"
+    for s in _flat(block.body):
+        match s:
+            case ir.Evaluate(expr=ir.ExternCall(instance=None, method=method)) if method in allowed:
+                pass
+            case ir.Assign(target=target) if _root(target) not in params:
+                pass
+            case ir.Assign() | ir.If() | ir.Switch() | ir.For() | ir.ForIn() | ir.Evaluate(expr=ir.ExternCall()):
+                found.append((s.pos, message))
+    return found
+
+
+def _root(e: ir.Expr) -> ir.Variable | None:
+    while isinstance(e, ir.FieldOf | ir.Index | ir.Slice | ir.StackMember):
+        e = e.base
+    return e.variable if isinstance(e, ir.Var) else None
+
+
+def _successors(block: ir.Control) -> list[tuple[Pos, str]]:
+    """A table may be applied in several places only if what follows is the same: BMv2 has one node
+    for it."""
+    uses: dict[ir.Table, dict[tuple[Next, ...], Pos]] = {}
+    _follow(block.body, (), (), uses)
+    return [
+        (table.pos, f"table '{table.name}' is applied in several places that go on differently, which BMv2 cannot do")
+        for table, ways in uses.items()
+        if len(ways) > 1
+    ]
+
+
+Uses = dict[ir.Table, dict[tuple[Next, ...], Pos]]
+
+
+def _follow(s: ir.Stmt, way: Next, after: Next, uses: Uses) -> Next:
+    """Record the applications in ``s``, after which ``after`` runs; what runs first of ``s``."""
+    match s:
+        case ir.Block(body=body):
+            for item in reversed(body):
+                after = _follow(item, way, after, uses)
+            return after
+        case ir.ApplyBlock(block=ir.Control() as block):
+            return _follow(block.body, (*way, id(s)), after, uses)
+        case ir.If(condition=ir.Literal(value=value), then=then, otherwise=otherwise):
+            taken = then if value else otherwise
+            return _follow(taken, way, after, uses) if taken is not None else after
+        case ir.If(condition=condition, then=then, otherwise=otherwise):
+            ends: tuple[Next, ...] = (
+                _follow(then, way, after, uses),
+                _follow(otherwise, way, after, uses) if otherwise is not None else after,
+            )
+            return _applied(condition, s, way, ends, uses)
+        case ir.Switch(subject=subject, cases=cases):
+            ends = tuple(_follow(c.body, way, after, uses) for c in cases)
+            return _applied(subject, s, way, (*ends, after), uses)
+        case ir.Evaluate(expr=expr):
+            return _applied(expr, s, way, (after,), uses)
+        case ir.Declare(init=None):
+            return after
+        case ir.Return() | ir.Exit():
+            return (id(s),) if isinstance(s, ir.Exit) else ()
+    return (*way, id(s))
+
+
+def _applied(e: ir.Expr, s: ir.Stmt, way: Next, ends: tuple[Next, ...], uses: Uses) -> Next:
+    if isinstance(e, ir.ApplyTable):
+        uses.setdefault(e.table, {}).setdefault(ends, e.pos)
+        return (id(e.table),)
+    return (*way, id(s))

@@ -1,0 +1,367 @@
+"""The client by which every target is driven: the ``ControlPlane`` protocol over P4Runtime, by names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from p4.v1 import p4runtime_pb2 as pb
+
+from p4gen.errors import InputError
+from p4gen.model import MeterConfig
+from p4gen.model.control import describe_match
+from p4gen.model.entries import Action, CloneSession, CounterValue, Entry, MulticastGroup, Replica
+from p4gen.p4rt import bytestrings, codec, wire
+from p4gen.p4rt.schema import Schema, TableInfo
+from p4gen.p4rt.session import Election, RequestError, Session
+from p4gen.p4rt.status import Code
+
+_INSERT, _MODIFY, _DELETE = pb.Update.INSERT, pb.Update.MODIFY, pb.Update.DELETE
+_VERBS = {_INSERT: "insert", _MODIFY: "modify", _DELETE: "delete"}
+
+
+class Registers(Protocol):
+    """Another way to a switch's registers, where its P4Runtime server has none (BMv2's)."""
+
+    def registers(self, name: str) -> list[int]:
+        """All cells of a register, as unsigned numbers."""
+
+
+class Client:
+    """A primary controller of one switch. Names are those of the P4Info, or unique suffixes of them.
+
+    Methods raise ``RequestError`` (a ``ControlError``) for what the switch refuses, naming the update,
+    ``ControlError`` for what does not fit the P4Info, and ``FailedError`` when the switch has gone. Use as a context
+    manager, or call ``close``.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        device_id: int = 1,
+        *,
+        election: Election | None = None,
+        timeout: float = 10.0,
+        registers: Registers | None = None,
+        record: Path | None = None,
+    ) -> None:
+        self.session = Session(address, device_id, election, timeout, record)
+        self._config: Any = None
+        self._schema: Schema | None = None
+        self._registers = registers
+        self._atomic = True
+        self._cells: dict[bytes, tuple[int, Any]] = {}
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Disconnect."""
+        self.session.tear_down()
+
+    # --- the pipeline ---
+
+    def set_pipeline(self, p4info: Any, device_config: bytes) -> None:
+        """Load a program; whatever the switch held is gone."""
+        if self.session.get_config() is not None:
+            self._clear_replication()
+        self._config = pb.ForwardingPipelineConfig(p4info=p4info, p4_device_config=device_config)
+        self._schema = Schema(p4info)
+        self._cells.clear()
+        self.session.set_config(self._config)
+
+    def reset(self) -> None:
+        """Back to the state after loading, by loading the same program again."""
+        self.schema  # noqa: B018 - fetches the config if it is not known yet
+        self._clear_replication()
+        self.session.set_config(self._config)
+
+    def _clear_replication(self) -> None:
+        """Remove all multicast groups and clone sessions: BMv2 keeps their replicas when it loads a program."""
+        wanted = pb.Entity(), pb.Entity()
+        wanted[0].packet_replication_engine_entry.multicast_group_entry.SetInParent()
+        wanted[1].packet_replication_engine_entry.clone_session_entry.SetInParent()
+        found = [entity for kind in wanted for entity in self.session.read_all(kind)]
+        if found:
+            self.write(*(pb.Update(type=_DELETE, entity=entity) for entity in found))
+
+    @property
+    def schema(self) -> Schema:
+        """The P4Info of the program that is loaded. Raises ``InputError`` when there is none."""
+        if self._schema is None:
+            self._config = self.session.get_config()
+            if self._config is None:
+                raise InputError(f"the switch at {self.session.address} has no program yet")
+            self._schema = Schema(self._config.p4info)
+        return self._schema
+
+    # --- tables ---
+
+    def insert(self, *entries: Entry) -> None:
+        """Add table entries; all or none."""
+        self._write_entries(_INSERT, entries)
+
+    def modify(self, *entries: Entry) -> None:
+        """Give existing entries another action; all or none."""
+        self._write_entries(_MODIFY, entries)
+
+    def delete(self, *entries: Entry) -> None:
+        """Remove table entries, whatever their action; all or none."""
+        self._write_entries(_DELETE, entries)
+
+    def entries(self, table: str) -> list[Entry]:
+        """All entries of a table, the program's own included, in the order in which the switch gives them."""
+        found = self.session.read_all(self._table_entity(self.schema.tables.named(table)))
+        return [codec.decode_entry(self.schema, e.table_entry) for e in found]
+
+    def default(self, table: str) -> Action:
+        """The default action in force."""
+        entity = self._table_entity(self.schema.tables.named(table))
+        entity.table_entry.is_default_action = True
+        (found,) = self.session.read_all(entity)
+        return codec.decode_entry(self.schema, found.table_entry).action
+
+    def set_default(self, table: str, action: Action | None) -> None:
+        """Replace a table's default action; None restores the program's."""
+        info = self.schema.tables.named(table)
+        message = pb.TableEntry(table_id=info.id, is_default_action=True)
+        if action is not None:
+            message.action.CopyFrom(codec.encode_table_action(info, action))
+        self.write(pb.Update(type=_MODIFY, entity=pb.Entity(table_entry=message)))
+
+    def entry_counter(self, entry: Entry) -> CounterValue:
+        """What the table's direct counter has counted for an entry."""
+        entity = pb.Entity()
+        entity.direct_counter_entry.table_entry.CopyFrom(codec.encode_key(self.schema.tables.named(entry.table), entry))
+        (found,) = self.session.read_all(entity)
+        return CounterValue(found.direct_counter_entry.data.packet_count, found.direct_counter_entry.data.byte_count)
+
+    def _table_entity(self, table: TableInfo) -> Any:
+        return pb.Entity(table_entry=pb.TableEntry(table_id=table.id))
+
+    def _write_entries(self, kind: int, entries: Sequence[Entry]) -> None:
+        if not entries:
+            return
+        updates = []
+        for entry in entries:
+            table = self.schema.tables.named(entry.table)
+            encode = codec.encode_key if kind == _DELETE else codec.encode_entry
+            updates.append(pb.Update(type=kind, entity=pb.Entity(table_entry=encode(table, entry))))
+        try:
+            self._all_or_none(kind, updates, entries)
+        except RequestError as error:
+            raise _named(error, kind, entries) from None
+
+    def _all_or_none(self, kind: int, updates: list[Any], entries: Sequence[Entry]) -> None:
+        if len(updates) == 1:
+            self.session.write_all(updates)
+            return
+        if self._atomic:
+            try:
+                self.session.write_all(updates, pb.WriteRequest.ROLLBACK_ON_ERROR)
+                return
+            except RequestError as error:
+                if error.code is not Code.UNIMPLEMENTED or error.failures:
+                    raise
+                self._atomic = False  # BMv2's server does no atomic batches
+        before = {} if kind == _INSERT else self._held(entries)
+        try:
+            self.session.write_all(updates)
+        except RequestError as error:
+            failed = {number for number, _, _ in error.failures}
+            done = [entry for number, entry in enumerate(entries) if number not in failed]
+            self._take_back(kind, done, before)
+            raise
+
+    def _held(self, entries: Iterable[Entry]) -> dict[bytes, Any]:
+        """The entries of all tables concerned, by key, as the switch holds them."""
+        tables = {self.schema.tables.named(e.table).id for e in entries}
+        held = {}
+        for table in tables:
+            for found in self.session.read_all(self._table_entity(self.schema.tables[table])):
+                held[_key_bytes(found.table_entry)] = found
+        return held
+
+    def _take_back(self, kind: int, done: Iterable[Entry], before: Mapping[bytes, Any]) -> None:
+        back = {_INSERT: _DELETE, _MODIFY: _MODIFY, _DELETE: _INSERT}[kind]
+        updates = []
+        for entry in done:
+            key = codec.encode_key(self.schema.tables.named(entry.table), entry)
+            entity = pb.Entity(table_entry=key) if kind == _INSERT else before[_key_bytes(key)]
+            updates.append(pb.Update(type=back, entity=entity))
+        if updates:
+            self.session.write_all(updates)
+
+    # --- packet replication ---
+
+    def set_multicast_group(self, group: MulticastGroup) -> None:
+        """Create or replace; a group without replicas is removed."""
+        entity = pb.Entity()
+        message = entity.packet_replication_engine_entry.multicast_group_entry
+        message.multicast_group_id = group.group_id
+        self._replicate(entity, message, group.replicas)
+
+    def set_clone_session(self, session: CloneSession) -> None:
+        """Create or replace; a session without replicas is removed."""
+        entity = pb.Entity()
+        message = entity.packet_replication_engine_entry.clone_session_entry
+        message.session_id, message.packet_length_bytes = session.session_id, session.packet_length
+        self._replicate(entity, message, session.replicas)
+
+    def _replicate(self, entity: Any, message: Any, replicas: Iterable[Replica]) -> None:
+        exists = self._exists(entity)
+        for replica in replicas:
+            # egress_port is deprecated, but the one that BMv2's server knows.
+            message.replicas.add(egress_port=replica.port, instance=replica.rid)
+        if message.replicas:
+            self.write(pb.Update(type=_MODIFY if exists else _INSERT, entity=entity))
+        elif exists:
+            self.write(pb.Update(type=_DELETE, entity=entity))
+
+    def _exists(self, entity: Any) -> bool:
+        try:
+            return any(self.session.read_all(entity))
+        except RequestError as error:
+            if error.code is Code.NOT_FOUND:  # so says BMv2's server
+                return False
+            raise
+
+    # --- action profiles ---
+
+    def set_member(self, profile: str, member: int, action: Action) -> None:
+        """Create or replace a member of an action profile."""
+        info = self.schema.profiles.named(profile)
+        table = self.schema.profile_table(info)
+        message = pb.ActionProfileMember(action_profile_id=info.id, member_id=member)
+        entity = pb.Entity(action_profile_member=message)
+        exists = self._exists(entity)
+        entity.action_profile_member.action.CopyFrom(codec.encode_table_action(table, action).action)
+        self.write(pb.Update(type=_MODIFY if exists else _INSERT, entity=entity))
+
+    def set_group(self, profile: str, group: int, weights: Mapping[int, int], max_size: int = 0) -> None:
+        """Create or replace a group of an action selector: the weights of its members, by member id."""
+        info = self.schema.profiles.named(profile)
+        entity = pb.Entity()
+        message = entity.action_profile_group
+        message.action_profile_id, message.group_id = info.id, group
+        exists = self._exists(entity)
+        message.max_size = max_size or info.max_group_size
+        for member, weight in weights.items():
+            message.members.add(member_id=member, weight=weight)
+        self.write(pb.Update(type=_MODIFY if exists else _INSERT, entity=entity))
+
+    # --- counters, meters, registers ---
+
+    def counter(self, name: str, index: int = 0) -> CounterValue:
+        """One cell of an indexed counter."""
+        entity = pb.Entity()
+        entity.counter_entry.counter_id = self.schema.counters.named(name).id
+        entity.counter_entry.index.index = index
+        (found,) = self.session.read_all(entity)
+        return CounterValue(found.counter_entry.data.packet_count, found.counter_entry.data.byte_count)
+
+    def counters(self, name: str) -> list[CounterValue]:
+        """All cells of an indexed counter."""
+        info = self.schema.counters.named(name)
+        cells = self._array(pb.Entity(counter_entry=pb.CounterEntry(counter_id=info.id)), info.size)
+        return [CounterValue(c.packet_count, c.byte_count) if c else CounterValue(0, 0) for c in cells]
+
+    def set_meter(self, name: str, index: int | None, config: MeterConfig | None) -> None:
+        """Configure one cell of an indexed meter, or with ``index`` None all of them."""
+        message = pb.MeterEntry(meter_id=self.schema.meters.named(name).id)
+        if index is not None:
+            message.index.index = index
+        if config is not None:
+            message.config.cir, message.config.cburst = config.cir, config.cburst
+            message.config.pir, message.config.pburst = config.pir, config.pburst
+        self.write(pb.Update(type=_MODIFY, entity=pb.Entity(meter_entry=message)))
+
+    def register(self, name: str, index: int) -> int:
+        """One cell of a register, as an unsigned number."""
+        return self.registers(name)[index]
+
+    def registers(self, name: str) -> list[int]:
+        """All cells of a register, as unsigned numbers."""
+        info = self.schema.registers.named(name)
+        if self._registers is not None:
+            return self._registers.registers(info.name)
+        signed = info.element.bitstring.int.bitwidth
+        cells = self._array(pb.Entity(register_entry=pb.RegisterEntry(register_id=info.id)), info.size)
+        return [_number(cell, signed) for cell in cells]
+
+    def _array(self, entity: Any, size: int) -> list[Any]:
+        """The data of all cells of a counter or register. Cells that were the same before are not decoded again."""
+        cells: list[Any] = [None] * size
+        for response in self.session.read_bytes(entity):
+            for _, data in wire.fields(response):
+                assert isinstance(data, bytes)
+                known = self._cells.get(data)
+                if known is None:
+                    found = pb.Entity.FromString(data)
+                    message = getattr(found, str(found.WhichOneof("entity")))
+                    if len(self._cells) > 1 << 18:
+                        self._cells.clear()
+                    known = self._cells[data] = (message.index.index, message.data)
+                cells[known[0]] = known[1]
+        return cells
+
+    # --- the stream ---
+
+    def packet_out(self, payload: bytes, **metadata: int) -> None:
+        """Send a packet through the switch; ``metadata`` are the fields of its packet_out header."""
+        request = pb.StreamMessageRequest()
+        request.packet.payload = payload
+        for field in self.schema.packet_out or ():
+            if field.name not in metadata:
+                raise InputError(f"packet_out: metadata {field.name} is missing")
+            request.packet.metadata.add(metadata_id=field.id, value=bytestrings.encode(metadata[field.name]))
+        self.session.stream_out_q.put(request)
+
+    def packet_in(self, timeout: float = 1.0) -> tuple[bytes, dict[str, int]] | None:
+        """The next packet from the switch and its packet_in header; None if none comes in ``timeout`` seconds."""
+        message = self.session.get_stream_packet("packet", timeout)
+        if message is None:
+            return None
+        names = {f.id: f.name for f in self.schema.packet_in or ()}
+        metadata = {names[m.metadata_id]: int.from_bytes(m.value) for m in message.packet.metadata}
+        return message.packet.payload, metadata
+
+    # --- updates of any kind ---
+
+    def write(self, *updates: Any) -> None:
+        """Write updates in one batch; the switch tries each of them."""
+        self.session.write_all(list(updates))
+
+
+def _number(cell: Any, signed: int) -> int:
+    """A cell as an unsigned number; ``signed`` is the width of a signed one, which comes sign-extended."""
+    if cell is None:
+        return 0
+    if cell.WhichOneof("data") == "bool":
+        return int(cell.bool)
+    if signed:
+        return int.from_bytes(cell.bitstring, signed=True) & (1 << signed) - 1
+    return int.from_bytes(cell.bitstring or cell.enum_value)
+
+
+def _key_bytes(message: Any) -> bytes:
+    key = pb.TableEntry(table_id=message.table_id, priority=message.priority)
+    key.match.extend(sorted(message.match, key=lambda m: m.field_id))
+    return bytes(key.SerializeToString(deterministic=True))
+
+
+def _named(error: RequestError, kind: int, entries: Sequence[Entry]) -> RequestError:
+    """The error with each failing update's table and match in place of its number."""
+    if not error.failures:
+        return error
+    lines = [
+        f"{_VERBS[kind]} {number + 1} of {len(entries)}, table {entries[number].table} "
+        f"[{describe_match(entries[number])}]: {code.name}: {message}"
+        for number, code, message in error.failures
+        if code is not Code.ABORTED
+    ]
+    return RequestError(*lines, code=error.code, failures=error.failures)

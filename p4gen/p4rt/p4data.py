@@ -1,0 +1,82 @@
+"""Values of P4 types as P4Data messages (section 8.4): what registers hold and digests carry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from p4.v1 import p4data_pb2
+
+from p4gen.p4rt import bytestrings
+from p4gen.p4rt.status import Code, StatusError, invalid, unimplemented
+
+
+def resolve(spec: Any, types: Any) -> Any:
+    """A type without its new names: what a value of it is encoded as."""
+    while spec.WhichOneof("type_spec") == "new_type":
+        new = types.new_types[spec.new_type.name]
+        if new.WhichOneof("representation") != "original_type":
+            return spec
+        spec = new.original_type
+    return spec
+
+
+def encode(spec: Any, types: Any, leaves: Iterator[Any]) -> p4data_pb2.P4Data:
+    """A value as a message; ``leaves`` are its scalars (unsigned), in order. ``types`` is the P4Info's type_info."""
+    spec = resolve(spec, types)
+    out = p4data_pb2.P4Data()
+    match spec.WhichOneof("type_spec"):
+        case "bitstring":
+            out.bitstring = encode_bits(spec.bitstring, int(next(leaves)))
+        case "bool":
+            out.bool = bool(next(leaves))
+        case "struct":
+            for member in types.structs[spec.struct.name].members:
+                out.struct.members.append(encode(member.type_spec, types, leaves))
+        case "header":
+            out.header.is_valid = True
+            for member in types.headers[spec.header.name].members:
+                out.header.bitstrings.append(encode_bits(member.type_spec, int(next(leaves))))
+        case "tuple":
+            for element in spec.tuple.members:
+                out.tuple.members.append(encode(element, types, leaves))
+        case "serializable_enum" | "new_type":
+            value = bytestrings.encode(int(next(leaves)))
+            if spec.WhichOneof("type_spec") == "new_type":
+                out.bitstring = value
+            else:
+                out.enum_value = value
+        case "enum":
+            out.enum = str(next(leaves))
+        case "error":
+            out.error = str(next(leaves))
+        case other:
+            raise unimplemented(f"values of type {other} cannot be sent")
+    return out
+
+
+def encode_bits(bits: Any, value: int) -> bytes:
+    """A number by its P4BitstringLikeTypeSpec."""
+    if bits.WhichOneof("type_spec") == "int":
+        return bytestrings.encode_signed(value & (1 << bits.int.bitwidth) - 1, bits.int.bitwidth)
+    return bytestrings.encode(value)
+
+
+def decode_scalar(spec: Any, types: Any, data: Any, what: str) -> int:
+    """The unsigned number in a P4Data of a scalar type; INVALID_ARGUMENT for another type or value (9.7)."""
+    spec = resolve(spec, types)
+    kind, given = spec.WhichOneof("type_spec"), data.WhichOneof("data")
+    wanted = {"serializable_enum": "enum_value", "new_type": "bitstring"}.get(kind, kind)
+    if given != wanted:
+        raise invalid(f"{what}: its values are {wanted}, the request says {given or 'nothing'}")
+    try:
+        if kind == "bool":
+            return int(data.bool)
+        if kind == "serializable_enum":
+            width = types.serializable_enums[spec.serializable_enum.name].underlying_type.bitwidth
+            return bytestrings.decode(data.enum_value, width, what)
+        if kind == "bitstring" and spec.bitstring.WhichOneof("type_spec") == "int":
+            return bytestrings.decode_signed(data.bitstring, spec.bitstring.int.bitwidth, what)
+        return bytestrings.decode(data.bitstring, spec.bitstring.bit.bitwidth, what)
+    except StatusError as error:
+        raise StatusError(Code.INVALID_ARGUMENT, error.message) from None

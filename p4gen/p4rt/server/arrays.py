@@ -1,0 +1,187 @@
+"""Indexed counters, meters and registers, and parser value sets (sections 9.3.2, 9.4.2, 9.6, 9.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from p4.v1 import p4runtime_pb2 as pb
+
+from p4gen.model.entries import CounterValue
+from p4gen.p4rt import codec, p4data, wire
+from p4gen.p4rt.schema import ArrayInfo, Group
+from p4gen.p4rt.server.pipeline import Pipeline
+from p4gen.p4rt.server.tables import meter_config, meter_message
+from p4gen.p4rt.status import Code, StatusError, invalid, unimplemented
+
+Undo = Callable[[], None]
+MODIFY = pb.Update.MODIFY
+_COUNTER_ENTRY, _REGISTER_ENTRY = 7, 11
+"""Numbers of fields of Entity."""
+
+
+def _indices(array: ArrayInfo, kind: str, message: Any) -> range:
+    """The cells that ``message`` is about: one, or without an index all."""
+    if not message.HasField("index"):
+        return range(array.size)
+    index = message.index.index
+    if index < 0:
+        raise invalid(f"{kind} {array.name}: index {index} is negative")
+    if index >= array.size:
+        raise StatusError(Code.OUT_OF_RANGE, f"{kind} {array.name}: index {index}; it has {array.size} cells")
+    return range(index, index + 1)
+
+
+def _changed(kind: int, group: Group[ArrayInfo], number: int) -> ArrayInfo:
+    if kind != MODIFY:
+        raise invalid(f"a {group.kind} can only be modified")
+    return group.known(number)
+
+
+# --- counters ---
+
+
+def write_counter(pipeline: Pipeline, kind: int, message: Any) -> Undo:
+    """Set cells of a counter; without data nothing changes."""
+    counter = _changed(kind, pipeline.schema.counters, message.counter_id)
+    indices = _indices(counter, "counter", message)
+    if not message.HasField("data"):
+        return lambda: None
+    before = pipeline.backend.counters(counter.name)
+    value = CounterValue(message.data.packet_count, message.data.byte_count)
+    for index in indices:
+        pipeline.backend.write_counter(counter.name, index, value)
+
+    def undo() -> None:
+        for index in indices:
+            pipeline.backend.write_counter(counter.name, index, before[index])
+
+    return undo
+
+
+def read_counters(pipeline: Pipeline, message: Any) -> Iterator[bytes]:
+    """Cells of one counter or of all, as Entity messages on the wire."""
+    for counter in pipeline.schema.counters.select(message.counter_id):
+        values = pipeline.backend.counters(counter.name)
+        head = wire.number(1, counter.id)
+        for index in _indices(counter, "counter", message if message.counter_id else pb.CounterEntry()):
+            value = values[index]
+            data = wire.number(1, value.bytes) + wire.number(2, value.packets)
+            yield wire.blob(_COUNTER_ENTRY, head + wire.blob(2, wire.number(1, index)) + wire.blob(3, data))
+
+
+# --- meters ---
+
+
+def write_meter(pipeline: Pipeline, kind: int, message: Any) -> Undo:
+    """Configure cells of a meter; without a configuration they go back to green."""
+    meter = _changed(kind, pipeline.schema.meters, message.meter_id)
+    indices = _indices(meter, "meter", message)
+    if message.HasField("counter_data"):
+        raise unimplemented(f"meter {meter.name}: this target does not count by colour")
+    config = None
+    if message.HasField("config"):
+        config = meter_config(f"meter {meter.name}", message.config, meter.meter_type)
+    before = [pipeline.backend.meter(meter.name, index) for index in indices]
+    for index in indices:
+        pipeline.backend.set_meter(meter.name, index, config)
+
+    def undo() -> None:
+        for index, old in zip(indices, before, strict=True):
+            pipeline.backend.set_meter(meter.name, index, old)
+
+    return undo
+
+
+def read_meters(pipeline: Pipeline, message: Any) -> Iterator[Any]:
+    """Configurations of the cells of one meter or of all."""
+    if message.HasField("counter_data"):
+        raise unimplemented("this target does not count by colour")
+    for meter in pipeline.schema.meters.select(message.meter_id):
+        for index in _indices(meter, "meter", message if message.meter_id else pb.MeterEntry()):
+            entity = pb.Entity()
+            entity.meter_entry.meter_id = meter.id
+            entity.meter_entry.index.index = index
+            config = pipeline.backend.meter(meter.name, index)
+            if config is not None:
+                entity.meter_entry.config.CopyFrom(meter_message(config))
+            yield entity
+
+
+# --- registers ---
+
+
+def write_register(pipeline: Pipeline, kind: int, message: Any) -> Undo:
+    """Set cells of a register."""
+    register = _changed(kind, pipeline.schema.registers, message.register_id)
+    indices = _indices(register, "register", message)
+    types = pipeline.schema.info.type_info
+    value = p4data.decode_scalar(register.element, types, message.data, f"register {register.name}")
+    before = pipeline.backend.registers(register.name)
+    for index in indices:
+        pipeline.backend.write_register(register.name, index, value)
+
+    def undo() -> None:
+        for index in indices:
+            pipeline.backend.write_register(register.name, index, before[index])
+
+    return undo
+
+
+def read_registers(pipeline: Pipeline, message: Any) -> Iterator[bytes]:
+    """Cells of one register or of all, as Entity messages on the wire."""
+    types = pipeline.schema.info.type_info
+    for register in pipeline.schema.registers.select(message.register_id):
+        values = pipeline.backend.registers(register.name)
+        head = wire.number(1, register.id)
+        cache: dict[int, bytes] = {}  # most cells hold the same few values
+        for index in _indices(register, "register", message if message.register_id else pb.RegisterEntry()):
+            value = values[index]
+            data = cache.get(value)
+            if data is None:
+                encoded = p4data.encode(register.element, types, iter((value,)))
+                data = cache[value] = wire.blob(3, encoded.SerializeToString())
+            yield wire.blob(_REGISTER_ENTRY, head + wire.blob(2, wire.number(1, index)) + data)
+
+
+# --- value sets ---
+
+
+def write_value_set(pipeline: Pipeline, kind: int, message: Any) -> Undo:
+    """Replace the members of a value set (section 9.6)."""
+    if kind != MODIFY:
+        raise invalid("a value set can only be modified")
+    value_set = pipeline.schema.value_sets.known(message.value_set_id)
+    where = f"value set {value_set.name}"
+    if len(message.members) > value_set.size:
+        raise StatusError(Code.RESOURCE_EXHAUSTED, f"{where}: it has room for {value_set.size} members")
+    members = [codec.decode_match(where, value_set.fields, m.match) for m in message.members]
+    if any(member in members[:i] for i, member in enumerate(members)):
+        raise StatusError(Code.ALREADY_EXISTS, f"{where}: two members are the same")
+    before = pipeline.value_sets.get(value_set.id)
+    kept = pb.ValueSetEntry(value_set_id=value_set.id)
+    for member in members:
+        kept.members.add(match=codec.encode_fields(value_set.fields, member))
+    _put_value_set(pipeline, kept)
+
+    def undo() -> None:
+        _put_value_set(pipeline, before if before is not None else pb.ValueSetEntry(value_set_id=value_set.id))
+
+    return undo
+
+
+def _put_value_set(pipeline: Pipeline, message: Any) -> None:
+    value_set = pipeline.schema.value_sets[message.value_set_id]
+    members = []
+    for given in message.members:
+        match = codec.decode_match(value_set.name, value_set.fields, given.match)
+        members.append(tuple(codec.as_masked(field, match.get(field.name)) for field in value_set.fields))
+    pipeline.backend.set_value_set(value_set.name, *members)
+    pipeline.value_sets[value_set.id] = message
+
+
+def read_value_sets(pipeline: Pipeline, message: Any) -> Iterator[Any]:
+    """One value set, or all."""
+    for value_set in pipeline.schema.value_sets.select(message.value_set_id):
+        stored = pipeline.value_sets.get(value_set.id)
+        yield pb.Entity(value_set_entry=stored or pb.ValueSetEntry(value_set_id=value_set.id))

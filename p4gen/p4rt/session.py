@@ -1,0 +1,219 @@
+"""A connection to a P4Runtime server: p4runtime-shell's ``P4RuntimeClient`` without its traps.
+
+The original exits the process where a connection fails, prints, leaves a thread that keeps a process alive, and
+iterates for ever over the details of a batch that failed in part.
+"""
+
+from __future__ import annotations
+
+import queue
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+from google.rpc import status_pb2
+from p4.v1 import p4runtime_pb2 as pb
+from p4.v1 import p4runtime_pb2_grpc
+from p4runtime_sh.p4runtime import P4RuntimeClient
+
+from p4gen.errors import FailedError
+from p4gen.model.errors import ControlError
+from p4gen.p4rt.status import Code
+
+Election = tuple[int, int]
+_OPTIONS = [("grpc.max_receive_message_length", 64 << 20), ("grpc.use_local_subchannel_pool", 1)]
+_DETAILS = "grpc-status-details-bin"
+_KINDS = ("arbitration", "packet", "digest", "idle_timeout_notification", "error", "unknown")
+_GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+
+class RequestError(ControlError):
+    """A request that the switch refused; ``failures`` has (number of the update, code, message) for a batch."""
+
+    def __init__(self, *diagnostics: Any, code: Code = Code.UNKNOWN, failures: Any = ()) -> None:
+        super().__init__(*diagnostics)
+        self.code = code
+        self.failures: tuple[tuple[int, Code, str], ...] = tuple(failures)
+
+    def __reduce__(self) -> Any:
+        """See ``P4genError``; codes do not travel."""
+        return ControlError, self.diagnostics
+
+
+class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is untyped
+    """One controller's connection to one device.
+
+    Raises ``FailedError`` when nothing answers at ``address`` within ``timeout`` seconds or the stream is refused.
+    Without ``election`` an id is taken that grows with time, so that who connects last is the primary. Every write
+    request is appended to the file ``record``, for ``recorded``.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        device_id: int = 1,
+        election: Election | None = None,
+        timeout: float = 10.0,
+        record: Path | None = None,
+    ) -> None:
+        self.address = address
+        self.device_id = device_id
+        self.election_id = election or (0, time.time_ns())
+        self.role_name = None
+        self.timeout = timeout
+        self.is_primary = False
+        self._record = record
+        self._ended: grpc.RpcError | None = None
+        self.channel = grpc.insecure_channel(address, options=_OPTIONS)
+        try:
+            grpc.channel_ready_future(self.channel).result(timeout)
+        except grpc.FutureTimeoutError:
+            self.channel.close()
+            raise FailedError(f"no P4Runtime server answers at {address} within {timeout:g} s") from None
+        self.stub = p4runtime_pb2_grpc.P4RuntimeStub(self.channel)
+        self._read_raw = self.channel.unary_stream(
+            "/p4.v1.P4Runtime/Read",
+            request_serializer=pb.ReadRequest.SerializeToString,
+            response_deserializer=bytes,
+        )
+        try:
+            self.set_up_stream()
+        except BaseException:
+            self.tear_down()
+            raise
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.tear_down()
+
+    # --- what P4RuntimeClient does otherwise ---
+
+    def set_up_stream(self) -> None:
+        """Open the stream and take part in the arbitration."""
+        self.stream_out_q: queue.Queue[Any] = queue.Queue()
+        self.stream_in_q: dict[str, queue.Queue[Any]] = {kind: queue.Queue() for kind in _KINDS}
+        self.stream = self.stub.StreamChannel(iter(self.stream_out_q.get, None))
+        self.stream_recv_thread = threading.Thread(target=self._receive, daemon=True)
+        self.stream_recv_thread.start()
+        self.handshake()
+
+    def _receive(self) -> None:
+        try:
+            for message in self.stream:
+                kind = message.WhichOneof("update")
+                self.stream_in_q[kind if kind in _KINDS else "unknown"].put(message)
+        except grpc.RpcError as error:
+            self._ended = error
+        for waiting in self.stream_in_q.values():
+            waiting.put(None)
+
+    def handshake(self) -> None:
+        """Send the election id and wait to be told who is primary."""
+        request = pb.StreamMessageRequest()
+        request.arbitration.device_id = self.device_id
+        request.arbitration.election_id.high, request.arbitration.election_id.low = self.election_id
+        self.stream_out_q.put(request)
+        reply = self.get_stream_packet("arbitration", timeout=self.timeout)
+        if reply is None:
+            why = f"{self._ended.code().name}: {self._ended.details()}" if self._ended else "no answer to arbitration"
+            raise FailedError(f"the P4Runtime server at {self.address} refuses a controller: {why}")
+        self.is_primary = reply.arbitration.status.code == Code.OK
+
+    def get_stream_packet(self, type_: str, timeout: float = 1.0) -> Any:
+        """The next stream message of a kind, or None if none comes in ``timeout`` seconds, or the stream has ended."""
+        try:
+            return self.stream_in_q[type_].get(timeout=timeout)
+        except queue.Empty:
+            return None
+
+    def tear_down(self) -> None:
+        """Close the connection; more than once does no harm."""
+        self.stream_out_q.put(None)
+        self.stream.cancel()
+        self.stream_recv_thread.join()
+        self.channel.close()
+
+    # --- RPCs, with errors that say what failed ---
+
+    def write_all(self, updates: list[Any], atomicity: int = pb.WriteRequest.CONTINUE_ON_ERROR) -> None:
+        """The Write RPC. Raises ``RequestError``, with every update that failed, or ``FailedError``."""
+        request = pb.WriteRequest(device_id=self.device_id, updates=updates, atomicity=atomicity)
+        request.election_id.high, request.election_id.low = self.election_id
+        if self._record is not None:
+            data = request.SerializeToString()
+            with self._record.open("ab") as file:
+                file.write(struct.pack("!I", len(data)) + data)
+        try:
+            self.stub.Write(request)
+        except grpc.RpcError as error:
+            raise self._error(error) from None
+
+    def set_config(self, config: Any, action: int = pb.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT) -> None:
+        """The SetForwardingPipelineConfig RPC; ``config`` None for COMMIT."""
+        request = pb.SetForwardingPipelineConfigRequest(device_id=self.device_id, action=action, config=config)
+        request.election_id.high, request.election_id.low = self.election_id
+        try:
+            self.stub.SetForwardingPipelineConfig(request)
+        except grpc.RpcError as error:
+            raise self._error(error) from None
+
+    def get_config(self) -> Any:
+        """The ForwardingPipelineConfig in force; None if there is none."""
+        try:
+            response = self.stub.GetForwardingPipelineConfig(
+                pb.GetForwardingPipelineConfigRequest(device_id=self.device_id)
+            )
+        except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.FAILED_PRECONDITION:  # so says BMv2's server
+                return None
+            raise self._error(error) from None
+        return response.config if response.HasField("config") else None
+
+    def read_all(self, *entities: Any) -> Iterator[Any]:
+        """The entities that a Read of ``entities`` gives."""
+        for data in self.read_bytes(*entities):
+            yield from pb.ReadResponse.FromString(data).entities
+
+    def read_bytes(self, *entities: Any) -> list[bytes]:
+        """The ReadResponses that a Read of ``entities`` gives, on the wire."""
+        try:
+            return list(self._read_raw(pb.ReadRequest(device_id=self.device_id, entities=entities)))
+        except grpc.RpcError as error:
+            raise self._error(error) from None
+
+    def _error(self, error: Any) -> Exception:
+        if error.code() in _GONE:
+            return FailedError(f"the switch at {self.address} has gone away: {error.details()}")
+        code = Code(error.code().value[0])
+        failures = tuple(_failures(error))
+        if not failures:
+            return RequestError(f"{code.name}: {error.details()}", code=code)
+        lines = [f"update {number}: {why.name}: {message}" for number, why, message in failures]
+        return RequestError(*lines, code=code, failures=failures)
+
+
+def recorded(path: Path) -> Iterator[bytes]:
+    """The write requests in a record, serialised."""
+    data = path.read_bytes()
+    at = 0
+    while at < len(data):
+        (size,) = struct.unpack_from("!I", data, at)
+        yield data[at + 4 : at + 4 + size]
+        at += 4 + size
+
+
+def _failures(error: Any) -> Iterator[tuple[int, Code, str]]:
+    """The updates of a batch that failed. PI sends details only for batches; other errors have none."""
+    for key, value in error.trailing_metadata() or ():
+        if key != _DETAILS:
+            continue
+        for number, detail in enumerate(status_pb2.Status.FromString(value).details):
+            found = pb.Error()
+            if detail.Unpack(found) and found.canonical_code != Code.OK:
+                yield number, Code(found.canonical_code), found.message

@@ -1,0 +1,84 @@
+"""A PTF platform for simple_switch_grpc's data-plane interface: BMv2's ports without interfaces or privilege.
+
+Use it as ``ptf --platform-dir <this folder> --platform dataplane --platform-args "{'address': 'unix:/run/x/dp.sock',
+'ports': 4, 'device_id': 1}"``. BMv2 takes one such client, and only after its pipeline has been set.
+"""
+
+from __future__ import annotations
+
+import ast
+import socket
+import time
+from collections.abc import MutableMapping
+from typing import Any, ClassVar
+
+from ptf.dataplane import DataPlanePacketSourceIface, DataPlanePortIface
+
+from p4gen.switch.dataplane import Dataplane
+
+MAX_FRAME = 65536
+
+
+class BmPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[misc]  # PTF is untyped
+    """A port of the switch under test, seen from outside; all of them share one connection."""
+
+    link: ClassVar[Dataplane | None] = None
+    ports: ClassVar[dict[int, BmPort]] = {}
+
+    def __init__(self, interface_name: str, device_number: int, port_number: int, _config: object = None) -> None:
+        self._where = (device_number, port_number)
+        self._reader, self._writer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if BmPort.link is None:
+            address, device_id = interface_name.rsplit(" ", 1)
+            BmPort.link = Dataplane(address, _received, int(device_id))
+        BmPort.ports[port_number] = self
+
+    def get_packet_source(self) -> BmPort:
+        """The port itself."""
+        return self
+
+    def fileno(self) -> int:
+        """For ``select``."""
+        return self._reader.fileno()
+
+    def recv(self) -> tuple[int, int, bytes, float]:
+        """(device, port, frame, time in seconds)."""
+        return (*self._where, self._reader.recv(MAX_FRAME), time.time())
+
+    def deliver(self, frame: bytes) -> None:
+        """Have ``frame`` come out of the switch at this port."""
+        self._writer.send(frame)
+
+    def send(self, frame: bytes) -> int:
+        """Hand a frame to the switch; returns its length."""
+        assert BmPort.link is not None
+        BmPort.link.send(self._where[1], bytes(frame))
+        return len(frame)
+
+    def settle(self) -> None:
+        """Wait until the switch has handled everything sent through any port, and what came of it can be read."""
+        assert BmPort.link is not None
+        BmPort.link.settle()
+
+    def down(self) -> None:
+        """Not supported: raises NotImplementedError."""
+        raise NotImplementedError("these ports have no link state")
+
+    def up(self) -> None:
+        """Ports are always up."""
+
+
+def _received(port: int, frame: bytes) -> None:
+    if port in BmPort.ports:
+        BmPort.ports[port].deliver(frame)
+
+
+def platform_config_update(config: MutableMapping[str, Any]) -> None:
+    """PTF's hook: ports 0 to ``ports`` - 1 of device 0, as ``--platform-args`` says. ValueError if it does not."""
+    try:
+        arguments = ast.literal_eval(config["platform_args"] or "")
+        place, ports = f"{arguments['address']} {int(arguments['device_id'])}", int(arguments["ports"])
+    except (SyntaxError, KeyError, TypeError) as error:
+        raise ValueError("--platform-args must be a dict with 'address', 'ports' and 'device_id'") from error
+    config["port_map"] = {(0, port): place for port in range(ports)}
+    config["dataplane"] = {"portclass": BmPort}

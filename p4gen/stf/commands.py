@@ -1,0 +1,218 @@
+"""simple_switch_CLI's commands in STF: mirroring, multicast, registers, counters, meters, action profiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from p4gen.model import ControlError, MeterConfig
+from p4gen.model.entries import Action, CloneSession, CounterValue, Exact, MulticastGroup, Replica
+from p4gen.model.profiles import GroupMember
+from p4gen.p4 import ir
+from p4gen.stf.bench import Bench, Engine
+from p4gen.stf.parser import COMMANDS
+from p4gen.stf.statements import Command, CreateMember, Handle, Rate, Value
+
+
+class Commander(Bench):
+    """A bench that also takes the commands of simple_switch_CLI."""
+
+    def __init__(self, program: ir.Program, engine: Engine) -> None:
+        super().__init__(program, engine)
+        self._groups: dict[int, list[int]] = {}
+        self._nodes: list[tuple[int, list[int]]] = []
+        self._mirrors: dict[int, tuple[int | None, int | None, int]] = {}
+        self._members: dict[str, int] = {}
+        self._selections: dict[str, list[list[int]]] = {}
+        self._sets: dict[str, list[Any]] = {}
+
+    def create_member(self, statement: CreateMember) -> None:
+        """``act_prof_create_member``: members are numbered from 0."""
+        number = self._members.get(statement.profile, 0)
+        args = {name: value.value for name, value in statement.action.args}
+        self.model.set_member(statement.profile, number, Action(statement.action.name, args))
+        self._members[statement.profile] = number + 1
+        self.name(statement.handle, number)
+
+    def command(self, statement: Command) -> None:
+        """Any other command, done by the method of its name."""
+        kinds = COMMANDS[statement.name]
+        kinds += kinds[-1:] * (len(statement.args) - len(kinds))
+        args: list[Any] = [
+            argument if kind.isupper() else self.number(argument)
+            for kind, argument in zip(kinds, statement.args, strict=True)
+        ]
+        self.name(statement.handle, getattr(self, f"_{statement.name}")(*args))
+
+    def _mirroring_add(self, session: int, port: int) -> None:
+        self._mirror(session, (port, None, 0))
+
+    def _mirroring_add_mc(self, session: int, group: int) -> None:
+        self._mirror(session, (None, group, 0))
+
+    def _mirroring_add_truncate(self, session: int, port: int, length: int) -> None:
+        self._mirror(session, (port, None, length))
+
+    def _mirroring_delete(self, session: int) -> None:
+        self._mirrors.pop(session, None)
+        self.model.set_clone_session(CloneSession(session, ()))
+
+    def _mirroring_get(self, session: int) -> None:
+        port, group, _ = self._mirrors.get(session, (None, None, 0))
+        where = f"port {port}" if port is not None else f"group {group}" if group is not None else "not configured"
+        self.notes.append(f"mirroring session {session}: {where}")
+
+    def _mirror(self, session: int, to: tuple[int | None, int | None, int]) -> None:
+        self._mirrors[session] = to
+        port, group, length = to
+        replicas = (Replica(port),) if port is not None else self._replicas(group or 0)
+        self.model.set_clone_session(CloneSession(session, replicas, length))
+
+    def _mc_mgrp_create(self, group: int) -> int:
+        self._groups[group] = []
+        return group
+
+    def _mc_mgrp_destroy(self, group: int) -> None:
+        self._groups.pop(group, None)
+        self._refresh()
+        self.model.set_multicast_group(MulticastGroup(group, ()))
+
+    def _mc_node_create(self, rid: int, *ports: int) -> int:
+        self._nodes.append((rid, sorted(ports)))
+        return len(self._nodes) - 1
+
+    def _mc_node_update(self, node: int, *ports: int) -> None:
+        self._node(node)[1][:] = sorted(ports)
+        self._refresh()
+
+    def _mc_node_associate(self, group: int, node: int) -> None:
+        self._node(node)
+        self._group(group).append(node)
+        self._refresh()
+
+    def _mc_node_dissociate(self, group: int, node: int) -> None:
+        if node not in self._group(group):
+            raise ControlError(f"multicast group {group}: node {node} is not in it")
+        self._group(group).remove(node)
+        self._refresh()
+
+    def _mc_node_destroy(self, node: int) -> None:
+        self._node(node)[1].clear()
+        self._refresh()
+
+    def _group(self, group: int) -> list[int]:
+        if group not in self._groups:
+            raise ControlError(f"multicast group {group}: it has not been created")
+        return self._groups[group]
+
+    def _node(self, node: int) -> tuple[int, list[int]]:
+        if node >= len(self._nodes):
+            raise ControlError(f"multicast node {node}: it has not been created")
+        return self._nodes[node]
+
+    def _replicas(self, group: int) -> tuple[Replica, ...]:
+        nodes = [self._nodes[n] for n in self._groups.get(group, [])]
+        return tuple(dict.fromkeys(Replica(port, rid) for rid, ports in nodes for port in ports))
+
+    def _refresh(self) -> None:
+        """Give the switch its groups again, and the sessions that mirror to one."""
+        for group in self._groups:
+            if group:
+                self.model.set_multicast_group(MulticastGroup(group, self._replicas(group)))
+        for session, to in self._mirrors.items():
+            if to[1] is not None:
+                self._mirror(session, to)
+
+    def _counter_read(self, name: str, index: Handle | Value) -> None:
+        value = self.counter(name, index)
+        self.notes.append(f"{name}[{_shown(index)}]: {value.packets} packets, {value.bytes} bytes")
+
+    def _counter_write(self, name: str, index: int, packets: int, size: int) -> None:
+        self.model.write_counter(name, index, CounterValue(packets, size))
+
+    def _counter_reset(self, name: str) -> None:
+        table = self.of_entries(name)
+        if table is not None:
+            for entry in self.added.get(table, []):
+                self.model.set_entry_counter(entry, CounterValue(0, 0))
+            return
+        for index in range(len(self.model.counters(name))):
+            self.model.write_counter(name, index, CounterValue(0, 0))
+
+    def _register_read(self, name: str, index: int) -> None:
+        self.notes.append(f"{name}[{index}] = {self.model.register(name, index)}")
+
+    def _register_write(self, name: str, index: int, value: int) -> None:
+        self.model.write_register(name, index, value)
+
+    def _register_reset(self, name: str) -> None:
+        for index in range(len(self.model.registers(name))):
+            self.model.write_register(name, index, 0)
+
+    def _meter_get_rates(self, name: str, index: Handle | Value) -> None:
+        table = self.of_entries(name)
+        if table is None:
+            config = self.model.meter(name, self.number(index))
+        else:
+            config = self.model.entry_meter(self.entry(index, table))
+        self.notes.append(f"{name}[{_shown(index)}]: {config or 'no rates'}")
+
+    def _meter_set_rates(self, name: str, index: Handle | Value, committed: Rate, peak: Rate) -> None:
+        config, table = _meter(committed, peak), self.of_entries(name)
+        if table is None:
+            self.model.set_meter(name, self.number(index), config)
+        else:
+            self.model.set_entry_meter(self.entry(index, table), config)
+
+    def _meter_array_set_rates(self, name: str, committed: Rate, peak: Rate) -> None:
+        self.model.set_meter(name, None, _meter(committed, peak))
+
+    def _act_prof_create_group(self, profile: str) -> int:
+        groups = self._selections.setdefault(profile, [])
+        groups.append([])
+        self.model.set_group(profile, len(groups) - 1, ())
+        return len(groups) - 1
+
+    def _act_prof_add_member_to_group(self, profile: str, member: int, group: int) -> None:
+        self._selection(profile, group).append(member)
+        self._select(profile, group)
+
+    def _act_prof_remove_member_from_group(self, profile: str, member: int, group: int) -> None:
+        members = self._selection(profile, group)
+        if member not in members:
+            raise ControlError(f"action profile {profile}: member {member} is not in group {group}")
+        members.remove(member)
+        self._select(profile, group)
+
+    def _act_prof_delete_member(self, profile: str, member: int) -> None:
+        self.model.delete_member(profile, member)
+
+    def _selection(self, profile: str, group: int) -> list[int]:
+        groups = self._selections.get(profile, [])
+        if group >= len(groups):
+            raise ControlError(f"action profile {profile}: group {group} has not been created")
+        return groups[group]
+
+    def _select(self, profile: str, group: int) -> None:
+        # BMv2 keeps a group's members in the order of their numbers, and its selector counts in that order.
+        members = sorted(self._selection(profile, group))
+        self.model.set_group(profile, group, [GroupMember(member) for member in members])
+
+    def _pvs_add(self, name: str, *values: int) -> None:
+        members = self._sets.setdefault(name, [])
+        members.append(tuple(Exact(v) for v in values))
+        self.model.set_value_set(name, *members)
+
+    def _pvs_clear(self, name: str) -> None:
+        self._sets.pop(name, None)
+        self.model.set_value_set(name)
+
+
+def _shown(index: Handle | Value) -> str:
+    return index.name if isinstance(index, Handle) else str(index.value)
+
+
+def _meter(committed: Rate, peak: Rate) -> MeterConfig:
+    def per_second(rate: Rate) -> int:
+        return round(rate.per_microsecond * 1_000_000)
+
+    return MeterConfig(per_second(committed), committed.burst, per_second(peak), peak.burst)

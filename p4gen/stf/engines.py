@@ -1,0 +1,20 @@
+"""The engines that can run a test, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from p4gen.model import Model
+from p4gen.model.state import Clock
+from p4gen.p4 import ir
+from p4gen.stf.bench import Engine
+from p4gen.stf.runner import reference
+
+
+def native(program: ir.Program, clock: Clock) -> Model:
+    """The native engine, on machine code made for the occasion."""
+    return Model(program, clock=clock, engine="jit", cache="")
+
+
+ENGINES: Mapping[str, Engine] = {"interp": reference, "jit": native}
+"""``interp`` is the reference interpreter, ``jit`` the native engine."""

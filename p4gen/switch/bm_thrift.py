@@ -1,0 +1,83 @@
+"""BMv2's registers through its Thrift server: the one call we need, in Thrift's binary protocol.
+
+BMv2's own Python stubs come with its installation and are in no package registry. Protocol:
+https://github.com/apache/thrift/blob/master/doc/specs/thrift-binary-protocol.md, multiplexed and unframed.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+
+from p4gen.errors import FailedError
+from p4gen.model.errors import ControlError
+
+_VERSION_CALL, _VERSION_MASK, _EXCEPTION = 0x80010001, 0xFFFF0000, 3
+_STOP, _I32, _I64, _STRING, _LIST = 0, 8, 10, 11, 15
+_TIMEOUT_S = 30.0
+
+
+class ThriftRegisters:
+    """Reads registers of the switch whose Thrift server is at ``port`` of this machine.
+
+    BMv2's answers are 64 bits wide: of wider registers, the low 64 bits are compared.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._socket: socket.socket | None = None
+
+    def registers(self, name: str) -> list[int]:
+        """All cells of a register, by its full name, as unsigned numbers.
+
+        Raises ``ControlError`` for a register that BMv2 does not have, and ``FailedError`` when it has gone.
+        """
+        argument = struct.pack("!bhi", _I32, 1, 0) + struct.pack("!bh", _STRING, 2) + _string(name)
+        try:
+            return self._call("standard:bm_register_read_all", argument, name)
+        except OSError as problem:
+            self.close()
+            raise FailedError(f"BMv2's Thrift server at port {self._port} does not answer: {problem}") from None
+
+    def close(self) -> None:
+        """Disconnect."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _call(self, method: str, arguments: bytes, name: str) -> list[int]:
+        if self._socket is None:
+            self._socket = socket.create_connection(("127.0.0.1", self._port), _TIMEOUT_S)
+        message = struct.pack("!I", _VERSION_CALL) + _string(method) + struct.pack("!i", 0) + arguments + bytes([_STOP])
+        self._socket.sendall(message)
+        (version,) = struct.unpack("!I", self._take(4))
+        kind = version & ~_VERSION_MASK & 0xFF
+        self._take(struct.unpack("!i", self._take(4))[0] + 4)  # the method's name and the sequence number
+        field, number = self._field()
+        if kind == _EXCEPTION or number != 0 or field != _LIST:
+            self.close()  # the rest of the answer is not worth reading
+            raise ControlError(f"register {name}: BMv2 does not give it out through Thrift")
+        element, count = struct.unpack("!bi", self._take(5))
+        assert element == _I64
+        values = struct.unpack(f"!{count}Q", self._take(8 * count))
+        assert self._field() == (_STOP, 0)
+        return list(values)
+
+    def _field(self) -> tuple[int, int]:
+        kind = self._take(1)[0]
+        return (kind, struct.unpack("!h", self._take(2))[0]) if kind != _STOP else (_STOP, 0)
+
+    def _take(self, size: int) -> bytes:
+        assert self._socket is not None
+        data = b""
+        while len(data) < size:
+            more = self._socket.recv(size - len(data))
+            if not more:
+                raise ConnectionError("it has closed the connection")
+            data += more
+        return data
+
+
+def _string(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack("!i", len(data)) + data

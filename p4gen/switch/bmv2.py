@@ -1,0 +1,141 @@
+"""BMv2's simple_switch_grpc as a target: started, loaded and ended by us, without root.
+
+Its ports are its data-plane interface (``p4gen.switch.dataplane``), its control plane P4Runtime; both listen on unix
+sockets, so that no port of the machine is taken but Thrift's, which builds with Thrift always open.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from p4gen.errors import FailedError, MissingToolError
+from p4gen.p4 import p4c
+from p4gen.switch.running import Program, Running, free_port, listens, started
+from p4gen.switch.unix import check_path
+
+SWITCH = "simple_switch_grpc"
+LOG_FILE = "switch.log"
+_CONTROL, _DATA = "p4rt.sock", "dp.sock"
+_ATTEMPTS = 3
+_CAUSES = {
+    "Address already in use": "an address it needs is taken by another process",
+    "unrecognised option": "this build does not know an option that we use (too old, or built without a feature)",
+    "unrecognized option": "this build does not know an option that we use (too old, or built without a feature)",
+    "error while loading shared libraries": "its installation is incomplete: a library is missing (ldconfig?)",
+    "Permission denied": "it may not do what it needs to: check the folder's permissions",
+    "Operation not permitted": "it may not do what it needs to: check this user's capabilities",
+    "bad_alloc": "there is not enough memory",
+}
+
+
+def check_tools() -> None:
+    """Raise ``MissingToolError``, in one line, unless BMv2 and the P4 compiler are there."""
+    missing = [tool for tool in (SWITCH, p4c.COMPILER) if shutil.which(tool) is None]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise MissingToolError(f"target bmv2: {' and '.join(missing)} {verb} not on PATH (see p4gen doctor)")
+
+
+@functools.cache
+def _options(path: str) -> str:
+    return subprocess.run([path, "--help"], capture_output=True, text=True, timeout=30, check=False).stdout
+
+
+def version() -> str:
+    """The version that simple_switch_grpc prints of itself; ``missing`` where there is none."""
+    path = shutil.which(SWITCH)
+    if path is None:
+        return "missing"
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False)
+    return (done.stdout + done.stderr).strip().partition("\n")[0] or "unknown version"
+
+
+@contextlib.contextmanager
+def running_bmv2(
+    program: Program,
+    directory: Path,
+    ports: Iterable[int],
+    *,
+    pcap: bool = False,
+    verbose: bool = False,
+    timeout: float = 30.0,
+) -> Iterator[Running]:
+    """A simple_switch_grpc running ``program`` while the block runs; ``directory`` gets its sockets and log.
+
+    With ``verbose`` its log has every step of every packet. Raises ``MissingToolError`` without BMv2,
+    ``FailedError`` when it does not start, with its command, exit status, last words and the likely cause. Neither
+    process nor socket outlives the block.
+    """
+    check_tools()
+    assert program.json is not None
+    path = shutil.which(SWITCH)
+    assert path is not None
+    directory.mkdir(parents=True, exist_ok=True)
+    control, data = directory / _CONTROL, directory / _DATA
+    for place in (control, data):
+        check_path(place)
+        place.unlink(missing_ok=True)
+    thrift = "--thrift-port" in _options(path)
+    try:
+        with contextlib.ExitStack() as stack:
+            port = _start(stack, path, directory, thrift=thrift, pcap=pcap, verbose=verbose, timeout=timeout)
+            running = Running(
+                "bmv2",
+                directory,
+                f"unix:{control}",
+                program.p4info,
+                program.json,
+                "dataplane",
+                {"address": f"unix:{data}", "ports": max(ports, default=-1) + 1, "device_id": 1},
+                # Builds without Thrift accept the option and serve nothing.
+                thrift_port=port if thrift and listens(f"127.0.0.1:{port}") else 0,
+            )
+            with running.connect() as client:
+                running.load(client)
+            yield running
+    finally:
+        for place in (control, data):
+            place.unlink(missing_ok=True)
+
+
+def _start(
+    stack: contextlib.ExitStack,
+    path: str,
+    directory: Path,
+    *,
+    thrift: bool,
+    pcap: bool,
+    verbose: bool,
+    timeout: float,
+) -> int:
+    """Start it, and again with another port where somebody was faster; the Thrift port."""
+    for attempt in range(_ATTEMPTS):
+        port = free_port()
+        command = [path, "--no-p4", "--device-id", "1", "--log-console", "--log-level", "trace" if verbose else "warn"]
+        command += ["--thrift-port", str(port)] if thrift else []
+        command += ["--pcap", str(directory)] if pcap else []
+        command += ["--", "--grpc-server-addr", f"unix:{directory / _CONTROL}"]
+        command += ["--dp-grpc-server-addr", f"unix:{directory / _DATA}"]
+        guarded = [sys.executable, "-m", "p4gen.switch.guard", *command]
+        starting = started(
+            guarded,
+            f"unix:{directory / _CONTROL}",
+            directory / LOG_FILE,
+            what=SWITCH,
+            causes=_CAUSES,
+            timeout=timeout,
+        )
+        try:
+            stack.enter_context(starting)
+        except FailedError as error:
+            if attempt + 1 < _ATTEMPTS and "taken by another process" in str(error):
+                continue
+            raise
+        return port
+    raise AssertionError("the last attempt returns or raises")

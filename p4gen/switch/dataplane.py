@@ -1,0 +1,92 @@
+"""Frames into and out of BMv2 without root: simple_switch_grpc's data-plane interface (``--dp-grpc-server-addr``).
+
+One client streams frames both ways. BMv2 ends the stream, after the client has ended its side, only when it has
+processed every packet (``block_until_all_packets_processed``), recirculated ones too: ``settle`` uses that. Messages
+are those of behavioral-model's services/p4/bm/dataplane_interface.proto.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+
+from p4gen.errors import FailedError
+from p4gen.p4rt import wire
+
+_METHOD = "/p4.bm.DataplaneInterface/PacketStream"
+_DEVICE, _PORT, _PACKET = 2, 3, 4
+_OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
+_TIMEOUT_S = 30.0
+
+
+class Dataplane:
+    """The ports of a simple_switch_grpc; ``received`` gets each (port, frame) in a thread of ours, in order per port.
+
+    Set the pipeline first: BMv2 refuses a stream before. One user at a time. Use as a context manager, or ``close``.
+    """
+
+    def __init__(self, address: str, received: Callable[[int, bytes], None], device_id: int = 1) -> None:
+        self._address, self._received = address, received
+        self._device = wire.number(_DEVICE, device_id)
+        self._channel = grpc.insecure_channel(address, options=_OPTIONS)
+        self._open_stream = self._channel.stream_stream(_METHOD, request_serializer=bytes, response_deserializer=bytes)
+        self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._stream: Any = None
+        self._receiver: threading.Thread | None = None
+        self._problem: str | None = None
+
+    def __enter__(self) -> Dataplane:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def send(self, port: int, frame: bytes) -> None:
+        """Hand a frame to the switch; it takes them in the order of these calls, whatever their ports."""
+        if self._stream is None:
+            self._outgoing = queue.SimpleQueue()
+            self._stream = self._open_stream(iter(self._outgoing.get, None))
+            self._receiver = threading.Thread(target=self._receive, args=(self._stream,), daemon=True)
+            self._receiver.start()
+        self._outgoing.put(self._device + wire.number(_PORT, port) + wire.blob(_PACKET, frame))
+
+    def settle(self, timeout: float = _TIMEOUT_S) -> None:
+        """Wait until the switch has handled all that was sent, and ``received`` has got all that came of it.
+
+        Raises ``FailedError`` when the switch has gone, or does not finish within ``timeout`` seconds.
+        """
+        if self._stream is None or self._receiver is None:
+            return
+        self._outgoing.put(None)
+        self._receiver.join(timeout)
+        if self._receiver.is_alive():
+            self._stream.cancel()
+            self._problem = f"it did not finish within {timeout:g} s"
+        self._stream = self._receiver = None
+        if self._problem is not None:
+            problem, self._problem = self._problem, None
+            raise FailedError(f"BMv2's data plane at {self._address}: {problem}")
+
+    def close(self) -> None:
+        """Disconnect."""
+        if self._stream is not None:
+            self._outgoing.put(None)
+            self._stream.cancel()
+        self._channel.close()
+
+    def _receive(self, stream: Any) -> None:
+        try:
+            for message in stream:
+                port, frame = 0, b""
+                for field, value in wire.fields(message):
+                    if field == _PORT and isinstance(value, int):
+                        port = value
+                    elif field == _PACKET and isinstance(value, bytes):
+                        frame = value
+                self._received(port, frame)
+        except grpc.RpcError as error:
+            self._problem = f"{error.code().name}: {error.details()}"

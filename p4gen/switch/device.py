@@ -1,0 +1,172 @@
+"""The embedded switch as a device: programs are loaded into it, controllers and ports are attached to it."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from p4gen.errors import InputError
+from p4gen.model import Clock, Digest, Model, Trace
+from p4gen.p4.compile import Compiled, compile_text
+from p4gen.p4.p4info import differences
+
+P4Info = Any
+Outputs = list[tuple[int, bytes]]
+_MAX_DIFFERENCES = 5
+
+
+@dataclass
+class PortCounts:
+    """What went through a port since the start."""
+
+    in_packets: int = 0
+    in_bytes: int = 0
+    out_packets: int = 0
+    out_bytes: int = 0
+
+
+@dataclass(eq=False)
+class _Subscribers:
+    packet_in: Callable[[bytes], None] = field(default=lambda _frame: None)
+    digests: Callable[[list[Digest]], None] = field(default=lambda _digests: None)
+
+
+class Device:
+    """A switch that starts without a program, behind the ``Target`` protocol of the P4Runtime server.
+
+    ``send`` is its data plane: a frame in, frames out. What the program sends to ``cpu_port`` goes to controllers
+    instead, and what they send enters there (0: no such port). ``load`` takes P4 text as device configuration; or
+    BMv2's JSON, or nothing, where the P4Info is that of one of ``programs``, which the switch was started with.
+    ``inject``, where it is set, takes frames from controllers to the thread that carries frames.
+    """
+
+    def __init__(
+        self,
+        device_id: int = 1,
+        *,
+        cpu_port: int = 0,
+        ports: Iterable[int] | None = None,
+        programs: Iterable[Compiled] = (),
+        clock: Clock | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.device_id = device_id
+        self.cpu_port = cpu_port
+        self.ports = None if ports is None else frozenset(ports)
+        self.lock = threading.RLock()
+        self.counts: dict[int, PortCounts] = {}
+        self.inject: Callable[[int, bytes], None] | None = None
+        self.trace: Callable[[Trace], None] | None = None
+        """Takes the trace of every packet, where it is set."""
+        self.log: Callable[[str], None] | None = None
+        """Takes what the program logs (``log_msg``), where it is set."""
+        self._programs = list(programs)
+        self._clock, self._seed = clock, seed
+        self._compiled: dict[bytes, Compiled] = {}
+        self._model: Model | None = None
+        self._subscribers = _Subscribers()
+        self._down: set[int] = set()
+
+    @property
+    def model(self) -> Model | None:
+        """The program in force; hold ``lock`` while using it."""
+        return self._model
+
+    # --- Target ---
+
+    def load(self, p4info: P4Info, device_config: bytes) -> Model:
+        """A fresh instance of a program. Raises ``P4genError`` when it does not compile, or is not what the P4Info
+        says."""
+        model = Model(self._find(p4info, device_config).program, clock=self._clock, seed=self._seed)
+        for port in self._down:
+            model.set_link(port, False)
+        return model
+
+    def commit(self, backend: Any) -> None:
+        """Put a loaded program in force."""
+        assert isinstance(backend, Model)
+        with self.lock:
+            self._model = backend
+
+    def packet_out(self, frame: bytes) -> None:
+        """Process a frame from a controller. Raises ``InputError`` where there is no CPU port."""
+        if self.cpu_port == 0:
+            raise InputError("the switch was started without a CPU port, so it takes no packets from controllers")
+        if self.inject is not None:
+            self.inject(self.cpu_port, frame)
+        else:
+            self.send(self.cpu_port, frame)
+
+    def subscribe(self, packet_in: Callable[[bytes], None], digests: Callable[[list[Digest]], None]) -> None:
+        """Whom to tell of frames for controllers, and of digests."""
+        self._subscribers = _Subscribers(packet_in, digests)
+
+    def _find(self, p4info: P4Info, device_config: bytes) -> Compiled:
+        text = device_config.strip()
+        if not text or text.startswith(b"{"):
+            for program in self._programs:
+                if not differences(program.p4info, p4info):
+                    return program
+            what = "BMv2's JSON" if text else "no device config"
+            raise InputError(f"{what}, and the P4Info is not that of a program that the switch was started with")
+        compiled = self._compile(device_config)
+        found = differences(compiled.p4info, p4info)
+        if found:
+            raise InputError("the P4Info is not the program's: " + "; ".join(found[:_MAX_DIFFERENCES]))
+        return compiled
+
+    def _compile(self, device_config: bytes) -> Compiled:
+        digest = hashlib.sha256(device_config).digest()
+        if digest not in self._compiled:
+            try:
+                text = device_config.decode()
+            except UnicodeDecodeError:
+                raise InputError("the device config is neither P4 text nor JSON") from None
+            self._compiled[digest] = compile_text(text)
+        return self._compiled[digest]
+
+    # --- the data plane ---
+
+    def send(self, port: int, frame: bytes) -> Outputs:
+        """What leaves, as (port, frame) in order, when ``frame`` arrives at ``port``; nothing without a program."""
+        with self.lock:
+            model = self._model
+            if model is None:
+                return []
+            trace = Trace() if self.trace is not None else None
+            outputs = model.process(port, frame, trace)
+            digests, messages = model.digests(), model.log_messages()
+            self._count(port, frame, outputs)
+        # Not under the lock: whoever is told may be waiting for it with a lock of its own.
+        if trace is not None and self.trace is not None:
+            self.trace(trace)
+        if self.log is not None:
+            for message in messages:
+                self.log(message)
+        if digests:
+            self._subscribers.digests(digests)
+        if self.cpu_port == 0:
+            return outputs
+        for number, data in outputs:
+            if number == self.cpu_port:
+                self._subscribers.packet_in(data)
+        return [output for output in outputs if output[0] != self.cpu_port]
+
+    def set_link(self, port: int, up: bool) -> None:
+        """A port has got a link, or has lost it."""
+        with self.lock:
+            (self._down.discard if up else self._down.add)(port)
+            if self._model is not None:
+                self._model.set_link(port, up)
+
+    def _count(self, port: int, frame: bytes, outputs: Outputs) -> None:
+        counts = self.counts.setdefault(port, PortCounts())
+        counts.in_packets += 1
+        counts.in_bytes += len(frame)
+        for number, data in outputs:
+            counts = self.counts.setdefault(number, PortCounts())
+            counts.out_packets += 1
+            counts.out_bytes += len(data)

@@ -1,0 +1,211 @@
+"""A switch that runs: where it is and how to drive it, whatever it is; and how its process is started and ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from p4gen.errors import FailedError
+from p4gen.p4.compile import Compiled, compile_text
+from p4gen.p4.p4info import parse_text, to_text
+from p4gen.p4rt.client import Client
+from p4gen.switch.bm_thrift import ThriftRegisters
+
+WRITES_FILE = "writes.bin"
+"""In a switch's folder: the requests written to it, see ``p4gen.p4rt.session.recorded``."""
+_LAST_LINES = 20
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program as files: P4 text, P4Info (text format) and, for BMv2, p4c's JSON."""
+
+    p4: Path
+    p4info: Path
+    json: Path | None = None
+
+    @classmethod
+    def of_text(cls, text: str, directory: Path, name: str = "program", compiled: Compiled | None = None) -> Program:
+        """Compile ``text`` (unless that has been done) and write what a switch needs of it into a folder.
+
+        Raises ``P4genError`` when it does not compile.
+        """
+        compiled = compiled or compile_text(text, f"{name}.p4")
+        source, info = directory / f"{name}.p4", directory / f"{name}.p4info.txtpb"
+        source.write_text(text, encoding="utf-8")
+        info.write_text(to_text(compiled.p4info), encoding="utf-8")
+        return cls(source, info)
+
+    def read_p4info(self) -> Any:
+        """The P4Info message."""
+        return parse_text(self.p4info.read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class Running:
+    """A switch that answers P4Runtime at ``address``; its program has been loaded from ``p4info`` and ``config``.
+
+    ``platform`` and ``platform_args`` are what PTF needs to reach its ports (see ``p4gen.ptf.platform``). With
+    ``thrift_port``, registers are read from BMv2's Thrift server. ``trace`` is the file with the packets' traces.
+    """
+
+    target: str
+    directory: Path
+    address: str
+    p4info: Path
+    config: Path
+    platform: str
+    platform_args: Mapping[str, Any]
+    device_id: int = 1
+    thrift_port: int = 0
+    trace: Path | None = None
+
+    def connect(self) -> Client:
+        """A primary controller of the switch; ``reset`` loads the same program again."""
+        registers = ThriftRegisters(self.thrift_port) if self.thrift_port else None
+        return Client(self.address, self.device_id, registers=registers, record=self.directory / WRITES_FILE)
+
+    def load(self, client: Client) -> None:
+        """Load the program."""
+        info = parse_text(self.p4info.read_text(encoding="utf-8"))
+        client.set_pipeline(info, self.config.read_bytes())
+
+    def to_dict(self) -> dict[str, Any]:
+        """For ``from_dict`` in another process."""
+        return {key: str(value) if isinstance(value, Path) else value for key, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Running:
+        """What ``to_dict`` described."""
+        paths = {key: Path(fields[key]) for key in ("directory", "p4info", "config")}
+        trace = Path(fields["trace"]) if fields["trace"] else None
+        return cls(**{**fields, **paths, "trace": trace})
+
+
+def free_port() -> int:
+    """A TCP port of the loopback interface that nobody has now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder with a path short enough for the addresses of sockets, gone at exit."""
+    with tempfile.TemporaryDirectory(prefix="p4gen-") as name:
+        yield Path(name)
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """While the block runs, SIGTERM ends this process as Ctrl-C would: what it has started is ended first."""
+
+    def leave(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def started(
+    command: Sequence[str], address: str, log: Path, *, what: str, causes: Mapping[str, str], timeout: float = 30.0
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that listens at ``address`` (host:port or unix:path), ended when the block ends.
+
+    It should end by itself when its standard input does, so that it does not outlive us if we are killed.
+
+    Its output goes to ``log``. When it is not ready in ``timeout`` seconds, or ends before, raises ``FailedError``
+    with the command, the exit status, the last lines of the log, and the first of ``causes`` (text that its log may
+    have, to what that means) that applies.
+    """
+    with log.open("wb") as output:
+        # A session of its own: Ctrl-C is for us, and we end it in our own time.
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    try:
+        _wait(process, command, address, log, what, causes, time.monotonic() + timeout)
+        yield process
+    finally:
+        end(process)
+
+
+def end(process: subprocess.Popen[bytes], patience: float = 5.0) -> None:
+    """End a process, by force if need be, and wait until it has."""
+    process.terminate()
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _wait(
+    process: subprocess.Popen[bytes],
+    command: Sequence[str],
+    address: str,
+    log: Path,
+    what: str,
+    causes: Mapping[str, str],
+    deadline: float,
+) -> None:
+    while process.poll() is None:
+        if listens(address):
+            return
+        if time.monotonic() > deadline:
+            raise FailedError(_story(process, command, log, f"{what} does not listen at {address} in time", causes))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.02)
+    raise FailedError(_story(process, command, log, f"{what} did not start", causes))
+
+
+def _story(
+    process: subprocess.Popen[bytes], command: Sequence[str], log: Path, head: str, causes: Mapping[str, str]
+) -> str:
+    text = log.read_text(errors="replace")
+    lines = text.splitlines()[-_LAST_LINES:]
+    status = process.poll()
+    if status is None:
+        ended = "it is still running"
+    elif status < 0:
+        ended = f"killed by {signal.Signals(-status).name}"
+    else:
+        ended = f"exit status {status}"
+    cause = next((meaning for sign, meaning in causes.items() if sign in text), "see its log")
+    return "\n".join(
+        [
+            f"{head}: {cause}",
+            f"  command: {' '.join(command)}",
+            f"  {ended}; its log ends:" if lines else f"  {ended}; its log is empty",
+            *(f"    {line}" for line in lines),
+        ]
+    )
+
+
+def listens(address: str) -> bool:
+    """Whether something accepts connections at a gRPC address."""
+    if address.startswith("unix:"):
+        family, place = socket.AF_UNIX, address.removeprefix("unix:")
+        if not os.path.exists(place):
+            return False
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            return probe.connect_ex(place) == 0
+    host, _, port = address.rpartition(":")
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((host, int(port))) == 0

@@ -1,0 +1,43 @@
+"""The targets by name: how to check that one can be had, and how to start it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import p4gen
+from p4gen.p4 import p4c
+from p4gen.switch import bmv2
+from p4gen.switch.process import running_switch
+from p4gen.switch.running import Program, Running
+
+EMBEDDED, BMV2 = "embedded", "bmv2"
+TARGETS = (EMBEDDED, BMV2)
+
+Start = Callable[[Program, Path, range], AbstractContextManager[Running]]
+"""(program, folder, ports) to a running switch, gone at exit."""
+
+
+def check(target: str) -> None:
+    """Raise ``MissingToolError``, in one line, when a target's tools are not on this machine."""
+    if target == BMV2:
+        bmv2.check_tools()
+
+
+def starter(target: str, *, trace: bool = False, pcap: bool = False) -> Start:
+    """How a target is started; ``trace`` and ``pcap`` have it keep the packets' traces, and the packets."""
+    if target == BMV2:
+        return functools.partial(bmv2.running_bmv2, pcap=pcap, verbose=trace)
+    return functools.partial(running_switch, trace=trace, pcap=pcap)
+
+
+def versions(target: str) -> dict[str, str]:
+    """The versions of everything that a run on a target depends on."""
+    found = {"p4gen": p4gen.__version__}
+    if target == BMV2:
+        found[bmv2.SWITCH] = bmv2.version()
+        compiler = p4c.find()
+        found[p4c.COMPILER] = p4c.version(compiler) if compiler else "missing"
+    return found

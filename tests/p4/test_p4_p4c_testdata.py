@@ -1,0 +1,88 @@
+"""Against p4c's testdata, where ``P4C_TESTDATA`` names a checkout of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from p4gen.errors import Pos
+from p4gen.p4.compile import compile_file
+from p4gen.p4.p4info import differences, parse_text
+from p4gen.p4.source import P4Error
+
+_TESTDATA = os.environ.get("P4C_TESTDATA")
+pytestmark = pytest.mark.skipif(not _TESTDATA, reason="P4C_TESTDATA does not name a checkout of p4c's testdata")
+ROOT = Path(_TESTDATA or ".")
+_INCLUDE = re.compile(r'#\s*include\s*[<"]([^>"]+)[>"]')
+
+# What p4c compiles and we refuse, and why.
+REFUSED = {
+    "array1.p4": "arrays of what is not a header",
+    "array2.p4": "arrays of what is not a header",
+    "issue1958.p4": "registers as run-time arguments",
+    "issue3091.p4": "a tuple as an extern's constructor argument",
+    "issue3394.p4": "compile-time int as a run-time argument",
+    "parser-unroll-test1.p4": "compile-time int from a loop-unrolled index",
+}
+# Where p4c's optimiser removes a register or an action that the program does use.
+OPTIMISED = {"issue2735-bmv2.p4", "gauntlet_exit_combination_5-bmv2.p4"}
+
+
+def samples(folder: str, needs: set[str] | None = None) -> Iterator[Path]:
+    for path in sorted((ROOT / folder).glob("*.p4")):
+        included = set(_INCLUDE.findall(path.read_text(encoding="utf-8", errors="replace")))
+        if needs is None or ("v1model.p4" in included if needs == {"v1model.p4"} else included <= needs):
+            yield path
+
+
+def test_v1model_samples_compile_with_the_same_p4info() -> None:
+    refused: dict[str, str] = {}
+    different: dict[str, list[str]] = {}
+    count = 0
+    for path in samples("p4_16_samples", {"v1model.p4"}):
+        count += 1
+        try:
+            found = compile_file(path)
+        except P4Error as problem:
+            refused[path.name] = str(problem)
+            continue
+        golden = ROOT / "p4_16_samples_outputs" / f"{path.name}.p4info.txtpb"
+        if golden.exists():
+            lines = differences(found.p4info, parse_text(golden.read_text(encoding="utf-8")))
+            if lines:
+                different[path.name] = lines
+    assert count > 400
+    assert refused.keys() <= REFUSED.keys(), {k: v for k, v in refused.items() if k not in REFUSED}
+    assert different.keys() <= OPTIMISED, different
+
+
+def test_no_sample_of_any_architecture_ends_in_a_traceback() -> None:
+    for path in samples("p4_16_samples"):
+        start = time.monotonic()
+        with contextlib.suppress(P4Error):
+            compile_file(path)
+        assert time.monotonic() - start < 10, path.name
+
+
+def test_wrong_programs_are_refused_on_the_line_that_p4c_gives() -> None:
+    total = right = 0
+    for path in samples("p4_16_errors", {"core.p4", "v1model.p4"}):
+        golden = ROOT / "p4_16_errors_outputs" / f"{path.name}-stderr"
+        text = golden.read_text(encoding="utf-8") if golden.exists() else ""
+        lines = {int(m) for m in re.findall(re.escape(path.name) + r"\((\d+)\):[^\n]*error", text)}
+        total += 1
+        try:
+            compile_file(path)
+        except P4Error as problem:
+            errors = [d for d in problem.diagnostics if d.severity == "error"]
+            ours = {d.where.line for d in errors if isinstance(d.where, Pos)}
+            ours |= {place.line for d in errors for place, _ in d.notes}
+            right += bool(ours & lines) or not lines
+    assert total > 500
+    assert right / total >= 0.8, f"{right} of {total}"
