@@ -52,11 +52,10 @@ def place(topology: TopologySpec, spec: ProgramSpec, *, context: int = 0, epoch:
     ip = {host: HOST_NETWORK + 1 + i for i, host in enumerate(topology.hosts)}
     tree = TREE_NETWORK | context << 8 | 1
     root = topology.root or _nearest(topology)
-    too_many = [s for s in topology.switches if len(topology.ports[s]) > spec.ports]
-    if too_many:
-        raise InputError(
-            f"{too_many[0]} has {len(topology.ports[too_many[0]])} links; the program has {spec.ports} ports"
-        )
+    for switch in topology.switches:
+        links = len(topology.ports[switch])
+        if links > spec.ports:
+            raise InputError(f"{switch} has {links} links; the program has {spec.ports} ports")
     edges = []
     for rank, host in enumerate(topology.rank_hosts):
         port = topology.next_ports(root, host)[0]

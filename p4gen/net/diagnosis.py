@@ -32,7 +32,7 @@ class RankState:
         if self.done:
             return f"rank {self.rank} ({self.host}) is done"
         if self.unacknowledged is None:
-            return f"rank {self.rank} ({self.host}) has sent nothing that is unacknowledged; expects PSN {self.expects:#08x}"
+            return f"rank {self.rank} ({self.host}) has nothing unacknowledged; it expects PSN {self.expects:#08x}"
         return (
             f"rank {self.rank} ({self.host}) waits for the ACK of PSN {self.unacknowledged:#08x} "
             f"and for the result of PSN {self.expects:#08x}"

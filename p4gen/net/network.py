@@ -10,6 +10,7 @@ from p4gen.errors import InputError
 from p4gen.host.clock import US
 from p4gen.host.nic import Nic
 from p4gen.manager.placement import Placement
+from p4gen.model import EngineName, Model
 from p4gen.net.faults import DirectionFaults, Faults, Impairment, Outage, ScriptState
 from p4gen.net.kinds import Kinds
 from p4gen.net.link import Direction, LinkTraits, Passage, Watcher
@@ -17,7 +18,6 @@ from p4gen.net.loop import EventLoop
 from p4gen.net.nodes import HostNode, SwitchNode
 from p4gen.p4 import ir
 from p4gen.spec.topology import Link, TopologySpec
-from p4gen.switch.embedded import EmbeddedSwitch
 
 REMEMBERED_DROPS = 10_000
 
@@ -26,7 +26,13 @@ class Network:
     """Hosts and switches of a topology, ready to run; every switch runs ``program``, configured as placed."""
 
     def __init__(
-        self, topology: TopologySpec, placement: Placement, program: ir.Program, faults: Faults, seed: int
+        self,
+        topology: TopologySpec,
+        placement: Placement,
+        program: ir.Program,
+        faults: Faults,
+        seed: int,
+        engine: EngineName = "interp",
     ) -> None:
         self.topology = topology
         self.loop = loop = EventLoop()
@@ -34,14 +40,14 @@ class Network:
             {placement.ip[host]: rank for rank, host in enumerate(topology.rank_hosts)}, [placement.tree_address]
         )
         self.nics = {host: Nic(placement.mac[host], placement.ip[host], loop) for host in topology.hosts}
-        self.switches: dict[str, EmbeddedSwitch] = {}
+        self.switches: dict[str, Model] = {}
         self.nodes: dict[str, SwitchNode] = {}
         self.directions: dict[str, Direction] = {}
         self.drops: Counter[tuple[str, str]] = Counter()
         """Packets lost on links, by (direction, reason)."""
         self.recent_drops: deque[Passage] = deque(maxlen=REMEMBERED_DROPS)
         for name in topology.switches:
-            switch = EmbeddedSwitch(program, clock=lambda: loop.now // US, seed=seed)
+            switch = Model(program, clock=lambda: loop.now // US, seed=seed, engine=engine)
             config = placement.switches[name]
             switch.insert(*config.entries)
             for group in config.multicast_groups:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Any, Protocol
+from collections.abc import Iterable
+from itertools import pairwise
 
 from p4gen.host.nic import Nic
-from p4gen.net.link import Direction
+from p4gen.model import Model
+from p4gen.net.link import Deliver, Direction
 from p4gen.net.loop import EventLoop
 
-
-class PacketSwitch(Protocol):
-    """What a network needs of a switch; ``EmbeddedSwitch`` is one."""
-
-    def send(self, port: int, packet: bytes) -> list[tuple[int, bytes]]:
-        """What leaves, as (port, packet) in order, when ``packet`` arrives."""
-        ...
+_Arrived = tuple[int, int, int, bytes]
+"""Time, running number, port, frame."""
 
 
 class HostNode:
@@ -37,7 +34,7 @@ class SwitchNode:
     cannot leave before ``latency`` has passed, and by then all that arrived earlier is known.
     """
 
-    def __init__(self, switch: PacketSwitch, latency: int, loop: EventLoop) -> None:
+    def __init__(self, switch: Model, latency: int, loop: EventLoop) -> None:
         self.switch = switch
         self.outputs: dict[int, Direction] = {}
         """By port."""
@@ -46,11 +43,11 @@ class SwitchNode:
         """Packets for ports without a link."""
         self._latency = latency
         self._loop = loop
-        self._inbox: list[tuple[int, int, int, bytes]] = []
+        self._inbox: list[_Arrived] = []
         self._number = 0
         self._wake_at: int | None = None
 
-    def port(self, number: int) -> Any:
+    def port(self, number: int) -> Deliver:
         """What a link's direction to this port delivers to."""
 
         def deliver(arrival: int, frame: bytes) -> None:
@@ -74,18 +71,31 @@ class SwitchNode:
         batch = inbox[:count]
         del inbox[:count]
         self.received += count
-        send, outputs, latency = self.switch.send, self.outputs, self._latency
-        for arrival, _number, port, frame in batch:
-            for out, packet in send(port, frame):
-                direction = outputs.get(out)
-                if direction is None:
-                    self.lost_ports += 1
-                else:
-                    direction.transmit(packet, arrival + latency)
+        outputs, latency = self.outputs, self._latency
+        for source, out, packet in self._process(batch):
+            direction = outputs.get(out)
+            if direction is None:
+                self.lost_ports += 1
+            else:
+                direction.transmit(packet, batch[source][0] + latency)
         if inbox and self._wake_at is None:
             self._wake_at = inbox[0][0] + latency
             self._loop.at(self._wake_at, self._wake)
 
+    def _process(self, batch: list[_Arrived]) -> Iterable[tuple[int, int, bytes]]:
+        """What leaves, in order: the number of the packet that it comes from, port, packet."""
+        if self.switch.engine == "interp":
+            process = self.switch.process
+            return [(i, *out) for i, (_, _, port, frame) in enumerate(batch) for out in process(port, frame)]
+        # llvmlite takes a while to load, and only this engine needs it.
+        from p4gen.model.jit import Batch  # noqa: PLC0415
 
-def _arrival(entry: tuple[int, int, int, bytes]) -> int:
+        out = self.switch.process_batch(Batch.of([(port, frame) for _, _, port, frame in batch]))
+        assert out.sources is not None
+        whole, at = out.data.tobytes(), out.offsets.tolist()
+        frames = [whole[start:end] for start, end in pairwise(at)]
+        return zip(out.sources.tolist(), out.ports.tolist(), frames, strict=True)
+
+
+def _arrival(entry: _Arrived) -> int:
     return entry[0]

@@ -18,6 +18,7 @@ from p4gen.host.dcqcn import DcqcnConfig
 from p4gen.host.verbs import Peer, QpConfig, Recovery
 from p4gen.inc import compose
 from p4gen.manager.placement import HOST_QP, place
+from p4gen.model import EngineName
 from p4gen.net.diagnosis import Diagnosis, diagnose
 from p4gen.net.faults import Faults
 from p4gen.net.network import Network
@@ -45,7 +46,7 @@ class SimConfig:
     size: int = 1 << 20
     repeat: int = 1
     """Invocations, one after the other."""
-    faults: Faults = Faults()
+    faults: Faults = field(default_factory=Faults)
     seed: int = 0
     recovery: Recovery = Recovery.SELECTIVE_REPEAT
     timeout: int = 50 * US
@@ -57,6 +58,7 @@ class SimConfig:
     """Drawn from the seed by default."""
     skew: int = 0
     """Ranks begin at random times within this span."""
+    engine: EngineName = "interp"
     overflowing: bool = False
     """Values so large that sums leave their range: of one sign in each column, so that order does not matter."""
 
@@ -127,7 +129,7 @@ class Simulation:
         if config.size % 4 or (config.size == 0) != (config.collective is Collective.BARRIER):
             raise InputError(f"{config.size} bytes: a positive multiple of 4, or 0 for a barrier")
         self.placement = place(topology, spec)
-        self.network = Network(topology, self.placement, program_of(spec), config.faults, config.seed)
+        self.network = Network(topology, self.placement, program_of(spec), config.faults, config.seed, config.engine)
         chance = random.Random(f"{config.seed} hosts")  # noqa: S311 - a simulation, to be repeatable
         self.initial_psn = chance.randrange(1 << 24) if config.initial_psn is None else config.initial_psn
         ranks = topology.rank_hosts
@@ -312,12 +314,11 @@ class Simulation:
         found: Counter[str] = Counter()
         for (direction, reason), count in self.network.drops.items():
             found[f"{direction} {reason}"] += count
-        for name, switch in self.network.switches.items():
+        for name in self.network.switches:
             for reason, count in self.switch_drops(name).items():
                 found[f"{name} {reason}"] += count
             if lost := self.network.nodes[name].lost_ports:
-                found[f"{name} port without a link"] += lost
-            del switch
+                found[f"{name} port_without_link"] += lost
         for host, nic in self.network.nics.items():
             for reason, count in nic.dropped.items():
                 found[f"{host} nic.{reason}"] += count
