@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,7 @@ class QueuePair:
         """Why the pair is in error, None while it works."""
         self._nic = nic
         self._on_completion = on_completion
-        self._answers: list[tuple[int, int]] = []
+        self._answers: deque[tuple[int, int]] = deque()
         self._ack_due = False
         self._listed = False
         self._cnp_due = False
@@ -113,7 +114,7 @@ class QueuePair:
             self.responder.stats.cnps += 1
             return self.writer.cnp()
         if self._answers:
-            psn, syndrome = self._answers.pop(0)
+            psn, syndrome = self._answers.popleft()
         elif self._ack_due:
             self._ack_due = False
             psn, syndrome = self.responder.acknowledged()

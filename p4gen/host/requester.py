@@ -70,7 +70,6 @@ class Requester:
         self._current: _Message | None = None
         self._again: deque[int] = deque()
         self._queued: set[int] = set()
-        self._holes: deque[tuple[int, int]] = deque()
         self._went_back = False
         self._retries = 0
         self._rnr_retries = 0
@@ -225,8 +224,6 @@ class Requester:
                 self.next = self.una
             return
         self._resend(seq)
-        if recovery is Recovery.IDEAL and self._c.timeout_ps:
-            self._watch(seq)
 
     def _resend(self, seq: int) -> None:
         if self.una <= seq < self.high and seq not in self._queued:
@@ -283,25 +280,6 @@ class Requester:
         self._set_timer(now)
         self._qp.kick()
 
-    def _watch(self, seq: int) -> None:
-        """Send ``seq`` again after a timeout of its own, unless it is acknowledged by then."""
-        first = not self._holes
-        self._holes.append((self._clock.now + self._c.timeout_ps, seq))
-        if first:
-            self._clock.at(self._holes[0][0], self._hole_timer)
-
-    def _hole_timer(self, _: object) -> None:
-        now = self._clock.now
-        while self._holes and self._holes[0][0] <= now:
-            _, seq = self._holes.popleft()
-            if seq >= self.una and not self._qp.broken:
-                self.stats.timeouts += 1
-                self._resend(seq)
-                self._holes.append((now + self._c.timeout_ps, seq))
-        if self._holes:
-            self._clock.at(self._holes[0][0], self._hole_timer)
-        self._qp.kick()
-
     def flush(self, status: Status) -> None:
         """Give everything up: the oldest request ends with ``status``, the others are flushed (11.6.2)."""
         while self._messages:
@@ -310,5 +288,4 @@ class Requester:
             status = Status.FLUSHED
         self._again.clear()
         self._queued.clear()
-        self._holes.clear()
         self.next = self.una = self.high = self.end

@@ -57,6 +57,7 @@ class Responder:
         self._nak_sent = False
         self._kept: dict[int, tuple[int, bool, bytes]] = {}
         self._seen = 0
+        self._holes: deque[tuple[int, int]] = deque()
         self._opcode: int | None = None
         """Of the last packet of a message that is not complete."""
         self._room: memoryview = memoryview(b"")
@@ -103,6 +104,7 @@ class Responder:
         if self._c.recovery is Recovery.IDEAL:
             for missing in range(max(self._seen, self.expected), seq):
                 self._nak(missing)
+                self._watch(missing)
             self._seen = max(self._seen, seq + 1)
         elif not self._nak_sent:
             self._nak_sent = True
@@ -111,6 +113,23 @@ class Responder:
     def _nak(self, seq: int) -> None:
         self.stats.naks += 1
         self._qp.answer(self.psn(seq), Nak().syndrome)
+
+    def _watch(self, seq: int) -> None:
+        """Ask for ``seq`` again after a timeout, until it is there (``ideal`` only)."""
+        if self._c.timeout_ps:
+            self._holes.append((self._qp.clock.now + self._c.timeout_ps, seq))
+            if len(self._holes) == 1:
+                self._qp.clock.at(self._holes[0][0], self._ask_again)
+
+    def _ask_again(self, _: object) -> None:
+        now = self._qp.clock.now
+        while self._holes and self._holes[0][0] <= now:
+            _, seq = self._holes.popleft()
+            if seq >= self.expected and seq not in self._kept and self._qp.broken is None:
+                self._nak(seq)
+                self._holes.append((now + self._c.timeout_ps, seq))
+        if self._holes:
+            self._qp.clock.at(self._holes[0][0], self._ask_again)
 
     def _take_kept(self) -> bool:
         """Go on with what was kept, as far as it reaches; whether one of its packets asked for an ACK."""

@@ -22,8 +22,8 @@ class Recovery(StrEnum):
     """NIC-SR (Themis §2.2): packets out of order are kept; a NAK carries the expected PSN and nothing else, at most
     one for each; the requester sends that packet again, and on a timeout all that is not acknowledged."""
     IDEAL = "ideal"
-    """What packet-level simulators assume (EPIC §7.4): as ``sr``, but every missing packet is named by a NAK of its
-    own as soon as a gap is seen, and has a timer of its own."""
+    """What packet-level simulators assume (EPIC §7.4, §C): as ``sr``, but every missing packet is named by a NAK of
+    its own as soon as a gap is seen, and again, on a timer of its own, until it is there. No NIC on sale does this."""
 
 
 class Status(StrEnum):

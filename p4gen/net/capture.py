@@ -1,0 +1,67 @@
+"""Captures: pcapng files with an interface for each direction of each link, and drops as comments.
+
+Format: draft-ietf-opsawg-pcapng. Times are nanoseconds of virtual time; a frame stands at the time when it was sent, on
+the interface of the link it was sent on.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import BinaryIO, Final
+
+from p4gen.net.link import Passage
+
+_SECTION: Final = 0x0A0D0D0A
+_INTERFACE: Final = 1
+_ENHANCED_PACKET: Final = 6
+_ETHERNET: Final = 1
+_COMMENT: Final = 1
+_IF_NAME: Final = 2
+_IF_TSRESOL: Final = 9
+_USER_APPLICATION: Final = 4
+
+
+class Capture:
+    """Writes what passes over links; it is a ``Watcher``. ``directions`` are the names of all, in order."""
+
+    def __init__(self, file: BinaryIO, directions: Iterable[str]) -> None:
+        self._file = file
+        self._interfaces = {name: i for i, name in enumerate(directions)}
+        self.packets = 0
+        head = struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)
+        self._block(_SECTION, head + _option(_USER_APPLICATION, b"p4gen") + _END)
+        for name in self._interfaces:
+            options = _option(_IF_NAME, name.encode()) + _option(_IF_TSRESOL, b"\x09") + _END
+            self._block(_INTERFACE, struct.pack("<HHI", _ETHERNET, 0, 0) + options)
+
+    def __call__(self, passage: Passage) -> None:
+        """Write one frame; a lost one says why in its comment."""
+        self.packets += 1
+        time = passage.sent // 1000
+        frame = passage.frame
+        head = struct.pack(
+            "<IIIII",
+            self._interfaces[f"{passage.src}>{passage.dst}"],
+            time >> 32,
+            time & 0xFFFFFFFF,
+            len(frame),
+            len(frame),
+        )
+        options = _option(_COMMENT, f"dropped: {passage.reason}".encode()) + _END if passage.arrived is None else b""
+        self._block(_ENHANCED_PACKET, head + _padded(frame) + options)
+
+    def _block(self, kind: int, body: bytes) -> None:
+        length = struct.pack("<I", 12 + len(body))
+        self._file.write(struct.pack("<I", kind) + length + body + length)
+
+
+_END: Final = struct.pack("<HH", 0, 0)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 4)
+
+
+def _option(code: int, value: bytes) -> bytes:
+    return struct.pack("<HH", code, len(value)) + _padded(value)
