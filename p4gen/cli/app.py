@@ -19,6 +19,8 @@ VERBS = {
     "run": "Run one STF test on a P4_16 program, with a trace if wanted.",
     "stf": "Run every STF test in a folder.",
     "ptf": "Run the conformance suite on a program.",
+    "difftest": "Random traffic through the embedded switch and BMv2, everything compared.",
+    "rerun": "Repeat a run from its folder.",
     "switch": "Run the embedded switch, with a P4Runtime server.",
     "schema": "Print the JSON Schema of a spec file.",
     "doctor": "Say what is installed, and what each missing part would add.",
