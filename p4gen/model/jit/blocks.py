@@ -45,6 +45,10 @@ class Item:
     width: int
     count: int
 
+    def outside(self, access: str) -> str:
+        """What a trap says of an index (``{}``) that is out of range; ``access`` as in ``: read at``."""
+        return f"{self.kind} {self.name}{access} index {{}}, it has {self.count} elements"
+
 
 @dataclass(frozen=True)
 class KeyPlace:
