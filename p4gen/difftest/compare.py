@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from p4gen.difftest.events import Event, Packet
 from p4gen.difftest.sides import BATCH, Outputs, Side, State
 
-STATE_EVERY = 256
+STATE_EVERY = 512
 """Packets between two comparisons of counters and registers, which take longer than packets."""
 _SHOWN = 8
 
