@@ -63,7 +63,12 @@ class Job:
     def run(self) -> Result:
         """Carry it out. Raises ``P4genError`` when a program does not compile, or a switch does not start."""
         name, started = self.spec.program, time.monotonic()
-        programs = {side: checked(self._text(side), name, self.folder / side) for side in SIDES}
+        programs = {
+            side: checked(
+                self._text(side), name, self.folder / side, for_bmv2=side == "bmv2", faulty=self._faulty(side)
+            )
+            for side in SIDES
+        }
         with contextlib.ExitStack() as stack:
             ports = self.spec.ports
             embedded = stack.enter_context(
@@ -89,9 +94,11 @@ class Job:
             files = save(self.folder, comparison, reference, difference, setup, events, note)
         return Result(tally, time.monotonic() - started, registers, difference, after, tuple(events), tuple(files))
 
+    def _faulty(self, side: str) -> bool:
+        return self.fault is not None and self.fault.side == side
+
     def _text(self, side: str) -> str:
-        seeded = self.fault is not None and self.fault.side == side
-        return self.fault.mutation.apply(self.text) if seeded and self.fault is not None else self.text
+        return self.fault.mutation.apply(self.text) if self.fault and self._faulty(side) else self.text
 
     def _reduced(
         self, comparison: Comparison, setup: list[Event], events: tuple[Event, ...], first: Difference

@@ -122,13 +122,18 @@ def bmv2_side(program: Program, directory: Path, ports: int) -> Iterator[Side]:
             yield Side("bmv2", client, exchange, running.thrift_port != 0, LIMIT)
 
 
-def checked(text: str, name: str, directory: Path) -> Program:
-    """A program's files, compiled by p4gen and, for BMv2, by p4c. Raises ``P4genError`` when one of them refuses it."""
+def checked(text: str, name: str, directory: Path, *, for_bmv2: bool, faulty: bool) -> Program:
+    """A program's files, compiled by p4gen and, for BMv2, by p4c, which may warn of a program that is ``faulty``.
+
+    Raises ``P4genError`` when one of them refuses it.
+    """
     from p4gen.p4 import p4c  # noqa: PLC0415 - the embedded switch alone needs no p4c
 
     directory.mkdir(parents=True, exist_ok=True)
     program = Program.of_text(text, directory, name, compile_text(text, f"{name}.p4"))
+    if not for_bmv2:
+        return program
     compiler = p4c.find()
     assert compiler is not None
-    output = p4c.compile_for_bmv2(compiler, program.p4, directory)
+    output = p4c.compile_for_bmv2(compiler, program.p4, directory, warnings=faulty)
     return Program(program.p4, program.p4info, output.json)
