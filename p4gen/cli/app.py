@@ -21,6 +21,7 @@ VERBS = {
     "ptf": "Run the conformance suite on a program.",
     "difftest": "Random traffic through the embedded switch and BMv2, everything compared.",
     "rerun": "Repeat a run from its folder.",
+    "bench": "Measure how fast a program runs, on everything that can run it.",
     "switch": "Run the embedded switch, with a P4Runtime server.",
     "schema": "Print the JSON Schema of a spec file.",
     "doctor": "Say what is installed, and what each missing part would add.",

@@ -4,8 +4,8 @@
 with registers of its own, which the state block interleaves. Where all arguments but the neighbouring fields are the
 same, the row is done at once, sixteen 32-bit lanes a vector. What does not fit is left to the scalar code.
 
-A row has one register index for all. Where it is out of range, registers are left alone, and every access traps, lane by
-lane.
+A row has one register index for all. Where it is out of range, registers are left alone, and every access traps, lane
+by lane.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from functools import cache
 from p4gen.model.jit.blocks import Item
 from p4gen.model.jit.build import FRAME, STATE, TEMPORARY, Gen, is_memory
 from p4gen.model.jit.emit import Address, Value, const
-from p4gen.model.jit.layout import bits_of, container, scalar_width
 from p4gen.model.jit.lanes_code import Body
+from p4gen.model.jit.layout import bits_of, container, scalar_width
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
 
@@ -285,9 +285,7 @@ def _only_set(control: ir.Control, variable: ir.Variable) -> bool:
     return len(values) <= 1
 
 
-def _accesses(
-    control: ir.Control, same: dict[ir.Variable, ir.Expr]
-) -> list[tuple[ir.ExternCall, ir.Variable]] | None:
+def _accesses(control: ir.Control, same: dict[ir.Variable, ir.Expr]) -> list[tuple[ir.ExternCall, ir.Variable]] | None:
     """The register accesses with their indices, if every packet makes them all and the indices are the same
     for all lanes; None if not."""
     found = []

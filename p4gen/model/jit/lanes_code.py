@@ -88,13 +88,12 @@ class Body:
         return Vector(self._fn.ins(f"load {self._type(width)}, ptr {place}"), width)
 
     def _mask(self) -> Vector | None:
-        mask = None
-        for m in self._masks:
-            if mask is None:
-                mask = m
-            else:
-                mask = Vector(self._fn.ins(f"and <{self._count} x i1> {mask.ref}, {m.ref}"), 1)
-        return mask
+        if not self._masks:
+            return None
+        mask: Lanes = self._masks[0]
+        for other in self._masks[1:]:
+            mask = self._op("and", mask, other)
+        return self._vector(mask)
 
     def _set(self, variable: ir.Variable, value: Lanes) -> None:
         mask = self._mask()

@@ -32,7 +32,9 @@ class Program:
         if not signed:
             return f"{width}w{value}"
         value -= (1 << width) if value >> (width - 1) else 0
-        return f"{width}s{value}" if value >= 0 else f"(-{width}s{-value})" if -value < 1 << (width - 1) else f"{width}s0"
+        if value < 0:
+            return f"(-{width}s{-value})" if -value < 1 << (width - 1) else f"{width}s0"
+        return f"{width}s{value}"
 
     def cast(self, text: str, width: int, signed: bool, to: int, to_signed: bool) -> str:
         if signed != to_signed:
@@ -143,10 +145,11 @@ class Program:
             if kind == 13 and not self.in_action:
                 return f"nudge({self.expr(16, False)}, {rng.choice(['meta.inner.x', 'hdr.o.sum'])});"
             if kind == 14 and not self.in_action and self.depth == 1:
-                return rng.choice(["exact_table.apply();", "lpm_table.apply();", "ternary_table.apply();",
-                                   "if (range_table.apply().hit) { meta.inner.x = meta.inner.x + 1; }",
-                                   "switch (ternary_table.apply().action_run) { act1: { meta.inner.y = 7; } default: {} }",
-                                   ])  # fmt: skip
+                return rng.choice([
+                    "exact_table.apply();", "lpm_table.apply();", "ternary_table.apply();",
+                    "if (range_table.apply().hit) { meta.inner.x = meta.inner.x + 1; }",
+                    "switch (ternary_table.apply().action_run) { act1: { meta.inner.y = 7; } default: {} }",
+                ])  # fmt: skip
             if kind == 15 and not self.in_action and self.depth == 1:
                 return f"helper.apply(hdr.o, meta.inner.x, {self.expr(16, False)});"
             if kind == 16:
@@ -159,7 +162,8 @@ class Program:
                 self.loops += 1
                 self.names += 1
                 name = f"i{self.names}"
-                text = f"for (bit<8> {name} = 0; {name} < {rng.randint(0, 5)}; {name} = {name} + 1) {{ {self.block()} }}"
+                rounds = rng.randint(0, 5)
+                text = f"for (bit<8> {name} = 0; {name} < {rounds}; {name} = {name} + 1) {{ {self.block()} }}"
                 self.loops -= 1
                 return text
             return self.assign()
@@ -185,8 +189,9 @@ class Program:
         rng = self.rng
         data = ", ".join(["hdr.h." + n for n, _, _ in rng.sample(self.fields, 2)] + ["hdr.o", "8w255"])
         algorithm = rng.choice(["crc32", "crc16", "csum16", "xor16", "identity"])
+        base, most = rng.getrandbits(8), rng.getrandbits(16)
         calls = [
-            f"hash(meta.inner.x, HashAlgorithm.{algorithm}, 16w{rng.getrandbits(8)}, {{ {data} }}, 32w{rng.getrandbits(16)});",
+            f"hash(meta.inner.x, HashAlgorithm.{algorithm}, 16w{base}, {{ {data} }}, 32w{most});",
             f"cnt.count((bit<32>){self.expr(3, False, 1)});",
             f"mtr.execute_meter((bit<32>){self.expr(2, False, 1)}, meta.small8);",
             f"random(meta.inner.x, 16w{rng.getrandbits(8)}, 16w{rng.getrandbits(10)});",
@@ -219,7 +224,8 @@ class Program:
         actions = [self.block(), self.block()]
         self.in_action = False
         function = self.function()
-        helper = f"a.kind = a.kind + (bit<8>)c; b = b ^ c; if (c > 100) {{ {rng.choice(['return;', 'exit;', 'a.setInvalid();'])} }} b = b + 1;"
+        leave = rng.choice(["return;", "exit;", "a.setInvalid();"])
+        helper = f"a.kind = a.kind + (bit<8>)c; b = b ^ c; if (c > 100) {{ {leave} }} b = b + 1;"
         self.depth = 0
         body = "\n        ".join(self.statement() for _ in range(rng.randint(3, 9)))
         self.locals = []
@@ -265,13 +271,15 @@ control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std)
     action act1(bit<{low}> a, bit<16> b) {{ meta.inner.x = b + (bit<16>)a; {actions[0]} }}
     action act2() {{ {actions[1]} }}
     action act3(bit<9> port) {{ std.egress_spec = port; }}
-    table exact_table {{ key = {{ {keys[0][0]}: exact; hdr.h.isValid(): exact; }} actions = {{ act1; act2; act3; NoAction; }}
-        default_action = act2(); counters = hits; size = 8; }}
-    table lpm_table {{ key = {{ {keys[1][0]}: lpm; std.ingress_port: exact; }} actions = {{ act1; act3; NoAction; }} size = 8; }}
-    table ternary_table {{ key = {{ {keys[2][0]}: ternary; hdr.o.kind: optional; }} actions = {{ act1; act2; act3; NoAction; }}
-        default_action = NoAction(); size = 8; }}
-    table range_table {{ key = {{ meta.inner.y: range; {keys[3][0]}: ternary; std.parser_error: exact; }} actions = {{ act2; act3; NoAction; }}
-        size = 8; const entries = {{ (1 .. 9, _, error.NoError): act2(); (_, _, error.PacketTooShort): act3(5); (_, _, _): act3(7); }} }}
+    table exact_table {{ key = {{ {keys[0][0]}: exact; hdr.h.isValid(): exact; }}
+        actions = {{ act1; act2; act3; NoAction; }} default_action = act2(); counters = hits; size = 8; }}
+    table lpm_table {{ key = {{ {keys[1][0]}: lpm; std.ingress_port: exact; }}
+        actions = {{ act1; act3; NoAction; }} size = 8; }}
+    table ternary_table {{ key = {{ {keys[2][0]}: ternary; hdr.o.kind: optional; }}
+        actions = {{ act1; act2; act3; NoAction; }} default_action = NoAction(); size = 8; }}
+    table range_table {{ key = {{ meta.inner.y: range; {keys[3][0]}: ternary; std.parser_error: exact; }}
+        actions = {{ act2; act3; NoAction; }} size = 8; const entries = {{
+            (1 .. 9, _, error.NoError): act2(); (_, _, error.PacketTooShort): act3(5); (_, _, _): act3(7); }} }}
     apply {{
         std.egress_spec = 1;
         {body}
@@ -315,13 +323,15 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
         if signed:
             return self.literal(width, True)
         low, high = sorted((self.rng.getrandbits(width), self.rng.getrandbits(width)))
-        return self.rng.choice((f"{width}w{low}", f"{width}w{low} &&& {width}w{high}", f"{width}w{low} .. {width}w{high}"))
+        a, b = f"{width}w{low}", f"{width}w{high}"
+        return self.rng.choice((a, f"{a} &&& {b}", f"{a} .. {b}"))
 
     def packet(self) -> bytes:
         """A packet for it: of any length, its bytes often such that the parser goes on."""
         rng = self.rng
         head = rng.randbytes(-(-sum(w for _, w, _ in self.fields) // 8))
-        body = b"".join(bytes((rng.choice((0x80, 0x81, 5, 0, 200)), rng.getrandbits(8))) for _ in range(rng.randint(0, 4)))
+        kinds = (rng.choice((0x80, 0x81, 5, 0, 200)) for _ in range(rng.randint(0, 4)))
+        body = b"".join(bytes((kind, rng.getrandbits(8))) for kind in kinds)
         packet = head + body + rng.randbytes(rng.choice((0, 1, 2, 5, 12, 40)))
         return packet[: rng.randint(0, len(packet))] if rng.random() < 0.15 else packet
 
@@ -338,7 +348,8 @@ class LaneProgram:
     def value(self, depth: int = 3) -> str:
         rng, width = self.rng, self.width
         if depth == 0 or rng.random() < 0.25:
-            return rng.choice(["element", "held", "other", f"{width}w{rng.getrandbits(width)}", f"(bit<{width}>)slot_use"])
+            number = f"{width}w{rng.getrandbits(width)}"
+            return rng.choice(["element", "held", "other", number, f"(bit<{width}>)slot_use"])
         kind = rng.randrange(8)
         a, b = self.value(depth - 1), self.value(depth - 1)
         if kind < 3:
