@@ -26,7 +26,7 @@ Values = npt.NDArray[np.int64]
 """A packet's elements, one a lane, wide enough that no sum of theirs overflows."""
 
 OUTPUT_TTL = 64
-STATE_WORDS = 1 << 18
+STATE_WORDS = 1 << 11
 
 
 @dataclass(frozen=True)

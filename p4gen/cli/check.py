@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +31,34 @@ _HEAD = 4096
     help="House rules for pipelines: one access per register per pass. On by default for generated programs, where"
     " breaking one is an error; for others it is a warning.",
 )
+@click.option(
+    "--lenient",
+    is_flag=True,
+    help="Only warn of what the language allows and BMv2 cannot do, such as a table applied in several places.",
+)
 @json_option
 def command(
-    file: Path, includes: tuple[Path, ...], defines: tuple[str, ...], with_lint: bool | None, as_json: bool
+    file: Path,
+    includes: tuple[Path, ...],
+    defines: tuple[str, ...],
+    with_lint: bool | None,
+    lenient: bool,
+    as_json: bool,
 ) -> None:
     """Compile a P4_16 program and report what is wrong with it; exit 1 if anything is."""
     ours = _is_generated(file)
     errors, warnings, compiled = _compile(file, includes, defines)
+    if compiled is not None:
+        if lenient:
+            warnings.extend(_as_warning(d) for d in compiled.beyond_bmv2)
+        else:
+            errors.extend(compiled.beyond_bmv2)
     if compiled is not None and (ours if with_lint is None else with_lint):
         found = lint(compiled.program)
         if ours:
             errors.extend(found)
         else:
-            warnings.extend(Diagnostic(d.where, d.message, "warning", d.notes, d.source_line) for d in found)
+            warnings.extend(map(_as_warning, found))
     if as_json:
         click.echo(json.dumps(_summary(file, errors, warnings, compiled)))
     else:
@@ -61,6 +77,10 @@ def _compile(
         listed = error.diagnostics
         return [d for d in listed if d.severity == "error"], [d for d in listed if d.severity != "error"], None
     return [], list(compiled.warnings), compiled
+
+
+def _as_warning(diagnostic: Diagnostic) -> Diagnostic:
+    return replace(diagnostic, severity="warning")
 
 
 def _is_generated(file: Path) -> bool:

@@ -12,7 +12,7 @@ from p4gen.cli.options import engine_option, json_option, preprocessor_options
 from p4gen.model import Trace, render
 from p4gen.p4.compile import compile_file
 from p4gen.stf import Outcome, parse_file, run
-from p4gen.stf.engines import ENGINES
+from p4gen.stf.engines import ENGINES, poisoned
 
 
 @click.command()
@@ -26,6 +26,7 @@ from p4gen.stf.engines import ENGINES
     help="The test: packets, what to expect, table entries.",
 )
 @click.option("--trace", "with_trace", is_flag=True, help="Say what happens to each packet, with source positions.")
+@click.option("--poison", is_flag=True, help="Garbage, not zeros, in what the program has not initialised.")
 @engine_option
 @preprocessor_options
 @json_option
@@ -33,18 +34,19 @@ def command(
     file: Path,
     script: Path,
     with_trace: bool,
+    poison: bool,
     engine: str,
     includes: tuple[Path, ...],
     defines: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Run an STF test on a P4_16 program; exit 1 if it does not get what it expects."""
-    if with_trace and engine != "interp":
-        raise click.UsageError("--trace is the reference interpreter's: use --engine interp")
+    if (with_trace or poison) and engine != "interp":
+        raise click.UsageError("--trace and --poison are the reference interpreter's: use --engine interp")
     compiled = compile_file(file, defines, includes)
     statements = parse_file(script)
     trace = Trace() if with_trace else None
-    outcome = run(compiled.program, statements, engine=ENGINES[engine], trace=trace)
+    outcome = run(compiled.program, statements, engine=poisoned if poison else ENGINES[engine], trace=trace)
     lines = render(trace.events) if trace is not None else []
     if as_json:
         click.echo(json.dumps(_summary(script, outcome, lines)))

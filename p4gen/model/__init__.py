@@ -39,7 +39,10 @@ class Model(Resources):
 
     ``clock`` gives microseconds since the start (default: the machine's clock), for timestamps and
     meters; ``seed`` is for ``random``. ``cache`` is the folder of programs that ``jit`` has compiled before, "" for
-    none (default: the user's). Raises ``InputError``, with positions, for what of the program is not supported.
+    none (default: the user's). With ``poison``, which only ``interp`` has, what the program reads before it has
+    written is garbage rather than zero.
+
+    Raises ``InputError``, with positions, for what of the program is not supported.
     """
 
     def __init__(
@@ -50,14 +53,17 @@ class Model(Resources):
         seed: int = 0,
         engine: EngineName = "interp",
         cache: Path | Literal[""] | None = None,
+        poison: bool = False,
     ) -> None:
         self.program = program
         self.engine = engine
         self._native: Engine | None = None
         self._runs: _Runs
         if engine == "interp":
-            super().__init__(State(program, clock, seed))
+            super().__init__(State(program, clock, seed, poison=poison))
             self._runs = V1Model(program, self._state)
+        elif poison:
+            raise ValueError("poison needs the reference interpreter")
         else:
             # llvmlite takes a while to load, and only this engine needs it.
             from p4gen.model import jit  # noqa: PLC0415

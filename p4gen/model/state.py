@@ -46,10 +46,12 @@ class State:
     implementation that the model does not support.
     """
 
-    def __init__(self, program: ir.Program, clock: Clock | None = None, seed: int = 0) -> None:
+    def __init__(self, program: ir.Program, clock: Clock | None = None, seed: int = 0, *, poison: bool = False) -> None:
         _check_supported(program)
         self.program = program
         self.clock: Clock = clock or wall_clock()
+        self.poison = poison
+        """Whether what a program has not initialised is garbage rather than zero."""
         self._seed = seed
         self.random = random.Random(seed)  # noqa: S311 - a model of a switch, to be repeatable
         self.tables = {t.name: TableState(t) for t in program.tables}

@@ -16,6 +16,7 @@ from p4gen.model.codec import to_bytes
 from p4gen.model.entries import Replica
 from p4gen.model.interp import Context, Frame, Interpreter, Reject
 from p4gen.model.interp.extern_calls import DROP_PORT
+from p4gen.model.poison import initial
 from p4gen.model.state import State
 from p4gen.model.trace import Trace, show
 from p4gen.model.values import StructValue, copy_value, zero
@@ -73,7 +74,7 @@ class V1Model:
             )
         self._program = program
         self._state = state
-        self._plain = _Pipeline(program, Interpreter(program, state))
+        self._plain = _Pipeline(program, Interpreter(program, state), poison=state.poison)
         self._traced: _Pipeline | None = None
 
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
@@ -82,7 +83,11 @@ class V1Model:
             pipeline = self._plain
         else:
             if self._traced is None:
-                self._traced = _Pipeline(self._program, Interpreter(self._program, self._state, traced=True))
+                self._traced = _Pipeline(
+                    self._program,
+                    Interpreter(self._program, self._state, traced=True),
+                    poison=self._state.poison,
+                )
             pipeline = self._traced
         return _Run(self._state, pipeline, trace).packet(port, packet)
 
@@ -90,7 +95,7 @@ class V1Model:
 class _Pipeline:
     """The compiled blocks and where their parameters live."""
 
-    def __init__(self, program: ir.Program, interpreter: Interpreter) -> None:
+    def __init__(self, program: ir.Program, interpreter: Interpreter, *, poison: bool) -> None:
         self.blocks = interpreter.blocks
         self.frame = interpreter.frame
         # Whether the packet is among the parameters or not, these are the last ones.
@@ -102,7 +107,8 @@ class _Pipeline:
         headers, meta, standard = (p.variable.type for p in program.blocks["ig"].params[-3:])
         self.headers_type, self.meta_type, self.standard_type = headers, meta, standard
         self.positions = {name: block.pos for name, block in program.blocks.items()}
-        self._prototypes = zero(headers), zero(meta), zero(standard)
+        # Standard metadata is the architecture's, and always initialised.
+        self._prototypes = initial(headers, poison=poison), initial(meta, poison=poison), zero(standard)
         fields = t.strip(standard)
         assert isinstance(fields, t.Struct)
         self.field = {f.name: i for i, f in enumerate(fields.fields)}

@@ -56,7 +56,12 @@ def declare_instance(cx: Context, decl: ast.Instance) -> None:
             cx.unit.reporter.fail(decl.at, f"a {type_.kind} cannot be instantiated in a {cx.place}")
     if decl.name == "main" and cx.place == "global" and not isinstance(type_, PackageType):
         cx.unit.reporter.fail(decl.at, f"'main' must be an instance of a package, not of {type_}")
-    made = construct(cx, type_, decl.name, decl.args, decl.annotations, decl.at)
+    if isinstance(type_, ExternType):
+        name = cx.full_name(decl.name, decl.annotations)
+        aliased = lower_type.is_alias(cx, decl.type)
+        made = extern_instance(cx, type_, name, decl.args, decl.annotations, decl.at, cx.owner, aliased)
+    else:
+        made = construct(cx, type_, decl.name, decl.args, decl.annotations, decl.at)
     made.at = decl.at
     cx.declare(decl.name, made)
 
@@ -72,7 +77,7 @@ def construct(
 ) -> InstanceEntity:
     """An instance of whatever kind ``type_`` is, named ``name`` here."""
     if isinstance(type_, ExternType):
-        return extern_instance(cx, type_, cx.full_name(name, annotations), args, annotations, at)
+        return extern_instance(cx, type_, cx.full_name(name, annotations), args, annotations, at, cx.owner)
     if isinstance(type_, PackageType):
         return package_instance(cx, type_, name, args, at)
     if isinstance(type_, BlockTypeOf) and isinstance(type_.entity.decl, ast.ControlDecl | ast.ParserDecl):
@@ -81,7 +86,14 @@ def construct(
 
 
 def extern_instance(
-    cx: Context, type_: Type, name: str, args: tuple[ast.Argument, ...], annotations: tuple[Annotation, ...], at: int
+    cx: Context,
+    type_: Type,
+    name: str,
+    args: tuple[ast.Argument, ...],
+    annotations: tuple[Annotation, ...],
+    at: int,
+    owner: str,
+    aliased: bool = False,
 ) -> InstanceEntity:
     """An instance of an extern; its type arguments are inferred where they are not given."""
     if not isinstance(type_, ExternType):
@@ -114,7 +126,7 @@ def extern_instance(
                 at, f"an argument of type {arg.expr.type} for '{p.name}' of {decl.name} is not supported"
             )
         values.append(arg.expr.value)
-    found = ir.ExternInstance(name, decl.name, type_.args, tuple(values), annotations, cx.pos(at))
+    found = ir.ExternInstance(name, decl.name, type_.args, tuple(values), annotations, cx.pos(at), owner, aliased)
     cx.unit.externs.append(found)
     return InstanceEntity(at, type_, found)
 

@@ -359,6 +359,8 @@ class Function:
     is_action: bool
     annotations: tuple[Annotation, ...]
     pos: Pos
+    owner: str = ""
+    """Name of the block instance that declares an action; empty at the top level."""
 
 
 ConstValue = int | bool | str
@@ -376,6 +378,10 @@ class ExternInstance:
     """Constructor arguments, evaluated (enum members by name)."""
     annotations: tuple[Annotation, ...]
     pos: Pos
+    owner: str = ""
+    """Name of the block instance, or of the table, that declares it; empty at the top level."""
+    aliased: bool = False
+    """Its type was named by a typedef: P4Info has it only where something uses it, as with p4c."""
 
 
 @dataclass(frozen=True, eq=False)

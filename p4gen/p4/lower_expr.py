@@ -397,7 +397,7 @@ def _equality(cx: Context, op: str, left: ir.Expr, right: ir.Expr, at: int) -> i
         if isinstance(side.type, DefaultType | InvalidType | RecordType | Void | TypeVar):
             cx.unit.reporter.fail(at, f"values of type {side.type} cannot be compared")
     pos = cx.pos(at)
-    if isinstance(left, ir.Literal) and isinstance(right, ir.Literal):
+    if isinstance(left, ir.Literal) and isinstance(right, ir.Literal) and not isinstance(left.type, Error):
         return ir.Literal(BOOL, pos, fold.compare(op, left.value, right.value))
     if isinstance(left.type, Int):
         _known_width(cx, left.type, at)

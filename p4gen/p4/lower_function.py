@@ -95,6 +95,7 @@ def action(cx: Context, decl: ast.ActionDecl) -> ActionEntity:
         True,
         decl.annotations,
         cx.pos(decl.at),
+        cx.owner,
     )
     cx.unit.actions.append(made)
     return ActionEntity(decl.at, made, Signature(decl.name, (), sigs, Void(), cx, decl.at))

@@ -287,7 +287,8 @@ def _extern(cx: Context, decl: ast.TableDecl, prop: ast.Property, e: ast.Expr) -
         # p4c gives what a property makes the property's own @name, without the control's prefix.
         given = next((str(a.args[0]) for a in prop.annotations if a.name == "name" and a.args), None)
         name = given.removeprefix(".") if given is not None else cx.full_name(f"{decl.name}.{prop.name}", ())
-        made = elaborate.extern_instance(cx, type_, name, e.args, prop.annotations, e.at)
+        owner = cx.full_name(decl.name, decl.annotations)
+        made = elaborate.extern_instance(cx, type_, name, e.args, prop.annotations, e.at, owner)
         assert isinstance(made.value, ir.ExternInstance)
         return made.value
     cx.unit.reporter.fail(e.at, f"'{prop.name}' takes an instance of an extern")

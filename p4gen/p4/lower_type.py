@@ -60,6 +60,14 @@ MAX_VARBIT = 1 << 20
 MAX_STACK = 1 << 16
 
 
+def is_alias(cx: Context, ref: ast.TypeRef) -> bool:
+    """Whether ``ref`` names its type through a typedef."""
+    if not isinstance(ref, ast.NamedType):
+        return False
+    entity = (cx.unit.globals if ref.rooted else cx.scope).find(ref.name, ref.at)
+    return isinstance(entity, TypeEntity) and isinstance(entity.decl, ast.Typedef)
+
+
 def resolve(cx: Context, ref: ast.TypeRef) -> Type:
     """The type that ``ref`` means here."""
     match ref:

@@ -1,6 +1,7 @@
 """P4Info of a program, as p4c derives it, so that control planes cannot tell the two compilers apart.
 
-Only what the packages' blocks reach is part of it: p4c removes what is never used.
+Only what the program's blocks can come to use is part of it (``live``): p4c's front end removes the
+rest before it makes P4Info.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from p4.config.v1 import p4info_pb2
 
 from p4gen.p4 import ir
 from p4gen.p4 import p4info_ids as ids
+from p4gen.p4.live import Live
+from p4gen.p4.needless import needed
 from p4gen.p4.p4info_types import TypeInfo, annotate, control_width, document, external_name, flattened, to_bytes
 from p4gen.p4.types import Annotation, Bits, Enum, Header, NewType, SerEnum, Struct, Type
-from p4gen.p4.walk import used_by
 
 DEFAULT_TABLE_SIZE = 1024
 _HEADING = "# proto-file: p4/config/v1/p4info.proto\n# proto-message: p4.config.v1.P4Info\n\n"
@@ -79,13 +81,18 @@ class _Writer:
         self.info = p4info_pb2.P4Info()
         self.types = TypeInfo(self.info.type_info, program.errors)
         self.symbols = ids.Symbols()
-        self.used = [used_by(block) for block in program.blocks.values()]
+        self.used = [Live.of(block) for block in program.blocks.values()]
         self.tables = [t for t in program.tables if any(t in u.tables for u in self.used)]
         # p4c inlines actions that only other actions call, and takes away the parameters of those
         # that only apply blocks call.
         self.listed = {ref.action for t in self.tables for ref in t.actions}
-        called = {a for u in self.used for a in u.called}
-        self.actions = [a for a in program.actions if a in self.listed or a in called]
+        self.actions = self._actions()
+        owners = {"", *(b.name for u in self.used for b in u.blocks), *(t.name for t in self.tables)}
+        self.externs = [e for e in program.externs if e.owner in owners]
+        if any(e.aliased for e in self.externs):
+            called = {c.instance for u in self.used for c in needed(u.bodies)}
+            self.externs = [e for e in self.externs if not e.aliased or e in called]
+        self.value_sets = [v for v in program.value_sets if any(v in u.value_sets for u in self.used)]
         self.digests = self._digests()
         self.controller = [
             (h, a)
@@ -106,34 +113,45 @@ class _Writer:
         for action in self.actions:
             if not _hidden(action.annotations):
                 self._action(action)
-        for instance in self.program.externs:
+        for instance in self.externs:
             self._extern(instance)
         for header, annotation in self.controller:
             self._controller_header(header, str(annotation.args[0]))
-        for value_set in self.program.value_sets:
+        for value_set in self.value_sets:
             self._value_set(value_set)
         for name, type_ in self.digests:
             digest = self.info.digests.add()
             self._preamble(digest.preamble, ids.DIGEST, name, ())
             digest.type_spec.CopyFrom(self.types.spec(type_))
         calls = any(c.instance is None for u in self.used for c in u.calls)
-        if self.info.tables or self.info.value_sets or self.program.externs or self.controller or calls:
+        if self.info.tables or self.externs or self.controller or calls:
             # p4c makes the field wherever it looks for types, even if it finds none.
             self.info.type_info.SetInParent()
         return self.info
+
+    def _actions(self) -> list[ir.Function]:
+        """The actions left, each control's in p4c's order: first those declared outside of it, of
+        which it has a copy, as it comes to them, then its own."""
+        found: dict[ir.Function, None] = {}
+        for used in self.used:
+            of_tables = [r.action for t in self.tables if t in used.tables for r in t.actions]
+            left = dict.fromkeys((*of_tables, *(f for f in used.called if f.is_action)))
+            found.update((a, None) for a in left if not a.owner)
+            found.update((a, None) for a in self.program.actions if a in left and a.owner)
+        return list(found)
 
     def _collect(self) -> None:
         for table in self.tables:
             self.symbols.add(ids.TABLE, table.name, table.annotations)
         for action in self.actions:
             self.symbols.add(ids.ACTION, action.name, action.annotations)
-        for instance in self.program.externs:
+        for instance in self.externs:
             if instance.extern in _EXTERNS:
                 self.symbols.add(_EXTERNS[instance.extern], instance.name, instance.annotations)
         for header, _ in self.controller:
             name = external_name(header.name, header.annotations)
             self.symbols.add(ids.CONTROLLER_HEADER, name, header.annotations)
-        for value_set in self.program.value_sets:
+        for value_set in self.value_sets:
             self.symbols.add(ids.VALUE_SET, value_set.name, value_set.annotations)
         for name, _ in self.digests:
             self.symbols.add(ids.DIGEST, name)
@@ -341,7 +359,8 @@ class _Writer:
             case Bits(width=width):
                 self._value_match(out.match.add(), 1, "", width, ())
             case Struct(fields=fields):
-                for f, number in zip(fields, ids.member_ids(f.annotations for f in fields), strict=True):
+                plain = [f for f in fields if isinstance(f.type, Bits)]
+                for f, number in zip(plain, ids.member_ids(f.annotations for f in plain), strict=True):
                     name = external_name(f.name, f.annotations)
                     self._value_match(out.match.add(), number, name, control_width(f.type), f.annotations)
             case SerEnum(base=base, members=members):

@@ -328,7 +328,6 @@ class Builder:
         self.name = name
         self.locals: list[ir.Stmt] = []
         self.tables: list[ir.Table] = []
-        self.children: dict[str, int] = {}
         self.applied: dict[ir.Table, int] = {}
 
 
@@ -346,6 +345,11 @@ class Context:
     returns: Type | None = None
     in_loop: bool = False
     builder: Builder | None = None
+
+    @property
+    def owner(self) -> str:
+        """Name of the block instance whose declarations these are; empty at the top level."""
+        return self.builder.name if self.builder is not None else ""
 
     def inner(self) -> Context:
         """The same, in a new scope."""

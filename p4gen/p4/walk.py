@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from functools import cache
 
@@ -48,6 +48,15 @@ class Used:
         self.called: dict[ir.Function, None] = {}
         """Those of ``functions`` that an apply block calls itself."""
         self.calls: list[ir.ExternCall] = []
+        self.value_sets: dict[ir.ValueSet, None] = {}
+
+    def code(self, body: ir.Stmt) -> ir.Stmt:
+        """The part of ``body`` to look at: all of it."""
+        return body
+
+    def states(self, parser: ir.Parser) -> Iterable[ir.State]:
+        """The states to look at: all of them."""
+        return parser.states.values()
 
     def block(self, block: ir.Control | ir.Parser) -> None:
         """Add ``block`` and all it reaches."""
@@ -56,11 +65,14 @@ class Used:
         self.blocks[block] = None
         self._scan(block.locals)
         if isinstance(block, ir.Control):
-            self.called.update((n.callee, None) for n in walk(block.body) if isinstance(n, ir.Call))
-            self._scan(block.body)
-        else:
-            for state in block.states.values():
-                self._scan((state.body, state.transition))
+            body = self.code(block.body)
+            self.called.update((n.callee, None) for n in walk(body) if isinstance(n, ir.Call))
+            self._scan(body)
+            return
+        for state in self.states(block):
+            self._scan((state.body, state.transition))
+            for case in state.transition.cases:
+                self.value_sets.update((k, None) for k in case.keysets if isinstance(k, ir.ValueSet))
 
     def _scan(self, root: object) -> None:
         for node in walk(root):
@@ -88,4 +100,4 @@ class Used:
         if function in self.functions:
             return
         self.functions[function] = None
-        self._scan(function.body)
+        self._scan(self.code(function.body))

@@ -18,6 +18,8 @@ from p4gen.p4rt.session import Election, RequestError, Session
 from p4gen.p4rt.status import Code
 
 _INSERT, _MODIFY, _DELETE = pb.Update.INSERT, pb.Update.MODIFY, pb.Update.DELETE
+_INDEX, _DATA = 2, 3
+"""Numbers of fields of CounterEntry and RegisterEntry."""
 _VERBS = {_INSERT: "insert", _MODIFY: "modify", _DELETE: "delete"}
 
 
@@ -51,7 +53,8 @@ class Client:
         self._schema: Schema | None = None
         self._registers = registers
         self._atomic = True
-        self._cells: dict[bytes, tuple[int, Any]] = {}
+        self._arrays: dict[bytes, tuple[list[bytes], list[bytes]]] = {}
+        """What whole counters and registers were last, and the cells in it: most do not change between two reads."""
 
     def __enter__(self) -> Client:
         return self
@@ -71,7 +74,6 @@ class Client:
             self._clear_replication()
         self._config = pb.ForwardingPipelineConfig(p4info=p4info, p4_device_config=device_config)
         self._schema = Schema(p4info)
-        self._cells.clear()
         self.session.set_config(self._config)
 
     def reset(self) -> None:
@@ -268,7 +270,7 @@ class Client:
         """All cells of an indexed counter."""
         info = self.schema.counters.named(name)
         cells = self._array(pb.Entity(counter_entry=pb.CounterEntry(counter_id=info.id)), info.size)
-        return [CounterValue(c.packet_count, c.byte_count) if c else CounterValue(0, 0) for c in cells]
+        return [CounterValue(_number(cell, 2), _number(cell, 1)) for cell in cells]
 
     def set_meter(self, name: str, index: int | None, config: MeterConfig | None) -> None:
         """Configure one cell of an indexed meter, or with ``index`` None all of them."""
@@ -291,22 +293,29 @@ class Client:
             return self._registers.registers(info.name)
         signed = info.element.bitstring.int.bitwidth
         cells = self._array(pb.Entity(register_entry=pb.RegisterEntry(register_id=info.id)), info.size)
-        return [_number(cell, signed) for cell in cells]
+        return [_register(cell, signed) for cell in cells]
 
-    def _array(self, entity: Any, size: int) -> list[Any]:
-        """The data of all cells of a counter or register. Cells that were the same before are not decoded again."""
-        cells: list[Any] = [None] * size
-        for response in self.session.read_bytes(entity):
-            for _, data in wire.fields(response):
-                assert isinstance(data, bytes)
-                known = self._cells.get(data)
-                if known is None:
-                    found = pb.Entity.FromString(data)
-                    message = getattr(found, str(found.WhichOneof("entity")))
-                    if len(self._cells) > 1 << 18:
-                        self._cells.clear()
-                    known = self._cells[data] = (message.index.index, message.data)
-                cells[known[0]] = known[1]
+    def _array(self, entity: Any, size: int) -> list[bytes]:
+        """The data of all cells of a counter or register, on the wire: they are too many for protobuf's decoder."""
+        responses = self.session.read_bytes(entity)
+        name = entity.SerializeToString()
+        known = self._arrays.get(name)
+        if known is not None and known[0] == responses:
+            return known[1]
+        cells = [b""] * size
+        for response in responses:
+            for _, found in wire.fields(response):
+                assert isinstance(found, bytes)
+                ((_, entry),) = wire.fields(found)
+                assert isinstance(entry, bytes)
+                index, data = 0, b""
+                for number, value in wire.fields(entry):
+                    if number == _INDEX and isinstance(value, bytes):
+                        index = _number(value, 1)
+                    elif number == _DATA and isinstance(value, bytes):
+                        data = value
+                cells[index] = data
+        self._arrays[name] = (responses, cells)
         return cells
 
     # --- the stream ---
@@ -337,15 +346,23 @@ class Client:
         self.session.write_all(list(updates))
 
 
-def _number(cell: Any, signed: int) -> int:
-    """A cell as an unsigned number; ``signed`` is the width of a signed one, which comes sign-extended."""
-    if cell is None:
-        return 0
-    if cell.WhichOneof("data") == "bool":
-        return int(cell.bool)
-    if signed:
-        return int.from_bytes(cell.bitstring, signed=True) & (1 << signed) - 1
-    return int.from_bytes(cell.bitstring or cell.enum_value)
+def _number(message: bytes, field: int) -> int:
+    """An integer field of a message on the wire."""
+    for number, value in wire.fields(message):
+        if number == field and isinstance(value, int):
+            return value
+    return 0
+
+
+def _register(cell: bytes, signed: int) -> int:
+    """A register's P4Data as an unsigned number; ``signed`` is the width of a signed one, which comes sign-extended."""
+    for _, value in wire.fields(cell):
+        if isinstance(value, int):
+            return value  # a bool
+        if signed:
+            return int.from_bytes(value, signed=True) & (1 << signed) - 1
+        return int.from_bytes(value)
+    return 0
 
 
 def _key_bytes(message: Any) -> bytes:

@@ -16,5 +16,10 @@ def native(program: ir.Program, clock: Clock) -> Model:
     return Model(program, clock=clock, engine="jit", cache="")
 
 
+def poisoned(program: ir.Program, clock: Clock) -> Model:
+    """The reference interpreter, with garbage in what the program has not initialised."""
+    return Model(program, clock=clock, poison=True)
+
+
 ENGINES: Mapping[str, Engine] = {"interp": reference, "jit": native}
 """``interp`` is the reference interpreter, ``jit`` the native engine."""

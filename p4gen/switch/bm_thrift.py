@@ -15,12 +15,13 @@ from p4gen.model.errors import ControlError
 _VERSION_CALL, _VERSION_MASK, _EXCEPTION = 0x80010001, 0xFFFF0000, 3
 _STOP, _I32, _I64, _STRING, _LIST = 0, 8, 10, 11, 15
 _TIMEOUT_S = 30.0
+LIMIT = 2**63 - 1
 
 
 class ThriftRegisters:
     """Reads registers of the switch whose Thrift server is at ``port`` of this machine.
 
-    BMv2's answers are 64 bits wide: of wider registers, the low 64 bits are compared.
+    BMv2 answers with signed 64-bit numbers; for whatever is larger it gives the largest of them, ``LIMIT``.
     """
 
     def __init__(self, port: int) -> None:

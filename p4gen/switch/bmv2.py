@@ -11,6 +11,7 @@ import functools
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ SWITCH = "simple_switch_grpc"
 LOG_FILE = "switch.log"
 _CONTROL, _DATA = "p4rt.sock", "dp.sock"
 _ATTEMPTS = 3
+_THRIFT_S = 3.0
 _CAUSES = {
     "Address already in use": "an address it needs is taken by another process",
     "unrecognised option": "this build does not know an option that we use (too old, or built without a feature)",
@@ -93,8 +95,7 @@ def running_bmv2(
                 program.json,
                 "dataplane",
                 {"address": f"unix:{data}", "ports": max(ports, default=-1) + 1, "device_id": 1},
-                # Builds without Thrift accept the option and serve nothing.
-                thrift_port=port if thrift and listens(f"127.0.0.1:{port}") else 0,
+                thrift_port=port if thrift and _serves_thrift(port) else 0,
             )
             with running.connect() as client:
                 running.load(client)
@@ -102,6 +103,16 @@ def running_bmv2(
     finally:
         for place in (control, data):
             place.unlink(missing_ok=True)
+
+
+def _serves_thrift(port: int) -> bool:
+    """Whether Thrift's server comes up, which is after P4Runtime's; builds without it accept the option, too."""
+    deadline = time.monotonic() + _THRIFT_S
+    while time.monotonic() < deadline:
+        if listens(f"127.0.0.1:{port}"):
+            return True
+        time.sleep(0.01)
+    return False
 
 
 def _start(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from p4gen.errors import InputError
-from p4gen.model import Clock, Digest, Model, Trace
+from p4gen.model import Clock, Digest, EngineName, Model, Trace
 from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.p4info import differences
 
@@ -52,6 +52,7 @@ class Device:
         programs: Iterable[Compiled] = (),
         clock: Clock | None = None,
         seed: int = 0,
+        engine: EngineName = "interp",
     ) -> None:
         self.device_id = device_id
         self.cpu_port = cpu_port
@@ -64,7 +65,7 @@ class Device:
         self.log: Callable[[str], None] | None = None
         """Takes what the program logs (``log_msg``), where it is set."""
         self._programs = list(programs)
-        self._clock, self._seed = clock, seed
+        self._clock, self._seed, self._engine = clock, seed, engine
         self._compiled: dict[bytes, Compiled] = {}
         self._model: Model | None = None
         self._subscribers = _Subscribers()
@@ -80,7 +81,8 @@ class Device:
     def load(self, p4info: P4Info, device_config: bytes) -> Model:
         """A fresh instance of a program. Raises ``P4genError`` when it does not compile, or is not what the P4Info
         says."""
-        model = Model(self._find(p4info, device_config).program, clock=self._clock, seed=self._seed)
+        program = self._find(p4info, device_config).program
+        model = Model(program, clock=self._clock, seed=self._seed, engine=self._engine)
         for port in self._down:
             model.set_link(port, False)
         return model

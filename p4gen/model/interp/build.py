@@ -12,8 +12,8 @@ from typing import Any
 
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.model.interp.context import Eval, Exec, Frame
+from p4gen.model.poison import initial
 from p4gen.model.state import State
-from p4gen.model.values import zero
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
 
@@ -101,9 +101,9 @@ def is_packet(of: t.Type) -> bool:
     return str(of) in ("packet_in", "packet_out")
 
 
-def fresh(of: t.Type) -> Callable[[], Any]:
-    """A function that makes zero values of a type, from one prototype."""
-    prototype = zero(of)
+def fresh(of: t.Type, *, poison: bool = False) -> Callable[[], Any]:
+    """A function that makes uninitialised values of a type, from one prototype."""
+    prototype = initial(of, poison=poison)
     if hasattr(prototype, "copy"):
         copy: Callable[[], Any] = prototype.copy
         return copy

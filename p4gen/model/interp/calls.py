@@ -37,7 +37,7 @@ class _Passing:
 
 def _passing(b: Build, param: ir.Param, arg: ir.Arg, *, shared: bool) -> _Passing:
     slot, variable = b.slot(param.variable), param.variable
-    make, composite = fresh(variable.type), is_composite(variable.type)
+    make, composite = fresh(variable.type, poison=b.state.poison), is_composite(variable.type)
     if arg.expr is None:
         return _Passing(slot, lambda f: (make(), None), None)
     if param.direction in ("in", "none") or (shared and param.direction == "inout"):

@@ -24,7 +24,7 @@ def _block(b: Build, s: ir.Block) -> Exec:
 def _declare(b: Build, s: ir.Declare) -> Exec:
     slot = b.slot(s.variable)
     if s.init is None:
-        make = fresh(s.variable.type)
+        make = fresh(s.variable.type, poison=b.state.poison)
 
         def declare(f: Frame) -> None:
             f[slot] = make()
@@ -200,13 +200,16 @@ def _set_validity(b: Build, s: ir.SetValidity) -> Exec:
     if not isinstance(kind, t.Header):
         raise unsupported(s.pos, f"setValid or setInvalid of {kind}")
     fixed, locate, in_union, valid = HeaderCodec(kind).width, place.locate, place.in_union, s.valid
+    garbage = fresh(kind, poison=True) if b.state.poison else None
 
     def set_validity(f: Frame) -> None:
         container, key = locate(f)
         header = container[key]
         if header.valid is not valid:
             size = header_width(header, fixed) // 8
-            if valid:
+            if valid and garbage is not None:
+                header.fields[:] = garbage().fields
+            elif valid:
                 clear_header(header)
             header.valid = valid
             f[0].length += size if valid else -size

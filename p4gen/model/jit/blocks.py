@@ -45,6 +45,10 @@ class Item:
     width: int
     count: int
 
+    def outside(self, access: str) -> str:
+        """What a trap says of an index (``{}``) that is out of range; ``access`` as in ``: read at``."""
+        return f"{self.kind} {self.name}{access} index {{}}, it has {self.count} elements"
+
 
 @dataclass(frozen=True)
 class KeyPlace:
@@ -147,7 +151,7 @@ def lay_out(state: State, types: Types, *, with_random: bool) -> StateLayout:
     direct = {name: _direct(table, at) for name, table in state.tables.items()}
     dynamic = align(at.at, 64)
     at.at = dynamic
-    tables = {name: _table(table, types, at, *direct[name]) for name, table in state.tables.items()}
+    tables = {name: _table(table, types, at, direct[name]) for name, table in state.tables.items()}
     sets = {v.name: _value_set(v, types, at) for v in state.program.value_sets}
     fixed = align(at.at, 64)
     return StateLayout(tuple(at.items), dynamic, fixed, random, registers, counters, meters, tables, sets)
@@ -196,7 +200,9 @@ def actions_of(table: ir.Table) -> tuple[ir.ActionRef, ...]:
     return tuple(listed)
 
 
-def _table(table: TableState, types: Types, at: _Cursor, *direct: int | None) -> TablePlace:
+def _table(
+    table: TableState, types: Types, at: _Cursor, direct: tuple[int | None, int | None, int | None]
+) -> TablePlace:
     offset, keys = 8, []
     for spec, key in zip(table.keys, (k for k in table.table.keys if k.match_kind != "selector"), strict=True):
         width = spec.width or 8 * types.shape(key.expr.type).size

@@ -66,9 +66,7 @@ def _width(e: ir.Expr, of: t.Type) -> int:
     return t.width_of(kind)
 
 
-def _of_type(
-    g: Gen, e: ir.Expr, at: Address, of: t.Type, guard: Address | None, valid_only: bool
-) -> Iterator[_Group]:
+def _of_type(g: Gen, e: ir.Expr, at: Address, of: t.Type, guard: Address | None, valid_only: bool) -> Iterator[_Group]:
     kind = t.strip(of)
     if isinstance(kind, t.Varbits):
         yield _Group(guard, varbit=at, room=-(-kind.max_width // 8))
@@ -158,9 +156,7 @@ def algorithm_of(g: Gen, call: ir.ExternCall, position: int) -> str:
     return g.module.need("hash_" + str(name).removesuffix("_custom"))
 
 
-def _calculate(
-    g: Gen, helper: str, data: ir.Expr, *, payload: bool = False, valid_only: bool = True
-) -> Value:
+def _calculate(g: Gen, helper: str, data: ir.Expr, *, payload: bool = False, valid_only: bool = True) -> Value:
     """The algorithm's result, 64 bits."""
     fn = g.fn
     buffer, size = _input(g, data, valid_only)

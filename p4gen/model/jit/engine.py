@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -86,13 +87,13 @@ class Engine:
         self._frames = _zeros(size * (FRAMES + 1))
         self._queue = _zeros(x.DEPARTURE * FRAMES)
         self._arrivals = _zeros(generated.arrival * FRAMES)
-        self._exchange = np.zeros(x.EXCHANGE_SIZE // 8, np.uint64)
+        self._exchange = (ctypes.c_uint64 * (x.EXCHANGE_SIZE // 8))()
         for offset, area in (
             (x.FRAMES, self._frames), (x.QUEUE, self._queue), (x.ARRIVALS, self._arrivals)
         ):  # fmt: skip
             self._set(offset, _address(area))
         self._set(x.WORK, _address(self._frames) + size * FRAMES)
-        self._io, self._tmp = self._exchange.ctypes.data, _address(self._temporary)
+        self._io, self._tmp = ctypes.addressof(self._exchange), _address(self._temporary)
         self._interpreter: V1Model | None = None
         weakref.finalize(self, _release, self._exchange)
 
@@ -100,7 +101,7 @@ class Engine:
         self._exchange[offset // 8] = value
 
     def _get(self, offset: int) -> int:
-        return int(self._exchange[offset // 8])
+        return self._exchange[offset // 8]
 
     # --- packets ---
 
@@ -109,15 +110,16 @@ class Engine:
         if trace is not None:
             return self._traced(port, packet, trace)
         self.state.flush()
-        now = self.state.clock()
-        self._single(self.state.block.address, self._io, self._tmp, packet, len(packet), port, now)
-        self._take_events()
-        count = self._get(x.RECORDS_COUNT)
+        exchange, state = self._exchange, self.state
+        self._single(state.block.address, self._io, self._tmp, packet, len(packet), port, state.clock())
+        if exchange[x.EVENTS_USED // 8]:
+            self._take_events()
+        count = exchange[x.RECORDS_COUNT // 8]
         if not count:
             return []
-        records = self._records(count)
-        base = self._get(x.OUT_DATA)
-        return [(port, ctypes.string_at(base + start, size)) for start, size, port, _ in records.tolist()]
+        records = ctypes.string_at(exchange[x.RECORDS // 8], count * x.RECORD)
+        base = exchange[x.OUT_DATA // 8]
+        return [(to, ctypes.string_at(base + start, size)) for start, size, to, _ in _UNPACK.iter_unpack(records)]
 
     def process_batch(self, batch: Batch) -> Batch:
         """All packets of ``batch``, one after the other, and everything that comes out, in order."""
@@ -145,8 +147,7 @@ class Engine:
         return Batch(whole, sent, records["port"].copy(), records["source"].copy())
 
     def _records(self, count: int) -> Any:
-        raw = (ctypes.c_uint8 * (count * x.RECORD)).from_address(self._get(x.RECORDS))
-        return np.frombuffer(raw, _RECORD)
+        return np.frombuffer(ctypes.string_at(self._get(x.RECORDS), count * x.RECORD), _RECORD)
 
     def _traced(self, port: int, packet: bytes, trace: Trace) -> list[tuple[int, bytes]]:
         if self._interpreter is None:
@@ -192,6 +193,7 @@ def _message(text: str, parts: Sequence[object]) -> str:
     return text
 
 
+_UNPACK = struct.Struct("<qqii")
 _RECORD = np.dtype([("start", "<i8"), ("size", "<i8"), ("port", "<i4"), ("source", "<i4")])
 
 
@@ -204,8 +206,8 @@ def _address(area: npt.NDArray[np.uint8]) -> int:
     return align(area.ctypes.data, 64)
 
 
-def _release(area: npt.NDArray[np.uint64]) -> None:
+def _release(area: ctypes.Array[ctypes.c_uint64]) -> None:
     free = ctypes.CDLL(None).free
     free.argtypes, free.restype = [ctypes.c_void_p], None
     for offset in (x.OUT_DATA, x.RECORDS, x.EVENTS):
-        free(int(area[offset // 8]))
+        free(area[offset // 8])

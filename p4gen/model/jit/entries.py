@@ -174,11 +174,14 @@ class NativeTable(TableState):
         block = self._block
         assert block is not None
         matched = [k for k in self.table.keys if k.match_kind != "selector"]
-        for key, field, (a, b) in zip(matched, self._place.keys, entry.fields, strict=True):
+        for key, field, (first, second) in zip(matched, self._place.keys, entry.fields, strict=True):
             size = container(field.width)
-            if isinstance(a, str) or isinstance(b, str):
-                full = (1 << field.width) - 1
-                a, b = (self._types.symbol(str(a), key.expr.type), full) if b else (0, 0)
+            if isinstance(first, int) and isinstance(second, int):
+                a, b = first, second
+            elif second:
+                a, b = self._types.symbol(str(first), key.expr.type), (1 << field.width) - 1
+            else:
+                a = b = 0
             block.put(at + field.a, size, a)
             block.put(at + field.b, size, b)
 

@@ -77,10 +77,10 @@ def _compare(g: Gen, e: ir.Binary) -> Value:
         return same if e.op == "==" else g.fn.op("xor", same, TRUE)
     a, b = _same_width(g, g.value(e.left), e.left.type, g.value(e.right), e.right.type)
     signed = is_signed(e.left.type)
-    return g.fn.compare(("s" if signed and e.op not in ("==", "!=") else _U[e.op]) + _PREDICATES[e.op], a, b)
+    return g.fn.compare(("s" if signed and e.op not in ("==", "!=") else _U[e.op]) + PREDICATES[e.op], a, b)
 
 
-_PREDICATES = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+PREDICATES = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _U = {"==": "", "!=": "", "<": "u", "<=": "u", ">": "u", ">=": "u"}
 
 
@@ -201,7 +201,7 @@ def _arithmetic(g: Gen, e: ir.Binary) -> Value:
 
 _BINARY: Mapping[str, Callable[[Gen, ir.Binary], Value]] = {
     **dict.fromkeys(("&&", "||"), _logical),
-    **dict.fromkeys(_PREDICATES, _compare),
+    **dict.fromkeys(PREDICATES, _compare),
     **dict.fromkeys(("<<", ">>"), _shift),
     **dict.fromkeys(("|+|", "|-|"), _saturate),
     **dict.fromkeys(_PLAIN, _arithmetic),

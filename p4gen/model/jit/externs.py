@@ -61,7 +61,7 @@ def _register_read(g: Gen, call: ir.ExternCall) -> None:
         out.store(g.load_container(_cell(g, item, index), max(item.width, 1)))
     fn.br(after)
     fn.begin(outside)
-    _out_of_range(g, call, f"register {item.name}: read at index {{}}, it has {item.count} elements", index)
+    _out_of_range(g, call, item.outside(": read at"), index)
     fn.begin(after)
 
 
@@ -76,7 +76,7 @@ def _register_write(g: Gen, call: ir.ExternCall) -> None:
         g.store_container(value, _cell(g, item, index), max(item.width, 1))
     fn.br(after)
     fn.begin(outside)
-    _out_of_range(g, call, f"register {item.name}: write at index {{}}, it has {item.count} elements", index)
+    _out_of_range(g, call, item.outside(": write at"), index)
     fn.begin(after)
 
 
@@ -93,7 +93,7 @@ def _counter_count(g: Gen, call: ir.ExternCall) -> None:
     count_packet(g, _cell(g, item, index))
     fn.br(after)
     fn.begin(outside)
-    _out_of_range(g, call, f"counter {item.name}: index {{}}, it has {item.count} elements", index)
+    _out_of_range(g, call, item.outside(":"), index)
     fn.begin(after)
 
 
@@ -114,7 +114,7 @@ def _meter_execute(g: Gen, call: ir.ExternCall) -> None:
     out.store(mark(g, bucket, size))
     fn.br(after)
     fn.begin(outside)
-    _out_of_range(g, call, f"meter {item.name}: index {{}}, it has {item.count} elements", index)
+    _out_of_range(g, call, item.outside(":"), index)
     fn.begin(after)
 
 

@@ -21,8 +21,14 @@ class Block:
 
     def __init__(self, layout: StateLayout) -> None:
         self.layout = layout
-        self.array: Bytes = np.zeros(layout.fixed, np.uint8)
-        self._view = memoryview(self.array)
+        self.array: Bytes
+        self.address: int
+        """Where it is."""
+        self._move(np.zeros(layout.fixed, np.uint8))
+
+    def _move(self, array: Bytes) -> None:
+        self.array, self.address = array, array.ctypes.data
+        self._view = memoryview(array.data)
 
     def resize(self, size: int) -> None:
         """Keep the first ``size`` bytes, zeros behind them."""
@@ -30,13 +36,7 @@ class Block:
             array = np.zeros(size, np.uint8)
             shared = min(size, len(self.array))
             array[:shared] = self.array[:shared]
-            self.array = array
-            self._view = memoryview(array)
-
-    @property
-    def address(self) -> int:
-        """Where it is."""
-        return self.array.ctypes.data
+            self._move(array)
 
     def get(self, at: int, size: int) -> int:
         """The little-endian number of ``size`` bytes at ``at``."""
@@ -50,7 +50,9 @@ class Block:
 class Cells(MutableSequence[int]):
     """The numbers of an array in the block, as a list that is never longer or shorter."""
 
-    def __init__(self, block: Block, item: Item, offset: int = 0, *, signed: bool = False, is_bool: bool = False) -> None:
+    def __init__(
+        self, block: Block, item: Item, offset: int = 0, *, signed: bool = False, is_bool: bool = False
+    ) -> None:
         self._block, self._item, self._offset = block, item, item.offset + offset
         self._size = min(item.bytes, 8) if item.kind != "register" else item.bytes
         self._signed, self._is_bool = signed, is_bool
@@ -174,9 +176,9 @@ class WatchedSet(set[int]):
         super().add(element)
         self._changed()
 
-    def discard(self, element: int) -> None:
+    def discard(self, element: object) -> None:
         """Remove a number."""
-        super().discard(element)
+        super().discard(element)  # type: ignore[arg-type]
         self._changed()
 
 

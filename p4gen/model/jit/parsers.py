@@ -135,9 +135,7 @@ def _constants(
     return True
 
 
-def _conditions(
-    g: Gen, case: ir.SelectCase, types: list[t.Type], values: list[Address | Value]
-) -> Iterator[Value]:
+def _conditions(g: Gen, case: ir.SelectCase, types: list[t.Type], values: list[Address | Value]) -> Iterator[Value]:
     """What must hold, one after the other, for a case to match."""
     if len(case.keysets) == 1 and isinstance(case.keysets[0], ir.ValueSet):
         # A value set of a struct or tuple stands for all subjects together (spec 13.11).

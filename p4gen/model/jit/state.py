@@ -68,10 +68,12 @@ class NativeState(State):
         self.block.put(MAGIC, 8, int.from_bytes(digest[:8], "little"))
         for name, item in layout.registers.items():
             register = self.registers[name]
-            register.cells = Cells(self.block, item, signed=register.signed, is_bool=register.is_bool)
+            cells: Any = Cells(self.block, item, signed=register.signed, is_bool=register.is_bool)
+            register.cells = cells
         for name, item in layout.counters.items():
             counter = self.counters[name]
-            counter.packets, counter.bytes = Cells(self.block, item), Cells(self.block, item, 8)
+            both: Any = Cells(self.block, item), Cells(self.block, item, 8)
+            counter.packets, counter.bytes = both
         for name, item in layout.meters.items():
             places = (item.offset + i * BUCKET for i in range(item.count))
             self.meters[name].buckets = Buckets(NativeBucket(self.block, at) for at in places)

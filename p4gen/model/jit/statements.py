@@ -10,6 +10,7 @@ from p4gen.model.interp.statements import MAX_ITERATIONS
 from p4gen.model.jit.build import Gen, StmtHandler, is_memory, is_signed, members, part_at, unsupported
 from p4gen.model.jit.emit import Address, Value, const
 from p4gen.model.jit.expressions import header_valid, set_header_valid
+from p4gen.model.jit.lanes import apply_row, row_at
 from p4gen.model.jit.layout import LENGTH, scalar_width
 from p4gen.model.jit.places import is_dynamic, locate, only_valid, store, store_from
 from p4gen.p4 import ir
@@ -20,9 +21,16 @@ NATIVE_SWITCH = 64
 
 
 def body(g: Gen, statements: tuple[ir.Stmt, ...]) -> None:
-    """Statements in order."""
-    for s in statements:
-        g.stmt(s)
+    """Statements in order; rows of lanes at once."""
+    i = 0
+    while i < len(statements):
+        count, row = row_at(g, statements, i)
+        if row is not None:
+            apply_row(g, row)
+        else:
+            for s in statements[i : i + count]:
+                g.stmt(s)
+        i += count
 
 
 def _block(g: Gen, s: ir.Block) -> None:

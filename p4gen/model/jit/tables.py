@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from p4gen.errors import Pos
 from p4gen.model.jit.blocks import KeyPlace, TablePlace
 from p4gen.model.jit.build import STATE, ExprHandler, Gen
 from p4gen.model.jit.calculations import selector_hash
@@ -17,7 +16,7 @@ HASH_FACTOR = 0x9E3779B97F4A7C15
 """2^64 divided by the golden ratio (Knuth 6.4): what the hash of a key is made with."""
 
 
-def apply_table(g: Gen, table: ir.Table, pos: Pos) -> tuple[Value, Value]:
+def apply_table(g: Gen, table: ir.Table) -> tuple[Value, Value]:
     """Apply a table: (hit, number of the action that ran)."""
     fn, place = g.fn, g.module.state.tables[table.name]
     listed = [k for k in table.keys if k.match_kind != "selector"]
@@ -133,7 +132,7 @@ def _run_action(g: Gen, place: TablePlace, entry: str, action: Value) -> None:
 
 
 def _apply_value(g: Gen, e: ir.ApplyTable) -> Value:
-    hit, action = apply_table(g, e.table, e.pos)
+    hit, action = apply_table(g, e.table)
     match e.result:
         case "hit":
             return hit

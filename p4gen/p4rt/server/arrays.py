@@ -8,7 +8,7 @@ from typing import Any
 from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.model.entries import CounterValue
-from p4gen.p4rt import codec, p4data, wire
+from p4gen.p4rt import bytestrings, codec, p4data, wire
 from p4gen.p4rt.schema import ArrayInfo, Group
 from p4gen.p4rt.server.pipeline import Pipeline
 from p4gen.p4rt.server.tables import meter_config, meter_message
@@ -18,6 +18,8 @@ Undo = Callable[[], None]
 MODIFY = pb.Update.MODIFY
 _COUNTER_ENTRY, _REGISTER_ENTRY = 7, 11
 """Numbers of fields of Entity."""
+_BITSTRING = 1
+"""Number of a field of P4Data."""
 
 
 def _indices(array: ArrayInfo, kind: str, message: Any) -> range:
@@ -60,14 +62,15 @@ def write_counter(pipeline: Pipeline, kind: int, message: Any) -> Undo:
 
 
 def read_counters(pipeline: Pipeline, message: Any) -> Iterator[bytes]:
-    """Cells of one counter or of all, as Entity messages on the wire."""
+    """Cells of one counter or of all, as fields of a ReadResponse on the wire."""
     for counter in pipeline.schema.counters.select(message.counter_id):
         values = pipeline.backend.counters(counter.name)
         head = wire.number(1, counter.id)
         for index in _indices(counter, "counter", message if message.counter_id else pb.CounterEntry()):
             value = values[index]
             data = wire.number(1, value.bytes) + wire.number(2, value.packets)
-            yield wire.blob(_COUNTER_ENTRY, head + wire.blob(2, wire.number(1, index)) + wire.blob(3, data))
+            entry = head + wire.blob(2, wire.number(1, index)) + wire.blob(3, data)
+            yield wire.blob(1, wire.blob(_COUNTER_ENTRY, entry))
 
 
 # --- meters ---
@@ -129,19 +132,37 @@ def write_register(pipeline: Pipeline, kind: int, message: Any) -> Undo:
 
 
 def read_registers(pipeline: Pipeline, message: Any) -> Iterator[bytes]:
-    """Cells of one register or of all, as Entity messages on the wire."""
-    types = pipeline.schema.info.type_info
+    """Cells of one register or of all, as fields of a ReadResponse on the wire."""
     for register in pipeline.schema.registers.select(message.register_id):
         values = pipeline.backend.registers(register.name)
-        head = wire.number(1, register.id)
-        cache: dict[int, bytes] = {}  # most cells hold the same few values
-        for index in _indices(register, "register", message if message.register_id else pb.RegisterEntry()):
-            value = values[index]
-            data = cache.get(value)
-            if data is None:
-                encoded = p4data.encode(register.element, types, iter((value,)))
-                data = cache[value] = wire.blob(3, encoded.SerializeToString())
-            yield wire.blob(_REGISTER_ENTRY, head + wire.blob(2, wire.number(1, index)) + data)
+        indices = _indices(register, "register", message if message.register_id else pb.RegisterEntry())
+        if len(indices) < register.size:
+            yield _register_entries(pipeline, register, values, indices)
+            continue
+        known = pipeline.encoded.get(register.id)
+        if known is None or known[0] != values:
+            known = pipeline.encoded[register.id] = (values, _register_entries(pipeline, register, values, indices))
+        yield known[1]
+
+
+def _register_entries(pipeline: Pipeline, register: ArrayInfo, values: list[int], indices: range) -> bytes:
+    types = pipeline.schema.info.type_info
+    plain = p4data.resolve(register.element, types).bitstring.HasField("bit")
+    head = wire.number(1, register.id)
+    cache: dict[int, bytes] = {}  # most cells hold the same few values
+    entries = []
+    for index in indices:
+        value = values[index]
+        data = cache.get(value)
+        if data is None:
+            if plain:
+                encoded = wire.blob(_BITSTRING, bytestrings.encode(value))
+            else:
+                encoded = p4data.encode(register.element, types, iter((value,))).SerializeToString()
+            data = cache[value] = wire.blob(3, encoded)
+        entry = head + wire.blob(2, wire.number(1, index)) + data
+        entries.append(wire.blob(1, wire.blob(_REGISTER_ENTRY, entry)))
+    return b"".join(entries)
 
 
 # --- value sets ---

@@ -57,6 +57,8 @@ class Pipeline:
     value_sets: dict[int, Any] = field(default_factory=dict)
     digests: dict[int, Any] = field(default_factory=dict)
     """Configurations of the digests that are enabled."""
+    encoded: dict[int, tuple[list[int], bytes]] = field(default_factory=dict)
+    """Registers as they were last read whole, and the answer: most do not change between two reads."""
     timed: int = 0
     """How many entries have an idle timeout."""
 

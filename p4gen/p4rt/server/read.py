@@ -13,6 +13,7 @@ from p4gen.p4rt.status import invalid, unimplemented
 CHUNK_BYTES = 1 << 20
 """Size of one ReadResponse; gRPC's clients take up to 4 MiB by default."""
 
+# Readers give Entity messages; or bytes, which are fields of a ReadResponse, any number of entities.
 _READERS: dict[str, Callable[[Pipeline, Any], Iterator[Any]]] = {
     "table_entry": tables.read,
     "direct_counter_entry": tables.read_counters,
@@ -36,7 +37,7 @@ def read(pipeline: Pipeline, entities: Any) -> list[bytes]:
     with pipeline.lock:
         for entity in entities:
             for found in _read(pipeline, entity):
-                data = wire.blob(1, found if isinstance(found, bytes) else found.SerializeToString())
+                data = found if isinstance(found, bytes) else wire.blob(1, found.SerializeToString())
                 chunk.append(data)
                 size += len(data)
                 if size > CHUNK_BYTES:

@@ -1,0 +1,107 @@
+"""BMv2 under the same load: simple_switch_grpc reading the packets from files, which costs it the least.
+
+Its rate is the slope of a counter that the program keeps, where it is steepest, so that neither its start nor the wait
+for the files counts.
+"""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from p4gen.bench.workload import Workload
+from p4gen.errors import FailedError, P4genError
+from p4gen.inc import compose
+from p4gen.p4 import p4c
+from p4gen.p4.p4info import parse_text
+from p4gen.p4rt.client import Client
+from p4gen.switch import bmv2
+from p4gen.switch.running import free_port, started
+
+_WAIT_S = 3
+"""Seconds between BMv2's start and the first packet: time to load the program and the entries."""
+
+_COUNTER = "IncIngress.drops"
+_POLL_S, _QUIET_POLLS = 0.05, 10
+
+
+def why_not() -> str | None:
+    """Why BMv2 is not measured; None when it is there."""
+    try:
+        bmv2.check_tools()
+    except P4genError as missing:
+        return missing.diagnostics[0].message
+    return None
+
+
+def rate(work: Workload, packets: int, folder: Path) -> tuple[int, float]:
+    """(packets, seconds) of BMv2 on the first ``packets`` of a workload. Raises ``FailedError``."""
+    folder.mkdir()
+    source = folder / "program.p4"
+    source.write_text(work.text, encoding="utf-8")
+    compiler, switch = p4c.find(), shutil.which(bmv2.SWITCH)
+    assert compiler is not None
+    assert switch is not None
+    output = p4c.compile_for_bmv2(compiler, source, folder)
+    ports = sorted({port for port, _ in work.packets})
+    for port in ports:
+        listed = [(i, frame) for i, (p, frame) in enumerate(work.packets[:packets]) if p == port]
+        _write_pcap(folder / f"port{port}_in.pcap", listed)
+    address = f"unix:{folder / 'p4rt.sock'}"
+    command = [sys.executable, "-m", "p4gen.switch.guard", switch, "--no-p4", "--device-id", "1"]
+    command += ["--log-console", "--log-level", "off", "--use-files", str(_WAIT_S), "--thrift-port", str(free_port())]
+    for port in ports:
+        command += ["-i", f"{port}@{folder / f'port{port}'}"]
+    command += ["--", "--grpc-server-addr", address]
+    absorbed = packets * (len(work.edges) - 1) // len(work.edges)
+    with started(command, address, folder / "log", what=bmv2.SWITCH, causes={}, timeout=30.0):
+        client = Client(address, 1)
+        with client:
+            client.set_pipeline(parse_text(output.p4info.read_text(encoding="utf-8")), output.json.read_bytes())
+            client.insert(*work.config.entries)
+            for group in work.config.multicast_groups:
+                client.set_multicast_group(group)
+            counted, seconds = _slope(client, _absorbed_index(work), absorbed)
+    return counted * len(work.edges) // (len(work.edges) - 1), seconds
+
+
+def _absorbed_index(work: Workload) -> int:
+    """Which of the program's drop reasons a contribution has that completes nothing."""
+    return next(drop.index for drop in compose(work.spec).drops if drop.symbol == "AggregateData_absorbed")
+
+
+def _slope(client: Client, index: int, expected: int) -> tuple[int, float]:
+    seen: list[tuple[float, int]] = []
+    quiet, deadline = 0, time.monotonic() + _WAIT_S + 120
+    while quiet < _QUIET_POLLS and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+        count = client.counter(_COUNTER, index).packets
+        if count and (not seen or count > seen[-1][1]):
+            seen.append((time.monotonic(), count))
+            quiet = 0
+        elif seen:
+            quiet += 1
+        if count >= expected:
+            break
+    if len(seen) < 2:
+        raise FailedError(f"BMv2's counter {_COUNTER} did not move: {seen}")
+    # The best stretch of a tenth of the load: the fairest guess at what it does when nothing else runs.
+    stretches = [
+        (b[1] - a[1], b[0] - a[0])
+        for i, a in enumerate(seen)
+        for b in seen[i + 1 :]
+        if b[1] - a[1] >= min(expected // 10, seen[-1][1] - seen[0][1])
+    ]
+    return max(stretches, key=lambda s: s[0] / s[1])
+
+
+def _write_pcap(path: Path, frames: Sequence[tuple[int, bytes]]) -> None:
+    """A capture of (microsecond, frame); BMv2 takes frames of several files by their times."""
+    parts = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)]
+    for at, frame in frames:
+        parts += [struct.pack("<IIII", at // 1_000_000, at % 1_000_000, len(frame), len(frame)), frame]
+    path.write_bytes(b"".join(parts))

@@ -1,0 +1,186 @@
+"""Measuring: everything in one run, on the same program and the same packets.
+
+Rates are the best of several rounds, and the rounds of all engines alternate, so that what else the machine does
+meets all of them alike. Outputs are compared: what is fast and wrong does not count.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from p4gen.bench import bm
+from p4gen.bench.roofline import Roofline, why_not
+from p4gen.bench.workload import Workload
+from p4gen.errors import FailedError
+from p4gen.model import Model
+from p4gen.model.jit import Batch
+from p4gen.p4 import ir
+from p4gen.p4.compile import compile_text
+
+THREADS = 2
+BMV2_PACKETS = 10_000
+ROUNDS = 20
+_SLOW_SECONDS = 1.0
+"""How long an engine that takes packets one by one is measured."""
+
+INTERP, SINGLE, BATCHED, THREADED, BMV2, C = (
+    "interp", "jit, packet by packet", "jit, batched", f"jit, batched, {THREADS} threads", "BMv2", "C loop",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What an engine achieved: ``packets`` received in ``seconds``; or why it was not measured."""
+
+    engine: str
+    packets: int
+    seconds: float
+    note: str = ""
+
+    @property
+    def per_second(self) -> float:
+        """Packets a second; 0 for what was not measured."""
+        return self.packets / self.seconds if self.seconds else 0.0
+
+
+@dataclass(frozen=True)
+class Results:
+    """All of a run. Times in seconds, from P4 text to the first packet's way out; sizes in bytes."""
+
+    program: str
+    lanes: int
+    rates: tuple[Rate, ...]
+    compile_cold: float
+    compile_cached: float
+    front_end: float
+    state_bytes: int
+    snapshot: float
+    restore: float
+    memcpy: float
+
+    def rate(self, engine: str) -> Rate:
+        """Of one engine."""
+        return next(r for r in self.rates if r.engine == engine)
+
+    def ratio(self, engine: str, other: str) -> float | None:
+        """How many times as fast as ``other`` an engine is; None if one was not measured."""
+        a, b = self.rate(engine).per_second, self.rate(other).per_second
+        return a / b if a and b else None
+
+
+def measure(work: Workload, progress: Callable[[str], None] = lambda _: None) -> Results:
+    """Measure everything that this machine has. Raises ``FailedError`` when engines disagree."""
+    with tempfile.TemporaryDirectory(prefix="p4gen-") as name:
+        folder = Path(name)
+        progress("compiling")
+        front, cold = _first_packet(work, folder / "cache")
+        _, cached = _first_packet(work, folder / "cache")
+        program = compile_text(work.text, f"{work.spec.program}.p4").program
+        progress(f"{INTERP}, {SINGLE}")
+        rates = [_one_by_one(work, _model(work, program, "interp"), INTERP)]
+        native = _model(work, program, "jit")
+        rates.append(_one_by_one(work, native, SINGLE))
+        native.reset()
+        work.configure(native)
+        progress(f"{BATCHED}, {C}")
+        rates += _batches(work, program, native, folder)
+        progress(BMV2)
+        rates.insert(2, _bmv2(work, folder))
+        state = _snapshots(native)
+    return Results(work.spec.program, work.spec.lanes, tuple(rates), cold, cached, front, *state)
+
+
+def _model(work: Workload, program: ir.Program, engine: str) -> Model:
+    return work.configure(Model(program, engine="jit" if engine == "jit" else "interp"))
+
+
+def _first_packet(work: Workload, cache: Path) -> tuple[float, float]:
+    """Seconds of the front end, and until the first packet has been processed."""
+    start = time.perf_counter()
+    program = compile_text(work.text, f"{work.spec.program}.p4").program
+    front = time.perf_counter() - start
+    model = work.configure(Model(program, engine="jit", cache=cache))
+    model.process(*work.packets[0])
+    return front, time.perf_counter() - start
+
+
+def _one_by_one(work: Workload, model: Model, engine: str) -> Rate:
+    start, count = time.perf_counter(), 0
+    for port, packet in work.packets:
+        model.process(port, packet)
+        count += 1
+        if count % 64 == 0 and time.perf_counter() - start > _SLOW_SECONDS:
+            break
+    return Rate(engine, count, time.perf_counter() - start)
+
+
+def _batches(work: Workload, program: ir.Program, native: Model, folder: Path) -> list[Rate]:
+    batch, fresh = work.batch, native.snapshot()
+    absent = why_not(work)
+    loop = Roofline(work, folder) if absent is None else None
+    others = [_model(work, program, "jit") for _ in range(THREADS)]
+    starts = [m.snapshot() for m in others]
+    best = dict.fromkeys((BATCHED, THREADED, C), float("inf"))
+
+    def timed(engine: str, run: Callable[[], object]) -> None:
+        start = time.perf_counter()
+        run()
+        best[engine] = min(best[engine], time.perf_counter() - start)
+
+    for _ in range(ROUNDS):
+        native.restore(fresh)
+        timed(BATCHED, lambda: native.process_batch(batch))
+        for model, start in zip(others, starts, strict=True):
+            model.restore(start)
+        timed(THREADED, lambda: _in_threads(others, batch))
+        if loop is not None:
+            loop.reset()
+            timed(C, loop.run)
+    if loop is not None:
+        _must_agree(loop, native, fresh, batch)
+    rates = [Rate(BATCHED, len(batch), best[BATCHED]), Rate(THREADED, len(batch) * THREADS, best[THREADED])]
+    rates.append(Rate(C, len(batch), best[C]) if loop is not None else Rate(C, 0, 0.0, absent or ""))
+    return rates
+
+
+def _in_threads(models: list[Model], batch: Batch) -> None:
+    threads = [threading.Thread(target=m.process_batch, args=(batch,)) for m in models]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _must_agree(loop: Roofline, native: Model, fresh: np.ndarray, batch: Batch) -> None:
+    loop.reset()
+    native.restore(fresh)
+    if native.process_batch(batch).packets() != loop.packets(loop.run()):
+        raise FailedError("the native engine and the C loop do not send the same packets")
+
+
+def _bmv2(work: Workload, folder: Path) -> Rate:
+    absent = bm.why_not()
+    if absent is not None:
+        return Rate(BMV2, 0, 0.0, absent)
+    packets = min(len(work.packets), BMV2_PACKETS)
+    return Rate(BMV2, *bm.rate(work, packets, folder / "bmv2"))
+
+
+def _snapshots(native: Model) -> tuple[int, float, float, float]:
+    """The state's size, and the best times of a snapshot, a restore, and a plain copy of as many bytes."""
+    taken = native.snapshot()
+    target = np.empty_like(taken)
+    best = [float("inf")] * 3
+    for _ in range(50):
+        for i, run in enumerate((native.snapshot, lambda: native.restore(taken), lambda: np.copyto(target, taken))):
+            start = time.perf_counter()
+            run()
+            best[i] = min(best[i], time.perf_counter() - start)
+    return len(taken), *best

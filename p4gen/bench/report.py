@@ -1,0 +1,90 @@
+"""Results of a benchmark as a table, as CSV and as a plot."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from p4gen.bench.measure import BATCHED, BMV2, C, Results
+
+COLUMNS = ("program", "lanes", "engine", "packets", "seconds", "packets_per_second", "note")
+
+
+def rows(results: Results) -> list[dict[str, Any]]:
+    """One row an engine."""
+    return [
+        dict(zip(COLUMNS, (results.program, results.lanes, r.engine, r.packets, r.seconds, r.per_second, r.note),
+                 strict=True))
+        for r in results.rates
+    ]  # fmt: skip
+
+
+def write_csv(results: Results, path: Path) -> None:
+    """Write ``rows`` with a header."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows(results))
+
+
+def table(results: Results) -> Table:
+    """Packets a second of every engine, beside BMv2 and the C loop."""
+    result = Table(box=None, pad_edge=False, header_style="bold")
+    result.add_column(f"{results.program}, {results.lanes} lanes")
+    for title in ("packets/s", "ns/packet", "x BMv2", "of the C loop"):
+        result.add_column(title, justify="right")
+    for rate in results.rates:
+        if not rate.packets:
+            result.add_row(rate.engine, "-", "", "", "", style="dim")
+            continue
+        ratios = (_ratio(results.ratio(rate.engine, BMV2), "{:,.1f}"), _ratio(results.ratio(rate.engine, C), "{:.0%}"))
+        result.add_row(rate.engine, f"{rate.per_second:,.0f}", f"{1e9 / rate.per_second:,.0f}", *ratios)
+    return result
+
+
+def _ratio(value: float | None, form: str) -> str:
+    return "-" if value is None else form.format(value)
+
+
+def sentences(results: Results) -> list[str]:
+    """What is not in the table."""
+    size = results.state_bytes
+    lines = [f"{rate.engine}: not measured, {rate.note}" for rate in results.rates if rate.note]
+    lines += [
+        f"from P4 text to the first packet: {results.compile_cold:.3f} s, from the cache {results.compile_cached:.3f} s"
+        f" (front end: {results.front_end:.3f} s)",
+        f"state: {size:,} bytes; snapshot {_speed(size, results.snapshot)}, restore {_speed(size, results.restore)},"
+        f" a plain copy {_speed(size, results.memcpy)}",
+    ]
+    return lines
+
+
+def _speed(size: int, seconds: float) -> str:
+    return f"{seconds * 1e6:.1f} us ({size / seconds / 1e9:.1f} GB/s)"
+
+
+_COLORS = {BATCHED: "tab:orange", C: "tab:gray"}
+
+
+def plot(results: Results, path: Path) -> None:
+    """Bars on a logarithmic scale, as SVG or PNG by the suffix of ``path``."""
+    import matplotlib as mpl  # noqa: PLC0415 - takes a second to load, and only plots need it
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    with mpl.rc_context({"svg.hashsalt": "p4gen"}):
+        measured = [r for r in results.rates if r.packets]
+        figure = Figure(figsize=(8, 0.6 * len(measured) + 1.4), layout="constrained")
+        axes = figure.add_subplot()
+        colors = [_COLORS.get(r.engine, "tab:blue") for r in measured]
+        bars = axes.barh([r.engine for r in measured], [r.per_second for r in measured], color=colors)
+        axes.bar_label(bars, [f" {r.per_second:,.0f}" for r in measured])
+        axes.set_xscale("log")
+        axes.margins(x=0.25)
+        axes.invert_yaxis()
+        axes.set_xlabel("packets a second")
+        axes.set_title(f"{results.program}: ICRC checked and recomputed, one run" if "noicrc" not in results.program
+                       else results.program)  # fmt: skip
+        figure.savefig(path)

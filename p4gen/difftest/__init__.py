@@ -1,0 +1,1 @@
+"""Differential testing: the same packets and the same control-plane requests to two switches, everything compared."""

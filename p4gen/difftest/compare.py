@@ -1,0 +1,183 @@
+"""Runs events on two switches and looks for the first difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from p4gen.difftest.events import Event, Packet
+from p4gen.difftest.sides import BATCH, Outputs, Side, State
+
+STATE_EVERY = 512
+"""Packets between two comparisons of counters and registers, which take longer than packets."""
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What the switches do not agree on: ``what`` in one line, ``details`` in a few."""
+
+    what: str
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """A difference after ``events`` (the configuration to begin with is not among them)."""
+
+    difference: Difference
+    events: tuple[Event, ...]
+
+
+@dataclass
+class Tally:
+    """What has been compared so far."""
+
+    packets: int = 0
+    outputs: int = 0
+    requests: int = 0
+    refused: int = 0
+    states: int = 0
+
+
+class Comparison:
+    """The two sides, configured alike from the start; ``replay`` starts afresh."""
+
+    def __init__(self, left: Side, right: Side, setup: Sequence[Event]) -> None:
+        self.left, self.right, self._setup = left, right, tuple(setup)
+        self.tally = Tally()
+
+    def restart(self, setup: Sequence[Event] | None = None) -> None:
+        """Both switches as after loading, with the configuration to begin with."""
+        for side in (self.left, self.right):
+            side.client.reset()
+            side.setup(self._setup if setup is None else setup)
+
+    def run(
+        self, events: Iterable[Event], packets: int, progress: Callable[[Tally], None] | None = None
+    ) -> Found | None:
+        """Compare until ``packets`` packets have been handled; the first difference, if there is one."""
+        done: list[Event] = []
+        batch: list[Packet] = []
+        unchecked = 0
+        for event in events:
+            done.append(event)
+            difference: Difference | None = None
+            if isinstance(event, Packet):
+                batch.append(event)
+                if len(batch) == BATCH or self.tally.packets + len(batch) >= packets:
+                    difference = self._exchange(batch)
+                    unchecked += len(batch)
+                    batch = []
+                    if progress is not None:
+                        progress(self.tally)
+            else:
+                difference = self._exchange(batch) or self._request(event)
+                unchecked += len(batch)
+                batch = []
+            finished = self.tally.packets >= packets
+            if difference is None and (unchecked >= STATE_EVERY or finished):
+                difference, unchecked = self._state(), 0
+            if difference is not None:
+                return Found(difference, tuple(done))
+            if finished:
+                return None
+        return None
+
+    def replay(self, events: Sequence[Event], setup: Sequence[Event] | None = None) -> Difference | None:
+        """The first difference in a fresh run of ``events``, counters and registers at its end included."""
+        self.restart(setup)
+        batch: list[Packet] = []
+        for event in [*events, None]:
+            if isinstance(event, Packet) and len(batch) < BATCH:
+                batch.append(event)
+                continue
+            difference = self._exchange(batch)
+            batch = [event] if isinstance(event, Packet) else []
+            if difference is None and event is not None and not isinstance(event, Packet):
+                difference = self._request(event)
+            if difference is not None:
+                return difference
+        return self._state()
+
+    def _exchange(self, batch: Sequence[Packet]) -> Difference | None:
+        if not batch:
+            return None
+        left, right = self.left.exchange(batch), self.right.exchange(batch)
+        self.tally.packets += len(batch)
+        self.tally.outputs += sum(map(len, right.values()))
+        return None if left == right else _outputs(self.left.name, left, self.right.name, right)
+
+    def _request(self, event: Event) -> Difference | None:
+        assert not isinstance(event, Packet)
+        left, right = self.left.request(event), self.right.request(event)
+        self.tally.requests += 1
+        self.tally.refused += not right
+        if left == right:
+            return None
+        taker, refuser = (self.left, self.right) if left else (self.right, self.left)
+        return Difference(f"{taker.name} takes a request that {refuser.name} refuses: {event}")
+
+    def _state(self) -> Difference | None:
+        left, right = self.left.state(), self.right.state()
+        self.tally.states += 1
+        limits = [side.register_limit for side in (self.left, self.right) if side.register_limit is not None]
+        if limits:
+            left, right = _limited(left, min(limits)), _limited(right, min(limits))
+        return _states(self.left.name, left, self.right.name, right)
+
+
+def _outputs(left_name: str, left: Outputs, right_name: str, right: Outputs) -> Difference:
+    for port in sorted({*left, *right}):
+        ours, theirs = left.get(port, []), right.get(port, [])
+        if ours == theirs:
+            continue
+        at = next(
+            (i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs))
+        )
+        details = [f"{name}: {_frame(frames, at)}" for name, frames in ((left_name, ours), (right_name, theirs))]
+        if at < len(ours) and at < len(theirs):
+            details.append(_where(ours[at], theirs[at]))
+        return Difference(
+            f"port {port}: {len(ours)} frames from {left_name}, {len(theirs)} from {right_name}; the {at + 1}. differs",
+            tuple(details),
+        )
+    raise AssertionError("called for outputs that differ")
+
+
+def _frame(frames: list[bytes], at: int) -> str:
+    return f"{len(frames[at])} bytes {frames[at].hex()}" if at < len(frames) else "nothing"
+
+
+def _where(ours: bytes, theirs: bytes) -> str:
+    places = [i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b]
+    shown = ", ".join(f"{i} ({ours[i]:02x}/{theirs[i]:02x})" for i in places[:_SHOWN])
+    more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+    lengths = "" if len(ours) == len(theirs) else f"lengths {len(ours)}/{len(theirs)}; "
+    return f"{lengths}bytes that differ: {shown or 'none in common length'}{more}"
+
+
+def _limited(state: State, limit: int) -> State:
+    cells = {name: [min(value, limit) for value in values] for name, values in state.registers.items()}
+    return State(state.counters, cells)
+
+
+def _states(left_name: str, left: State, right_name: str, right: State) -> Difference | None:
+    for what, ours, theirs in (
+        ("counter", left.counters, right.counters),
+        ("register", left.registers, right.registers),
+    ):
+        for name in ours.keys() & theirs.keys():
+            if ours[name] == theirs[name]:
+                continue
+            cells = [i for i, (a, b) in enumerate(zip(ours[name], theirs[name], strict=True)) if a != b]
+            details = [
+                f"{name}[{i}]: {left_name} {_cell(ours[name][i])}, {right_name} {_cell(theirs[name][i])}"
+                for i in cells[:_SHOWN]
+            ]
+            return Difference(f"{what} {name}: {len(cells)} cells differ", tuple(details))
+    return None
+
+
+def _cell(value: object) -> str:
+    return f"{value:#x}" if isinstance(value, int) else str(value)

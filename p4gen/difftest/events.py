@@ -1,0 +1,44 @@
+"""What happens to both switches, in order: frames that arrive, and requests of the control plane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from p4gen.model.control import describe_match
+from p4gen.model.entries import Entry, MulticastGroup
+
+
+@dataclass(frozen=True)
+class Packet:
+    """A frame arrives; ``kind`` says what the generator meant it to be."""
+
+    port: int
+    frame: bytes
+    kind: str = ""
+
+    def __str__(self) -> str:
+        return f"packet on port {self.port}, {len(self.frame)} bytes ({self.kind})"
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request about a table entry: ``insert``, ``modify`` or ``delete``."""
+
+    verb: str
+    entry: Entry
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.entry.table} [{describe_match(self.entry)}]"
+
+
+@dataclass(frozen=True)
+class Replication:
+    """A multicast group is set; without replicas it is removed."""
+
+    group: MulticastGroup
+
+    def __str__(self) -> str:
+        return f"multicast group {self.group.group_id} to {len(self.group.replicas)} edges"
+
+
+Event = Packet | Request | Replication

@@ -1,0 +1,118 @@
+"""A whole differential test of a program: both switches, traffic, the first difference, and its reduction."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from p4gen.difftest.compare import Comparison, Difference, Tally
+from p4gen.difftest.events import Event, Packet
+from p4gen.difftest.reduce import minimise, shortest_tail
+from p4gen.difftest.save import save
+from p4gen.difftest.sides import bmv2_side, checked, embedded_side
+from p4gen.difftest.traffic import Traffic
+from p4gen.model import EngineName
+from p4gen.ptf.mutations import Mutation
+from p4gen.spec import ProgramSpec
+
+SIDES = ("embedded", "bmv2")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault to seed into the program of one side."""
+
+    mutation: Mutation
+    side: str
+
+    def __str__(self) -> str:
+        return f"{self.mutation.name}@{self.side}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of it; with a difference, ``reduced`` has as few packets as still show it."""
+
+    tally: Tally
+    seconds: float
+    registers: bool
+    difference: Difference | None = None
+    found_after: int = 0
+    reduced: tuple[Event, ...] = ()
+    files: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to compare. ``folder`` gets the programs, logs, requests and, with ``reduce``, the difference's files."""
+
+    spec: ProgramSpec
+    text: str
+    seed: int
+    packets: int
+    folder: Path
+    scratch: Path
+    engine: EngineName = "interp"
+    fault: Fault | None = None
+    reduce: bool = True
+    progress: Callable[[Tally], None] | None = field(default=None, repr=False)
+
+    def run(self) -> Result:
+        """Carry it out. Raises ``P4genError`` when a program does not compile, or a switch does not start."""
+        name, started = self.spec.program, time.monotonic()
+        programs = {
+            side: checked(
+                self._text(side), name, self.folder / side, for_bmv2=side == "bmv2", faulty=self._faulty(side)
+            )
+            for side in SIDES
+        }
+        with contextlib.ExitStack() as stack:
+            ports = self.spec.ports
+            embedded = stack.enter_context(
+                embedded_side(programs["embedded"], self.scratch / "embedded", ports, self.engine)
+            )
+            bmv2 = stack.enter_context(bmv2_side(programs["bmv2"], self.scratch / "bmv2", ports))
+            registers = bmv2.has_registers
+            embedded.has_registers = registers
+            traffic = Traffic(self.spec, self.seed)
+            comparison = Comparison(embedded, bmv2, traffic.setup())
+            comparison.restart()
+            found = comparison.run(traffic.packets(), self.packets, self.progress)
+            tally = comparison.tally
+            if found is None:
+                return Result(tally, time.monotonic() - started, registers)
+            after = sum(isinstance(event, Packet) for event in found.events)
+            if not self.reduce:
+                return Result(tally, time.monotonic() - started, registers, found.difference, after)
+            tally = Tally(tally.packets, tally.outputs, tally.requests, tally.refused, tally.states)
+            difference, setup, events = self._reduced(comparison, traffic.setup(), found.events, found.difference)
+            reference = embedded if self.fault is not None and self.fault.side == "bmv2" else bmv2
+            note = f"p4gen difftest of {name}, seed {self.seed}" + (f", fault {self.fault}" if self.fault else "")
+            files = save(self.folder, comparison, reference, difference, setup, events, note)
+        return Result(tally, time.monotonic() - started, registers, difference, after, tuple(events), tuple(files))
+
+    def _faulty(self, side: str) -> bool:
+        return self.fault is not None and self.fault.side == side
+
+    def _text(self, side: str) -> str:
+        return self.fault.mutation.apply(self.text) if self.fault and self._faulty(side) else self.text
+
+    def _reduced(
+        self, comparison: Comparison, setup: list[Event], events: tuple[Event, ...], first: Difference
+    ) -> tuple[Difference, list[Event], list[Event]]:
+        """As few packets as show a difference, then as little configuration."""
+
+        def fails(candidate: object) -> bool:
+            assert isinstance(candidate, (list, tuple))
+            return comparison.replay(candidate, setup) is not None
+
+        if not fails(events):
+            # It does not come back when repeated: what there is to show is the run itself.
+            return first, setup, list(events)
+        shown = minimise(shortest_tail(events, fails), fails)
+        needed = minimise(setup, lambda candidate: comparison.replay(shown, candidate) is not None)
+        difference = comparison.replay(shown, needed)
+        return difference or first, needed, shown

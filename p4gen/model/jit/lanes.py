@@ -1,0 +1,405 @@
+"""Lanes: a row of sub-controls that do the same to neighbouring fields becomes vector code.
+
+``lane_0.apply(payload.lane_0, slot); lane_1.apply(payload.lane_1, slot); …`` are instances of one declaration, each
+with registers of its own, which the state block interleaves. Where all arguments but the neighbouring fields are the
+same, the row is done at once, sixteen 32-bit lanes a vector. What does not fit is left to the scalar code.
+
+A row has one register index for all. Where it is out of range, registers are left alone, and every access traps, lane
+by lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+
+from p4gen.model.jit.blocks import Item
+from p4gen.model.jit.build import FRAME, STATE, TEMPORARY, Gen, is_memory
+from p4gen.model.jit.emit import Address, Value, const
+from p4gen.model.jit.lanes_code import Body
+from p4gen.model.jit.layout import bits_of, container, scalar_width
+from p4gen.p4 import ir
+from p4gen.p4 import types as t
+
+SHORTEST = 4
+"""Sub-controls that make a row."""
+
+_WIDTHS = (8, 16, 32, 64)
+_SKIPPED = frozenset(("pos", "annotations", "name"))
+
+
+@dataclass(frozen=True)
+class Row:
+    """``count`` applications of controls like ``control``, whose parameters are of these kinds."""
+
+    control: ir.Control
+    count: int
+    lanes: dict[ir.Variable, tuple[Address, str]]
+    """Parameters that are neighbouring fields: where the first is, and the direction."""
+    same: dict[ir.Variable, ir.Expr]
+    """Parameters that are the same for all."""
+    flags: dict[ir.Variable, ir.Expr]
+    """Parameters that the control only ever sets, all of them the same variable."""
+    registers: dict[ir.ExternInstance, Item]
+    """The first instance's registers; the others' cells follow."""
+    index: tuple[ir.Variable, int] | None
+    """The register index, and the size that it must be below."""
+    accesses: tuple[tuple[ir.ExternCall, Item], ...]
+    """The accesses of each lane in turn, lane by lane."""
+
+
+def row_at(g: Gen, statements: Sequence[ir.Stmt], start: int) -> tuple[int, Row | None]:
+    """How many statements from ``start`` on apply instances of one declaration (at least 1), and the row they
+    make, if they do."""
+    first = statements[start]
+    if not isinstance(first, ir.ApplyBlock) or not isinstance(first.block, ir.Control) or first.block.tables:
+        return 1, None
+    applied = [first]
+    for s in statements[start + 1 :]:
+        if not isinstance(s, ir.ApplyBlock) or s.block.pos != first.block.pos or s.block is first.block:
+            break
+        applied.append(s)
+    if len(applied) < SHORTEST or not _simple(first.block):
+        return len(applied), None
+    return len(applied), _row(g, first.block, applied)
+
+
+def _row(g: Gen, control: ir.Control, applied: Sequence[ir.ApplyBlock]) -> Row | None:
+    matched: list[dict[object, object]] = []
+    for s in applied:
+        assert isinstance(s.block, ir.Control)
+        pairs: dict[object, object] = {}
+        alike = _alike((control.locals, control.body, control.params), (s.block.locals, s.block.body, s.block.params),
+                       pairs)  # fmt: skip
+        if not alike or len({id(v) for v in pairs.values()}) != len(pairs):
+            return None
+        matched.append(pairs)
+    lanes: dict[ir.Variable, tuple[Address, str]] = {}
+    same: dict[ir.Variable, ir.Expr] = {}
+    flags: dict[ir.Variable, ir.Expr] = {}
+    for i, param in enumerate(control.params):
+        args = [s.args[i].expr for s in applied]
+        head, variable = args[0], param.variable
+        if head is None or is_memory(variable.type):
+            return None
+        if all(a is not None and _alike(head, a, None) for a in args):
+            if param.direction in ("in", "none") and _static(g, head):
+                same[variable] = head
+            elif param.direction == "inout" and isinstance(head, ir.Var) and _only_set(control, variable):
+                flags[variable] = head
+            else:
+                return None
+            continue
+        at = _neighbours(g, args, variable.type)
+        if at is None:
+            return None
+        lanes[variable] = (at, param.direction)
+    accesses = _accesses(control, same)
+    if accesses is None or not lanes or not _apart(g, lanes, same, flags, len(applied)):
+        return None
+    registers = _registers(g, [c for c, _ in accesses], matched)
+    sizes = {item.count for item in registers.values()} if registers is not None else set()
+    if registers is None or len(sizes) > 1 or len({v for _, v in accesses}) > 1:
+        return None
+    index = (accesses[0][1], sizes.pop()) if accesses else None
+    return Row(
+        control, len(applied), lanes, same, flags, registers, index, _in_turn(g, accesses, matched)
+    )  # fmt: skip
+
+
+# --- likeness ---
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.name not in _SKIPPED)
+
+
+def _alike(a: object, b: object, pairs: dict[object, object] | None) -> bool:
+    """Whether two pieces of IR are the same but for the variables and instances that ``pairs`` then matches up
+    (None: they must be the same, too)."""
+    if a is b:
+        return pairs is None or not isinstance(a, (ir.Variable, ir.ExternInstance)) or pairs.setdefault(a, b) is b
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, tuple):
+        assert isinstance(b, tuple)
+        return len(a) == len(b) and all(_alike(x, y, pairs) for x, y in zip(a, b, strict=True))
+    if isinstance(a, (ir.Variable, ir.ExternInstance)):
+        return pairs is not None and pairs.setdefault(a, b) is b
+    if isinstance(a, t.Type) or not hasattr(a, "__dataclass_fields__"):
+        return a == b
+    if isinstance(a, (ir.Function, ir.Table, ir.Control, ir.Parser)):
+        return False
+    if isinstance(a, ir.FieldOf) and isinstance(b, ir.FieldOf) and a.name != b.name:
+        return False
+    return all(_alike(getattr(a, n), getattr(b, n), pairs) for n in _names(type(a)))
+
+
+# --- what the arguments are ---
+
+
+def _static(g: Gen, e: ir.Expr) -> bool:
+    """Whether ``e`` is a constant, a variable or a fixed part of one."""
+    if isinstance(e, ir.Literal):
+        return True
+    while isinstance(e, ir.FieldOf):
+        e = e.base
+    return isinstance(e, ir.Var) and _fixed(g.env.get(e.variable))
+
+
+def _fixed(at: Address | None) -> bool:
+    return at is not None and (at.exact or at.base in (FRAME, TEMPORARY))
+
+
+def _neighbours(g: Gen, args: Sequence[ir.Expr | None], of: t.Type) -> Address | None:
+    """Where the first is, if they are fields of ``of``'s width, side by side."""
+    bits = bits_of(of)
+    if bits is None or bits.width not in _WIDTHS:
+        return None
+    places = []
+    for arg in args:
+        if not isinstance(arg, ir.FieldOf) or not _static(g, arg):
+            return None
+        places.append(g.address(arg))
+    first, size = places[0], container(bits.width)
+    if first.exact or any(p != first.plus(i * size) for i, p in enumerate(places)):
+        return None
+    return first
+
+
+def _apart(
+    g: Gen, lanes: dict[ir.Variable, tuple[Address, str]], same: dict[ir.Variable, ir.Expr],
+    flags: dict[ir.Variable, ir.Expr], count: int,
+) -> bool:  # fmt: skip
+    """Whether nothing that is written is read as something else: neither lanes nor flags among the arguments that
+    are the same for all, nor lanes among each other."""
+    spans = [(at, count * container(scalar_width(v.type))) for v, (at, _) in lanes.items()]
+    spans += [(g.address(e), container(scalar_width(v.type))) for v, e in flags.items()]
+    for variable, e in same.items():
+        if not isinstance(e, ir.Literal):
+            spans.append((g.address(e), container(scalar_width(variable.type))))
+    written = len(lanes) + len(flags)
+    for i, (a, size_a) in enumerate(spans[:written]):
+        for b, size_b in spans[i + 1 :]:
+            if a.base == b.base and a.offset < b.offset + size_b and b.offset < a.offset + size_a:
+                return False
+    return True
+
+
+# --- what the control does ---
+
+_OPERATORS = frozenset(
+    ("+", "-", "*", "&", "|", "^", "|+|", "|-|", "==", "!=", "<", "<=", ">", ">=", "&&", "||")
+)  # fmt: skip
+
+
+def _simple(control: ir.Control) -> bool:
+    return all(map(_plain, control.locals)) and _plain(control.body)
+
+
+def _plain(s: ir.Stmt) -> bool:
+    """Whether a statement is one of those that have vector code."""
+    match s:
+        case ir.Block(body=body):
+            return all(map(_plain, body))
+        case ir.Declare(variable=variable, init=init):
+            return _narrow(variable.type) and (init is None or _vectorable(init))
+        case ir.Assign(target=ir.Var(), value=value):
+            return _vectorable(value)
+        case ir.If(condition=condition, then=then, otherwise=otherwise):
+            return _vectorable(condition) and _plain(then) and (otherwise is None or _plain(otherwise))
+        case ir.Evaluate(expr=ir.ExternCall(instance=ir.ExternInstance(extern="register")) as call):
+            index, value = _access(call)
+            return isinstance(index, ir.Var) and value is not None and _vectorable(value)
+    return False
+
+
+def _access(call: ir.ExternCall) -> tuple[ir.Expr | None, ir.Expr | None]:
+    """The index of a register access, and what is read into or written."""
+    first, second = (a.expr for a in call.args)
+    if call.method == "read":
+        return second, first if isinstance(first, ir.Var) else None
+    return first, second
+
+
+def _narrow(of: t.Type) -> bool:
+    bits = bits_of(of)
+    return isinstance(t.strip(of), t.Bool) or (bits is not None and bits.width in (1, *_WIDTHS))
+
+
+def _vectorable(e: ir.Expr) -> bool:
+    if not _narrow(e.type):
+        return False
+    match e:
+        case ir.Literal() | ir.Var():
+            return True
+        case ir.Unary(operand=operand) | ir.Cast(operand=operand):
+            return _vectorable(operand)
+        case ir.Binary(op=op, left=left, right=right):
+            return op in _OPERATORS and _vectorable(left) and _vectorable(right)
+        case ir.Mux(condition=condition, then=then, otherwise=otherwise):
+            return all(map(_vectorable, (condition, then, otherwise)))
+    return False
+
+
+def _statements(s: ir.Stmt) -> list[ir.Stmt]:
+    match s:
+        case ir.Block(body=body):
+            return [x for part in body for x in _statements(part)]
+        case ir.If(then=then, otherwise=otherwise):
+            return [s, *_statements(then), *(_statements(otherwise) if otherwise is not None else ())]
+    return [s]
+
+
+def _mentions(e: object, variable: ir.Variable) -> bool:
+    if isinstance(e, ir.Var):
+        return e.variable is variable
+    if isinstance(e, tuple):
+        return any(_mentions(x, variable) for x in e)
+    if isinstance(e, (ir.Expr, ir.Arg)):
+        return any(_mentions(getattr(e, n), variable) for n in _names(type(e)))
+    return False
+
+
+def _only_set(control: ir.Control, variable: ir.Variable) -> bool:
+    """Whether nothing happens to a parameter but that it is given one and the same constant."""
+    values = set()
+    for s in (x for part in (*control.locals, control.body) for x in _statements(part)):
+        match s:
+            case ir.Assign(target=ir.Var(variable=target), value=ir.Literal(value=value)) if target is variable:
+                values.add(value)
+            case ir.If(condition=condition):
+                if _mentions(condition, variable):
+                    return False
+            case ir.Declare(init=init):
+                if _mentions(init, variable):
+                    return False
+            case ir.Assign(target=target_expr, value=value_expr):
+                if _mentions(target_expr, variable) or _mentions(value_expr, variable):
+                    return False
+            case ir.Evaluate(expr=expr):
+                if _mentions(expr, variable):
+                    return False
+    return len(values) <= 1
+
+
+def _accesses(control: ir.Control, same: dict[ir.Variable, ir.Expr]) -> list[tuple[ir.ExternCall, ir.Variable]] | None:
+    """The register accesses with their indices, if every packet makes them all and the indices are the same
+    for all lanes; None if not."""
+    found = []
+    top = [x for s in (*control.locals, control.body) for x in (s.body if isinstance(s, ir.Block) else (s,))]
+    for s in (x for part in (*control.locals, control.body) for x in _statements(part)):
+        if isinstance(s, ir.Assign) and isinstance(s.target, ir.Var) and s.target.variable in same:
+            return None
+        if isinstance(s, ir.Evaluate) and isinstance(s.expr, ir.ExternCall):
+            index, _ = _access(s.expr)
+            if s not in top or not isinstance(index, ir.Var) or index.variable not in same:
+                return None
+            found.append((s.expr, index.variable))
+    return found
+
+
+def _registers(
+    g: Gen, accesses: Sequence[ir.ExternCall], matched: Sequence[dict[object, object]]
+) -> dict[ir.ExternInstance, Item] | None:
+    """The first control's registers, if the others' follow them cell by cell."""
+    found: dict[ir.ExternInstance, Item] = {}
+    for call in accesses:
+        assert call.instance is not None
+        item = found[call.instance] = g.module.state.registers[call.instance.name]
+        for i, pairs in enumerate(matched):
+            other = _twin(g, call.instance, i, pairs)
+            if (other.offset, other.step) != (item.offset + i * item.bytes, item.step) or item.width not in _WIDTHS:
+                return None
+    return found
+
+
+def _twin(g: Gen, instance: ir.ExternInstance, i: int, pairs: dict[object, object]) -> Item:
+    """The register of lane ``i`` that corresponds to one of the first lane."""
+    twin = pairs[instance] if i else instance
+    assert isinstance(twin, ir.ExternInstance)
+    return g.module.state.registers[twin.name]
+
+
+def _in_turn(
+    g: Gen, accesses: Sequence[tuple[ir.ExternCall, ir.Variable]], matched: Sequence[dict[object, object]]
+) -> tuple[tuple[ir.ExternCall, Item], ...]:
+    turns = []
+    for i, pairs in enumerate(matched):
+        for call, _ in accesses:
+            assert call.instance is not None
+            turns.append((call, _twin(g, call.instance, i, pairs)))
+    return tuple(turns)
+
+
+# --- code ---
+
+
+def apply_row(g: Gen, row: Row) -> None:
+    """Vector code for a row."""
+    fn = g.fn
+    values = {v: g.value(e) for v, e in row.same.items()}
+    flags: dict[ir.Variable, Address] = {v: fn.local(1) for v in row.flags}
+    for at in flags.values():
+        fn.store(const(0, 1), at)
+    if row.index is None:
+        _chunks(g, row, values, flags, dry=False)
+    else:
+        index, size = values[row.index[0]], row.index[1]
+        wide = max(index.width, size.bit_length()) + 1
+        inside, outside, after = fn.label(), fn.label(), fn.label()
+        below = fn.compare("ult", fn.resize(index, wide), const(size, wide))
+        fn.branch(below, inside, outside, rare=False)
+        fn.begin(outside)
+        for call, item in row.accesses:
+            g.trap(call.pos, item.outside(f": {call.method} at"), index, t.Bits(index.width))
+        _chunks(g, row, values, flags, dry=True)
+        fn.br(after)
+        fn.begin(inside)
+        _chunks(g, row, values, flags, dry=False)
+        fn.begin(after)
+    for variable, flag in flags.items():
+        e = row.flags[variable]
+        at = g.address(e)
+        new = const(int(_constant(row.control, variable)), scalar_width(variable.type))
+        g.store(fn.select(fn.load(flag, 1), new, g.load(at, e.type)), at, e.type)
+
+
+def _chunks(
+    g: Gen, row: Row, values: dict[ir.Variable, Value], flags: dict[ir.Variable, Address], *, dry: bool
+) -> None:
+    done, widest = 0, max(scalar_width(v.type) for v in row.lanes)
+    while done < row.count:
+        count = min(512 // widest, 1 << ((row.count - done).bit_length() - 1))
+        _chunk(g, row, Body(g, count, values, flags, dry=dry), done)
+        done += count
+
+
+def _constant(control: ir.Control, variable: ir.Variable) -> int | bool:
+    """What a flag is set to."""
+    for s in (x for part in (*control.locals, control.body) for x in _statements(part)):
+        match s:
+            case ir.Assign(target=ir.Var(variable=target), value=ir.Literal(value=int() | bool() as value)):
+                if target is variable:
+                    return value
+    return 0  # nowhere set
+
+
+def _chunk(g: Gen, row: Row, body: Body, first: int) -> None:
+    """As many lanes as ``body`` is for, from ``first`` on."""
+    fn = g.fn
+    for variable, (at, direction) in row.lanes.items():
+        width = scalar_width(variable.type)
+        place = fn.pointer(at.plus(first * container(width)))
+        body.declare(variable, width, None if direction == "out" else body.load(place, width))
+    for instance, item in row.registers.items():
+        body.registers[instance] = (fn.pointer(Address(STATE, item.offset + first * item.bytes)), item.step)
+    for s in (*row.control.locals, row.control.body):
+        body.stmt(s)
+    for variable, (at, direction) in row.lanes.items():
+        if direction in ("inout", "out"):
+            width = scalar_width(variable.type)
+            place = fn.pointer(at.plus(first * container(width)))
+            body.save(body.get(variable), place)

@@ -1,0 +1,247 @@
+"""Vector code for the statements of a lane: one value for all lanes where it is the same, a vector where not."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from p4gen.model.jit.build import Gen
+from p4gen.model.jit.emit import Address, Value, const
+from p4gen.model.jit.expressions import PREDICATES
+from p4gen.model.jit.layout import is_signed, scalar_width
+from p4gen.p4 import ir
+from p4gen.p4 import types as t
+
+
+class Vector(NamedTuple):
+    """A vector of integers of ``width`` bits."""
+
+    ref: str
+    width: int
+
+
+Lanes = Value | Vector
+
+_PLAIN = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor", "&&": "and", "||": "or"}
+
+
+class Body:
+    """One pass over a lane control's statements, for ``count`` lanes; ``dry``: registers are left alone.
+
+    Locals are vectors on the stack; an ``if`` on what is the same for all is a jump, on what is not a mask.
+    """
+
+    def __init__(
+        self, g: Gen, count: int, values: dict[ir.Variable, Value], flags: dict[ir.Variable, Address], *, dry: bool
+    ) -> None:
+        self._dry = dry
+        self._g, self._fn, self._count = g, g.fn, count
+        self._same, self._flags = values, flags
+        self._locals: dict[ir.Variable, tuple[str, int]] = {}
+        self._masks: list[Vector] = []
+        self.registers: dict[ir.ExternInstance, tuple[str, int]] = {}
+        """Where the first lane's cell 0 is, and bytes from index to index."""
+
+    # --- vectors ---
+
+    def _type(self, width: int) -> str:
+        return f"<{self._count} x i{width}>"
+
+    def load(self, place: str, width: int) -> Vector:
+        """Neighbouring lanes."""
+        return Vector(self._fn.ins(f"load {self._type(width)}, ptr {place}, align 1"), width)
+
+    def save(self, value: Lanes, place: str) -> None:
+        """Store neighbouring lanes."""
+        vector = self._vector(value)
+        self._fn.do(f"store {self._type(vector.width)} {vector.ref}, ptr {place}, align 1")
+
+    def _vector(self, value: Lanes) -> Vector:
+        if isinstance(value, Vector):
+            return value
+        if value.constant is not None:
+            return Vector(f"splat (i{value.width} {value.ref})", value.width)
+        kind = self._type(value.width)
+        one = self._fn.ins(f"insertelement {kind} poison, i{value.width} {value.ref}, i32 0")
+        zeros = f"<{self._count} x i32> zeroinitializer"
+        return Vector(self._fn.ins(f"shufflevector {kind} {one}, {kind} poison, {zeros}"), value.width)
+
+    def _select(self, mask: Vector, a: Lanes, b: Lanes) -> Vector:
+        x, y = self._vector(a), self._vector(b)
+        kind = self._type(x.width)
+        ref = self._fn.ins(f"select <{self._count} x i1> {mask.ref}, {kind} {x.ref}, {kind} {y.ref}")
+        return Vector(ref, x.width)
+
+    # --- variables ---
+
+    def declare(self, variable: ir.Variable, width: int, value: Lanes | None) -> None:
+        """A local comes into being; None is zero."""
+        place = self._fn.alloca(self._type(width))
+        self._locals[variable] = place, width
+        start = self._vector(const(0, width) if value is None else value)
+        self._fn.do(f"store {self._type(width)} {start.ref}, ptr {place}")
+
+    def get(self, variable: ir.Variable) -> Lanes:
+        """The value of a variable."""
+        if variable in self._same:
+            return self._same[variable]
+        place, width = self._locals[variable]
+        return Vector(self._fn.ins(f"load {self._type(width)}, ptr {place}"), width)
+
+    def _mask(self) -> Vector | None:
+        if not self._masks:
+            return None
+        mask: Lanes = self._masks[0]
+        for other in self._masks[1:]:
+            mask = self._op("and", mask, other)
+        return self._vector(mask)
+
+    def _set(self, variable: ir.Variable, value: Lanes) -> None:
+        mask = self._mask()
+        if variable in self._flags:
+            self._raise_flag(self._flags[variable], mask)
+            return
+        if mask is not None:
+            value = self._select(mask, value, self.get(variable))
+        place, width = self._locals[variable]
+        self._fn.do(f"store {self._type(width)} {self._vector(value).ref}, ptr {place}")
+
+    def _raise_flag(self, flag: Address, mask: Vector | None) -> None:
+        if mask is None:
+            self._fn.store(const(1, 1), flag)
+            return
+        bits = Value(self._fn.ins(f"bitcast <{self._count} x i1> {mask.ref} to i{self._count}"), self._count)
+        some = self._fn.compare("ne", bits, const(0, self._count))
+        self._fn.store(self._fn.op("or", self._fn.load(flag, 1), some), flag)
+
+    # --- statements ---
+
+    def stmt(self, s: ir.Stmt) -> None:
+        """A statement of those that ``lanes`` lets through."""
+        match s:
+            case ir.Block(body=body):
+                for part in body:
+                    self.stmt(part)
+            case ir.Declare(variable=variable, init=init):
+                self.declare(variable, scalar_width(variable.type), None if init is None else self.value(init))
+            case ir.Assign(target=ir.Var(variable=variable), value=value):
+                self._set(variable, self.value(value))
+            case ir.If():
+                self._if(s)
+            case ir.Evaluate(expr=ir.ExternCall() as call):
+                self._register(call)
+            case _:
+                raise AssertionError(type(s))
+
+    def _if(self, s: ir.If) -> None:
+        fn, condition = self._fn, self.value(s.condition)
+        if isinstance(condition, Value):
+            then, otherwise, after = fn.label(), fn.label(), fn.label()
+            fn.branch(condition, then, otherwise)
+            fn.begin(then)
+            self.stmt(s.then)
+            fn.br(after)
+            fn.begin(otherwise)
+            if s.otherwise is not None:
+                self.stmt(s.otherwise)
+            fn.begin(after)
+            return
+        self._masks.append(condition)
+        self.stmt(s.then)
+        self._masks.pop()
+        if s.otherwise is not None:
+            other = self._op("xor", condition, const(1, 1))
+            self._masks.append(self._vector(other))
+            self.stmt(s.otherwise)
+            self._masks.pop()
+
+    def _register(self, call: ir.ExternCall) -> None:
+        if self._dry:
+            return
+        assert call.instance is not None
+        base, step = self.registers[call.instance]
+        first, second = (a.expr for a in call.args)
+        assert first is not None
+        assert second is not None
+        reading = call.method == "read"
+        index = self.value(second if reading else first)
+        assert isinstance(index, Value)
+        place = self._fn.offset(base, index, step)
+        if reading:
+            assert isinstance(first, ir.Var)
+            self._set(first.variable, self.load(place, scalar_width(first.type)))
+            return
+        value, mask = self.value(second), self._mask()
+        if mask is not None:
+            value = self._select(mask, value, self.load(place, scalar_width(second.type)))
+        self.save(value, place)
+
+    # --- expressions ---
+
+    def value(self, e: ir.Expr) -> Lanes:
+        """The value of an expression of those that ``lanes`` lets through."""
+        match e:
+            case ir.Literal(value=value):
+                return const(self._g.types.number(value, e.type), scalar_width(e.type))
+            case ir.Var(variable=variable):
+                return self.get(variable)
+            case ir.Unary(op=op, operand=operand):
+                inner = self.value(operand)
+                ones = const(-1, inner.width)
+                return self._op("sub", const(0, inner.width), inner) if op == "-" else self._op("xor", inner, ones)
+            case ir.Binary():
+                return self._binary(e)
+            case ir.Cast(operand=operand):
+                return self._cast(self.value(operand), operand.type, e.type)
+            case ir.Mux(condition=condition, then=then, otherwise=otherwise):
+                return self._mux(self.value(condition), self.value(then), self.value(otherwise))
+        raise AssertionError(type(e))
+
+    def _op(self, name: str, a: Lanes, b: Lanes) -> Lanes:
+        if isinstance(a, Value) and isinstance(b, Value):
+            return self._fn.op(name, a, b)
+        x, y = self._vector(a), self._vector(b)
+        return Vector(self._fn.ins(f"{name} {self._type(x.width)} {x.ref}, {y.ref}"), x.width)
+
+    def _binary(self, e: ir.Binary) -> Lanes:
+        a, b = self.value(e.left), self.value(e.right)
+        if e.op in _PLAIN:
+            return self._op(_PLAIN[e.op], a, b)
+        if e.op in PREDICATES:
+            sign = "" if e.op in ("==", "!=") else "s" if is_signed(e.left.type) else "u"
+            if isinstance(a, Value) and isinstance(b, Value):
+                return self._fn.compare(sign + PREDICATES[e.op], a, b)
+            x, y = self._vector(a), self._vector(b)
+            ref = self._fn.ins(f"icmp {sign}{PREDICATES[e.op]} {self._type(x.width)} {x.ref}, {y.ref}")
+            return Vector(ref, 1)
+        x, y = self._vector(a), self._vector(b)
+        step = f"{'s' if is_signed(e.type) else 'u'}{'add' if e.op == '|+|' else 'sub'}"
+        name = f"llvm.{step}.sat.v{self._count}i{x.width}"
+        kind = self._type(x.width)
+        called = f"call {kind} @{self._g.module.need(name)}({kind} {x.ref}, {kind} {y.ref})"
+        return Vector(self._fn.ins(called), x.width)
+
+    def _cast(self, value: Lanes, source: t.Type, target: t.Type) -> Lanes:
+        width = scalar_width(target)
+        if isinstance(t.strip(target), t.Bool):
+            if value.width == 1:
+                return value
+            zero = const(0, value.width)
+            if isinstance(value, Value):
+                return self._fn.compare("ne", value, zero)
+            ref = self._fn.ins(f"icmp ne {self._type(value.width)} {value.ref}, {self._vector(zero).ref}")
+            return Vector(ref, 1)
+        if isinstance(value, Value):
+            return self._fn.resize(value, width, is_signed(source))
+        if value.width == width:
+            return value
+        how = "trunc" if value.width > width else "sext" if is_signed(source) else "zext"
+        return Vector(self._fn.ins(f"{how} {self._type(value.width)} {value.ref} to {self._type(width)}"), width)
+
+    def _mux(self, condition: Lanes, then: Lanes, otherwise: Lanes) -> Lanes:
+        if isinstance(condition, Vector):
+            return self._select(condition, then, otherwise)
+        if isinstance(then, Value) and isinstance(otherwise, Value):
+            return self._fn.select(condition, then, otherwise)
+        x, y = self._vector(then), self._vector(otherwise)
+        kind = self._type(x.width)
+        return Vector(self._fn.ins(f"select i1 {condition.ref}, {kind} {x.ref}, {kind} {y.ref}"), x.width)
