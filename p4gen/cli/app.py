@@ -23,6 +23,8 @@ VERBS = {
     "rerun": "Repeat a run from its folder.",
     "bench": "Measure how fast a program runs, on everything that can run it.",
     "switch": "Run the embedded switch, with a P4Runtime server.",
+    "sim": "Run a collective over a virtual network that loses, reorders, duplicates and corrupts.",
+    "topo": "Check a topology, describe it, draw it.",
     "schema": "Print the JSON Schema of a spec file.",
     "doctor": "Say what is installed, and what each missing part would add.",
 }

@@ -1,0 +1,312 @@
+"""``p4gen sim``: a collective through the generated program over a virtual network, checked against NumPy."""
+
+from __future__ import annotations
+
+import json
+import random
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from p4gen.cli.options import json_option, report_console, spec_from, spec_options
+from p4gen.errors import InputError
+from p4gen.host.clock import SECOND, duration_text
+from p4gen.host.control import Collective
+from p4gen.host.dcqcn import DcqcnConfig
+from p4gen.host.verbs import Recovery
+from p4gen.model import ENGINES, EngineName
+from p4gen.net.capture import Capture
+from p4gen.net.drawing import Series, chart_svg
+from p4gen.net.faults import Faults, Impairment, Script, parse_outage, parse_place
+from p4gen.net.ladder import Ladder
+from p4gen.net.link import Passage, Watcher
+from p4gen.net.simulation import SimConfig, SimResult, Simulation
+from p4gen.net.sweep import EPIC_PROGRAM, EPIC_RECOVERY, EPIC_TIMEOUT, Axis, Point, assumptions, points, sweep, to_csv
+from p4gen.spec import ProgramSpec, units
+from p4gen.spec.topology import load_topology
+
+_DEFAULT_TIMEOUT = "50us"
+_BUSIEST = 8
+
+
+@click.command()
+@click.argument("topology")
+@spec_options
+@click.option("--collective", type=click.Choice([str(c) for c in Collective]), default="allreduce", show_default=True)
+@click.option("--size", default=None, metavar="BYTES", help="Each rank's data, such as 256K or 4M.  [1M; sweeps: 4M]")
+@click.option("--repeat", type=click.IntRange(1), default=1, show_default=True, help="Collectives, one after another.")
+@click.option("--engine", type=click.Choice(ENGINES), default="jit", show_default=True, help="What runs the switches.")
+@click.option("--seed", type=int, default=None, help="Seed of all chance; same seed, same run.  [drawn, and printed]")
+@click.option("--loss", multiple=True, metavar="SHARE[@WHERE]", help="Lose packets: 5%, 5%@h0, 1%@h0-s0, 1%@h0>s0.")
+@click.option("--burst", type=float, default=1.0, show_default=True, help="Mean number of packets lost in a row.")
+@click.option("--reorder", multiple=True, metavar="SHARE[@WHERE]", help="Delay packets, so that others overtake them.")
+@click.option("--duplicate", multiple=True, metavar="SHARE[@WHERE]", help="Deliver packets twice.")
+@click.option("--corrupt", multiple=True, metavar="SHARE[@WHERE]", help="Flip one to three bits.")
+@click.option("--down", multiple=True, metavar="LINK@FROM-TO", help="Take a link down: h0-s0@10us-60us.")
+@click.option("--script", "scripts", multiple=True, metavar="TEXT", help="As in 'drop the 3rd UP_DATA of rank 2'.")
+@click.option(
+    "--recovery", type=click.Choice([str(r) for r in Recovery]), default=None, help="NICs' loss recovery.  [sr]"
+)
+@click.option("--timeout", default=None, metavar="TIME", help="Retransmission timer; 0 switches it off.  [50us]")
+@click.option("--retries", type=click.IntRange(0), default=None, help="Timeouts before a NIC gives up.  [never]")
+@click.option("--dcqcn", is_flag=True, help="NICs slow down when they get congestion notifications.")
+@click.option("--capture", type=click.Path(path_type=Path, dir_okay=False), help="Write a pcapng file of all links.")
+@click.option("--ladder", type=click.Path(path_type=Path, dir_okay=False), help="Draw the first packets as SVG.")
+@click.option(
+    "--sweep", "axis", type=click.Choice([str(a) for a in Axis]), help="EPIC's simulation, beside its tables."
+)
+@click.option("--values", default=None, metavar="A,B,...", help="Values to sweep, in place of the paper's.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("build/sim"),
+    help="Folder for a sweep's CSV and plot.  [build/sim]",
+)
+@json_option
+@click.pass_context
+def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **options: Any) -> None:
+    """Run a collective over a virtual network.
+
+    TOPOLOGY is a YAML file, or one of star-4, star-8, tree-3-2, leaf-spine, fat-tree-k4. Every switch runs the
+    generated program; ranks are NICs with reliable-connection queue pairs. Exit status 1 when a result is wrong or
+    the run does not end: the reason is said then.
+    """
+    arguments = _Arguments(topology, spec_file, options)
+    console = report_console(quiet=options["as_json"])
+    config = arguments.config()
+    console.print(f"seed {config.seed}")
+    if options["axis"]:
+        if options["capture"] or options["ladder"]:
+            raise click.UsageError("--sweep is many runs: it goes with neither --capture nor --ladder")
+        passed, report = _sweep(Axis(options["axis"]), config, arguments, console)
+    else:
+        if options["values"]:
+            raise click.UsageError("--values goes with --sweep")
+        result = _run(config, options["capture"], options["ladder"], console)
+        _show(result, console)
+        passed, report = result.ok, _json(result)
+    if options["as_json"]:
+        click.echo(json.dumps({"seed": config.seed, "passed": passed} | report))
+    ctx.exit(0 if passed else 1)
+
+
+@dataclass(frozen=True)
+class _Arguments:
+    """The command line, to be made sense of."""
+
+    topology: str
+    spec_file: Path | None
+    options: dict[str, Any]
+
+    def config(self) -> SimConfig:
+        """The run that is asked for. Raises ``InputError``."""
+        o = self.options
+        sweeping = o["axis"] is not None
+        program = EPIC_PROGRAM.model_dump(mode="json", exclude_unset=True) if sweeping and not self.spec_file else {}
+        flags = {name: o[name] if o[name] is not None else program.get(name) for name in ProgramSpec.model_fields}
+        collective = Collective(o["collective"])
+        barrier = collective is Collective.BARRIER
+        if barrier and o["size"]:
+            raise click.UsageError("a barrier has no data: leave --size out")
+        seed = random.SystemRandom().randrange(1 << 32) if o["seed"] is None else o["seed"]
+        timeout = o["timeout"] or (f"{EPIC_TIMEOUT}ps" if sweeping else _DEFAULT_TIMEOUT)
+        return SimConfig(
+            load_topology(self.topology),
+            spec_from(self.spec_file, flags),
+            collective,
+            0 if barrier else _parsed("--size", units.size, o["size"] or ("4M" if sweeping else "1M")),
+            o["repeat"],
+            self._faults(),
+            seed,
+            Recovery(o["recovery"]) if o["recovery"] else EPIC_RECOVERY if sweeping else Recovery.SELECTIVE_REPEAT,
+            _parsed("--timeout", units.duration, timeout),
+            o["retries"],
+            dcqcn=DcqcnConfig() if o["dcqcn"] else None,
+            engine=_engine(o["engine"]),
+        )
+
+    def values(self) -> list[float] | None:
+        """Values to sweep, None for the paper's."""
+        given, axis = self.options["values"], Axis(self.options["axis"])
+        if given is None:
+            return None
+        if axis is Axis.SIZE:
+            return [_parsed("--values", units.size, text) for text in given.split(",")]
+        return [_parsed("--values", float, text.strip().rstrip("%")) for text in given.split(",")]
+
+    def _faults(self) -> Faults:
+        o = self.options
+        impairments = []
+        for name in ("loss", "reorder", "duplicate", "corrupt"):
+            for text in o[name]:
+                value, where = parse_place(text)
+                chance = {name: _parsed(f"--{name}", units.share, value)}
+                if name == "loss":
+                    chance["burst"] = o["burst"]
+                impairments.append(Impairment(where, **chance))
+        return Faults(
+            tuple(impairments),
+            tuple(parse_outage(text) for text in o["down"]),
+            tuple(Script.parse(text) for text in o["scripts"]),
+        )
+
+
+def _engine(name: str) -> EngineName:
+    return next(engine for engine in ENGINES if engine == name)
+
+
+def _parsed(flag: str, parse: Any, text: str) -> Any:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise InputError(f"{flag}: {error}") from error
+
+
+def _run(config: SimConfig, capture: Path | None, ladder: Path | None, console: Console) -> SimResult:
+    simulation = Simulation(config)
+    network = simulation.network
+    watchers: list[Watcher] = []
+    drawing = None
+    with ExitStack() as stack:
+        if capture is not None:
+            try:
+                file = stack.enter_context(capture.open("wb"))
+            except OSError as error:
+                raise InputError(f"cannot write {capture}: {error.strerror}") from error
+            watchers.append(Capture(file, network.directions))
+        if ladder is not None:
+            drawing = Ladder([*config.topology.hosts, *config.topology.switches], network.kinds)
+            watchers.append(drawing)
+        if watchers:
+
+            def watch(passage: Passage) -> None:
+                for watcher in watchers:
+                    watcher(passage)
+
+            network.watch(watch)
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+            task = bar.add_task(str(config.collective), total=simulation.messages)
+            result = simulation.run(lambda done: bar.update(task, completed=done))
+    if ladder is not None and drawing is not None:
+        _write(ladder, drawing.svg())
+    for file_written in (capture, ladder):
+        if file_written is not None:
+            console.print(f"wrote {file_written}")
+    return result
+
+
+def _show(result: SimResult, console: Console) -> None:
+    config = result.config
+    what = f"{config.collective} of {config.size:,} bytes" if config.size else str(config.collective)
+    ranks = len(config.topology.rank_hosts)
+    console.print(f"{what}, {ranks} ranks on {config.topology.name}, {config.program.program}, {config.recovery}")
+    if result.ended:
+        rate = f"algorithm throughput {result.throughput / 1e9:.2f} Gb/s, " if config.size else ""
+        each = result.duration // config.repeat
+        per_second = f" ({SECOND / each:,.0f} a second)" if config.collective is Collective.BARRIER else ""
+        console.print(f"{rate}completion time {duration_text(each)}{per_second}")
+    console.print(
+        f"{result.sent} packets sent by ranks, {result.resent} of them again; {result.timeouts} timeouts, "
+        f"{result.naks} NAKs, {result.cnps} CNPs; {result.packet_hops} packet-hops in all"
+    )
+    if result.drops:
+        table = Table("dropped", "packets", box=None, pad_edge=False, header_style="bold")
+        for reason, count in result.drops.most_common():
+            table.add_row(reason, f"{count:,}")
+        console.print(table)
+    table = Table("busiest links", "packets", "utilisation", "marked", box=None, pad_edge=False, header_style="bold")
+    for link in sorted(result.links, key=lambda use: -use.utilisation)[:_BUSIEST]:
+        table.add_row(
+            link.name, f"{link.packets:,}", f"{link.utilisation:.1%}", f"{link.marked:,}" if link.marked else ""
+        )
+    console.print(table)
+    if result.diagnosis is not None:
+        console.print("[red]did not end[/red]")
+        for line in result.diagnosis.lines():
+            console.print(f"  {line}", markup=False)
+    for error in result.errors:
+        console.print(f"[red]wrong[/red]  {error}")
+    if result.ok:
+        console.print("[green]every rank has what NumPy has[/green]" if config.size else "[green]synchronised[/green]")
+
+
+def _json(result: SimResult) -> dict[str, Any]:
+    diagnosis = result.diagnosis
+    return {
+        "topology": result.config.topology.name,
+        "program": result.config.program.program,
+        "collective": str(result.config.collective),
+        "size": result.config.size,
+        "ended": result.ended,
+        "correct": result.correct,
+        "errors": list(result.errors),
+        "gbps": round(result.throughput / 1e9, 3),
+        "seconds": result.duration / SECOND,
+        "sent": result.sent,
+        "resent": result.resent,
+        "timeouts": result.timeouts,
+        "naks": result.naks,
+        "cnps": result.cnps,
+        "packet_hops": result.packet_hops,
+        "drops": dict(result.drops.most_common()),
+        "links": {link.name: {"packets": link.packets, "utilisation": link.utilisation} for link in result.links},
+        "diagnosis": diagnosis.lines() if diagnosis is not None else None,
+    }
+
+
+def _sweep(axis: Axis, base: SimConfig, arguments: _Arguments, console: Console) -> tuple[bool, dict[str, Any]]:
+    values = arguments.values()
+    total = len(points(axis, base, values))
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task(str(axis), total=total)
+
+        def started(label: str) -> None:
+            bar.update(task, description=f"{axis} {label}", advance=1)
+
+        cells = sweep(axis, base, values, started)
+    for line in assumptions(base):
+        console.print(f"  {line}")
+    table = Table(str(axis), "Gb/s", "EPIC-II", "ratio", "resent", box=None, pad_edge=False, header_style="bold")
+    for cell in cells:
+        paper, ratio = ("", "") if cell.paper is None else (f"{cell.paper:.2f}", f"{cell.ratio:.2f}")
+        table.add_row(cell.label, f"{cell.ours:.2f}", paper, ratio, f"{cell.result.resent:,}")
+    console.print(table)
+    folder: Path = arguments.options["out"]
+    csv, plot = folder / f"{axis}.csv", folder / f"{axis}.svg"
+    _write(csv, to_csv(axis, cells))
+    _write(plot, _chart(axis, base, cells))
+    console.print(f"wrote {csv} and {plot}")
+    report = [{"value": c.value, "gbps": c.ours, "epic_ii_gbps": c.paper, "ratio": c.ratio} for c in cells]
+    passed = all(cell.result.ok for cell in cells)
+    return passed, {
+        "sweep": str(axis),
+        "cells": report,
+        "assumptions": assumptions(base),
+        "files": [str(csv), str(plot)],
+    }
+
+
+def _chart(axis: Axis, base: SimConfig, cells: list[Point]) -> str:
+    return chart_svg(
+        f"AllReduce on {base.topology.name}, {base.program.program}",
+        {Axis.SIZE: "message size", Axis.LOSS: "loss on one link", Axis.LINKS: "links that lose 5 %"}[axis],
+        [cell.label for cell in cells],
+        "algorithm throughput, Gb/s",
+        [Series("p4gen", [c.ours for c in cells]), Series("EPIC-II (paper)", [c.paper for c in cells])],
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error

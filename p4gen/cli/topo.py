@@ -1,0 +1,63 @@
+"""``p4gen topo``: check a topology, describe it, draw it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from p4gen.cli.options import json_option, report_console
+from p4gen.errors import InputError
+from p4gen.host.clock import duration_text
+from p4gen.manager.placement import place
+from p4gen.net.drawing import topology_svg
+from p4gen.rocev2.headers import ipv4_text
+from p4gen.spec import ProgramSpec
+from p4gen.spec.topology import TopologySpec, load_topology
+
+
+@click.command()
+@click.argument("topology")
+@click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this file.")
+@json_option
+def command(topology: str, svg: Path | None, as_json: bool) -> None:
+    """Check a topology, say what it is made of, and draw it.
+
+    TOPOLOGY is a YAML file, or one of star-4, star-8, tree-3-2, leaf-spine, fat-tree-k4.
+    """
+    spec = load_topology(topology)
+    if svg is not None:
+        try:
+            svg.write_text(topology_svg(spec), encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot write {svg}: {error.strerror}") from error
+    if as_json:
+        click.echo(json.dumps(spec.model_dump(mode="json") | {"svg": str(svg) if svg else None}))
+    else:
+        _show(spec, svg)
+
+
+def _show(spec: TopologySpec, svg: Path | None) -> None:
+    console = report_console()
+    placement = place(spec, ProgramSpec(groups=1))
+    console.print(
+        f"{spec.name}: {len(spec.switches)} switches, {len(spec.hosts)} hosts, {len(spec.links)} links; "
+        f"{len(spec.rank_hosts)} ranks, IncTree rooted at {placement.root}"
+    )
+    table = Table("switch", "ports", box=None, pad_edge=False, header_style="bold")
+    for switch in spec.switches:
+        ports = [f"{port}:{link.other(switch)}" for port, link in enumerate(spec.ports[switch])]
+        table.add_row(switch, " ".join(ports))
+    console.print(table)
+    table = Table(
+        "rank", "host", "address", "hops to the root", "its link", box=None, pad_edge=False, header_style="bold"
+    )
+    away = spec.distances(placement.root)
+    for rank, host in enumerate(spec.rank_hosts):
+        link = spec.ports[host][0]
+        speed = f"{spec.setting(link, 'bandwidth') / 1e9:g} Gb/s, {duration_text(spec.setting(link, 'delay'))}"
+        table.add_row(str(rank), host, ipv4_text(placement.ip[host]), str(away[host]), speed)
+    console.print(table)
+    console.print(f"wrote {svg}" if svg else "--svg FILE draws it")
