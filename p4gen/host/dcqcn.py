@@ -65,6 +65,8 @@ class ReactionPoint:
         if not self._limited:
             return 0
         self._advance(now)
+        if not self._limited:
+            return 0
         self._bytes += size
         while self._bytes >= self._c.increase_bytes:
             self._bytes -= self._c.increase_bytes

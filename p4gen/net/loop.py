@@ -29,15 +29,16 @@ class EventLoop:
         return not self._events
 
     def run(self, until: int | None = None, count: int | None = None) -> None:
-        """Handle events: at most ``count``, none later than ``until``, else until there are none."""
+        """Handle events: at most ``count``, none later than ``until`` (it is then), else until there are none."""
         events = self._events
         left = count if count is not None else -1
         handled = 0
         while events and handled != left:
             if until is not None and events[0][0] > until:
-                self.now = until
                 break
             self.now, _, action, arg = heappop(events)
             action(arg)
             handled += 1
         self.handled += handled
+        if until is not None and handled != left:
+            self.now = max(self.now, until)

@@ -1,0 +1,197 @@
+"""CommLib on two ranks whose queue pairs face each other: a tree that reduces nothing, as two ranks need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from p4gen.errors import FailedError, InputError
+from p4gen.host.clock import US
+from p4gen.host.commlib import Array, Communicator, GroupConfig, Invocation
+from p4gen.host.control import MAX_PACKETS, Collective, Control
+from p4gen.host.nic import Nic
+from p4gen.host.verbs import Peer, QpConfig
+from p4gen.net.loop import EventLoop
+from p4gen.spec import DType, Op
+
+LANES = 4
+ALL = frozenset(Collective)
+
+
+@dataclass
+class Cable:
+    """What one NIC sends arrives at the other, 1 us later."""
+
+    loop: EventLoop
+    far: Nic
+    frames: int = 0
+
+    def transmit(self, frame: bytes, at: int) -> int:
+        self.frames += 1
+        self.loop.at(at + 1_000_000, self.far.receive, frame)
+        return at + 80 * len(frame)
+
+
+def pair(serves: frozenset[Collective] = ALL, op: Op = Op.SUM) -> tuple[EventLoop, list[Communicator], list[Cable]]:
+    loop = EventLoop()
+    nics = [Nic(0x0200_0000_0000 + r, 0x0A00_0000 + r, loop) for r in range(2)]
+    cables = [Cable(loop, nics[1 - r]) for r in range(2)]
+    found = []
+    for rank, nic in enumerate(nics):
+        nic.line = cables[rank]
+        far = Peer(nics[1 - rank].mac, nics[1 - rank].ip, 0x20 + 1 - rank)
+        qp = QpConfig(mtu=4 * LANES, initial_psn=0xFFFFF0, max_outstanding=8, timeout_ps=0, rnr_retry=None)
+        config = GroupConfig(rank, 2, 0x20 + rank, far, qp, window=4, message=2, op=op, serves=serves)
+        found.append(Communicator(nic, config))
+    return loop, found, cables
+
+
+def run(call: Callable[[Communicator, int], Invocation]) -> list[Invocation]:
+    loop, ranks, _ = pair()
+    calls = [call(communicator, rank) for rank, communicator in enumerate(ranks)]
+    loop.run(until=loop.now + 100 * US)
+    assert all(c.done and c.error is None for c in calls)
+    return calls
+
+
+def values(rank: int, size: int = 37) -> Array:
+    return np.arange(size, dtype=np.int32) * (rank + 1) - 11
+
+
+@pytest.mark.parametrize("root", [0, 1])
+def test_reduce_gives_the_root_the_sum(root: int) -> None:
+    calls = run(lambda c, rank: c.reduce(values(rank), root))
+    got = calls[root].result()
+    assert got is not None
+    assert np.array_equal(got, values(0) + values(1))
+    assert calls[1 - root].result() is None
+
+
+@pytest.mark.parametrize("root", [0, 1])
+def test_broadcast_gives_everyone_the_roots_values(root: int) -> None:
+    for call in run(lambda c, rank: c.broadcast(values(rank), root)):
+        got = call.result()
+        assert got is not None
+        assert np.array_equal(got, values(root))
+
+
+def test_reduce_scatter_gives_each_rank_its_part() -> None:
+    calls = run(lambda c, rank: c.reduce_scatter(values(rank, 24)))
+    total = values(0, 24) + values(1, 24)
+    for rank, call in enumerate(calls):
+        got = call.result()
+        assert got is not None
+        assert np.array_equal(got, total[12 * rank : 12 * rank + 12])
+
+
+def test_all_gather_gives_everyone_all() -> None:
+    for call in run(lambda c, rank: c.all_gather(values(rank, 9))):
+        got = call.result()
+        assert got is not None
+        assert np.array_equal(got, np.concatenate([values(0, 9), values(1, 9)]))
+
+
+def test_all_reduce_keeps_shapes_and_pads_to_whole_packets() -> None:
+    # Each rank is its neighbour's tree: what comes back is what the other sent.
+    calls = run(lambda c, rank: c.all_reduce(values(rank, 35).reshape(5, 7)))
+    for rank, call in enumerate(calls):
+        got = call.result()
+        assert got is not None
+        assert np.array_equal(got, values(1 - rank, 35).reshape(5, 7))
+
+
+def test_barrier_waits_for_the_other() -> None:
+    loop, ranks, _ = pair()
+    first = ranks[0].barrier()
+    loop.run(until=loop.now + 100 * US)
+    assert not first.done
+    with pytest.raises(FailedError, match="has not ended"):
+        first.result()
+    second = ranks[1].barrier()
+    loop.run(until=loop.now + 100 * US)
+    assert first.done
+    assert second.done
+
+
+def test_invocations_run_one_after_the_other() -> None:
+    loop, ranks, _ = pair()
+    calls = [(c.all_reduce(values(r)), c.barrier(), c.all_reduce(values(r + 2))) for r, c in enumerate(ranks)]
+    loop.run(until=loop.now + 100 * US)
+    for rank, (a, b, c) in enumerate(calls):
+        assert a.finished is not None and b.started is not None and b.finished is not None  # noqa: PT018 - one fact
+        assert a.finished <= b.started <= b.finished
+        got = c.result()
+        assert got is not None
+        assert np.array_equal(got, values(3 - rank))
+
+
+def test_what_the_program_cannot_serve_is_refused_before_a_packet_is_sent() -> None:
+    loop, ranks, cables = pair(frozenset({Collective.ALLREDUCE, Collective.BARRIER}))
+    for refused in (
+        lambda: ranks[0].reduce(values(0), 0),
+        lambda: ranks[0].broadcast(values(0), 0),
+        lambda: ranks[0].reduce_scatter(values(0, 24)),
+        lambda: ranks[0].all_gather(values(0)),
+    ):
+        with pytest.raises(InputError, match="serves allreduce, barrier"):
+            refused()
+    with pytest.raises(InputError, match="does sum"):
+        ranks[0].all_reduce(values(0), Op.MAX)
+    with pytest.raises(InputError, match="int32"):
+        ranks[0].all_reduce(values(0).astype(np.int64))
+    loop.run(until=loop.now + 100 * US)
+    assert cables[0].frames == 0
+
+
+def test_wrong_roots_and_parts_are_refused() -> None:
+    _, ranks, _ = pair()
+    with pytest.raises(InputError, match="not a rank"):
+        ranks[0].broadcast(values(0), 2)
+    with pytest.raises(InputError, match="do not divide"):
+        ranks[0].reduce_scatter(values(0, 5))
+
+
+def test_ranks_that_call_different_collectives_are_told() -> None:
+    loop, ranks, _ = pair()
+    calls = [ranks[0].all_reduce(values(0)), ranks[1].barrier()]
+    loop.run(until=loop.now + 100 * US)
+    assert any("announces" in str(call.error) or call.error for call in calls)
+
+
+def test_destroying_a_group_ends_what_is_under_way() -> None:
+    _, ranks, _ = pair()
+    call = ranks[0].barrier()
+    ranks[0].destroy()
+    assert call.done
+    with pytest.raises(FailedError, match="flushed"):
+        call.result()
+
+
+@given(
+    st.sampled_from(Collective),
+    st.integers(0, MAX_PACKETS),
+    st.integers(0, 31),
+    st.sampled_from(Op),
+    st.sampled_from(DType),
+)
+def test_control_messages_come_back_as_they_went(
+    collective: Collective, packets: int, root: int, op: Op, dtype: DType
+) -> None:
+    control = Control(collective, packets, root, op, dtype)
+    assert Control.decode(control.encode()) == control
+    assert 0 < control.encode() < 1 << 32
+
+
+def test_what_is_no_control_message() -> None:
+    for value in (0, 0xFFFFFFFF, 0x3F000000):
+        with pytest.raises(InputError, match="no control message"):
+            Control.decode(value)
+    with pytest.raises(ValueError, match="at most"):
+        Control(Collective.ALLREDUCE, MAX_PACKETS + 1)
+    with pytest.raises(ValueError, match="root"):
+        replace(Control(Collective.REDUCE, 1), root=32)

@@ -1,0 +1,50 @@
+"""Runs that do not end say so, at once, and why."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from p4gen.host.verbs import Recovery
+
+from .runs import run, scripted
+
+
+@pytest.mark.parametrize("recovery", Recovery)
+def test_a_deadlock_is_reported_within_a_second(recovery: Recovery) -> None:
+    begun = time.process_time()
+    result = run(4, size=2048, timeout=0, recovery=recovery, faults=scripted("drop every UP_DATA of rank 2"))
+    assert time.process_time() - begun < 1
+    assert not result.ok
+    assert result.throughput == 0
+    diagnosis = result.diagnosis
+    assert diagnosis is not None
+    assert diagnosis.deadlocked
+    (slot,) = [s for s in diagnosis.slots if s.missing == (2,)]
+    assert slot.arrived == (0, 1, 3)
+    assert all(state.unacknowledged == slot.psn == state.expects for state in diagnosis.ranks)
+    assert any("UP_DATA of rank 2" in cause and "script" in cause for cause in diagnosis.causes)
+    assert any("timer is off" in cause for cause in diagnosis.causes)
+
+
+def test_a_run_that_goes_in_circles_is_given_up() -> None:
+    result = run(3, size=128, faults=scripted("drop every DOWN_DATA of rank 1"))
+    assert result.diagnosis is not None
+    assert not result.diagnosis.deadlocked
+    text = "\n".join(result.diagnosis.lines())
+    assert "no progress" in text
+    assert "complete (SEND_" in text
+    assert "DOWN_DATA of rank 1" in text
+
+
+def test_retries_that_run_out_are_an_error_of_the_rank() -> None:
+    result = run(3, size=128, retry_count=2, faults=scripted("drop every UP_* of rank 1"))
+    assert not result.ok
+    assert any("rank 1" in e and "retry counter exceeded" in e for e in result.errors)
+
+
+def test_an_empty_slot_is_told_from_a_waiting_one() -> None:
+    result = run(2, size=128, timeout=0, faults=scripted("drop every UP_*"))
+    assert result.diagnosis is not None
+    assert "empty" in str(result.diagnosis.slots[0])
