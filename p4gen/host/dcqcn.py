@@ -62,10 +62,7 @@ class ReactionPoint:
 
     def pace(self, now: int, size: int) -> int:
         """How long ``size`` bytes sent now keep the connection busy, in ps; 0 while nothing limits it."""
-        if not self._limited:
-            return 0
-        self._advance(now)
-        if not self._limited:
+        if not self._advance(now):
             return 0
         self._bytes += size
         while self._bytes >= self._c.increase_bytes:
@@ -74,17 +71,17 @@ class ReactionPoint:
             self._increase()
         return int(size * 8 * SECOND / self.rate)
 
-    def _advance(self, now: int) -> None:
-        if not self._limited:
-            return
+    def _advance(self, now: int) -> bool:
+        """Let time do its work; whether the rate is limited still."""
         c = self._c
-        while self._alpha_at + c.alpha_timer <= now:
+        while self._limited and self._alpha_at + c.alpha_timer <= now:
             self._alpha_at += c.alpha_timer
             self.alpha *= 1 - c.gain
         while self._limited and self._timer_at + c.increase_timer <= now:
             self._timer_at += c.increase_timer
             self._timer_steps += 1
             self._increase()
+        return self._limited
 
     def _increase(self) -> None:
         c = self._c

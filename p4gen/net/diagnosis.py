@@ -115,7 +115,7 @@ def _slot_state(simulation: Simulation, psn: int) -> SlotState:
     root, group = simulation.placement.root, simulation.placement.group
     index = group.base + (psn & (group.slots - 1))
     word = simulation.network.switches[root].register("slots", index)
-    epoch, held, opcode, bitmap = word >> 96, word >> 72 & 0xFFFFFF, word >> 64 & 0xFF, word & 0xFFFFFFFF
+    epoch, held, opcode, bitmap = word >> 96, word >> 72 & 0xFFFFFF, word >> 64 & 0x7F, word & 0xFFFFFFFF
     everyone = range(len(group.edges))
     if epoch != group.epoch:
         return SlotState(root, psn, None, 0, (), tuple(everyone))

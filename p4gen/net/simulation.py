@@ -250,20 +250,22 @@ class Simulation:
 
     def _check(self) -> tuple[str, ...]:
         problems = []
-        wanted = self.reference() if self.config.collective is Collective.ALLREDUCE else None
+        reduces = self.config.collective is Collective.ALLREDUCE
+        wanted: Array | None = None
         for rank, mine in enumerate(self.invocations):
             for number, invocation in enumerate(mine):
                 at = f"rank {rank}, {invocation.collective} {number}"
                 if invocation.error is not None:
                     problems.append(f"{at}: {invocation.error}")
-                elif invocation.done and wanted is not None:
+                elif invocation.done and reduces:
+                    wanted = self.reference() if wanted is None else wanted
                     got = invocation.result()
                     assert got is not None
                     wrong = np.flatnonzero(got != wanted)
                     if len(wrong):
                         i = int(wrong[0])
                         problems.append(f"{at}: element {i} is {got[i]}, not {wanted[i]}; {len(wrong)} are wrong")
-        if wanted is None:
+        if not reduces:
             problems += self._released_too_soon()
         return tuple(problems)
 
