@@ -177,10 +177,15 @@ def _snapshots(native: Model) -> tuple[int, float, float, float]:
     """The state's size, and the best times of a snapshot, a restore, and a plain copy of as many bytes."""
     taken = native.snapshot()
     target = np.empty_like(taken)
+    runs: tuple[Callable[[], object], ...] = (
+        native.snapshot,
+        lambda: native.restore(taken),
+        lambda: np.copyto(target, taken),
+    )
     best = [float("inf")] * 3
     for _ in range(50):
-        for i, run in enumerate((native.snapshot, lambda: native.restore(taken), lambda: np.copyto(target, taken))):
+        for i, run in enumerate(runs):
             start = time.perf_counter()
             run()
             best[i] = min(best[i], time.perf_counter() - start)
-    return len(taken), *best
+    return len(taken), best[0], best[1], best[2]
