@@ -80,7 +80,9 @@ class World:
         self, table: str, *fields: tuple[Any, ...], action: str = "forward", priority: int = 0, **args: int
     ) -> Any:
         message = self.key(table, *fields, priority=priority)
-        message.action.CopyFrom(self.action(table, action, **(args or ({"port": 3} if action != "drop" else {}))))
+        message.action.CopyFrom(
+            self.action(table, action, **(args or ({} if action in ("drop", "learn", "to_cpu") else {"port": 3})))
+        )
         return message
 
     def exact(self, table: str, key: int, **args: Any) -> Any:
@@ -120,7 +122,10 @@ class World:
 
     def read(self, message: Any) -> list[Any]:
         found = list(self.session.read_all(entity_of(message)))
-        return [getattr(e, e.WhichOneof("entity")) for e in found]
+        inner = [getattr(e, e.WhichOneof("entity")) for e in found]
+        if isinstance(message, pb.MulticastGroupEntry | pb.CloneSessionEntry):
+            return [getattr(m, m.WhichOneof("type")) for m in inner]
+        return inner
 
     def read_refused(self, message: Any) -> Code:
         with pytest.raises(RequestError) as caught:
