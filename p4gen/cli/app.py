@@ -23,6 +23,7 @@ VERBS = {
     "rerun": "Repeat a run from its folder.",
     "bench": "Measure how fast a program runs, on everything that can run it.",
     "switch": "Run the embedded switch, with a P4Runtime server.",
+    "shell": "Open p4runtime-shell on a running switch.",
     "schema": "Print the JSON Schema of a spec file.",
     "doctor": "Say what is installed, and what each missing part would add.",
 }

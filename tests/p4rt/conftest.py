@@ -181,11 +181,11 @@ def compiled() -> Compiled:
 @pytest.fixture
 def bare(compiled: Compiled) -> Iterator[World]:
     """Without a program and without a controller."""
-    device = Device(1, cpu_port=CPU, ports=[*range(16), CPU], clock=lambda: world.now)
+    device = Device(1, cpu_port=CPU, ports=[*range(16), CPU], clock=lambda: made.now)
     with scratch() as folder, P4RuntimeServer(device, f"unix:{folder / 's'}") as server:
-        world = World(device, server, compiled)
-        yield world
-        for session in world.sessions:
+        made = World(device, server, compiled)
+        yield made
+        for session in made.sessions:
             session.tear_down()
 
 

@@ -9,7 +9,8 @@ import pytest
 from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.p4rt.status import Code
-from tests.p4rt.conftest import CPU, DELETE, INSERT, MODIFY, World, eventually, frame
+
+from .conftest import CPU, DELETE, INSERT, MODIFY, World, eventually, frame
 
 
 def packet_out(*metadata: tuple[int, bytes], payload: bytes = b"") -> Any:
