@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from p4gen.model.hashes import ALGORITHMS
+from p4gen.model.interp.build import has_calls
 from p4gen.model.jit.build import FRAME, Gen, is_memory, is_signed, members, part_at, unsupported
 from p4gen.model.jit.crc import fold_sum
 from p4gen.model.jit.emit import TRUE, Address, Value, const
@@ -32,11 +33,13 @@ class _Group:
     """Bytes that it takes at most."""
 
 
-def _parts(g: Gen, data: ir.Expr, valid_only: bool) -> Iterator[_Group]:
-    """The input's pieces, evaluated in order."""
+def _parts(g: Gen, data: ir.Expr, valid_only: bool, kept: bool = False) -> Iterator[_Group]:
+    """The input's pieces, evaluated in order; ``kept``: something may change what they are read from."""
     if isinstance(data, ir.Aggregate):
         for e in data.elements:
-            yield from _parts(g, e, valid_only)
+            yield from _parts(g, e, valid_only, kept or has_calls(data))
+    elif kept and not is_memory(data.type):
+        yield from _scalar(data, data.type, g.value(data))
     elif isinstance(data, ir.FieldOf) and isinstance(t.strip(data.base.type), t.Header):
         header = g.address(data.base)
         guard = header if valid_only else None

@@ -163,6 +163,9 @@ class Program:
                 self.names += 1
                 name = f"i{self.names}"
                 rounds = rng.randint(0, 5)
+                if rng.random() < 0.4:
+                    self.loops -= 1
+                    return f"for (bit<8> {name} in {rng.randint(0, 3)} .. {rounds}) {{ {self.block()} }}"
                 text = f"for (bit<8> {name} = 0; {name} < {rounds}; {name} = {name} + 1) {{ {self.block()} }}"
                 self.loops -= 1
                 return text
@@ -272,7 +275,8 @@ control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std)
     action act2() {{ {actions[1]} }}
     action act3(bit<9> port) {{ std.egress_spec = port; }}
     table exact_table {{ key = {{ {keys[0][0]}: exact; hdr.h.isValid(): exact; }}
-        actions = {{ act1; act2; act3; NoAction; }} default_action = act2(); counters = hits; size = 8; }}
+        actions = {{ act1; act2; act3; NoAction; }} default_action = act2(); counters = hits; size = 8;
+        support_timeout = true; }}
     table lpm_table {{ key = {{ {keys[1][0]}: lpm; std.ingress_port: exact; }}
         actions = {{ act1; act3; NoAction; }} size = 8; }}
     table ternary_table {{ key = {{ {keys[2][0]}: ternary; hdr.o.kind: optional; }}
