@@ -36,8 +36,9 @@ class _Group:
 def _parts(g: Gen, data: ir.Expr, valid_only: bool, kept: bool = False) -> Iterator[_Group]:
     """The input's pieces, evaluated in order; ``kept``: something may change what they are read from."""
     if isinstance(data, ir.Aggregate):
+        inside = kept or has_calls(data)
         for e in data.elements:
-            yield from _parts(g, e, valid_only, kept or has_calls(data))
+            yield from _parts(g, e, valid_only, inside)
     elif kept and not is_memory(data.type):
         yield from _scalar(data, data.type, g.value(data))
     elif isinstance(data, ir.FieldOf) and isinstance(t.strip(data.base.type), t.Header):
