@@ -87,6 +87,9 @@ def run_switch(options: Options) -> Statistics:
         device.inject = carrier.inject
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: carrier.stop())
+        # A signal that comes just before the carrier begins to wait would be noticed only when it has waited.
+        signal.set_wakeup_fd(carrier.wakeup, warn_on_full_buffer=False)
+        stack.callback(signal.set_wakeup_fd, -1)
         if options.until_eof:
             threading.Thread(target=_stop_with_parent, args=(carrier,), daemon=True).start()
         socket = options.address.removeprefix("unix:") if options.address.startswith("unix:") else None
