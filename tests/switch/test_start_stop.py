@@ -16,7 +16,6 @@ import pytest
 from p4gen.p4rt.client import Client
 from p4gen.switch.running import free_port, listens
 
-
 STARTS = int(os.environ.get("P4GEN_STARTS", "15"))
 """A start takes about a second; P4GEN_STARTS=100 has been shown to leave nothing behind either."""
 
