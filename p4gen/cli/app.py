@@ -25,6 +25,7 @@ VERBS = {
     "switch": "Run the embedded switch, with a P4Runtime server.",
     "sim": "Run a collective over a virtual network that loses, reorders, duplicates and corrupts.",
     "topo": "Check a topology, describe it, draw it.",
+    "shell": "Open p4runtime-shell on a running switch.",
     "schema": "Print the JSON Schema of a spec file.",
     "doctor": "Say what is installed, and what each missing part would add.",
 }

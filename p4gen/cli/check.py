@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from p4gen.cli.options import json_option, preprocessor_options
-from p4gen.errors import Diagnostic, Pos
+from p4gen.errors import Diagnostic, InputError, Pos
+from p4gen.model import Model
 from p4gen.p4.compile import Compiled, compile_file
 from p4gen.p4.lint import lint
 from p4gen.p4.source import P4Error
@@ -34,7 +35,8 @@ _HEAD = 4096
 @click.option(
     "--lenient",
     is_flag=True,
-    help="Only warn of what the language allows and BMv2 cannot do, such as a table applied in several places.",
+    help="Only warn of what the language allows and v1model switches cannot do: a table applied in several places,"
+    " externs of the program's own, statements in checksum controls.",
 )
 @json_option
 def command(
@@ -49,16 +51,18 @@ def command(
     ours = _is_generated(file)
     errors, warnings, compiled = _compile(file, includes, defines)
     if compiled is not None:
+        beyond = [*compiled.beyond_bmv2, *_unsupported(compiled)]
         if lenient:
-            warnings.extend(_as_warning(d) for d in compiled.beyond_bmv2)
+            warnings.extend(map(_as_warning, beyond))
         else:
-            errors.extend(compiled.beyond_bmv2)
+            errors.extend(beyond)
     if compiled is not None and (ours if with_lint is None else with_lint):
         found = lint(compiled.program)
         if ours:
             errors.extend(found)
         else:
             warnings.extend(map(_as_warning, found))
+    errors, warnings = list(map(_with_source, errors)), list(map(_with_source, warnings))
     if as_json:
         click.echo(json.dumps(_summary(file, errors, warnings, compiled)))
     else:
@@ -79,6 +83,29 @@ def _compile(
     return [], list(compiled.warnings), compiled
 
 
+def _unsupported(compiled: Compiled) -> tuple[Diagnostic, ...]:
+    """What of a v1model program the model does not run: externs of the program's own, above all."""
+    if compiled.program.package != "V1Switch":
+        return ()
+    try:
+        Model(compiled.program)
+    except InputError as error:
+        return error.diagnostics
+    return ()
+
+
+def _with_source(diagnostic: Diagnostic) -> Diagnostic:
+    """With the line that it is about, where whoever found it did not have the text at hand."""
+    where = diagnostic.where
+    if diagnostic.source_line is not None or not isinstance(where, Pos):
+        return diagnostic
+    try:
+        lines = Path(where.file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return diagnostic
+    return replace(diagnostic, source_line=lines[where.line - 1]) if where.line <= len(lines) else diagnostic
+
+
 def _as_warning(diagnostic: Diagnostic) -> Diagnostic:
     return replace(diagnostic, severity="warning")
 
@@ -96,7 +123,7 @@ def _report(file: Path, errors: list[Diagnostic], warnings: list[Diagnostic], co
     program = compiled.program
     parts = [_count(len(program.tables), "table"), _count(len(program.actions), "action")]
     parts.append(_count(len(program.externs), "extern instance"))
-    click.echo(f"{file}: {program.package}, {', '.join(parts)}; {counts or 'no errors, no warnings'}")
+    click.echo(f"{file}: {program.package or 'no main'}, {', '.join(parts)}; {counts or 'no errors, no warnings'}")
 
 
 def _count(number: int, what: str) -> str:

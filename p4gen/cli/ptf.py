@@ -18,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from p4gen import runs
 from p4gen.builder import build
 from p4gen.cli.options import (
+    engine_option,
     flags_of,
     json_option,
     out_option,
@@ -27,6 +28,7 @@ from p4gen.cli.options import (
     target_option,
 )
 from p4gen.inc import compose
+from p4gen.model import EngineName
 from p4gen.ptf.conformance import Run, mode_ii_runs, run_conformance
 from p4gen.ptf.mutants import Verdict, run_mutants
 from p4gen.ptf.mutations import MODE_II
@@ -43,6 +45,7 @@ from p4gen.switch.running import Program, Running, terminable
 @out_option
 @json_option
 @target_option
+@engine_option
 @click.option("--seed", type=int, default=None, help="Seed of all random choices.  [drawn, and printed]")
 @click.option("--test", "tests", multiple=True, metavar="MODULE[.CLASS]", help="Only these scenarios; may be repeated.")
 @click.option("--trace", is_flag=True, help="Print every packet's whole way through the program (with --test).")
@@ -55,6 +58,7 @@ def command(
     out: Path,
     as_json: bool,
     target: str,
+    engine: EngineName,
     seed: int | None,
     tests: tuple[str, ...],
     trace: bool,
@@ -76,7 +80,7 @@ def command(
     spec = spec_from(spec_file, flags)
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     with terminable(), tempfile.TemporaryDirectory(prefix="p4gen-") as scratch:
-        job = _Job(spec, target, out, Path(scratch), seed, report_console(quiet=as_json))
+        job = _Job(spec, target, engine, out, Path(scratch), seed, report_console(quiet=as_json))
         passed, report = job.mutate() if mutate else job.conform(tests, trace)
     if as_json:
         click.echo(json.dumps({"seed": seed, "passed": passed} | report))
@@ -87,6 +91,7 @@ def command(
 class _Job:
     spec: ProgramSpec
     target: str
+    engine: EngineName
     out: Path
     scratch: Path
     seed: int
@@ -98,7 +103,9 @@ class _Job:
         self.console.print(f"seed {self.seed}")
         versions = targets.versions(self.target)
         self.console.print("target " + self.target + ": " + ", ".join(f"{k} {v}" for k, v in versions.items()))
-        show = (_Traces if trace else _Lines)(self.console, targets.starter(self.target, trace=trace))
+        show = (_Traces if trace else _Lines)(
+            self.console, targets.starter(self.target, trace=trace, engine=self.engine)
+        )
         programs: list[Program] = []
 
         def built(spec: ProgramSpec) -> Program:
@@ -131,6 +138,7 @@ class _Job:
             files = [path for path in (program.p4, program.p4info, program.json) if path is not None]
             runs.keep(self.scratch / str(number), folder / program.p4.stem, files)
         arguments = ["ptf", *" ".join(flags_of(self.spec)).split(), "--target", self.target, "--seed", str(self.seed)]
+        arguments += ["--engine", self.engine]
         arguments += [word for test in tests for word in ("--test", test)]
         record = runs.RunRecord(
             "ptf", self.spec.program, self.target, tuple(arguments), self.seed, result.passed, versions
@@ -166,6 +174,7 @@ class _Job:
                 MODE_II,
                 self.scratch,
                 seed=self.seed,
+                switch=targets.starter(targets.EMBEDDED, engine=self.engine),
                 started=lambda mutation: bar.update(task, description=mutation.name),
             ):
                 verdicts.append(verdict)

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from p4gen.cli.options import json_option
+from p4gen.model import ENGINES, EngineName
 from p4gen.switch.process import LOGGER, TRACE_LEVEL, Options, Statistics, run_switch
 
 DEFAULT_ADDRESS = "127.0.0.1:9559"
@@ -50,6 +51,10 @@ _LEVELS = {
 @click.option("-L", "--log-level", type=click.Choice(list(_LEVELS)), default="info", help="[info]")
 @click.option("--log-file", metavar="FILE", type=click.Path(path_type=Path), help="[standard error]")
 @click.option("--seed", type=int, default=0, help="Seed of the program's random().  [0]")
+@click.option(
+    "--engine", type=click.Choice(ENGINES), default="jit",
+    help="What runs the program: the reference interpreter, or machine code (traces are the interpreter's).  [jit]",
+)  # fmt: skip
 @click.option("--until-eof", is_flag=True, hidden=True)
 @json_option
 def command(
@@ -65,6 +70,7 @@ def command(
     log_level: str,
     log_file: Path | None,
     seed: int,
+    engine: EngineName,
     until_eof: bool,
     as_json: bool,
 ) -> None:
@@ -85,6 +91,7 @@ def command(
         pcap,
         trace,
         seed,
+        engine,
         until_eof,
     )
     if len(options.interfaces) != len(interfaces):

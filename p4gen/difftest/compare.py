@@ -19,6 +19,8 @@ class Difference:
 
     what: str
     details: tuple[str, ...] = ()
+    cells: tuple[tuple[str, str, int], ...] = ()
+    """Some of the counter and register cells that differ: kind, name, index."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,8 @@ def _states(left_name: str, left: State, right_name: str, right: State) -> Diffe
                 f"{name}[{i}]: {left_name} {_cell(ours[name][i])}, {right_name} {_cell(theirs[name][i])}"
                 for i in cells[:_SHOWN]
             ]
-            return Difference(f"{what} {name}: {len(cells)} cells differ", tuple(details))
+            chosen = tuple((what, name, i) for i in cells[:_SHOWN])
+            return Difference(f"{what} {name}: {len(cells)} cells differ", tuple(details), chosen)
     return None
 
 

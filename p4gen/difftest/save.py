@@ -27,7 +27,9 @@ def save(
     write_pcap(pcap, frames)
     comparison.restart(setup)
     lines = [f"# {note}", f"# {difference.what}", f"# expectations are what {reference.name} does"]
-    stf.write_text("\n".join([*lines, *_statements(reference, setup, events)]) + "\n", encoding="utf-8")
+    lines += _statements(reference, setup, events)
+    lines += _checks(reference, difference)
+    stf.write_text("\n".join(lines) + "\n", encoding="utf-8")
     story = [note, "", difference.what, *(f"  {line}" for line in difference.details), ""]
     story += [f"configuration: {len(setup)} requests", *(f"  {event}" for event in setup), ""]
     story += [f"then {len(frames)} packets:", *(f"  {_told(event)}" for event in events)]
@@ -52,6 +54,17 @@ def _statements(reference: Side, setup: Sequence[Event], events: Sequence[Event]
         outputs = reference.exchange([event])
         for port, sent in sorted(outputs.items()):
             yield from (f"expect {port} {frame.hex()} $" for frame in sent)
+
+
+def _checks(reference: Side, difference: Difference) -> Iterator[str]:
+    """What the cells that differ should hold."""
+    state = reference.state() if difference.cells else None
+    for kind, name, index in difference.cells:
+        assert state is not None
+        if kind == "register":
+            yield f"check_register {name}({index}) == {state.registers[name][index]}"
+        else:
+            yield f"check_counter {name}({index}) packets == {state.counters[name][index].packets}"
 
 
 class _Writer:

@@ -19,7 +19,7 @@ from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 from p4gen.rocev2.packet import RocePacket
 from p4gen.spec import ProgramSpec
 
-_REQUEST_EVERY = 40
+_REQUEST_EVERY = 25
 """Packets per request of the control plane."""
 _RANKS = (2, 3, 4, 5, 8)
 _REMEMBERED = 64
@@ -102,7 +102,8 @@ class Traffic:
 
     def _requests(self) -> Iterator[Event]:
         kinds: tuple[Callable[[], Iterator[Event]], ...] = (
-            self._new_epoch, self._new_epoch, self._narrow, self._toggle, self._toggle, self._wrong, self._regroup,
+            self._new_epoch, self._new_epoch, self._narrow, self._narrow, self._narrow, self._toggle, self._toggle,
+            self._toggle, self._wrong, self._regroup,
         )  # fmt: skip
         yield from self._random.choice(kinds)()
 
@@ -123,7 +124,7 @@ class Traffic:
         member = self._random.choice(self._members)
         entry = self._invocation(member)
         mask = member.group.source_mask
-        if self._random.random() < 0.5:
+        if self._random.random() < 0.7:
             mask &= ~(1 << self._random.randrange(len(member.group.edges)))
         yield Request(
             "modify", replace(entry, action=replace(entry.action, args={**entry.action.args, "source_mask": mask}))
@@ -131,7 +132,7 @@ class Traffic:
 
     def _toggle(self) -> Iterator[Event]:
         """An entry goes away, or comes back."""
-        if self._removed and self._random.random() < 0.7:
+        if self._removed and self._random.random() < 0.85:
             yield Request("insert", self._removed.pop(self._random.randrange(len(self._removed))))
             return
         entry = self._random.choice(self._config.entries)
@@ -266,6 +267,7 @@ class Traffic:
             lambda: packet.sealed(icrc=rng.randbytes(4)),
             lambda: replace(packet, payload=packet.payload[: -4 * rng.randrange(1, 3)]).sealed(),
             lambda: replace(packet, payload=packet.payload + rng.randbytes(4)).sealed(),
+            lambda: replace(packet, payload=packet.payload + rng.randbytes(4)).sealed(udp_length=sealed.udp.length),
             lambda: sealed.to_bytes() + rng.randbytes(rng.randrange(1, 8)),
             lambda: sealed.to_bytes()[: rng.randrange(14, len(sealed.to_bytes()))],
             lambda: replace(packet, bth=replace(packet.bth, pad_count=rng.randrange(1, 4))).sealed(),

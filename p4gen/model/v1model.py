@@ -69,8 +69,10 @@ class V1Model:
 
     def __init__(self, program: ir.Program, state: State) -> None:
         if program.package != "V1Switch" or set(program.blocks) != set(_BLOCKS):
+            what = program.package or "programs without a main"
+            what = "a package of that name with other blocks" if what == "V1Switch" else what
             raise InputError(
-                Diagnostic(Pos(program.source, 1, 1), f"the behavioural model runs V1Switch, not {program.package}")
+                Diagnostic(Pos(program.source, 1, 1), f"the behavioural model runs v1model's V1Switch, not {what}")
             )
         self._program = program
         self._state = state

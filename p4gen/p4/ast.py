@@ -436,8 +436,8 @@ class TableDecl(Decl):
     entries: tuple[TableEntry, ...] | None
     const_entries: bool
     properties: tuple[Property, ...]
-    order: tuple[str, ...]
-    """The names of the properties as they come."""
+    order: tuple[tuple[str, int], ...]
+    """The names of the properties as they come, and where."""
 
 
 # --- statements ----------------------------------------------------------------------------------

@@ -91,11 +91,12 @@ def try_coerce(cx: Context, expr: ir.Expr, to: Type, at: int) -> ir.Expr | None:
     return None
 
 
-def coerce(cx: Context, expr: ir.Expr, to: Type, at: int, what: str = "") -> ir.Expr:
-    """``expr`` converted implicitly to ``to``; reports an error where that cannot be."""
+def coerce(cx: Context, expr: ir.Expr, to: Type, at: int, what: str = "", *notes: tuple[int, str]) -> ir.Expr:
+    """``expr`` converted implicitly to ``to``; reports an error, with ``notes``, where that cannot be."""
     found = try_coerce(cx, expr, to, at)
     if found is None:
-        cx.unit.reporter.fail(at, f"{what or 'this expression'} has type {expr.type}, but {to} is needed here")
+        message = f"{what or 'this expression'} has type {expr.type}, but {to} is needed here"
+        cx.unit.reporter.fail(at, message, *notes)
     return found
 
 

@@ -27,9 +27,14 @@ def lower(
         cx.unit.reporter.fail(decl.at, f"table '{decl.name}' has no key, so it cannot have entries")
     priorities = _priorities(cx, decl, keys, properties)
     found: list[ir.TableEntry] = []
+    first: dict[tuple[ir.KeyValue, ...], int] = {}
     for entry, priority in zip(decl.entries, priorities, strict=True):
         try:
             values = _values(cx, entry, keys)
+            if values in first and all(k.match_kind == "exact" for k in keys):
+                note = (first[values], "the first is here")
+                cx.unit.reporter.error(entry.at, "a second entry for this key", note)
+            first.setdefault(values, entry.at)
             call = lower_table.action_call(cx, entry.action, entities, "the action of an entry")
             if call.ref.default_only:
                 cx.unit.reporter.fail(entry.action.at, f"'{call.ref.name}' is @defaultonly: entries cannot use it")
@@ -49,7 +54,10 @@ def _priorities(
         cx.unit.reporter.error(explicit[0].at, "entries of a table with 'const entries' cannot have a priority")
     if not any(k.match_kind in _NEEDS_PRIORITY for k in keys):
         if explicit:
-            cx.unit.reporter.error(explicit[0].at, "entries of this table need no priority: its keys are exact or lpm")
+            note = (dict(decl.order)["key"], "the key is here")
+            cx.unit.reporter.error(
+                explicit[0].at, "entries of this table need no priority: its keys are exact or lpm", note
+            )
         return [None] * len(entries)
     if decl.const_entries:
         # BMv2 numbers entries from 1, smaller first; @priority, which p4c knows, sets such a number.
@@ -69,7 +77,8 @@ def _priorities(
         else:
             given.append(given[-1] - delta if largest_wins else given[-1] + delta)
         if given[-1] < 0:
-            cx.unit.reporter.error(entry.at, f"the priority of entry {i + 1} would be {given[-1]}")
+            note = (decl.at, "the table is declared here")
+            cx.unit.reporter.error(entry.at, f"the priority of entry {i + 1} would be {given[-1]}", note)
     if largest_wins:
         return list(given)
     top = max(given, default=0) + 1
@@ -81,11 +90,6 @@ def _priority_annotation(entry: ast.TableEntry, default: int) -> int:
         if a.name == "priority" and a.args and isinstance(a.args[0], int):
             return int(a.args[0])
     return default
-
-
-def _place(entry: ast.TableEntry, place: int) -> int:
-    given = next((a.args[0] for a in entry.annotations if a.name == "priority" and a.args), place)
-    return given if isinstance(given, int) else place
 
 
 def _boolean(cx: Context, prop: ast.Property | None, default: bool) -> bool:

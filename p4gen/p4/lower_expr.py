@@ -45,9 +45,9 @@ def lower(cx: Context, e: ast.Expr) -> ir.Expr:
     return _LOWER[type(e)](cx, e)
 
 
-def lower_as(cx: Context, e: ast.Expr, to: Type, what: str = "") -> ir.Expr:
+def lower_as(cx: Context, e: ast.Expr, to: Type, what: str = "", *notes: tuple[int, str]) -> ir.Expr:
     """``e`` converted implicitly to ``to``."""
-    return convert.coerce(cx, lower(cx, e), to, ast.begin(e), what)
+    return convert.coerce(cx, lower(cx, e), to, ast.begin(e), what, *notes)
 
 
 def value(cx: Context, e: ast.Expr) -> ir.Expr:
@@ -58,11 +58,11 @@ def value(cx: Context, e: ast.Expr) -> ir.Expr:
     return found
 
 
-def constant(cx: Context, e: ast.Expr, to: Type | None, what: str) -> ir.Literal:
+def constant(cx: Context, e: ast.Expr, to: Type | None, what: str, *notes: tuple[int, str]) -> ir.Literal:
     """``e`` as a compile-time value."""
-    found = lower(cx, e) if to is None else lower_as(cx, e, to, what)
+    found = lower(cx, e) if to is None else lower_as(cx, e, to, what, *notes)
     if not isinstance(found, ir.Literal):
-        cx.unit.reporter.fail(ast.begin(e), f"{what} must be a compile-time constant")
+        cx.unit.reporter.fail(ast.begin(e), f"{what} must be a compile-time constant", *notes)
     return found
 
 

@@ -71,21 +71,23 @@ def _groups(given: tuple[ast.Expr, ...]) -> list[int]:
     return [sum(_groups(e.items)) if isinstance(e, ast.ListOf) else 1 for e in given]
 
 
-def _flat(cx: Context, items: tuple[ast.Expr, ...], subjects: tuple[ast.Expr, ...]) -> tuple[ast.Expr, ...]:
+def _flat(
+    cx: Context, items: tuple[ast.Expr, ...], subjects: tuple[ast.Expr, ...], note: tuple[int, str]
+) -> tuple[ast.Expr, ...]:
     """Keysets flattened as the subjects are; ``_`` for a nested list is one for each of its parts."""
     found: list[ast.Expr] = []
     if len(items) != len(subjects):
         at = items[0].at if items else 0
-        cx.unit.reporter.fail(at, f"{len(items)} keysets for a select with {len(subjects)} expressions")
+        cx.unit.reporter.fail(at, f"{len(items)} keysets for a select with {len(subjects)} expressions", note)
     for item, subject in zip(items, subjects, strict=True):
         if not isinstance(subject, ast.ListOf):
             found.append(item)
         elif isinstance(item, ast.DontCare):
             found += [item] * _groups((subject,))[0]
         elif isinstance(item, ast.ListOf):
-            found += _flat(cx, item.items, subject.items)
+            found += _flat(cx, item.items, subject.items, note)
         else:
-            cx.unit.reporter.fail(item.at, "a list of keysets is needed here")
+            cx.unit.reporter.fail(item.at, "a list of keysets is needed here", note)
     return tuple(found)
 
 
@@ -99,9 +101,9 @@ def _transition(cx: Context, t: ast.Transition, known: set[str]) -> ir.Transitio
     for case in t.cases:
         _check_state(cx, case.state, case.at, known)
         try:
-            keysets = _keysets(cx, case.keyset, subjects, t.subjects)
+            keysets = _keysets(cx, case.keyset, subjects, t)
         except Reported:
-            continue
+            keysets = ()
         cases.append(ir.SelectCase(keysets, case.state, cx.pos(case.at)))
     if not t.cases:
         cx.unit.reporter.warn(t.at, "this select has no cases: it rejects")
@@ -120,23 +122,23 @@ def _subjects(cx: Context, given: tuple[ast.Expr, ...]) -> tuple[ir.Expr, ...]:
     return tuple(found)
 
 
-def _keysets(
-    cx: Context, e: ast.Expr, subjects: tuple[ir.Expr, ...], given: tuple[ast.Expr, ...]
-) -> tuple[ir.Keyset, ...]:
+def _keysets(cx: Context, e: ast.Expr, subjects: tuple[ir.Expr, ...], select: ast.Transition) -> tuple[ir.Keyset, ...]:
     """One keyset a subject; a value set of a struct or tuple stands for all of them at once."""
     if isinstance(e, ast.DontCare):
         return tuple(ir.AnySet() for _ in subjects) or (ir.AnySet(),)
+    note = (select.at, "the select is here")
     if isinstance(e, ast.Name):
         entity = cx.scope.find(e.name, e.at)
         if isinstance(entity, ValueSetEntity):
-            return (_value_set(cx, e, entity.value_set, subjects),)
+            return (_value_set(cx, e, entity.value_set, subjects, note),)
+    given = select.subjects or ()
     items = e.items if isinstance(e, ast.ListOf) else (e,)
     if len(given) == 1 and isinstance(given[0], ast.ListOf) and isinstance(e, ast.ListOf):
         given = given[0].items
-    items = _flat(cx, items, given) if any(isinstance(g, ast.ListOf) for g in given) else items
+    items = _flat(cx, items, given, note) if any(isinstance(g, ast.ListOf) for g in given) else items
     if len(items) != len(subjects):
-        cx.unit.reporter.fail(e.at, f"{len(items)} keysets for a select with {len(subjects)} expressions")
-    return tuple(_keyset(cx, i, s.type) for i, s in zip(items, subjects, strict=True))
+        cx.unit.reporter.fail(e.at, f"{len(items)} keysets for a select with {len(subjects)} expressions", note)
+    return tuple(_keyset(cx, i, s.type, note) for i, s in zip(items, subjects, strict=True))
 
 
 def _leaves(type_: Type) -> tuple[Type, ...]:
@@ -148,23 +150,25 @@ def _leaves(type_: Type) -> tuple[Type, ...]:
     return (type_,)
 
 
-def _value_set(cx: Context, e: ast.Name, found: ir.ValueSet, subjects: tuple[ir.Expr, ...]) -> ir.Keyset:
+def _value_set(
+    cx: Context, e: ast.Name, found: ir.ValueSet, subjects: tuple[ir.Expr, ...], note: tuple[int, str]
+) -> ir.Keyset:
     bare = strip(found.type)
     wanted = _leaves(bare) if isinstance(bare, Struct | Tuple) else (found.type,)
     if tuple(s.type for s in subjects) != wanted:
         have = ", ".join(str(s.type) for s in subjects)
-        cx.unit.reporter.fail(e.at, f"value set '{found.name}' holds {found.type}, which does not match ({have})")
+        cx.unit.reporter.fail(e.at, f"value set '{found.name}' holds {found.type}, which does not match ({have})", note)
     return found
 
 
-def _keyset(cx: Context, e: ast.Expr, type_: Type) -> ir.Keyset:
+def _keyset(cx: Context, e: ast.Expr, type_: Type, note: tuple[int, str]) -> ir.Keyset:
     if isinstance(e, ast.DontCare):
         return ir.AnySet()
     if isinstance(e, ast.Name):
         entity = cx.scope.find(e.name, e.at)
         if isinstance(entity, ValueSetEntity):
             if entity.value_set.type != type_:
-                cx.unit.reporter.fail(e.at, f"value set '{e.name}' holds {entity.value_set.type}, not {type_}")
+                cx.unit.reporter.fail(e.at, f"value set '{e.name}' holds {entity.value_set.type}, not {type_}", note)
             return entity.value_set
     if isinstance(e, ast.MaskOf):
         return ir.MaskSet(_part(cx, e.value, type_), _part(cx, e.mask, type_))
@@ -175,7 +179,7 @@ def _keyset(cx: Context, e: ast.Expr, type_: Type) -> ir.Keyset:
         found = convert.cast(cx, found, type_, e.at)
     if any(isinstance(n, ir.Call | ir.ExternCall) for n in walk(found)):
         cx.unit.reporter.fail(e.at, "functions cannot be called in a keyset")
-    return ir.ExactSet(convert.coerce(cx, found, type_, e.at, "this keyset"))
+    return ir.ExactSet(convert.coerce(cx, found, type_, e.at, "this keyset", note))
 
 
 def _part(cx: Context, e: ast.Expr, type_: Type) -> ir.Expr:

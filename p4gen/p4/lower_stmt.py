@@ -18,7 +18,7 @@ from p4gen.p4.scope import (
     VariableEntity,
 )
 from p4gen.p4.source import Reported
-from p4gen.p4.types import Bits, Bool, Enum, Error, Int, MatchKind, SerEnum, Stack, String, Tuple, Type, Void
+from p4gen.p4.types import Bits, Enum, Error, Int, MatchKind, SerEnum, Stack, String, Tuple, Type, Void
 from p4gen.p4.walk import walk
 
 
@@ -201,29 +201,33 @@ def _switch(cx: Context, s: ast.SwitchStmt) -> ir.Stmt:
         applied = lower_call.table_result(cx, s.subject.base, s.subject.name, s.subject.at, in_switch=True)
     subject = applied if applied is not None else lower_expr.lower(cx, s.subject)
     on_action = isinstance(subject, ir.ApplyTable) and subject.result == "action_run"
-    if not on_action and not isinstance(subject.type, Bits | SerEnum | Enum | Error | Bool):
-        cx.unit.reporter.fail(s.subject.at, f"'switch' cannot choose by a value of type {subject.type}")
+    if not on_action and not isinstance(subject.type, Bits | SerEnum | Enum | Error):
+        cx.unit.reporter.fail(ast.begin(s.subject), f"'switch' cannot choose by a value of type {subject.type}")
     cases: list[ir.SwitchCase] = []
     labels: list[ir.Expr] = []
-    default = False
+    default: int | None = None
     seen: dict[object, int] = {}
     for case in s.cases:
-        if default:
-            cx.unit.reporter.fail(case.at, "'default' must be the last label")
+        if default is not None:
+            cx.unit.reporter.fail(case.at, "'default' must be the last label", (default, "'default' is here"))
         if case.label is None:
-            default = True
+            default = case.at
         else:
-            label = _action_label(cx, case.label, subject) if on_action else _value_label(cx, case.label, subject)
+            note = (s.subject.at, "what is compared with it is here")
+            if on_action:
+                label = _action_label(cx, case.label, subject)
+            else:
+                label = lower_expr.constant(cx, case.label, subject.type, "a label", note)
             if label.value in seen:
                 note = (seen[label.value], "the first is here")
                 cx.unit.reporter.fail(case.label.at, f"a second case for '{label.value}'", note)
             seen[label.value] = case.label.at
             labels.append(label)
         if case.body is not None:
-            cases.append(ir.SwitchCase(() if default else tuple(labels), block(cx, case.body)))
+            cases.append(ir.SwitchCase(() if default is not None else tuple(labels), block(cx, case.body)))
             labels = []
-    if labels or (default and not (cases and not cases[-1].labels)):
-        cases.append(ir.SwitchCase(() if default else tuple(labels), ir.Block(cx.pos(s.at), ())))
+    if labels or (default is not None and not (cases and not cases[-1].labels)):
+        cases.append(ir.SwitchCase(() if default is not None else tuple(labels), ir.Block(cx.pos(s.at), ())))
     return ir.Switch(cx.pos(s.at), subject, tuple(cases))
 
 
@@ -235,10 +239,6 @@ def _action_label(cx: Context, label: ast.Expr, subject: ir.Expr) -> ir.Literal:
     if label.name not in subject.type.members:
         cx.unit.reporter.fail(label.at, f"'{label.name}' is not an action of table '{subject.table.name}'")
     return ir.Literal(subject.type, cx.pos(label.at), label.name)
-
-
-def _value_label(cx: Context, label: ast.Expr, subject: ir.Expr) -> ir.Literal:
-    return lower_expr.constant(cx, label, subject.type, "a label")
 
 
 # --- loops ---------------------------------------------------------------------------------------

@@ -19,13 +19,11 @@ def lower(cx: Context, decl: ast.TableDecl) -> TableEntity:
     keys = _keys(cx, decl)
     if decl.actions is None:
         cx.unit.reporter.fail(decl.at, f"table '{decl.name}' has no 'actions' property")
-    order = list(decl.order)
+    where = dict(decl.order)
     for later, earlier in (("default_action", "actions"), ("entries", "key"), ("entries", "actions")):
-        if later in order and earlier in order and order.index(later) < order.index(earlier):
-            prop = next(
-                (p.at for p in decl.properties if p.name == later), decl.entries[0].at if decl.entries else decl.at
-            )
-            cx.unit.reporter.fail(prop, f"'{later}' must come after '{earlier}'")
+        if later in where and where[later] < where.get(earlier, 0):
+            note = (where[earlier], f"'{earlier}' is here")
+            cx.unit.reporter.fail(where[later], f"'{later}' must come after '{earlier}'", note)
     actions, entities = _actions(cx, decl.actions)
     properties = {p.name: p for p in decl.properties}
     const_default = "default_action" in properties and properties["default_action"].const
@@ -166,7 +164,9 @@ def _default(
         return ir.ActionCall(entities["NoAction"][0], ()), actions
     entity = cx.unit.globals.find("NoAction", decl.at)
     if not isinstance(entity, ActionEntity) or entity.signature.params:
-        cx.unit.reporter.fail(decl.at, f"table '{decl.name}' has no default action, and no NoAction() is declared")
+        note = [(entity.at, "this is not an action without parameters")] if entity is not None else []
+        message = f"table '{decl.name}' has no default action, and no NoAction() is declared"
+        cx.unit.reporter.fail(decl.at, message, *note)
     ref = ir.ActionRef("NoAction", entity.function, (), True, False, (Annotation("defaultonly"),))
     return ir.ActionCall(ref, ()), (*actions, ref)
 

@@ -234,8 +234,9 @@ def _composite(cx: Context, entity: TypeEntity, decl: ast.Composite, args: tuple
         fields.append(FieldDef(field.name, type_, field.annotations))
     varbits = [f.name for f in fields if isinstance(f.type, Varbits)]
     if decl.kind == "header" and len(varbits) > 1:
-        at = next(f.at for f in decl.fields if f.name == varbits[1])
-        cx.unit.reporter.error(at, f"header '{decl.name}' has more than one varbit field")
+        first, second = (next(f.at for f in decl.fields if f.name == name) for name in varbits[:2])
+        message = f"header '{decl.name}' has more than one varbit field"
+        cx.unit.reporter.error(second, message, (first, "the first is here"))
     made = tuple(fields)
     name = f"{decl.name}<{', '.join(map(str, args))}>" if args else decl.name
     if decl.kind == "struct":

@@ -104,23 +104,22 @@ class Cursor:
     def annotations(self) -> tuple[Annotation, ...]:
         """The annotations here, if any."""
         found: list[Annotation] = []
-        while True:
-            if self.kinds[self.i] == "@":
-                found.append(self.annotation())
-            elif self.kinds[self.i] == "pragma":
-                found.append(self.pragma())
-            else:
-                self.check_annotations(found)
-                return tuple(found)
+        seen: dict[str, int] = {}
+        while self.kinds[self.i] in ("@", "pragma"):
+            at = self.at
+            new = self.annotation() if self.kinds[self.i] == "@" else self.pragma()
+            self.check_annotation(at, new, seen)
+            found.append(new)
+            seen.setdefault(new.name, at)
+        return tuple(found)
 
-    def check_annotations(self, found: list[Annotation]) -> None:
-        """Structured annotations are unique; ``@name`` holds a string (spec 20)."""
-        structured = [a.name for a in found if a.structured]
-        for name in {n for n in structured if structured.count(n) > 1}:
-            self.reporter.error(self.at, f"a second structured annotation @{name}")
-        for a in found:
-            if a.name == "name" and not (len(a.args) == 1 and isinstance(a.args[0], str)):
-                self.reporter.error(self.at, "@name needs one string")
+    def check_annotation(self, at: int, new: Annotation, seen: dict[str, int]) -> None:
+        """Structured annotations are unique; ``@name`` holds a string (spec 20). ``seen`` says where
+        those before are."""
+        if new.structured and new.name in seen:
+            self.reporter.error(at, f"a second annotation @{new.name}", (seen[new.name], "the first is here"))
+        if new.name == "name" and not (len(new.args) == 1 and isinstance(new.args[0], str)):
+            self.reporter.error(at, "@name needs one string")
 
     def annotation(self) -> Annotation:
         """``@name``, with whatever body it has."""

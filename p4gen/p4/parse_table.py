@@ -21,13 +21,13 @@ class TableParser(StmtParser):
         entries: tuple[ast.TableEntry, ...] | None = None
         const_entries = False
         properties: list[ast.Property] = []
-        order: list[str] = []
+        order: list[tuple[str, int]] = []
         while not self.accept("}"):
             own = self.annotations()
             where = self.at
             const = self.accept("const")
             kind = self.kind
-            order.append(self.texts[self.i])
+            order.append((self.texts[self.i], where))
             if kind in ("key", "actions", "entries") and self.kinds[self.i + 1] == "=":
                 self.i += 2
                 if {"key": keys, "actions": actions, "entries": entries}[kind] is not None:

@@ -6,7 +6,21 @@ from collections.abc import Iterator
 
 from p4gen.errors import Diagnostic, Pos
 from p4gen.p4 import ir
-from p4gen.p4.types import Fields, Header, HeaderUnion, Stack, Struct, Type, Varbits, strip, width_of
+from p4gen.p4.types import (
+    Bits,
+    Fields,
+    Header,
+    HeaderUnion,
+    SerEnum,
+    Stack,
+    Struct,
+    Tuple,
+    Type,
+    Varbits,
+    strip,
+    width_of,
+)
+from p4gen.p4.walk import used_by, walk
 
 _CHECKSUM_CALLS = {
     "vr": frozenset({"verify_checksum", "verify_checksum_with_payload"}),
@@ -35,6 +49,9 @@ def check(program: ir.Program, places: dict[str, Pos] | None = None) -> list[Dia
         block = program.blocks.get(name)
         if isinstance(block, ir.Control):
             found += _successors(block)
+    for block in program.blocks.values():
+        found += _code(block)
+    found += _objects(program)
     for header in _headers(program.type_args[0] if program.type_args else None):
         width = sum(width_of(f.type) for f in header.fields if not isinstance(strip(f.type), Varbits))
         place = (places or {}).get(header.name)
@@ -94,6 +111,40 @@ def _root(e: ir.Expr) -> ir.Variable | None:
     while isinstance(e, ir.FieldOf | ir.Index | ir.Slice | ir.StackMember):
         e = e.base
     return e.variable if isinstance(e, ir.Var) else None
+
+
+def _code(block: ir.Control | ir.Parser) -> Iterator[tuple[Pos, str]]:
+    """What statements and calls anywhere in ``block`` cannot be."""
+    used = used_by(block)
+    bodies = [(b.body, "control") if isinstance(b, ir.Control) else (b.states, "parser") for b in used.blocks]
+    for code, place in [*bodies, *((f.body, "action") for f in used.functions)]:
+        for node in walk(tuple(code.values()) if isinstance(code, dict) else code):
+            match node:
+                case ir.ForIn():
+                    yield node.pos, "loops through ranges and lists are beyond BMv2; count with 'for (…; …; …)'"
+                case ir.Switch() if place == "action":
+                    yield node.pos, "'switch' cannot be used in an action on BMv2; use 'if'"
+                case ir.ExternCall(instance=None, method="digest") if place == "parser":
+                    yield node.pos, "a parser cannot send digests on BMv2"
+                case ir.ExternCall(instance=None, method="hash", args=args):
+                    data = args[3].expr if len(args) > 3 else None
+                    if data is not None and not isinstance(data.type, Fields | Tuple):
+                        yield data.pos, f"'hash' takes fields in a list or struct on BMv2, not {data.type}"
+                case ir.ExternCall(instance=None, method=method, args=args) if "_checksum" in method:
+                    data = args[1].expr if len(args) > 1 else None
+                    for item in data.elements if isinstance(data, ir.Aggregate) else ():
+                        if isinstance(item, ir.Unary | ir.Binary | ir.Cast | ir.Slice | ir.Mux):
+                            yield item.pos, f"'{method}' takes whole fields on BMv2, and computes nothing from them"
+
+
+def _objects(program: ir.Program) -> Iterator[tuple[Pos, str]]:
+    """What registers and tables cannot be."""
+    for instance in program.externs:
+        if instance.extern == "register" and not isinstance(strip(instance.type_args[0]), Bits | SerEnum):
+            yield instance.pos, f"registers hold bit strings on BMv2, not {instance.type_args[0]}"
+    for table in program.tables:
+        if sum(k.match_kind == "lpm" for k in table.keys) > 1:
+            yield table.pos, f"table '{table.name}' has more than one lpm key, which BMv2 cannot do"
 
 
 def _successors(block: ir.Control) -> list[tuple[Pos, str]]:

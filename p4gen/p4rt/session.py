@@ -62,7 +62,7 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
     ) -> None:
         self.address = address
         self.device_id = device_id
-        self.election_id = election or (0, time.time_ns())
+        self.election_id = election or newest_election()
         self.role_name = None
         self.timeout = timeout
         self.is_primary = False
@@ -196,6 +196,11 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
             return RequestError(f"{code.name}: {error.details()}", code=code)
         lines = [f"update {number}: {why.name}: {message}" for number, why, message in failures]
         return RequestError(*lines, code=code, failures=failures)
+
+
+def newest_election() -> Election:
+    """An election id above those given before, and above p4runtime-shell's default, (1, 0)."""
+    return (1, time.time_ns())
 
 
 def recorded(path: Path) -> Iterator[bytes]:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from p4gen.errors import FailedError, InputError
 from p4gen.ptf.mutations import Mutation
-from p4gen.ptf.runner import SuiteResult, run_suite
+from p4gen.ptf.runner import SuiteResult, Switch, run_suite
 from p4gen.spec import ProgramSpec
+from p4gen.switch.process import running_switch
 from p4gen.switch.running import Program
 
 
@@ -30,6 +31,7 @@ def run_mutants(
     *,
     seed: int,
     suite: Path | None = None,
+    switch: Switch = running_switch,
     started: Callable[[Mutation], None] | None = None,
 ) -> Iterator[Verdict]:
     """Run the suite on ``program`` with each fault in turn, until a scenario fails.
@@ -44,7 +46,9 @@ def run_mutants(
         place.mkdir()
         compiled = Program.of_text(text, place)
         params = {"spec": spec.model_dump(mode="json"), "seed": seed}
-        return run_suite(compiled, place, ports=spec.ports, params=params, suite=suite, stop_on_failure=True)
+        return run_suite(
+            compiled, place, ports=spec.ports, params=params, suite=suite, stop_on_failure=True, switch=switch
+        )
 
     sound = run("no-fault", program)
     if not sound.passed:

@@ -155,6 +155,11 @@ def _whole(cursor: Cursor, what: str) -> Value:
     return value
 
 
+def _amount(cursor: Cursor, what: str) -> float:
+    token = cursor.take("float")
+    return float(token.text) if token else float(_whole(cursor, what).value)
+
+
 def _reference(cursor: Cursor, what: str) -> Value | Handle:
     name = cursor.take("name")
     return Handle(name.text.removeprefix("$"), name.pos) if name else _whole(cursor, what)
@@ -225,8 +230,7 @@ def _remove(head: Token, cursor: Cursor) -> Statement:
 
 
 def _wait(head: Token, cursor: Cursor) -> Statement:
-    token = cursor.take("number", "float")
-    return Wait(float(token.text) if token else 1.0, head.pos)
+    return Wait(1.0 if cursor.here.kind == "end" else _amount(cursor, "seconds"), head.pos)
 
 
 def _check(head: Token, cursor: Cursor) -> Statement:
@@ -269,11 +273,9 @@ def _argument(cursor: Cursor, what: str) -> Argument:
         return cursor.need("name", "a name").text
     if what != "RATE":
         return _reference(cursor, what.lower())
-    rate = cursor.take("number", "float")
-    if rate is None:
-        cursor.refuse("rate:burst")
+    rate = _amount(cursor, "rate:burst")
     cursor.need(":", "':' and a burst")
-    return Rate(float(rate.text), _whole(cursor, "a burst").value)
+    return Rate(rate, _whole(cursor, "a burst").value)
 
 
 _STATEMENTS: dict[str, Callable[[Token, Cursor], Statement]] = {

@@ -23,7 +23,7 @@ _UNSUPPORTED = "is not supported by the behavioural model"
 
 
 @dataclass(frozen=True)
-class Test:
+class Case:
     """A program and a script for it; ``program`` is None where there is none."""
 
     name: str
@@ -41,10 +41,10 @@ class Result:
     seconds: float = 0.0
 
 
-def find_tests(folder: Path) -> list[Test]:
+def find_tests(folder: Path) -> list[Case]:
     """The tests in ``folder`` and below, by name: ``x.stf``, and any ``x.what.stf``, is for ``x.p4`` beside it."""
     return [
-        Test(str(script.relative_to(folder).with_suffix("")), script, _program(script))
+        Case(str(script.relative_to(folder).with_suffix("")), script, _program(script))
         for script in sorted(folder.rglob("*.stf"))
     ]
 
@@ -59,7 +59,7 @@ def _program(script: Path) -> Path | None:
     return None
 
 
-def run_test(test: Test, engine: str = "interp", includes: Iterable[Path] = (), defines: Iterable[str] = ()) -> Result:
+def run_test(test: Case, engine: str = "interp", includes: Iterable[Path] = (), defines: Iterable[str] = ()) -> Result:
     """Compile and run one test. Whatever is wrong with it is its result, not an exception."""
     start = time.monotonic()
     if test.program is None:
@@ -91,7 +91,7 @@ def _skip(error: P4genError) -> Diagnostic | None:
 
 
 def run_tests(
-    tests: Iterable[Test],
+    tests: Iterable[Case],
     *,
     engine: str = "interp",
     jobs: int = 1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from p4gen.model import Clock, Digest, MeterConfig, Model, Trace, Trap
+from p4gen.model import Clock, Digest, EngineName, MeterConfig, Model, Trace, Trap
 from p4gen.model.entries import Action, CloneSession, CounterValue, Entry, MulticastGroup
 from p4gen.p4 import ir
 
@@ -21,17 +21,21 @@ class EmbeddedSwitch:
     the packets since it was last called.
     """
 
-    def __init__(self, program: ir.Program, *, clock: Clock | None = None, seed: int = 0) -> None:
-        self._model = Model(program, clock=clock, seed=seed)
+    def __init__(
+        self, program: ir.Program, *, clock: Clock | None = None, seed: int = 0, engine: EngineName = "interp"
+    ) -> None:
+        self._model = Model(program, clock=clock, seed=seed, engine=engine)
         self._lock = threading.RLock()
         self._trace: Trace | None = None
 
     @classmethod
-    def from_file(cls, path: Path | str, *, clock: Clock | None = None, seed: int = 0) -> EmbeddedSwitch:
+    def from_file(
+        cls, path: Path | str, *, clock: Clock | None = None, seed: int = 0, engine: EngineName = "interp"
+    ) -> EmbeddedSwitch:
         """Compile the P4 program at ``path`` and load it. Raises ``InputError`` with positions."""
         from p4gen.p4.compile import compile_file  # noqa: PLC0415 - a compiled program needs no front end
 
-        return cls(compile_file(Path(path)).program, clock=clock, seed=seed)
+        return cls(compile_file(Path(path)).program, clock=clock, seed=seed, engine=engine)
 
     @property
     def program(self) -> ir.Program:

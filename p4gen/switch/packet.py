@@ -99,6 +99,11 @@ class PacketPorts:
         with contextlib.suppress(OSError):
             self._waker.send(b"x")
 
+    @property
+    def wakeup(self) -> int:
+        """A descriptor that ends waiting when something is written to it: for ``signal.set_wakeup_fd``."""
+        return self._waker.fileno()
+
     def stop(self) -> None:
         """Make ``run`` return soon."""
         self._stopping = True

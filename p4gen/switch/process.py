@@ -20,7 +20,7 @@ from typing import Any
 from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.errors import InputError
-from p4gen.model import Trace
+from p4gen.model import EngineName, Trace
 from p4gen.p4.compile import compile_text
 from p4gen.p4rt.server import P4RuntimeServer
 from p4gen.p4rt.status import StatusError
@@ -50,6 +50,7 @@ class Options:
     pcap: Path | None = None
     trace: Path | None = None
     seed: int = 0
+    engine: EngineName = "interp"
     until_eof: bool = False
     """Also stop when standard input ends: whoever started the switch may be killed without a word."""
 
@@ -86,6 +87,9 @@ def run_switch(options: Options) -> Statistics:
         device.inject = carrier.inject
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: carrier.stop())
+        # A signal that comes just before the carrier begins to wait would be noticed only when it has waited.
+        signal.set_wakeup_fd(carrier.wakeup, warn_on_full_buffer=False)
+        stack.callback(signal.set_wakeup_fd, -1)
         if options.until_eof:
             threading.Thread(target=_stop_with_parent, args=(carrier,), daemon=True).start()
         socket = options.address.removeprefix("unix:") if options.address.startswith("unix:") else None
@@ -125,7 +129,12 @@ def _device(options: Options) -> tuple[Device, Any]:
         config = pb.ForwardingPipelineConfig(p4info=compiled.p4info)
     everywhere = {*ports, options.cpu_port} if options.cpu_port else ports
     device = Device(
-        options.device_id, cpu_port=options.cpu_port, ports=everywhere, programs=programs, seed=options.seed
+        options.device_id,
+        cpu_port=options.cpu_port,
+        ports=everywhere,
+        programs=programs,
+        seed=options.seed,
+        engine=options.engine,
     )
     return device, config
 
@@ -158,6 +167,7 @@ def running_switch(
     *,
     trace: bool = False,
     pcap: bool = False,
+    engine: EngineName = "interp",
     timeout: float = 30.0,
 ) -> Iterator[Running]:
     """A switch in its own process, running ``program``, while the block runs.
@@ -170,7 +180,7 @@ def running_switch(
     check_path(directory / CONTROL_SOCKET)
     count = max(ports, default=-1) + 1
     command = [sys.executable, "-m", "p4gen", "switch", "--unix", str(directory), "--ports", str(count)]
-    command += ["--grpc-server-addr", address, "--until-eof"]
+    command += ["--grpc-server-addr", address, "--engine", engine, "--until-eof"]
     if trace:
         command += ["--trace", str(directory / TRACE_FILE)]
     if pcap:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import p4gen
+from p4gen.model import EngineName
 from p4gen.p4 import p4c
 from p4gen.switch import bmv2
 from p4gen.switch.process import running_switch
@@ -26,11 +27,12 @@ def check(target: str) -> None:
         bmv2.check_tools()
 
 
-def starter(target: str, *, trace: bool = False, pcap: bool = False) -> Start:
-    """How a target is started; ``trace`` and ``pcap`` have it keep the packets' traces, and the packets."""
+def starter(target: str, *, trace: bool = False, pcap: bool = False, engine: EngineName = "interp") -> Start:
+    """How a target is started, the embedded one with ``engine``; ``trace`` and ``pcap`` have it keep the packets'
+    traces, and the packets."""
     if target == BMV2:
         return functools.partial(bmv2.running_bmv2, pcap=pcap, verbose=trace)
-    return functools.partial(running_switch, trace=trace, pcap=pcap)
+    return functools.partial(running_switch, trace=trace, pcap=pcap, engine=engine)
 
 
 def versions(target: str) -> dict[str, str]:

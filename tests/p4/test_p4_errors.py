@@ -47,6 +47,7 @@ BODIES = [
     ("bit<0xFFFFFFFF> x;", 5, "the width of bit<> must be"),
     ("switch (hdr.h.a) { 1: {} 1: {} }", 26, "a second case"),
     ("switch (hdr.h.a) { default: {} 1: {} }", 32, "must be the last"),
+    ("switch (meta.flag) { true: {} }", 9, "cannot choose by a value of type bool"),
     ("for (bit<8> i in hdr.h) {}", 22, "cannot go through"),
 ]  # fmt: skip
 

@@ -55,6 +55,41 @@ def test_blocks_that_do_one_thing(old: str, new: str, message: str) -> None:
     assert found.source_line is not None
 
 
+@pytest.mark.parametrize(
+    ("body", "local", "message"),
+    [
+        ("for (bit<8> i in 8w1 .. 8w3) { hdr.h.a = i; }", "", "loops through ranges"),
+        ("w();", "action w() { switch (hdr.h.a) { 1: { hdr.h.b = 1; } } }", "'switch' cannot be used in an action"),
+        ("hash(meta.x, HashAlgorithm.crc16, 8w0, hdr.h.a, 8w9);", "", "in a list or struct on BMv2, not bit<8>"),
+        ("", "register<bool>(4) r;", "registers hold bit strings on BMv2, not bool"),
+        (
+            "z.apply();",
+            "table z { key = { hdr.h.a : lpm; hdr.h.b : lpm; } actions = { NoAction; } }",
+            "more than one lpm key",
+        ),
+    ],
+)
+def test_what_p4c_refuses_for_bmv2(body: str, local: str, message: str) -> None:
+    (found,) = compiled(ingress(body, local)).beyond_bmv2
+    assert message in found.message
+
+
+def test_a_loop_with_a_condition_is_possible() -> None:
+    assert not compiled(ingress("for (bit<8> i = 0; i < 4; i = i + 1) { hdr.h.a = i; }")).beyond_bmv2
+
+
+def test_checksums_are_of_whole_fields() -> None:
+    call = "{ update_checksum(true, { hdr.h.a ++ hdr.h.b }, hdr.h.c, HashAlgorithm.csum16); }"
+    (found,) = compiled(ingress("").replace(COMPUTE, COMPUTE.replace("{}", call))).beyond_bmv2
+    assert "'update_checksum' takes whole fields" in found.message
+
+
+def test_digests_are_not_sent_by_parsers() -> None:
+    text = ingress("").replace("pkt.extract(hdr.h);", "digest(1, meta);")
+    (found,) = compiled(text).beyond_bmv2
+    assert "a parser cannot send digests" in found.message
+
+
 def test_checksum_calls_are_allowed() -> None:
     call = "{ update_checksum(true, { hdr.h.a }, hdr.h.c, HashAlgorithm.csum16); }"
     assert not compiled(ingress("").replace(COMPUTE, COMPUTE.replace("{}", call))).beyond_bmv2

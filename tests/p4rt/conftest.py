@@ -80,7 +80,9 @@ class World:
         self, table: str, *fields: tuple[Any, ...], action: str = "forward", priority: int = 0, **args: int
     ) -> Any:
         message = self.key(table, *fields, priority=priority)
-        message.action.CopyFrom(self.action(table, action, **(args or ({"port": 3} if action != "drop" else {}))))
+        message.action.CopyFrom(
+            self.action(table, action, **(args or ({} if action in ("drop", "learn", "to_cpu") else {"port": 3})))
+        )
         return message
 
     def exact(self, table: str, key: int, **args: Any) -> Any:
@@ -120,7 +122,10 @@ class World:
 
     def read(self, message: Any) -> list[Any]:
         found = list(self.session.read_all(entity_of(message)))
-        return [getattr(e, e.WhichOneof("entity")) for e in found]
+        inner = [getattr(e, e.WhichOneof("entity")) for e in found]
+        if isinstance(message, pb.MulticastGroupEntry | pb.CloneSessionEntry):
+            return [getattr(m, m.WhichOneof("type")) for m in inner]
+        return inner
 
     def read_refused(self, message: Any) -> Code:
         with pytest.raises(RequestError) as caught:
@@ -176,11 +181,11 @@ def compiled() -> Compiled:
 @pytest.fixture
 def bare(compiled: Compiled) -> Iterator[World]:
     """Without a program and without a controller."""
-    device = Device(1, cpu_port=CPU, ports=[*range(16), CPU], clock=lambda: world.now)
+    device = Device(1, cpu_port=CPU, ports=[*range(16), CPU], clock=lambda: made.now)
     with scratch() as folder, P4RuntimeServer(device, f"unix:{folder / 's'}") as server:
-        world = World(device, server, compiled)
-        yield world
-        for session in world.sessions:
+        made = World(device, server, compiled)
+        yield made
+        for session in made.sessions:
             session.tear_down()
 
 

@@ -14,7 +14,8 @@ from p4gen.errors import FailedError
 from p4gen.p4rt.server.arbitration import MAX_CONTROLLERS
 from p4gen.p4rt.session import RequestError, Session
 from p4gen.p4rt.status import Code
-from tests.p4rt.conftest import World, eventually
+
+from .conftest import World, eventually
 
 Update = Callable[[Any], None]
 

@@ -11,7 +11,8 @@ from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.p4rt.session import RequestError
 from p4gen.p4rt.status import Code
-from tests.p4rt.conftest import DELETE, INSERT, MODIFY, World, entity_of, frame
+
+from .conftest import DELETE, INSERT, MODIFY, World, entity_of, frame
 
 ROLLBACK, ATOMIC = pb.WriteRequest.ROLLBACK_ON_ERROR, pb.WriteRequest.DATAPLANE_ATOMIC
 

@@ -8,7 +8,8 @@ from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.p4rt.session import RequestError
 from p4gen.p4rt.status import Code
-from tests.p4rt.conftest import MODIFY, SOURCE, World
+
+from .conftest import MODIFY, SOURCE, World
 
 ACTIONS = pb.SetForwardingPipelineConfigRequest
 GET = pb.GetForwardingPipelineConfigRequest

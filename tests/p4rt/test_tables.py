@@ -8,7 +8,8 @@ import pytest
 from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.p4rt.status import Code
-from tests.p4rt.conftest import DELETE, INSERT, MODIFY, World
+
+from .conftest import DELETE, INSERT, MODIFY, World
 
 BAD = Code.INVALID_ARGUMENT
 

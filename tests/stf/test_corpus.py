@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from p4gen.stf.engines import ENGINES
-from p4gen.stf.suite import PASSED, Test, find_tests, run_test
+from p4gen.stf.suite import PASSED, Case, find_tests, run_test
 
 FOLDER = Path(__file__).parent
 TESTS = find_tests(FOLDER)
@@ -21,7 +21,7 @@ SOURCES = re.compile(r"P4_16 \d|simple_switch\.md|v1model\.p4|P4Runtime \d|RFC \
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 @pytest.mark.parametrize("test", TESTS, ids=[test.name for test in TESTS])
-def test_corpus(test: Test, engine: str) -> None:
+def test_corpus(test: Case, engine: str) -> None:
     result = run_test(test, engine)
     assert result.verdict == PASSED, "\n".join(map(str, result.reasons))
 
@@ -31,7 +31,7 @@ def test_the_corpus_is_as_large_as_promised() -> None:
 
 
 @pytest.mark.parametrize("test", TESTS, ids=[test.name for test in TESTS])
-def test_every_test_names_the_sentence_that_it_pins(test: Test) -> None:
+def test_every_test_names_the_sentence_that_it_pins(test: Case) -> None:
     text = test.script.read_text(encoding="utf-8")
     head = " ".join(line.removeprefix("# ") for line in text.splitlines() if line.startswith("#"))
     assert text.startswith("# ")

@@ -160,10 +160,14 @@ def test_check_says_what_is_wrong_with_exit_1(folder: Path) -> None:
 
 
 def test_check_lints_on_demand_and_knows_what_bmv2_cannot_do(folder: Path) -> None:
-    program = CORPUS / "register.p4"
-    assert p4gen("check", program).returncode == 0
-    linted = p4gen("check", program, "--lint")
+    text = (CORPUS / "register.p4").read_text()
+    twice = folder / "twice.p4"
+    twice.write_text(text.replace("bit<32> held;", "bit<32> held;\n        cells.read(held, index);"))
+    assert p4gen("check", twice).stderr == ""
+    linted = p4gen("check", twice, "--lint")
     assert linted.returncode == 0
+    assert "warning: register 'Pipe.cells'" in linted.stderr
+    assert "^" in linted.stderr
     text = (folder / "drop.p4").read_text()
     wide = text.replace("bit<32> length;", "bit<31> length;").replace(
         "hdr.request.length = standard_metadata", "hdr.request.length = (bit<31>) standard_metadata"

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from p4gen.model.hashes import ALGORITHMS
+from p4gen.model.interp.build import has_calls
 from p4gen.model.jit.build import FRAME, Gen, is_memory, is_signed, members, part_at, unsupported
+from p4gen.model.jit.crc import fold_sum
 from p4gen.model.jit.emit import TRUE, Address, Value, const
 from p4gen.model.jit.expressions import header_valid
 from p4gen.model.jit.layout import AT, CHECKSUM_ERROR, DATA, SIZE, scalar_width
 from p4gen.model.jit.outputs import Out, argument, constant, expression
-from p4gen.model.jit.wire import Piece, encode
+from p4gen.model.jit.wire import Piece, encode, sum_of_words
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
 
@@ -31,11 +33,14 @@ class _Group:
     """Bytes that it takes at most."""
 
 
-def _parts(g: Gen, data: ir.Expr, valid_only: bool) -> Iterator[_Group]:
-    """The input's pieces, evaluated in order."""
+def _parts(g: Gen, data: ir.Expr, valid_only: bool, kept: bool = False) -> Iterator[_Group]:
+    """The input's pieces, evaluated in order; ``kept``: something may change what they are read from."""
     if isinstance(data, ir.Aggregate):
+        inside = kept or has_calls(data)
         for e in data.elements:
-            yield from _parts(g, e, valid_only)
+            yield from _parts(g, e, valid_only, inside)
+    elif kept and not is_memory(data.type):
+        yield from _scalar(data, data.type, g.value(data))
     elif isinstance(data, ir.FieldOf) and isinstance(t.strip(data.base.type), t.Header):
         header = g.address(data.base)
         guard = header if valid_only else None
@@ -92,23 +97,18 @@ def _joined(parts: Iterator[_Group]) -> list[_Group]:
     return result
 
 
-def _input(g: Gen, data: ir.Expr, valid_only: bool) -> tuple[Address, Value]:
+def _input(g: Gen, found: list[_Group]) -> tuple[Address, Value]:
     """The input in memory: (where, how many bytes)."""
-    fn, found = g.fn, _joined(_parts(g, data, valid_only))
+    fn = g.fn
     buffer = g.room(sum(p.room for p in found) + 32, 64)
     pieces = [p for group in found for p in group.pieces]
-    static = sum(p.width for p in pieces)
     if any(group.varbit is not None for group in found):
         return buffer, _by_groups(g, found, buffer)
-    guards = list(dict.fromkeys(group.guard for group in found if group.guard is not None))
-    whole = const(-(-static // 8), 64)
-    if not guards:
+    whole = const(-(-sum(p.width for p in pieces) // 8), 64)
+    valid = _all_valid(g, found)
+    if valid is TRUE:
         encode(g, pieces, buffer)
         return buffer, whole
-    valid = TRUE
-    for guard in guards:
-        bit = header_valid(g, guard)
-        valid = bit if valid is TRUE else fn.op("and", valid, bit)
     size = fn.local(64)
     fast, slow, after = fn.label(), fn.label(), fn.label()
     fn.branch(valid, fast, slow, rare=False)
@@ -120,6 +120,38 @@ def _input(g: Gen, data: ir.Expr, valid_only: bool) -> tuple[Address, Value]:
     fn.store(_by_groups(g, found, buffer), size)
     fn.begin(after)
     return buffer, fn.load(size, 64)
+
+
+def _all_valid(g: Gen, found: list[_Group]) -> Value:
+    """Whether every header is valid that must be for its fields to count."""
+    valid = TRUE
+    for guard in dict.fromkeys(group.guard for group in found if group.guard is not None):
+        bit = header_valid(g, guard)
+        valid = bit if valid is TRUE else g.fn.op("and", valid, bit)
+    return valid
+
+
+def _summed(g: Gen, found: list[_Group]) -> Value:
+    """The Internet checksum without going through memory, where all headers are valid and words are whole."""
+    fn, helper = g.fn, g.module.need("hash_csum16")
+    result = fn.local(64)
+    fast, slow, after = fn.label(), fn.label(), fn.label()
+    fn.branch(_all_valid(g, found), fast, slow, rare=False)
+    fn.begin(fast)
+    total = None
+    if not any(group.varbit is not None for group in found):
+        total = sum_of_words(g, [p for group in found for p in group.pieces])
+    if total is None:
+        fn.br(slow)
+    else:
+        fn.store(fn.op("xor", fold_sum(fn, total), const(0xFFFF, 64)), result)
+        fn.br(after)
+    fn.begin(slow)
+    buffer = g.room(sum(p.room for p in found) + 32, 64)
+    size = _by_groups(g, found, buffer)
+    fn.store(fn.call(helper, 64, f"ptr {fn.pointer(buffer)}", f"i64 {size.ref}"), result)
+    fn.begin(after)
+    return fn.load(result, 64)
 
 
 def _by_groups(g: Gen, found: list[_Group], buffer: Address) -> Value:
@@ -158,8 +190,10 @@ def algorithm_of(g: Gen, call: ir.ExternCall, position: int) -> str:
 
 def _calculate(g: Gen, helper: str, data: ir.Expr, *, payload: bool = False, valid_only: bool = True) -> Value:
     """The algorithm's result, 64 bits."""
-    fn = g.fn
-    buffer, size = _input(g, data, valid_only)
+    fn, found = g.fn, _joined(_parts(g, data, valid_only))
+    if helper == "hash_csum16" and not payload:
+        return _summed(g, found)
+    buffer, size = _input(g, found)
     at = fn.pointer(buffer)
     if not payload:
         return fn.call(helper, 64, f"ptr {at}", f"i64 {size.ref}")

@@ -205,12 +205,17 @@ def _turned(fn: Function, value: Value) -> Value:
     return fn.op("or", fn.op("shl", low, const(8, 64)), high)
 
 
+def fold_sum(fn: Function, total: Value) -> Value:
+    """A sum of 16-bit words with its carries added until there are none (RFC 1071)."""
+    for bits in (32, 16, 16, 16):
+        total = fn.op("add", fn.op("and", total, const((1 << bits) - 1, 64)), fn.op("lshr", total, const(bits, 64)))
+    return total
+
+
 def csum16() -> str:
     """The Internet checksum (RFC 1071)."""
     fn, total = _by_words("hash_csum16", "add")
-    for bits in (32, 16, 16, 16):
-        total = fn.op("add", fn.op("and", total, const((1 << bits) - 1, 64)), fn.op("lshr", total, const(bits, 64)))
-    fn.ret(fn.op("xor", _turned(fn, total), const(0xFFFF, 64)))
+    fn.ret(fn.op("xor", _turned(fn, fold_sum(fn, total)), const(0xFFFF, 64)))
     return fn.text()
 
 

@@ -95,6 +95,7 @@ class Engine:
         self._set(x.WORK, _address(self._frames) + size * FRAMES)
         self._io, self._tmp = ctypes.addressof(self._exchange), _address(self._temporary)
         self._interpreter: V1Model | None = None
+        self._buffers = _Buffers()
         weakref.finalize(self, _release, self._exchange)
 
     def _set(self, offset: int, value: int) -> None:
@@ -140,11 +141,19 @@ class Engine:
         records = self._records(count) if count else np.zeros(0, _RECORD)
         sent = np.zeros(count + 1, np.int64)
         np.cumsum(records["size"], out=sent[1:])
-        used = self._get(x.OUT_USED)
-        whole = np.empty(used, np.uint8)
-        if used:
-            ctypes.memmove(whole.ctypes.data, self._get(x.OUT_DATA), used)
-        return Batch(whole, sent, records["port"].copy(), records["source"].copy())
+        return Batch(self._sent_bytes(), sent, records["port"].copy(), records["source"].copy())
+
+    def _sent_bytes(self) -> npt.NDArray[np.uint8]:
+        """What has been sent. Large outputs are handed over with their buffer, which comes back when they are no
+        longer needed: copying them, and touching new memory for it, costs as much as processing the packets."""
+        used, data, room = self._get(x.OUT_USED), self._get(x.OUT_DATA), self._get(x.OUT_ROOM)
+        if used < _LARGE:
+            return np.frombuffer(ctypes.string_at(data, used) if used else b"", np.uint8)
+        memory = (ctypes.c_uint8 * used).from_address(data)
+        weakref.finalize(memory, self._buffers.give, data, room)
+        for offset, value in zip((x.OUT_DATA, x.OUT_ROOM), self._buffers.take(), strict=True):
+            self._set(offset, value)
+        return np.frombuffer(memoryview(memory), np.uint8)
 
     def _records(self, count: int) -> Any:
         return np.frombuffer(ctypes.string_at(self._get(x.RECORDS), count * x.RECORD), _RECORD)
@@ -206,8 +215,38 @@ def _address(area: npt.NDArray[np.uint8]) -> int:
     return align(area.ctypes.data, 64)
 
 
-def _release(area: ctypes.Array[ctypes.c_uint64]) -> None:
+_LARGE = 1 << 16
+"""Bytes of output from which on its buffer is handed over."""
+
+
+class _Buffers:
+    """Buffers for output that nobody uses at the moment, as (address, size)."""
+
+    def __init__(self) -> None:
+        self._spare: list[tuple[int, int]] = []
+
+    def take(self) -> tuple[int, int]:
+        """One of them, or none."""
+        return self._spare.pop() if self._spare else (0, 0)
+
+    def give(self, address: int, size: int) -> None:
+        """Keep a buffer for the next batch, or free it."""
+        if len(self._spare) < 2:
+            self._spare.append((address, size))
+        else:
+            _free(address)
+
+    def __del__(self) -> None:
+        for address, _ in self._spare:
+            _free(address)
+
+
+def _free(address: int) -> None:
     free = ctypes.CDLL(None).free
     free.argtypes, free.restype = [ctypes.c_void_p], None
+    free(address)
+
+
+def _release(area: ctypes.Array[ctypes.c_uint64]) -> None:
     for offset in (x.OUT_DATA, x.RECORDS, x.EVENTS):
-        free(area[offset // 8])
+        _free(area[offset // 8])

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cache
+from typing import Any
 
 from p4gen.model.jit.blocks import Item
 from p4gen.model.jit.build import FRAME, STATE, TEMPORARY, Gen, is_memory
@@ -112,8 +113,12 @@ def _row(g: Gen, control: ir.Control, applied: Sequence[ir.ApplyBlock]) -> Row |
 
 
 @cache
-def _names(kind: type) -> tuple[str, ...]:
+def _names(kind: Any) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind) if f.name not in _SKIPPED)
+
+
+def _kind(node: object) -> Any:
+    return type(node)
 
 
 def _alike(a: object, b: object, pairs: dict[object, object] | None) -> bool:
@@ -134,7 +139,7 @@ def _alike(a: object, b: object, pairs: dict[object, object] | None) -> bool:
         return False
     if isinstance(a, ir.FieldOf) and isinstance(b, ir.FieldOf) and a.name != b.name:
         return False
-    return all(_alike(getattr(a, n), getattr(b, n), pairs) for n in _names(type(a)))
+    return all(_alike(getattr(a, n), getattr(b, n), pairs) for n in _names(_kind(a)))
 
 
 # --- what the arguments are ---
@@ -211,8 +216,8 @@ def _plain(s: ir.Stmt) -> bool:
         case ir.If(condition=condition, then=then, otherwise=otherwise):
             return _vectorable(condition) and _plain(then) and (otherwise is None or _plain(otherwise))
         case ir.Evaluate(expr=ir.ExternCall(instance=ir.ExternInstance(extern="register")) as call):
-            index, value = _access(call)
-            return isinstance(index, ir.Var) and value is not None and _vectorable(value)
+            index, moved = _access(call)
+            return isinstance(index, ir.Var) and moved is not None and _vectorable(moved)
     return False
 
 
@@ -259,7 +264,7 @@ def _mentions(e: object, variable: ir.Variable) -> bool:
     if isinstance(e, tuple):
         return any(_mentions(x, variable) for x in e)
     if isinstance(e, (ir.Expr, ir.Arg)):
-        return any(_mentions(getattr(e, n), variable) for n in _names(type(e)))
+        return any(_mentions(getattr(e, n), variable) for n in _names(_kind(e)))
     return False
 
 
@@ -279,8 +284,8 @@ def _only_set(control: ir.Control, variable: ir.Variable) -> bool:
             case ir.Assign(target=target_expr, value=value_expr):
                 if _mentions(target_expr, variable) or _mentions(value_expr, variable):
                     return False
-            case ir.Evaluate(expr=expr):
-                if _mentions(expr, variable):
+            case ir.Evaluate(expr=evaluated):
+                if _mentions(evaluated, variable):
                     return False
     return len(values) <= 1
 
@@ -381,7 +386,7 @@ def _constant(control: ir.Control, variable: ir.Variable) -> int | bool:
     """What a flag is set to."""
     for s in (x for part in (*control.locals, control.body) for x in _statements(part)):
         match s:
-            case ir.Assign(target=ir.Var(variable=target), value=ir.Literal(value=int() | bool() as value)):
+            case ir.Assign(target=ir.Var(variable=target), value=ir.Literal(value=int() as value)):
                 if target is variable:
                     return value
     return 0  # nowhere set

@@ -178,7 +178,7 @@ class WatchedSet(set[int]):
 
     def discard(self, element: object) -> None:
         """Remove a number."""
-        super().discard(element)  # type: ignore[arg-type]
+        super().discard(element)
         self._changed()
 
 

@@ -10,8 +10,9 @@ from p4gen.model.jit.blocks import StateLayout, lay_out
 from p4gen.model.jit.build import FRAME, Gen, Handlers, Module, Site
 from p4gen.model.jit.emit import Address, Function, const
 from p4gen.model.jit.layout import ERROR, FrameShape, Types, members
+from p4gen.model.jit.pieces import COMMON
 from p4gen.model.jit.runtime import runtime
-from p4gen.model.jit.traffic import COMMON, Traffic, deparser_bytes
+from p4gen.model.jit.traffic import Traffic, deparser_bytes
 from p4gen.model.jit.wire import varbit_of
 from p4gen.model.state import State
 from p4gen.p4 import ir

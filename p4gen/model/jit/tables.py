@@ -65,10 +65,12 @@ def _chosen(g: Gen, place: TablePlace, entry: str, hit: Value) -> str:
         with fn.when(fn.compare("ne", count, const(0, 64))):
             first = fn.offset(STATE, fn.load(Address(entry, place.bound), 64, 8))
             fn.store_pointer(fn.pointer(Address(first, 8)), found)
-            total = fn.load(Address(entry, place.bound + 16), 64, 8)
-            # A member stands alone, without a weight.
-            with fn.when(fn.compare("ne", total, const(0, 64))):
-                _weighted(g, place, first, total, found)
+            implementation = place.table.implementation
+            if implementation is not None and implementation.extern == "action_selector":
+                total = fn.load(Address(entry, place.bound + 16), 64, 8)
+                # A member stands alone, without a weight; in a plain action profile, every entry names one.
+                with fn.when(fn.compare("ne", total, const(0, 64))):
+                    _weighted(g, place, first, total, found)
     return fn.load_pointer(found)
 
 

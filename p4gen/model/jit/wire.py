@@ -170,21 +170,43 @@ def encode(g: Gen, pieces: Sequence[Piece], to: Address) -> int:
         if isinstance(group, Run):
             _swap_run(g, fn.pointer(to), fn.pointer(group.at), group.bytes, group.count)
             to = to.plus(group.bytes * group.count)
-            continue
-        bits = sum(p.width for p in group)
-        whole = 8 * -(-bits // 8)
-        left, word = whole, None
-        for piece in group:
-            left -= piece.width
-            part = fn.resize(fn.resize(piece.load(g), piece.width), whole)
-            if left:
-                known = part.constant
-                part = fn.op("shl", part, const(left, whole)) if known is None else const(known << left, whole)
-            word = part if word is None else fn.op("or", word, part)
-        assert word is not None
-        fn.store(swap_bytes(g, word), to)
-        to = to.plus(whole // 8)
+        else:
+            word = joined(g, group)
+            fn.store(swap_bytes(g, word), to)
+            to = to.plus(word.width // 8)
     return to.offset - begin
+
+
+def joined(g: Gen, pieces: Sequence[Piece]) -> Value:
+    """Pieces as one number, the first of them highest; zeros fill the last byte."""
+    fn, bits = g.fn, sum(p.width for p in pieces)
+    left = whole = 8 * -(-bits // 8)
+    word = const(0, whole)
+    for piece in pieces:
+        left -= piece.width
+        part = fn.resize(fn.resize(piece.load(g), piece.width), whole)
+        if left:
+            known = part.constant
+            part = fn.op("shl", part, const(left, whole)) if known is None else const(known << left, whole)
+        word = part if word.ref == "0" else fn.op("or", word, part)
+    return word
+
+
+def sum_of_words(g: Gen, pieces: Sequence[Piece]) -> Value | None:
+    """The sum of all 16-bit words, 64 bits; None where pieces do not make groups of whole words."""
+    fn, found = g.fn, []
+    for group in groups(pieces):
+        if isinstance(group, Run) or sum(p.width for p in group) % 16:
+            return None
+        found.append(group)
+    total = const(0, 64)
+    for group in found:
+        word = joined(g, group)
+        for low in range(0, word.width, 16):
+            shifted = fn.op("lshr", word, const(low, word.width)) if low else word
+            part = fn.resize(fn.resize(shifted, 16), 64)
+            total = part if total.ref == "0" else fn.op("add", total, part)
+    return total
 
 
 # --- any number of bits ---

@@ -94,7 +94,16 @@ class Program:
         if kind == 3:
             return f"hdr.{rng.choice(['h', 'o', 's[0]', 's[1]', 's[2]'])}.isValid()"
         if kind == 4:
-            return rng.choice(["(hdr.s[0] == hdr.s[1])", "(hdr.o != hdr.o2)", "(meta.inner == meta.other)"])
+            return rng.choice(
+                [
+                    "(hdr.s[0] == hdr.s[1])",
+                    "(hdr.o != hdr.o2)",
+                    "(meta.inner == meta.other)",
+                    "hdr.u.isValid()",
+                    "hdr.us[1].b.isValid()",
+                    "(hdr.u == hdr.us[0])",
+                ]
+            )
         width, signed = rng.choice(WIDTHS), rng.random() < 0.3
         signed = signed and width > 1
         op = rng.choice(["==", "!=", "<", "<=", ">", ">="])
@@ -138,7 +147,9 @@ class Program:
                 return rng.choice([
                     "hdr.s.push_front(1);", "hdr.s.pop_front(1);", "hdr.s[2].setValid();", "hdr.s[0].setInvalid();",
                     "hdr.o.setInvalid();", "hdr.o2 = hdr.o;", "hdr.s[1] = hdr.s[0];", "hdr.s[0] = {3, 4};",
-                    "hdr.o2.setValid();", "meta.other = meta.inner;", "hdr.h.setValid();",
+                    "hdr.o2.setValid();", "meta.other = meta.inner;", "hdr.h.setValid();", "hdr.u.a.setValid();",
+                    "hdr.u.b = hdr.o;", "hdr.u.a = {8w1, 8w2};", "hdr.us[1] = hdr.u;", "hdr.us.push_front(1);",
+                    "hdr.u.b.setInvalid();", "hdr.us.pop_front(1);", "hdr.us[0].a = hdr.s[2];",
                 ])  # fmt: skip
             if kind == 12:
                 return self.extern()
@@ -163,6 +174,9 @@ class Program:
                 self.names += 1
                 name = f"i{self.names}"
                 rounds = rng.randint(0, 5)
+                if rng.random() < 0.4:
+                    self.loops -= 1
+                    return f"for (bit<8> {name} in {rng.randint(0, 3)} .. {rounds}) {{ {self.block()} }}"
                 text = f"for (bit<8> {name} = 0; {name} < {rounds}; {name} = {name} + 1) {{ {self.block()} }}"
                 self.loops -= 1
                 return text
@@ -238,7 +252,8 @@ header h_t {{ {declared}{pad} }}
 header s_t {{ bit<8> kind; bit<8> v; }}
 header o_t {{ bit<8> kind; bit<8> length; varbit<64> rest; bit<16> sum; }}
 struct inner_t {{ bit<16> x; bit<8> y; }}
-struct headers_t {{ h_t h; s_t[3] s; o_t o; o_t o2; }}
+header_union u_t {{ s_t a; o_t b; }}
+struct headers_t {{ h_t h; s_t[3] s; o_t o; o_t o2; u_t u; u_t[2] us; }}
 struct meta_t {{ {meta} @field_list(1) inner_t inner; inner_t other; bit<72> wide; bit<3> small; bit<8> small8; }}
 {function}
 parser P(packet_in packet, out headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {{
@@ -272,7 +287,8 @@ control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std)
     action act2() {{ {actions[1]} }}
     action act3(bit<9> port) {{ std.egress_spec = port; }}
     table exact_table {{ key = {{ {keys[0][0]}: exact; hdr.h.isValid(): exact; }}
-        actions = {{ act1; act2; act3; NoAction; }} default_action = act2(); counters = hits; size = 8; }}
+        actions = {{ act1; act2; act3; NoAction; }} default_action = act2(); counters = hits; size = 8;
+        support_timeout = true; }}
     table lpm_table {{ key = {{ {keys[1][0]}: lpm; std.ingress_port: exact; }}
         actions = {{ act1; act3; NoAction; }} size = 8; }}
     table ternary_table {{ key = {{ {keys[2][0]}: ternary; hdr.o.kind: optional; }}

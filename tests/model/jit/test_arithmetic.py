@@ -49,7 +49,9 @@ def machine(of: t.Bits) -> Model:
     """A program that reads registers a, b, by, and writes every operator's result to a register of its own."""
     maker = Maker()
     names = ("a", "b", *OPERATORS, *COMPARISONS, "neg", "inv", "mux")
-    kinds: dict[str, t.Type] = dict.fromkeys(names, of) | {n: t.Bool() for n in COMPARISONS} | {"by": bit(12)}
+    kinds: dict[str, t.Type] = {"by": bit(12)}
+    kinds.update(dict.fromkeys(names, of))
+    kinds.update(dict.fromkeys(COMPARISONS, t.Bool()))
     instances = {n: register(n, 1, k) for n, k in kinds.items()}
     maker.externs = list(instances.values())
     variables = {n: ir.Variable(n, kinds[n], POS) for n in ("a", "b", "by")}
@@ -117,11 +119,11 @@ def test_casts_slices_and_concatenation_agree_with_python(source: int) -> None:
         maker.externs = list(instances.values())
         zero, read = ir.Arg("in", lit(0, bit(32))), ir.Var(of, POS, a)
         maker.ingress = [ir.Declare(POS, a, None), extern("read", arg_out(read), zero, instance=instances["a"])]
-        results = {f"{k}": ir.Cast(k, POS, read) for k in targets}
+        results: dict[str, ir.Expr] = {f"{k}": ir.Cast(k, POS, read) for k in targets}
         results["slice"] = ir.Slice(bit(high - low + 1), POS, read, high, low)
         results["twice"] = binary("++", read, lit(5, bit(9)), t.Bits(source + 9, signed))
-        for name, value in results.items():
-            maker.ingress.append(extern("write", zero, ir.Arg("in", value), instance=instances[name]))
+        for name, result in results.items():
+            maker.ingress.append(extern("write", zero, ir.Arg("in", result), instance=instances[name]))
         model = Model(maker.program(), engine="jit", cache="", clock=lambda: 0)
         for _ in range(10):
             value = interesting(rng, of)

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from p4gen.cli.app import cli
+from p4gen.errors import InputError
+
+SMALL = ["--lanes", "8", "--window", "4", "--message", "2", "--engine", "interp", "--seed", "1"]
+
+
+def p4gen(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments, standalone_mode=False)
+
+
+def sim(*arguments: str) -> Result:
+    return p4gen("sim", "star-4", *SMALL, *arguments)
+
+
+def test_a_run_reports_and_succeeds(tmp_path: Path) -> None:
+    result = sim("--size", "2K", "--loss", "5%", "--capture", f"{tmp_path}/c.pcapng", "--ladder", f"{tmp_path}/l.svg")
+    assert result.return_value == 0, result.output
+    for text in ("seed 1", "algorithm throughput", "completion time", "busiest links", "every rank has what NumPy has"):
+        assert text in result.output
+    assert (tmp_path / "c.pcapng").stat().st_size > 1000
+    assert (tmp_path / "l.svg").read_text().startswith("<svg")
+
+
+def test_json_is_one_object() -> None:
+    result = sim("--size", "1K", "--json")
+    report = json.loads(result.output)
+    assert (report["passed"], report["seed"], report["size"], report["errors"]) == (True, 1, 1024, [])
+
+
+def test_a_hang_exits_with_1_and_its_cause() -> None:
+    result = sim("--size", "1K", "--timeout", "0", "--script", "drop every UP_DATA of rank 2")
+    assert result.return_value == 1
+    assert "deadlock" in result.output
+    assert "waits for rank 2" in result.output
+
+
+def test_a_barrier() -> None:
+    assert "synchronised" in sim("--collective", "barrier", "--repeat", "3").output
+
+
+def test_a_sweep_writes_csv_and_plot(tmp_path: Path) -> None:
+    result = sim("--sweep", "size", "--values", "4K,8K", "--out", str(tmp_path))
+    assert result.return_value == 0, result.output
+    assert (tmp_path / "size.csv").read_text().count("\n") == 3
+    assert (tmp_path / "size.svg").exists()
+    assert "6.10" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        (["--collective", "broadcast"], "serve allreduce, barrier"),
+        (["--loss", "150%"], "--loss"),
+        (["--loss", "5%@h9"], "'h9' is no link"),
+        (["--size", "3"], "multiple of 4"),
+        (["--timeout", "5"], "--timeout"),
+        (["--script", "drop it"], "script"),
+        (["--down", "h0"], "outage"),
+        (["--lanes", "7"], "lanes = 7"),
+    ],
+)
+def test_wrong_input_is_refused(arguments: list[str], cause: str) -> None:
+    result = sim(*arguments)
+    assert isinstance(result.exception, InputError)
+    assert cause in str(result.exception)
+
+
+def test_options_that_do_not_go_together() -> None:
+    assert "barrier has no data" in str(sim("--collective", "barrier", "--size", "4K").exception)
+    assert "--sweep" in str(sim("--values", "1").exception)
+    assert "neither" in str(sim("--sweep", "size", "--ladder", "x.svg").exception)
+
+
+def test_topo_describes_and_draws(tmp_path: Path) -> None:
+    result = p4gen("topo", "leaf-spine", "--svg", f"{tmp_path}/t.svg")
+    assert "6 switches, 8 hosts, 16 links; 8 ranks, IncTree rooted at spine0" in result.output
+    assert (tmp_path / "t.svg").read_text().startswith("<svg")
+    assert json.loads(p4gen("topo", "star-4", "--json").output)["name"] == "star-4"

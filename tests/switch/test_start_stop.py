@@ -1,0 +1,117 @@
+"""``p4gen switch`` starts and stops, again and again, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from p4gen.p4rt.client import Client
+from p4gen.switch.running import free_port, listens
+
+STARTS = int(os.environ.get("P4GEN_STARTS", "15"))
+"""A start takes about a second; P4GEN_STARTS=100 has been shown to leave nothing behind either."""
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "p4gen", "switch", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(address: str, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 30
+    while not listens(address):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_starts_and_stops_in_a_row_leave_nothing_behind(echo: Path, place: Path) -> None:
+    work, capture = place / "w", place / "c"
+    work.mkdir()
+    address = f"unix:{work / 's'}"
+    before = set(os.listdir("/tmp")) - {place.name}
+    for number in range(STARTS):
+        process = start(str(echo), "--unix", str(work), "--ports", "3", "--grpc-server-addr", address, "-L", "off")
+        wait_for(address, process)
+        if number % 10 == 0:  # with a controller that is still there when it stops
+            with Client(address) as client:
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(10) == 0
+                assert client.session.address == address
+        else:
+            process.send_signal(signal.SIGTERM if number % 2 else signal.SIGINT)
+            assert process.wait(10) == 0
+        output, errors = process.communicate()
+        assert errors == ""
+        assert output.startswith("  port")
+        assert list(work.iterdir()) == []
+    assert not capture.exists()
+    left = set(os.listdir("/tmp")) - before - {place.name}
+    assert not {name for name in left if str(os.getpid()) in name}
+    assert running_in(work) == []
+
+
+def running_in(folder: Path) -> list[str]:
+    """The processes that have ``folder`` in their command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if str(folder) in line:
+                found.append(line)
+    return found
+
+
+def test_statistics_captures_and_a_tcp_address(echo: Path, place: Path) -> None:
+    port = free_port()
+    address = f"127.0.0.1:{port}"
+    process = start(
+        str(echo), "--unix", str(place), "--ports", "2", "--grpc-server-addr", address, "--pcap", str(place / "p"),
+        "--json", "-L", "debug", "--log-file", str(place / "log"),
+    )  # fmt: skip
+    wait_for(address, process)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
+        peer.connect(str(place / "port0.sock"))
+        peer.send(b"\1\0hello")
+        peer.send(b"\0\0hello")
+        assert peer.recv(100) == b"\0\1hello"
+    process.terminate()
+    output, errors = process.communicate(timeout=10)
+    assert errors == ""
+    report = json.loads(output)
+    assert report["ports"]["0"] == {"in_packets": 2, "in_bytes": 14, "out_packets": 1, "out_bytes": 7}
+    assert report["undelivered"] == {"1": 1}
+    assert (place / "p" / "port0_in.pcap").stat().st_size == 24 + 2 * (16 + 7)
+    assert "listening at" in (place / "log").read_text()
+    assert not listens(address)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["nowhere.p4", "--unix", "."], "cannot read the program"),
+        (["-i", "0@nosuchif0"], "interface nosuchif0: "),
+        (["-i", "0=veth0"], "must be PORT@INTERFACE"),
+        (["-i", "0@lo", "--unix", "."], "either interfaces"),
+        (["-i", "0@lo", "-i", "0@lo"], "two interfaces for one port"),
+        (["--unix", ".", "--cpu-port", "3"], "cannot be both the CPU port"),
+        (["--grpc-server-addr", "256.0.0.1:1"], "cannot listen at 256.0.0.1:1"),
+    ],
+)
+def test_wrong_usage_is_told_in_a_line(arguments: list[str], why: str, place: Path) -> None:
+    command = [sys.executable, "-m", "p4gen", "switch", "--ports", "4", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=place, timeout=60, check=False)
+    assert done.returncode in (1, 2)
+    assert why in done.stderr
+    assert "Traceback" not in done.stderr
