@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from p4gen.bench.measure import BATCHED, BMV2, C, Results, measure
+from p4gen.bench.net import measure_net
 from p4gen.bench.report import plot, sentences, table, write_csv
 from p4gen.bench.workload import workload
 from p4gen.cli.options import json_option, out_option, spec_from, spec_options
@@ -21,7 +22,10 @@ from p4gen.cli.options import json_option, out_option, spec_from, spec_options
 @json_option
 @click.option("--packets", type=click.IntRange(min=8), default=12_000, show_default=True, help="Packets of the load.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the packets' contents.")
-def command(spec_file: Path | None, out: Path, as_json: bool, packets: int, seed: int, **flags: str | None) -> None:
+@click.option("--net", is_flag=True, help="Measure the virtual network in place of the switch: packet-hops a second.")
+def command(
+    spec_file: Path | None, out: Path, as_json: bool, packets: int, seed: int, net: bool, **flags: str | None
+) -> None:
     """Measure a program: packets a second of the interpreter, of native code (one by one, in batches, on two threads),
     of BMv2 where it is installed, and of a loop in C that does the same by hand, all in one run.
 
@@ -29,6 +33,15 @@ def command(spec_file: Path | None, out: Path, as_json: bool, packets: int, seed
     program's folder.
     """
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
+    if net:
+        rate = measure_net(spec_from(spec_file, flags), seed)
+        if as_json:
+            click.echo(json.dumps(asdict(rate) | {"per_second": rate.per_second}))
+        console.print(
+            f"AllReduce of {rate.size:,} bytes, {rate.topology}, {rate.program}: {rate.packet_hops:,} packet-hops, "
+            f"{rate.per_second:,.0f} a second of processor time ({rate.cpu:.2f} s; {rate.wall:.2f} s by the clock)"
+        )
+        return
     work = workload(spec_from(spec_file, flags), packets, seed)
     with console.status("") as status:
         results = measure(work, lambda what: status.update(f"measuring: {what}"))

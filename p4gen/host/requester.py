@@ -67,6 +67,7 @@ class Requester:
         """One past the last packet ever sent."""
         self.end = 0
         """One past the last packet posted."""
+        self._unsent: deque[_Message] = deque()
         self._current: _Message | None = None
         self._again: deque[int] = deque()
         self._queued: set[int] = set()
@@ -90,6 +91,7 @@ class Requester:
         message = _Message(wr, data, self.end, self.end + packets)
         self.end = message.end
         self._messages.append(message)
+        self._unsent.append(message)
 
     @property
     def idle(self) -> bool:
@@ -117,9 +119,9 @@ class Requester:
         else:
             seq = self.next
             self.next += 1
-            current = self._current
-            message = current if current is not None and current.first <= seq < current.end else self._find(seq)
-            self._current = message
+            message = self._current
+            if message is None or not message.first <= seq < message.end:
+                message = self._current = self._unsent.popleft() if seq == self.high else self._find(seq)
         stats = self.stats
         stats.sent += 1
         again = seq < self.high
@@ -286,6 +288,7 @@ class Requester:
             message = self._messages.popleft()
             self._qp.complete(Completion(message.wr.wr_id, status))
             status = Status.FLUSHED
+        self._unsent.clear()
         self._again.clear()
         self._queued.clear()
         self.next = self.una = self.high = self.end

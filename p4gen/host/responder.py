@@ -30,6 +30,13 @@ _HALF: Final = 1 << 23
 _MASK: Final = (1 << 24) - 1
 _ACK: Final = Ack().syndrome
 
+_TRAITS: Final[dict[int, tuple[bool, bool, bool, bool, int]]] = {
+    int(o): (starts_message(o), ends_message(o), is_send(o), has_imm(o), _BODY + 16 * has_reth(o) + 4 * has_imm(o))
+    for o in Opcode
+    if is_send(o) or is_write(o)
+}
+"""Of the opcodes served: starts and ends a message, is a SEND, has immediate data, where the payload begins."""
+
 
 @dataclass
 class ReceiveStats:
@@ -144,23 +151,21 @@ class Responder:
 
     def _accept(self, opcode: int, frame: bytes) -> bool:
         """Process the expected packet; False when it was refused and answered."""
-        starts = starts_message(opcode)
-        if not (is_send(opcode) or is_write(opcode)) or not self._in_sequence(opcode, starts):
+        traits = _TRAITS.get(opcode)
+        if traits is None:
             return self._refuse(NakCode.INVALID_REQUEST)
-        body = _BODY
-        if has_reth(opcode):
-            body += 16
-        if has_imm(opcode):
-            body += 4
+        starts, ends, send, immediate, body = traits
+        # A message's first packet comes when none is under way; others go on with what the one before began.
+        if starts != (self._opcode is None) or (self._opcode is not None and send != is_send(self._opcode)):
+            return self._refuse(NakCode.INVALID_REQUEST)
         size = len(frame) - body - _ICRC
-        ends = ends_message(opcode)
         mtu = self._c.mtu
         # FIRST and MIDDLE fill the path MTU exactly; a LAST is not empty (9.7.4.1.6).
         if size < 0 or size > mtu or (not ends and size != mtu) or (ends and not starts and size == 0):
             return self._refuse(NakCode.INVALID_REQUEST)
         if starts and not self._start(opcode, frame, size):
             return False
-        if ends and self._wr is None and has_imm(opcode) and self._take_receive() is None:
+        if ends and immediate and self._wr is None and self._take_receive() is None:
             return False
         if size > len(self._room) - self._filled:
             return self._overrun()
@@ -171,13 +176,8 @@ class Responder:
         self.expected += 1
         self._opcode = None if ends else opcode
         if ends:
-            self._finish(int.from_bytes(frame[body - 4 : body]) if has_imm(opcode) else None)
+            self._finish(int.from_bytes(frame[body - 4 : body]) if immediate else None)
         return True
-
-    def _in_sequence(self, opcode: int, starts: bool) -> bool:
-        if starts:
-            return self._opcode is None
-        return self._opcode is not None and is_send(opcode) == is_send(self._opcode)
 
     def _start(self, opcode: int, frame: bytes, size: int) -> bool:
         self._filled = 0

@@ -69,6 +69,7 @@ class Direction:
         self._loop = loop
         self._faults = faults
         self._random = random.Random(seed)  # noqa: S311 - a simulation, to be repeatable
+        self._delay = traits.delay
         self._durations: dict[int, int] = {}
         self._room = traits.queue * 8 * SECOND // traits.bandwidth
 
@@ -98,7 +99,7 @@ class Direction:
         self.busy += duration
         self.packets += 1
         self.bytes += size + OVERHEAD
-        arrival = end + self.traits.delay
+        arrival = end + self._delay
         if self._faults is not None:
             fate = self._faults.fate(frame, start)
             if not fate.copies:

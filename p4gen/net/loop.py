@@ -8,6 +8,9 @@ from typing import Any
 from p4gen.host.clock import Action
 
 
+_NEVER = 1 << 200
+
+
 class EventLoop:
     """A clock (``p4gen.host.clock.Clock``) that is wound by ``run``."""
 
@@ -33,9 +36,8 @@ class EventLoop:
         events = self._events
         left = count if count is not None else -1
         handled = 0
-        while events and handled != left:
-            if until is not None and events[0][0] > until:
-                break
+        end = until if until is not None else _NEVER
+        while events and handled != left and events[0][0] <= end:
             self.now, _, action, arg = heappop(events)
             action(arg)
             handled += 1
