@@ -1,7 +1,7 @@
 """How fast the virtual network is: packet-hops a second, star of eight, AllReduce without faults, native engine.
 
-A packet-hop is one packet over one link: a contribution and its result are two. The time is the processor's, for the run
-alone, without compiling the program.
+A packet-hop is one packet over one link: a contribution and its result are two. The time is the processor's, for the
+run alone, without compiling the program.
 """
 
 from __future__ import annotations

@@ -119,9 +119,10 @@ class Requester:
         else:
             seq = self.next
             self.next += 1
-            message = self._current
-            if message is None or not message.first <= seq < message.end:
-                message = self._current = self._unsent.popleft() if seq == self.high else self._find(seq)
+            current = self._current
+            if current is None or not current.first <= seq < current.end:
+                current = self._current = self._unsent.popleft() if seq == self.high else self._find(seq)
+            message = current
         stats = self.stats
         stats.sent += 1
         again = seq < self.high
@@ -184,8 +185,7 @@ class Requester:
                 self._not_ready(seq, rnr)
             case Nak(code=NakCode.PSN_SEQUENCE_ERROR):
                 self.stats.naks += 1
-                if self._c.recovery is not Recovery.IDEAL:
-                    self._acknowledge(seq)
+                self._acknowledge(seq)
                 self._sequence_error(seq)
             case Nak(code=code) if code in _FATAL:
                 self._acknowledge(seq)
@@ -226,6 +226,11 @@ class Requester:
                 self.next = self.una
             return
         self._resend(seq)
+
+    def miss(self, seq: int) -> None:
+        """This end's responder lacks the result of ``seq``: the contribution goes again (``ideal`` only)."""
+        self._resend(seq)
+        self._qp.kick()
 
     def _resend(self, seq: int) -> None:
         if self.una <= seq < self.high and seq not in self._queued:
@@ -277,7 +282,7 @@ class Requester:
         elif self._c.recovery is Recovery.SELECTIVE_REPEAT:
             for seq in range(self.una, self.high):
                 self._resend(seq)
-        else:
+        elif not self._qp.responder.misses:
             self._resend(self.una)
         self._set_timer(now)
         self._qp.kick()

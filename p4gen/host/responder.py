@@ -81,6 +81,11 @@ class Responder:
         return (self._c.initial_psn + seq) & _MASK
 
     @property
+    def misses(self) -> bool:
+        """Whether it sees to missing packets itself (``ideal`` only)."""
+        return bool(self._holes)
+
+    @property
     def kept(self) -> list[int]:
         """Packets kept that came before their turn, in order: NIC-SR's bitmap."""
         return sorted(self._kept)
@@ -110,7 +115,7 @@ class Responder:
             self._kept.setdefault(seq, (opcode, ack_request, frame))
         if self._c.recovery is Recovery.IDEAL:
             for missing in range(max(self._seen, self.expected), seq):
-                self._nak(missing)
+                self._qp.requester.miss(missing)
                 self._watch(missing)
             self._seen = max(self._seen, seq + 1)
         elif not self._nak_sent:
@@ -122,21 +127,21 @@ class Responder:
         self._qp.answer(self.psn(seq), Nak().syndrome)
 
     def _watch(self, seq: int) -> None:
-        """Ask for ``seq`` again after a timeout, until it is there (``ideal`` only)."""
+        """Remember ``seq`` again after a timeout, until it is there (``ideal`` only)."""
         if self._c.timeout_ps:
             self._holes.append((self._qp.clock.now + self._c.timeout_ps, seq))
             if len(self._holes) == 1:
-                self._qp.clock.at(self._holes[0][0], self._ask_again)
+                self._qp.clock.at(self._holes[0][0], self._still_missing)
 
-    def _ask_again(self, _: object) -> None:
+    def _still_missing(self, _: object) -> None:
         now = self._qp.clock.now
         while self._holes and self._holes[0][0] <= now:
             _, seq = self._holes.popleft()
             if seq >= self.expected and seq not in self._kept and self._qp.broken is None:
-                self._nak(seq)
+                self._qp.requester.miss(seq)
                 self._holes.append((now + self._c.timeout_ps, seq))
         if self._holes:
-            self._qp.clock.at(self._holes[0][0], self._ask_again)
+            self._qp.clock.at(self._holes[0][0], self._still_missing)
 
     def _take_kept(self) -> bool:
         """Go on with what was kept, as far as it reaches; whether one of its packets asked for an ACK."""

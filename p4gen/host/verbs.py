@@ -22,8 +22,9 @@ class Recovery(StrEnum):
     """NIC-SR (Themis §2.2): packets out of order are kept; a NAK carries the expected PSN and nothing else, at most
     one for each; the requester sends that packet again, and on a timeout all that is not acknowledged."""
     IDEAL = "ideal"
-    """What packet-level simulators assume (EPIC §7.4, §C): as ``sr``, but every missing packet is named by a NAK of
-    its own as soon as a gap is seen, and again, on a timer of its own, until it is there. No NIC on sale does this."""
+    """What packet-level simulators of Mode II assume (EPIC §K.4: ranks send again by themselves). As ``sr``, but no
+    NAK is sent: a rank that misses the result of a PSN, which is also that of its contribution, sends this again at
+    once, and on a timer until the result is there. No NIC does this."""
 
 
 class Status(StrEnum):

@@ -117,11 +117,15 @@ RESPONDER = [
         "recv 2\n< ONLY 1\n> NAK 0\n< ONLY 1\n< ONLY 0 ack\n> ACK 1 msn=2",
         SR,
     ),
-    Case("ideal: every missing packet has a NAK of its own", "recv 9\n< ONLY 3\n> NAK 0\n> NAK 1\n> NAK 2", IDEAL),
     Case(
-        "ideal: what is missing is asked for again",
-        "recv 9\n< ONLY 2\n> NAK 0\n> NAK 1\n< ONLY 1\nwait 100us\n> NAK 0\n< ONLY 0 ack\n> ACK 2\n"
-        "wait 300us\n> nothing",
+        "ideal: no NAK; what has no result is sent again, by itself, until it has",
+        "recv 9\nsend 8\nsend 8\nsend 8\n> ONLY 0 ack\n> ONLY 1 ack\n> ONLY 2 ack\n"
+        "< ONLY 1\n> ONLY 0 ack\n> nothing\nwait 50us\n< ONLY 0 ack\n> ACK 1\n< ACK 1\n< ONLY 2\n> nothing",
+        IDEAL | TIMER,
+    ),
+    Case(
+        "ideal: a result that stays away is worked for again after a timeout",
+        "recv 9\nsend 8\nsend 8\n> ONLY 0 ack\n> ONLY 1 ack\n< ONLY 1\n> ONLY 0 ack\nwait 102us\n> ONLY 0 ack",
         IDEAL | TIMER,
     ),
 ]
