@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from p4gen.p4 import arguments, ast, elaborate, ir, lower_entries, lower_expr, lower_type
+from p4gen.p4 import arguments, ast, instances, ir, lower_entries, lower_expr, lower_type
 from p4gen.p4.scope import ActionEntity, Context, InstanceEntity, Signature, TableEntity, TypeVar
 from p4gen.p4.source import Reported
 from p4gen.p4.types import Annotation, Bits, Bool, Enum, Error, Fields, SerEnum, Varbits, strip
@@ -288,7 +288,7 @@ def _extern(cx: Context, decl: ast.TableDecl, prop: ast.Property, e: ast.Expr) -
         given = next((str(a.args[0]) for a in prop.annotations if a.name == "name" and a.args), None)
         name = given.removeprefix(".") if given is not None else cx.full_name(f"{decl.name}.{prop.name}", ())
         owner = cx.full_name(decl.name, decl.annotations)
-        made = elaborate.extern_instance(cx, type_, name, e.args, prop.annotations, e.at, owner)
+        made = instances.extern_instance(cx, type_, name, e.args, prop.annotations, e.at, owner)
         assert isinstance(made.value, ir.ExternInstance)
         return made.value
     cx.unit.reporter.fail(e.at, f"'{prop.name}' takes an instance of an extern")
