@@ -19,7 +19,7 @@ from p4gen.bench import bm
 from p4gen.bench.roofline import Roofline, why_not
 from p4gen.bench.workload import Workload
 from p4gen.errors import FailedError
-from p4gen.model import Model
+from p4gen.model import EngineName, Model
 from p4gen.model.jit import Batch
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
@@ -84,8 +84,8 @@ def measure(work: Workload, progress: Callable[[str], None] = lambda _: None) ->
         _, cached = _first_packet(work, folder / "cache")
         program = compile_text(work.text, f"{work.spec.program}.p4").program
         progress(f"{INTERP}, {SINGLE}")
-        rates = [_one_by_one(work, _model(work, program, "interp"), INTERP)]
-        native = _model(work, program, "jit")
+        rates = [_one_by_one(work, _model(work, program, "interp", folder / "cache"), INTERP)]
+        native = _model(work, program, "jit", folder / "cache")
         rates.append(_one_by_one(work, native, SINGLE))
         native.reset()
         work.configure(native)
@@ -97,8 +97,8 @@ def measure(work: Workload, progress: Callable[[str], None] = lambda _: None) ->
     return Results(work.spec.program, work.spec.lanes, tuple(rates), cold, cached, front, *state)
 
 
-def _model(work: Workload, program: ir.Program, engine: str) -> Model:
-    return work.configure(Model(program, engine="jit" if engine == "jit" else "interp"))
+def _model(work: Workload, program: ir.Program, engine: EngineName, cache: Path) -> Model:
+    return work.configure(Model(program, engine=engine, cache=cache))
 
 
 def _first_packet(work: Workload, cache: Path) -> tuple[float, float]:
@@ -129,7 +129,7 @@ def _batches(work: Workload, program: ir.Program, native: Model, folder: Path) -
     batch, fresh = work.batch, native.snapshot()
     absent = why_not(work)
     loop = Roofline(work, folder) if absent is None else None
-    others = [_model(work, program, "jit") for _ in range(THREADS)]
+    others = [_model(work, program, "jit", folder / "cache") for _ in range(THREADS)]
     starts = [m.snapshot() for m in others]
     best = dict.fromkeys((BATCHED, THREADED, C), float("inf"))
 
