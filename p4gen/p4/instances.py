@@ -7,6 +7,7 @@ from dataclasses import replace
 from p4gen.p4 import (
     arguments,
     ast,
+    ast_table,
     convert,
     ir,
     lower_expr,
@@ -292,7 +293,7 @@ def _local(cx: Context, builder: Builder, item: ast.Decl) -> None:
                 declare_instance(cx, item)
             case ast.ActionDecl():
                 cx.declare(item.name, lower_function.action(cx, item))
-            case ast.TableDecl():
+            case ast_table.TableDecl():
                 entity = lower_table.lower(cx, item)
                 builder.tables.append(entity.table)
                 cx.declare(item.name, entity)
