@@ -103,6 +103,7 @@ def _check_unused(cx: Context, program: ast.Program) -> None:
                     if any(isinstance(p.type, Bits | Int) for p in params):
                         # Widths and indices may depend on them: no stand-in is sure to make sense.
                         continue
+                    params += instances.extern_params(type_)
                     bound = [(p, value) for p in params if (value := _stand_in(cx, p)) is not None]
                     instances.elaborated(cx, type_, decl.name, bound, decl.at)
             elif isinstance(decl, ast.FunctionDecl) and isinstance(entity, FunctionEntity):

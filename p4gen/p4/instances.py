@@ -29,6 +29,7 @@ from p4gen.p4.scope import (
     PackageInstance,
     PackageType,
     ParamSig,
+    PendingBlock,
     Scope,
     Signature,
 )
@@ -174,10 +175,11 @@ def constructor_arg(cx: Context, p: ParamSig, e: ast.Expr, bindings: convert.Bin
         problem = convert.unify_blocks(p.type, found.type, bindings)
         if problem is not None:
             cx.unit.reporter.fail(e.at, problem, (p.at, f"for parameter '{p.name}'"))
-    elif not convert.unify(p.type, found.type, bindings) or type(p.type) is not type(found.type):
+    else:
+        convert.unify(p.type, found.type, bindings)
         wanted = convert.substitute(p.type, bindings)
         if wanted != found.type:
-            cx.unit.reporter.fail(e.at, f"argument '{p.name}' is a {found.type}, but a {p.type} is needed")
+            cx.unit.reporter.fail(e.at, f"argument '{p.name}' is a {found.type}, but a {wanted} is needed")
     return found
 
 
@@ -231,7 +233,56 @@ def instance(
     _check_inferred(cx, resolved, at)
     # A block made where no block is around it is named for its declaration, as p4c does.
     full = decl.name if cx.builder is None else cx.full_name(name, annotations)
+    if extern_params(resolved):
+        pending = PendingBlock(resolved, full, bound, [len(items) for items in cx.unit.lists])
+        cx.unit.pending.append(pending)
+        return InstanceEntity(at, resolved, pending)
     return elaborated(cx, resolved, full, bound, at)
+
+
+def extern_params(type_: BlockTypeOf) -> tuple[ParamSig, ...]:
+    """Run-time parameters that are externs, packets excepted."""
+    packets = ("packet_in", "packet_out")
+    return tuple(p for p in type_.params if isinstance(p.type, ExternType) and p.type.name not in packets)
+
+
+def applied(
+    cx: Context, entity: InstanceEntity, args: tuple[ast.Argument, ...], at: int
+) -> tuple[InstanceEntity, tuple[ast.Argument, ...]]:
+    """The block that is applied with ``args``, and those of them that are left for run time: externs
+    are part of the block, as constructor arguments are."""
+    pending = entity.value
+    if not isinstance(pending, PendingBlock):
+        return entity, args
+    given = arguments.match(cx, at, lower_function.block_signature(entity), args)
+    externs = extern_params(pending.type)
+    chosen: list[tuple[ParamSig, InstanceEntity | ir.Expr]] = []
+    left: list[ast.Argument] = []
+    for p, e in zip(pending.type.params, given, strict=True):
+        if e is not None and p in externs:
+            chosen.append((p, constructor_arg(cx, p, e, {})))
+        elif e is not None:
+            left.append(ast.Argument(e.at, p.name, e))
+    values: list[object] = [v.value for _, v in chosen if isinstance(v, InstanceEntity)]
+    if pending.made is None:
+        before = [len(items) for items in cx.unit.lists]
+        pending.made = elaborated(cx, pending.type, pending.name, [*pending.bound, *chosen], at)
+        pending.externs = values
+        _move(cx, pending, before)
+    elif pending.externs != values:
+        cx.unit.reporter.fail(at, f"'{pending.name}' is applied with other externs than before; make a second instance")
+    return pending.made, tuple(left)
+
+
+def _move(cx: Context, pending: PendingBlock, before: list[int]) -> None:
+    """Move what was declared since the lists had lengths ``before`` to where ``pending`` was declared."""
+    later = cx.unit.pending[cx.unit.pending.index(pending) + 1 :]
+    for i, (items, end) in enumerate(zip(cx.unit.lists, before, strict=True)):
+        new = items[end:]
+        del items[end:]
+        items[pending.places[i] : pending.places[i]] = new
+        for other in later:
+            other.places[i] += len(new)
 
 
 def _check_inferred(cx: Context, type_: BlockTypeOf, at: int) -> None:
@@ -260,6 +311,7 @@ def elaborated(
         inner = replace(place, place="parser" if isinstance(decl, ast.ParserDecl) else "control")
         for p, value in bound:
             inner.declare(p.name, _rebound(p, value))
+        type_ = replace(type_, params=tuple(p for p in type_.params if all(p is not q for q, _ in bound)))
         params = lower_function.declare_params(inner, type_.params, f"{decl.head.kind} '{decl.name}'")
         local = replace(inner, scope=Scope(inner.scope))
         for item in decl.locals:
