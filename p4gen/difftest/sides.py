@@ -16,13 +16,12 @@ from p4gen.p4rt.client import Client
 from p4gen.p4rt.server import serve
 from p4gen.switch.bm_thrift import LIMIT
 from p4gen.switch.bmv2 import running_bmv2
-from p4gen.switch.dataplane import Dataplane
+from p4gen.switch.dataplane import open_dataplane
 from p4gen.switch.device import Device
 from p4gen.switch.running import WRITES_FILE, Program
 
 BATCH = 16
-"""Frames between two looks at the outputs. BMv2 keeps 64 frames for each port and drops the rest in silence; a frame
-makes up to two for one port here."""
+"""Frames between two looks at the outputs; no more than ``Dataplane`` has under way at a time."""
 
 Outputs = dict[int, list[bytes]]
 """Frames by port, in order."""
@@ -109,7 +108,7 @@ def bmv2_side(program: Program, directory: Path, ports: int) -> Iterator[Side]:
 
     with running_bmv2(program, directory, range(ports)) as running, running.connect() as client:
         running.load(client)
-        with Dataplane(str(running.platform_args["address"]), collect, running.device_id) as dataplane:
+        with open_dataplane(running.platform_args, collect) as dataplane:
 
             def exchange(packets: Sequence[Packet]) -> Outputs:
                 for packet in packets:

@@ -7,7 +7,6 @@ from typing import Any
 
 from p4gen.host.clock import Action
 
-
 _NEVER = 1 << 200
 
 

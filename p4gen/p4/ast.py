@@ -14,11 +14,12 @@ _C = TypeVar("_C")
 
 
 @dataclass_transform(frozen_default=True)
-def _node(cls: type[_C]) -> type[_C]:
+def node(cls: type[_C]) -> type[_C]:
+    """A frozen node, compared by identity."""
     return dataclass(frozen=True, slots=True, eq=False)(cls)
 
 
-@_node
+@node
 class Node:
     at: int
 
@@ -38,32 +39,32 @@ def same(one: object, two: object) -> bool:
 # --- types ---------------------------------------------------------------------------------------
 
 
-@_node
+@node
 class TypeRef(Node):
     """The base of what can be written where a type is expected."""
 
 
-@_node
+@node
 class NamedType(TypeRef):
     name: str
     rooted: bool = False
     """Written with a leading dot: looked up in the global scope."""
 
 
-@_node
+@node
 class SpecializedType(TypeRef):
     base: NamedType
     args: tuple[TypeRef, ...]
 
 
-@_node
+@node
 class BaseType(TypeRef):
     """bool, error, int, match_kind, string or void."""
 
     name: str
 
 
-@_node
+@node
 class SizedType(TypeRef):
     """bit, int or varbit with a width; ``bit`` alone has none and means ``bit<1>``."""
 
@@ -71,23 +72,23 @@ class SizedType(TypeRef):
     width: Expr | None
 
 
-@_node
+@node
 class TupleType(TypeRef):
     args: tuple[TypeRef, ...]
 
 
-@_node
+@node
 class ListType(TypeRef):
     element: TypeRef
 
 
-@_node
+@node
 class StackType(TypeRef):
     element: TypeRef
     size: Expr
 
 
-@_node
+@node
 class DontCareType(TypeRef):
     """``_`` as a type argument."""
 
@@ -95,25 +96,25 @@ class DontCareType(TypeRef):
 # --- expressions ---------------------------------------------------------------------------------
 
 
-@_node
+@node
 class Expr(Node):
     pass
 
 
-@_node
+@node
 class Name(Expr):
     name: str
     rooted: bool = False
 
 
-@_node
+@node
 class TypeName(Expr):
     """A type where an expression is expected: ``E.member``, ``Ctor(…)``, ``C.apply(…)``."""
 
     type: TypeRef
 
 
-@_node
+@node
 class IntLit(Expr):
     value: int
     width: int | None
@@ -121,36 +122,36 @@ class IntLit(Expr):
     base: int
 
 
-@_node
+@node
 class BoolLit(Expr):
     value: bool
 
 
-@_node
+@node
 class StrLit(Expr):
     value: str
 
 
-@_node
+@node
 class Member(Expr):
     base: Expr
     name: str
 
 
-@_node
+@node
 class IndexOf(Expr):
     base: Expr
     index: Expr
 
 
-@_node
+@node
 class SliceOf(Expr):
     base: Expr
     hi: Expr
     lo: Expr
 
 
-@_node
+@node
 class PlusSlice(Expr):
     """``base[low +: width]``."""
 
@@ -159,51 +160,51 @@ class PlusSlice(Expr):
     width: Expr
 
 
-@_node
+@node
 class UnaryOp(Expr):
     op: str
     operand: Expr
 
 
-@_node
+@node
 class BinaryOp(Expr):
     op: str
     left: Expr
     right: Expr
 
 
-@_node
+@node
 class Conditional(Expr):
     condition: Expr
     then: Expr
     otherwise: Expr
 
 
-@_node
+@node
 class CastTo(Expr):
     type: TypeRef
     operand: Expr
 
 
-@_node
+@node
 class Argument(Node):
     name: str | None
     value: Expr
 
 
-@_node
+@node
 class CallOf(Expr):
     callee: Expr
     type_args: tuple[TypeRef, ...]
     args: tuple[Argument, ...]
 
 
-@_node
+@node
 class ListOf(Expr):
     items: tuple[Expr, ...]
 
 
-@_node
+@node
 class StructOf(Expr):
     """``{name = value, …}``; ``dots`` where it ends in ``...``."""
 
@@ -211,28 +212,28 @@ class StructOf(Expr):
     dots: bool
 
 
-@_node
+@node
 class InvalidOf(Expr):
     """``{#}``."""
 
 
-@_node
+@node
 class Dots(Expr):
     """``...``: the default value, or the rest of one."""
 
 
-@_node
+@node
 class DontCare(Expr):
     """``_`` or ``default`` in keysets, ``_`` as an argument."""
 
 
-@_node
+@node
 class MaskOf(Expr):
     value: Expr
     mask: Expr
 
 
-@_node
+@node
 class RangeOf(Expr):
     low: Expr
     high: Expr
@@ -253,13 +254,13 @@ def begin(e: Expr) -> int:
 # --- declarations --------------------------------------------------------------------------------
 
 
-@_node
+@node
 class Decl(Node):
     name: str
     annotations: tuple[Annotation, ...]
 
 
-@_node
+@node
 class Parameter(Node):
     name: str
     annotations: tuple[Annotation, ...]
@@ -268,19 +269,19 @@ class Parameter(Node):
     default: Expr | None
 
 
-@_node
+@node
 class Constant(Decl):
     type: TypeRef
     value: Expr
 
 
-@_node
+@node
 class Variable(Decl):
     type: TypeRef
     init: Expr | None
 
 
-@_node
+@node
 class Instance(Decl):
     type: TypeRef
     args: tuple[Argument, ...]
@@ -288,14 +289,14 @@ class Instance(Decl):
     """Abstract methods' implementations, where given."""
 
 
-@_node
+@node
 class Field(Node):
     name: str
     annotations: tuple[Annotation, ...]
     type: TypeRef
 
 
-@_node
+@node
 class Composite(Decl):
     """A struct, header or header union (``kind`` is the keyword)."""
 
@@ -304,13 +305,13 @@ class Composite(Decl):
     fields: tuple[Field, ...]
 
 
-@_node
+@node
 class EnumDecl(Decl):
     base: TypeRef | None
     members: tuple[tuple[int, str, Expr | None], ...]
 
 
-@_node
+@node
 class Typedef(Decl):
     """``typedef`` or, where ``fresh``, ``type``."""
 
@@ -318,17 +319,17 @@ class Typedef(Decl):
     fresh: bool
 
 
-@_node
+@node
 class ErrorDecl(Decl):
     members: tuple[tuple[int, str], ...]
 
 
-@_node
+@node
 class MatchKindDecl(Decl):
     members: tuple[tuple[int, str], ...]
 
 
-@_node
+@node
 class FunctionDecl(Decl):
     """A function, an extern function or an extern's method (``body`` None), or a constructor
     (``returns`` None)."""
@@ -340,19 +341,19 @@ class FunctionDecl(Decl):
     abstract: bool = False
 
 
-@_node
+@node
 class ActionDecl(Decl):
     params: tuple[Parameter, ...]
     body: Block
 
 
-@_node
+@node
 class ExternDecl(Decl):
     type_params: tuple[str, ...]
     methods: tuple[FunctionDecl, ...]
 
 
-@_node
+@node
 class BlockType(Decl):
     """A ``parser`` or ``control`` type, ``kind`` says which; also the head of its declaration."""
 
@@ -361,13 +362,13 @@ class BlockType(Decl):
     params: tuple[Parameter, ...]
 
 
-@_node
+@node
 class PackageDecl(Decl):
     type_params: tuple[str, ...]
     params: tuple[Parameter, ...]
 
 
-@_node
+@node
 class ControlDecl(Decl):
     head: BlockType
     ctor: tuple[Parameter, ...]
@@ -375,13 +376,13 @@ class ControlDecl(Decl):
     body: Block
 
 
-@_node
+@node
 class StateDecl(Decl):
     body: tuple[Stmt | Decl, ...]
     transition: Transition | None
 
 
-@_node
+@node
 class ParserDecl(Decl):
     head: BlockType
     ctor: tuple[Parameter, ...]
@@ -389,77 +390,32 @@ class ParserDecl(Decl):
     states: tuple[StateDecl, ...]
 
 
-@_node
+@node
 class ValueSetDecl(Decl):
     type: TypeRef
     size: Expr
 
 
-@_node
-class TableKey(Node):
-    expr: Expr
-    match_kind: str
-    annotations: tuple[Annotation, ...]
-
-
-@_node
-class TableAction(Node):
-    """An element of ``actions``; ``args`` None where it is only a name."""
-
-    name: str
-    rooted: bool
-    args: tuple[Argument, ...] | None
-    annotations: tuple[Annotation, ...]
-
-
-@_node
-class TableEntry(Node):
-    keys: Expr
-    action: TableAction
-    const: bool
-    priority: Expr | None
-    annotations: tuple[Annotation, ...]
-
-
-@_node
-class Property(Node):
-    name: str
-    annotations: tuple[Annotation, ...]
-    const: bool
-    value: Expr
-
-
-@_node
-class TableDecl(Decl):
-    keys: tuple[TableKey, ...] | None
-    actions: tuple[TableAction, ...] | None
-    entries: tuple[TableEntry, ...] | None
-    const_entries: bool
-    properties: tuple[Property, ...]
-    order: tuple[tuple[str, int], ...]
-    """The names of the properties as they come, and where."""
-
-
 # --- statements ----------------------------------------------------------------------------------
 
 
-@_node
+@node
 class Stmt(Node):
     pass
 
 
-@_node
+@node
 class Block(Stmt):
     body: tuple[Stmt | Decl, ...]
     annotations: tuple[Annotation, ...] = ()
 
 
-@_node
+@node
 class Empty(Stmt):
     pass
 
 
-@_node
+@node
 class Assignment(Stmt):
     """``target op= value``; ``op`` is empty for plain assignment."""
 
@@ -468,19 +424,19 @@ class Assignment(Stmt):
     value: Expr
 
 
-@_node
+@node
 class CallStmt(Stmt):
     call: CallOf
 
 
-@_node
+@node
 class IfStmt(Stmt):
     condition: Expr
     then: Stmt
     otherwise: Stmt | None
 
 
-@_node
+@node
 class SwitchCase(Node):
     """``label`` None is ``default``; ``body`` None falls through."""
 
@@ -488,13 +444,13 @@ class SwitchCase(Node):
     body: Block | None
 
 
-@_node
+@node
 class SwitchStmt(Stmt):
     subject: Expr
     cases: tuple[SwitchCase, ...]
 
 
-@_node
+@node
 class ForStmt(Stmt):
     init: tuple[Stmt | Decl, ...]
     condition: Expr
@@ -502,7 +458,7 @@ class ForStmt(Stmt):
     body: Stmt
 
 
-@_node
+@node
 class ForInStmt(Stmt):
     type: TypeRef
     name: str
@@ -510,25 +466,25 @@ class ForInStmt(Stmt):
     body: Stmt
 
 
-@_node
+@node
 class ReturnStmt(Stmt):
     value: Expr | None
 
 
-@_node
+@node
 class Jump(Stmt):
     """``break``, ``continue`` or ``exit``."""
 
     kind: str
 
 
-@_node
+@node
 class Case(Node):
     keyset: Expr
     state: str
 
 
-@_node
+@node
 class Transition(Node):
     """``subjects`` None: to ``state``; otherwise a ``select``."""
 
@@ -537,6 +493,6 @@ class Transition(Node):
     state: str
 
 
-@_node
+@node
 class Program(Node):
     decls: tuple[Decl, ...]

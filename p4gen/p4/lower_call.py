@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast as type_cast
 
-from p4gen.p4 import arguments, ast, convert, ir, lower_builtin, lower_expr, lower_function, lower_type
+from p4gen.p4 import arguments, ast, convert, instances, ir, lower_builtin, lower_expr, lower_function, lower_type
 from p4gen.p4.scope import (
     BOOL,
     ActionEntity,
@@ -187,6 +187,7 @@ def extern_signature(
 
 def apply_block(cx: Context, e: ast.CallOf, entity: InstanceEntity) -> ir.Stmt:
     """``instance.apply(…)`` of a parser or control."""
+    entity, given = instances.applied(cx, entity, e.args, e.at)
     block = entity.value
     assert isinstance(block, ir.Parser | ir.Control)
     wanted = "state" if isinstance(block, ir.Parser) else "apply"
@@ -194,7 +195,7 @@ def apply_block(cx: Context, e: ast.CallOf, entity: InstanceEntity) -> ir.Stmt:
         kind = "parser" if isinstance(block, ir.Parser) else "control"
         cx.unit.reporter.fail(e.at, f"a {kind} cannot be applied in {_PLACES[cx.place]}")
     sig = lower_function.block_signature(entity)
-    _, args = arguments.lower(cx, e.at, sig, (), e.args, constants=False)
+    _, args = arguments.lower(cx, e.at, sig, (), given, constants=False)
     return ir.ApplyBlock(cx.pos(e.at), block, args)
 
 

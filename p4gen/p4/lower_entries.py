@@ -5,7 +5,7 @@ Values are as literals of the key's type have them; masks and masked values are 
 
 from __future__ import annotations
 
-from p4gen.p4 import ast, convert, fold, ir, lower_expr, lower_table
+from p4gen.p4 import ast, ast_table, convert, fold, ir, lower_expr, lower_table
 from p4gen.p4.scope import Context
 from p4gen.p4.source import Reported
 from p4gen.p4.types import Bits, SerEnum, Type, strip
@@ -15,10 +15,10 @@ _NEEDS_PRIORITY = frozenset({"ternary", "range", "optional"})
 
 def lower(
     cx: Context,
-    decl: ast.TableDecl,
+    decl: ast_table.TableDecl,
     keys: tuple[ir.Key, ...],
     entities: lower_table.Entities,
-    properties: dict[str, ast.Property],
+    properties: dict[str, ast_table.Property],
 ) -> tuple[ir.TableEntry, ...]:
     """The entries in order, each with the priority that the control plane sees."""
     if decl.entries is None:
@@ -46,7 +46,7 @@ def lower(
 
 
 def _priorities(
-    cx: Context, decl: ast.TableDecl, keys: tuple[ir.Key, ...], properties: dict[str, ast.Property]
+    cx: Context, decl: ast_table.TableDecl, keys: tuple[ir.Key, ...], properties: dict[str, ast_table.Property]
 ) -> list[int | None]:
     entries = decl.entries or ()
     explicit = [e for e in entries if e.priority is not None]
@@ -64,7 +64,7 @@ def _priorities(
         order = [_priority_annotation(e, i + 1) for i, e in enumerate(entries)]
         last = max(order, default=0)
         return [last + 1 - number for number in order]
-    largest_wins = _boolean(cx, properties.get("largest_priority_wins"), True)
+    largest_wins = lower_table.flag(cx, properties.get("largest_priority_wins"), True)
     delta = _delta(cx, properties.get("priority_delta"))
     if entries and explicit and entries[0].priority is None:
         cx.unit.reporter.fail(entries[0].at, "the first entry needs a priority, since others have one")
@@ -85,23 +85,14 @@ def _priorities(
     return [top - p for p in given]
 
 
-def _priority_annotation(entry: ast.TableEntry, default: int) -> int:
+def _priority_annotation(entry: ast_table.TableEntry, default: int) -> int:
     for a in entry.annotations:
         if a.name == "priority" and a.args and isinstance(a.args[0], int):
             return int(a.args[0])
     return default
 
 
-def _boolean(cx: Context, prop: ast.Property | None, default: bool) -> bool:
-    if prop is None:
-        return default
-    found = lower_expr.constant(cx, prop.value, None, f"'{prop.name}'")
-    if not isinstance(found.value, bool):
-        cx.unit.reporter.fail(prop.value.at, f"'{prop.name}' is true or false")
-    return found.value
-
-
-def _delta(cx: Context, prop: ast.Property | None) -> int:
+def _delta(cx: Context, prop: ast_table.Property | None) -> int:
     if prop is None:
         return 1
     found = lower_expr.constant_int(cx, prop.value, "'priority_delta'")
@@ -110,7 +101,7 @@ def _delta(cx: Context, prop: ast.Property | None) -> int:
     return found
 
 
-def _values(cx: Context, entry: ast.TableEntry, keys: tuple[ir.Key, ...]) -> tuple[ir.KeyValue, ...]:
+def _values(cx: Context, entry: ast_table.TableEntry, keys: tuple[ir.Key, ...]) -> tuple[ir.KeyValue, ...]:
     given = entry.keys.items if isinstance(entry.keys, ast.ListOf) else (entry.keys,)
     if len(given) == 1 and isinstance(given[0], ast.DontCare) and len(keys) > 1:
         given = given * len(keys)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from p4gen.p4 import arguments, ast, convert, elaborate, ir, lower_stmt, lower_type
+from p4gen.p4 import arguments, ast, convert, instances, ir, lower_stmt, lower_type
 from p4gen.p4.scope import (
     ActionEntity,
     BlockTypeOf,
@@ -119,4 +119,4 @@ def direct_instance(
         inferred = convert.substitute(type_, bindings)
         assert isinstance(inferred, BlockTypeOf)
         type_ = inferred
-    return elaborate.instance(cx, type_, name, (), at)
+    return instances.instance(cx, type_, name, (), at)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from p4gen.p4 import ast, convert, ir, lower_call, lower_expr, lower_type
+from p4gen.p4 import ast, convert, ir, lower_call, lower_expr, lower_operator, lower_type
 from p4gen.p4.scope import (
     BlockTypeOf,
     ConstantEntity,
@@ -111,7 +111,7 @@ def _assignment(cx: Context, s: ast.Assignment) -> ir.Stmt:
     if s.op:
         before: list[ir.Stmt] = []
         target = _evaluated_once(cx, target, before)
-        found = lower_expr.binary(cx, s.op, target, lower_expr.value(cx, s.value), s.at)
+        found = lower_operator.binary(cx, s.op, target, lower_expr.value(cx, s.value), s.at)
         found = convert.coerce(cx, found, target.type, ast.begin(s.value))
         if before:
             pos = cx.pos(s.target.at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from p4gen.p4 import arguments, ast, elaborate, ir, lower_entries, lower_expr, lower_type
+from p4gen.p4 import arguments, ast, ast_table, instances, ir, lower_entries, lower_expr, lower_type
 from p4gen.p4.scope import ActionEntity, Context, InstanceEntity, Signature, TableEntity, TypeVar
 from p4gen.p4.source import Reported
 from p4gen.p4.types import Annotation, Bits, Bool, Enum, Error, Fields, SerEnum, Varbits, strip
@@ -13,7 +13,7 @@ from p4gen.p4.types import Annotation, Bits, Bool, Enum, Error, Fields, SerEnum,
 IMPLEMENTATIONS = frozenset({"action_profile", "action_selector", "ActionProfile", "ActionSelector"})
 
 
-def lower(cx: Context, decl: ast.TableDecl) -> TableEntity:
+def lower(cx: Context, decl: ast_table.TableDecl) -> TableEntity:
     """A table of a control instance, with everything its properties say."""
     name = cx.full_name(decl.name, decl.annotations)
     keys = _keys(cx, decl)
@@ -35,7 +35,7 @@ def lower(cx: Context, decl: ast.TableDecl) -> TableEntity:
     _unknown(cx, decl)
     table = ir.Table(
         name, keys, actions, default, const_default, size, entries, decl.const_entries, direct, implementation,
-        _flag(cx, properties.get("support_timeout")), decl.annotations, cx.pos(decl.at),
+        flag(cx, properties.get("support_timeout")), decl.annotations, cx.pos(decl.at),
     )  # fmt: skip
     cx.unit.tables.append(table)
     return TableEntity(decl.at, table, Enum(f"{decl.name}.action_run", tuple(a.name for a in actions)))
@@ -44,7 +44,7 @@ def lower(cx: Context, decl: ast.TableDecl) -> TableEntity:
 # --- keys ----------------------------------------------------------------------------------------
 
 
-def _keys(cx: Context, decl: ast.TableDecl) -> tuple[ir.Key, ...]:
+def _keys(cx: Context, decl: ast_table.TableDecl) -> tuple[ir.Key, ...]:
     found: list[ir.Key] = []
     for key in decl.keys or ():
         # A key is evaluated where the table is applied, so what can be called there can be called here.
@@ -105,10 +105,10 @@ def _number(value: int, base: int) -> str:
 
 # --- actions -------------------------------------------------------------------------------------
 
-Entities = dict[str, tuple[ir.ActionRef, ActionEntity, ast.TableAction]]
+Entities = dict[str, tuple[ir.ActionRef, ActionEntity, ast_table.TableAction]]
 
 
-def _actions(cx: Context, found: tuple[ast.TableAction, ...]) -> tuple[tuple[ir.ActionRef, ...], Entities]:
+def _actions(cx: Context, found: tuple[ast_table.TableAction, ...]) -> tuple[tuple[ir.ActionRef, ...], Entities]:
     refs: list[ir.ActionRef] = []
     entities: Entities = {}
     for item in found:
@@ -132,7 +132,7 @@ def find_action(cx: Context, name: str, at: int, rooted: bool) -> ActionEntity:
     return entity
 
 
-def _ref(cx: Context, item: ast.TableAction, entity: ActionEntity) -> ir.ActionRef:
+def _ref(cx: Context, item: ast_table.TableAction, entity: ActionEntity) -> ir.ActionRef:
     for p in entity.signature.params if cx.unit.is_v1model else ():
         if p.direction == "none" and not isinstance(strip(p.type), Bits | Bool | SerEnum | Enum | Error | TypeVar):
             note = (item.at, "it is listed here")
@@ -155,7 +155,11 @@ def _ref(cx: Context, item: ast.TableAction, entity: ActionEntity) -> ir.ActionR
 
 
 def _default(
-    cx: Context, decl: ast.TableDecl, prop: ast.Property | None, actions: tuple[ir.ActionRef, ...], entities: Entities
+    cx: Context,
+    decl: ast_table.TableDecl,
+    prop: ast_table.Property | None,
+    actions: tuple[ir.ActionRef, ...],
+    entities: Entities,
 ) -> tuple[ir.ActionCall, tuple[ir.ActionRef, ...]]:
     """The default action; ``NoAction`` where none is given, then listed for that alone."""
     if prop is not None:
@@ -171,11 +175,11 @@ def _default(
     return ir.ActionCall(ref, ()), (*actions, ref)
 
 
-def action_call(cx: Context, e: ast.Expr | ast.TableAction, entities: Entities, what: str) -> ir.ActionCall:
+def action_call(cx: Context, e: ast.Expr | ast_table.TableAction, entities: Entities, what: str) -> ir.ActionCall:
     """A listed action with constants for its data, as default actions and entries have it."""
     args: tuple[ast.Argument, ...] = ()
     match e:
-        case ast.TableAction(name=name, rooted=rooted, args=given):
+        case ast_table.TableAction(name=name, rooted=rooted, args=given):
             args = given or ()
         case ast.Name(name=name, rooted=rooted):
             pass
@@ -229,13 +233,13 @@ _KNOWN = frozenset(
 )
 
 
-def _unknown(cx: Context, decl: ast.TableDecl) -> None:
+def _unknown(cx: Context, decl: ast_table.TableDecl) -> None:
     for prop in decl.properties:
         if prop.name not in _KNOWN:
             cx.unit.reporter.warn(prop.at, f"table property '{prop.name}' is not known here and has no effect")
 
 
-def _size(cx: Context, prop: ast.Property | None) -> int | None:
+def _size(cx: Context, prop: ast_table.Property | None) -> int | None:
     if prop is None:
         return None
     size = lower_expr.constant_int(cx, prop.value, "the size of a table")
@@ -244,16 +248,19 @@ def _size(cx: Context, prop: ast.Property | None) -> int | None:
     return size
 
 
-def _flag(cx: Context, prop: ast.Property | None) -> bool:
+def flag(cx: Context, prop: ast_table.Property | None, default: bool = False) -> bool:
+    """The value of a property that is true or false; ``default`` without it."""
     if prop is None:
-        return False
+        return default
     found = lower_expr.constant(cx, prop.value, None, f"'{prop.name}'")
     if not isinstance(found.type, Bool):
         cx.unit.reporter.fail(prop.value.at, f"'{prop.name}' is true or false, not {found.type}")
     return bool(found.value)
 
 
-def _implementation(cx: Context, decl: ast.TableDecl, prop: ast.Property | None) -> ir.ExternInstance | None:
+def _implementation(
+    cx: Context, decl: ast_table.TableDecl, prop: ast_table.Property | None
+) -> ir.ExternInstance | None:
     if prop is None:
         return None
     found = _extern(cx, decl, prop, prop.value)
@@ -262,7 +269,9 @@ def _implementation(cx: Context, decl: ast.TableDecl, prop: ast.Property | None)
     return found
 
 
-def _direct(cx: Context, decl: ast.TableDecl, properties: dict[str, ast.Property]) -> tuple[ir.ExternInstance, ...]:
+def _direct(
+    cx: Context, decl: ast_table.TableDecl, properties: dict[str, ast_table.Property]
+) -> tuple[ir.ExternInstance, ...]:
     found: list[ir.ExternInstance] = []
     for name, wanted in (("counters", "direct_counter"), ("meters", "direct_meter")):
         prop = properties.get(name)
@@ -275,7 +284,7 @@ def _direct(cx: Context, decl: ast.TableDecl, properties: dict[str, ast.Property
     return tuple(found)
 
 
-def _extern(cx: Context, decl: ast.TableDecl, prop: ast.Property, e: ast.Expr) -> ir.ExternInstance:
+def _extern(cx: Context, decl: ast_table.TableDecl, prop: ast_table.Property, e: ast.Expr) -> ir.ExternInstance:
     """The extern instance that a property names or makes on the spot."""
     if isinstance(e, ast.Name):
         entity = lower_expr.find(cx, e.name, e.at, e.rooted)
@@ -288,7 +297,7 @@ def _extern(cx: Context, decl: ast.TableDecl, prop: ast.Property, e: ast.Expr) -
         given = next((str(a.args[0]) for a in prop.annotations if a.name == "name" and a.args), None)
         name = given.removeprefix(".") if given is not None else cx.full_name(f"{decl.name}.{prop.name}", ())
         owner = cx.full_name(decl.name, decl.annotations)
-        made = elaborate.extern_instance(cx, type_, name, e.args, prop.annotations, e.at, owner)
+        made = instances.extern_instance(cx, type_, name, e.args, prop.annotations, e.at, owner)
         assert isinstance(made.value, ir.ExternInstance)
         return made.value
     cx.unit.reporter.fail(e.at, f"'{prop.name}' takes an instance of an extern")

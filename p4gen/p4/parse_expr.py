@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from p4gen.p4 import ast, fold
-from p4gen.p4.parse_base import Cursor, number_value, string_value
+from p4gen.p4.parse_annotation import AnnotationParser
+from p4gen.p4.parse_base import number_value, string_value
 from p4gen.p4.source import Reported, Reporter
 from p4gen.p4.types import Annotation, Int
 
@@ -16,7 +17,7 @@ _TYPE_KEYWORDS = frozenset({"bit", "int", "varbit", "bool", "error", "match_kind
 _MEMBER_KINDS = frozenset({"id", "actions", "apply", "entries", "key", "priority", "state", "type", "list"})
 
 
-class ExprParser(Cursor):
+class ExprParser(AnnotationParser):
     """Recursive descent with precedence climbing for binary operators."""
 
     no_angle = 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from p4gen.p4 import ast
 from p4gen.p4.parse_expr import ExprParser
 from p4gen.p4.types import Annotation
@@ -123,9 +125,9 @@ class StmtParser(ExprParser):
         self.scopes.pop()
         return tuple(found)
 
+    @abstractmethod
     def function_rest(self, annotations: tuple[Annotation, ...], returns: ast.TypeRef) -> ast.FunctionDecl:
-        """The rest of a function after its result; overridden where parameters can be parsed."""
-        raise NotImplementedError
+        """The rest of a function after its result: parameters and body."""
 
     # --- statements ---
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from p4gen.p4 import ast
+from p4gen.p4 import ast, ast_table
 from p4gen.p4.parse_stmt import StmtParser
 from p4gen.p4.types import Annotation
 
@@ -10,17 +10,17 @@ from p4gen.p4.types import Annotation
 class TableParser(StmtParser):
     """Adds tables."""
 
-    def table(self, annotations: tuple[Annotation, ...]) -> ast.TableDecl:
+    def table(self, annotations: tuple[Annotation, ...]) -> ast_table.TableDecl:
         """A whole table."""
         self.expect("table")
         at = self.at
         name = self.name("the name of the table")
         self.expect("{")
-        keys: tuple[ast.TableKey, ...] | None = None
-        actions: tuple[ast.TableAction, ...] | None = None
-        entries: tuple[ast.TableEntry, ...] | None = None
+        keys: tuple[ast_table.TableKey, ...] | None = None
+        actions: tuple[ast_table.TableAction, ...] | None = None
+        entries: tuple[ast_table.TableEntry, ...] | None = None
         const_entries = False
-        properties: list[ast.Property] = []
+        properties: list[ast_table.Property] = []
         order: list[tuple[str, int]] = []
         while not self.accept("}"):
             own = self.annotations()
@@ -47,16 +47,16 @@ class TableParser(StmtParser):
             self.expect(";")
             if any(p.name == prop for p in properties):
                 self.reporter.error(where, f"table '{name}' has a second '{prop}' property")
-            properties.append(ast.Property(where, prop, own, const, value))
+            properties.append(ast_table.Property(where, prop, own, const, value))
         self.declare(name, False)
-        return ast.TableDecl(
+        return ast_table.TableDecl(
             at, name, annotations, keys, actions, entries, const_entries, tuple(properties), tuple(order)
         )
 
-    def keys(self) -> tuple[ast.TableKey, ...]:
+    def keys(self) -> tuple[ast_table.TableKey, ...]:
         """The elements of ``key``."""
         self.expect("{")
-        found: list[ast.TableKey] = []
+        found: list[ast_table.TableKey] = []
         while not self.accept("}"):
             at = self.at
             expr = self.expression()
@@ -64,29 +64,29 @@ class TableParser(StmtParser):
             kind = self.name("a match kind")
             annotations = self.annotations()
             self.expect(";")
-            found.append(ast.TableKey(at, expr, kind, annotations))
+            found.append(ast_table.TableKey(at, expr, kind, annotations))
         return tuple(found)
 
-    def actions(self) -> tuple[ast.TableAction, ...]:
+    def actions(self) -> tuple[ast_table.TableAction, ...]:
         """The elements of ``actions``."""
         self.expect("{")
-        found: list[ast.TableAction] = []
+        found: list[ast_table.TableAction] = []
         while not self.accept("}"):
             found.append(self.action_ref(self.annotations()))
             self.expect(";")
         return tuple(found)
 
-    def action_ref(self, annotations: tuple[Annotation, ...]) -> ast.TableAction:
+    def action_ref(self, annotations: tuple[Annotation, ...]) -> ast_table.TableAction:
         """An action's name, with arguments or without."""
         at, rooted = self.at, self.accept(".")
         name = self.name("the name of an action")
         args = self.arguments() if self.kind == "(" else None
-        return ast.TableAction(at, name, rooted, args, annotations)
+        return ast_table.TableAction(at, name, rooted, args, annotations)
 
-    def entries(self) -> tuple[ast.TableEntry, ...]:
+    def entries(self) -> tuple[ast_table.TableEntry, ...]:
         """The elements of ``entries``."""
         self.expect("{")
-        found: list[ast.TableEntry] = []
+        found: list[ast_table.TableEntry] = []
         while not self.accept("}"):
             const = self.accept("const")
             priority: ast.Expr | None = None
@@ -100,5 +100,5 @@ class TableParser(StmtParser):
             action = self.action_ref(())
             annotations = self.annotations()
             self.expect(";")
-            found.append(ast.TableEntry(at, keys, action, const, priority, annotations))
+            found.append(ast_table.TableEntry(at, keys, action, const, priority, annotations))
         return tuple(found)

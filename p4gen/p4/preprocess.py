@@ -42,6 +42,10 @@ class _Macros(Pcpp):  # type: ignore[misc]
         self.complaint = self.complaint or msg
 
 
+TARGET = "__TARGET_BMV2__"
+"""A macro that p4c defines where it compiles for BMv2, and so do we."""
+
+
 def preprocess(
     name: str, text: str, defines: Iterable[str] = (), includes: Iterable[str | Path] = (), folder: Path | None = None
 ) -> Source:
@@ -52,7 +56,7 @@ def preprocess(
     Raises ``P4Error`` for malformed directives and files that cannot be read.
     """
     run = _Run([Path(i) for i in includes])
-    for define in defines:
+    for define in (TARGET, *defines):
         macro, _, value = define.partition("=")
         if not _NAME.fullmatch(macro.split("(")[0]):
             raise P4Error(Diagnostic(f"-D{define}", "a macro's name must be an identifier"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 from p4gen.errors import Pos
 from p4gen.p4 import ast, ir
@@ -246,7 +246,7 @@ class InstanceEntity(Entity):
     """An instance of an extern, parser, control or package."""
 
     type: Type
-    value: ir.ExternInstance | ir.Parser | ir.Control | PackageInstance
+    value: ir.ExternInstance | ir.Parser | ir.Control | PackageInstance | PendingBlock
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,6 +256,20 @@ class PackageInstance:
     name: str
     type: PackageType
     blocks: dict[str, InstanceEntity | ir.Expr | None]
+
+
+@dataclass(eq=False)
+class PendingBlock:
+    """A block with run-time parameters of extern types. It is lowered where it is first applied: that
+    is where the externs are known."""
+
+    type: BlockTypeOf
+    name: str
+    bound: list[tuple[ParamSig, InstanceEntity | ir.Expr]]
+    places: list[int]
+    """Where in the unit's lists the objects it declares belong."""
+    externs: list[object] = field(default_factory=list)
+    made: InstanceEntity | None = None
 
 
 @dataclass(eq=False)
@@ -311,9 +325,15 @@ class Unit:
         self.headers: list[Type] = []
         self.blocks: list[tuple[TypeEntity, Context]] = []
         self.elaborated: set[int] = set()
+        self.pending: list[PendingBlock] = []
         self.signatures: dict[tuple[ast.Decl, tuple[Type, ...]], Signature] = {}
         self.active: set[int] = set()
         self.depth = 0
+
+    @property
+    def lists(self) -> tuple[list[Any], ...]:
+        """The objects of the program, by kind, in the order of their declaration."""
+        return self.tables, self.actions, self.externs, self.value_sets
 
     @property
     def is_v1model(self) -> bool:

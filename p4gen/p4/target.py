@@ -129,12 +129,19 @@ def _code(block: ir.Control | ir.Parser) -> Iterator[tuple[Pos, str]]:
                 case ir.ExternCall(instance=None, method="hash", args=args):
                     data = args[3].expr if len(args) > 3 else None
                     if data is not None and not isinstance(data.type, Fields | Tuple):
-                        yield data.pos, f"'hash' takes fields in a list or struct on BMv2, not {data.type}"
+                        yield _begin(data), f"'hash' takes fields in a list or struct on BMv2, not {data.type}"
                 case ir.ExternCall(instance=None, method=method, args=args) if "_checksum" in method:
                     data = args[1].expr if len(args) > 1 else None
                     for item in data.elements if isinstance(data, ir.Aggregate) else ():
                         if isinstance(item, ir.Unary | ir.Binary | ir.Cast | ir.Slice | ir.Mux):
-                            yield item.pos, f"'{method}' takes whole fields on BMv2, and computes nothing from them"
+                            yield _begin(item), f"'{method}' takes whole fields on BMv2, and computes nothing from them"
+
+
+def _begin(e: ir.Expr) -> Pos:
+    """Where ``e`` starts, as written."""
+    while isinstance(e, ir.FieldOf | ir.Index | ir.Slice | ir.StackMember | ir.Binary | ir.Mux):
+        e = e.left if isinstance(e, ir.Binary) else e.condition if isinstance(e, ir.Mux) else e.base
+    return e.pos
 
 
 def _objects(program: ir.Program) -> Iterator[tuple[Pos, str]]:

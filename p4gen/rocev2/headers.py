@@ -8,6 +8,7 @@ when bytes are missing. Layouts: IEEE 802.3, RFC 791, RFC 768, InfiniBand specif
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Self
@@ -67,7 +68,7 @@ def internet_checksum(*chunks: bytes) -> int:
     return ones_complement_sum(chunks) ^ 0xFFFF
 
 
-class _Header:
+class _Header(ABC):
     """What the headers share: subclasses say how their fields map to the words of one struct layout."""
 
     __slots__ = ()
@@ -86,8 +87,9 @@ class _Header:
             raise HeaderError(f"{cls.__name__}: {cls._LAYOUT.size} bytes needed, {max(left, 0)} left")
         return cls._from_words(*cls._LAYOUT.unpack_from(data, offset))
 
+    @abstractmethod
     def _words(self) -> tuple[int, ...]:
-        raise NotImplementedError
+        """The words of the layout."""
 
     @classmethod
     def _from_words(cls, *words: int) -> Self:

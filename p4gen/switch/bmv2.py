@@ -13,12 +13,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from p4gen.errors import FailedError, MissingToolError
 from p4gen.p4 import p4c
 from p4gen.switch.running import Program, Running, free_port, listens, started
 from p4gen.switch.unix import check_path
+from p4gen.switch.veth import veth_pairs
 
 SWITCH = "simple_switch_grpc"
 LOG_FILE = "switch.log"
@@ -66,11 +69,13 @@ def running_bmv2(
     *,
     pcap: bool = False,
     verbose: bool = False,
+    veths: bool = False,
     timeout: float = 30.0,
 ) -> Iterator[Running]:
     """A simple_switch_grpc running ``program`` while the block runs; ``directory`` gets its sockets and log.
 
-    With ``verbose`` its log has every step of every packet. Raises ``MissingToolError`` without BMv2,
+    With ``verbose`` its log has every step of every packet. Builds without the data-plane interface, and any with
+    ``veths``, get veth pairs, which needs root. Raises ``MissingToolError`` without BMv2,
     ``FailedError`` when it does not start, with its command, exit status, last words and the likely cause. Neither
     process nor socket outlives the block.
     """
@@ -84,9 +89,23 @@ def running_bmv2(
         check_path(place)
         place.unlink(missing_ok=True)
     thrift = "--thrift-port" in _options(path)
+    count = max(ports, default=-1) + 1
     try:
         with contextlib.ExitStack() as stack:
-            port = _start(stack, path, directory, thrift=thrift, pcap=pcap, verbose=verbose, timeout=timeout)
+            if veths or "--dp-grpc-server-addr" not in _options(path):
+                pairs = stack.enter_context(veth_pairs(range(count)))
+                words = [word for n, (inner, _) in pairs.items() for word in ("-i", f"{n}@{inner}")]
+                arguments: dict[str, Any] = {
+                    "interfaces": {n: outer for n, (_, outer) in pairs.items()},
+                    "ports": count,
+                }
+                start = _Start(path, directory, (*words, "--"), thrift, pcap, verbose, timeout)
+            else:
+                arguments = {"address": f"unix:{data}", "ports": count, "device_id": 1}
+                start = _Start(
+                    path, directory, ("--", "--dp-grpc-server-addr", f"unix:{data}"), thrift, pcap, verbose, timeout
+                )
+            port = _start(stack, start)
             running = Running(
                 "bmv2",
                 directory,
@@ -94,7 +113,7 @@ def running_bmv2(
                 program.p4info,
                 program.json,
                 "dataplane",
-                {"address": f"unix:{data}", "ports": max(ports, default=-1) + 1, "device_id": 1},
+                arguments,
                 thrift_port=port if thrift and _serves_thrift(port) else 0,
             )
             with running.connect() as client:
@@ -115,32 +134,35 @@ def _serves_thrift(port: int) -> bool:
     return False
 
 
-def _start(
-    stack: contextlib.ExitStack,
-    path: str,
-    directory: Path,
-    *,
-    thrift: bool,
-    pcap: bool,
-    verbose: bool,
-    timeout: float,
-) -> int:
+@dataclass(frozen=True)
+class _Start:
+    path: str
+    directory: Path
+    words: tuple[str, ...]
+    """Options of its own for the ports; those of the target come after ``--``."""
+    thrift: bool
+    pcap: bool
+    verbose: bool
+    timeout: float
+
+
+def _start(stack: contextlib.ExitStack, how: _Start) -> int:
     """Start it, and again with another port where somebody was faster; the Thrift port."""
     for attempt in range(_ATTEMPTS):
         port = free_port()
-        command = [path, "--no-p4", "--device-id", "1", "--log-console", "--log-level", "trace" if verbose else "warn"]
-        command += ["--thrift-port", str(port)] if thrift else []
-        command += ["--pcap", str(directory)] if pcap else []
-        command += ["--", "--grpc-server-addr", f"unix:{directory / _CONTROL}"]
-        command += ["--dp-grpc-server-addr", f"unix:{directory / _DATA}"]
+        command = [how.path, "--no-p4", "--device-id", "1", "--log-console"]
+        command += ["--log-level", "trace" if how.verbose else "warn"]
+        command += ["--thrift-port", str(port)] if how.thrift else []
+        command += ["--pcap", str(how.directory)] if how.pcap else []
+        command += [*how.words, "--grpc-server-addr", f"unix:{how.directory / _CONTROL}"]
         guarded = [sys.executable, "-m", "p4gen.switch.guard", *command]
         starting = started(
             guarded,
-            f"unix:{directory / _CONTROL}",
-            directory / LOG_FILE,
+            f"unix:{how.directory / _CONTROL}",
+            how.directory / LOG_FILE,
             what=SWITCH,
             causes=_CAUSES,
-            timeout=timeout,
+            timeout=how.timeout,
         )
         try:
             stack.enter_context(starting)

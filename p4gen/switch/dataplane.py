@@ -9,18 +9,28 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import grpc
 
 from p4gen.errors import FailedError
 from p4gen.p4rt import wire
+from p4gen.switch.veth import VethDataplane
 
 _METHOD = "/p4.bm.DataplaneInterface/PacketStream"
 _DEVICE, _PORT, _PACKET = 2, 3, 4
 _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
 _TIMEOUT_S = 30.0
+BURST = 24
+"""Frames under way at a time. BMv2's queues hold 64 frames for a port, and a frame may make two for one."""
+
+
+def open_dataplane(arguments: Mapping[str, Any], received: Callable[[int, bytes], None]) -> Dataplane | VethDataplane:
+    """The ports of a running BMv2, by its ``platform_args``: an address, or interfaces by port."""
+    if "interfaces" in arguments:
+        return VethDataplane(arguments["interfaces"], received)
+    return Dataplane(str(arguments["address"]), received, int(arguments["device_id"]))
 
 
 class Dataplane:
@@ -38,6 +48,7 @@ class Dataplane:
         self._stream: Any = None
         self._receiver: threading.Thread | None = None
         self._problem: str | None = None
+        self._unsettled = 0
 
     def __enter__(self) -> Dataplane:
         return self
@@ -46,7 +57,13 @@ class Dataplane:
         self.close()
 
     def send(self, port: int, frame: bytes) -> None:
-        """Hand a frame to the switch; it takes them in the order of these calls, whatever their ports."""
+        """Hand a frame to the switch; it takes them in the order of these calls, whatever their ports.
+
+        Waits for the switch now and then, for BMv2 drops in silence what exceeds its queues.
+        """
+        if self._unsettled == BURST:
+            self.settle()
+        self._unsettled += 1
         if self._stream is None:
             self._outgoing = queue.SimpleQueue()
             self._stream = self._open_stream(iter(self._outgoing.get, None))
@@ -61,6 +78,7 @@ class Dataplane:
         """
         if self._stream is None or self._receiver is None:
             return
+        self._unsettled = 0
         self._outgoing.put(None)
         self._receiver.join(timeout)
         if self._receiver.is_alive():

@@ -99,6 +99,10 @@ class PacketPorts:
         with contextlib.suppress(OSError):
             self._waker.send(b"x")
 
+    def send(self, port: int, frame: bytes) -> None:
+        """Send a frame out of a port; what cannot be sent is counted in ``undelivered``."""
+        self._transmit(port, frame)
+
     @property
     def wakeup(self) -> int:
         """A descriptor that ends waiting when something is written to it: for ``signal.set_wakeup_fd``."""

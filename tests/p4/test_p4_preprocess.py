@@ -83,3 +83,7 @@ def test_endless_inclusion_is_refused(tmp_path: Path) -> None:
     (tmp_path / "self.p4").write_text('#include "self.p4"\n')
     with pytest.raises(P4Error, match="deep"):
         preprocess("t.p4", '#include "self.p4"', (), (), tmp_path)
+
+
+def test_the_target_is_told_as_by_p4c() -> None:
+    assert text_of("#ifdef __TARGET_BMV2__\nbmv2\n#else\nother\n#endif") == ["bmv2"]

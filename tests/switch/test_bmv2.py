@@ -19,7 +19,7 @@ from p4gen.model.entries import Action, CloneSession, Entry, MulticastGroup, Rep
 from p4gen.p4 import p4c
 from p4gen.switch import bmv2
 from p4gen.switch.bm_thrift import ThriftRegisters
-from p4gen.switch.dataplane import Dataplane
+from p4gen.switch.dataplane import Dataplane, open_dataplane
 from p4gen.switch.running import Program
 
 MISSING = [tool for tool in (bmv2.SWITCH, p4c.COMPILER) if shutil.which(tool) is None]
@@ -65,6 +65,23 @@ def test_control_plane_registers_and_frames(program: Program, place: Path) -> No
         assert client.entries("deny") == []
         client.set_multicast_group(MulticastGroup(3, ()))
     assert not [p for p in place.iterdir() if stat.S_ISSOCK(p.stat().st_mode)]
+
+
+@needs_bmv2
+def test_ports_on_veths_where_the_build_has_no_interface_of_its_own(program: Program, place: Path) -> None:
+    received: list[tuple[int, bytes]] = []
+    try:
+        with (
+            bmv2.running_bmv2(program, place, range(2), veths=True) as running,
+            open_dataplane(running.platform_args, lambda port, data: received.append((port, data))) as ports,
+        ):
+            ports.send(0, b"\1\0" + FRAME)
+            ports.send(1, b"\0\0" + FRAME)
+            ports.settle()
+    except FailedError as error:
+        pytest.skip(f"veth interfaces cannot be made: {error}")
+    assert sorted(received) == [(0, b"\0\1" + FRAME), (1, b"\1\1" + FRAME)]
+    assert "p4g" not in " ".join(os.listdir("/sys/class/net"))
 
 
 @needs_bmv2

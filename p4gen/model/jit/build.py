@@ -16,7 +16,17 @@ from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.model.interp.build import children, unsupported
 from p4gen.model.jit.blocks import StateLayout
 from p4gen.model.jit.emit import Address, Function, Value, const
-from p4gen.model.jit.layout import ERROR, FrameShape, Types, align, is_memory, is_signed, members, scalar_width
+from p4gen.model.jit.layout import (
+    ERROR,
+    FrameShape,
+    NoValuesError,
+    Types,
+    align,
+    is_memory,
+    is_signed,
+    members,
+    scalar_width,
+)
 from p4gen.model.jit.layout import container as container_of
 from p4gen.model.values import is_composite
 from p4gen.p4 import ir
@@ -150,7 +160,10 @@ class Gen:
         handler = self.module.handlers.statements.get(type(node))
         if handler is None:
             raise unsupported(node.pos, f"statement {type(node).__name__}")
-        handler(self, node)
+        try:
+            handler(self, node)
+        except NoValuesError as problem:
+            raise unsupported(node.pos, str(problem)) from None
 
     # --- memory ---
 

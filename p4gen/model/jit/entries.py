@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,10 @@ class NativeTable(TableState):
 
     def __init__(self, table: ir.Table, changed: Callable[[TableState], None]) -> None:
         self._numbers: dict[Installed, int] = {}
+        self._stale: set[Installed] = set()
+        """Entries whose key or action the block does not have."""
+        self._moved = True
+        """Whether entries have come or gone since the index was written."""
         self._handed_out: set[Installed] = set()
         """Entries that somebody may have changed since the last ``write``."""
         self._changed = changed
@@ -85,11 +89,14 @@ class NativeTable(TableState):
         """Add ``entry``; the caller has checked that it fits and is new."""
         super().insert(entry)
         self._handed_out.add(entry)
+        self._stale.add(entry)
+        self._moved = True
         self._changed(self)
 
     def replace(self, old: Installed, new: Installed) -> None:
         """Give ``old`` the action of ``new``; counters and meters go on."""
         super().replace(old, new)
+        self._stale.add(old)
         self._changed(self)
 
     def remove(self, entry: Installed) -> None:
@@ -100,6 +107,8 @@ class NativeTable(TableState):
         super().remove(entry)
         self._numbers.pop(entry, None)
         self._handed_out.discard(entry)
+        self._stale.discard(entry)
+        self._moved = True
         self._changed(self)
 
     def set_default(self, ref: ir.ActionRef | None, args: tuple[Any, ...]) -> None:
@@ -111,6 +120,8 @@ class NativeTable(TableState):
         """Back to the entries and the default action that the program has."""
         self._numbers.clear()
         self._handed_out.clear()
+        self._stale.clear()
+        self._moved = True
         super().reset()
         self._changed(self)
 
@@ -132,6 +143,8 @@ class NativeTable(TableState):
             super().insert(entry)
         self._numbers, self.default = dict(numbers), default
         self._handed_out.clear()
+        self._stale.clear()
+        self._moved = False
 
     # --- writing ---
 
@@ -143,17 +156,21 @@ class NativeTable(TableState):
         if not place.keys:
             return
         current = self.entries()
-        free: Iterator[int] = iter(sorted(set(range(place.capacity)) - set(self._numbers.values())))
-        for entry in current:
-            if entry not in self._numbers:
-                self._numbers[entry] = next(free)
-            if entry in self._handed_out:
-                self._push(entry)
-        self._handed_out.clear()
-        for entry in current:
+        fresh = [entry for entry in current if entry not in self._numbers]
+        if fresh:
+            free = sorted(set(range(place.capacity)) - set(self._numbers.values()))
+            self._numbers.update(zip(fresh, free, strict=False))
+        for entry in self._handed_out:
+            self._push(entry)
+        for entry in self._stale:
             at = place.entries + self._numbers[entry] * place.entry
             self._action(at, entry.ref, entry.args)
             self._key(at, entry)
+        self._handed_out.clear()
+        self._stale.clear()
+        if not self._moved:
+            return
+        self._moved = False
         block.put(place.count, 8, len(current))
         if place.slots:
             self._index(current)

@@ -44,6 +44,10 @@ class Shape:
     parts: tuple[int, ...] = ()
 
 
+class NoValuesError(TypeError):
+    """A type has no run-time values, or none of the kind that is needed."""
+
+
 def bits_of(of: t.Type) -> t.Bits | None:
     """The integer type that represents ``of``, if it is one or a serialisable enum."""
     of = t.strip(of)
@@ -68,7 +72,7 @@ def scalar_width(of: t.Type) -> int:
         return 1
     if isinstance(of, (t.Enum, t.Error, t.String)):
         return SYMBOL_BITS
-    raise TypeError(f"a value of type {of} is no number")
+    raise NoValuesError(f"a value of type {of} is no number")
 
 
 def is_memory(of: t.Type) -> bool:
@@ -122,7 +126,7 @@ class Types:
     # --- shapes ---
 
     def shape(self, of: t.Type) -> Shape:
-        """Raises ``TypeError`` for types without run-time values."""
+        """Raises ``NoValuesError`` for types without run-time values."""
         of = t.strip(of)
         found = self._shapes.get(of)
         if found is None:

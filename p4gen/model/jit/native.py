@@ -44,7 +44,6 @@ def machine() -> Machine:
     """This one."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    # A comma between vector widths would do nothing here: lanes are explicit vectors already.
     return Machine(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 

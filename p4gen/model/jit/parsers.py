@@ -241,10 +241,11 @@ def _extract(g: Gen, s: ir.Extract) -> None:
     varbits = const(0, 64)
     if s.varbit_bits is not None:
         varbits = fn.resize(g.value(s.varbit_bits), 64)
-        g.reject_if(fn.compare("ugt", varbits, const(codec.max_varbits, 64)), "HeaderTooShort")
         part = fn.op("and", varbits, const(7, 64))
         g.reject_if(fn.compare("ne", part, const(0, 64)), "ParserInvalidArgument")
     end = _room(g, at, fn.op("add", const(codec.width, 64), varbits) if s.varbit_bits else const(codec.width, 64))
+    if s.varbit_bits is not None:
+        g.reject_if(fn.compare("ugt", varbits, const(codec.max_varbits, 64)), "HeaderTooShort")
     varbit = varbit_of(kind)
     pieces = flatten(g, kind, place.at)
     if varbit is None:

@@ -1,7 +1,8 @@
 """A PTF platform for simple_switch_grpc's data-plane interface: BMv2's ports without interfaces or privilege.
 
 Use it as ``ptf --platform-dir <this folder> --platform dataplane --platform-args "{'address': 'unix:/run/x/dp.sock',
-'ports': 4, 'device_id': 1}"``. BMv2 takes one such client, and only after its pipeline has been set.
+'ports': 4, 'device_id': 1}"``. BMv2 takes one such client, and only after its pipeline has been set. With
+``"{'interfaces': {0: 'veth0'}, 'ports': 1}"`` ports are interfaces instead.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any, ClassVar
 
 from ptf.dataplane import DataPlanePacketSourceIface, DataPlanePortIface
 
-from p4gen.switch.dataplane import Dataplane
+from p4gen.switch.dataplane import Dataplane, open_dataplane
+from p4gen.switch.veth import VethDataplane
 
 MAX_FRAME = 65536
 
@@ -22,15 +24,15 @@ MAX_FRAME = 65536
 class BmPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[misc]  # PTF is untyped
     """A port of the switch under test, seen from outside; all of them share one connection."""
 
-    link: ClassVar[Dataplane | None] = None
+    link: ClassVar[Dataplane | VethDataplane | None] = None
+    arguments: ClassVar[dict[str, Any]] = {}
     ports: ClassVar[dict[int, BmPort]] = {}
 
     def __init__(self, interface_name: str, device_number: int, port_number: int, _config: object = None) -> None:
         self._where = (device_number, port_number)
         self._reader, self._writer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         if BmPort.link is None:
-            address, device_id = interface_name.rsplit(" ", 1)
-            BmPort.link = Dataplane(address, _received, int(device_id))
+            BmPort.link = open_dataplane(BmPort.arguments, _received)
         BmPort.ports[port_number] = self
 
     def get_packet_source(self) -> BmPort:
@@ -77,8 +79,11 @@ def platform_config_update(config: MutableMapping[str, Any]) -> None:
     """PTF's hook: ports 0 to ``ports`` - 1 of device 0, as ``--platform-args`` says. ValueError if it does not."""
     try:
         arguments = ast.literal_eval(config["platform_args"] or "")
-        place, ports = f"{arguments['address']} {int(arguments['device_id'])}", int(arguments["ports"])
+        ports = int(arguments["ports"])
+        BmPort.arguments = arguments if "interfaces" in arguments else {**arguments, "address": arguments["address"]}
     except (SyntaxError, KeyError, TypeError) as error:
-        raise ValueError("--platform-args must be a dict with 'address', 'ports' and 'device_id'") from error
-    config["port_map"] = {(0, port): place for port in range(ports)}
+        raise ValueError(
+            "--platform-args must be a dict with 'ports', and 'address' and 'device_id', or 'interfaces'"
+        ) from error
+    config["port_map"] = {(0, port): str(port) for port in range(ports)}
     config["dataplane"] = {"portclass": BmPort}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -40,6 +41,21 @@ class Pair:
                 for _ in range(rng.randint(0, 5)):
                     self._entry(table, rng)
 
+    def change(self, rng: Random) -> None:
+        """One random change of a table, in both."""
+        table = rng.choice([t for t in self.program.tables if not t.const_entries])
+        held = self.interp.entries(table.name)
+        if not held or rng.random() < 0.4:
+            if len(held) < (table.size or 8):
+                self._entry(table, rng)
+            return
+        entry = rng.choice(held)
+        if rng.random() < 0.5:
+            self.each("delete", entry)
+        else:
+            ref = rng.choice([r for r in table.actions if not r.default_only])
+            self.each("modify", replace(entry, action=_action(ref, rng)))
+
     def _entry(self, table: ir.Table, rng: Random) -> None:
         match: dict[str, Any] = {}
         ordered = False
@@ -58,9 +74,7 @@ class Pair:
             else:
                 ordered = True
         ref = rng.choice([r for r in table.actions if not r.default_only])
-        args = {p.variable.name: rng.getrandbits(t.width_of(p.variable.type)) for p in ref.action.data}
-        args = {n: v % 6 if n == "port" else v for n, v in args.items()}
-        entry = Entry(table.name, match, Action(ref.action.name, args), rng.randint(1, 9) if ordered else 0)
+        entry = Entry(table.name, match, _action(ref, rng), rng.randint(1, 9) if ordered else 0)
         if self.interp._state.tables[table.name].find(_identity(self.interp, entry)) is None:
             self.each("insert", entry)
 
@@ -81,6 +95,11 @@ class Pair:
         wanted, found = (everything(m) for m in self.both)
         for name, value in wanted.items():
             assert found[name] == value, f"{name}: {found[name]} instead of {value}"
+
+
+def _action(ref: ir.ActionRef, rng: Random) -> Action:
+    args = {p.variable.name: rng.getrandbits(t.width_of(p.variable.type)) for p in ref.action.data}
+    return Action(ref.action.name, {n: v % 6 if n == "port" else v for n, v in args.items()})
 
 
 def _identity(model: Model, entry: Entry) -> tuple[object, ...]:

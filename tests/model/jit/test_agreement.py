@@ -37,8 +37,10 @@ def _agree(kind: type[Program] | type[LaneProgram], seed: int) -> None:
         raise
     pair = Pair(program, seed)
     pair.configure(rng)
-    for _ in range(PACKETS):
+    for i in range(PACKETS):
         pair.send(rng.randrange(6), made.packet())
+        if i % 4 == 3 and program.tables:
+            pair.change(rng)
     pair.compare()
 
 

@@ -166,7 +166,7 @@ def test_counters_of_entries_go_on_when_the_entry_is_modified() -> None:
     maker.tables, maker.externs = [t1], [counter]
     maker.ingress = [ir.Evaluate(POS, ir.ApplyTable(t.Void(), POS, t1, None))]
     for engine in ("interp", "jit"):
-        model = maker.model(engine=engine, **({"cache": ""} if engine == "jit" else {}))
+        model = maker.model(engine=engine, cache="")
         entry = Entry("t", {"a": Exact(5)}, Action("send"))
         model.insert(entry)
         assert [model.process(0, bytes((5, 0))) for _ in range(3)] == [[(1, b"\5\0")]] * 3
@@ -240,7 +240,7 @@ def test_an_index_out_of_range_traps_as_often_as_with_the_interpreter() -> None:
     rng, found = Random(1), []
     packets = [bytes((9, rng.randrange(8))) for _ in range(50)]
     for engine in ("interp", "jit"):
-        model = maker.model(engine=engine)
+        model = maker.model(engine=engine, cache="")
         outputs = [model.process(0, packet) for packet in packets]
         found.append((outputs, [(str(trap), trap.count) for trap in model.traps()]))
     assert found[0] == found[1]
