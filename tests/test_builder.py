@@ -83,7 +83,7 @@ def test_an_output_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
 SPECS = [
     *(
-        ProgramSpec(lanes=lanes, dtype=dtype, op=op, overflow=overflow)
+        ProgramSpec.model_validate({"lanes": lanes, "dtype": dtype, "op": op, "overflow": overflow})
         for lanes, dtype, (op, overflow) in itertools.product(
             (8, 32),
             DType,

@@ -6,6 +6,7 @@ rest before it makes P4Info.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from google.protobuf import text_format
@@ -17,6 +18,7 @@ from p4gen.p4.live import Live
 from p4gen.p4.needless import needed
 from p4gen.p4.p4info_types import TypeInfo, annotate, control_width, document, external_name, flattened, to_bytes
 from p4gen.p4.types import Annotation, Bits, Enum, Header, NewType, SerEnum, Struct, Type
+from p4gen.p4.walk import walk
 
 DEFAULT_TABLE_SIZE = 1024
 _HEADING = "# proto-file: p4/config/v1/p4info.proto\n# proto-message: p4.config.v1.P4Info\n\n"
@@ -323,9 +325,12 @@ class _Writer:
 
     def _digests(self) -> list[tuple[str, Type]]:
         found: dict[str, Type] = {}
-        for used in self.used:
-            for call in used.calls:
-                if call.instance is None and call.method == "digest" and call.type_args:
+        for block, live in zip(self.program.blocks.values(), self.used, strict=True):
+            if not isinstance(block, ir.Control) or not any(c.method == "digest" for c in live.calls):
+                continue
+            bodies = [(a.body, True) for a in self.actions if a in live.functions]
+            for body, of_action in (*bodies, (block.body, False)):
+                for call in _digest_calls(live, body, of_action):
                     type_ = call.type_args[0]
                     named = isinstance(type_, Struct | Header) and type_.name
                     name = external_name(type_.name, type_.annotations) if named else f"digest_{len(found)}"  # type: ignore[attr-defined]
@@ -378,6 +383,19 @@ class _Writer:
             out.other_match_type = kind
         annotate(out, annotations, frozenset({"match"}))
         document(out, annotations)
+
+
+def _digest_calls(live: Live, body: ir.Stmt, of_action: bool) -> Iterator[ir.ExternCall]:
+    """Digests sent by ``body`` and by what p4c inlines into it: blocks, functions and, into an action,
+    other actions."""
+    for node in walk(live.code(body)):
+        match node:
+            case ir.ExternCall(instance=None, method="digest", type_args=(_, *_)):
+                yield node
+            case ir.ApplyBlock(block=ir.Control(body=inner)):
+                yield from _digest_calls(live, inner, of_action)
+            case ir.Call(callee=callee) if of_action or not callee.is_action:
+                yield from _digest_calls(live, callee.body, of_action)
 
 
 def _hidden(annotations: tuple[Annotation, ...]) -> bool:

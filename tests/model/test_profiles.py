@@ -28,7 +28,9 @@ def model() -> Model:
 
 
 def ports(model: Model, destination: int = 7) -> Counter[int]:
-    return Counter(port for s in range(300) for port, _ in model.process(0, frame(destination, s * 0x9E3779B97F % 2**48)))
+    return Counter(
+        port for s in range(300) for port, _ in model.process(0, frame(destination, s * 0x9E3779B97F % 2**48))
+    )
 
 
 def test_a_member_is_the_entry_s_action_and_changes_with_it(model: Model) -> None:

@@ -75,6 +75,12 @@ DECLARED: dict[str, tuple[str, str, str, set[str]]] = {
     ),
 }
 PROGRAMS = {name: (ingress(body, LOCAL), names) for name, (body, names) in CASES.items()}
+DECLARED["digests of actions before those of the body"] = (
+    "digest<early>(1, { 1 }); z.apply();",
+    "action tell() { digest<late>(1, { 1 }); } table z { actions = { tell; } }",
+    "struct early { bit<8> q; } struct late { bit<8> q; }",
+    {"I.z", "I.tell", "NoAction", "early", "late"},
+)
 PROGRAMS |= {
     name: (ingress(body, local).replace("control I(", f"{above}\ncontrol I(", 1), names)
     for name, (body, local, above, names) in DECLARED.items()
@@ -87,7 +93,7 @@ CRASHES_P4C = {"one read in a loop", "one read for a branch", "one written"}
 def test_what_is_left(name: str) -> None:
     text, names = PROGRAMS[name]
     info = compiled(text).p4info
-    found = [*info.tables, *info.actions, *info.counters, *info.registers]
+    found = [*info.tables, *info.actions, *info.counters, *info.registers, *info.digests]
     assert {o.preamble.name for o in found} == names
 
 

@@ -15,6 +15,7 @@ from p4gen.p4 import ir
 from p4gen.p4.compile import compile_file
 from p4gen.stf import parse_text, run
 from p4gen.stf.parser import COMMANDS
+from p4gen.stf.statements import Statement
 from p4gen.stf.suite import find_tests
 
 EXAMPLES = int(os.environ.get("P4GEN_FUZZ", "300"))
@@ -53,7 +54,7 @@ LINE = st.one_of(
     st.sampled_from(["tables", "count", "profile", "register", "meter", "clone", "parse"]), st.lists(LINE, max_size=12)
 )
 def test_mixed_and_mutated_tests(name: str, lines: list[str]) -> None:
-    parsed = []
+    parsed: list[Statement] = []
     for line in lines:
         with contextlib.suppress(InputError):
             parsed.extend(parse_text(line))

@@ -34,7 +34,7 @@ FRAMES = MAX_PASSES + 10
 class Batch:
     """Packets one after the other in ``data``: packet i is ``data[offsets[i]:offsets[i + 1]]``, on port
     ``ports[i]``. ``sources``: of packets out, the number of the packet in that each comes from. ``times``: of packets
-    in, when each arrives (µs); None for now."""
+    in, when each arrives (µs); None: at the present time."""
 
     data: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int64]

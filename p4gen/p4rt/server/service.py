@@ -204,9 +204,9 @@ class P4RuntimeServer:
             end = error
         except grpc.RpcError:
             pass  # the controller has gone
-        except Exception:  # gRPC signals a cancelled stream with a bare Exception
-            if not self._closing.is_set() and controller.role is not None:
-                self._gone(controller)
+        except Exception:  # a fault of ours must not leave the controller waiting
+            self._log.exception("a stream message could not be handled")
+            end = StatusError(Code.INTERNAL, "the server failed to handle a stream message; see its log")
         controller.send(end)
 
     def _handle(self, controller: Controller, request: Any) -> None:
