@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import click
@@ -11,7 +10,15 @@ from rich.console import Console
 from rich.table import Table
 
 from p4gen.builder import Built, build
-from p4gen.cli.options import flags_of, json_option, out_option, report_console, spec_from, spec_options
+from p4gen.cli.options import (
+    flags_of,
+    json_option,
+    out_option,
+    report_console,
+    spec_from,
+    spec_options,
+    this_command,
+)
 from p4gen.p4.p4c import COMPILER
 
 
@@ -59,7 +66,7 @@ def _report(built: Built, console: Console) -> None:
         console.print(f"p4c ({built.p4c}) accepts it without a warning; its P4Info is the same as ours")
     console.print()
     console.print("Next:")
-    again = f"{os.environ.get('P4GEN_COMMAND', 'p4gen')} ptf {' '.join(flags_of(spec))}"
+    again = f"{this_command()} ptf {' '.join(flags_of(spec))}"
     console.print(f"  less {built.program}")
     console.print(f"  {again}             # run the conformance suite")
     console.print(f"  {again} --mutate    # and see that it catches faults")

@@ -14,7 +14,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from p4gen import runs
-from p4gen.cli.options import engine_option, flags_of, json_option, out_option, report_console, spec_from, spec_options
+from p4gen.cli.options import (
+    engine_option,
+    flags_of,
+    json_option,
+    out_option,
+    report_console,
+    spec_from,
+    spec_options,
+    this_command,
+)
 from p4gen.difftest.compare import Tally
 from p4gen.difftest.run import SIDES, Fault, Job, Result
 from p4gen.inc import compose
@@ -166,7 +175,7 @@ class _Verb:
             say(f"reduced to {packets} packet{'s' * (packets != 1)}:")
             for file in result.files:
                 say(f"  {file}")
-        say(f"\n{folder}: programs, logs, requests\n  p4gen rerun {folder}")
+        say(f"\n{folder}: programs, logs, requests\n  {this_command()} rerun {folder}")
 
 
 def _report(result: Result) -> dict[str, Any]:

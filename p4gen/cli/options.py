@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,6 +42,11 @@ def _metavar(field: str) -> str:
 def spec_from(spec_file: Path | None, flags: dict[str, str | None]) -> ProgramSpec:
     """The spec that file and flags ask for; flags win. Raises ``InputError`` for wrong values."""
     return load_spec(spec_file, {name: _number(value) for name, value in flags.items()})
+
+
+def this_command() -> str:
+    """What the user typed to get here, for what to type next: ``p4gen``, or the script in a checkout."""
+    return os.environ.get("P4GEN_COMMAND", "p4gen")
 
 
 def flags_of(spec: ProgramSpec) -> list[str]:

@@ -26,6 +26,7 @@ from p4gen.cli.options import (
     spec_from,
     spec_options,
     target_option,
+    this_command,
 )
 from p4gen.inc import compose
 from p4gen.model import EngineName
@@ -145,7 +146,7 @@ class _Job:
         )
         runs.write_record(folder, record, [_case(run, test) for run, suite in result.runs for test in suite.tests])
         self.console.print(f"\n{folder}: programs, logs, requests, captures, {runs.JUNIT_FILE}")
-        self.console.print(f"  p4gen rerun {folder}")
+        self.console.print(f"  {this_command()} rerun {folder}")
         return result.passed, {
             "target": self.target,
             "versions": versions,
@@ -226,6 +227,7 @@ class _Traces(_Lines):
     def switch(self, program: Program, directory: Path, ports: range) -> Iterator[Running]:
         with super().switch(program, directory, ports) as running:
             self.trace, self.shown = running.trace, 0
+            self.console.print(f"program.p4 below is {program.p4}")
             yield running
 
     def scenario(self, test: TestResult) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from p4.config.v1 import p4info_pb2
@@ -15,18 +17,33 @@ from p4gen.p4.p4info import generate
 from p4gen.p4.parser import parse
 from p4gen.p4.preprocess import preprocess
 from p4gen.p4.scope import Unit
-from p4gen.p4.source import P4Error, Reporter
+from p4gen.p4.source import P4Error, Reporter, Source
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A program that compiled, and what there is to warn of."""
+    """A program that compiled, and what there is to warn of; what not every user needs is worked out when asked for."""
 
     program: ir.Program
     warnings: tuple[Diagnostic, ...]
-    p4info: p4info_pb2.P4Info
-    beyond_bmv2: tuple[Diagnostic, ...]
-    """Errors of p4c's BMv2 back end: P4_16, but not what that target can do (``target``)."""
+    source: Source
+    declared: Mapping[str, Pos]
+    """Where each global name is declared."""
+
+    @cached_property
+    def p4info(self) -> p4info_pb2.P4Info:
+        """The program's P4Info; P4Error where it is nested too deeply."""
+        with _not_too_deep(self.program.source):
+            return generate(self.program)
+
+    @cached_property
+    def beyond_bmv2(self) -> tuple[Diagnostic, ...]:
+        """Errors of p4c's BMv2 back end: P4_16, but not what that target can do (``target``)."""
+        with _not_too_deep(self.program.source):
+            found = target.check(self.program, dict(self.declared))
+        return tuple(
+            replace(d, source_line=self.source.line_text(d.where) if isinstance(d.where, Pos) else None) for d in found
+        )
 
 
 def compile_file(path: str | Path, defines: Iterable[str] = (), includes: Iterable[str | Path] = ()) -> Compiled:
@@ -50,7 +67,7 @@ def compile_text(
     folder: Path | None = None,
 ) -> Compiled:
     """Compile a program given as text, called ``name`` in positions (see ``compile_file``)."""
-    try:
+    with _not_too_deep(name):
         source = preprocess(name, text, defines, includes, folder)
         reporter = Reporter(source)
         tree = parse(source, reporter)
@@ -58,15 +75,16 @@ def compile_text(
         unit = Unit(reporter)
         program = elaborate(unit, tree, name)
         reporter.raise_if_failed()
-        info = generate(program)
         warnings = list(reporter.warnings())
         found = uninitialised.reads(program)
         warnings += [Diagnostic(p, m, "warning", source_line=source.line_text(p)) for p, m in found]
         declared = {n: source.pos(e.at) for n, e in unit.globals.names.items()}
-        beyond = [
-            replace(d, source_line=source.line_text(d.where) if isinstance(d.where, Pos) else None)
-            for d in target.check(program, declared)
-        ]
+    return Compiled(program, tuple(warnings), source, declared)
+
+
+@contextmanager
+def _not_too_deep(name: str) -> Iterator[None]:
+    try:
+        yield
     except RecursionError:
         raise P4Error(Diagnostic(name, "the program is nested too deeply for this compiler")) from None
-    return Compiled(program, tuple(warnings), info, tuple(beyond))

@@ -71,7 +71,9 @@ WORDS = sorted(
 
 def compiles_or_is_refused(text: str) -> None:
     with contextlib.suppress(InputError):
-        compile_text(text, "fuzz.p4")
+        compiled = compile_text(text, "fuzz.p4")
+        assert compiled.p4info is not None
+        assert compiled.beyond_bmv2 is not None
 
 
 def test_the_unmutated_program_reaches_the_checker() -> None:
