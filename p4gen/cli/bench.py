@@ -15,6 +15,9 @@ from p4gen.bench.report import plot, sentences, table, write_csv
 from p4gen.bench.workload import workload
 from p4gen.cli.options import json_option, out_option, spec_from, spec_options
 
+NET_SPEC: dict[str, str | None] = {"window": "8", "message": "16"}
+"""For --net: 128 packets under way, as many as Soft-RoCE keeps unacknowledged, in messages of 16."""
+
 
 @click.command()
 @spec_options
@@ -34,7 +37,7 @@ def command(
     """
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
     if net:
-        rate = measure_net(spec_from(spec_file, flags), seed)
+        rate = measure_net(spec_from(spec_file, flags if spec_file else NET_SPEC | _given(flags)), seed)
         if as_json:
             click.echo(json.dumps(asdict(rate) | {"per_second": rate.per_second}))
         console.print(
@@ -57,6 +60,10 @@ def command(
     console.print()
     for line in (*sentences(results), *map(str, files)):
         console.print(line)
+
+
+def _given(flags: dict[str, str | None]) -> dict[str, str | None]:
+    return {name: value for name, value in flags.items() if value is not None}
 
 
 def _summary(results: Results) -> dict[str, object]:
