@@ -62,13 +62,6 @@ class BmPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[mi
         assert BmPort.link is not None
         BmPort.link.settle()
 
-    def down(self) -> None:
-        """Not supported: raises NotImplementedError."""
-        raise NotImplementedError("these ports have no link state")
-
-    def up(self) -> None:
-        """Ports are always up."""
-
 
 def _received(port: int, frame: bytes) -> None:
     if port in BmPort.ports:

@@ -54,13 +54,6 @@ class UnixPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[
         """Hand a frame to the switch; returns its length. Raises OSError when the switch has gone."""
         return self._socket.send(bytes(frame))
 
-    def down(self) -> None:
-        """Not supported: raises NotImplementedError."""
-        raise NotImplementedError("socket ports have no link state")
-
-    def up(self) -> None:
-        """Ports are always up."""
-
     def _hang_up(self) -> None:
         # PTF's thread would find a closed peer readable for ever; an idle pair never is.
         self._socket.close()
