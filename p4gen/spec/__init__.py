@@ -1,17 +1,32 @@
 """What the user asks for: YAML and flags in, a validated spec or positioned errors out."""
 
 from p4gen.spec.load import flag_name, load_spec
-from p4gen.spec.program import LANE_BYTES, Arch, DType, Icrc, Mode, Op, Overflow, ProgramSpec
+from p4gen.spec.program import (
+    LANE_BYTES,
+    Arch,
+    Congestion,
+    DType,
+    Icrc,
+    Mode,
+    Op,
+    Overflow,
+    ProgramSpec,
+    Reliability,
+    Variant,
+)
 
 __all__ = [
     "LANE_BYTES",
     "Arch",
+    "Congestion",
     "DType",
     "Icrc",
     "Mode",
     "Op",
     "Overflow",
     "ProgramSpec",
+    "Reliability",
+    "Variant",
     "flag_name",
     "load_spec",
 ]

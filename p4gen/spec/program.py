@@ -21,6 +21,9 @@ class Mode(StrEnum):
     """EPIC's polymorphic realisations (section 4)."""
 
     II = "II"
+    """Connection translated (4.3)."""
+    III = "III"
+    """Connection augmented (4.4)."""
 
 
 class Arch(StrEnum):
@@ -42,6 +45,8 @@ class Op(StrEnum):
     SUM = "sum"
     MIN = "min"
     MAX = "max"
+    DYNAMIC = "dynamic"
+    """Op and dtype are those that the control message announces (EPIC 3.3.2)."""
 
 
 class Overflow(StrEnum):
@@ -56,6 +61,41 @@ class Icrc(StrEnum):
 
     RECOMPUTE = "recompute"
     IGNORE = "ignore"
+
+
+class Reliability(StrEnum):
+    """How an edge's packets are taken when some are lost (EPIC section C)."""
+
+    GBN = "gbn"
+    """Go-Back-N: in order only."""
+    SR = "sr"
+    """Selective repeat: out of order too."""
+    SACK = "sack"
+    """Mode III: selective repeat whose NAKs name every missing packet at once; no commodity NIC sends or knows them."""
+
+
+class Congestion(StrEnum):
+    """What a rank is told that runs ahead of a pipe's range (EPIC 4.4, congestion control for rate synchronization)."""
+
+    CNP = "cnp"
+    """A congestion notification, and that its packet is to be sent again later (RNR NAK)."""
+    NONE = "none"
+    """Only that its packet is missing."""
+
+
+class Variant(StrEnum):
+    """Wrong designs, to see that tests notice them (EPIC 5.1 and H.4). All are of Mode III but the last."""
+
+    PSN_RECYCLING = "psn-recycling"
+    """Mode II's RecycleBuffer in Mode III: a newer PSN takes its slot whoever still needs it (the pitfall of 5.1)."""
+    ROOT_COPIES = "root-copies"
+    """The root copies results straight across, without minding what is still being broadcast (H.4)."""
+    NO_NAK = "no-nak"
+    """Gaps are not reported; only timers repair them (H.4)."""
+    NAK_STORM = "nak-storm"
+    """Every packet out of order is answered with a NAK (H.4)."""
+    STALE_ARRIVED = "stale-arrived"
+    """The arrived bits of a slot outlive its PSN (Algorithm 1 does not say who clears them)."""
 
 
 class ProgramSpec(BaseModel):
@@ -74,19 +114,25 @@ class ProgramSpec(BaseModel):
         ),
     ] = None
     mode: Annotated[
-        Mode, Field(description="EPIC mode; this version generates II, connection translated (EPIC 4.3)")
+        Mode,
+        Field(description="EPIC mode: II, connection translated (EPIC 4.3), or III, connection augmented (EPIC 4.4)"),
     ] = Mode.II
     arch: Annotated[Arch, Field(description="P4 architecture; BMv2's v1model")] = Arch.V1MODEL
     pipelines: Annotated[
-        Literal[1], Field(description="ingress pipelines with memories of their own; this version generates for one")
+        Literal[1, 2, 4],
+        Field(description="ingress pipelines with memories of their own; they divide the ports evenly"),
     ] = 1
     lanes: Annotated[
         Literal[8, 16, 32, 64, 128, 256],
         Field(description="32-bit elements in a packet, whose payload is 4 x lanes bytes; a power of two"),
     ] = 64
-    dtype: Annotated[DType, Field(description="type of an element; what a switch can add in one step")] = DType.INT32
-    op: Annotated[Op, Field(description="how contributions are reduced, element by element")] = Op.SUM
-    overflow: Annotated[Overflow | None, Field(description="for op sum: saturate (the default) or wrap around")] = None
+    dtype: Annotated[
+        DType, Field(description="type of an element; what a switch can add in one step. Op dynamic serves all of them")
+    ] = DType.INT32
+    op: Annotated[
+        Op, Field(description="how contributions are reduced, element by element; dynamic: as the control message says")
+    ] = Op.SUM
+    overflow: Annotated[Overflow | None, Field(description="for sums: saturate (the default) or wrap around")] = None
     window: Annotated[int, Field(ge=1, le=1024, description="W: messages a rank may have outstanding")] = 16
     message: Annotated[int, Field(ge=1, le=1024, description="M: packets in a message")] = 4
     slots: Annotated[
@@ -117,6 +163,20 @@ class ProgramSpec(BaseModel):
         Icrc,
         Field(description="check and recompute RoCEv2's invariant CRC, or ignore it (then NICs must too)"),
     ] = Icrc.RECOMPUTE
+    reliability: Annotated[
+        Reliability | None,
+        Field(
+            description="mode II: sr (the default), or gbn, which filters what comes out of order; mode III: gbn (the "
+            "default), sr, or sack"
+        ),
+    ] = None
+    congestion: Annotated[
+        Congestion | None,
+        Field(
+            description="mode III: what a rank is told that runs ahead of the pipe's range: cnp (the default) or none"
+        ),
+    ] = None
+    variant: Annotated[Variant | None, Field(description="a wrong design, for tests only; none by default")] = None
 
     @field_validator("pipelines", "lanes", "slots", mode="before")
     @classmethod
@@ -128,8 +188,19 @@ class ProgramSpec(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> ProgramSpec:
-        if self.overflow is not None and self.op is not Op.SUM:
-            raise SpecConflictError("overflow", f"goes with op sum only; {self.op} cannot overflow")
+        if self.overflow is not None and self.op not in (Op.SUM, Op.DYNAMIC):
+            raise SpecConflictError("overflow", f"goes with op sum or dynamic; {self.op} cannot overflow")
+        if self.op is Op.DYNAMIC and "dtype" in self.model_fields_set and self.dtype is not DType.INT32:
+            raise SpecConflictError("dtype", "goes with a fixed op; with op dynamic the control message chooses it")
+        if self.mode is Mode.II:
+            if self.reliability is Reliability.SACK:
+                raise SpecConflictError("reliability", "sack is for mode III; in mode II the switch sends no NAKs")
+            if self.congestion is not None:
+                raise SpecConflictError("congestion", "is for mode III; in mode II no rank can run ahead of the others")
+            if self.variant not in (None, Variant.STALE_ARRIVED):
+                raise SpecConflictError("variant", f"{self.variant} is a wrong design of mode III")
+        if self.ports % self.pipelines:
+            raise SpecConflictError("ports", f"{self.ports} ports do not divide among {self.pipelines} pipelines")
         needed = 2 * self.window * self.message
         if needed > MAX_SLOTS:
             raise SpecConflictError("window", f"2 x window x message is {needed}; at most {MAX_SLOTS} slots can be had")
@@ -138,10 +209,9 @@ class ProgramSpec(BaseModel):
                 "slots",
                 f"must be at least 2 x window x message = {needed}, or a rank a window ahead overwrites",
             )
-        if self.groups * self.slots_per_group > MAX_TOTAL_SLOTS:
+        if self.total_slots > MAX_TOTAL_SLOTS:
             raise SpecConflictError(
-                "groups",
-                f"groups x slots is {self.groups * self.slots_per_group}; it may be {MAX_TOTAL_SLOTS} at most",
+                "groups", f"all groups together have {self.total_slots} slots; there may be {MAX_TOTAL_SLOTS} at most"
             )
         return self
 
@@ -151,9 +221,24 @@ class ProgramSpec(BaseModel):
         return self.slots or 1 << (2 * self.window * self.message - 1).bit_length()
 
     @property
+    def total_slots(self) -> int:
+        """Slots in one pipeline's memory: N a pipe of EPIC 4.4, of which a group has one in mode II and two in mode III."""
+        return self.groups * self.slots_per_group * (1 if self.mode is Mode.II else 2)
+
+    @property
     def saturating(self) -> bool:
         """Whether a sum stops at the ends of its range."""
-        return self.op is Op.SUM and self.overflow is not Overflow.WRAP
+        return self.op in (Op.SUM, Op.DYNAMIC) and self.overflow is not Overflow.WRAP
+
+    @property
+    def loss_recovery(self) -> Reliability:
+        """``reliability``, with its default worked out."""
+        return self.reliability or (Reliability.SR if self.mode is Mode.II else Reliability.GBN)
+
+    @property
+    def notifies(self) -> bool:
+        """Whether ranks that run ahead get congestion notifications."""
+        return self.mode is Mode.III and self.congestion is not Congestion.NONE
 
     @property
     def payload_bytes(self) -> int:
@@ -165,16 +250,31 @@ class ProgramSpec(BaseModel):
         """The program's name: ``name``, or one that tells what distinguishes it."""
         if self.name:
             return self.name
-        op = "wrapsum" if self.overflow is Overflow.WRAP else str(self.op)
-        tail = "" if self.icrc is Icrc.RECOMPUTE else "_noicrc"
-        return f"mode{self.mode.value.lower()}_{op}_{self.dtype}_x{self.lanes}{tail}"
+        wrap = "wrap" if self.overflow is Overflow.WRAP else ""
+        parts = [f"mode{self.mode.value.lower()}", f"{wrap}{self.op}"]
+        if self.op is not Op.DYNAMIC:
+            parts.append(str(self.dtype))
+        parts.append(f"x{self.lanes}")
+        if self.pipelines > 1:
+            parts.append(f"p{self.pipelines}")
+        if self.reliability is not None:
+            parts.append(str(self.reliability))
+        if self.congestion is Congestion.NONE:
+            parts.append("nocnp")
+        if self.icrc is Icrc.IGNORE:
+            parts.append("noicrc")
+        if self.variant is not None:
+            parts.append(self.variant.replace("-", "_"))
+        return "_".join(parts)
 
     def resolved(self) -> dict[str, Any]:
         """All fields with their defaults worked out, as the manifest records them."""
         return self.model_dump(mode="json") | {
             "name": self.program,
             "slots": self.slots_per_group,
-            "overflow": ("saturate" if self.saturating else "wrap") if self.op is Op.SUM else None,
+            "overflow": ("saturate" if self.saturating else "wrap") if self.op in (Op.SUM, Op.DYNAMIC) else None,
+            "reliability": str(self.loss_recovery),
+            "congestion": None if self.mode is Mode.II else ("cnp" if self.notifies else "none"),
         }
 
 
