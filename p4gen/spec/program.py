@@ -222,7 +222,7 @@ class ProgramSpec(BaseModel):
 
     @property
     def total_slots(self) -> int:
-        """Slots in one pipeline's memory: N a pipe of EPIC 4.4, of which a group has one in mode II and two in mode III."""
+        """Slots in one pipeline's memory: N for each of a group's pipes, one in mode II and two in mode III (EPIC 4.4)."""
         return self.groups * self.slots_per_group * (1 if self.mode is Mode.II else 2)
 
     @property
