@@ -1,5 +1,6 @@
-"""Group management: what a switch must hold so that its program serves a group."""
+"""Group management: what switches must hold so that their programs serve groups."""
 
-from p4gen.manager.config import Edge, Endpoint, Group, NextHop, Route, SwitchConfig, configure
+from p4gen.manager.config import configure
+from p4gen.manager.group import Edge, Endpoint, Group, NextHop, Pattern, Route, SwitchConfig
 
-__all__ = ["Edge", "Endpoint", "Group", "NextHop", "Route", "SwitchConfig", "configure"]
+__all__ = ["Edge", "Endpoint", "Group", "NextHop", "Pattern", "Route", "SwitchConfig", "configure"]

@@ -1,95 +1,34 @@
-"""From groups and routes to what a switch must hold: table entries and multicast groups.
+"""From groups and routes to what a switch must hold: table entries, multicast groups and clone sessions.
 
-Addresses are integers as on the wire: MAC 48 bits, IPv4 32 bits, QP 24 bits.
+The tables are those of the generated programs; docs/modes.md says what each entry is for.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
 
 from p4gen.errors import InputError
-from p4gen.model.entries import Action, Entry, Exact, Lpm, MulticastGroup, Replica
-from p4gen.spec import ProgramSpec
+from p4gen.host.control import Collective
+from p4gen.manager.checks import problems
+from p4gen.manager.group import Edge, Endpoint, Group, NextHop, Pattern, Route, SwitchConfig
+from p4gen.model.entries import Action, CloneSession, Entry, Exact, Lpm, MulticastGroup, Replica
+from p4gen.spec import Mode, ProgramSpec
 
-UP_DATA = 1
-ANSWER = 2
-"""Values of the program's ``traffic_t``."""
+__all__ = ["Edge", "Endpoint", "Group", "NextHop", "Pattern", "Route", "SwitchConfig", "Traffic", "configure"]
 
-
-@dataclass(frozen=True)
-class Endpoint:
-    """One end of an IncTree edge: EPIC's (IP, QP), with the MAC address it is reached at."""
-
-    mac: int
-    ip: int
-    qp: int
+CURSOR_SESSION = 511
+"""Clone session of Mode III's retransmission cursor; an answer out of port p takes session p + 1."""
 
 
-@dataclass(frozen=True)
-class Edge:
-    """An edge of an IncTree as a switch sees it; ``remote`` is the endpoint behind ``port``."""
+class Traffic(IntEnum):
+    """The program's ``traffic_t``: UP arrives over any edge but the one toward the root, DOWN over that one."""
 
-    edge_id: int
-    """Unique on the switch, from 1; also the rid of the copies made for it."""
-    port: int
-    local: Endpoint
-    remote: Endpoint
-    udp_src_port: int = 49152
-
-
-@dataclass(frozen=True)
-class Group:
-    """A group's local context on one switch that is the root of its IncTree.
-
-    ``edges[i]`` has bit i of the context's bitmaps. Its slots are [base, base + slots).
-    """
-
-    context: int
-    edges: tuple[Edge, ...]
-    base: int
-    slots: int
-    epoch: int = 1
-
-    @property
-    def source_mask(self) -> int:
-        """The bits of all edges."""
-        return (1 << len(self.edges)) - 1
-
-    @property
-    def multicast_group(self) -> int:
-        """PRE group ids start at 1."""
-        return self.context + 1
-
-
-@dataclass(frozen=True)
-class NextHop:
-    """Where packets of a route go."""
-
-    hop_id: int
-    port: int
-    src_mac: int
-    dst_mac: int
-
-
-@dataclass(frozen=True)
-class Route:
-    """A prefix such as ``10.0.0.0/24`` over ``count`` next hops from ``first`` on (ECMP if more than 1)."""
-
-    prefix: str
-    first: int
-    count: int = 1
-
-
-@dataclass(frozen=True)
-class SwitchConfig:
-    """Everything that a control plane has to put into one switch."""
-
-    entries: tuple[Entry, ...]
-    multicast_groups: tuple[MulticastGroup, ...]
+    UP_DATA = 1
+    DOWN_DATA = 2
+    UP_ANSWER = 3
+    DOWN_ANSWER = 4
 
 
 def configure(
@@ -99,13 +38,16 @@ def configure(
 
     Raises ``InputError``, naming every group that the program cannot serve and why.
     """
-    problems = list(_problems(spec, groups))
-    if problems:
-        raise InputError(*problems)
+    found = list(problems(spec, groups))
+    if found:
+        raise InputError(*found)
     addresses = sorted({edge.local.ip for group in groups for edge in group.edges})
     entries = [Entry("addresses", {"hdr.ipv4.dst_addr": Exact(ip)}, Action("NoAction")) for ip in addresses]
+    trees: list[MulticastGroup] = []
     for group in groups:
-        entries += _group_entries(group)
+        node = _Node(spec, group)
+        entries += node.entries()
+        trees += node.multicast_groups()
     entries += [_route_entry(route) for route in routes]
     entries += [
         Entry(
@@ -115,67 +57,135 @@ def configure(
         )
         for hop in next_hops
     ]
-    trees = tuple(
-        MulticastGroup(group.multicast_group, tuple(Replica(edge.port, edge.edge_id) for edge in group.edges))
-        for group in groups
-    )
-    return SwitchConfig(tuple(entries), trees)
+    sessions = tuple(_clone_sessions(spec)) if groups and spec.mode is Mode.III else ()
+    return SwitchConfig(tuple(entries), tuple(trees), sessions)
 
 
-def _group_entries(group: Group) -> list[Entry]:
-    aggregate = {
-        "epoch": group.epoch,
-        "base": group.base,
-        "mask": group.slots - 1,
-        "source_mask": group.source_mask,
-        "result_group": group.multicast_group,
+class _Node:
+    """The entries of one context, and the sets of edges that they send to."""
+
+    def __init__(self, spec: ProgramSpec, group: Group) -> None:
+        self._spec = spec
+        self._group = group
+        self._outputs: set[int] = set()
+
+    def entries(self) -> Iterator[Entry]:
+        spec, group = self._spec, self._group
+        context = {"meta.context": Exact(group.context)}
+        state = {"epoch": group.epoch}
+        if spec.mode is Mode.III:
+            state["first_psn"] = group.first_psn
+        yield Entry("contexts", context, Action("set_context", state))
+        flows = self._mode_ii if spec.mode is Mode.II else self._mode_iii
+        for number, pattern in enumerate(group.patterns, start=1):
+            codes = pattern.codes
+            if spec.mode is Mode.III and len(group.patterns) == 1:
+                codes += (0,)  # what comes before any announcement is answered all the same
+            choice = Action("set_pattern", {"pattern": number, "toward": group.toward(pattern)})
+            for code in codes:
+                yield Entry("patterns", {**context, "meta.code": Exact(code)}, choice)
+            for traffic, action in flows(pattern):
+                key = {**context, "meta.pattern": Exact(number), "meta.traffic": Exact(traffic)}
+                yield Entry("flows", key, action)
+        for bit, edge in enumerate(group.edges):
+            yield self._endpoint(edge, 1 << bit)
+            yield _edge_entry(edge)
+
+    def multicast_groups(self) -> Iterator[MulticastGroup]:
+        """Those that the entries refer to, as far as they have been asked for."""
+        for bits in sorted(self._outputs, key=self._group_id):
+            edges = (edge for bit, edge in enumerate(self._group.edges) if bits >> bit & 1)
+            yield MulticastGroup(self._group_id(bits), tuple(Replica(edge.port, edge.edge_id) for edge in edges))
+
+    def _mode_ii(self, pattern: Pattern) -> Iterator[tuple[Traffic, Action]]:
+        """EPIC §4.3 and §A; Reduce's ACKs are broadcast to the senders, Broadcast's are aggregated."""
+        group = self._group
+        toward, away = group.toward(pattern), group.away(pattern)
+        at_root = pattern.toward is None
+        if group.has_up(pattern):
+            arguments = {
+                "base": group.base,
+                "mask": group.slots - 1,
+                "source_mask": away,
+                "out_group": self._output(away if at_root else toward),
+                "alone": int(at_root),
+            }
+            yield Traffic.UP_DATA, Action("aggregate", arguments)
+        if group.has_down(pattern):
+            yield Traffic.DOWN_DATA, Action("replicate", {"out_group": self._output(away)})
+        if pattern.collective is Collective.ALLREDUCE:
+            yield Traffic.UP_ANSWER, Action("reflect")
+        elif pattern.collective is Collective.REDUCE and away:
+            yield Traffic.DOWN_ANSWER, Action("replicate", {"out_group": self._output(away)})
+        elif away:
+            combine = {"out_mask": away, "out_group": self._output(toward)}
+            yield Traffic.UP_ANSWER, Action("combine", combine)
+
+    def _mode_iii(self, pattern: Pattern) -> Iterator[tuple[Traffic, Action]]:
+        """EPIC §4.4: a pipe up (0), a pipe down (1), or both; the root's only pipe gives the result back."""
+        group = self._group
+        toward, away = group.toward(pattern), group.away(pattern)
+        one_way = int(pattern.collective is not Collective.ALLREDUCE)
+        if group.has_up(pattern):
+            outputs = toward or away
+            pipe = {"base": group.base, "mask": group.slots - 1, "source_mask": away, "pipe": 0, "sync": one_way}
+            yield Traffic.UP_DATA, Action("accept", {**pipe, "out_group": self._output(outputs)})
+            answers = {"out_mask": outputs, "answer_group": self._output(away) if one_way else 0}
+            yield Traffic.DOWN_ANSWER if toward else Traffic.UP_ANSWER, Action("acknowledge", {**pipe, **answers})
+        if group.has_down(pattern):
+            assert group.base_down is not None
+            pipe = {"base": group.base_down, "mask": group.slots - 1, "source_mask": toward, "pipe": 1, "sync": one_way}
+            yield Traffic.DOWN_DATA, Action("accept", {**pipe, "out_group": self._output(away)})
+            answers = {"out_mask": away, "answer_group": self._output(toward) if one_way else 0}
+            yield Traffic.UP_ANSWER, Action("acknowledge", {**pipe, **answers})
+
+    def _output(self, bits: int) -> int:
+        self._outputs.add(bits)
+        return self._group_id(bits)
+
+    def _group_id(self, bits: int) -> int:
+        """The multicast group of a set of edges; one set has one number, whatever else the context sends to.
+
+        A context's numbers: 0 all edges, then each edge alone, then all but one.
+        """
+        count, fan_in = len(self._group.edges), self._spec.fan_in
+        rest = self._group.source_mask & ~bits
+        if not rest:
+            index = 0
+        elif bits & (bits - 1) == 0:
+            index = bits.bit_length()
+        else:
+            assert rest & (rest - 1) == 0, f"{bits:#x} of {count} edges"
+            index = fan_in + rest.bit_length()
+        return 1 + self._group.context * (2 * fan_in + 1) + index
+
+    def _endpoint(self, edge: Edge, bit: int) -> Entry:
+        arguments = {
+            "context": self._group.context,
+            "edge": edge.edge_id,
+            "edge_bit": bit,
+            "remote_address": edge.remote.ip,
+        }
+        if self._spec.mode is Mode.III:
+            arguments |= {"port": edge.port, "first_hop": int(edge.first_hop)}
+        key = {"hdr.ipv4.dst_addr": Exact(edge.local.ip), "hdr.bth.dest_qp": Exact(edge.local.qp)}
+        return Entry("endpoints", key, Action("set_edge", arguments))
+
+
+def _edge_entry(edge: Edge) -> Entry:
+    arguments = {
+        "src_mac": edge.local.mac,
+        "dst_mac": edge.remote.mac,
+        "src_address": edge.local.ip,
+        "dst_address": edge.remote.ip,
+        "udp_src_port": edge.udp_src_port,
+        "dest_qp": edge.remote.qp,
     }
-    entries = [
-        Entry(
-            "invocations",
-            {"meta.context": Exact(group.context), "meta.traffic": Exact(UP_DATA)},
-            Action("aggregate", aggregate),
-        ),
-        Entry(
-            "invocations",
-            {"meta.context": Exact(group.context), "meta.traffic": Exact(ANSWER)},
-            Action("reflect"),
-        ),
-    ]
-    for bit, edge in enumerate(group.edges):
-        entries.append(
-            Entry(
-                "endpoints",
-                {"hdr.ipv4.dst_addr": Exact(edge.local.ip), "hdr.bth.dest_qp": Exact(edge.local.qp)},
-                Action(
-                    "set_edge",
-                    {
-                        "context": group.context,
-                        "edge": edge.edge_id,
-                        "edge_bit": 1 << bit,
-                        "remote_address": edge.remote.ip,
-                    },
-                ),
-            )
-        )
-        entries.append(
-            Entry(
-                "edges",
-                {"meta.edge": Exact(edge.edge_id)},
-                Action(
-                    "set_endpoints",
-                    {
-                        "src_mac": edge.local.mac,
-                        "dst_mac": edge.remote.mac,
-                        "src_address": edge.local.ip,
-                        "dst_address": edge.remote.ip,
-                        "udp_src_port": edge.udp_src_port,
-                        "dest_qp": edge.remote.qp,
-                    },
-                ),
-            )
-        )
-    return entries
+    if edge.to_pipe is None:
+        action = Action("set_endpoints", arguments)
+    else:
+        action = Action("set_internal", {**arguments, "to_pipe": edge.to_pipe})
+    return Entry("edges", {"meta.edge": Exact(edge.edge_id)}, action)
 
 
 def _route_entry(route: Route) -> Entry:
@@ -188,39 +198,7 @@ def _route_entry(route: Route) -> Entry:
     return Entry("routes", {"hdr.ipv4.dst_addr": key}, action)
 
 
-def _problems(spec: ProgramSpec, groups: Sequence[Group]) -> Iterable[str]:
-    total = spec.groups * spec.slots_per_group
-    if len(groups) > spec.groups:
-        yield f"{len(groups)} groups; the program has room for {spec.groups}"
-    needed = 2 * spec.window * spec.message
-    for group in groups:
-        name = f"group {group.context}"
-        if not 0 <= group.context < spec.groups:
-            yield f"{name}: contexts of this program are 0 to {spec.groups - 1}"
-        if not 1 <= len(group.edges) <= spec.fan_in:
-            yield f"{name}: {len(group.edges)} edges; the program takes 1 to {spec.fan_in}"
-        if not 1 <= group.epoch <= 255:
-            yield f"{name}: epoch {group.epoch} is not in 1 to 255"
-        if group.slots < needed or group.slots & (group.slots - 1):
-            yield f"{name}: {group.slots} slots; it takes a power of two of at least 2 x W x M = {needed}"
-        if group.base < 0 or group.base + group.slots > total:
-            yield f"{name}: slots {group.base} to {group.base + group.slots - 1} exceed the switch's {total}"
-        yield from (
-            f"{name}: edge {edge.edge_id} is on port {edge.port}; the switch has {spec.ports} ports"
-            for edge in group.edges
-            if not 0 <= edge.port < spec.ports
-        )
-        yield from (
-            f"{name}: edge id {e.edge_id} is not in 1 to 65535" for e in group.edges if not 0 < e.edge_id < 65536
-        )
-    ordered = sorted(groups, key=lambda g: g.base)
-    for left, right in pairwise(ordered):
-        if left.base + left.slots > right.base:
-            yield f"group {left.context} and group {right.context} overlap at slot {right.base}"
-    edges = [edge for group in groups for edge in group.edges]
-    for what, values in (
-        ("context", [group.context for group in groups]),
-        ("edge id", [edge.edge_id for edge in edges]),
-        ("endpoint", [f"({ipaddress.IPv4Address(edge.local.ip)}, QP {edge.local.qp})" for edge in edges]),
-    ):
-        yield from (f"{what} {value} is used {count} times" for value, count in Counter(values).items() if count > 1)
+def _clone_sessions(spec: ProgramSpec) -> Iterator[CloneSession]:
+    for port in range(spec.ports):
+        yield CloneSession(port + 1, (Replica(port),))
+    yield CloneSession(CURSOR_SESSION, (Replica(0),))

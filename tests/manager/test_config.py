@@ -1,4 +1,4 @@
-"""Placements: served, or refused with the reason."""
+"""What a context becomes in a switch, pattern by pattern; and placements that are refused with the reason."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ from dataclasses import replace
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.manager import Edge, Endpoint, Group, NextHop, Route, configure
-from p4gen.model.entries import Lpm, Replica
-from p4gen.spec import ProgramSpec
+from p4gen.host.control import Collective
+from p4gen.manager import Edge, Endpoint, Group, NextHop, Pattern, Route, SwitchConfig, configure
+from p4gen.model.entries import Action, CloneSession, Exact, Lpm, Replica
+from p4gen.spec import Mode, ProgramSpec, Reliability
 
 SPEC = ProgramSpec(lanes=8, fan_in=4, groups=2)
+AUGMENTED = ProgramSpec(mode=Mode.III, lanes=8, fan_in=4, groups=2, ports=8)
+PIPED = ProgramSpec(lanes=8, fan_in=4, groups=4, ports=8, pipelines=2)
+ALLREDUCE, REDUCE, BROADCAST = Collective.ALLREDUCE, Collective.REDUCE, Collective.BROADCAST
+ALL = Pattern(ALLREDUCE)
+UP_DATA, DOWN_DATA, UP_ANSWER, DOWN_ANSWER = 1, 2, 3, 4
 
 
 def group(context: int = 0, ranks: int = 2, base: int = 0) -> Group:
     edges = tuple(
         Edge(
-            edge_id=1 + context * 8 + i,
+            edge_id=1 + context * 4 + i,
             port=i,
             local=Endpoint(mac=0x02, ip=0x0A000001, qp=0x100 + context * 16 + i),
             remote=Endpoint(mac=0x10 + i, ip=0x0A000010 + i, qp=0x200 + i),
@@ -27,17 +33,163 @@ def group(context: int = 0, ranks: int = 2, base: int = 0) -> Group:
     return Group(context, edges, base=base, slots=128)
 
 
+def flows(config: SwitchConfig, context: int = 0) -> dict[tuple[int, int], tuple[str, dict[str, int]]]:
+    """(pattern, traffic) → (action, its arguments); a multicast group is told by the bits of the edges it reaches."""
+    bits = {0: 0}
+    for tree in config.multicast_groups:
+        bits[tree.group_id] = sum(1 << (replica.rid - 1 - context * 4) for replica in tree.replicas)
+    found = {}
+    for entry in config.entries:
+        if entry.table == "flows" and entry.match["meta.context"] == Exact(context):
+            pattern, traffic = entry.match["meta.pattern"], entry.match["meta.traffic"]
+            assert isinstance(pattern, Exact)
+            assert isinstance(traffic, Exact)
+            args = {
+                name: bits[value] if name.endswith("_group") else value for name, value in entry.action.args.items()
+            }
+            found[pattern.value, traffic.value] = (entry.action.name, args)
+    return found
+
+
+def codes(config: SwitchConfig) -> dict[int, dict[str, int]]:
+    """Collective and root, as on the wire → what ``set_pattern`` gets."""
+    found = {}
+    for entry in config.entries:
+        if entry.table == "patterns":
+            code = entry.match["meta.code"]
+            assert isinstance(code, Exact)
+            found[code.value] = dict(entry.action.args)
+    return found
+
+
 def test_each_edge_gets_an_endpoint_an_address_and_a_copy() -> None:
     config = configure(SPEC, [group()])
     tables = [entry.table for entry in config.entries]
     assert {name: tables.count(name) for name in set(tables)} == {
         "addresses": 1,
-        "invocations": 2,
+        "contexts": 1,
+        "patterns": 2,
+        "flows": 2,
         "endpoints": 2,
         "edges": 2,
     }
     (tree,) = config.multicast_groups
     assert tree.replicas == (Replica(0, 1), Replica(1, 2))
+    assert config.clone_sessions == ()
+
+
+def test_a_root_gives_results_back_and_reflects_acks() -> None:
+    config = configure(SPEC, [replace(group(base=128, ranks=3), epoch=7)])
+    aggregate = {"base": 128, "mask": 127, "source_mask": 7, "out_group": 7, "alone": 1}
+    assert flows(config) == {(1, UP_DATA): ("aggregate", aggregate), (1, UP_ANSWER): ("reflect", {})}
+    assert codes(config) == {1 << 5: {"pattern": 1, "toward": 0}, 4 << 5: {"pattern": 1, "toward": 0}}
+    assert next(e.action.args for e in config.entries if e.table == "contexts") == {"epoch": 7}
+
+
+SERVES_ALL = (Pattern(ALLREDUCE, 0, 2), Pattern(REDUCE, 5, 0), Pattern(BROADCAST, 5, 0))
+"""A node with two children (edges 0 and 1) and a parent (edge 2); rank 5 is behind edge 0."""
+
+
+def test_mode_ii_node_below_the_root() -> None:
+    config = configure(SPEC, [replace(group(ranks=3), patterns=SERVES_ALL)])
+    slots = {"base": 0, "mask": 127, "alone": 0}
+    assert flows(config) == {
+        (1, UP_DATA): ("aggregate", {**slots, "source_mask": 0b011, "out_group": 0b100}),
+        (1, DOWN_DATA): ("replicate", {"out_group": 0b011}),
+        (1, UP_ANSWER): ("reflect", {}),
+        (2, UP_DATA): ("aggregate", {**slots, "source_mask": 0b110, "out_group": 0b001}),
+        (2, DOWN_ANSWER): ("replicate", {"out_group": 0b110}),
+        (3, DOWN_DATA): ("replicate", {"out_group": 0b110}),
+        (3, UP_ANSWER): ("combine", {"out_mask": 0b110, "out_group": 0b001}),
+    }
+    assert codes(config) == {
+        1 << 5: {"pattern": 1, "toward": 0b100},
+        4 << 5: {"pattern": 1, "toward": 0b100},
+        2 << 5 | 5: {"pattern": 2, "toward": 0b001},
+        3 << 5 | 5: {"pattern": 3, "toward": 0b001},
+    }
+    assert len(config.multicast_groups) == len({frozenset(tree.replicas) for tree in config.multicast_groups}) == 4
+
+
+def test_mode_iii_root_has_one_pipe() -> None:
+    config = configure(AUGMENTED, [replace(group(ranks=3), first_psn=0xABCDEF)])
+    pipe = {"base": 0, "mask": 127, "source_mask": 7, "pipe": 0, "sync": 0}
+    assert flows(config) == {
+        (1, UP_DATA): ("accept", {**pipe, "out_group": 7}),
+        (1, UP_ANSWER): ("acknowledge", {**pipe, "out_mask": 7, "answer_group": 0}),
+    }
+    assert set(codes(config)) == {0, 1 << 5, 4 << 5}, "what comes unannounced belongs to the only pattern"
+    assert next(e.action.args for e in config.entries if e.table == "contexts") == {"epoch": 1, "first_psn": 0xABCDEF}
+
+
+def test_mode_iii_node_below_the_root_has_a_pipe_each_way() -> None:
+    config = configure(AUGMENTED, [replace(group(ranks=3), patterns=SERVES_ALL, base_down=256)])
+    up = {"base": 0, "mask": 127, "pipe": 0}
+    down = {"base": 256, "mask": 127, "pipe": 1}
+    all_up = {**up, "source_mask": 0b011, "sync": 0}
+    all_down = {**down, "source_mask": 0b100, "sync": 0}
+    reduce_up = {**up, "source_mask": 0b110, "sync": 1}
+    broadcast_down = {**down, "source_mask": 0b001, "sync": 1}
+    assert flows(config) == {
+        (1, UP_DATA): ("accept", {**all_up, "out_group": 0b100}),
+        (1, DOWN_ANSWER): ("acknowledge", {**all_up, "out_mask": 0b100, "answer_group": 0}),
+        (1, DOWN_DATA): ("accept", {**all_down, "out_group": 0b011}),
+        (1, UP_ANSWER): ("acknowledge", {**all_down, "out_mask": 0b011, "answer_group": 0}),
+        (2, UP_DATA): ("accept", {**reduce_up, "out_group": 0b001}),
+        (2, DOWN_ANSWER): ("acknowledge", {**reduce_up, "out_mask": 0b001, "answer_group": 0b110}),
+        (3, DOWN_DATA): ("accept", {**broadcast_down, "out_group": 0b110}),
+        (3, UP_ANSWER): ("acknowledge", {**broadcast_down, "out_mask": 0b110, "answer_group": 0b001}),
+    }
+    assert 0 not in codes(config), "what comes unannounced may belong to any of several patterns"
+
+
+def test_mode_iii_endpoints_know_their_port_and_whether_a_rank_is_there() -> None:
+    placed = group(ranks=3)
+    edges = (*placed.edges[:2], replace(placed.edges[2], first_hop=False))
+    config = configure(AUGMENTED, [replace(placed, edges=edges, patterns=SERVES_ALL, base_down=128)])
+    ends = [entry.action.args for entry in config.entries if entry.table == "endpoints"]
+    assert [(end["port"], end["first_hop"], end["edge_bit"]) for end in ends] == [(0, 1, 1), (1, 1, 2), (2, 0, 4)]
+    ports = tuple(CloneSession(1 + port, (Replica(port),)) for port in range(8))
+    assert config.clone_sessions == (*ports, CloneSession(511, (Replica(0),)))
+
+
+def halves() -> tuple[Group, Group]:
+    """Two ranks on either pipeline of ``PIPED``: the root in pipeline 0, joined to pipeline 1 by an internal edge."""
+    here, there = Endpoint(0x02, 0x0A000001, 0x180), Endpoint(0x02, 0x0A000001, 0x181)
+    first, second = group(ranks=2), group(1, ranks=2)
+    down = Edge(15, 0, here, there, first_hop=False, to_pipe=1)
+    up = Edge(16, 0, there, here, first_hop=False, to_pipe=0)
+    moved = tuple(replace(edge, port=edge.port + 4) for edge in second.edges)
+    return (
+        replace(first, edges=(*first.edges, down)),
+        replace(second, edges=(*moved, up), pipe=1, patterns=(Pattern(ALLREDUCE, 0, 2),)),
+    )
+
+
+def test_internal_edges_are_recirculated_to_each_others_ends() -> None:
+    config = configure(PIPED, halves())
+    internal = {
+        entry.match["meta.edge"]: entry.action
+        for entry in config.entries
+        if entry.table == "edges" and entry.action.name == "set_internal"
+    }
+    ends = {
+        "src_mac": 0x02, "dst_mac": 0x02, "src_address": 0x0A000001, "dst_address": 0x0A000001, "udp_src_port": 49152,
+    }  # fmt: skip
+    assert internal == {
+        Exact(15): Action("set_internal", {**ends, "dest_qp": 0x181, "to_pipe": 1}),
+        Exact(16): Action("set_internal", {**ends, "dest_qp": 0x180, "to_pipe": 0}),
+    }
+    assert (0, 16) in {(r.port, r.rid) for tree in config.multicast_groups for r in tree.replicas}
+
+
+def test_numbers_of_multicast_groups_do_not_depend_on_what_else_is_configured() -> None:
+    second = replace(group(1, ranks=3, base=128), patterns=SERVES_ALL)
+    together = configure(SPEC, [group(), second]).multicast_groups
+    assert set(configure(SPEC, [second]).multicast_groups) <= set(together)
+    fewer = configure(SPEC, [replace(second, patterns=SERVES_ALL[:2])]).multicast_groups
+    assert set(fewer) < set(together)
+    assert len({tree.group_id for tree in together}) == len(together)
 
 
 def test_routes_are_prefixes_over_next_hops() -> None:
@@ -47,6 +199,16 @@ def test_routes_are_prefixes_over_next_hops() -> None:
     single, several, hop = config.entries
     assert single.match == {"hdr.ipv4.dst_addr": Lpm(0x0A010000, 16)}
     assert (single.action.name, several.action.name, hop.action.name) == ("set_next_hop", "set_ecmp", "send")
+
+
+def refused(spec: ProgramSpec, *groups: Group) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        configure(spec, groups)
+    return [diagnostic.message for diagnostic in caught.value.diagnostics]
+
+
+def serving(*patterns: Pattern) -> Group:
+    return replace(group(), patterns=patterns)
 
 
 @pytest.mark.parametrize(
@@ -59,12 +221,72 @@ def test_routes_are_prefixes_over_next_hops() -> None:
         ([group(base=192)], "exceed the switch's 256"),
         ([group(), group(context=1, base=64)], "overlap at slot 64"),
         ([replace(group(), epoch=0)], "epoch 0"),
+        ([replace(group(), first_psn=1 << 24)], "24 bits"),
+        ([replace(group(), pipe=1)], "in pipeline 1; the program has 1"),
         ([group(), replace(group(), base=128)], "context 0 is used 2 times"),
-        ([group(), replace(group(context=1, base=128), edges=group().edges)], "endpoint"),
+        ([group(), replace(group(context=1, base=128), edges=group().edges)], "endpoint (10.0.0.1, QP 256) is used 2"),
+        ([group(), replace(group(context=1, base=128), edges=group().edges)], "edge id 1 is used 2 times"),
         ([group(0), group(1, base=128), group(2)], "room for 2"),
+        ([replace(group(), edges=(replace(group().edges[0], port=32),))], "the switch has 32 ports"),
+        ([replace(group(), edges=(replace(group().edges[0], edge_id=65536),))], "edge id 65536 is not in 1 to 65535"),
+        ([serving()], "serves no pattern"),
+        ([serving(ALL, ALL)], "allreduce 0 is given 2 times"),
+        ([serving(Pattern(Collective.BARRIER))], "barrier is no pattern of its own"),
+        ([serving(Pattern(ALLREDUCE, 1))], "allreduce has root 1"),
+        ([serving(Pattern(REDUCE, 32, 0))], "a root is a rank from 0 to 31"),
+        ([serving(Pattern(BROADCAST, 0))], "not said which edge"),
+        ([serving(Pattern(REDUCE, 0, 2))], "edge number 2 leads toward the root; there are 2"),
     ],
 )
 def test_refused_placements(groups: list[Group], reason: str) -> None:
-    with pytest.raises(InputError) as caught:
-        configure(SPEC, groups)
-    assert any(reason in diagnostic.message for diagnostic in caught.value.diagnostics)
+    assert any(reason in message for message in refused(SPEC, *groups))
+
+
+def test_all_reasons_are_given_at_once() -> None:
+    messages = refused(SPEC, replace(group(ranks=5), epoch=0), group(context=7, base=1024))
+    assert len(messages) >= 4
+
+
+def test_edge_ids_index_registers() -> None:
+    far = replace(group(), edges=tuple(replace(edge, edge_id=edge.edge_id + 8) for edge in group().edges))
+    configure(SPEC, [far])
+    for spec in (
+        AUGMENTED,
+        SPEC.model_copy(update={"reliability": Reliability.GBN}),
+        SPEC.model_copy(update={"pipelines": 2}),
+    ):
+        assert "group 0: edge id 9 is not in 1 to 8" in refused(spec, far)
+
+
+def test_mode_iii_needs_slots_for_both_ways() -> None:
+    below = replace(group(ranks=3), patterns=SERVES_ALL)
+    assert refused(AUGMENTED, below) == ["group 0: it has no slots for what comes down (base_down)"]
+    assert refused(AUGMENTED, replace(below, base_down=64)) == ["group 0 and group 0 overlap at slot 64"]
+    assert refused(AUGMENTED, replace(below, base_down=512)) == ["group 0: slots 512 to 639 exceed the switch's 512"]
+    configure(AUGMENTED, [replace(below, base_down=384)])
+
+
+def test_mode_ii_broadcasts_take_no_slots() -> None:
+    reducing = group()
+    broadcasting = replace(group(1), patterns=(Pattern(BROADCAST, 0, 0),))
+    assert configure(SPEC, [reducing, broadcasting])
+
+
+def test_ports_belong_to_pipelines() -> None:
+    first, second = halves()
+    assert "group 0: edge 2 is on port 4, which belongs to pipeline 1 and not to 0" in refused(
+        PIPED, replace(first, edges=(first.edges[0], replace(first.edges[1], port=4), first.edges[2])), second
+    )
+    assert refused(PIPED, first) == ["group 0: edge 15 has no other end in pipeline 1"]
+    lost = replace(first, edges=(*first.edges[:2], replace(first.edges[2], to_pipe=0)))
+    assert any("leads to pipeline 0, which is no other one of" in message for message in refused(PIPED, lost, second))
+    ranked = replace(first, edges=(*first.edges[:2], replace(first.edges[2], first_hop=True)))
+    assert any("no rank is at its other end" in message for message in refused(PIPED, ranked, second))
+
+
+def test_each_pipeline_has_memory_of_its_own() -> None:
+    first, second = halves()
+    assert first.base == second.base
+    configure(PIPED, [first, second])
+    third = replace(group(2, base=64), pipe=0)
+    assert refused(PIPED, first, second, third) == ["group 0 and group 2 overlap at slot 64 of pipeline 0"]

@@ -1,0 +1,130 @@
+"""Why a program cannot serve the groups that are to be put on a switch."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from p4gen.host.control import MAX_RANKS, Collective
+from p4gen.manager.group import Edge, Group
+from p4gen.spec import Mode, ProgramSpec, Reliability
+
+_SERVED = (Collective.ALLREDUCE, Collective.REDUCE, Collective.BROADCAST)
+
+
+def problems(spec: ProgramSpec, groups: Sequence[Group]) -> Iterator[str]:
+    """Every reason, in a sentence each; none when a program of ``spec`` can serve all of ``groups`` on one switch."""
+    if len(groups) > spec.groups:
+        yield f"{len(groups)} groups; the program has room for {spec.groups}"
+    for group in groups:
+        name = f"group {group.context}"
+        yield from (f"{name}: {reason}" for reason in _of_group(spec, group))
+        yield from (f"{name}: {reason}" for edge in group.edges for reason in _of_edge(spec, group, edge))
+        yield from (f"{name}: {reason}" for reason in _of_patterns(group))
+        yield from (f"{name}: {reason}" for reason in _of_slots(spec, group))
+    yield from _dangling(groups)
+    yield from _overlaps(spec, groups)
+    edges = [edge for group in groups for edge in group.edges]
+    for what, values in (
+        ("context", [group.context for group in groups]),
+        ("edge id", [edge.edge_id for edge in edges]),
+        ("endpoint", [f"({ipaddress.IPv4Address(edge.local.ip)}, QP {edge.local.qp})" for edge in edges]),
+    ):
+        yield from (f"{what} {value} is used {count} times" for value, count in Counter(values).items() if count > 1)
+
+
+def _of_group(spec: ProgramSpec, group: Group) -> Iterator[str]:
+    if not 0 <= group.context < spec.groups:
+        yield f"contexts of this program are 0 to {spec.groups - 1}"
+    if not 1 <= len(group.edges) <= spec.fan_in:
+        yield f"{len(group.edges)} edges; the program takes 1 to {spec.fan_in}"
+    if not 1 <= group.epoch <= 255:
+        yield f"epoch {group.epoch} is not in 1 to 255"
+    if not 0 <= group.first_psn < 1 << 24:
+        yield f"first PSN {group.first_psn} does not fit into 24 bits"
+    if not 0 <= group.pipe < spec.pipelines:
+        yield f"it is in pipeline {group.pipe}; the program has {spec.pipelines}"
+
+
+def _of_edge(spec: ProgramSpec, group: Group, edge: Edge) -> Iterator[str]:
+    where = f"edge {edge.edge_id}"
+    # Registers with a word for each edge; without them an id is only a number in a table.
+    indexed = spec.mode is Mode.III or spec.pipelines > 1 or spec.loss_recovery is Reliability.GBN
+    last = spec.groups * spec.fan_in if indexed else 65535
+    if not 1 <= edge.edge_id <= last:
+        yield f"edge id {edge.edge_id} is not in 1 to {last}"
+    if not 0 <= edge.port < spec.ports:
+        yield f"{where} is on port {edge.port}; the switch has {spec.ports} ports"
+    elif edge.to_pipe is None and edge.port // (spec.ports // spec.pipelines) != group.pipe:
+        pipe = edge.port // (spec.ports // spec.pipelines)
+        yield f"{where} is on port {edge.port}, which belongs to pipeline {pipe} and not to {group.pipe}"
+    if edge.to_pipe is None:
+        return
+    if not 0 <= edge.to_pipe < spec.pipelines or edge.to_pipe == group.pipe:
+        yield f"{where} leads to pipeline {edge.to_pipe}, which is no other one of the program's {spec.pipelines}"
+    if edge.first_hop:
+        yield f"{where} leads to another pipeline, so no rank is at its other end"
+
+
+def _of_patterns(group: Group) -> Iterator[str]:
+    if not group.patterns:
+        yield "it serves no pattern"
+    for pattern in group.patterns:
+        what = f"{pattern.collective} {pattern.root}"
+        if pattern.collective not in _SERVED:
+            yield f"{pattern.collective} is no pattern of its own; there are {', '.join(_SERVED)}"
+        elif pattern.collective is Collective.ALLREDUCE and pattern.root:
+            yield f"allreduce has root {pattern.root}; it has none, which is 0"
+        elif not 0 <= pattern.root < MAX_RANKS:
+            yield f"{what}: a root is a rank from 0 to {MAX_RANKS - 1}"
+        if pattern.toward is None:
+            if pattern.collective is not Collective.ALLREDUCE:
+                yield f"{what}: it is not said which edge leads toward the root"
+        elif not 0 <= pattern.toward < len(group.edges):
+            yield f"{what}: edge number {pattern.toward} leads toward the root; there are {len(group.edges)}"
+    served = Counter((pattern.collective, pattern.root) for pattern in group.patterns)
+    yield from (f"{what} {root} is given {count} times" for (what, root), count in served.items() if count > 1)
+
+
+def _of_slots(spec: ProgramSpec, group: Group) -> Iterator[str]:
+    if spec.mode is Mode.III and group.base_down is None and any(map(group.has_down, group.patterns)):
+        yield "it has no slots for what comes down (base_down)"
+    ranges = group.ranges(spec.mode)
+    needed = 2 * spec.window * spec.message
+    if ranges and (group.slots < needed or group.slots & (group.slots - 1)):
+        yield f"{group.slots} slots; it takes a power of two of at least 2 x W x M = {needed}"
+    for first, end in ranges:
+        if first < 0 or end > spec.total_slots:
+            yield f"slots {first} to {end - 1} exceed the {_memory(spec)}'s {spec.total_slots}"
+
+
+def _dangling(groups: Sequence[Group]) -> Iterator[str]:
+    """An internal edge is seen from both ends."""
+    ends = {
+        (group.pipe, edge.local.ip, edge.local.qp, edge.remote.ip, edge.remote.qp)
+        for group in groups
+        for edge in group.edges
+        if edge.to_pipe is not None
+    }
+    for group in groups:
+        for edge in group.edges:
+            wanted = (edge.to_pipe, edge.remote.ip, edge.remote.qp, edge.local.ip, edge.local.qp)
+            if edge.to_pipe is not None and wanted not in ends:
+                yield f"group {group.context}: edge {edge.edge_id} has no other end in pipeline {edge.to_pipe}"
+
+
+def _overlaps(spec: ProgramSpec, groups: Sequence[Group]) -> Iterator[str]:
+    banks: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    for group in groups:
+        banks[group.pipe] += [(first, end, group.context) for first, end in group.ranges(spec.mode)]
+    for pipe, ranges in sorted(banks.items()):
+        for (_, end, left), (first, _, right) in pairwise(sorted(ranges)):
+            if end > first:
+                bank = f" of pipeline {pipe}" if spec.pipelines > 1 else ""
+                yield f"group {left} and group {right} overlap at slot {first}{bank}"
+
+
+def _memory(spec: ProgramSpec) -> str:
+    return "pipeline" if spec.pipelines > 1 else "switch"

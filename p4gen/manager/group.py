@@ -1,0 +1,145 @@
+"""What a switch is to serve: edges, patterns, and the contexts made of them; routes for all the rest.
+
+A switch (with several pipelines: each of them) is a node of an IncTree with numbered edges. For each pattern, that is
+AllReduce, Reduce to a rank, or Broadcast from one, at most one edge leads toward the root of the pattern. What a node
+has to do follows from that; docs/modes.md has the table. Addresses are integers as on the wire: MAC 48 bits, IPv4 32
+bits, QP 24 bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from p4gen.host.control import Collective, Control
+from p4gen.model.entries import CloneSession, Entry, MulticastGroup
+from p4gen.spec import Mode
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One end of an IncTree edge: EPIC's (IP, QP), with the MAC address it is reached at."""
+
+    mac: int
+    ip: int
+    qp: int
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An edge of an IncTree as a switch sees it; ``remote`` is the endpoint behind ``port``."""
+
+    edge_id: int
+    """Unique on the switch, from 1; also the rid of the copies made for it."""
+    port: int
+    """For an internal edge any port that exists: its copies are recirculated and do not leave."""
+    local: Endpoint
+    remote: Endpoint
+    udp_src_port: int = 49152
+    first_hop: bool = True
+    """A rank is at the other end, and not a switch."""
+    to_pipe: int | None = None
+    """An internal edge's other pipeline; None for an edge that leaves the switch."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Whose data goes where: AllReduce (Barrier goes with it), Reduce to ``root``, or Broadcast from ``root``."""
+
+    collective: Collective
+    root: int = 0
+    """A rank; 0 for AllReduce."""
+    toward: int | None = None
+    """Index of the edge toward the pattern's root: for AllReduce the parent (None at the IncTree's root), else the
+    edge behind which the rank ``root`` is."""
+
+    @property
+    def codes(self) -> tuple[int, ...]:
+        """The values of ``meta.code`` (collective and root, as the control message has them) that mean this one."""
+        names = [self.collective, *([Collective.BARRIER] if self.collective is Collective.ALLREDUCE else [])]
+        return tuple(Control(name, 0).encode() >> 29 << 5 | self.root for name in names)
+
+
+ALLREDUCE_AT_ROOT = Pattern(Collective.ALLREDUCE)
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group's local context on one switch, or on one of its pipelines: a node of an IncTree.
+
+    ``edges[i]`` has bit i of the context's bitmaps. A pipe's slots are [base, base + slots), counted in the
+    pipeline's own memory. By default the node is the root of a star that serves AllReduce and Barrier.
+    """
+
+    context: int
+    """Unique on the switch."""
+    edges: tuple[Edge, ...]
+    base: int
+    """First slot of what is aggregated. Mode III: of pipe 0, the one toward a pattern's root."""
+    slots: int
+    epoch: int = 1
+    patterns: tuple[Pattern, ...] = (ALLREDUCE_AT_ROOT,)
+    """In the order of their numbers, from 1."""
+    pipe: int = 0
+    """The pipeline of all its edges."""
+    base_down: int | None = None
+    """Mode III: first slot of pipe 1, the one away from a pattern's root; None when there is none."""
+    first_psn: int = 0
+    """Mode III: the PSN that every flow begins with, both ways."""
+
+    @property
+    def source_mask(self) -> int:
+        """The bits of all edges."""
+        return (1 << len(self.edges)) - 1
+
+    def toward(self, pattern: Pattern) -> int:
+        """The bit of the edge toward the pattern's root; 0 when there is none."""
+        return 0 if pattern.toward is None else 1 << pattern.toward
+
+    def away(self, pattern: Pattern) -> int:
+        """The bits of all other edges."""
+        return self.source_mask & ~self.toward(pattern)
+
+    def has_up(self, pattern: Pattern) -> bool:
+        """Whether data goes toward the pattern's root here, which takes slots."""
+        return pattern.collective is not Collective.BROADCAST and self.away(pattern) != 0
+
+    def has_down(self, pattern: Pattern) -> bool:
+        """Whether data comes from the pattern's root here, which takes slots in Mode III."""
+        if pattern.toward is None or not self.away(pattern):
+            return False
+        return pattern.collective is not Collective.REDUCE
+
+    def ranges(self, mode: Mode) -> tuple[tuple[int, int], ...]:
+        """The slots that it uses, as (first, one behind the last)."""
+        bases = [self.base] if any(map(self.has_up, self.patterns)) else []
+        if mode is Mode.III and self.base_down is not None and any(map(self.has_down, self.patterns)):
+            bases.append(self.base_down)
+        return tuple((base, base + self.slots) for base in bases)
+
+
+@dataclass(frozen=True)
+class NextHop:
+    """Where packets of a route go."""
+
+    hop_id: int
+    port: int
+    src_mac: int
+    dst_mac: int
+
+
+@dataclass(frozen=True)
+class Route:
+    """A prefix such as ``10.0.0.0/24`` over ``count`` next hops from ``first`` on (ECMP if more than 1)."""
+
+    prefix: str
+    first: int
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class SwitchConfig:
+    """Everything that a control plane has to put into one switch."""
+
+    entries: tuple[Entry, ...]
+    multicast_groups: tuple[MulticastGroup, ...]
+    clone_sessions: tuple[CloneSession, ...] = ()
