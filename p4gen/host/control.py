@@ -29,7 +29,7 @@ class Collective(StrEnum):
 
 
 _COLLECTIVES: Final = tuple(Collective)
-_OPS: Final = tuple(Op)
+_OPS: Final = (Op.SUM, Op.MIN, Op.MAX)
 _DTYPES: Final = tuple(DType)
 
 

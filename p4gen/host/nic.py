@@ -54,15 +54,14 @@ class Nic:
         if number in self.pairs:
             raise ValueError(f"QP {number:#x} is in use")
         pair = self.pairs[number] = QueuePair(self, number, peer, config, on_completion)
-        self._turns.append(pair)
         return pair
 
     def destroy_pair(self, pair: QueuePair) -> None:
         """Take a queue pair down; packets for it are dropped from now on."""
         del self.pairs[pair.number]
-        self._turns.remove(pair)
-        if pair in self._answering:
-            self._answering.remove(pair)
+        for waiting in (self._turns, self._answering):
+            if pair in waiting:
+                waiting.remove(pair)
 
     # --- receiving ---
 
@@ -88,8 +87,8 @@ class Nic:
             if len(frame) != 62:
                 self.dropped["bad_length"] += 1
                 return
-            pair.requester.on_ack(psn, frame[54])
-            self.kick()
+            pair.requester.on_ack(psn, frame[54], int.from_bytes(frame[55:58]))
+            self.kick(pair)
         elif opcode == _CNP:
             pair.requester.on_cnp()
         else:
@@ -101,8 +100,11 @@ class Nic:
         """``pair`` has answers to send."""
         self._answering.append(pair)
 
-    def kick(self) -> None:
-        """Something may be ready to leave."""
+    def kick(self, pair: QueuePair) -> None:
+        """``pair`` may have something that is ready to leave."""
+        if not pair.in_turn:
+            pair.in_turn = True
+            self._turns.append(pair)
         at = max(self._free_at, self.clock.now)
         if self._pump_at is None or self._pump_at > at:
             self._pump_at = at
@@ -118,7 +120,7 @@ class Nic:
             frame = self._next_frame(at)
             if frame is None:
                 self._free_at = at
-                self._wait_for_rate(at)
+                self._wait_for_rate(at)  # the pairs that still have their turns are ready but for their rates
                 return
             at = self.line.transmit(frame, at)
         self._free_at = at
@@ -133,16 +135,18 @@ class Nic:
             self._answering.popleft()
         turns = self._turns
         for _ in range(len(turns)):
-            requester = turns[0].requester
-            turns.rotate(-1)
-            if requester.free_at <= at and requester.ready(at):
+            pair = turns.popleft()
+            requester = pair.requester
+            if not requester.ready(at):
+                pair.in_turn = False  # it kicks when that changes
+                continue
+            turns.append(pair)
+            if requester.free_at <= at:
                 return requester.take(at)
         return None
 
     def _wait_for_rate(self, at: int) -> None:
         """Nothing may leave now: come back when the rate limiter of a pair lets go."""
-        now = self.clock.now
-        waits = [p.requester.free_at for p in self._turns if p.requester.free_at > now and p.requester.ready(at)]
-        if waits:
-            self._pump_at = min(waits)
+        if self._turns:
+            self._pump_at = max(at, min(pair.requester.free_at for pair in self._turns))
             self.clock.at(self._pump_at, self._pump)

@@ -40,9 +40,11 @@ class QueuePair:
         self.writer = Writer(nic.mac, nic.ip, peer, ecn=config.dcqcn is not None)
         self.broken: Status | None = None
         """Why the pair is in error, None while it works."""
+        self.in_turn = False
+        """The NIC's note that it will look at this pair when it sends."""
         self._nic = nic
         self._on_completion = on_completion
-        self._answers: deque[tuple[int, int]] = deque()
+        self._answers: deque[tuple[int, int, int | None]] = deque()
         self._ack_due = False
         self._listed = False
         self._cnp_due = False
@@ -58,7 +60,7 @@ class QueuePair:
             self.complete(Completion(wr.wr_id, Status.FLUSHED))
             return
         self.requester.post(wr)
-        self._nic.kick()
+        self._nic.kick(self)
 
     def post_recv(self, wr: RecvWr) -> None:
         """Give room for a message."""
@@ -66,6 +68,20 @@ class QueuePair:
             self.complete(Completion(wr.wr_id, Status.FLUSHED, True))
             return
         self.responder.post(wr)
+
+    def set_sq_psn(self, psn: int) -> None:
+        """Send what is posted next from ``psn`` on (``sq_psn`` of ``ibv_modify_qp``; EPIC §4.3, RoCE-refined).
+
+        ValueError while anything is outstanding, or when ``psn`` is older than what was sent.
+        """
+        self.requester.move(psn)
+
+    def set_rq_psn(self, psn: int) -> None:
+        """Expect ``psn`` next (``rq_psn``); all before it counts as received.
+
+        ValueError inside a message, or when ``psn`` is older than what was received.
+        """
+        self.responder.move(psn)
 
     # --- the halves' side ---
 
@@ -85,17 +101,17 @@ class QueuePair:
         self._ack_due = True
         self._list()
 
-    def answer(self, psn: int, syndrome: int) -> None:
-        """A NAK is to leave, after any ACK that waits."""
+    def answer(self, psn: int, syndrome: int, msn: int | None = None) -> None:
+        """A NAK is to leave, after any ACK that waits; its MSN is what counts when it leaves, unless given."""
         if self._ack_due:
             self._ack_due = False
-            self._answers.append(self.responder.acknowledged())
-        self._answers.append((psn, syndrome))
+            self._answers.append((*self.responder.acknowledged(), None))
+        self._answers.append((psn, syndrome, msn))
         self._list()
 
     def kick(self) -> None:
         """There may be something to send."""
-        self._nic.kick()
+        self._nic.kick(self)
 
     # --- the NIC's side ---
 
@@ -113,19 +129,20 @@ class QueuePair:
             self._cnp_due = False
             self.responder.stats.cnps += 1
             return self.writer.cnp()
+        msn = None
         if self._answers:
-            psn, syndrome = self._answers.popleft()
+            psn, syndrome, msn = self._answers.popleft()
         elif self._ack_due:
             self._ack_due = False
             psn, syndrome = self.responder.acknowledged()
         else:
             self._listed = False
             return None
-        body = syndrome.to_bytes(1) + self.responder.msn.to_bytes(3)
+        body = syndrome.to_bytes(1) + (self.responder.msn if msn is None else msn).to_bytes(3)
         return self.writer.frame(0x11, psn, body=body)
 
     def _list(self) -> None:
         if not self._listed:
             self._listed = True
             self._nic.list_answers(self)
-        self._nic.kick()
+        self._nic.kick(self)

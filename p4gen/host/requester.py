@@ -23,6 +23,7 @@ _FATAL: Final = {
     NakCode.REMOTE_ACCESS_ERROR: Status.REMOTE_ACCESS_ERROR,
     NakCode.REMOTE_OPERATIONAL_ERROR: Status.REMOTE_OPERATION_ERROR,
 }
+_SELECTIVE: Final = Nak(NakCode.SELECTIVE).syndrome
 _HALF: Final = 1 << 23
 _MASK: Final = (1 << 24) - 1
 
@@ -102,6 +103,19 @@ class Requester:
         """The PSN of a packet."""
         return (self._c.initial_psn + seq) & _MASK
 
+    def move(self, psn: int) -> None:
+        """Number the next packet ``psn``; see ``QueuePair.set_sq_psn``."""
+        ahead = (psn - self.psn(self.end)) & _MASK
+        if self._messages or ahead >= _HALF:
+            raise ValueError(
+                f"PSN {psn:#08x} cannot be set: " + ("sends are outstanding" if self._messages else "used")
+            )
+        self.una = self.next = self.high = self.end = self.end + ahead
+
+    def outstanding(self, seq: int) -> bool:
+        """Whether a packet is sent and not acknowledged."""
+        return self.una <= seq < self.high
+
     # --- the NIC's side ---
 
     def ready(self, now: int) -> bool:
@@ -121,7 +135,8 @@ class Requester:
             self.next += 1
             current = self._current
             if current is None or not current.first <= seq < current.end:
-                current = self._current = self._unsent.popleft() if seq == self.high else self._find(seq)
+                begins = bool(self._unsent) and self._unsent[0].first == seq
+                current = self._current = self._unsent.popleft() if begins else self._find(seq)
             message = current
         stats = self.stats
         stats.sent += 1
@@ -165,9 +180,12 @@ class Requester:
 
     # --- acknowledgements ---
 
-    def on_ack(self, psn: int, syndrome: int) -> None:
+    def on_ack(self, psn: int, syndrome: int, msn: int) -> None:
         """An ACK or NAK arrived (9.7.5.1 and 9.7.5.2)."""
         ahead = (psn - self._c.initial_psn - self.una) & _MASK
+        if syndrome == _SELECTIVE and self._c.recovery is Recovery.IDEAL:
+            self._missing(self.una + (ahead if ahead < _HALF else ahead - _MASK - 1), msn)
+            return
         if ahead >= _HALF:
             self.stats.ghosts += 1  # older than all that is outstanding: a duplicate, or overtaken
             return
@@ -217,6 +235,15 @@ class Requester:
             done = messages.popleft()
             self._qp.complete(Completion(done.wr.wr_id, Status.SUCCESS))
 
+    def _missing(self, first: int, count: int) -> None:
+        """A selective NAK: ``count`` packets from ``first`` on are missing. It acknowledges nothing."""
+        self.stats.naks += 1
+        missing = range(max(first, self.una), min(first + count, self.high))
+        for seq in missing:
+            self._resend(seq)
+        if missing and self._c.timeout_ps:
+            self._deadline = self._clock.now + self._c.timeout_ps
+
     def _sequence_error(self, seq: int) -> None:
         recovery = self._c.recovery
         if recovery is Recovery.GO_BACK_N:
@@ -233,7 +260,7 @@ class Requester:
         self._qp.kick()
 
     def _resend(self, seq: int) -> None:
-        if self.una <= seq < self.high and seq not in self._queued:
+        if self.outstanding(seq) and seq not in self._queued:
             self._queued.add(seq)
             self._again.append(seq)
 
@@ -243,7 +270,9 @@ class Requester:
             self._qp.fail(Status.RNR_RETRY_EXCEEDED)
             return
         self._rnr_retries += 1
+        # Whatever the recovery: what followed the refused packet was refused too, and a gap among it is a new one.
         self.next = seq
+        self._went_back = False
         self._again.clear()
         self._queued.clear()
         self._quiet_until = self._clock.now + rnr.delay_us * US
@@ -282,8 +311,11 @@ class Requester:
         elif self._c.recovery is Recovery.SELECTIVE_REPEAT:
             for seq in range(self.una, self.high):
                 self._resend(seq)
-        elif not self._qp.responder.misses:
+        elif not self._qp.responder.misses or self._c.selective_naks:
             self._resend(self.una)
+            if self._c.selective_naks:
+                # The newest shows the far end every gap before it; the oldest makes it acknowledge again.
+                self._resend(self.high - 1)
         self._set_timer(now)
         self._qp.kick()
 

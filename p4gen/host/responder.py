@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +30,7 @@ _ICRC: Final = 4
 _HALF: Final = 1 << 23
 _MASK: Final = (1 << 24) - 1
 _ACK: Final = Ack().syndrome
+_SELECTIVE: Final = Nak(NakCode.SELECTIVE).syndrome
 
 _TRAITS: Final[dict[int, tuple[bool, bool, bool, bool, int]]] = {
     int(o): (starts_message(o), ends_message(o), is_send(o), has_imm(o), _BODY + 16 * has_reth(o) + 4 * has_imm(o))
@@ -80,6 +82,16 @@ class Responder:
         """The PSN of a packet."""
         return (self._c.initial_psn + seq) & _MASK
 
+    def move(self, psn: int) -> None:
+        """Expect ``psn`` next; see ``QueuePair.set_rq_psn``."""
+        ahead = (psn - self.psn(self.expected)) & _MASK
+        if self._opcode is not None or ahead >= _HALF:
+            raise ValueError(f"PSN {psn:#08x} cannot be set: " + ("inside a message" if self._opcode else "received"))
+        self.expected += ahead
+        self._seen = max(self._seen, self.expected)
+        self._kept = {seq: kept for seq, kept in self._kept.items() if seq >= self.expected}
+        self._nak_sent = False
+
     @property
     def misses(self) -> bool:
         """Whether it sees to missing packets itself (``ideal`` only)."""
@@ -114,9 +126,10 @@ class Responder:
                 return  # no NIC has room for so many
             self._kept.setdefault(seq, (opcode, ack_request, frame))
         if self._c.recovery is Recovery.IDEAL:
-            for missing in range(max(self._seen, self.expected), seq):
-                self._qp.requester.miss(missing)
-                self._watch(missing)
+            missing = range(max(self._seen, self.expected), seq)
+            self._ask_for(missing)
+            for each in missing:
+                self._watch(each)
             self._seen = max(self._seen, seq + 1)
         elif not self._nak_sent:
             self._nak_sent = True
@@ -126,8 +139,27 @@ class Responder:
         self.stats.naks += 1
         self._qp.answer(self.psn(seq), Nak().syndrome)
 
+    def _ask_for(self, missing: Sequence[int]) -> None:
+        """Make missing packets come, with a selective NAK for each run of them (``ideal`` only).
+
+        A rank's own contribution makes its result come again in Mode II, where it is not acknowledged without it.
+        """
+        requester = self._qp.requester
+        named: list[int] = []
+        for seq in missing:
+            if not self._c.selective_naks and requester.outstanding(seq):
+                requester.miss(seq)
+            else:
+                named.append(seq)
+        start = 0
+        for i, seq in enumerate(named, 1):
+            if i == len(named) or named[i] != seq + 1:
+                self.stats.naks += 1
+                self._qp.answer(self.psn(named[start]), _SELECTIVE, i - start)
+                start = i
+
     def _watch(self, seq: int) -> None:
-        """Remember ``seq`` again after a timeout, until it is there (``ideal`` only)."""
+        """Ask for ``seq`` again after a timeout, until it is there (``ideal`` only)."""
         if self._c.timeout_ps:
             self._holes.append((self._qp.clock.now + self._c.timeout_ps, seq))
             if len(self._holes) == 1:
@@ -135,11 +167,13 @@ class Responder:
 
     def _still_missing(self, _: object) -> None:
         now = self._qp.clock.now
+        missing = []
         while self._holes and self._holes[0][0] <= now:
             _, seq = self._holes.popleft()
             if seq >= self.expected and seq not in self._kept and self._qp.broken is None:
-                self._qp.requester.miss(seq)
-                self._holes.append((now + self._c.timeout_ps, seq))
+                missing.append(seq)
+        self._ask_for(missing)
+        self._holes += [(now + self._c.timeout_ps, seq) for seq in missing]
         if self._holes:
             self._qp.clock.at(self._holes[0][0], self._still_missing)
 

@@ -22,9 +22,10 @@ class Recovery(StrEnum):
     """NIC-SR (Themis §2.2): packets out of order are kept; a NAK carries the expected PSN and nothing else, at most
     one for each; the requester sends that packet again, and on a timeout all that is not acknowledged."""
     IDEAL = "ideal"
-    """What packet-level simulators of Mode II assume (EPIC §K.4: ranks send again by themselves). As ``sr``, but no
-    NAK is sent: a rank that misses the result of a PSN, which is also that of its contribution, sends this again at
-    once, and on a timer until the result is there. No NIC does this."""
+    """What packet-level simulators assume (EPIC §K.4). No NIC does this. As ``sr``, but what is missing is asked for at
+    once, each packet of it, and on a timer until it is there. In Mode II a rank that misses the result of a PSN, which
+    is also that of its contribution, sends this again. Who has nothing to send again, and every rank in Mode III
+    (``QpConfig.selective_naks``), sends selective NAKs; on such a NAK exactly the named packets go again."""
 
 
 class Status(StrEnum):
@@ -103,6 +104,9 @@ class QpConfig:
     rnr_timer: int = 1
     """Code of the wait that this end's RNR NAKs ask for (InfiniBand 9.7.5.2.8); 1 is 10 us."""
     dcqcn: DcqcnConfig | None = None
+    selective_naks: bool = False
+    """``ideal`` in Mode III, where a contribution is acknowledged before its result is there: ask for missing results
+    with selective NAKs, always."""
 
     def __post_init__(self) -> None:
         if self.mtu < 4 or self.mtu % 4:

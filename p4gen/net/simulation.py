@@ -12,7 +12,7 @@ import numpy as np
 
 from p4gen.errors import InputError
 from p4gen.host.clock import MS, NS, SECOND, US
-from p4gen.host.commlib import Array, Communicator, GroupConfig, Invocation
+from p4gen.host.commlib import SYMMETRIC, Array, Communicator, Connection, GroupConfig, Invocation
 from p4gen.host.control import MAX_RANKS, Collective
 from p4gen.host.dcqcn import DcqcnConfig
 from p4gen.host.verbs import Peer, QpConfig, Recovery
@@ -164,15 +164,12 @@ class Simulation:
         return GroupConfig(
             rank,
             len(self.config.topology.rank_hosts),
-            HOST_QP + rank,
-            peer,
-            qp,
+            {SYMMETRIC: Connection(HOST_QP + rank, peer, qp)},
             spec.window,
             spec.message,
             spec.dtype,
             spec.op,
             spec.overflow,
-            SERVED,
         )
 
     def _draw_values(self) -> list[Array]:

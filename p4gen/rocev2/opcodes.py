@@ -166,6 +166,9 @@ class NakCode(IntEnum):
     REMOTE_ACCESS_ERROR = 2
     REMOTE_OPERATIONAL_ERROR = 3
     INVALID_RD_REQUEST = 4
+    SELECTIVE = 31
+    """Reserved by the specification; p4gen's selective NAK: as many packets as the MSN says are missing from the PSN on,
+    and nothing is acknowledged. NICs do not know it (docs/wire-format.md)."""
 
 
 _RNR_DELAY_US: Final = (

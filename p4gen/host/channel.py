@@ -1,0 +1,170 @@
+"""A channel: one queue pair of a group, which works phases off one after the other with a window of W messages.
+
+Room for messages to come is posted when a collective is called, not only when its turn comes: a neighbour may be one
+collective ahead. Message 0 of a phase is its control message, the others have M packets each.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
+
+from p4gen.host.invocation import Invocation
+from p4gen.host.nic import Nic
+from p4gen.host.plan import ChannelKey, Flow, GroupConfig, Phase
+from p4gen.host.rc import QueuePair
+from p4gen.host.verbs import Completion, RecvWr, SendWr, Status
+
+
+@dataclass(eq=False)
+class Run:
+    """A phase on its way; counts are messages."""
+
+    phase: Phase
+    invocation: Invocation
+    messages: int
+    """Of each direction that the phase uses."""
+    begun: bool = False
+    rooms: int = 0
+    """Receives posted."""
+    received: int = 0
+    posted: int = 0
+    """Sends posted."""
+    sent: int = 0
+
+    @property
+    def done(self) -> bool:
+        """All is there, and all that was sent is acknowledged."""
+        sent = self.phase.send is None or self.sent == self.messages
+        received = self.phase.receive is None or self.received == self.messages
+        return self.begun and sent and received
+
+
+class Owner(Protocol):
+    """Who runs phases on a channel."""
+
+    def run_ended(self, run: Run) -> None:
+        """All of a phase is sent and received."""
+
+    def channel_failed(self, error: Status | str) -> None:
+        """The channel is no longer of use."""
+
+
+class Channel:
+    """See the module. ``pair`` is its queue pair."""
+
+    def __init__(self, nic: Nic, config: GroupConfig, key: ChannelKey, owner: Owner) -> None:
+        connection = config.channels[key]
+        self.pair: QueuePair = nic.create_pair(connection.qp, connection.peer, connection.qp_config, self._completed)
+        self._nic = nic
+        self._owner = owner
+        self._window = config.window
+        self._size = config.packet * config.message
+        self._flow = config.flow
+        self._ahead: int | None = 2 * config.window if config.flow is Flow.RESULTS else None
+        self._rooms: deque[Run] = deque()
+        """Phases for which more receives are to be posted, in order."""
+        self._receiving: deque[Run] = deque()
+        """Phases that have not received all, in order."""
+        self._open = 0
+        """Receives posted and not used."""
+        self._sending: Run | None = None
+
+    def prepare(self, phase: Phase, invocation: Invocation) -> Run:
+        """A phase will come, after those announced before: post room for what it receives, as far as is useful."""
+        size = len(phase.send if phase.send is not None else phase.receive or b"")
+        run = Run(phase, invocation, 1 + -(-size // self._size))
+        if phase.receive is not None:
+            self._rooms.append(run)
+            self._receiving.append(run)
+            self._post_rooms()
+        return run
+
+    def begin(self, run: Run) -> None:
+        """The turn of a phase has come."""
+        run.begun = True
+        self._sending = run
+        self._post_sends()
+        if run.done:
+            self._end()
+
+    def _post_rooms(self) -> None:
+        while self._rooms and (self._ahead is None or self._open < self._ahead):
+            run = self._rooms[0]
+            assert run.phase.receive is not None
+            number = run.rooms
+            run.rooms += 1
+            if run.rooms == run.messages:
+                self._rooms.popleft()
+            self._open += 1
+            self.pair.post_recv(RecvWr(number, run.phase.receive[self._part(number)]))
+
+    def _post_sends(self) -> None:
+        """Keep W messages outstanding."""
+        run = self._sending
+        if run is None or run.phase.send is None:
+            return
+        waits = run.phase.receive is not None and self._flow is Flow.RESULTS
+        while run is self._sending and run.posted < run.messages:
+            through = min(run.sent, run.received) if waits else run.sent
+            if run.posted - through >= self._window:
+                return
+            number = run.posted
+            run.posted += 1
+            announced = run.phase.control.encode() if number == 0 else None
+            self.pair.post_send(SendWr(number, run.phase.send[self._part(number)], announced))
+
+    def _part(self, number: int) -> slice:
+        return slice((number - 1) * self._size, number * self._size) if number else slice(0)
+
+    def _completed(self, completion: Completion) -> None:
+        if completion.status is not Status.SUCCESS:
+            self._sending = None
+            self._owner.channel_failed(completion.status)
+            return
+        if completion.receive:
+            self._received(completion)
+        else:
+            run = self._sending
+            assert run is not None
+            run.sent += 1
+            run.invocation.messages_sent += 1
+        run = self._sending
+        if run is None:
+            return
+        if run.done:
+            self._end()
+        else:
+            self._post_sends()
+
+    def _received(self, completion: Completion) -> None:
+        run = self._receiving[0]
+        run.received += 1
+        self._open -= 1
+        run.invocation.messages_received += 1
+        if not run.phase.added:
+            run.invocation.last_result = self._nic.clock.now
+        if run.received == run.messages:
+            self._receiving.popleft()
+        problem = _unexpected(run.phase, completion)
+        if problem is not None:
+            self._sending = None
+            self._owner.channel_failed(problem)
+        else:
+            self._post_rooms()
+
+    def _end(self) -> None:
+        run = self._sending
+        assert run is not None
+        self._sending = None
+        self._owner.run_ended(run)
+
+
+def _unexpected(phase: Phase, completion: Completion) -> str | None:
+    """Why a received message is not the one that was to come."""
+    if completion.wr_id == 0 and completion.immediate != phase.control.encode():
+        return f"a control message announces {completion.immediate}, not {phase.control}"
+    if completion.wr_id != 0 and completion.immediate is not None:
+        return "a control message came where data was to come"
+    return None
