@@ -73,9 +73,9 @@ _BUSIEST = 8
 def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **options: Any) -> None:
     """Run a collective over a virtual network.
 
-    TOPOLOGY is a YAML file, or one of star-4, star-8, tree-3-2, leaf-spine, fat-tree-k4. Every switch runs the
-    generated program; ranks are NICs with reliable-connection queue pairs. Exit status 1 when a result is wrong or
-    the run does not end: the reason is said then.
+    TOPOLOGY is a YAML file, or one of star-4, star-8, tree-3-2, tree-3-4, tree-5-2, leaf-spine, fat-tree-k4. Every
+    switch runs the generated program; ranks are NICs with reliable-connection queue pairs. Exit status 1 when a
+    result is wrong or the run does not end: the reason is said then.
     """
     arguments = _Arguments(topology, spec_file, options)
     console = report_console(quiet=options["as_json"])

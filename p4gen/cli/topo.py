@@ -11,7 +11,8 @@ from rich.table import Table
 from p4gen.cli.options import json_option, report_console
 from p4gen.errors import InputError
 from p4gen.host.clock import duration_text
-from p4gen.manager.placement import place
+from p4gen.host.control import Collective
+from p4gen.manager.placement import GroupRequest, place
 from p4gen.net.drawing import topology_svg
 from p4gen.rocev2.headers import ipv4_text
 from p4gen.spec import ProgramSpec
@@ -25,7 +26,7 @@ from p4gen.spec.topology import TopologySpec, load_topology
 def command(topology: str, svg: Path | None, as_json: bool) -> None:
     """Check a topology, say what it is made of, and draw it.
 
-    TOPOLOGY is a YAML file, or one of star-4, star-8, tree-3-2, leaf-spine, fat-tree-k4.
+    TOPOLOGY is a YAML file, or one of star-4, star-8, tree-3-2, tree-3-4, tree-5-2, leaf-spine, fat-tree-k4.
     """
     spec = load_topology(topology)
     if svg is not None:
@@ -41,7 +42,8 @@ def command(topology: str, svg: Path | None, as_json: bool) -> None:
 
 def _show(spec: TopologySpec, svg: Path | None) -> None:
     console = report_console()
-    placement = place(spec, ProgramSpec(groups=1))
+    group = GroupRequest(spec.rank_hosts, collectives=frozenset({Collective.ALLREDUCE}))
+    placement = place(spec, ProgramSpec(groups=1), [group])
     console.print(
         f"{spec.name}: {len(spec.switches)} switches, {len(spec.hosts)} hosts, {len(spec.links)} links; "
         f"{len(spec.rank_hosts)} ranks, IncTree rooted at {placement.root}"

@@ -37,7 +37,7 @@ class Network:
         self.topology = topology
         self.loop = loop = EventLoop()
         self.kinds = Kinds(
-            {placement.ip[host]: rank for rank, host in enumerate(topology.rank_hosts)}, [placement.tree_address]
+            {placement.ip[host]: rank for rank, host in enumerate(topology.rank_hosts)}, placement.tree_addresses
         )
         self.nics = {host: Nic(placement.mac[host], placement.ip[host], loop) for host in topology.hosts}
         self.switches: dict[str, Model] = {}
@@ -52,6 +52,8 @@ class Network:
             switch.insert(*config.entries)
             for group in config.multicast_groups:
                 switch.set_multicast_group(group)
+            for session in config.clone_sessions:
+                switch.set_clone_session(session)
             self.switches[name] = switch
             self.nodes[name] = SwitchNode(switch, topology.switch_latency, loop)
         self._check_places([*faults.impairments, *faults.outages])

@@ -12,12 +12,12 @@ import numpy as np
 
 from p4gen.errors import InputError
 from p4gen.host.clock import MS, NS, SECOND, US
-from p4gen.host.commlib import SYMMETRIC, Array, Communicator, Connection, GroupConfig, Invocation
-from p4gen.host.control import MAX_RANKS, Collective
+from p4gen.host.commlib import Array, Communicator, Connection, GroupConfig, Invocation
+from p4gen.host.control import Collective
 from p4gen.host.dcqcn import DcqcnConfig
-from p4gen.host.verbs import Peer, QpConfig, Recovery
+from p4gen.host.verbs import QpConfig, Recovery
 from p4gen.inc import compose
-from p4gen.manager.placement import HOST_QP, place
+from p4gen.manager.placement import GroupRequest, place
 from p4gen.model import EngineName
 from p4gen.net.diagnosis import Diagnosis, diagnose
 from p4gen.net.faults import Faults
@@ -130,24 +130,22 @@ class Simulation:
             raise InputError("a collective runs once at least")
         if config.size % 4 or (config.size == 0) != (config.collective is Collective.BARRIER):
             raise InputError(f"{config.size} bytes: a positive multiple of 4, or 0 for a barrier")
-        self.placement = place(topology, spec)
-        self.network = Network(topology, self.placement, program_of(spec), config.faults, config.seed, config.engine)
         chance = random.Random(f"{config.seed} hosts")  # noqa: S311 - a simulation, to be repeatable
         self.initial_psn = chance.randrange(1 << 24) if config.initial_psn is None else config.initial_psn
         ranks = topology.rank_hosts
-        if len(ranks) > MAX_RANKS:
-            raise InputError(f"{len(ranks)} ranks; a group has {MAX_RANKS} at most")
+        group = GroupRequest(ranks, collectives=frozenset({config.collective}), first_psn=self.initial_psn)
+        self.placement = place(topology, spec, [group])
+        self.network = Network(topology, self.placement, program_of(spec), config.faults, config.seed, config.engine)
         self.communicators = [
-            Communicator(self.network.nics[host], self._group(rank, host)) for rank, host in enumerate(ranks)
+            Communicator(self.network.nics[host], self._group(rank)) for rank, host in enumerate(ranks)
         ]
         self._values = self._draw_values()
         self.invocations: list[list[Invocation]] = [[] for _ in ranks]
         for rank in range(len(ranks)):
             self.network.loop.at(chance.randrange(config.skew + 1), self._begin, rank)
 
-    def _group(self, rank: int, host: str) -> GroupConfig:
+    def _group(self, rank: int) -> GroupConfig:
         config, spec = self.config, self.config.program
-        edge = self.placement.group.edges[rank]
         qp = QpConfig(
             mtu=spec.payload_bytes,
             initial_psn=self.initial_psn,
@@ -160,11 +158,11 @@ class Simulation:
             rnr_retry=None,
             dcqcn=config.dcqcn,
         )
-        peer = Peer(self.placement.gateway[host], edge.local.ip, edge.local.qp, udp_src_port=0xD000 + rank)
+        channels = self.placement.groups[0].channels
         return GroupConfig(
             rank,
             len(self.config.topology.rank_hosts),
-            {SYMMETRIC: Connection(HOST_QP + rank, peer, qp)},
+            {c.key: Connection(c.ends[rank].qp, c.ends[rank].peer, qp) for c in channels},
             spec.window,
             spec.message,
             spec.dtype,

@@ -81,7 +81,7 @@ def test_equal_paths_are_all_found() -> None:
 def test_those_that_come_with_p4gen() -> None:
     names = {file.stem: load_topology(file) for file in packaged_folder().glob("*.yaml")}
     assert {name: len(t.rank_hosts) for name, t in names.items()} == {
-        "star-4": 4, "star-8": 8, "tree-3-2": 4, "leaf-spine": 8, "fat-tree-k4": 16,
+        "star-4": 4, "star-8": 8, "tree-3-2": 4, "tree-3-4": 16, "tree-5-2": 16, "leaf-spine": 8, "fat-tree-k4": 16,
     }  # fmt: skip
     assert all(t.name == name for name, t in names.items())
 

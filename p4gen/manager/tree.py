@@ -1,0 +1,253 @@
+"""IncTrees: which switches take part in a group's collectives, and how they hang together (EPIC §3.1).
+
+The tree follows shortest paths from the ranks to the root. A switch at which no two branches meet need not be a node:
+an edge of the tree may span several links, and its packets are forwarded like any IPv4. A switch with several
+pipelines is a node for each pipeline that has edges, joined by internal edges to the pipeline on the way to the root.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple
+
+from p4gen.errors import InputError
+from p4gen.host.control import MAX_RANKS
+from p4gen.spec.topology import TopologySpec
+
+
+class NodeKey(NamedTuple):
+    """A node's name: a switch, and one of its pipelines."""
+
+    switch: str
+    pipe: int
+
+
+class Role(StrEnum):
+    """What a node is in AllReduce."""
+
+    LEAF = "leaf"
+    """Only ranks are below it."""
+    INTERMEDIATE = "intermediate"
+    ROOT = "root"
+    """It has no parent; a star's only node is one too."""
+
+
+@dataclass(frozen=True)
+class TreeEdge:
+    """An edge as one of its two nodes sees it."""
+
+    path: tuple[str, ...]
+    """Names from the switch to the other end, both included; of an internal edge the switch alone."""
+    port: int | None
+    """Where it leaves the switch; None for an internal edge."""
+    far: NodeKey | None
+    """The node at the other end; None when a rank is there."""
+    ranks: frozenset[int]
+    """Those behind it."""
+
+    @property
+    def internal(self) -> bool:
+        """Whether it joins two pipelines of one switch."""
+        return self.port is None
+
+
+@dataclass(frozen=True)
+class TreeNode:
+    """A switch's pipeline in an IncTree: children in the order of their lowest ranks, then the parent."""
+
+    key: NodeKey
+    edges: tuple[TreeEdge, ...]
+    parent: int | None
+    """Index of the edge toward the root; None at the root."""
+
+    @property
+    def children(self) -> tuple[TreeEdge, ...]:
+        """The edges away from the root."""
+        return tuple(edge for i, edge in enumerate(self.edges) if i != self.parent)
+
+    @property
+    def role(self) -> Role:
+        """Root, leaf or intermediate."""
+        if self.parent is None:
+            return Role.ROOT
+        return Role.LEAF if all(edge.far is None for edge in self.children) else Role.INTERMEDIATE
+
+    def toward(self, rank: int) -> int:
+        """Index of the edge behind which a rank is."""
+        return next(i for i, edge in enumerate(self.edges) if rank in edge.ranks)
+
+
+@dataclass(frozen=True)
+class IncTree:
+    """A group's tree: its ranks (names of hosts), and its nodes, each after its parent."""
+
+    ranks: tuple[str, ...]
+    nodes: tuple[TreeNode, ...]
+
+    @property
+    def root(self) -> TreeNode:
+        """The node without a parent."""
+        return self.nodes[0]
+
+    @cached_property
+    def _by_key(self) -> Mapping[NodeKey, TreeNode]:
+        return {node.key: node for node in self.nodes}
+
+    def node(self, key: NodeKey) -> TreeNode:
+        """A node by name; ``KeyError`` when it takes no part."""
+        return self._by_key[key]
+
+    def opposite(self, node: TreeNode, index: int) -> tuple[TreeNode, int]:
+        """The other end of an edge between two nodes: the node there, and the edge's index at it."""
+        far = node.edges[index].far
+        if far is None:
+            raise ValueError(f"a rank is at the other end of edge {index} of {node.key}")
+        other = self.node(far)
+        return other, next(i for i, edge in enumerate(other.edges) if edge.far == node.key)
+
+    def first_hop(self, rank: int) -> tuple[TreeNode, int]:
+        """The node that a rank sends to, and the index of its edge there."""
+        return next(
+            (node, i)
+            for node in self.nodes
+            for i, edge in enumerate(node.edges)
+            if edge.far is None and rank in edge.ranks
+        )
+
+
+def build_tree(
+    topology: TopologySpec,
+    ranks: Sequence[str],
+    root: str | None = None,
+    *,
+    pipelines: int = 1,
+    ports: int = 32,
+    every_switch: bool = False,
+) -> IncTree:
+    """The IncTree of ``ranks`` (hosts) below ``root``; by default the topology's root, or the switch nearest to them.
+
+    When all ranks are behind one port of ``root``, the tree's root is the first switch below it where they part.
+    With ``every_switch`` all switches on the paths are nodes. ``ports`` and ``pipelines`` are those of the program.
+    Raises ``InputError`` with every reason why there is no such tree.
+    """
+    problems = list(_problems(topology, ranks, root))
+    if problems:
+        raise InputError(*problems)
+    top = root or topology.root or nearest(topology, ranks)
+    below = _children(topology, ranks, top)
+    while len(below[top]) == 1 and below[top][0] in below:
+        top = below[top][0]
+    return IncTree(tuple(ranks), tuple(_Builder(topology, ranks, below, pipelines, ports, every_switch).walk(top)))
+
+
+def nearest(topology: TopologySpec, ranks: Sequence[str]) -> str:
+    """The switch with the fewest links to all ranks together; the first of several."""
+
+    def far(switch: str) -> int:
+        away = topology.distances(switch)
+        return sum(away[host] for host in ranks)
+
+    return min(topology.switches, key=far)
+
+
+def port_to(topology: TopologySpec, switch: str, neighbour: str) -> int:
+    """The port of ``switch`` that ``neighbour`` is connected to."""
+    return next(port for port, link in enumerate(topology.ports[switch]) if link.other(switch) == neighbour)
+
+
+def _problems(topology: TopologySpec, ranks: Sequence[str], root: str | None) -> Iterator[str]:
+    if not 1 <= len(ranks) <= MAX_RANKS:
+        yield f"{len(ranks)} ranks; a group has 1 to {MAX_RANKS}"
+    yield from (f"there is no host '{host}'" for host in dict.fromkeys(ranks) if host not in topology.hosts)
+    if len(set(ranks)) != len(ranks):
+        yield "a host is one rank of a group at most"
+    if root is not None and root not in topology.switches:
+        yield f"there is no switch '{root}'"
+
+
+def _children(topology: TopologySpec, ranks: Sequence[str], root: str) -> dict[str, list[str]]:
+    """For each switch on the ranks' paths to the root the nodes below it, in the order of their lowest ranks."""
+    away = topology.distances(root)
+    found: dict[str, list[str]] = {root: []}
+    for host in ranks:
+        node = host
+        while node != root:
+            above = next(link.other(node) for link in topology.ports[node] if away[link.other(node)] < away[node])
+            siblings = found.setdefault(above, [])
+            if node not in siblings:
+                siblings.append(node)
+            node = above
+    return found
+
+
+class _Builder:
+    """Turns the switches below a root into nodes."""
+
+    def __init__(
+        self,
+        topology: TopologySpec,
+        ranks: Sequence[str],
+        below: Mapping[str, list[str]],
+        pipelines: int,
+        ports: int,
+        every_switch: bool,
+    ) -> None:
+        self._topology = topology
+        self._below = below
+        self._rank = {host: rank for rank, host in enumerate(ranks)}
+        self._everyone = frozenset(range(len(ranks)))
+        self._ports_per_pipe = ports // pipelines
+        self._every_switch = every_switch
+
+    def walk(self, switch: str, up: tuple[str, ...] = (), above: NodeKey | None = None) -> Iterator[TreeNode]:
+        """The nodes of a switch and of all below; ``up`` is the path to its parent, the node ``above``."""
+        paths = [self._path(switch, child) for child in self._below[switch]]
+        pipes: dict[int, list[tuple[str, ...]]] = defaultdict(list)
+        for path in paths:
+            pipes[self._pipe(switch, path)].append(path)
+        main = self._pipe(switch, up) if up else min(pipes, key=lambda pipe: (-len(pipes[pipe]), pipe))
+        main_key = NodeKey(switch, main)
+        others = sorted(pipe for pipe in pipes if pipe != main)
+        down = [self._down(path) for path in pipes.get(main, [])]
+        for pipe in others:
+            reached = frozenset[int]().union(*(self._ranks(path[-1]) for path in pipes[pipe]))
+            down.append(TreeEdge((switch,), None, NodeKey(switch, pipe), reached))
+        down.sort(key=lambda edge: min(edge.ranks))
+        under = self._ranks(switch)
+        if up:
+            parent = TreeEdge(up, port_to(self._topology, switch, up[1]), above, self._everyone - under)
+            yield TreeNode(main_key, (*down, parent), len(down))
+        else:
+            yield TreeNode(main_key, tuple(down), None)
+        for pipe in others:
+            mine = tuple(self._down(path) for path in pipes[pipe])
+            reached = frozenset[int]().union(*(edge.ranks for edge in mine))
+            inward = TreeEdge((switch,), None, main_key, self._everyone - reached)
+            yield TreeNode(NodeKey(switch, pipe), (*mine, inward), len(mine))
+        for path in paths:
+            if path[-1] in self._below:
+                yield from self.walk(path[-1], path[::-1], NodeKey(switch, self._pipe(switch, path)))
+
+    def _down(self, path: tuple[str, ...]) -> TreeEdge:
+        end = path[-1]
+        far = NodeKey(end, self._pipe(end, path[::-1])) if end in self._below else None
+        return TreeEdge(path, port_to(self._topology, path[0], path[1]), far, self._ranks(end))
+
+    def _path(self, switch: str, child: str) -> tuple[str, ...]:
+        """From a node by way of ``child`` to the next one, or to a rank."""
+        path = [switch, child]
+        while not self._every_switch and len(self._below.get(path[-1], ())) == 1:
+            path.append(self._below[path[-1]][0])
+        return tuple(path)
+
+    def _pipe(self, switch: str, path: tuple[str, ...]) -> int:
+        return port_to(self._topology, switch, path[1]) // self._ports_per_pipe
+
+    def _ranks(self, node: str) -> frozenset[int]:
+        if node in self._rank:
+            return frozenset({self._rank[node]})
+        return frozenset[int]().union(*(self._ranks(child) for child in self._below[node]))
