@@ -10,9 +10,9 @@ BROADCAST. A rank announces what it sends: all in an AllReduce, all but the root
   phases of a ReduceScatter or an AllGather are under way at once.
 - ``REFINED``: one connection. Phases follow each other; after an asymmetric one each rank moves the PSN of the
   direction that was idle, and all pass a Barrier. Without it a Broadcast's first receiver would go on to the next
-  phase, or be the root of it, while others still wait for a lost packet of this one, and so by any number of phases, while a
-  switch remembers two announcements. And a rank that has sent its part of a Reduce in Mode III knows only that the next
-  hop has it.
+  phase, or be the root of it, while others still wait for a lost packet of this one, and so by any number of phases,
+  while a switch remembers two announcements. And a rank that has sent its part of a Reduce in Mode III knows only that
+  the next hop has it.
 
 **Two announcements** bind subgroups too, once a send's completion is the next hop's word alone (``hop_by_hop``, Mode
 III). After an AllReduce, a Barrier, a ReduceScatter or an AllGather a rank knows that everyone has begun it and is

@@ -86,7 +86,8 @@ class Responder:
         """Expect ``psn`` next; see ``QueuePair.set_rq_psn``."""
         ahead = (psn - self.psn(self.expected)) & _MASK
         if self._opcode is not None or ahead >= _HALF:
-            raise ValueError(f"PSN {psn:#08x} cannot be set: " + ("inside a message" if self._opcode else "received"))
+            why = "received" if self._opcode is None else "inside a message"
+            raise ValueError(f"PSN {psn:#08x} cannot be set: {why}")
         self.expected += ahead
         self._seen = max(self._seen, self.expected)
         self._kept = {seq: kept for seq, kept in self._kept.items() if seq >= self.expected}

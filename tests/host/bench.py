@@ -5,6 +5,7 @@ A script has one step a line (PSNs are relative to the initial one):
 - ``recv N`` posts N receives of 64 bytes; ``send BYTES [imm=V] [write]`` posts a request
 - ``< NAME PSN [ack] [len=N] [imm=V] [rkey=V] [va=V] [dma=N] [code=N] [msn=N]`` is a frame that arrives
 - ``> NAME PSN [ack] …`` is the next frame that leaves; ``> nothing`` says that none does
+- ``sq PSN`` and ``rq PSN`` set the PSN to send and to expect next
 - ``wait 10us`` lets time pass; ``done send|recv ID [STATUS]`` is the next completion
 """
 
@@ -84,6 +85,9 @@ class Bench:
                 self._settle()
             case ">":
                 self._expect(words[1:])
+            case "sq" | "rq":
+                psn = (self.config.initial_psn + int(words[1])) & 0xFFFFFF
+                (self.pair.set_sq_psn if words[0] == "sq" else self.pair.set_rq_psn)(psn)
             case "wait":
                 self.loop.run(until=self.loop.now + units.duration(words[1]))
             case "done":

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from p4gen.host.clock import US
-from p4gen.host.verbs import QpConfig, Recovery
+from p4gen.host.verbs import QpConfig, Recovery, SendWr
+from p4gen.rocev2.opcodes import Ack, Nak, Opcode
 
 from .bench import FIRST_PSN, MTU, Bench
 
@@ -23,6 +24,8 @@ class Case:
 SR = {"recovery": Recovery.SELECTIVE_REPEAT}
 IDEAL = {"recovery": Recovery.IDEAL}
 TIMER = {"timeout_ps": 100 * US}
+HOPS = IDEAL | {"selective_naks": True}
+"""Mode III: the next hop acknowledges, and results are no concern of contributions."""
 
 RESPONDER = [
     Case("a message of one packet is acknowledged (9.7.5.1)", "recv 1\n< ONLY 0 ack\n> ACK 0 msn=1\ndone recv 0"),
@@ -130,6 +133,146 @@ RESPONDER = [
     ),
 ]
 
+SELECTIVE = [
+    Case(
+        "a gap is named at once, with its length, and acknowledges nothing",
+        "recv 9\n< ONLY 0\n< ONLY 4\n> NAK 1 code=31 msn=3\n< ONLY 1\n< ONLY 3\n> nothing\n< ONLY 2 ack\n> ACK 4 msn=5",
+        HOPS,
+    ),
+    Case(
+        "each gap is named once, the one behind it too",
+        "recv 9\n< ONLY 1\n> NAK 0 code=31 msn=1\n< ONLY 2\n> nothing\n< ONLY 5 ack\n> NAK 3 code=31 msn=2\n"
+        "< ONLY 5\n> nothing\n< ONLY 0\n< ONLY 3\n< ONLY 4\n> ACK 5 msn=6",
+        HOPS,
+    ),
+    Case(
+        "the timer names again what is missing still, run by run, until it is there",
+        "recv 9\n< ONLY 5 ack\n> NAK 0 code=31 msn=5\n< ONLY 2\nwait 100us\n> NAK 0 code=31 msn=2\n"
+        "> NAK 3 code=31 msn=2\n< ONLY 0\n< ONLY 1 ack\n> ACK 2 msn=3\nwait 100us\n> NAK 3 code=31 msn=2\n"
+        "< ONLY 3\n< ONLY 4\n> ACK 5\nwait 300us\n> nothing",
+        HOPS | TIMER,
+    ),
+    Case(
+        "Mode III: a missing result is named though the contribution is outstanding, and this does not go again",
+        "recv 9\nsend 8\nsend 8\n> ONLY 0 ack\n> ONLY 1 ack\n< ONLY 1\n> NAK 0 code=31 msn=1\n> nothing",
+        HOPS,
+    ),
+    Case(
+        "Mode III: a missing result is named after its contribution is acknowledged",
+        "recv 9\nsend 8\nsend 8\n> ONLY 0 ack\n> ONLY 1 ack\n< ACK 1\n< ONLY 1\n> NAK 0 code=31 msn=1\n"
+        "wait 100us\n> NAK 0 code=31 msn=1",
+        HOPS | TIMER,
+    ),
+    Case(
+        "Mode II: who has nothing to send again names what is missing",
+        "recv 9\nsend 8\n> ONLY 0 ack\n< ONLY 2\n> NAK 1 code=31 msn=1\n> ONLY 0 ack\n> nothing",
+        IDEAL,
+    ),
+    Case(
+        "a selective NAK makes the named packets go again, each once, and completes nothing",
+        "send 8\nsend 8\nsend 8\nsend 8\n> ONLY 0 ack\n> ONLY 1 ack\n> ONLY 2 ack\n> ONLY 3 ack\n"
+        "< NAK 1 code=31 msn=2\n> ONLY 1 ack\n> ONLY 2 ack\n> nothing\n< ACK 3\ndone send 0",
+        HOPS,
+    ),
+    Case(
+        "each notification counts",
+        "send 8\nsend 8\n> ONLY 0 ack\n> ONLY 1 ack\n< NAK 0 code=31 msn=1\n> ONLY 0 ack\n"
+        "< NAK 0 code=31 msn=1\n> ONLY 0 ack\n> nothing",
+        HOPS,
+    ),
+    Case(
+        "what is acknowledged or was never sent does not go again",
+        "send 8\nsend 8\nsend 8\n> ONLY 0 ack\n> ONLY 1 ack\n> ONLY 2 ack\n< ACK 0\n"
+        "< NAK 0 code=31 msn=9\n> ONLY 1 ack\n> ONLY 2 ack\n< NAK 7 code=31 msn=2\n> nothing\n"
+        "< NAK -9 code=31 msn=9\n> nothing",
+        HOPS,
+    ),
+    Case(
+        "Mode III: without progress the timer sends the oldest and the newest again",
+        "send 8\nsend 8\nsend 8\n> ONLY 0 ack\n> ONLY 1 ack\n> ONLY 2 ack\nwait 100us\n> ONLY 0 ack\n> ONLY 2 ack\n"
+        "< ACK 1\nwait 100us\n> ONLY 2 ack\n> nothing",
+        HOPS | TIMER,
+    ),
+    Case(
+        "Mode III: results that are missing do not keep contributions from going again",
+        "recv 9\nsend 8\n> ONLY 0 ack\n< ONLY 1\n> NAK 0 code=31 msn=1\nwait 100us\n"
+        "> ONLY 0 ack\n> NAK 0 code=31 msn=1",
+        HOPS | TIMER,
+    ),
+    Case(
+        "no NIC knows it: Go-Back-N",
+        "send 8\n> ONLY 0 ack\n< NAK 0 code=31 msn=1\ndone send 0 bad response error",
+    ),
+    Case(
+        "no NIC knows it: selective repeat",
+        "send 8\n> ONLY 0 ack\n< NAK 0 code=31 msn=1\ndone send 0 bad response error",
+        SR,
+    ),
+    Case(
+        "an ordinary NAK still acknowledges and asks for one packet",
+        "send 8\nsend 8\nsend 8\n> ONLY 0 ack\n> ONLY 1 ack\n> ONLY 2 ack\n< NAK 1\ndone send 0\n"
+        "> ONLY 1 ack\n> nothing",
+        HOPS,
+    ),
+]
+
+# The switch of Mode III answers a packet beyond its pipe's range with a CNP and an RNR NAK, and drops what follows.
+_BEYOND = (
+    "send 8\nsend 8\nsend 8\n> ONLY 0 ack\n> ONLY 1 ack\n> ONLY 2 ack\n< CNP\n< RNR 1 code=1\ndone send 0\n> nothing\n"
+    "wait 10us\n> ONLY 1 ack\n> ONLY 2 ack\n< RNR 2 code=1\ndone send 1\nwait 10us\n> ONLY 2 ack\n< ACK 2\ndone send 2"
+)
+BEYOND_RANGE = [
+    Case(f"beyond the range: wait, then all from there on again ({name})", _BEYOND, config)
+    for name, config in (("gbn", {}), ("sr", SR), ("ideal", HOPS))
+] + [
+    Case(
+        "a NAK that waits to be served is served by the resend after the RNR wait, once",
+        "send 8\nsend 8\nsend 8\n> ONLY 0 ack\n> ONLY 1 ack\n> ONLY 2 ack\n< RNR 0 code=1\n< NAK 0 code=0\nwait 10us\n"
+        "> ONLY 0 ack\n> ONLY 0 ack\n> ONLY 1 ack\n> ONLY 2 ack\n> nothing",
+        SR,
+    ),
+    Case(
+        "Go-Back-N: a gap among what goes again after an RNR wait is a new one",
+        "send 8\nsend 8\n> ONLY 0 ack\n> ONLY 1 ack\n< NAK 0\n> ONLY 0 ack\n> ONLY 1 ack\n< RNR 0 code=1\nwait 10us\n"
+        "> ONLY 0 ack\n> ONLY 1 ack\n< NAK 0\n> ONLY 0 ack\n> ONLY 1 ack\n> nothing",
+    ),
+    Case(
+        "the retransmission timer does not run during an RNR wait",
+        "send 8\n> ONLY 0 ack\nwait 90us\n< RNR 0 code=6\nwait 75us\n> nothing\nwait 5us\n"
+        "> ONLY 0 ack\nwait 90us\n> nothing",
+        SR | TIMER,
+    ),
+]
+
+MOVES = [
+    Case(
+        "a Reduce's root sends on from where the others are (EPIC 4.3, refined)",
+        "recv 9\n< ONLY 0\n< ONLY 1\n< ONLY 2 ack\n> ACK 2 msn=3\nsq 3\nsend 8\n> ONLY 3 ack\n< ACK 2\n< ONLY 3 ack\n"
+        "> ACK 3 msn=4\n< ACK 3\ndone recv 0\ndone recv 1\ndone recv 2\ndone recv 3\ndone send 0",
+    ),
+    Case(
+        "a Reduce's sender expects from where it is",
+        "recv 9\nsend 8\nsend 8\n> ONLY 0 ack\n> ONLY 1 ack\n< ACK 1\nrq 2\nsend 8\n> ONLY 2 ack\n< ONLY 2 ack\n"
+        "> ACK 2 msn=1\n< ACK 2\ndone send 0\ndone send 1\ndone recv 0\ndone send 2",
+    ),
+    Case(
+        "what came before the PSN set is a duplicate",
+        "recv 1\nrq 5\n< ONLY 4\n> ACK 4 msn=0\n< ONLY 5 ack\n> ACK 5 msn=1",
+    ),
+    Case("a gap is one from the PSN set on", "recv 1\nrq 5\n< ONLY 6\n> NAK 5 code=0"),
+    Case("setting where it is changes nothing", "sq 0\nrq 0\nrecv 1\nsend 8\n> ONLY 0 ack\n< ONLY 0 ack\n> ACK 0"),
+    Case(
+        "a timer of old does not fire for a PSN set",
+        "send 8\n> ONLY 0 ack\n< ACK 0\nsq 7\nwait 300us\n> nothing\nsend 8\n> ONLY 7 ack\nwait 100us\n> ONLY 7 ack",
+        TIMER,
+    ),
+    Case(
+        "ideal: gaps from before a PSN set are forgotten",
+        "recv 9\n< ONLY 1\n> NAK 0 code=31 msn=1\nrq 3\nwait 300us\n> nothing\n< ONLY 4\n> NAK 3 code=31 msn=1",
+        HOPS | TIMER,
+    ),
+]
+
 REQUESTER = [
     Case("a message of one packet is an ONLY and asks for an ACK", "send 8\n> ONLY 0 ack\n< ACK 0\ndone send 0"),
     Case("an empty message is one packet (9.4.1)", "send 0\n> ONLY 0 len=0 ack\n< ACK 0\ndone send 0"),
@@ -226,7 +369,9 @@ REQUESTER = [
 ]
 
 
-@pytest.mark.parametrize("case", [*RESPONDER, *REQUESTER], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [*RESPONDER, *REQUESTER, *SELECTIVE, *BEYOND_RANGE, *MOVES], ids=lambda case: case.name
+)
 def test_exchange(case: Case) -> None:
     defaults = {"mtu": MTU, "initial_psn": FIRST_PSN, "max_outstanding": 4, "timeout_ps": 0}
     Bench(QpConfig(**(defaults | case.config))).play(case.script)
@@ -249,3 +394,30 @@ def test_a_message_longer_than_its_room_ends_in_errors_at_both_ends() -> None:
     bench = Bench()
     packets = "\n".join(f"< {'FIRST' if i == 0 else 'MIDDLE'} {i}" for i in range(9))
     bench.play(f"recv 1\n{packets}\n> NAK 8 code=1\ndone recv 0 local length error")
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("send 8\n> ONLY 0 ack\nsq 5", "sends are outstanding"),
+        ("send 8\n> ONLY 0 ack\n< ACK 0\nsq 0", "used"),
+        ("recv 1\n< ONLY 0\nrq 0", "received"),
+        ("recv 1\n< FIRST 0\nrq 1", "inside a message"),
+        ("rq 8388608", "received"),
+    ],
+)
+def test_psns_that_cannot_be_set(script: str, why: str) -> None:
+    with pytest.raises(ValueError, match=f"cannot be set: {why}"):
+        Bench().play(script)
+
+
+def test_a_message_goes_on_where_it_was_when_an_ack_overtakes_the_resend_of_the_one_before() -> None:
+    bench = Bench()
+    for size in (MTU, 5 * MTU, MTU):
+        bench.pair.post_send(SendWr(0, bytes(size)))
+    requester = bench.pair.requester
+    assert [requester.take(0)[42] for _ in range(4)] == [Opcode.SEND_ONLY, Opcode.SEND_FIRST, 1, 1]
+    requester.on_ack(FIRST_PSN, Nak().syndrome, 0)
+    assert requester.take(0)[42] == Opcode.SEND_ONLY
+    requester.on_ack((FIRST_PSN + 3) & 0xFFFFFF, Ack().syndrome, 0)
+    assert [requester.take(0)[42] for _ in range(3)] == [Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY]
