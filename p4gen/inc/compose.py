@@ -21,12 +21,40 @@ MODES: dict[Mode, tuple[Module, ...]] = {
         m.LOOKUP_TABLE,
         m.VALIDATE_PACKET,
         m.CHECK_ICRC,
+        m.TRACK_INVOCATION,
+        m.CLASSIFY_TRAFFIC,
+        m.FILTER_ORDER,
         m.RECYCLE_BUFFER,
         m.CHECK_DUPLICATE,
         m.AGGREGATE_DATA,
         m.REPLICATE_DATA,
         m.REFLECT_ACK,
+        m.COMBINE_ACKS,
         m.FORWARD,
+        m.TRANSLATE_HEADER,
+        m.SET_ICRC,
+    ),
+    # EPIC Algorithms 2 and 3.
+    Mode.III: (
+        m.LOOKUP_TABLE,
+        m.VALIDATE_PACKET,
+        m.CHECK_ICRC,
+        m.TRACK_INVOCATION,
+        m.CLASSIFY_TRAFFIC,
+        m.CHECK_RANGE,
+        m.CHECK_ORDER,
+        m.RECEIVE_ACK,
+        m.START_CURSOR,
+        m.RELAY_NOTIFICATION,
+        m.RECYCLE_BUFFER,
+        m.CHECK_DUPLICATE,
+        m.RETRANSMISSION,
+        m.AGGREGATE_DATA,
+        m.REPLICATE_DATA,
+        m.SEND_ACK,
+        m.FORWARD,
+        m.ADVANCE_CURSOR,
+        m.MAKE_ACK,
         m.TRANSLATE_HEADER,
         m.SET_ICRC,
     ),
@@ -65,12 +93,12 @@ class Composition:
     @cached_property
     def metadata(self) -> tuple[tuple[Module, Metadata], ...]:
         """The fields of metadata_t, each with the module that provides it."""
-        return tuple((module, field) for module in self.modules for field in module.provides)
+        return tuple((m, field) for m in self.modules for field in m.provides if field.wanted(self.spec))
 
     @cached_property
     def drops(self) -> tuple[DropReason, ...]:
         """All drop reasons, numbered from 1."""
-        pairs = [(module, drop) for module in self.modules for drop in module.drops]
+        pairs = [(module, drop) for module in self.modules for drop in module.drops if drop.wanted(self.spec)]
         return tuple(DropReason(i, module, drop) for i, (module, drop) in enumerate(pairs, start=1))
 
     @property
@@ -92,5 +120,5 @@ def compose(spec: ProgramSpec) -> Composition:
             raise InputError(
                 f"mode {spec.mode}: {module.name} needs {', '.join(missing)}, which no earlier module provides"
             )
-        known.update(field.name for field in module.provides)
+        known.update(field.name for field in module.provides if field.wanted(spec))
     return Composition(spec, modules)

@@ -38,15 +38,19 @@ class Register:
     """State that a module keeps from packet to packet: ``instances`` arrays of ``entries`` words."""
 
     name: str
-    width: int
+    width: int | Callable[[ProgramSpec], int]
     """Bits in a word."""
     entries: Size
     purpose: str
     instances: Size = Size(1)
 
+    def width_of(self, spec: ProgramSpec) -> int:
+        """Bits in a word of a program with this spec."""
+        return self.width if isinstance(self.width, int) else self.width(spec)
+
     def bits(self, spec: ProgramSpec) -> int:
         """All instances together, in bits."""
-        return self.instances.of(spec) * self.entries.of(spec) * self.width
+        return self.instances.of(spec) * self.entries.of(spec) * self.width_of(spec)
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,10 @@ class Metadata:
     name: str
     type: str
     purpose: str
+    kept: bool = False
+    """Whether v1model's clones and recirculated packets keep it."""
+    wanted: Callable[[ProgramSpec], bool] = field(default=lambda _: True)
+    """Whether a program with this spec has the field."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,10 @@ class Drop:
 
     reason: str
     meaning: str
+    loss: bool = True
+    """False where the packet has done its work."""
+    wanted: Callable[[ProgramSpec], bool] = field(default=lambda _: True)
+    """Whether a program with this spec has the reason."""
 
 
 @dataclass(frozen=True)

@@ -1,49 +1,79 @@
 """The IncEngine modules there are. Names are EPIC's (section 4.1) where EPIC has the module.
 
-Two come on top: ValidatePacket and CheckIcrc keep a switch that recomputes checksums from laundering
-corrupt packets, and SetIcrc makes its output acceptable to commodity NICs.
+Beside EPIC's: ValidatePacket and CheckIcrc keep a switch that recomputes checksums from laundering corrupt packets,
+SetIcrc makes its output acceptable to commodity NICs. TrackInvocation and ClassifyTraffic are the part of LookupTable
+that depends on the collective; StartCursor, Retransmission and AdvanceCursor are EPIC's Retransmission, CheckOrder,
+SendAck and MakeAck its SendAck, one for each stage of a pipeline.
 """
 
 from __future__ import annotations
 
 from p4gen.inc.module import Drop, Metadata, Module, Register, Size, Table
-from p4gen.spec import Icrc, ProgramSpec
+from p4gen.spec import Icrc, Mode, Op, ProgramSpec, Reliability, Variant
 
-_SLOTS = Size("groups", "slots_per_group")
-_EDGES = Size("groups", "fan_in")
+_SLOTS = Size("pipelines", "bank_slots")
+_CONTEXTS = Size("pipelines", "bank_contexts")
+_EDGES = Size("pipelines", "bank_edges")
+_ENDPOINTS = Size("groups", "fan_in")
 
 
 def _icrc(spec: ProgramSpec) -> bool:
     return spec.icrc is Icrc.RECOMPUTE
 
 
+def _translated(spec: ProgramSpec) -> bool:
+    return spec.mode is Mode.II
+
+
+def _augmented(spec: ProgramSpec) -> bool:
+    return spec.mode is Mode.III
+
+
+def _dynamic(spec: ProgramSpec) -> bool:
+    return spec.op is Op.DYNAMIC
+
+
+def _notifies(spec: ProgramSpec) -> bool:
+    return spec.notifies
+
+
+REORDER_WINDOW = 128
+"""PSNs of an edge that mode III's CheckOrder remembers one by one, where packets are taken out of order."""
+
+
+def receive_bits(spec: ProgramSpec) -> int:
+    """Width of CheckOrder's word: ePSN 24, NAK sent 1, epoch 8, last announced PSN 24, and what some specs add."""
+    return 57 + (5 if _dynamic(spec) else 0) + (0 if spec.loss_recovery is Reliability.GBN else REORDER_WINDOW)
+
+
 LOOKUP_TABLE = Module(
     name="LookupTable",
     gress="ingress",
-    paper="Algorithm 1, line 16",
-    purpose="whose packet is it, and what is to become of it",
+    paper="Algorithm 1, line 16; Algorithm 2, line 21",
+    purpose="whose packet it is: context and edge",
     needs=("hdr.ipv4", "hdr.bth"),
     provides=(
-        Metadata("traffic", "traffic_t", "what kind of packet this is"),
-        Metadata("announced", "bit<32>", "what a control message announces; 0 for data"),
+        Metadata("kind", "kind_t", "what kind of packet this is", kept=True),
         Metadata("context", "context_t", "the group's context"),
-        Metadata("edge", "edge_t", "ingress: the edge it came over; egress: the edge it leaves by"),
+        Metadata("edge", "edge_t", "ingress: the edge it came over; egress: the edge it leaves by", kept=True),
         Metadata("edge_bit", "bitmap_t", "that edge's bit in the context's bitmaps"),
-        Metadata("epoch", "epoch_t", "generation of the group's state; older state counts as empty"),
-        Metadata("slot", "slot_t", "index of the slot that this PSN maps to"),
-        Metadata("source_mask", "bitmap_t", "edges whose contributions make a result"),
-        Metadata("result_group", "bit<16>", "multicast group of the edges that get the result"),
+        Metadata("port", "bit<9>", "that edge's port", wanted=_augmented),
+        Metadata("first_hop", "bit<1>", "1: a rank is at the other end of it", wanted=_augmented),
+        Metadata(
+            "pipeline",
+            "pipeline_t",
+            "the pipeline that it is in, or, in egress, goes to",
+            kept=True,
+            wanted=lambda spec: spec.pipelines > 1,
+        ),
     ),
     tables=(
         Table("addresses", Size("groups"), "addresses that the IncEngine answers to"),
-        Table("endpoints", _EDGES, "endpoint (IP, QP) to context and edge"),
-        Table("invocations", Size("groups", 2), "(context, traffic) to what is done"),
+        Table("endpoints", _ENDPOINTS, "endpoint (IP, QP) to context and edge"),
     ),
     drops=(
         Drop("unknown_qp", "no endpoint of this switch has that QP"),
         Drop("unknown_source", "the packet does not come from the endpoint's peer"),
-        Drop("not_served", "the group does not take this kind of packet"),
-        Drop("not_a_source", "the edge does not contribute to this collective"),
     ),
 )
 
@@ -52,7 +82,7 @@ VALIDATE_PACKET = Module(
     gress="ingress",
     paper="beside EPIC: InfiniBand 1.2.1, 9.6 (header validation)",
     purpose="a packet that a NIC would refuse must not reach any state",
-    needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "traffic"),
+    needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "kind"),
     drops=(
         Drop("truncated", "the frame ends before its headers say it does"),
         Drop("bad_ip_checksum", "the IPv4 header checksum is wrong"),
@@ -73,10 +103,155 @@ CHECK_ICRC = Module(
     wanted=_icrc,
 )
 
+TRACK_INVOCATION = Module(
+    name="TrackInvocation",
+    gress="ingress",
+    paper="section 3.3.2; Context's invocation states (Algorithm 1, line 14)",
+    purpose="which collective a PSN belongs to, by what was announced",
+    needs=("hdr.bth", "hdr.immediate", "kind", "context"),
+    provides=(
+        Metadata("epoch", "epoch_t", "generation of the context's state; older state counts as empty"),
+        Metadata("first_psn", "psn_t", "the PSN that all its flows begin with", wanted=_augmented),
+        Metadata("announced", "bit<32>", "what a control message announces; 0 for data"),
+        Metadata("begins", "bit<1>", "1: a control message that announces something new", wanted=_translated),
+        Metadata("code", "bit<8>", "collective and root"),
+        Metadata("numbers", "numbers_t", "op and dtype", wanted=_dynamic),
+    ),
+    keeps=(
+        Register(
+            "newest.announcement", 64, _CONTEXTS, "{epoch 8, PSN 24, immediate 32} of each context's last announcement"
+        ),
+        Register("previous.announcement", 64, _CONTEXTS, "the one before"),
+    ),
+    tables=(Table("contexts", Size("groups"), "context to the generation of its state"),),
+    drops=(
+        Drop("not_served", "the context is not set up"),
+        Drop("unsupported", "announces an op or dtype that the program does not have"),
+        Drop("not_announced", "no announcement covers its PSN", wanted=_translated),
+    ),
+)
+
+CLASSIFY_TRAFFIC = Module(
+    name="ClassifyTraffic",
+    gress="ingress",
+    paper="Algorithm 1, line 16; Algorithm 2, line 21: class, fanin, outs",
+    purpose="what the collective wants done with it",
+    needs=("hdr.bth", "kind", "context", "edge_bit", "code"),
+    provides=(
+        Metadata("pattern", "bit<8>", "collective and root, as the control plane numbers them"),
+        Metadata("traffic", "traffic_t", "the paper's class"),
+        Metadata("task", "task_t", "what becomes of it", wanted=_translated),
+        Metadata("slot", "slot_t", "index of the slot that its PSN maps to"),
+        Metadata("slot_mask", "slot_t", "N - 1", wanted=_augmented),
+        Metadata("source_mask", "bitmap_t", "edges whose contributions make a result"),
+        Metadata("out_mask", "bitmap_t", "edges that answers are awaited from"),
+        Metadata("out_group", "bit<16>", "multicast group of the edges that it, or the result, goes to"),
+        Metadata("alone", "bit<1>", "1: a repetition is answered to its sender alone", wanted=_translated),
+        Metadata("pipe", "bit<1>", "EPIC's pipe: 0 aggregation, 1 broadcast", wanted=_augmented),
+        Metadata("sync", "bit<1>", "1: nothing flows the other way (Reduce, Broadcast)", wanted=_augmented),
+        Metadata(
+            "at_root",
+            "bit<1>",
+            "1: at the root of an AllReduce",
+            wanted=lambda spec: spec.variant is Variant.ROOT_COPIES,
+        ),
+    ),
+    tables=(
+        Table("patterns", Size("groups", 67), "(context, collective and root) to the edge toward the root"),
+        Table("flows", Size("groups", 132), "(context, pattern, class) to slots, sources and output edges"),
+    ),
+    drops=(
+        Drop("no_pattern", "the group does not take this collective, or none is announced"),
+        Drop("no_flow", "in this collective, nothing of the kind comes over this edge"),
+    ),
+)
+
+FILTER_ORDER = Module(
+    name="FilterOrder",
+    gress="ingress",
+    paper="section C: an ePSN in the switch's endpoint state",
+    purpose="what hosts that go back N send ahead of its turn need not touch the buffer",
+    needs=("hdr.bth", "kind", "edge", "epoch"),
+    keeps=(Register("expected", 32, _EDGES, "{epoch 8, ePSN 24} of each edge"),),
+    drops=(Drop("out_of_order", "ahead of its turn: it will be sent again"),),
+    wanted=lambda spec: spec.loss_recovery is Reliability.GBN,
+)
+
+CHECK_RANGE = Module(
+    name="CheckRange",
+    gress="ingress",
+    paper="Algorithm 2, lines 6, 26-28 and 31: the pipe's psnStart",
+    purpose="a pipe takes PSNs that it has a slot for, and no others",
+    needs=("hdr.bth", "kind", "context", "epoch", "first_psn", "slot_mask", "pipe", "sync"),
+    provides=(Metadata("range", "range_t", "where the PSN stands to its pipe's range"),),
+    keeps=(
+        Register("aggregation.psn_start", 32, _CONTEXTS, "{epoch 8, psnStart 24} of each context's aggregation pipe"),
+        Register("broadcast.psn_start", 32, _CONTEXTS, "the same of its broadcast pipe"),
+    ),
+    drops=(Drop("ahead", "beyond the pipe's range: its sender runs ahead of the others"),),
+)
+
+CHECK_ORDER = Module(
+    name="CheckOrder",
+    gress="ingress",
+    paper="Algorithm 2, lines 12 and 33-35; section H.4: arrived, epsn, nak_sent",
+    purpose="whether it is this packet's turn, and what its sender is told",
+    needs=("hdr.bth", "hdr.immediate", "kind", "edge", "epoch", "first_psn", "range", "first_hop"),
+    provides=(
+        Metadata("accepted", "bit<1>", "1: goes into its slot"),
+        Metadata("answers", "bit<1>", "1: its sender gets an answer"),
+        Metadata("answer_psn", "psn_t", "the answer's PSN", kept=True),
+        Metadata("syndrome", "bit<8>", "the answer's AETH syndrome", kept=True),
+        Metadata("missing_count", "bit<24>", "how many packets a selective NAK asks for", kept=True),
+        Metadata("notifies", "bit<1>", "1: its sender gets a congestion notification", wanted=_notifies),
+    ),
+    keeps=(Register("receive", receive_bits, _EDGES, "what has arrived over each edge, and what has been announced"),),
+    drops=(
+        Drop("duplicate", "has arrived before; acknowledged again"),
+        Drop("gap", "ahead of its turn: something before it is missing"),
+        Drop("not_announced", "no announcement covers its PSN"),
+    ),
+)
+
+RECEIVE_ACK = Module(
+    name="ReceiveAck",
+    gress="ingress",
+    paper="Algorithm 2, lines 14, 24 and 27; Algorithm 3, lines 1-3",
+    purpose="how far each edge has acknowledged what it was sent",
+    needs=("hdr.bth", "hdr.aeth", "kind", "context", "edge", "edge_bit", "epoch", "first_psn", "out_mask"),
+    provides=(
+        Metadata("acked", "psn_t", "the least lastAcked of a pipe's output edges"),
+        Metadata("own_acked", "psn_t", "lastAcked of the edge that it came over"),
+        Metadata("stalled", "bit<1>", "1: no progress since the tick before"),
+    ),
+    keeps=(
+        Register("edge_*.acked", 32, _CONTEXTS, "{epoch 8, lastAcked 24} of one edge of each context", Size("fan_in")),
+        Register("ticked", 32, _EDGES, "{epoch 8, lastAcked at the last tick 24} of each edge"),
+    ),
+)
+
+START_CURSOR = Module(
+    name="StartCursor",
+    gress="ingress",
+    paper="Algorithm 3, lines 8 and 9",
+    purpose="a NAK, or a tick without progress, sets a retransmission going",
+    needs=("hdr.bth", "hdr.aeth", "kind", "port", "own_acked", "stalled"),
+    provides=(Metadata("goes_round", "bit<1>", "1: recirculates"),),
+    drops=(Drop("not_needed", "not a loss: an answer or a tick that has done its work", loss=False),),
+)
+
+RELAY_NOTIFICATION = Module(
+    name="RelayNotification",
+    gress="ingress",
+    paper="section 4.4, congestion control",
+    purpose="congestion notifications reach those who send",
+    needs=("hdr.cnp", "out_group", "port"),
+)
+
 CHECK_DUPLICATE = Module(
     name="CheckDuplicate",
     gress="ingress",
-    paper="Algorithm 1, lines 20 and 28-30",
+    paper="Algorithm 1, lines 20 and 28-30; Algorithm 2, line 33",
     purpose="each edge contributes to a slot once",
     needs=("hdr.bth", "announced", "slot", "epoch", "edge_bit", "source_mask", "slot_use"),
     provides=(Metadata("complete", "bit<1>", "1: every source has contributed to the slot"),),
@@ -87,7 +262,7 @@ CHECK_DUPLICATE = Module(
         Drop("stale", "its slot already serves a newer PSN"),
         Drop("mixed_opcode", "the edges do not agree where messages begin and end"),
         Drop("mixed_control", "the edges do not announce the same collective"),
-        Drop("duplicate", "already in the slot, which waits for others"),
+        Drop("duplicate", "already in the slot, which waits for others", wanted=_translated),
     ),
 )
 
@@ -100,22 +275,31 @@ RECYCLE_BUFFER = Module(
     provides=(Metadata("slot_use", "slot_use_t", "what this packet means to its slot"),),
 )
 
+RETRANSMISSION = Module(
+    name="Retransmission",
+    gress="ingress",
+    paper="Algorithm 3, lines 9-14",
+    purpose="a cursor's pass: the packet in a slot goes out again",
+    needs=("hdr.bth", "hdr.aeth", "hdr.immediate", "hdr.payload", "complete", "announced", "port"),
+    drops=(Drop("done", "not a loss: a cursor at the end of what there is to send", loss=False),),
+)
+
 AGGREGATE_DATA = Module(
     name="AggregateData",
     gress="ingress",
-    paper="Algorithm 1, lines 21-23 and 31-33",
+    paper="Algorithm 1, lines 21, 23 and 31-33; Algorithm 2, lines 37 and 39",
     purpose="reduces the payload into the slot, and hands the slot's content back",
     needs=("hdr.payload", "slot", "slot_use", "context"),
     keeps=(Register("lane_*.partial", 32, _SLOTS, "partial result of one lane", Size("lanes")),),
-    drops=(Drop("absorbed", "not a loss: the contribution is in its slot, which waits for others"),),
 )
 
 REPLICATE_DATA = Module(
     name="ReplicateData",
     gress="ingress",
-    paper="Algorithm 1, line 25",
+    paper="Algorithm 1, lines 22 and 25; Algorithm 2, lines 38 and 40",
     purpose="one copy of the result for each edge that gets it",
-    needs=("result_group",),
+    needs=("complete", "out_group"),
+    drops=(Drop("absorbed", "not a loss: the contribution is in its slot, which waits for others", loss=False),),
 )
 
 REFLECT_ACK = Module(
@@ -123,7 +307,29 @@ REFLECT_ACK = Module(
     gress="ingress",
     paper="section 4.3, AllReduce workflow, step 4",
     purpose="the answer to a result answers the contribution of the same PSN",
-    needs=("hdr.aeth", "hdr.cnp", "traffic"),
+    needs=("hdr.aeth", "hdr.cnp", "task"),
+)
+
+COMBINE_ACKS = Module(
+    name="CombineAcks",
+    gress="ingress",
+    paper="section 4.3, Broadcast workflow: ackPsn, nodeAckPsn",
+    purpose="the answers to a broadcast become one",
+    needs=("hdr.bth", "hdr.aeth", "context", "edge_bit", "out_mask", "begins"),
+    keeps=(
+        Register("edge_*.acked", 32, _CONTEXTS, "{ackPsn 24, syndrome 8} of one edge of each context", Size("fan_in")),
+        Register("node_acked", 24, _CONTEXTS, "nodeAckPsn of each context"),
+    ),
+    drops=(Drop("waits", "not a loss: others have not acknowledged as much", loss=False),),
+)
+
+SEND_ACK = Module(
+    name="SendAck",
+    gress="ingress",
+    paper="Algorithm 2, line 35",
+    purpose="the answer leaves as the packet itself, or beside it",
+    needs=("complete", "port", "answers"),
+    provides=(Metadata("turns", "bit<1>", "1: it becomes the answer itself"),),
 )
 
 FORWARD = Module(
@@ -143,13 +349,32 @@ FORWARD = Module(
     ),
 )
 
+ADVANCE_CURSOR = Module(
+    name="AdvanceCursor",
+    gress="egress",
+    paper="Algorithm 3, line 9",
+    purpose="a cursor goes round once for each slot",
+    needs=("hdr.bth", "goes_round"),
+)
+
+MAKE_ACK = Module(
+    name="MakeAck",
+    gress="egress",
+    paper="Algorithm 3, lines 4-7",
+    purpose="the answer itself",
+    needs=("hdr.bth", "hdr.aeth", "hdr.cnp", "answer_psn", "syndrome"),
+)
+
 TRANSLATE_HEADER = Module(
     name="TranslateHeader",
     gress="egress",
     paper="Algorithm 1, line 26",
     purpose="addresses each packet to the endpoint at the other end of its edge",
     needs=("hdr.ethernet", "hdr.ipv4", "hdr.udp", "hdr.bth", "edge"),
-    tables=(Table("edges", _EDGES, "edge to the addresses and QPs of its two endpoints"),),
+    provides=(
+        Metadata("goes_round", "bit<1>", "1: recirculates", wanted=lambda s: s.mode is Mode.II and s.pipelines > 1),
+    ),
+    tables=(Table("edges", _ENDPOINTS, "edge to the addresses and QPs of its two endpoints"),),
     drops=(Drop("unknown_edge", "a copy was made for an edge that has no addresses"),),
 )
 

@@ -9,9 +9,13 @@ from typing import Any
 import p4gen
 from p4gen.inc import Composition
 from p4gen.render.p4 import Rendered
+from p4gen.spec import Mode
 
 Manifest = dict[str, Any]
-"""JSON object: p4gen, spec, modules (in order, with state in bits), drops, state_bits, digest."""
+"""JSON object: p4gen, spec, modules (in order, with state in bits), drops, ticks, state_bits, digest."""
+
+TICK_US = 20
+"""How often mode III wants a tick for each edge, microseconds; two without progress make it send again."""
 
 
 def manifest(composition: Composition, rendered: Rendered) -> Manifest:
@@ -36,8 +40,8 @@ def manifest(composition: Composition, rendered: Rendered) -> Manifest:
                         "purpose": register.purpose,
                         "instances": register.instances.of(spec),
                         "entries": register.entries.of(spec),
-                        "width": register.width,
-                        "formula": f"{register.instances} x ({register.entries}) x {register.width} bit",
+                        "width": register.width_of(spec),
+                        "formula": f"{register.instances} x ({register.entries}) x {register.width_of(spec)} bit",
                         "bits": register.bits(spec),
                     }
                     for register in module.keeps
@@ -61,10 +65,12 @@ def manifest(composition: Composition, rendered: Rendered) -> Manifest:
                 "counter": f"Inc{drop.module.gress.capitalize()}.drops",
                 "module": drop.module.name,
                 "reason": drop.drop.reason,
+                "loss": drop.drop.loss,
                 "meaning": drop.drop.meaning,
             }
             for drop in composition.drops
         ],
+        "ticks": {"every_us": TICK_US, "opcode": "0xc0", "port": 510} if spec.mode is Mode.III else None,
         "state_bits": composition.state_bits,
         "digest": hashlib.sha256(rendered.text.encode()).hexdigest(),
     }

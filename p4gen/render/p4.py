@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
 
 from p4gen.inc import HEADERS, Composition
-from p4gen.spec import DType, Op, Overflow, ProgramSpec
+from p4gen.inc.modules import REORDER_WINDOW, receive_bits
+from p4gen.spec import DType, Mode, Op, ProgramSpec
 
 _MARK = "\x00"
+_ROW = 112
+"""Columns that a row of like declarations may take."""
 _CONTROL_LINE = re.compile(r"\s*\{%.*%\}\s*$")
 
 
@@ -54,14 +57,34 @@ def _templates(composition: Composition) -> Iterator[str]:
 
 def _context(composition: Composition) -> dict[str, Any]:
     spec = composition.spec
+    numbers = 5 if spec.op is Op.DYNAMIC else 0
     return {
         "spec": spec,
         "op": spec.op,
         "reduction": _reduction(spec),
         "signed": spec.dtype is DType.INT32,
         "saturating": spec.saturating,
+        "numbers": 0 if spec.op is Op.DYNAMIC else announced_numbers(spec.op, spec.dtype),
         "lanes": range(spec.lanes),
-        "total_slots": spec.groups * spec.slots_per_group,
+        "edges": range(spec.fan_in),
+        "augmented": spec.mode is Mode.III,
+        "reliability": spec.loss_recovery,
+        "notifies": spec.notifies,
+        "variant": spec.variant,
+        "window": REORDER_WINDOW,
+        "halves": [REORDER_WINDOW >> i for i in range(1, REORDER_WINDOW.bit_length())],
+        "word": receive_bits(spec),
+        "last": 56 + numbers,
+        "pipelines": spec.pipelines,
+        "pipeline_bits": spec.pipelines.bit_length() - 1,
+        "ports_per_pipe": spec.ports // spec.pipelines,
+        "slots": spec.pipelines * spec.bank_slots,
+        "slots_note": _slots_note(spec),
+        "contexts": spec.pipelines * spec.bank_contexts,
+        "edge_words": spec.pipelines * spec.bank_edges,
+        "banked": partial(_banked, spec),
+        "context_index": _banked(spec, "(bit<32>)meta.context", "context"),
+        "edge_index": _banked(spec, "(bit<32>)meta.edge", "edge"),
         "headers": HEADERS,
         "modules": composition.modules,
         "ingress": composition.of("ingress"),
@@ -72,10 +95,30 @@ def _context(composition: Composition) -> dict[str, Any]:
     }
 
 
+def announced_numbers(op: Op, dtype: DType) -> int:
+    """Op and dtype as a control message announces them, 5 bits (docs/wire-format.md)."""
+    return list(Op).index(op) << 3 | list(DType).index(dtype)
+
+
+def _banked(spec: ProgramSpec, index: str, of: str) -> str:
+    """An index of 32 bits into state; with several pipelines, within the bank of the packet's own."""
+    if spec.pipelines == 1:
+        return index
+    words = {"slot": spec.bank_slots, "context": spec.bank_contexts, "edge": spec.bank_edges}[of]
+    return f"(bit<32>)(meta.pipeline ++ ({index})[{words.bit_length() - 2}:0])"
+
+
+def _slots_note(spec: ProgramSpec) -> str:
+    pipes = "" if spec.mode is Mode.II else "two pipes of "
+    banks = "" if spec.pipelines == 1 else f"{spec.pipelines} banks of "
+    return f"{banks}{spec.groups} groups of {pipes}{spec.slots_per_group} (2WM = {2 * spec.window * spec.message})"
+
+
 def _reduction(spec: ProgramSpec) -> str:
-    if spec.op is not Op.SUM:
-        return {Op.MIN: "minimum", Op.MAX: "maximum"}[spec.op]
-    return "wrapping sum" if spec.overflow is Overflow.WRAP else "saturating sum"
+    if spec.op is Op.DYNAMIC:
+        return "any reduction"
+    what = {Op.SUM: "saturating sum" if spec.saturating else "wrapping sum", Op.MIN: "minimum", Op.MAX: "maximum"}
+    return f"{what[spec.op]} of {spec.dtype}"
 
 
 class _MarkedLoader(BaseLoader):
@@ -105,9 +148,10 @@ def _environment() -> Environment:
     return environment
 
 
-def _rows(items: Iterable[int], pattern: str, sep: str = " ", per_row: int = 4) -> list[str]:
-    """``pattern`` filled with each item, ``per_row`` to a line; a visible separator also ends a line."""
-    texts = [pattern % item for item in items]
+def _rows(items: Sequence[int], pattern: str, sep: str = " ") -> list[str]:
+    """``pattern`` filled with each item, as many to a line as fit; a visible separator also ends a line."""
+    texts = [pattern.replace("%d", str(item)) for item in items]
+    per_row = max(1, _ROW // (len(texts[-1]) + len(sep)))
     rows = [sep.join(texts[i : i + per_row]) for i in range(0, len(texts), per_row)]
     return [row + sep.rstrip() for row in rows[:-1]] + rows[-1:]
 

@@ -222,8 +222,26 @@ class ProgramSpec(BaseModel):
 
     @property
     def total_slots(self) -> int:
-        """Slots in one pipeline's memory: N for each of a group's pipes, one in mode II and two in mode III (EPIC 4.4)."""
+        """Slots in one pipeline's memory: N for each pipe of a group, one in mode II and two in mode III (EPIC 4.4)."""
         return self.groups * self.slots_per_group * (1 if self.mode is Mode.II else 2)
+
+    @property
+    def bank_slots(self) -> int:
+        """Words of state for slots in a pipeline's bank; a power of two where there are several banks."""
+        return self._bank(self.total_slots)
+
+    @property
+    def bank_contexts(self) -> int:
+        """Words of state for contexts in a pipeline's bank."""
+        return self._bank(self.groups)
+
+    @property
+    def bank_edges(self) -> int:
+        """Words of state for edges in a pipeline's bank; edges are numbered from 1."""
+        return self._bank(self.groups * self.fan_in + 1)
+
+    def _bank(self, words: int) -> int:
+        return words if self.pipelines == 1 else 1 << max(1, (words - 1).bit_length())
 
     @property
     def saturating(self) -> bool:
