@@ -4,21 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from p4gen.errors import FailedError, InputError
-from p4gen.host.clock import US
-from p4gen.host.commlib import SYMMETRIC, Array, ChannelKey, Communicator, Connection, GroupConfig, Invocation
+from p4gen.host.clock import SECOND, US
+from p4gen.host.commlib import (
+    SYMMETRIC,
+    Array,
+    ChannelKey,
+    Communicator,
+    Connection,
+    Flow,
+    GroupConfig,
+    Invocation,
+    PsnSync,
+)
 from p4gen.host.control import MAX_PACKETS, Collective, Control
 from p4gen.host.nic import Nic
-from p4gen.host.verbs import Peer, QpConfig
+from p4gen.host.verbs import Peer, QpConfig, Recovery
 from p4gen.net.loop import EventLoop
 from p4gen.spec import DType, Op
+
+from .fabric import Fabric, Trouble
 
 LANES = 4
 
@@ -44,7 +57,7 @@ def keys(size: int) -> list[ChannelKey]:
 
 
 def pair(
-    channels: Sequence[ChannelKey] | None = None, **settings: Any
+    channels: Sequence[ChannelKey] | None = None, **more: Any
 ) -> tuple[EventLoop, list[Communicator], list[Cable]]:
     loop = EventLoop()
     nics = [Nic(0x0200_0000_0000 + r, 0x0A00_0000 + r, loop) for r in range(2)]
@@ -58,7 +71,7 @@ def pair(
             key: Connection(0x20 + 2 * i + rank, Peer(far.mac, far.ip, 0x20 + 2 * i + 1 - rank), qp)
             for i, key in enumerate(keys(2) if channels is None else channels)
         }
-        config = GroupConfig(rank, 2, connections, window=4, message=2, **settings)
+        config = GroupConfig(rank, 2, connections, window=4, message=2, **more)
         found.append(Communicator(nic, config))
     return loop, found, cables
 
@@ -207,3 +220,89 @@ def test_what_is_no_control_message() -> None:
         Control(Collective.ALLREDUCE, MAX_PACKETS + 1)
     with pytest.raises(ValueError, match="root"):
         replace(Control(Collective.REDUCE, 1), root=32)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(
+    calls=st.lists(
+        st.tuples(st.sampled_from(Collective), st.integers(0, 40), st.integers(0, 1)), min_size=1, max_size=6
+    ),
+    sync=st.sampled_from(PsnSync),
+    flow=st.sampled_from(Flow),
+    hop_by_hop=st.booleans(),
+    recovery=st.sampled_from(Recovery),
+    seed=st.integers(0, 2**32 - 1),
+    loss=st.sampled_from([0.0, 0.05, 0.15]),
+    delay=st.sampled_from([0.0, 0.3]),
+)
+def test_two_ranks_whatever_the_lines_do(
+    calls: list[tuple[Collective, int, int]],
+    sync: PsnSync,
+    flow: Flow,
+    hop_by_hop: bool,
+    recovery: Recovery,
+    seed: int,
+    loss: float,
+    delay: float,
+) -> None:
+    """Between two ranks an ACK means what it does in Mode III: that the far end has it, and nothing of results."""
+    note(f"seed {seed}")
+    fabric = Fabric(2, Trouble(loss, 0.1, delay, 0.02), seed)
+    qp = QpConfig(
+        4 * LANES,
+        0xFFFFF0,
+        recovery,
+        max_outstanding=8,
+        timeout_ps=30 * US,
+        retry_count=None,
+        rnr_retry=None,
+        selective_naks=True,
+    )
+    ranks = []
+    for rank in range(2):
+        far = fabric.nics[1 - rank]
+        names = keys(2) if sync is PsnSync.SUBGROUPS else [SYMMETRIC]
+        connections = {
+            key: Connection(0x20 + 2 * i + rank, Peer(far.mac, far.ip, 0x20 + 2 * i + 1 - rank), qp)
+            for i, key in enumerate(names)
+        }
+        config = GroupConfig(rank, 2, connections, 4, 2, sync=sync, flow=flow, hop_by_hop=hop_by_hop)
+        ranks.append(Communicator(fabric.nics[rank], config))
+    draw = np.random.default_rng(seed)
+    data = [[draw.integers(-1000, 1000, 2 * n, np.int32) for _ in range(2)] for _, n, _ in calls]
+    found: list[list[Invocation]] = [[], []]
+
+    def begin(rank: int) -> None:
+        for number, (collective, _, root) in enumerate(calls):
+            mine = data[number][rank]
+            every: dict[Collective, Callable[[], Invocation]] = {
+                Collective.ALLREDUCE: partial(ranks[rank].all_reduce, mine),
+                Collective.REDUCE: partial(ranks[rank].reduce, mine, root),
+                Collective.BROADCAST: partial(ranks[rank].broadcast, mine, root),
+                Collective.BARRIER: ranks[rank].barrier,
+                Collective.REDUCE_SCATTER: partial(ranks[rank].reduce_scatter, mine),
+                Collective.ALLGATHER: partial(ranks[rank].all_gather, mine),
+            }
+            found[rank].append(every[collective]())
+
+    fabric.loop.at(0, begin, 0)
+    fabric.loop.at(int(draw.integers(0, 50 * US)), begin, 1)
+    fabric.loop.run(until=SECOND)
+    for number, (collective, _, root) in enumerate(calls):
+        a, b = data[number]
+        half = len(a) // 2
+        wanted: dict[Collective, list[Array | None]] = {
+            Collective.ALLREDUCE: [b, a],
+            Collective.REDUCE: [a + b if root == rank else None for rank in range(2)],
+            Collective.BROADCAST: [data[number][root]] * 2,
+            Collective.BARRIER: [None, None],
+            Collective.REDUCE_SCATTER: [(a + b)[:half], (a + b)[half:]],
+            Collective.ALLGATHER: [np.concatenate([a, b])] * 2,
+        }
+        for rank in range(2):
+            got, expected = found[rank][number].result(), wanted[collective][rank]
+            assert (got is None) == (expected is None)
+            if got is not None and expected is not None:
+                np.testing.assert_array_equal(got, expected)
+    if sync is PsnSync.REFINED:
+        assert len({rank.pair.requester.end for rank in ranks} | {rank.pair.responder.expected for rank in ranks}) == 1
