@@ -33,6 +33,10 @@ def _dynamic(spec: ProgramSpec) -> bool:
     return spec.op is Op.DYNAMIC
 
 
+def _saturates(spec: ProgramSpec) -> bool:
+    return spec.saturating
+
+
 def _notifies(spec: ProgramSpec) -> bool:
     return spec.notifies
 
@@ -290,6 +294,7 @@ AGGREGATE_DATA = Module(
     paper="Algorithm 1, lines 21, 23 and 31-33; Algorithm 2, lines 37 and 39",
     purpose="reduces the payload into the slot, and hands the slot's content back",
     needs=("hdr.payload", "slot", "slot_use", "context"),
+    provides=(Metadata("saturated", "bit<1>", "1: a lane came to the end of its range", wanted=_saturates),),
     keeps=(Register("lane_*.partial", 32, _SLOTS, "partial result of one lane", Size("lanes")),),
 )
 

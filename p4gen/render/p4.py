@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
 
 from p4gen.inc import HEADERS, Composition
+from p4gen.inc.compose import DropReason
 from p4gen.inc.modules import REORDER_WINDOW, receive_bits
 from p4gen.spec import DType, Mode, Op, ProgramSpec
 
@@ -145,6 +146,7 @@ def _environment() -> Environment:
         autoescape=False,  # noqa: S701 - the output is P4, not HTML
     )
     environment.filters["rows"] = _rows
+    environment.filters["drop_rows"] = _drop_rows
     return environment
 
 
@@ -154,6 +156,20 @@ def _rows(items: Sequence[int], pattern: str, sep: str = " ") -> list[str]:
     per_row = max(1, _ROW // (len(texts[-1]) + len(sep)))
     rows = [sep.join(texts[i : i + per_row]) for i in range(0, len(texts), per_row)]
     return [row + sep.rstrip() for row in rows[:-1]] + rows[-1:]
+
+
+def _drop_rows(drops: Sequence[DropReason]) -> list[str]:
+    """The members of ``drop_t``; a module's stand together, in as few lines as fit."""
+    rows: list[str] = []
+    module = ""
+    for reason in drops:
+        text = f"{reason.symbol} = {reason.index}" + ("," if reason is not drops[-1] else "")
+        if reason.module.name == module and len(rows[-1]) + len(text) < _ROW:
+            rows[-1] += " " + text
+        else:
+            rows.append(text)
+        module = reason.module.name
+    return rows
 
 
 def _render_marked(template: str, context: dict[str, Any]) -> Iterator[tuple[str, int]]:
