@@ -74,7 +74,7 @@ class Traffic:
         local_ip = 10 << 24 | context << 16 | 1
         edges = tuple(
             Edge(
-                1 + context * 32 + rank,
+                1 + context * spec.fan_in + rank,
                 port,
                 Endpoint(0x020000000000 | context << 8, local_ip, 0x100 + rank),
                 Endpoint(0x020000010000 | context << 8 | rank, local_ip + 0x100 + rank, 0xFEDC00 + rank),

@@ -154,9 +154,11 @@ class Placement:
         return self.groups[0].channels[0].contexts[self.groups[0].tree.root.key]
 
     @property
-    def tree_addresses(self) -> frozenset[int]:
-        """All addresses that switches answer to."""
-        return frozenset(address for group in self.groups for address in group.addresses.values())
+    def tree_depths(self) -> Mapping[int, int]:
+        """All addresses that switches answer to, each with the number of switches of its tree above."""
+        return {
+            address: group.tree.depth(switch) for group in self.groups for switch, address in group.addresses.items()
+        }
 
 
 def place(

@@ -109,6 +109,15 @@ class IncTree:
         other = self.node(far)
         return other, next(i for i, edge in enumerate(other.edges) if edge.far == node.key)
 
+    def depth(self, switch: str) -> int:
+        """How many of the tree's switches are above this one."""
+        node = next(node for node in self.nodes if node.key.switch == switch)
+        above = set[str]()
+        while node.parent is not None:
+            node, _ = self.opposite(node, node.parent)
+            above.add(node.key.switch)
+        return len(above - {switch})
+
     def first_hop(self, rank: int) -> tuple[TreeNode, int]:
         """The node that a rank sends to, and the index of its edge there."""
         return next(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -22,7 +22,8 @@ KINDS = tuple(f"{way}_{what}" for way in Way for what in ("DATA", "CONTROL", "AC
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a frame is. ``rank`` is the one that sent it up or gets it down; ``text`` is short enough for a drawing."""
+    """What a frame is. ``rank`` is the one that sent it up or gets it down, None between switches; ``text`` is short
+    enough for a drawing."""
 
     kind: str
     rank: int | None
@@ -31,18 +32,20 @@ class Label:
 
 
 class Kinds:
-    """Knows the ranks' addresses and the tree's."""
+    """Knows the addresses of ranks (with their numbers) and of IncTrees' switches (with their distance from the root)."""
 
-    def __init__(self, ranks: Mapping[int, int], trees: Iterable[int]) -> None:
+    def __init__(self, ranks: Mapping[int, int], trees: Mapping[int, int]) -> None:
         self._ranks = dict(ranks)
-        self._trees = frozenset(trees)
+        self._trees = dict(trees)
 
     def of(self, frame: bytes) -> Label | None:
         """What a frame is; None when it is not of an IncTree, or too short to say."""
         if len(frame) < 54 or frame[12:14] != b"\x08\x00" or frame[23] != 17:
             return None
         src, dst = int.from_bytes(frame[26:30]), int.from_bytes(frame[30:34])
-        if dst in self._trees:
+        if src in self._trees and dst in self._trees:
+            way, rank = (Way.UP if self._trees[dst] < self._trees[src] else Way.DOWN), None
+        elif dst in self._trees:
             way, rank = Way.UP, self._ranks.get(src)
         elif src in self._trees:
             way, rank = Way.DOWN, self._ranks.get(dst)

@@ -37,7 +37,7 @@ class Network:
         self.topology = topology
         self.loop = loop = EventLoop()
         self.kinds = Kinds(
-            {placement.ip[host]: rank for rank, host in enumerate(topology.rank_hosts)}, placement.tree_addresses
+            {placement.ip[host]: rank for rank, host in enumerate(topology.rank_hosts)}, placement.tree_depths
         )
         self.nics = {host: Nic(placement.mac[host], placement.ip[host], loop) for host in topology.hosts}
         self.switches: dict[str, Model] = {}

@@ -170,7 +170,7 @@ def test_a_star_is_numbered_by_rank() -> None:
         assert (edge.port, edge.edge_id, edge.first_hop) == (rank, rank + 1, True)
         assert (edge.remote.ip, edge.remote.qp) == (placement.ip[f"h{rank}"], channel.ends[rank].qp)
         assert (edge.local.ip, edge.local.qp) == (channel.ends[rank].peer.ip, channel.ends[rank].peer.qp)
-    assert placement.tree_addresses == {0x0AFF0001}
+    assert placement.tree_depths == {0x0AFF0001: 0}
 
 
 def test_hosts_reach_each_other_as_ever() -> None:

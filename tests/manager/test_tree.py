@@ -46,6 +46,8 @@ def test_children_come_by_rank_and_the_parent_last() -> None:
     assert [leaf.toward(rank) for rank in range(4)] == [2, 0, 2, 1]
     assert tree.opposite(leaf, 2) == (tree.root, 1)
     assert tree.first_hop(3) == (leaf, 1)
+    deep = load_topology("tree-5-2")
+    assert [build_tree(deep, deep.rank_hosts).depth(s) for s in ("s0", "s2", "s6", "s14")] == [0, 1, 2, 3]
 
 
 def test_an_edge_may_span_switches_where_nothing_meets() -> None:
@@ -82,6 +84,7 @@ def test_a_switch_is_a_node_for_each_pipeline_with_edges() -> None:
     assert [edge.port for edge in tree.root.edges] == [0, 1, 2, None, None]
     uneven = build_tree(topology, topology.rank_hosts[2:], pipelines=4, ports=12)
     assert uneven.root.key.pipe == 1, "the pipeline with most children"
+    assert [edge.ranks for edge in uneven.root.edges] == [{0}, {1}, {2}, {3}, {4, 5}]
 
 
 def test_below_the_root_the_parents_pipeline_leads() -> None:
@@ -89,6 +92,7 @@ def test_below_the_root_the_parents_pipeline_leads() -> None:
     tree = build_tree(topology, topology.rank_hosts, pipelines=4, ports=4)
     assert [node.key for node in tree.nodes if node.key.switch == "s1"] == [("s1", 0), ("s1", 1), ("s1", 2)]
     led = tree.node(NodeKey("s1", 0))
+    assert [tree.depth(switch) for switch in topology.switches] == [0, 1, 1]
     assert (led.role, led.parent, led.edges[2].far) == (Role.INTERMEDIATE, 2, ("s0", 0))
 
 

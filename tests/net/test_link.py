@@ -17,7 +17,7 @@ from p4gen.rocev2.packet import parse, problems
 from p4gen.spec.topology import Ecn
 
 HOST, TREE = 0x0A000001, 0x0AFF0001
-KINDS = Kinds({HOST: 0}, [TREE])
+KINDS = Kinds({HOST: 0}, {TREE: 0})
 UP = Writer(1, HOST, Peer(2, TREE, 0x100), ecn=True)
 
 
