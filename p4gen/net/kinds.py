@@ -32,7 +32,7 @@ class Label:
 
 
 class Kinds:
-    """Knows the addresses of ranks (with their numbers) and of IncTrees' switches (with their distance from the root)."""
+    """Knows the addresses of ranks, with their numbers, and of IncTrees' switches, with their depth below the root."""
 
     def __init__(self, ranks: Mapping[int, int], trees: Mapping[int, int]) -> None:
         self._ranks = dict(ranks)
