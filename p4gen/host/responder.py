@@ -89,9 +89,13 @@ class Responder:
             why = "received" if self._opcode is None else "inside a message"
             raise ValueError(f"PSN {psn:#08x} cannot be set: {why}")
         self.expected += ahead
-        self._seen = max(self._seen, self.expected)
         self._kept = {seq: kept for seq, kept in self._kept.items() if seq >= self.expected}
         self._nak_sent = False
+
+    @property
+    def posted(self) -> int:
+        """Receives posted and not used."""
+        return len(self._receives)
 
     @property
     def misses(self) -> bool:

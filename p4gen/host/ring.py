@@ -122,18 +122,11 @@ class Ring:
         parts = np.array_split(total.reshape(-1), self.config.size)
         last = self.config.size - 2
 
-        def reduced(step: int) -> Array:
-            return self._scatter_step(parts, step, rooms[step], op)
-
         def arrived(step: int) -> list[_Send]:
-            if step < last:
-                return [(self._right, reduced(step))]
-            if step == last:
-                reduced(step)
-            # Rank r has part r now, and the gathering begins.
+            if step <= last:  # the last of these is this rank's own part, and the gathering begins
+                return [(self._right, self._scatter_step(parts, step, rooms[step], op))]
             gathered = step - last - 1
-            if gathered >= 0:
-                self._part(parts, -1 - gathered)[:] = rooms[step]
+            self._part(parts, -1 - gathered)[:] = rooms[step]
             return [(self._right, self._part(parts, -1 - gathered))] if gathered < last else []
 
         rooms = [np.empty_like(self._part(parts, -2 - step)) for step in range(last + 1)]

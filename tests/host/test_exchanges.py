@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from p4gen.host.clock import US
 from p4gen.host.verbs import QpConfig, Recovery, SendWr
 from p4gen.rocev2.opcodes import Ack, Nak, Opcode
 
-from .bench import FIRST_PSN, MTU, Bench
+from .bench import FIRST_PSN, MTU, PEER, Bench
 
 
 @dataclass(frozen=True)
@@ -200,6 +200,12 @@ SELECTIVE = [
         HOPS | TIMER,
     ),
     Case(
+        "it shows that the far end is there: the timer begins anew",
+        "send 8\n> ONLY 0 ack\nwait 60us\n< NAK 0 code=31 msn=1\n> ONLY 0 ack\nwait 60us\n"
+        "> nothing\nwait 60us\n> ONLY 0 ack",
+        HOPS | TIMER,
+    ),
+    Case(
         "no NIC knows it: Go-Back-N",
         "send 8\n> ONLY 0 ack\n< NAK 0 code=31 msn=1\ndone send 0 bad response error",
     ),
@@ -260,6 +266,7 @@ MOVES = [
         "recv 1\nrq 5\n< ONLY 4\n> ACK 4 msn=0\n< ONLY 5 ack\n> ACK 5 msn=1",
     ),
     Case("a gap is one from the PSN set on", "recv 1\nrq 5\n< ONLY 6\n> NAK 5 code=0"),
+    Case("a gap from before a PSN set does not silence the next", "recv 1\n< ONLY 1\n> NAK 0\nrq 5\n< ONLY 6\n> NAK 5"),
     Case("setting where it is changes nothing", "sq 0\nrq 0\nrecv 1\nsend 8\n> ONLY 0 ack\n< ONLY 0 ack\n> ACK 0"),
     Case(
         "a timer of old does not fire for a PSN set",
@@ -409,6 +416,22 @@ def test_a_message_longer_than_its_room_ends_in_errors_at_both_ends() -> None:
 def test_psns_that_cannot_be_set(script: str, why: str) -> None:
     with pytest.raises(ValueError, match=f"cannot be set: {why}"):
         Bench().play(script)
+
+
+def test_what_was_kept_from_before_a_psn_set_is_dropped() -> None:
+    bench = Bench(QpConfig(MTU, FIRST_PSN, Recovery.SELECTIVE_REPEAT, timeout_ps=0))
+    bench.play("recv 9\n< ONLY 1\n> NAK 0\n< ONLY 3 ack\nrq 2")
+    assert bench.pair.responder.kept == [3]
+    bench.play("< ONLY 2\n> ACK 3 msn=2")
+
+
+def test_queue_pairs_take_turns() -> None:
+    bench = Bench()
+    other = bench.nic.create_pair(0x99, replace(PEER, qp=0x98), bench.config, bench.completions.append)
+    for pair in (bench.pair, other):
+        pair.post_send(SendWr(0, bytes(3 * MTU)))
+    bench.loop.run()
+    assert [frame.bth.dst_qp for frame in bench.frames] == [PEER.qp, 0x98] * 3
 
 
 def test_a_message_goes_on_where_it_was_when_an_ack_overtakes_the_resend_of_the_one_before() -> None:

@@ -274,6 +274,7 @@ def test_flow_control_by_results_or_by_acks_alone(flow: Flow) -> None:
     desk = Desk(group(flow=flow, hop_by_hop=True))
     call = desk.rank.all_reduce(np.zeros(2 * 12, np.int32))
     control = Control(Collective.ALLREDUCE, 12)
+    assert desk.rank.pair.responder.posted == {Flow.RESULTS: 2 * W, Flow.ACKS: 7}[flow]
     assert desk.sent() == [said(Collective.ALLREDUCE, 12), "FIRST 1", "LAST 2", "FIRST 3", "LAST 4"]
     desk.receive(Opcode.ACKNOWLEDGE, 4)  # the next hop has three messages; no result is there
     if flow is Flow.ACKS:

@@ -197,6 +197,14 @@ def test_reduce_and_broadcast_go_on_before_they_have_all() -> None:
     assert calls[1].last_result is None
 
 
+def test_only_a_reduces_root_gets_a_result() -> None:
+    fabric = Fabric(3)
+    calls = [ring.reduce(np.ones(4, np.int32), 1) for ring in make(fabric)]
+    fabric.loop.run(until=MS)
+    assert [c.last_result is not None for c in calls] == [False, True, False]
+    assert all(c.done for c in calls)
+
+
 def test_a_barrier_is_two_ways_to_rank_0_and_back() -> None:
     fabric = Fabric(5)
     calls = [ring.barrier() for ring in make(fabric)]
