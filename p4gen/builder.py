@@ -53,7 +53,7 @@ def build(spec: ProgramSpec, out: Path, *, use_p4c: bool = True) -> Built:
         # Positions name the file where it will be, not where it is being made.
         compiled = compile_text(rendered.text, str(out / name / source.name))
         _refuse(compiled.warnings, f"{name} compiles with warnings")
-        _refuse(lint(compiled.program), f"{name} breaks a rule for generated programs")
+        _refuse(lint(compiled.program, spec.pipelines), f"{name} breaks a rule for generated programs")
         (folder / f"{name}.p4info.txtpb").write_text(to_text(generate(compiled.program)), encoding="utf-8")
         content = manifest(composition, rendered)
         (folder / "manifest.json").write_text(to_json(content), encoding="utf-8")

@@ -3,28 +3,47 @@
 The first is that one pass of a packet touches each register array once: at most one read, then at
 most one write at the same index. Paths through the control flow are followed with symbolic values
 (``lint_values``), so "the same index" means provably equal, not spelt alike.
+
+The second is for programs with several pipelines: each has a bank of every register, and a pass touches
+no other bank than that of its own, which the metadata's field ``pipeline`` names.
 """
 
 from __future__ import annotations
 
 from p4gen.errors import Diagnostic, Pos
 from p4gen.p4 import ir
-from p4gen.p4.lint_values import Access, State, Values, join
+from p4gen.p4.lint_values import Access, State, Value, Values, banked, join, lookup
+from p4gen.p4.types import Bits, Fields
 from p4gen.p4.walk import used_by, walk
 
 _PIPELINES = {"ig": "ingress", "eg": "egress"}
+_BANK_FIELD = "pipeline"
+_METADATA = 1
+"""Which parameter of ingress and egress is the metadata."""
 
 
-def lint(program: ir.Program) -> list[Diagnostic]:
+def pipelines(program: ir.Program) -> int:
+    """How many pipelines a generated program is for: as many as its metadata's ``pipeline`` tells apart."""
+    ingress = program.blocks.get("ig")
+    if isinstance(ingress, ir.Control) and len(ingress.params) > _METADATA:
+        metadata = ingress.params[_METADATA].variable.type
+        own = metadata.get(_BANK_FIELD) if isinstance(metadata, Fields) else None
+        if own is not None and isinstance(own.type, Bits):
+            return 1 << own.type.width
+    return 1
+
+
+def lint(program: ir.Program, pipelines: int = 1) -> list[Diagnostic]:
     """What breaks the rules, in the order of positions: a register touched more than once in one
-    pass of ingress or egress, in both of them, or never."""
+    pass of ingress or egress, in both of them, or never; with several ``pipelines``, an index that is
+    not provably in the bank of the packet's own."""
     found: dict[tuple[Pos, str], Diagnostic] = {}
     touched: dict[ir.ExternInstance, dict[str, Pos]] = {}
     for name, pipeline in _PIPELINES.items():
         block = program.blocks.get(name)
         if not isinstance(block, ir.Control):
             continue
-        checker = _Checker(pipeline)
+        checker = _Checker(pipeline, pipelines)
         checker.run(block)
         for problem in checker.problems:
             assert isinstance(problem.where, Pos)
@@ -49,13 +68,17 @@ def lint(program: ir.Program) -> list[Diagnostic]:
 class _Checker:
     """Follows every path of one pipeline."""
 
-    def __init__(self, pipeline: str) -> None:
+    def __init__(self, pipeline: str, pipelines: int) -> None:
         self.pipeline = pipeline
+        self.pipelines = pipelines
+        self.metadata: ir.Variable | None = None
         self.problems: list[Diagnostic] = []
         self.values = Values()
         self.returned: list[list[State]] = []
 
     def run(self, control: ir.Control) -> None:
+        if len(control.params) > _METADATA:
+            self.metadata = control.params[_METADATA].variable
         self.block(control, State())
 
     # --- register accesses ---
@@ -68,6 +91,8 @@ class _Checker:
         assert index_arg is not None
         index = self.values.of(index_arg, state)
         access = Access("read" if reads else "write", index, call.pos)
+        if self.pipelines > 1:
+            self.bank(register, access, state)
         after: set[Access | None] = set()
         for before in state.accesses.get(register, frozenset((None,))):
             if before is not None:
@@ -87,6 +112,37 @@ class _Checker:
         message = f"register '{register.name}' {what} in one pass of {self.pipeline}"
         verb = "read" if before.kind == "read" else "written"
         self.problems.append(Diagnostic(now.pos, message, notes=((before.pos, f"it was {verb} here"),)))
+
+    def bank(self, register: ir.ExternInstance, access: Access, state: State) -> None:
+        """Each pipeline's bank is a run of words; the index of one is the pipeline's number, then the word in it."""
+        verb = "read" if access.kind == "read" else "written"
+        told = f"register '{register.name}' is {verb}"
+        words = register.args[0]
+        assert isinstance(words, int)
+        low_bits = (words // self.pipelines).bit_length() - 1
+        if words != self.pipelines << max(low_bits, 0):
+            message = f"register '{register.name}' does not divide into {self.pipelines} banks of 2^n words"
+            self.problems.append(Diagnostic(register.pos, message))
+            return
+        found = banked(access.index)
+        if found is None or found.low_bits != low_bits:
+            message = f"{told} at an index that is not provably a pipeline's number and {low_bits} bits"
+            self.problems.append(Diagnostic(access.pos, message))
+            return
+        for other, before in state.banks.items():
+            if other != found.bank:
+                message = f"{told} in another bank than the pass has been in before"
+                self.problems.append(Diagnostic(access.pos, message, notes=((before.pos, "here"),)))
+                return
+        if found.bank != self.own_bank(state):
+            message = f"{told} in a bank that is not provably that of the packet's own pipeline"
+            self.problems.append(Diagnostic(access.pos, message))
+            return
+        state.banks = {found.bank: access}
+
+    def own_bank(self, state: State) -> Value | None:
+        """The number of the pipeline that the packet is in, as the metadata has it."""
+        return None if self.metadata is None else lookup(self.values.held(self.metadata, state), (_BANK_FIELD,))
 
     # --- blocks and calls ---
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from p4gen.errors import Pos
 from p4gen.p4 import ir
-from p4gen.p4.types import Fields, Stack
+from p4gen.p4.types import Bits, Fields, Stack
 
 Value = tuple[object, ...]
 Path = tuple[str, ...]
@@ -38,14 +38,16 @@ class State:
 
     env: dict[ir.Variable, Held] = field(default_factory=dict)
     accesses: dict[ir.ExternInstance, frozenset[Access | None]] = field(default_factory=dict)
+    banks: Mapping[Value, Access] = field(default_factory=dict)
+    """The banks that registers were accessed in, each with the first access. Never changed in place."""
 
     def copy(self) -> State:
         """An independent copy."""
-        return State(dict(self.env), dict(self.accesses))
+        return State(dict(self.env), dict(self.accesses), self.banks)
 
     def become(self, other: State) -> None:
         """Take over what ``other`` knows."""
-        self.env, self.accesses = other.env, other.accesses
+        self.env, self.accesses, self.banks = other.env, other.accesses, other.banks
 
     def forget(self, variables: Iterable[ir.Variable]) -> None:
         """Drop variables that are out of scope."""
@@ -80,6 +82,8 @@ class Values:
                 return ("slice", hi, lo, self.of(base, state))
             case ir.Unary(op=op, operand=operand):
                 return ("unary", op, self.of(operand, state))
+            case ir.Binary(op="++", left=left, right=right) if isinstance(right.type, Bits):
+                return ("concat", right.type.width, self.of(left, state), self.of(right, state))
             case ir.Binary(op=op, left=left, right=right):
                 return ("binary", op, self.of(left, state), self.of(right, state))
             case ir.Mux(condition=condition, then=then, otherwise=otherwise):
@@ -129,6 +133,33 @@ class Values:
         state.env[variable] = held
 
 
+@dataclass(frozen=True)
+class Banked:
+    """An index of the form ``(bit<N>)(bank ++ low)``, with so many low bits."""
+
+    cast: str
+    bank: Value
+    low_bits: int
+
+
+def banked(index: Value) -> Banked | None:
+    """What is known of an index's bank; None if it does not have that form."""
+    match index:
+        case ("cast", str(cast), ("concat", int(low_bits), tuple(bank), _)):
+            return Banked(cast, bank, low_bits)
+    return None
+
+
+def _meeting(found: Sequence[Value], values: Values) -> Value:
+    """What paths that meet agree on: the value, or in which bank it is an index, or nothing."""
+    if all(f == found[0] for f in found):
+        return found[0]
+    bank = banked(found[0])
+    if bank is None or any(banked(f) != bank for f in found):
+        return values.fresh()
+    return ("cast", bank.cast, ("concat", bank.low_bits, bank.bank, values.fresh()))
+
+
 def _below(held: Held, path: Path) -> list[Path]:
     size = len(path)
     return [known for known in held if len(known) > size and known[:size] == path]
@@ -166,7 +197,7 @@ def join(states: Sequence[State], values: Values) -> State | None:
         merged: dict[Path, Value] = {}
         for path in {p: None for h in held for p in h}:
             found = [lookup(h, path) for h in held]
-            merged[path] = found[0] if all(f == found[0] for f in found) else values.fresh()
+            merged[path] = _meeting(found, values)
         env[variable] = merged
     accesses: dict[ir.ExternInstance, frozenset[Access | None]] = {}
     nothing: frozenset[Access | None] = frozenset((None,))
@@ -174,4 +205,5 @@ def join(states: Sequence[State], values: Values) -> State | None:
         accesses[register] = first.accesses.get(register, nothing).union(
             *(s.accesses.get(register, nothing) for s in others)
         )
-    return State(env, accesses)
+    banks = {bank: access for s in reversed(states) for bank, access in s.banks.items()}
+    return State(env, accesses, banks)

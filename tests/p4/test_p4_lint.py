@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from p4_programs import FIRST, HEAD, compiled, ingress, places
 
-from p4gen.p4.lint import lint
+from p4gen.p4.lint import lint, pipelines
 
 REGISTER = "register<bit<8>>(16) r; bit<8> v; bit<32> i = 0;"
 
@@ -97,3 +97,120 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
     (found,) = lint(compiled(text).program)
     assert "both ingress and egress" in found.message
     assert found.notes
+
+
+# --- banks ---
+
+BANKED = HEAD.replace("bool flag;", "bool flag; bit<1> pipeline; bit<1> other; bit<32> slot;")
+TWO = "register<bit<8>>(16) r; register<bit<8>>(16) q; bit<8> v;"
+OWN = "(bit<32>)(meta.pipeline ++ meta.y[2:0])"
+FLOWS = """action first(bit<3> base) { meta.slot = (bit<32>)(meta.pipeline ++ base); }
+    action second(bit<3> base) { meta.slot = (bit<32>)(meta.pipeline ++ (base + meta.y[2:0])); }
+    action stray(bit<3> base) { meta.slot = (bit<32>)(meta.other ++ base); }
+    action none() { }
+    table flows { key = { meta.x : exact; } actions = { %s none; } default_action = none; }"""
+
+
+def banks(body: str, local: str = TWO, pipelines: int = 2) -> list[str]:
+    """What the lint has to say of an ingress with this body, for a program with two pipelines."""
+    text = ingress(body, local).replace(HEAD, BANKED)
+    return [f"{d.message} at {d.where.line - FIRST}" for d in lint(compiled(text).program, pipelines)]
+
+
+def test_how_many_pipelines_a_program_has_is_read_off_its_metadata() -> None:
+    text = ingress("r.write(0, 1);", REGISTER)
+    assert pipelines(compiled(text).program) == 1
+    assert pipelines(compiled(text.replace(HEAD, BANKED)).program) == 2
+    assert pipelines(compiled(text.replace(HEAD, BANKED.replace("bit<1> pipeline", "bit<2> pipeline"))).program) == 4
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"r.read(v, {OWN}); r.write({OWN}, v + 1); q.read(v, {OWN}); q.write({OWN}, v);",
+        # Where the packet comes from is decided before the first access.
+        f"if (meta.flag) {{ meta.pipeline = 0; }} else {{ meta.pipeline = meta.x[0:0]; }} r.read(v, {OWN});"
+        f" q.write({OWN}, v);",
+        f"if (meta.flag) {{ r.read(v, {OWN}); }} else {{ r.write({OWN}, 1); }} q.write({OWN}, 2);",
+        # After the last access it may change: the packet goes into another pipeline.
+        f"r.read(v, {OWN}); q.write({OWN}, v); meta.pipeline = 0;",
+    ],
+)
+def test_indices_with_the_packets_own_pipeline_are_clean(body: str) -> None:
+    assert banks(body) == []
+
+
+def test_an_index_from_a_table_keeps_its_bank_where_paths_meet() -> None:
+    begin = "meta.slot = (bit<32>)(meta.pipeline ++ 3w0); flows.apply(); r.read(v, meta.slot); q.write(meta.slot, v);"
+    assert banks(begin, TWO + FLOWS % "first; second;") == []
+    (found, _) = banks(begin, TWO + FLOWS % "first; stray;")
+    assert "register 'I.r' is read at an index that is not provably a pipeline's number and 3 bits" in found
+    unset = begin.partition(";")[2]
+    assert len(banks(unset, TWO + FLOWS % "first;")) == 2
+    # One access a pass still holds for an index of which only the bank is known.
+    assert banks(begin.replace("q.write(meta.slot, v)", "r.write(meta.slot, v); q.write(meta.slot, v)"),
+                 TWO + FLOWS % "first; second;") == []  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("r.read(v, meta.y); q.write(%s, v);", "'I.r' is read at an index that is not provably a pipeline's number"),
+        ("r.read(v, (bit<32>)meta.y[3:0]); q.write(%s, v);", "'I.r' is read at an index that is not provably"),
+        (
+            "r.read(v, (bit<32>)(meta.pipeline ++ meta.y[1:0])); q.write(%s, v);",
+            "'I.r' is read at an index that is not provably a pipeline's number and 3 bits",
+        ),
+        (
+            "r.read(v, %s + 1); q.write(%s, v);",
+            "'I.r' is read at an index that is not provably a pipeline's number and 3 bits",
+        ),
+        (
+            "r.read(v, (bit<32>)(meta.other ++ meta.y[2:0])); q.write((bit<32>)(meta.other ++ meta.y[2:0]), v);",
+            "'I.r' is read in a bank that is not provably that of the packet's own pipeline",
+        ),
+        (
+            "r.read(v, (bit<32>)(1w0 ++ meta.y[2:0])); q.write((bit<32>)(1w0 ++ meta.y[2:0]), v);",
+            "'I.r' is read in a bank that is not provably that of the packet's own pipeline",
+        ),
+        (
+            "r.read(v, (bit<32>)(~meta.pipeline ++ meta.y[2:0])); q.read(v, (bit<32>)(~meta.pipeline ++ 3w0));",
+            "'I.r' is read in a bank that is not provably that of the packet's own pipeline",
+        ),
+        (
+            "r.read(v, %s); meta.pipeline = meta.other; q.write(%s, v);",
+            "'I.q' is written in another bank than the pass has been in before",
+        ),
+        (
+            "r.read(v, %s); if (meta.flag) { meta.pipeline = 1; } q.write(%s, v);",
+            "'I.q' is written in another bank than the pass has been in before",
+        ),
+        (
+            "r.read(v, %s); q.write((bit<32>)(meta.other ++ meta.y[2:0]), v);",
+            "'I.q' is written in another bank than the pass has been in before",
+        ),
+        (
+            "meta.slot = %s; meta.pipeline = 0; r.read(v, meta.slot); q.write(meta.slot, v);",
+            "'I.r' is read in a bank that is not provably that of the packet's own pipeline",
+        ),
+    ],
+)
+def test_another_pipelines_bank_is_named(body: str, message: str) -> None:
+    found = banks(body.replace("%s", OWN))
+    assert f"register {message}" in found[0]
+    assert found[0].endswith("at 2")
+
+
+def test_a_register_that_does_not_divide_into_banks_is_named() -> None:
+    whole = f"r.read(v, {OWN}); q.write({OWN}, v);"
+    assert "register 'I.q' does not divide into 2 banks of 2^n words at 1" in banks(
+        whole, TWO.replace("(16) q", "(9) q")
+    )
+    assert len(banks(whole, pipelines=4)) == 2
+
+
+def test_both_accesses_are_shown() -> None:
+    text = ingress(f"r.read(v, {OWN});\nmeta.pipeline = 0;\nq.write({OWN}, v);", TWO).replace(HEAD, BANKED)
+    (found,) = lint(compiled(text).program, 2)
+    assert [pos.line - FIRST for pos, _ in found.notes] == [2]
+    assert places([found])[0][0] - FIRST == 4
