@@ -33,10 +33,6 @@ def _dynamic(spec: ProgramSpec) -> bool:
     return spec.op is Op.DYNAMIC
 
 
-def _saturates(spec: ProgramSpec) -> bool:
-    return spec.saturating
-
-
 def _notifies(spec: ProgramSpec) -> bool:
     return spec.notifies
 
@@ -224,8 +220,8 @@ RECEIVE_ACK = Module(
     purpose="how far each edge has acknowledged what it was sent",
     needs=("hdr.bth", "hdr.aeth", "kind", "context", "edge", "edge_bit", "epoch", "first_psn", "out_mask"),
     provides=(
-        Metadata("acked", "psn_t", "the least lastAcked of a pipe's output edges"),
-        Metadata("own_acked", "psn_t", "lastAcked of the edge that it came over"),
+        Metadata("acked", "psn_t", "the least lastAcked of a pipe's output edges; of a tick, that of its edge"),
+        Metadata("now_acked", "psn_t", "up to which this answer says that all has arrived"),
         Metadata("stalled", "bit<1>", "1: no progress since the tick before"),
     ),
     keeps=(
@@ -239,7 +235,7 @@ START_CURSOR = Module(
     gress="ingress",
     paper="Algorithm 3, lines 8 and 9",
     purpose="a NAK, or a tick without progress, sets a retransmission going",
-    needs=("hdr.bth", "hdr.aeth", "kind", "port", "own_acked", "stalled"),
+    needs=("hdr.bth", "hdr.aeth", "kind", "port", "acked", "stalled"),
     provides=(Metadata("goes_round", "bit<1>", "1: recirculates"),),
     drops=(Drop("not_needed", "not a loss: an answer or a tick that has done its work", loss=False),),
 )
@@ -294,7 +290,6 @@ AGGREGATE_DATA = Module(
     paper="Algorithm 1, lines 21, 23 and 31-33; Algorithm 2, lines 37 and 39",
     purpose="reduces the payload into the slot, and hands the slot's content back",
     needs=("hdr.payload", "slot", "slot_use", "context"),
-    provides=(Metadata("saturated", "bit<1>", "1: a lane came to the end of its range", wanted=_saturates),),
     keeps=(Register("lane_*.partial", 32, _SLOTS, "partial result of one lane", Size("lanes")),),
 )
 
