@@ -105,6 +105,11 @@ class Values:
         place = place_of(e) if e is not None else None
         if e is None:
             state.env[variable] = {(): self.fresh()}
+        elif isinstance(e, ir.Aggregate) and isinstance(e.type, Fields):
+            # The aggregate's own elements, so that a field is as good as what it was made of.
+            elements = zip(e.type.fields, e.elements, strict=True)
+            made: dict[Path, Value] = {(f.name,): self.of(element, state) for f, element in elements}
+            state.env[variable] = {(): self.fresh(), **made}
         elif place is None:
             state.env[variable] = {(): self.of(e, state)}
         else:

@@ -114,7 +114,8 @@ FLOWS = """action first(bit<3> base) { meta.slot = (bit<32>)(meta.pipeline ++ ba
 def banks(body: str, local: str = TWO, pipelines: int = 2) -> list[str]:
     """What the lint has to say of an ingress with this body, for a program with two pipelines."""
     text = ingress(body, local).replace(HEAD, BANKED)
-    return [f"{d.message} at {d.where.line - FIRST}" for d in lint(compiled(text).program, pipelines)]
+    found = lint(compiled(text).program, pipelines)
+    return [f"{d.message} at {line - FIRST}" for d, (line, _) in zip(found, places(found), strict=True)]
 
 
 def test_how_many_pipelines_a_program_has_is_read_off_its_metadata() -> None:
@@ -199,6 +200,14 @@ def test_another_pipelines_bank_is_named(body: str, message: str) -> None:
     found = banks(body.replace("%s", OWN))
     assert f"register {message}" in found[0]
     assert found[0].endswith("at 2")
+
+
+def test_values_pass_through_the_fields_of_a_struct() -> None:
+    pair = "struct pair_t { bit<32> at; bit<8> with; }\ncontrol I("
+    body = "pair_t p = { %s, 5 }; p.with = 6; r.read(v, p.at); q.write(p.at, v);"
+    text = ingress(body % OWN, TWO).replace(HEAD, BANKED).replace("control I(", pair, 1)
+    assert lint(compiled(text).program, 2) == []
+    assert len(lint(compiled(text.replace("p.with = 6", "p.at = 6")).program, 2)) == 2
 
 
 def test_a_register_that_does_not_divide_into_banks_is_named() -> None:
