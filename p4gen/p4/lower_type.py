@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast as type_cast
 
 from p4gen.p4 import ast, fold, ir, lower_expr
@@ -31,6 +31,7 @@ from p4gen.p4.scope import (
 )
 from p4gen.p4.source import Reported
 from p4gen.p4.types import (
+    Annotation,
     Bits,
     Bool,
     Enum,
@@ -231,7 +232,8 @@ def _composite(cx: Context, entity: TypeEntity, decl: ast.Composite, args: tuple
         seen[field.name] = field.at
         type_ = resolve(cx, field.type)
         _check_field(cx, decl.kind, field, type_)
-        fields.append(FieldDef(field.name, type_, field.annotations))
+        annotations = tuple(_field_lists(cx, field.at, a) for a in field.annotations)
+        fields.append(FieldDef(field.name, type_, annotations))
     varbits = [f.name for f in fields if isinstance(f.type, Varbits)]
     if decl.kind == "header" and len(varbits) > 1:
         first, second = (next(f.at for f in decl.fields if f.name == name) for name in varbits[:2])
@@ -244,6 +246,18 @@ def _composite(cx: Context, entity: TypeEntity, decl: ast.Composite, args: tuple
     if decl.kind == "header":
         return HeaderOf(name, made, decl.annotations, entity, args) if args else Header(name, made, decl.annotations)
     return UnionOf(name, made, decl.annotations, entity, args) if args else HeaderUnion(name, made, decl.annotations)
+
+
+def _field_lists(cx: Context, at: int, annotation: Annotation) -> Annotation:
+    """``@field_list`` with constants in place of numbers, which p4c takes and v1model programs like."""
+    if annotation.name != "field_list" or annotation.args:
+        return annotation
+    names = [word.strip() for word in annotation.body.split(",")]
+    lists = [
+        int(name, 0) if name.isdecimal() else lower_expr.constant_int(cx, ast.Name(at, name), "a field list")
+        for name in names
+    ]
+    return replace(annotation, args=tuple(lists))
 
 
 def _check_field(cx: Context, kind: str, field: ast.Field, type_: Type) -> None:

@@ -217,3 +217,12 @@ def test_types_of_different_declarations_differ() -> None:
     control = f"control I(inout headers hdr, inout metadata meta, inout standard_metadata_t s) {{ apply {{ {body} }} }}"
     (found,) = errors(program(text + control))
     assert "has type one, but two is needed" in found.message
+
+
+def test_field_lists_go_by_constants_too() -> None:
+    text = "const bit<8> KEPT = 1;\n" + ingress("hdr.h.a = meta.x;")
+    text = text.replace("{ bit<8> x; bit<32> y;", "{ @field_list(KEPT, 2) bit<8> x; @field_list(3) bit<32> y;")
+    metadata = compiled(text).program.type_args[1]
+    assert isinstance(metadata, Struct)
+    assert [field.annotations[0].args for field in metadata.fields[:2]] == [(1, 2), (3,)]
+    assert "LOST" in errors(text.replace("(KEPT", "(LOST"))[0].message
