@@ -44,9 +44,9 @@ def _report(built: Built, console: Console) -> None:
     table.add_column("state", justify="right")
     for module in built.composition.modules:
         registers = [
-            f"{r.name} {r.instances.of(spec)} x {r.entries.of(spec)} x {r.width} bit"
+            f"{r.name} {r.instances.of(spec)} x {r.entries.of(spec)} x {r.width_of(spec)} bit"
             if r.instances.of(spec) > 1
-            else f"{r.name} {r.entries.of(spec)} x {r.width} bit"
+            else f"{r.name} {r.entries.of(spec)} x {r.width_of(spec)} bit"
             for r in module.keeps
         ]
         tables = [f"{t.name} {t.entries.of(spec)}" for t in module.tables]

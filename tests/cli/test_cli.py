@@ -88,7 +88,30 @@ def test_ptf_names_a_scenario_that_does_not_exist(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["passed"] is False
 
 
-def test_the_docs_list_every_drop_reason() -> None:
-    text = (ROOT / "docs" / "mode-ii.md").read_text()
-    for drop in compose(ProgramSpec()).drops:
-        assert f"| `{drop.symbol}` | {drop.drop.meaning} |" in text
+def test_build_names_the_registers_of_mode_iii_with_their_widths(tmp_path: Path) -> None:
+    done = p4gen("build", "--mode", "III", "--lanes", "8", "--pipelines", "2", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "receive 512 x 57 bit" in done.stdout
+    assert (tmp_path / "build" / "modeiii_sum_int32_x8_p2" / "manifest.json").exists()
+
+
+def test_check_knows_how_many_pipelines_a_generated_program_has(tmp_path: Path) -> None:
+    assert p4gen("build", "--lanes", "8", "--pipelines", "2", cwd=tmp_path).returncode == 0
+    program = tmp_path / "build" / "modeii_sum_int32_x8_p2" / "modeii_sum_int32_x8_p2.p4"
+    assert p4gen("check", program, cwd=tmp_path).returncode == 0
+    spoilt = program.with_name("spoilt.p4")
+    text = program.read_text()
+    assert "meta.pipeline ++ (base +" in text
+    spoilt.write_text(text.replace("meta.pipeline ++ (base +", "1w0 ++ (base +"))
+    done = p4gen("check", spoilt, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "not provably a pipeline's number" in done.stderr
+
+
+@pytest.mark.parametrize("mode", ["II", "III"])
+@pytest.mark.parametrize("reliability", ["sr", "gbn"])
+def test_the_docs_list_every_drop_reason(mode: str, reliability: str) -> None:
+    text = (ROOT / "docs" / "modes.md").read_text()
+    spec = ProgramSpec.model_validate({"mode": mode, "reliability": reliability})
+    missing = [d.symbol for d in compose(spec).drops if f"| `{d.symbol}` | {d.drop.meaning} |" not in text]
+    assert missing == []

@@ -9,13 +9,48 @@ import pytest
 from p4gen.errors import InputError
 from p4gen.inc import MODES, Size, compose
 from p4gen.inc import modules as m
-from p4gen.spec import Icrc, Mode, ProgramSpec
+from p4gen.spec import Icrc, Mode, Op, ProgramSpec, Reliability
+
+
+def in_order(spec: ProgramSpec, *names: str) -> bool:
+    """Whether the modules of these names are all there, and stand in this order."""
+    return tuple(module.name for module in compose(spec).modules if module.name in names) == names
 
 
 def test_mode_ii_is_algorithm_1_in_order() -> None:
-    names = [module.name for module in compose(ProgramSpec()).modules]
-    in_the_paper = ["LookupTable", "CheckDuplicate", "AggregateData", "ReplicateData", "TranslateHeader"]
-    assert [name for name in names if name in in_the_paper] == in_the_paper
+    spec = ProgramSpec()
+    assert in_order(spec, "LookupTable", "CheckDuplicate", "AggregateData", "ReplicateData", "TranslateHeader")
+
+
+def test_mode_iii_is_algorithm_2_in_order() -> None:
+    spec = ProgramSpec(mode=Mode.III)
+    assert in_order(spec, "LookupTable", "CheckRange", "CheckDuplicate", "AggregateData", "ReplicateData", "SendAck")
+    # Algorithm 3: an ACK moves psnStart before a NAK becomes a retransmission.
+    assert in_order(spec, "ReceiveAck", "StartCursor", "Retransmission", "AdvanceCursor")
+
+
+def test_both_modes_share_the_modules_of_the_paper() -> None:
+    names = [{module.name for module in compose(ProgramSpec(mode=mode)).modules} for mode in Mode]
+    shared = {"LookupTable", "CheckDuplicate", "AggregateData", "RecycleBuffer", "ReplicateData", "TranslateHeader"}
+    assert shared <= names[0] & names[1]
+    assert {"ReceiveAck", "SendAck", "Retransmission"} <= names[1] - names[0]
+
+
+def test_a_mode_ii_program_filters_only_for_hosts_that_go_back_n() -> None:
+    assert not compose(ProgramSpec()).has("FilterOrder")
+    assert compose(ProgramSpec(reliability=Reliability.GBN)).has("FilterOrder")
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("op", [Op.SUM, Op.DYNAMIC])
+@pytest.mark.parametrize("pipelines", [1, 2])
+def test_what_a_program_does_not_need_is_not_in_it(mode: Mode, op: Op, pipelines: int) -> None:
+    composition = compose(ProgramSpec.model_validate({"mode": mode, "op": op, "pipelines": pipelines}))
+    fields = {field.name for _, field in composition.metadata}
+    assert ("numbers" in fields) == (op is Op.DYNAMIC)
+    assert ("pipeline" in fields) == (pipelines > 1)
+    assert ("pipe" in fields) == (mode is Mode.III)
+    assert "at_root" not in fields
 
 
 def test_without_icrc_its_modules_are_gone() -> None:
@@ -38,10 +73,28 @@ def test_drop_reasons_are_numbered_from_one_without_gaps() -> None:
     assert len({drop.symbol for drop in drops}) == len(drops)
 
 
+SLOT, ANNOUNCEMENTS = 104 + 64 * 32, 2 * 64
+"""Bits: a slot with 64 lanes, and what a context remembers of what was announced."""
+
+
 def test_state_follows_the_formula() -> None:
-    spec = ProgramSpec(lanes=64, window=16, message=4, groups=4)
-    slots = 4 * 128
-    assert compose(spec).state_bits == slots * 104 + 64 * slots * 32
+    spec = ProgramSpec(lanes=64, window=16, message=4, groups=4, fan_in=8)
+    # Per context, CombineAcks: an ackPsn with syndrome for each edge, and nodeAckPsn.
+    assert compose(spec).state_bits == 4 * 128 * SLOT + 4 * (ANNOUNCEMENTS + 8 * 32 + 24)
+
+
+def test_state_of_mode_iii_follows_the_formula() -> None:
+    spec = ProgramSpec(mode=Mode.III, lanes=64, window=16, message=4, groups=4, fan_in=8)
+    # Two pipes a context; lastAcked of each edge, psnStart of each pipe; receive and tick state by edge, from 1.
+    contexts = 4 * (ANNOUNCEMENTS + 8 * 32 + 2 * 32)
+    assert compose(spec).state_bits == 2 * 4 * 128 * SLOT + contexts + (4 * 8 + 1) * (57 + 32)
+
+
+def test_every_pipeline_has_a_bank_of_everything() -> None:
+    one = ProgramSpec(mode=Mode.III, lanes=64, groups=4, fan_in=7)
+    four = ProgramSpec(mode=Mode.III, lanes=64, groups=4, fan_in=7, pipelines=4)
+    # 4 x 7 edges from 1 make 29; a bank has a power of two.
+    assert compose(four).state_bits - 4 * compose(one).state_bits == 4 * (32 - 29) * (57 + 32)
 
 
 def test_sizes_are_products_and_say_so() -> None:

@@ -9,13 +9,18 @@ import pytest
 
 from p4gen.inc import compose
 from p4gen.render import manifest, render
-from p4gen.spec import DType, Icrc, Op, Overflow, ProgramSpec
+from p4gen.spec import Congestion, DType, Icrc, Mode, Op, Overflow, ProgramSpec, Reliability, Variant
 
 SPECS = [
     ProgramSpec(),
     ProgramSpec(lanes=8, dtype=DType.UINT32, op=Op.MIN),
     ProgramSpec(lanes=256, op=Op.MAX),
     ProgramSpec(lanes=16, overflow=Overflow.WRAP, icrc=Icrc.IGNORE),
+    ProgramSpec(lanes=32, op=Op.DYNAMIC, pipelines=2, reliability=Reliability.GBN),
+    ProgramSpec(mode=Mode.III),
+    ProgramSpec(mode=Mode.III, lanes=256, op=Op.DYNAMIC, pipelines=4, reliability=Reliability.SACK),
+    ProgramSpec(mode=Mode.III, lanes=8, reliability=Reliability.SR, congestion=Congestion.NONE, icrc=Icrc.IGNORE),
+    *(ProgramSpec(mode=Mode.III, lanes=8, pipelines=2, variant=variant) for variant in Variant),
 ]
 
 
@@ -37,20 +42,52 @@ def test_text_is_tidy(spec: ProgramSpec) -> None:
     assert [line for line in lines if len(line) > 130] == []
 
 
-def test_a_64_lane_program_fits_on_1500_lines() -> None:
-    assert render(compose(ProgramSpec())).text.count("\n") <= 1500
+@pytest.mark.parametrize("pipelines", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("mode", "reliability"),
+    [(Mode.II, "sr"), (Mode.II, "gbn"), (Mode.III, "gbn"), (Mode.III, "sr"), (Mode.III, "sack")],
+)
+def test_a_64_lane_program_fits_on_1500_lines(mode: Mode, reliability: str, pipelines: int) -> None:
+    fields = {"mode": mode, "reliability": reliability, "pipelines": pipelines}
+    lines = len(render(compose(ProgramSpec.model_validate(fields))).origins)
+    assert lines <= 1500
 
 
-def test_every_module_is_a_control_of_its_name() -> None:
-    composition = compose(ProgramSpec())
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.program)
+def test_every_module_is_a_control_of_its_name(spec: ProgramSpec) -> None:
+    composition = compose(spec)
     text = render(composition).text
     for module in composition.modules:
         assert len(re.findall(rf"^control {module.name}\(", text, re.MULTILINE)) == 1
 
 
-def test_line_directives_lead_to_the_template() -> None:
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.program)
+def test_every_field_of_metadata_is_used(spec: ProgramSpec) -> None:
+    composition = compose(spec)
+    text = render(composition).text
+    unused = {f.name for _, f in composition.metadata if len(re.findall(rf"\bmeta\.{f.name}\b", text)) < 2}
+    # The control plane says of every edge whether it is a rank's; only who is notified depends on it.
+    assert unused <= (set() if spec.notifies else {"first_hop"})
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.program)
+def test_every_drop_reason_is_given_somewhere(spec: ProgramSpec) -> None:
+    composition = compose(spec)
+    text = render(composition).text
+    assert [d.symbol for d in composition.drops if f"= drop_t.{d.symbol};" not in text] == []
+    given = set(re.findall(r"= drop_t\.(\w+);", text)) - {"NONE"}
+    assert given == {d.symbol for d in composition.drops}
+
+
+def test_only_programs_with_several_pipelines_speak_of_them() -> None:
+    assert "meta.pipeline" not in render(compose(ProgramSpec(mode=Mode.III))).text
+    assert "meta.pipeline" in render(compose(ProgramSpec(mode=Mode.III, pipelines=2))).text
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_line_directives_lead_to_the_template(mode: Mode) -> None:
     """What follows a directive is what stands on that line of the template, expressions aside."""
-    text = render(compose(ProgramSpec())).text
+    text = render(compose(ProgramSpec(mode=mode))).text
     directives = re.findall(r'^#line (\d+) "templates/(.*)"\n(.*)$', text, re.MULTILINE)
     assert len(directives) >= 15
     for number, template, following in directives:
@@ -69,8 +106,9 @@ def test_origins_name_the_template_of_every_line() -> None:
     assert "slots.write(" in source[number - 1]
 
 
-def test_the_manifest_counts_every_register_and_drop() -> None:
-    composition = compose(ProgramSpec())
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.program)
+def test_the_manifest_counts_every_register_and_drop(spec: ProgramSpec) -> None:
+    composition = compose(spec)
     rendered = render(composition)
     content = manifest(composition, rendered)
     bits = [register["bits"] for module in content["modules"] for register in module["registers"]]
@@ -84,3 +122,9 @@ def test_the_manifest_counts_every_register_and_drop() -> None:
 def test_without_icrc_the_program_does_not_hash_a_payload() -> None:
     text = render(compose(ProgramSpec(icrc=Icrc.IGNORE))).text
     assert "crc32" not in text
+
+
+def test_the_manifest_says_how_often_the_program_wants_ticks() -> None:
+    two, three = (compose(ProgramSpec(mode=mode)) for mode in Mode)
+    assert manifest(two, render(two))["ticks"] is None
+    assert manifest(three, render(three))["ticks"] == {"every_us": 20, "opcode": "0xc0", "port": 510}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4gen.errors import Diagnostic, InputError, Pos
-from p4gen.spec import DType, Icrc, Op, Overflow, ProgramSpec, load_spec
+from p4gen.spec import (
+    Congestion,
+    DType,
+    Icrc,
+    Mode,
+    Op,
+    Overflow,
+    ProgramSpec,
+    Reliability,
+    Variant,
+    load_spec,
+)
 
 
 def refusals(path: Path | None = None, /, **flags: object) -> list[Diagnostic]:
@@ -59,15 +71,22 @@ def test_a_wrong_flag_is_named() -> None:
 @pytest.mark.parametrize(
     ("flags", "where", "cause"),
     [
-        ({"op": "max", "overflow": "wrap"}, "--overflow", "op sum only"),
+        ({"op": "max", "overflow": "wrap"}, "--overflow", "op sum or dynamic; max cannot overflow"),
+        ({"op": "dynamic", "dtype": "uint32"}, "--dtype", "the control message chooses it"),
+        ({"reliability": "sack"}, "--reliability", "sack is for mode III"),
+        ({"congestion": "cnp"}, "--congestion", "is for mode III"),
+        ({"variant": "no-nak"}, "--variant", "no-nak is a wrong design of mode III"),
+        ({"mode": "III", "variant": "typo"}, "--variant", "stale-arrived"),
+        ({"ports": 6, "pipelines": 4}, "--ports", "6 ports do not divide among 4 pipelines"),
         ({"window": 64, "slots": 256}, "--slots", "at least 2 x window x message = 512"),
         ({"window": 1024, "message": 1024}, "--window", "at most 65536"),
         ({"groups": 256, "slots": 65536}, "--groups", "1048576 at most"),
+        ({"mode": "III", "groups": 16, "slots": 65536}, "--groups", "have 2097152 slots; there may be 1048576 at most"),
         ({"slots": 100}, "--slots", "power of two"),
         ({"lanes": True}, "--lanes", "must be an integer"),
         ({"pipelines": 1.0}, "--pipelines", "must be an integer"),
-        ({"pipelines": 2}, "--pipelines", "this version generates for one"),
-        ({"mode": "III"}, "--mode", "this version generates II"),
+        ({"pipelines": 3}, "--pipelines", "must be 1, 2 or 4"),
+        ({"mode": "IV"}, "--mode", "must be II or III"),
         ({"ports": "many"}, "--ports", "must be an integer"),
         ({"name": "No Good"}, "--name", "lower-case"),
         ({"fan_in": 0}, "--fan-in", "at least 1"),
@@ -118,13 +137,52 @@ def test_default_slots_are_the_smallest_power_of_two_that_holds_two_windows(wind
     assert slots // 2 < 2 * window * message <= slots
 
 
+def test_what_is_left_open_depends_on_the_mode() -> None:
+    two, three = ProgramSpec(), ProgramSpec(mode=Mode.III)
+    assert (two.loss_recovery, three.loss_recovery) == (Reliability.SR, Reliability.GBN)
+    assert (two.notifies, three.notifies) == (False, True)
+    # Mode III buffers what is broadcast, too.
+    assert (two.total_slots, three.total_slots) == (4 * 128, 2 * 4 * 128)
+    assert two.resolved()["congestion"] is None
+    assert three.resolved()["congestion"] == "cnp"
+    assert ProgramSpec(op=Op.DYNAMIC).resolved()["overflow"] == "saturate"
+
+
+@given(
+    groups=st.integers(1, 64),
+    fan_in=st.integers(1, 32),
+    pipelines=st.sampled_from([1, 2, 4]),
+    mode=st.sampled_from(Mode),
+)
+def test_a_bank_holds_what_one_pipeline_needs(groups: int, fan_in: int, pipelines: int, mode: Mode) -> None:
+    spec = ProgramSpec.model_validate({"groups": groups, "fan_in": fan_in, "pipelines": pipelines, "mode": mode})
+    needed = (spec.total_slots, groups, groups * fan_in + 1)
+    for words, need in zip((spec.bank_slots, spec.bank_contexts, spec.bank_edges), needed, strict=True):
+        assert words >= need
+        if pipelines == 1:
+            assert words == need
+        else:  # an index is the pipeline's number and the low bits
+            assert words & (words - 1) == 0
+            assert words == 2 or words // 2 < need
+
+
 def test_names_tell_programs_apart() -> None:
     specs = [
         ProgramSpec(),
         ProgramSpec(lanes=8),
         ProgramSpec(dtype=DType.UINT32),
         ProgramSpec(op=Op.MAX),
+        ProgramSpec(op=Op.DYNAMIC),
+        ProgramSpec(op=Op.DYNAMIC, overflow=Overflow.WRAP),
         ProgramSpec(overflow=Overflow.WRAP),
         ProgramSpec(icrc=Icrc.IGNORE),
+        ProgramSpec(pipelines=2),
+        ProgramSpec(pipelines=4),
+        ProgramSpec(reliability=Reliability.GBN),
+        ProgramSpec(mode=Mode.III),
+        ProgramSpec(mode=Mode.III, reliability=Reliability.SACK),
+        ProgramSpec(mode=Mode.III, congestion=Congestion.NONE),
+        *(ProgramSpec(mode=Mode.III, variant=variant) for variant in Variant),
     ]
     assert len({spec.program for spec in specs}) == len(specs)
+    assert all(re.fullmatch("[a-z][a-z0-9_]{0,62}", spec.program) for spec in specs)
