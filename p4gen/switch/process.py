@@ -31,6 +31,8 @@ from p4gen.switch.running import Program, Running, started
 from p4gen.switch.unix import UnixPorts, check_path
 
 CONTROL_SOCKET, LOG_FILE, TRACE_FILE = "p4rt.sock", "switch.log", "trace.txt"
+AGENT_PORT = 510
+"""Where the agent's frames come in (Mode III's ticks), beside the numbered ports: v1model's CPU port."""
 LOGGER = logging.getLogger("p4gen.switch")
 TRACE_LEVEL = 5
 """Below DEBUG: every step of every packet."""
@@ -144,7 +146,7 @@ def _ports(options: Options, send: Any, device: Device) -> UnixPorts | PacketPor
         return PacketPorts(send, options.interfaces, device.set_link)
     try:
         options.unix.mkdir(parents=True, exist_ok=True)
-        return UnixPorts(send, options.unix, range(options.ports))
+        return UnixPorts(send, options.unix, sorted({*range(options.ports), AGENT_PORT}))
     except OSError as problem:
         raise InputError(f"cannot make ports in {options.unix}: {problem}") from None
 
@@ -202,6 +204,6 @@ def running_switch(
                 running.load(client)
             yield running
     finally:
-        for path in (directory / CONTROL_SOCKET, *(directory / f"port{n}.sock" for n in range(count))):
+        for path in (directory / CONTROL_SOCKET, *(directory / f"port{n}.sock" for n in (*range(count), AGENT_PORT))):
             with contextlib.suppress(OSError):
                 path.unlink()

@@ -19,6 +19,8 @@ from p4gen.switch.dataplane import Dataplane, open_dataplane
 from p4gen.switch.veth import VethDataplane
 
 MAX_FRAME = 65536
+AGENT_PORT = 510
+"""v1model's CPU port, where the agent's frames come in; interfaces cannot stand for it."""
 
 
 class BmPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[misc]  # PTF is untyped
@@ -79,4 +81,6 @@ def platform_config_update(config: MutableMapping[str, Any]) -> None:
             "--platform-args must be a dict with 'ports', and 'address' and 'device_id', or 'interfaces'"
         ) from error
     config["port_map"] = {(0, port): str(port) for port in range(ports)}
+    if "interfaces" not in arguments:
+        config["port_map"][0, AGENT_PORT] = str(AGENT_PORT)
     config["dataplane"] = {"portclass": BmPort}
