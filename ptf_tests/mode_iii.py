@@ -1,0 +1,364 @@
+"""Nodes of IncTrees in EPIC Mode III (section 4.4), as the endpoints at the other ends of their edges see them.
+
+A flow is what one collective does at one node: packets that its sources send become results that its outputs get. What
+a test expects is derived here from the flow's configuration, RoCE's rules and NumPy; nothing is asked of the switch but
+its outputs, counters and registers. Every output passes the independent checks of p4gen.rocev2.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from elements import Numbers, Values
+from inc import IncTest
+
+from p4gen.host.control import Collective, Control
+from p4gen.manager.group import Group, Pattern
+from p4gen.rocev2 import psn as serial
+from p4gen.rocev2.headers import AETH, BTH
+from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak, ends_message
+from p4gen.rocev2.packet import RocePacket
+from p4gen.spec import Mode, Reliability
+
+Seen = Mapping[int, Sequence[str]]
+"""By edge, what it got, in order, as ``describe`` puts it; edges that got nothing may be left out."""
+
+AGENT_PORT = 510
+TICK, CURSOR = 0xC0, 0xC1
+RNR_TIMER = 1
+BURST = 64
+"""Most packets that one NAK or tick brings."""
+
+
+@dataclass(frozen=True)
+class Role:
+    """A collective at a node whose last edge leads to its parent, if it has one; rank 0 is behind edge 0."""
+
+    collective: Collective
+    parent: bool = True
+    toward: str = ""
+    """Where the collective's root is: behind the ``parent``, behind a ``child``, or, at the IncTree's root, nowhere."""
+    down: bool = False
+    """What comes from the root, not what goes to it."""
+
+
+ROOT = Role(Collective.ALLREDUCE, parent=False)
+UP = Role(Collective.ALLREDUCE, toward="parent")
+DOWN = Role(Collective.ALLREDUCE, toward="parent", down=True)
+REDUCE_TO_CHILD = Role(Collective.REDUCE, toward="child")
+REDUCE_TO_PARENT = Role(Collective.REDUCE, toward="parent")
+BROADCAST_FROM_CHILD = Role(Collective.BROADCAST, toward="child", down=True)
+BROADCAST_FROM_PARENT = Role(Collective.BROADCAST, toward="parent", down=True)
+ROLES = (ROOT, UP, DOWN, REDUCE_TO_CHILD, REDUCE_TO_PARENT, BROADCAST_FROM_CHILD, BROADCAST_FROM_PARENT)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A pattern at a node: packets from ``sources`` make results for ``outputs``, both indices of edges."""
+
+    group: Group
+    collective: Collective
+    root: int
+    sources: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+class ModeIIITest(IncTest):
+    """A test with nodes of IncTrees. A flow's edges are on consecutive ports, the parent's last."""
+
+    mode = Mode.III
+    edges: ClassVar[int] = 4
+    wraps: ClassVar[bool] = False
+    """Begin so near to the end of the number space that PSNs wrap before the range is used up."""
+    reliability: ClassVar[tuple[Reliability, ...]] = (Reliability.GBN,)
+    """What the scenario is about; with another reliability the program does something else."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        if self.wraps:
+            self.first_psn = (1 << 24) - 3
+
+    def unfit(self) -> str | None:
+        if self.spec.loss_recovery not in self.reliability:
+            return f"with reliability {self.spec.loss_recovery} something else happens"
+        if self.spec.fan_in < self.edges:
+            return f"the program's fan-in is {self.spec.fan_in}, which {self.edges} edges exceed"
+        return None
+
+    @property
+    def window(self) -> int:
+        """N: how many PSNs a pipe has slots for."""
+        return self.spec.slots_per_group
+
+    def psn(self, offset: int) -> int:
+        """A PSN by how far it is behind the first one."""
+        return serial.add(self.first_psn, offset)
+
+    # --- nodes ---
+
+    def node(
+        self,
+        *patterns: Pattern,
+        edges: int | None = None,
+        parent: bool = True,
+        context: int = 0,
+        first_port: int = 0,
+        pipe: int = 0,
+        switch: int | None = None,
+        channel: int = 0,
+    ) -> Group:
+        """A node, not yet configured; with a ``parent``, a switch is at the other end of its last edge."""
+        group = self.make_group(
+            self.edges if edges is None else edges,
+            context=context,
+            first_port=first_port,
+            patterns=patterns,
+            pipe=pipe,
+            switch=switch,
+            channel=channel,
+        )
+        if parent:
+            *children, last = group.edges
+            group = replace(group, edges=(*children, replace(last, first_hop=False)))
+        return group
+
+    def make_flow(
+        self, role: Role, *, edges: int | None = None, context: int = 0, first_port: int = 0, channel: int = 0
+    ) -> Flow:
+        """A node that serves one pattern, not yet configured."""
+        count = self.edges if edges is None else edges
+        pattern = Pattern(role.collective, toward={"": None, "child": 0, "parent": count - 1}[role.toward])
+        group = self.node(
+            pattern, edges=count, parent=role.parent, context=context, first_port=first_port, channel=channel
+        )
+        return flow_at(group, role.collective, down=role.down)
+
+    def served(
+        self, role: Role, *, edges: int | None = None, context: int = 0, first_port: int = 0, channel: int = 0
+    ) -> Flow:
+        """``make_flow``, configured."""
+        flow = self.make_flow(role, edges=edges, context=context, first_port=first_port, channel=channel)
+        self.serve(flow.group)
+        return flow
+
+    # --- what the other ends send ---
+
+    def packet_of(
+        self,
+        group: Group,
+        edge: int,
+        psn: int,
+        values: Values,
+        opcode: int = Opcode.SEND_ONLY,
+        asks: bool | None = None,
+    ) -> RocePacket:
+        """A data packet; it asks for an ACK if it is the last of its message, unless ``asks`` says otherwise."""
+        asks = ends_message(opcode) if asks is None else asks
+        return self.from_rank(group, edge, BTH(opcode, 0, psn, ack_request=asks), payload=self.encode(values))
+
+    def push(
+        self,
+        flow: Flow,
+        edges: Iterable[int],
+        psn: int,
+        values: Mapping[int, Values],
+        opcode: int = Opcode.SEND_ONLY,
+        asks: bool | None = None,
+    ) -> None:
+        """Send the data of ``edges``, in this order."""
+        for edge in edges:
+            self.send_from(flow.group, edge, self.packet_of(flow.group, edge, psn, values[edge], opcode, asks))
+
+    def answer(self, group: Group, edge: int, psn: int, syndrome: int, msn: int = 0) -> None:
+        """The one behind ``edge`` answers a result."""
+        self.send_from(
+            group, edge, self.from_rank(group, edge, BTH(Opcode.ACKNOWLEDGE, 0, psn), aeth=AETH(syndrome, msn))
+        )
+
+    def ack(self, group: Group, edges: Iterable[int], psn: int) -> None:
+        """Those behind ``edges`` acknowledge all up to ``psn``."""
+        for edge in edges:
+            self.answer(group, edge, psn, Ack().syndrome)
+
+    def nak(self, group: Group, edge: int, psn: int) -> None:
+        """The one behind ``edge`` misses ``psn``."""
+        self.answer(group, edge, psn, Nak().syndrome)
+
+    def tick_of(self, group: Group, edge: int, opcode: int = TICK) -> RocePacket:
+        """What the agent sends for an edge, every now and then."""
+        return self.from_rank(group, edge, BTH(opcode, 0, 0), aeth=AETH(0, msn=group.pipe))
+
+    def tick(self, group: Group, *edges: int) -> None:
+        """Time passes for edges."""
+        for edge in edges:
+            self.send(AGENT_PORT, self.tick_of(group, edge).to_bytes())
+
+    def immediate(self, flow: Flow, packets: int, numbers: Numbers | None = None) -> int:
+        """What announces ``packets`` packets of the flow's collective, as an immediate."""
+        numbers = numbers or self.numbers
+        return Control(flow.collective, packets, flow.root, numbers.op, numbers.dtype).encode()
+
+    # --- whole exchanges, as they go when nothing is lost ---
+
+    def begin(self, flow: Flow, packets: int = 1 << 12, *, psn: int | None = None, acked: bool = True) -> int:
+        """All sources announce ``packets`` packets, and all outputs acknowledge that; the PSN behind."""
+        psn = flow.group.first_psn if psn is None else psn
+        value = self.immediate(flow, packets)
+        self.announce(flow.group, flow.sources, psn, value)
+        self.check(flow.group, to(flow.sources, ack_of(psn)), to(flow.outputs, control_of(psn, value)))
+        if acked:
+            self.ack(flow.group, flow.outputs, psn)
+            self.expect_nothing()
+        return serial.add(psn, 1)
+
+    def begun(self, role: Role, packets: int = 1 << 12, *, acked: bool = True, edges: int | None = None) -> Flow:
+        """A configured flow whose sources have announced ``packets`` packets."""
+        flow = self.served(role, edges=edges)
+        self.begin(flow, packets, acked=acked)
+        return flow
+
+    def round(self, flow: Flow, psn: int, *, acked: bool = True) -> str:
+        """All sources send a packet, all outputs get the result and acknowledge it; what the result looks like."""
+        values = self.inputs(flow)
+        self.push(flow, self.random.sample(flow.sources, len(flow.sources)), psn, values)
+        result = self.result(psn, values)
+        self.check(flow.group, to(flow.sources, ack_of(psn)), to(flow.outputs, result))
+        if acked:
+            self.ack(flow.group, flow.outputs, psn)
+            self.expect_nothing()
+        return result
+
+    def rounds(self, flow: Flow, offset: int, count: int, *, acked: bool = True) -> list[str]:
+        """``round`` for ``count`` PSNs, the first ``offset`` behind the first PSN."""
+        return [self.round(flow, self.psn(offset + index), acked=acked) for index in range(count)]
+
+    # --- what the other ends get ---
+
+    def inputs(self, flow: Flow) -> dict[int, Values]:
+        """Data for each source; no partial sum of them leaves the range of an element."""
+        return dict(zip(flow.sources, self.random_values(len(flow.sources)), strict=True))
+
+    def result(
+        self, psn: int, values: Mapping[int, Values], opcode: int = Opcode.SEND_ONLY, asks: bool | None = None
+    ) -> str:
+        """A result, as ``describe`` puts it."""
+        asks = ends_message(opcode) if asks is None else asks
+        return data_of(psn, self.encode(self.reduced(list(values.values()))), opcode, asks)
+
+    def check(self, group: Group, answers: Seen | None = None, data: Seen | None = None) -> None:
+        """The other ends of a node's edges have got exactly these answers and data since the last check."""
+        self.check_all((group, answers or {}, data or {}))
+
+    def check_all(self, *wanted: tuple[Group, Seen, Seen]) -> None:
+        """``check`` for several nodes that share ports. Answers and data may overtake each other."""
+        received = self.received_by(*(group for group, _, _ in wanted))
+        for (group, answers, data), results in zip(wanted, received, strict=True):
+            for edge, packets in enumerate(results.of_rank):
+                at = f"context {group.context}, edge {edge}"
+                got = [describe(packet) for packet in packets if is_answer(packet)]
+                self.equal(f"{at}: answers", got, list(answers.get(edge, ())))
+                got = [describe(packet) for packet in packets if not is_answer(packet)]
+                self.equal(f"{at}: data", got, list(data.get(edge, ())))
+
+    def refused_at(self, port: int, packet: RocePacket, reason: str) -> None:
+        """``refused``, from any port."""
+        state, drops = self.state(), self.all_drops()
+        self.send(port, packet.to_bytes())
+        self.equal(f"frames sent for one to be refused as {reason}", self.outputs(), [])
+        self.equal("dropped", self.all_drops() - drops, Counter({reason: 1}))
+        self.equal(f"registers unchanged by a frame to be refused as {reason}", self.state() == state, True)
+
+
+def flow_at(group: Group, collective: Collective, root: int = 0, *, down: bool = False) -> Flow:
+    """What a pattern of a node does with what goes to its root, or comes from it (``down``)."""
+    (pattern,) = (p for p in group.patterns if (p.collective, p.root) == (collective, root))
+    everything = tuple(range(len(group.edges)))
+    if pattern.toward is None:
+        return Flow(group, collective, root, everything, everything)
+    away = tuple(index for index in everything if index != pattern.toward)
+    sources, outputs = ((pattern.toward,), away) if down else (away, (pattern.toward,))
+    return Flow(group, collective, root, sources, outputs)
+
+
+def to(edges: Iterable[int], *packets: str) -> dict[int, list[str]]:
+    """The same for each of some edges."""
+    return {edge: list(packets) for edge in edges}
+
+
+# --- packets in words, so that a failure says what came ---
+
+
+def ack_of(psn: int) -> str:
+    """An ACK, without a limit of credits (FACTS of RoCE: SEND throughput depends on it)."""
+    return f"ACK {psn}"
+
+
+def nak_of(psn: int) -> str:
+    """A NAK of a sequence error: ``psn`` is expected."""
+    return f"NAK {psn}"
+
+
+def rnr_of(psn: int) -> str:
+    """Receiver not ready for ``psn``."""
+    return f"RNR NAK {psn} timer {RNR_TIMER}"
+
+
+def invalid_of(psn: int) -> str:
+    """NAK of an invalid request."""
+    return f"NAK invalid request {psn}"
+
+
+def selective_of(psn: int, count: int) -> str:
+    """A selective NAK: ``count`` packets from ``psn`` on are missing."""
+    return f"selective NAK {psn} count {count}"
+
+
+CNP = "CNP"
+
+
+def control_of(psn: int, value: int) -> str:
+    """A control message."""
+    return f"control {psn} {value:#010x} AckReq"
+
+
+def data_of(psn: int, payload: bytes, opcode: int = Opcode.SEND_ONLY, asks: bool = True) -> str:
+    """A data packet: its payload by its first elements and a checksum of all."""
+    words = " ".join(payload[at : at + 4].hex() for at in (0, 4))
+    tail = f"{zlib.crc32(payload):08x}"
+    return f"{Opcode(opcode).name} {psn} {len(payload)} B {words}.. {tail}{' AckReq' if asks else ''}"
+
+
+def again(result: str) -> str:
+    """A result that is sent again: it asks for an ACK, which may be what was lost."""
+    return result if result.endswith(" AckReq") else f"{result} AckReq"
+
+
+def is_answer(packet: RocePacket) -> bool:
+    """An ACK, a NAK or a CNP."""
+    return packet.bth.opcode in (Opcode.ACKNOWLEDGE, Opcode.CNP)
+
+
+def describe(packet: RocePacket) -> str:
+    """A packet in words; nothing that a receiver looks at may be left out, if it is not checked elsewhere."""
+    bth, psn = packet.bth, packet.bth.psn
+    if bth.opcode == Opcode.CNP:
+        sound = psn == 0 and bth.becn and packet.payload == bytes(16) and not bth.ack_request
+        return CNP if sound else f"CNP with PSN {psn}, BECN {bth.becn}, {packet.payload.hex()}"
+    if packet.aeth is not None:
+        syndrome, asked = packet.aeth.syndrome, " AckReq" if bth.ack_request else ""
+        known = {
+            Ack().syndrome: ack_of(psn),
+            Nak().syndrome: nak_of(psn),
+            RnrNak(RNR_TIMER).syndrome: rnr_of(psn),
+            Nak(NakCode.INVALID_REQUEST).syndrome: invalid_of(psn),
+            Nak(NakCode.SELECTIVE).syndrome: selective_of(psn, packet.aeth.msn),
+        }
+        return known.get(syndrome, f"answer {psn} syndrome {syndrome:#04x}") + asked + packet.payload.hex()
+    if packet.immdt is not None:
+        asked = " AckReq" if bth.ack_request else ""
+        return f"control {psn} {packet.immdt.value:#010x}{asked}{packet.payload.hex()}"
+    return data_of(psn, packet.payload, bth.opcode, bth.ack_request)
