@@ -1,7 +1,9 @@
 """A channel: one queue pair of a group, which works phases off one after the other with a window of W messages.
 
 Room for messages to come is posted when a collective is called, not only when its turn comes: a neighbour may be one
-collective ahead. Message 0 of a phase is its control message, the others have M packets each.
+collective ahead. Not so with refined synchronisation in Mode II. There an ACK of a Broadcast's result could pass an
+AllReduce's contribution that is not acknowledged yet, and with the ACKs being one sequence, it would never be: until
+all before is through, the answer is that the receiver is not ready. Message 0 of a phase is its control message, the others have M packets each.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Protocol
 
 from p4gen.host.invocation import Invocation
 from p4gen.host.nic import Nic
-from p4gen.host.plan import ChannelKey, Flow, GroupConfig, Phase
+from p4gen.host.plan import ChannelKey, Flow, GroupConfig, Phase, PsnSync
 from p4gen.host.rc import QueuePair
 from p4gen.host.verbs import Completion, RecvWr, SendWr, Status
 
@@ -63,6 +65,8 @@ class Channel:
         self._size = config.packet * config.message
         self._flow = config.flow
         self._ahead: int | None = 2 * config.window if config.flow is Flow.RESULTS else None
+        self._early = config.sync is not PsnSync.REFINED or config.hop_by_hop
+        """Room is posted before a phase's turn comes."""
         self._rooms: deque[Run] = deque()
         """Phases for which more receives are to be posted, in order."""
         self._receiving: deque[Run] = deque()
@@ -76,18 +80,24 @@ class Channel:
         size = len(phase.send if phase.send is not None else phase.receive or b"")
         run = Run(phase, invocation, 1 + -(-size // self._size))
         if phase.receive is not None:
-            self._rooms.append(run)
             self._receiving.append(run)
-            self._post_rooms()
+            if self._early:
+                self._make_room(run)
         return run
 
     def begin(self, run: Run) -> None:
         """The turn of a phase has come."""
         run.begun = True
         self._sending = run
+        if run.phase.receive is not None and not self._early:
+            self._make_room(run)
         self._post_sends()
         if run.done:
             self._end()
+
+    def _make_room(self, run: Run) -> None:
+        self._rooms.append(run)
+        self._post_rooms()
 
     def _post_rooms(self) -> None:
         while self._rooms and (self._ahead is None or self._open < self._ahead):

@@ -72,6 +72,8 @@ class Requester:
         self._current: _Message | None = None
         self._again: deque[int] = deque()
         self._queued: set[int] = set()
+        self._named: dict[int, None] = {}
+        """What selective NAKs have named and no ACK has covered since, in order."""
         self._went_back = False
         self._retries = 0
         self._rnr_retries = 0
@@ -230,6 +232,8 @@ class Requester:
         if self._again:
             self._again = deque(seq for seq in self._again if seq >= upto)
             self._queued = set(self._again)
+        if self._named:
+            self._named = {seq: None for seq in self._named if seq >= upto}
         messages = self._messages
         while messages and messages[0].end <= upto:
             done = messages.popleft()
@@ -241,6 +245,7 @@ class Requester:
         missing = range(max(first, self.una), min(first + count, self.high))
         for seq in missing:
             self._resend(seq)
+            self._named[seq] = None
         if missing and self._c.timeout_ps:
             self._deadline = self._clock.now + self._c.timeout_ps
 
@@ -313,9 +318,9 @@ class Requester:
                 self._resend(seq)
         elif not self._qp.responder.misses or self._c.selective_naks:
             self._resend(self.una)
-            if self._c.selective_naks:
-                # The newest shows the far end every gap before it; the oldest makes it acknowledge again.
-                self._resend(self.high - 1)
+            # What was asked for may have been lost again, and with it the newest, which shows the far end every gap.
+            for seq in (*self._named, self.high - 1) if self._c.selective_naks else ():
+                self._resend(seq)
         self._set_timer(now)
         self._qp.kick()
 
@@ -328,4 +333,5 @@ class Requester:
         self._unsent.clear()
         self._again.clear()
         self._queued.clear()
+        self._named.clear()
         self.next = self.una = self.high = self.end

@@ -115,6 +115,8 @@ class Responder:
                 self._nak_sent = False
                 if self._kept:
                     ack_request |= self._take_kept()
+                    if self._kept and self._c.recovery is Recovery.IDEAL and not self._c.selective_naks:
+                        self._ask_for_oldest()
                 if ack_request and not self._qp.broken:
                     self._qp.acknowledge()
         elif ahead >= _HALF:
@@ -145,23 +147,28 @@ class Responder:
         self._qp.answer(self.psn(seq), Nak().syndrome)
 
     def _ask_for(self, missing: Sequence[int]) -> None:
-        """Make missing packets come, with a selective NAK for each run of them (``ideal`` only).
+        """Make missing packets come (``ideal`` only).
 
-        A rank's own contribution makes its result come again in Mode II, where it is not acknowledged without it.
+        In Mode II a rank's own contribution makes its result come again, and is not acknowledged without it. Who has
+        sent none asks for the oldest, as NIC-SR does; switches that aggregate ACKs take any NAK as an ACK of all
+        before it. In Mode III selective NAKs name all, run by run.
         """
-        requester = self._qp.requester
-        named: list[int] = []
-        for seq in missing:
-            if not self._c.selective_naks and requester.outstanding(seq):
-                requester.miss(seq)
-            else:
-                named.append(seq)
+        if not self._c.selective_naks:
+            for seq in missing:
+                self._qp.requester.miss(seq)
+            if self.expected in missing:
+                self._ask_for_oldest()
+            return
         start = 0
-        for i, seq in enumerate(named, 1):
-            if i == len(named) or named[i] != seq + 1:
+        for i, seq in enumerate(missing, 1):
+            if i == len(missing) or missing[i] != seq + 1:
                 self.stats.naks += 1
-                self._qp.answer(self.psn(named[start]), _SELECTIVE, i - start)
+                self._qp.answer(self.psn(missing[start]), _SELECTIVE, i - start)
                 start = i
+
+    def _ask_for_oldest(self) -> None:
+        if not self._qp.requester.outstanding(self.expected):
+            self._nak(self.expected)
 
     def _watch(self, seq: int) -> None:
         """Ask for ``seq`` again after a timeout, until it is there (``ideal`` only)."""

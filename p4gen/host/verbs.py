@@ -24,8 +24,8 @@ class Recovery(StrEnum):
     IDEAL = "ideal"
     """What packet-level simulators assume (EPIC §K.4). No NIC does this. As ``sr``, but what is missing is asked for at
     once, each packet of it, and on a timer until it is there. In Mode II a rank that misses the result of a PSN, which
-    is also that of its contribution, sends this again. Who has nothing to send again, and every rank in Mode III
-    (``QpConfig.selective_naks``), sends selective NAKs; on such a NAK exactly the named packets go again."""
+    is also that of its contribution, sends this again; who has nothing to send again sends NAKs as in ``sr``. In Mode
+    III every rank sends selective NAKs (``QpConfig.selective_naks``), on which exactly the named packets go again."""
 
 
 class Status(StrEnum):

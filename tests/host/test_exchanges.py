@@ -164,9 +164,10 @@ SELECTIVE = [
         HOPS | TIMER,
     ),
     Case(
-        "Mode II: who has nothing to send again names what is missing",
-        "recv 9\nsend 8\n> ONLY 0 ack\n< ONLY 2\n> NAK 1 code=31 msn=1\n> ONLY 0 ack\n> nothing",
-        IDEAL,
+        "Mode II: who has nothing to send again asks for the oldest as NIC-SR does, and again on the timer",
+        "recv 9\n< ONLY 0\n< ONLY 2 ack\n> NAK 1 code=0\n< ONLY 4 ack\n> nothing\nwait 100us\n> NAK 1 code=0\n"
+        "< ONLY 1\n> NAK 3 code=0\n> ACK 2\nwait 100us\n> NAK 3 code=0\n< ONLY 3\n> ACK 4\nwait 300us\n> nothing",
+        IDEAL | TIMER,
     ),
     Case(
         "a selective NAK makes the named packets go again, each once, and completes nothing",
@@ -191,6 +192,13 @@ SELECTIVE = [
         "Mode III: without progress the timer sends the oldest and the newest again",
         "send 8\nsend 8\nsend 8\n> ONLY 0 ack\n> ONLY 1 ack\n> ONLY 2 ack\nwait 100us\n> ONLY 0 ack\n> ONLY 2 ack\n"
         "< ACK 1\nwait 100us\n> ONLY 2 ack\n> nothing",
+        HOPS | TIMER,
+    ),
+    Case(
+        "Mode III: on the timer all goes again that was named and is not acknowledged",
+        "send 8\nsend 8\nsend 8\nsend 8\n> ONLY 0 ack\n> ONLY 1 ack\n> ONLY 2 ack\n> ONLY 3 ack\n"
+        "< NAK 0 code=31 msn=1\n> ONLY 0 ack\n< NAK 2 code=31 msn=1\n> ONLY 2 ack\nwait 100us\n"
+        "> ONLY 0 ack\n> ONLY 2 ack\n> ONLY 3 ack\n< ACK 2\nwait 100us\n> ONLY 3 ack\n> nothing",
         HOPS | TIMER,
     ),
     Case(
