@@ -13,13 +13,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import ptf
 
 from p4gen.manager.config import NextHop, Route, SwitchConfig, configure
 from p4gen.ptf.testcase import ReportedTest, parameter
 from p4gen.rocev2.headers import UDP, Ethernet, IPv4
-from p4gen.spec import ProgramSpec
+from p4gen.spec import Mode, ProgramSpec
 from p4gen.switch.api import ControlPlane
 from p4gen.switch.running import Running
 
@@ -46,6 +47,9 @@ class Output:
 class P4genTest(ReportedTest):
     """A test on a freshly reset switch."""
 
+    mode: ClassVar[Mode | None] = None
+    """The mode whose programs it is for; None for any."""
+
     def setUp(self) -> None:
         super().setUp()
         self.spec = ProgramSpec(**parameter("spec"))
@@ -53,6 +57,8 @@ class P4genTest(ReportedTest):
         # Each test gets numbers of its own, whichever tests run before it.
         self.random = random.Random(hashlib.sha256(f"{seed} {self}".encode()).digest())
         print(f"{self}: seed {seed}")  # noqa: T201  # PTF shows a test's output with its name
+        if self.mode not in (None, self.spec.mode):
+            self.skipTest(f"the program is of mode {self.spec.mode}")
         if (reason := self.unfit()) is not None:
             self.skipTest(reason)
         self.fence_port = self.spec.ports - 1
@@ -84,9 +90,12 @@ class P4genTest(ReportedTest):
         return self._control
 
     def install(self, config: SwitchConfig) -> None:
+        """Add a configuration to what the switch has."""
         self.control.insert(*config.entries)
         for group in config.multicast_groups:
             self.control.set_multicast_group(group)
+        for session in config.clone_sessions:
+            self.control.set_clone_session(session)
 
     # --- frames ---
 

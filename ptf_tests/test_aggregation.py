@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from mode_ii import ModeIITest, psns
+from inc import psns
+from mode_ii import ModeIITest
 
 from p4gen.rocev2.opcodes import Opcode
 
@@ -25,7 +26,7 @@ class Aggregation(ModeIITest):
             self.contribute(group, order[-1:], psn, values)
             self.expect_results(group, [(psn, self.reduced(values))])
         self.equal("drops that lose something", self.losses(), {})
-        self.equal("contributions absorbed", self.drops()["AggregateData.absorbed"], len(orders) * (ranks - 1))
+        self.equal("contributions absorbed", self.drops()["ReplicateData.absorbed"], len(orders) * (ranks - 1))
 
 
 class OneRankGetsItsOwnBack(Aggregation):
@@ -138,8 +139,8 @@ class PsnWrapsAround(ModeIITest):
     """A stream across 2^24: the PSN after 0xFFFFFF is 0, and slots go on in step."""
 
     def runTest(self) -> None:
-        group = self.group_of(2)
         slots = self.spec.slots_per_group
+        group = self.group_of(2, psn=-slots - 1 & 0xFFFFFF)
         reach = min(slots // 2, 64)
         # The slots past the wrap are in use from a window before it, so that a comparison of plain numbers fails.
         stream = [*psns(-slots % (1 << 24), reach), *psns(-reach % (1 << 24), 2 * reach)]
@@ -156,9 +157,9 @@ class WrapInsideTheWindow(ModeIITest):
     """One rank is past the wrap while the other is still before it."""
 
     def runTest(self) -> None:
-        group = self.group_of(2)
         count = min(8, self.spec.slots_per_group)
         stream = psns(-count // 2 % (1 << 24), count)
+        group = self.group_of(2, psn=stream[0] - 1)
         rounds = [self.random_values(2) for _ in stream]
         for rank in (1, 0):
             for psn, values in zip(stream, rounds, strict=True):
@@ -174,7 +175,7 @@ class TwoGroupsNeverMix(ModeIITest):
 
     def runTest(self) -> None:
         groups = [self.make_group(4, context=0), self.make_group(4, context=self.spec.groups - 1, first_port=1)]
-        self.serve(*groups)
+        self.ready(*groups)
         numbers = psns(self.random_psn(), 12)
         rounds = [[self.random_values(4) for _ in numbers] for _ in groups]
         turns = [(g, rank) for g in range(2) for rank in range(4)]
@@ -191,7 +192,7 @@ class EveryContextServes(ModeIITest):
 
     def runTest(self) -> None:
         groups = [self.make_group(2, context=context) for context in range(self.spec.groups)]
-        self.serve(*groups)
+        self.ready(*groups)
         psn = self.random_psn()
         rounds = [self.random_values(2) for _ in groups]
         for rank in (0, 1):
@@ -213,6 +214,9 @@ class NewEpochForgetsTheOldState(ModeIITest):
         self.expect_nothing()
         again = self.make_group(2, epoch=2)
         self.reconfigure(again)
+        late = self.contribution(again, 0, psn, half[0])
+        self.refused(again, 0, late, "ClassifyTraffic.no_pattern")
+        self.open(again, psn=psn - 2 & 0xFFFFFF)
         # An older PSN, the same PSN, and one whose slot holds half a contribution of the old epoch.
         for number in (psn - 1 & 0xFFFFFF, psn, psn + 1 & 0xFFFFFF):
             self.complete(again, number)
@@ -227,6 +231,5 @@ class ResultsGoToEveryPortOfTheSwitch(ModeIITest):
         for context, first_port in enumerate(range(0, self.spec.ports, 4)):
             self.control.reset()
             self.install(self.fence_config())
-            group = self.make_group(4, context=context % self.spec.groups, first_port=first_port)
-            self.serve(group)
+            group = self.group_of(4, context=context % self.spec.groups, first_port=first_port)
             self.complete(group, psn)

@@ -2,28 +2,51 @@
 
 from __future__ import annotations
 
-import numpy as np
-from mode_ii import ModeIITest, Values
+from typing import ClassVar
 
-from p4gen.manager.config import Group
+import numpy as np
+from elements import Numbers, Values
+from mode_ii import ModeIITest
+
+from p4gen.manager.group import Group
+from p4gen.rocev2 import psn as serial
 from p4gen.spec import DType, Op
 
 
 class Arithmetic(ModeIITest):
-    """Rounds whose results are computed in 64 bits, from the definition of the op."""
+    """Rounds whose results are computed in 64 bits, from the definition of the op.
+
+    Subclasses say which op and dtype they are about, if not any; with op dynamic it is announced.
+    """
+
+    op: ClassVar[Op | None] = None
+    dtype: ClassVar[DType | None] = None
+    saturating: ClassVar[bool | None] = None
+
+    def setUp(self) -> None:
+        super().setUp()
+        if self.spec.op is Op.DYNAMIC:
+            dtype = self.dtype or self.random.choice(list(DType))
+            self.numbers = Numbers(self.op or self.random.choice([Op.SUM, Op.MIN, Op.MAX]), dtype)
+
+    def unfit(self) -> str | None:
+        spec = self.spec
+        fits = spec.op is Op.DYNAMIC or (self.op in (None, spec.op) and self.dtype in (None, spec.dtype))
+        if fits and self.saturating in (None, spec.saturating):
+            return None
+        what = spec.op if spec.op is Op.DYNAMIC else f"{spec.dtype} {spec.op}"
+        return f"the program is a {what}{' that saturates' if spec.saturating else ''}"
+
+    def group_of(self, ranks: int, *, context: int = 0, first_port: int = 0, psn: int | None = None) -> Group:
+        self._psn = serial.add(self.random_psn(), -1)
+        return super().group_of(ranks, context=context, first_port=first_port, psn=psn)
 
     def round(self, group: Group, values: list[Values], expected: Values) -> None:
         """One PSN: contributions in the order of ranks make ``expected``."""
-        psn = self.next_psn()
+        self._psn = serial.add(self._psn, 1)
+        psn = self._psn
         self.contribute(group, range(len(values)), psn, values)
         self.expect_results(group, [(psn, expected)])
-
-    def needs(self, op: Op, dtype: DType | None = None, *, saturating: bool | None = None) -> str | None:
-        """Why this program does not fit, or None."""
-        spec = self.spec
-        if spec.op is op and dtype in (None, spec.dtype) and saturating in (None, spec.saturating):
-            return None
-        return f"the program is a {spec.dtype} {spec.op}{' that saturates' if spec.saturating else ''}"
 
     def mixed(self, *elements: int) -> Values:
         """These elements in the first lanes, ones in the rest: each lane must mind its own overflow."""
@@ -33,8 +56,7 @@ class Arithmetic(ModeIITest):
 
 
 class SaturatesAtTheTop(Arithmetic):
-    def unfit(self) -> str | None:
-        return self.needs(Op.SUM, saturating=True)
+    op, saturating = Op.SUM, True
 
     def runTest(self) -> None:
         group, top = self.group_of(3), self.limits[1]
@@ -46,8 +68,7 @@ class SaturatesAtTheTop(Arithmetic):
 
 
 class SaturatesAtTheBottom(Arithmetic):
-    def unfit(self) -> str | None:
-        return self.needs(Op.SUM, DType.INT32, saturating=True)
+    op, dtype, saturating = Op.SUM, DType.INT32, True
 
     def runTest(self) -> None:
         group, bottom = self.group_of(3), self.limits[0]
@@ -63,8 +84,7 @@ class SaturatesAtTheBottom(Arithmetic):
 class SignedExtremesCancel(Arithmetic):
     """Nothing saturates on the way when the sum of two fits."""
 
-    def unfit(self) -> str | None:
-        return self.needs(Op.SUM, DType.INT32)
+    op, dtype = Op.SUM, DType.INT32
 
     def runTest(self) -> None:
         group, (bottom, top) = self.group_of(2), self.limits
@@ -75,8 +95,7 @@ class SignedExtremesCancel(Arithmetic):
 class OverflowIsCounted(Arithmetic):
     """The program counts the packets in which a lane saturated, by group."""
 
-    def unfit(self) -> str | None:
-        return self.needs(Op.SUM, saturating=True)
+    op, saturating = Op.SUM, True
 
     def runTest(self) -> None:
         context = self.spec.groups - 1
@@ -88,13 +107,12 @@ class OverflowIsCounted(Arithmetic):
 
 
 class WrapsAround(Arithmetic):
-    def unfit(self) -> str | None:
-        return self.needs(Op.SUM, saturating=False)
+    op, saturating = Op.SUM, False
 
     def runTest(self) -> None:
         group, (bottom, top) = self.group_of(3), self.limits
         inputs = [self.mixed(top, top, bottom, bottom), self.mixed(1, top, bottom, 0), self.mixed(0, 2, 0, -1)]
-        if self.spec.dtype is DType.UINT32:
+        if self.numbers.dtype is DType.UINT32:
             inputs[2] = self.mixed(0, 2, 0, 1)
         self.round(group, inputs, (np.sum(inputs, axis=0) - bottom) % (1 << 32) + bottom)
         everywhere = [self.np_random.integers(bottom, top, self.spec.lanes, np.int64, endpoint=True) for _ in range(3)]
@@ -104,8 +122,7 @@ class WrapsAround(Arithmetic):
 class SumIsUnsigned(Arithmetic):
     """An element with its highest bit set is large, not negative."""
 
-    def unfit(self) -> str | None:
-        return self.needs(Op.SUM, DType.UINT32)
+    op, dtype = Op.SUM, DType.UINT32
 
     def runTest(self) -> None:
         inputs = [self.mixed(1 << 31, (1 << 31) - 1, 1 << 31), self.mixed(1, 1 << 31, (1 << 31) - 1)]
@@ -133,16 +150,14 @@ class Extremum(Arithmetic):
 
 
 class Minimum(Extremum):
-    def unfit(self) -> str | None:
-        return self.needs(Op.MIN)
+    op = Op.MIN
 
     def runTest(self) -> None:
         self.run_extremum("minimum")
 
 
 class Maximum(Extremum):
-    def unfit(self) -> str | None:
-        return self.needs(Op.MAX)
+    op = Op.MAX
 
     def runTest(self) -> None:
         self.run_extremum("maximum")
@@ -155,7 +170,7 @@ class EachLaneIsItsOwn(Arithmetic):
         group = self.group_of(2)
         bottom, top = self.limits
         # What leaves the other lanes as they are: 0 for a sum, the weakest element for an extremum.
-        rest = {Op.SUM: 0, Op.MIN: top, Op.MAX: bottom}[self.spec.op]
+        rest = {Op.SUM: 0, Op.MIN: top, Op.MAX: bottom}[self.numbers.op]
         ramp = np.arange(1, self.spec.lanes + 1, dtype=np.int64)
         self.round(group, [ramp, self.lanes(rest)], ramp)
         self.round(group, [self.lanes(rest), ramp << 20], ramp << 20)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from inc import reduce_to
 from mode_ii import ModeIITest
 
-from p4gen.manager.config import Group
+from p4gen.host.control import MAX_PACKETS
+from p4gen.manager.group import Group
+from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import RETH, ImmDt, ipv4
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 from p4gen.rocev2.packet import RocePacket
@@ -82,7 +85,7 @@ class AnotherGroupsRank(Refusal):
 
     def runTest(self) -> None:
         other = self.make_group(3, context=1)
-        self.serve(other)
+        self.ready(other)
         packet = self.contribution(other, 1, self.round_psn, self.values[1])
         stray = replace(packet, ip=replace(packet.ip, dst=self.group.edges[1].local.ip)).sealed()
         self.refuse("LookupTable.unknown_source", stray)
@@ -259,38 +262,34 @@ class NotServed(ModeIITest):
     """Endpoints without an invocation: the group is being set up, or taken down."""
 
     def runTest(self) -> None:
-        group = self.make_group(2)
-        self.serve(group)
+        group = self.group_of(2)
         psn, values = self.random_psn(), self.random_values(2)
-        entries = [e for e in self.control.entries("invocations") if e.match]
+        entries = [e for e in self.control.entries("contexts") if e.match]
         self.control.delete(*entries)
-        for packet in (self.contribution(group, 0, psn, values[0]), self.acknowledgement(group, 0, psn)):
-            self.refused(group, 0, packet, "LookupTable.not_served")
+        announcement = self.announcement(group, 0, serial.add(psn, MAX_PACKETS), self.call())
+        for packet in (self.contribution(group, 0, psn, values[0]), self.acknowledgement(group, 0, psn), announcement):
+            self.refused(group, 0, packet, "TrackInvocation.not_served")
         self.control.insert(*entries)
         self.complete(group, psn)
 
 
 class NotASource(ModeIITest):
-    """An edge outside the source mask gets results but must not contribute."""
+    """The rank that a Reduce goes to gets its result but must not contribute."""
 
     def runTest(self) -> None:
-        group = self.make_group(3)
-        self.serve(group)
+        group = self.node_of(3, reduce_to(2, toward=2))
+        self.open(group)
         psn, values = self.random_psn(), self.random_values(3)
-        (entry,) = [e for e in self.control.entries("invocations") if "source_mask" in e.action.args]
-        action = replace(entry.action, args={**entry.action.args, "source_mask": 0b011})
-        self.control.modify(replace(entry, action=action))
-        self.refused(group, 2, self.contribution(group, 2, psn, values[2]), "LookupTable.not_a_source")
+        self.refused(group, 2, self.contribution(group, 2, psn, values[2]), "ClassifyTraffic.no_flow")
         self.contribute(group, [0, 1], psn, values)
-        self.expect_results(group, [(psn, self.reduced(values[:2]))])
+        self.expect_at(group, [2], [(psn, self.reduced(values[:2]))])
 
 
 class CopyForAnUnknownEdge(ModeIITest):
     """The multicast group names an edge that has no addresses: that copy is dropped and counted, the rest leave."""
 
     def runTest(self) -> None:
-        group = self.make_group(3)
-        self.serve(group)
+        group = self.group_of(3)
         (edge,) = [e for e in self.control.entries("edges") if e.action.args["dest_qp"] == group.edges[2].remote.qp]
         self.control.delete(edge)
         psn, values = self.random_psn(), self.random_values(3)

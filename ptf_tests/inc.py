@@ -1,0 +1,350 @@
+"""Groups, what their ranks send, and what they get, as far as all modes have them in common.
+
+A *rank* here is the index of an edge of a context: a rank of the group, or a whole subtree, is at its other end.
+Everything that a test expects is derived from the group's configuration and from NumPy; nothing is asked of the switch
+but its outputs, counters and registers. Every output passes the independent checks of p4gen.rocev2.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from base import Output, P4genTest
+from elements import Numbers, Values
+
+from p4gen.host.control import MAX_PACKETS, Collective, Control
+from p4gen.inc import compose
+from p4gen.inc.module import Register
+from p4gen.manager.config import configure
+from p4gen.manager.group import Edge, Endpoint, Group, Pattern
+from p4gen.rocev2 import psn as serial
+from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, HeaderError, ImmDt, IPv4
+from p4gen.rocev2.opcodes import Ack, Opcode, ends_message
+from p4gen.rocev2.packet import RocePacket, parse, problems
+from p4gen.spec import Icrc, Mode, Op, Reliability
+
+OUTPUT_TTL = 64
+STATE_WORDS = 1 << 11
+PSN_SPREAD = 1 << 17
+"""How far behind ``first_psn`` random PSNs are; ``MAX_PACKETS`` leaves room for streams behind them."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """What has come over each edge of a group, packets in order."""
+
+    of_rank: tuple[tuple[RocePacket, ...], ...]
+
+    @property
+    def total(self) -> int:
+        return sum(map(len, self.of_rank))
+
+
+def allreduce(parent: int | None = None) -> Pattern:
+    """AllReduce and Barrier at a node whose edge ``parent`` leads to the root of the IncTree; None at that root."""
+    return Pattern(Collective.ALLREDUCE, 0, parent)
+
+
+def reduce_to(root: int, toward: int) -> Pattern:
+    """Reduce to the rank ``root``, who is behind the edge ``toward``."""
+    return Pattern(Collective.REDUCE, root, toward)
+
+
+def broadcast_from(root: int, toward: int) -> Pattern:
+    """Broadcast from the rank ``root``, who is behind the edge ``toward``."""
+    return Pattern(Collective.BROADCAST, root, toward)
+
+
+class IncTest(P4genTest):
+    """A test with groups.
+
+    Group g's context is g; on the wire switch g is 10.g.0.1, and rank r of its groups 10.g.1.r.
+    """
+
+    numbers = Numbers()
+    """What elements are; the spec's op and dtype, or with op dynamic what control messages announce."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.first_psn = self.random.randrange(1 << 24)
+        self.np_random = np.random.default_rng(self.random.getrandbits(64))
+        self._quiet_drops: Counter[str] = Counter()
+        drops = compose(self.spec).drops
+        self.drop_names = {
+            (f"Inc{drop.module.gress.capitalize()}.drops", drop.index): f"{drop.module.name}.{drop.drop.reason}"
+            for drop in drops
+        }
+        self.no_losses = {f"{drop.module.name}.{drop.drop.reason}" for drop in drops if not drop.drop.loss}
+        if self.spec.op is not Op.DYNAMIC:
+            self.numbers = Numbers(self.spec.op, self.spec.dtype)
+
+    # --- groups ---
+
+    def make_group(
+        self,
+        ranks: int,
+        *,
+        context: int = 0,
+        first_port: int = 0,
+        epoch: int = 1,
+        patterns: Sequence[Pattern] = (allreduce(),),
+        pipe: int = 0,
+        switch: int | None = None,
+        channel: int = 0,
+    ) -> Group:
+        """A context with ``ranks`` edges on consecutive ports of a pipeline (wrapping around), not yet configured.
+
+        QPs are the same on every switch and on both ends of no edge, so that nothing but the right table lookup
+        tells groups and directions apart. Contexts of one ``switch`` (by default there is one for each context) have
+        its addresses in common; their ``channel`` must differ, and with it their QPs. Skips the test when the program
+        has no room for so many edges.
+        """
+        if ranks > self.spec.fan_in:
+            self.skipTest(f"the program's fan-in is {self.spec.fan_in}, which {ranks} ranks exceed")
+        switch = context if switch is None else switch
+        local_ip, ports = 10 << 24 | switch << 16 | 1, self.spec.ports // self.spec.pipelines
+        edges = tuple(
+            Edge(
+                edge_id=1 + context * self.spec.fan_in + rank,
+                port=pipe * ports + (first_port + rank) % ports,
+                local=Endpoint(0x020000000000 | switch << 8, local_ip, 0x100 + 64 * channel + rank),
+                remote=Endpoint(
+                    0x020000010000 | switch << 8 | rank, local_ip + 0x100 + rank, 0xFED000 + 64 * channel + rank
+                ),
+                udp_src_port=0xC000 + context * 64 + rank,
+            )
+            for rank in range(ranks)
+        )
+        slots = self.spec.slots_per_group
+        if self.spec.mode is Mode.II:
+            return Group(context, edges, context * slots, slots, epoch, tuple(patterns), pipe)
+        base = 2 * context * slots
+        return Group(context, edges, base, slots, epoch, tuple(patterns), pipe, base + slots, self.first_psn)
+
+    def serve(self, *groups: Group) -> None:
+        """Configure the switch for groups."""
+        self.install(configure(self.spec, groups))
+
+    def reconfigure(self, *groups: Group) -> None:
+        """Give groups that are served already another configuration, entry by entry."""
+        config = configure(self.spec, groups)
+        self.control.modify(*config.entries)
+        for tree in config.multicast_groups:
+            self.control.set_multicast_group(tree)
+        for session in config.clone_sessions:
+            self.control.set_clone_session(session)
+
+    def random_psn(self) -> int:
+        """A PSN among those that groups announce when nothing else is said; the first where order matters."""
+        ahead = 0 if self.spec.loss_recovery is Reliability.GBN else self.random.randrange(PSN_SPREAD)
+        return serial.add(self.first_psn, 1 + ahead)
+
+    # --- what ranks send ---
+
+    def contribution(
+        self, group: Group, rank: int, psn: int, values: Values, opcode: int = Opcode.SEND_ONLY
+    ) -> RocePacket:
+        """The packet by which ``rank`` contributes ``values`` under ``psn``; a message's last one asks for an ACK."""
+        bth = BTH(opcode, 0, psn, ack_request=ends_message(opcode))
+        return self.from_rank(group, rank, bth, payload=self.encode(values))
+
+    def announcement(self, group: Group, rank: int, psn: int, value: int | Control) -> RocePacket:
+        """The control message by which ``rank`` announces ``value`` under ``psn``."""
+        packet = self.from_rank(group, rank, BTH(Opcode.SEND_ONLY_IMM, 0, psn, ack_request=True))
+        immediate = value if isinstance(value, int) else value.encode()
+        return replace(packet, immdt=ImmDt(immediate)).sealed()
+
+    def call(self, pattern: Pattern | Collective = Collective.ALLREDUCE, packets: int = MAX_PACKETS) -> Control:
+        """What a control message says that announces a collective of ``packets`` packets of ``self.numbers``."""
+        named = pattern if isinstance(pattern, Pattern) else Pattern(pattern)
+        return Control(named.collective, packets, named.root, self.numbers.op, self.numbers.dtype)
+
+    def acknowledgement(self, group: Group, rank: int, psn: int, syndrome: int = Ack().syndrome) -> RocePacket:
+        """An ACK or NAK by the responder of ``rank``."""
+        return self.from_rank(group, rank, BTH(Opcode.ACKNOWLEDGE, 0, psn), aeth=AETH(syndrome, msn=psn & 0xFFF))
+
+    def notification(self, group: Group, rank: int, room: int = 16) -> RocePacket:
+        """A congestion notification by the responder of ``rank``."""
+        return self.from_rank(group, rank, BTH(Opcode.CNP, 0, 0, becn=True), payload=bytes(room))
+
+    def from_rank(
+        self, group: Group, rank: int, bth: BTH, *, aeth: AETH | None = None, payload: bytes = b""
+    ) -> RocePacket:
+        """A packet from the far end of an edge to the switch's end."""
+        edge = group.edges[rank]
+        return RocePacket(
+            Ethernet(edge.local.mac, edge.remote.mac),
+            IPv4(edge.remote.ip, edge.local.ip, ttl=63, identification=self.random.getrandbits(16)),
+            UDP(49152 + rank),
+            replace(bth, dst_qp=edge.local.qp),
+            aeth=aeth,
+            payload=payload,
+        ).sealed()
+
+    def send_from(self, group: Group, rank: int, *packets: RocePacket | bytes) -> None:
+        """Send packets, or frames, into the port of ``rank``."""
+        port = group.edges[rank].port
+        self.send(port, *(p if isinstance(p, bytes) else p.to_bytes() for p in packets))
+
+    def contribute(
+        self, group: Group, ranks: Iterable[int], psn: int, values: Sequence[Values], opcode: int = Opcode.SEND_ONLY
+    ) -> None:
+        """Send the contributions of ``ranks``, in this order; ``values`` is indexed by rank."""
+        for rank in ranks:
+            self.send_from(group, rank, self.contribution(group, rank, psn, values[rank], opcode))
+
+    def announce(self, group: Group, ranks: Iterable[int], psn: int, value: int | Control) -> None:
+        """Send the control messages of ``ranks``, in this order."""
+        for rank in ranks:
+            self.send_from(group, rank, self.announcement(group, rank, psn, value))
+
+    # --- arithmetic ---
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The least and the greatest element."""
+        return self.numbers.limits
+
+    def encode(self, values: Values) -> bytes:
+        """Elements as a payload."""
+        return self.numbers.encode(values)
+
+    def decode(self, payload: bytes) -> Values:
+        """A payload's elements."""
+        return self.numbers.decode(payload)
+
+    def lanes(self, value: int) -> Values:
+        """The same element in every lane."""
+        return np.full(self.spec.lanes, value, np.int64)
+
+    def random_values(self, ranks: int) -> list[Values]:
+        """A contribution for each rank; no partial sum of them leaves the range of an element."""
+        return self.numbers.random(self.np_random, ranks, self.spec.lanes)
+
+    def reduced(self, values: Sequence[Values]) -> Values:
+        """What NumPy says the op makes of contributions that do not overflow."""
+        return self.numbers.reduced(values)
+
+    # --- what ranks receive ---
+
+    def received(self, group: Group) -> Results:
+        """All that the ranks of a group got since the last call. Fails when anything else was sent.
+
+        Every packet must be right in itself, and translated: from the switch's end of the edge to the rank's.
+        """
+        return self.received_by(group)[0]
+
+    def received_by(self, *groups: Group) -> list[Results]:
+        """``received`` for several groups that share ports."""
+        edges = {
+            (edge.port, edge.remote.ip, edge.remote.qp): (g, r)
+            for g, group in enumerate(groups)
+            for r, edge in enumerate(group.edges)
+        }
+        taken: list[list[list[RocePacket]]] = [[[] for _ in group.edges] for group in groups]
+        for output in self.outputs():
+            packet = self.parse(output)
+            place = edges.get((output.port, packet.ip.dst, packet.bth.dst_qp))
+            if place is None:
+                raise AssertionError(
+                    f"port {output.port}: a packet for {packet.ip.dst:#010x}, QP {packet.bth.dst_qp:#08x}, "
+                    f"who is not there: {packet}"
+                )
+            g, rank = place
+            self.check_translation(groups[g].edges[rank], packet)
+            taken[g][rank].append(packet)
+        return [Results(tuple(map(tuple, ranks))) for ranks in taken]
+
+    def parse(self, output: Output) -> RocePacket:
+        """An output as a RoCEv2 packet, after the checks that any receiver could make."""
+        try:
+            packet = parse(output.frame)
+        except HeaderError as error:
+            raise AssertionError(f"port {output.port}: {error}: {output.frame.hex()}") from error
+        faults = problems(output.frame)
+        if self.spec.icrc is Icrc.IGNORE:
+            faults = [fault for fault in faults if "ICRC" not in fault]
+        self.equal(f"port {output.port}: faults of {output.frame.hex()}", faults, [])
+        return packet
+
+    def check_translation(self, edge: Edge, packet: RocePacket) -> None:
+        """The packet goes from this end of ``edge`` to the other, as a NIC's own would."""
+        at = f"port {edge.port}"
+        self.equal(f"{at}: destination MAC", packet.eth.dst, edge.remote.mac)
+        self.equal(f"{at}: source MAC", packet.eth.src, edge.local.mac)
+        self.equal(f"{at}: source address", packet.ip.src, edge.local.ip)
+        self.equal(f"{at}: UDP source port", packet.udp.src_port, edge.udp_src_port)
+        self.equal(f"{at}: UDP checksum", packet.udp.checksum, 0)
+        self.equal(f"{at}: TTL", packet.ip.ttl, OUTPUT_TTL)
+        self.equal(f"{at}: P_Key", packet.bth.pkey, 0xFFFF)
+        self.equal(f"{at}: solicited event", packet.bth.solicited, False)
+        self.equal(f"{at}: padding", packet.padding, b"")
+
+    def check_payload(self, at: str, packet: RocePacket, values: Values) -> None:
+        """The packet carries ``values``, and nothing else."""
+        self.equal(f"{at}: payload bytes", len(packet.payload), self.spec.payload_bytes)
+        got = self.decode(packet.payload)
+        wrong = np.flatnonzero(got != values)
+        if len(wrong):
+            lane = int(wrong[0])
+            self.fail(
+                f"{at}: lane {lane} is {got[lane]}, expected {values[lane]} "
+                f"({len(wrong)} of {len(got)} lanes are wrong)"
+            )
+
+    # --- counters and registers ---
+
+    def all_drops(self) -> Counter[str]:
+        """Packets dropped since the reset by reason, as ``Module.reason``; the fence leaves no trace here."""
+        found: Counter[str] = Counter()
+        for counter in ("IncIngress.drops", "IncEgress.drops"):
+            for index, packets in self.counts(counter).items():
+                found[self.drop_names.get((counter, index), f"{counter}[{index}]")] += packets
+        return found
+
+    def drops(self) -> Counter[str]:
+        """``all_drops`` without those of quiet announcements."""
+        return self.all_drops() - self._quiet_drops
+
+    def losses(self) -> Counter[str]:
+        """``drops`` without packets that have done their work."""
+        return Counter({reason: count for reason, count in self.drops().items() if reason not in self.no_losses})
+
+    def discount(self) -> None:
+        """Whatever has been dropped so far is no concern of the test."""
+        self._quiet_drops = self.all_drops()
+
+    def state(self) -> dict[str, list[int]]:
+        """The program's registers: all of them, or of large arrays as many as are quick to read."""
+        kept = (register for module in compose(self.spec).modules for register in module.keeps)
+        return {name: self.control.registers(name) for register in kept for name in self._some(register)}
+
+    def _some(self, register: Register) -> list[str]:
+        instances = register.instances.of(self.spec)
+        if "*" not in register.name:
+            return [register.name]
+        count = min(instances, STATE_WORDS // register.entries.of(self.spec))
+        chosen = sorted({i * instances // count for i in range(count)}) if count else []
+        return [register.name.replace("*", str(i)) for i in chosen]
+
+    def refused(self, group: Group, rank: int, frame: RocePacket | bytes, reason: str) -> None:
+        """``frame`` from ``rank``'s port goes nowhere, is counted under ``reason`` once, and touches no state.
+
+        With Go-Back-N, a packet that only its slot refuses has had its turn all the same.
+        """
+        state, drops = self.state(), self.all_drops()
+        self.send_from(group, rank, frame)
+        self.equal(f"frames sent for one to be refused as {reason}", self.outputs(), [])
+        self.equal("dropped", self.all_drops() - drops, Counter({reason: 1}))
+        after = self.state()
+        passed = {"expected"} if reason.startswith("CheckDuplicate") else set()
+        changed = [name for name in state if state[name] != after[name] and name not in passed]
+        self.equal(f"registers changed by a frame to be refused as {reason}", changed, [])
+
+
+def psns(first: int, count: int) -> list[int]:
+    """``count`` PSNs from ``first`` on, around the wrap."""
+    return [serial.add(first, i) for i in range(count)]
