@@ -5,9 +5,12 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from p4.config.v1 import p4info_pb2
 
 from p4gen.errors import Diagnostic, FailedError, InputError
 from p4gen.inc import Composition, compose
@@ -50,27 +53,38 @@ def build(spec: ProgramSpec, out: Path, *, use_p4c: bool = True) -> Built:
     with _replacing(out / name) as folder:
         source = folder / f"{name}.p4"
         source.write_text(rendered.text, encoding="utf-8")
-        # Positions name the file where it will be, not where it is being made.
-        compiled = compile_text(rendered.text, str(out / name / source.name))
-        _refuse(compiled.warnings, f"{name} compiles with warnings")
-        _refuse(lint(compiled.program, spec.pipelines), f"{name} breaks a rule for generated programs")
-        (folder / f"{name}.p4info.txtpb").write_text(to_text(generate(compiled.program)), encoding="utf-8")
-        content = manifest(composition, rendered)
-        (folder / "manifest.json").write_text(to_json(content), encoding="utf-8")
-        version = _compile_with_p4c(source, compiled) if use_p4c else None
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            second_opinion = beside.submit(_compile_with_p4c, source) if use_p4c else None
+            # Positions name the file where it will be, not where it is being made.
+            compiled = compile_text(rendered.text, str(out / name / source.name))
+            _refuse(compiled.warnings, f"{name} compiles with warnings")
+            _refuse(lint(compiled.program, spec.pipelines), f"{name} breaks a rule for generated programs")
+            info = generate(compiled.program)
+            (folder / f"{name}.p4info.txtpb").write_text(to_text(info), encoding="utf-8")
+            content = manifest(composition, rendered)
+            (folder / "manifest.json").write_text(to_json(content), encoding="utf-8")
+        version = _agreeing(info, second_opinion.result()) if second_opinion is not None else None
     final = out / name
     return Built(final, composition, compiled, content, version, tuple(sorted(final.iterdir())))
 
 
-def _compile_with_p4c(source: Path, compiled: Compiled) -> str | None:
+def _compile_with_p4c(source: Path) -> tuple[str, p4c.P4cOutput] | None:
+    """p4c's version and what it made of the program; None where there is no p4c."""
     compiler = p4c.find()
     if compiler is None:
         return None
-    output = p4c.compile_for_bmv2(compiler, source, source.parent)
-    differing = differences(generate(compiled.program), parse_text(output.p4info.read_text(encoding="utf-8")))
+    return p4c.version(compiler), p4c.compile_for_bmv2(compiler, source, source.parent)
+
+
+def _agreeing(info: p4info_pb2.P4Info, theirs: tuple[str, p4c.P4cOutput] | None) -> str | None:
+    """p4c's version, if its P4Info is ours."""
+    if theirs is None:
+        return None
+    version, output = theirs
+    differing = differences(info, parse_text(output.p4info.read_text(encoding="utf-8")))
     if differing:
         raise FailedError("p4gen's P4Info differs from p4c's:\n" + "\n".join(differing))
-    return p4c.version(compiler)
+    return version
 
 
 def _refuse(diagnostics: tuple[Diagnostic, ...] | list[Diagnostic], what: str) -> None:
