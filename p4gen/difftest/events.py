@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from p4gen.model.control import describe_match
-from p4gen.model.entries import Entry, MulticastGroup
+from p4gen.model.entries import CloneSession, Entry, MulticastGroup
 
 
 @dataclass(frozen=True)
@@ -41,4 +41,14 @@ class Replication:
         return f"multicast group {self.group.group_id} to {len(self.group.replicas)} edges"
 
 
-Event = Packet | Request | Replication
+@dataclass(frozen=True)
+class Mirroring:
+    """A clone session is set."""
+
+    session: CloneSession
+
+    def __str__(self) -> str:
+        return f"clone session {self.session.session_id} to {len(self.session.replicas)} ports"
+
+
+Event = Packet | Request | Replication | Mirroring

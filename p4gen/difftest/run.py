@@ -6,10 +6,12 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from p4gen.difftest.compare import Comparison, Difference, Tally
 from p4gen.difftest.events import Event, Packet
+from p4gen.difftest.layout import goes_round
 from p4gen.difftest.reduce import minimise, shortest_tail
 from p4gen.difftest.save import save
 from p4gen.difftest.sides import bmv2_side, checked, embedded_side
@@ -74,7 +76,9 @@ class Job:
             embedded = stack.enter_context(
                 embedded_side(programs["embedded"], self.scratch / "embedded", ports, self.engine)
             )
-            bmv2 = stack.enter_context(bmv2_side(programs["bmv2"], self.scratch / "bmv2", ports))
+            bmv2 = stack.enter_context(
+                bmv2_side(programs["bmv2"], self.scratch / "bmv2", ports, partial(goes_round, self.spec))
+            )
             registers = bmv2.has_registers
             embedded.has_registers = registers
             traffic = Traffic(self.spec, self.seed)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from p4gen.difftest.compare import Comparison, Difference
-from p4gen.difftest.events import Event, Packet, Replication, Request
+from p4gen.difftest.events import Event, Mirroring, Packet, Replication, Request
 from p4gen.difftest.sides import Side
 from p4gen.model.entries import Action, Entry, Exact, Lpm, Match, Range, Ternary
 from p4gen.switch.pcap import write_pcap
@@ -79,6 +79,8 @@ class _Writer:
         match event:
             case Replication():
                 yield from self._replication(event)
+            case Mirroring(session=session):
+                yield from (f"mirroring_add {session.session_id} {replica.port}" for replica in session.replicas)
             case Request(verb=verb, entry=entry):
                 key = (entry.table, entry.priority, frozenset(entry.match.items()))
                 if verb != "insert":

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from p4gen.difftest.events import Event, Packet, Replication, Request
+from p4gen.difftest.events import Event, Mirroring, Packet, Replication, Request
 from p4gen.model import EngineName
 from p4gen.model.entries import CounterValue
 from p4gen.model.errors import ControlError
@@ -46,7 +46,7 @@ class Side:
     register_limit: int | None = None
     """Larger values of registers come as this one."""
 
-    def request(self, event: Request | Replication) -> bool:
+    def request(self, event: Request | Replication | Mirroring) -> bool:
         """Carry out a request; whether the switch took it."""
         try:
             match event:
@@ -58,6 +58,8 @@ class Side:
                     self.client.delete(entry)
                 case Replication(group=group):
                     self.client.set_multicast_group(group)
+                case Mirroring(session=session):
+                    self.client.set_clone_session(session)
         except ControlError:
             return False
         return True
@@ -68,6 +70,8 @@ class Side:
         for event in events:
             if isinstance(event, Replication):
                 self.client.set_multicast_group(event.group)
+            elif isinstance(event, Mirroring):
+                self.client.set_clone_session(event.session)
 
     def state(self) -> State:
         """All counters and, where the switch gives them out, registers."""
@@ -99,8 +103,10 @@ def embedded_side(program: Program, directory: Path, ports: int, engine: EngineN
 
 
 @contextlib.contextmanager
-def bmv2_side(program: Program, directory: Path, ports: int) -> Iterator[Side]:
-    """BMv2 in a process of its own."""
+def bmv2_side(
+    program: Program, directory: Path, ports: int, goes_round: Callable[[bytes], bool] = lambda _: False
+) -> Iterator[Side]:
+    """BMv2 in a process of its own. What may go round is let finish before the next frame is sent."""
     received: Outputs = {}
 
     def collect(port: int, frame: bytes) -> None:
@@ -113,6 +119,8 @@ def bmv2_side(program: Program, directory: Path, ports: int) -> Iterator[Side]:
             def exchange(packets: Sequence[Packet]) -> Outputs:
                 for packet in packets:
                     dataplane.send(packet.port, packet.frame)
+                    if goes_round(packet.frame):
+                        dataplane.settle()
                 dataplane.settle()
                 taken = dict(received)
                 received.clear()

@@ -1,58 +1,59 @@
-"""Random events for a Mode-II program: what ranks send, what goes wrong on the way, and what has no business there.
+"""Random events: what ranks and switches send, what goes wrong on the way, and what has no business there.
 
-Everything derives from one seed. A program's features are reached on purpose (slots are reused, PSNs wrap, epochs
-change), because traffic without a plan would nearly always be dropped in the parser.
+Everything derives from one seed. A program's features are reached on purpose (all collectives and roles, slots used
+again, PSNs that wrap, epochs that change, gaps, retransmissions), because traffic without a plan would nearly always be
+dropped in the parser. ``streams`` has what goes well, this module the rest.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from p4gen.difftest.events import Event, Packet, Replication, Request
-from p4gen.manager.config import Edge, Endpoint, Group, NextHop, Route, SwitchConfig, configure
-from p4gen.model.entries import Entry, MulticastGroup
+from p4gen.difftest.events import Event, Mirroring, Packet, Replication, Request
+from p4gen.difftest.layout import Line, layout
+from p4gen.difftest.streams import SENDS, Said, Stream
+from p4gen.manager.config import NextHop, Route, configure
+from p4gen.manager.group import Edge
+from p4gen.model.entries import Entry, Exact, MulticastGroup
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicETH, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import ProgramSpec
+from p4gen.spec import Mode, ProgramSpec
 
+AGENT_PORT = 510
+"""Where the agent's ticks come in."""
+TICK, CURSOR = 0xC0, 0xC1
 _REQUEST_EVERY = 25
 """Packets per request of the control plane."""
-_RANKS = (2, 3, 4, 5, 8)
 _REMEMBERED = 64
 _EXTREMES = (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
-_SENDS = (Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY)
 _HOPS = 6
 
 
-@dataclass
-class _Member:
-    """A group and where its ranks are in their streams; ``first`` is the oldest PSN that is not complete."""
-
-    group: Group
-    first: int
-    opcodes: dict[int, int]
-    sent: dict[int, set[int]]
-
-
 class Traffic:
-    """An endless source of events for a program of ``spec``."""
+    """An endless source of events for a program of ``spec``. Raises ``InputError`` if it has no room for a group."""
 
     def __init__(self, spec: ProgramSpec, seed: int) -> None:
         self._spec = spec
         self._random = random.Random(seed)  # noqa: S311 - tests are to be repeated
-        self._members = [self._new_group(context) for context in range(min(spec.groups, 3))]
-        self._config = configure(spec, [m.group for m in self._members], self._routes(), self._next_hops())
+        self.streams = tuple(Stream(spec, served, self._random) for served in layout(spec, self._random))
+        groups = [group for stream in self.streams for group in stream.served.contexts]
+        self._config = configure(spec, groups, self._routes(), self._next_hops())
         self._removed: list[Entry] = []
+        self._narrowed: list[Entry] = []
         self._recent: list[Packet] = []
+        self._ticked: tuple[int, Edge] | None = None
 
     def setup(self) -> list[Event]:
         """The configuration to begin with."""
-        groups = [Replication(group) for group in self._config.multicast_groups]
-        return [*(Request("insert", entry) for entry in self._config.entries), *groups]
+        return [
+            *(Request("insert", entry) for entry in self._config.entries),
+            *(Replication(group) for group in self._config.multicast_groups),
+            *(Mirroring(session) for session in self._config.clone_sessions),
+        ]
 
     def packets(self) -> Iterator[Event]:
         """Packets for ever, with a request now and then; a request before the n-th packet comes before it."""
@@ -63,27 +64,7 @@ class Traffic:
             self._recent = [*self._recent[-_REMEMBERED:], packet]
             yield packet
 
-    # --- groups and routes ---
-
-    def _new_group(self, context: int) -> _Member:
-        spec, rng = self._spec, self._random
-        ranks = min(rng.choice(_RANKS), spec.fan_in, spec.ports)
-        ports = rng.sample(range(spec.ports), ranks)
-        # Some groups live on the edge of the PSN's wrap.
-        first = rng.choice((rng.randrange(1 << 24), serial.add(0, -rng.randrange(1, 40))))
-        local_ip = 10 << 24 | context << 16 | 1
-        edges = tuple(
-            Edge(
-                1 + context * spec.fan_in + rank,
-                port,
-                Endpoint(0x020000000000 | context << 8, local_ip, 0x100 + rank),
-                Endpoint(0x020000010000 | context << 8 | rank, local_ip + 0x100 + rank, 0xFEDC00 + rank),
-                0xC000 + context * 64 + rank,
-            )
-            for rank, port in enumerate(ports)
-        )
-        group = Group(context, edges, context * spec.slots_per_group, spec.slots_per_group, 1 + context)
-        return _Member(group, first, {}, {})
+    # --- routes ---
 
     def _routes(self) -> list[Route]:
         return [
@@ -102,33 +83,34 @@ class Traffic:
 
     def _requests(self) -> Iterator[Event]:
         kinds: tuple[Callable[[], Iterator[Event]], ...] = (
-            self._new_epoch, self._new_epoch, self._narrow, self._narrow, self._narrow, self._toggle, self._toggle,
-            self._toggle, self._wrong, self._regroup,
+            self._new_epoch, self._new_epoch, self._narrow, self._toggle, self._toggle, self._wrong, self._regroup,
         )  # fmt: skip
         yield from self._random.choice(kinds)()
 
-    def _of(self, member: _Member) -> SwitchConfig:
-        return configure(self._spec, [member.group])
-
-    def _invocation(self, member: _Member) -> Entry:
-        return next(e for e in self._of(member).entries if "source_mask" in e.action.args)
-
     def _new_epoch(self) -> Iterator[Event]:
-        """A group is initialised again: what its slots hold is from the past."""
-        member = self._random.choice(self._members)
-        member.group = replace(member.group, epoch=member.group.epoch % 255 + 1)
-        yield Request("modify", self._invocation(member))
+        """A group is initialised again: what its slots hold is from the past, and its PSNs may be anywhere."""
+        rng, stream = self._random, self._random.choice(self.streams)
+        context = stream.served.contexts[0]
+        stream.restart(stream.served.renewed(context.epoch % 255 + 1, rng.randrange(1 << 24)))
+        for group in stream.served.contexts:
+            state = {"epoch": group.epoch}
+            if self._spec.mode is Mode.III:
+                state["first_psn"] = group.first_psn
+            key = {"meta.context": Exact(group.context)}
+            entry = next(e for e in self._config.entries if e.table == "contexts" and e.match == key)
+            yield Request("modify", replace(entry, action=replace(entry.action, args=state)))
 
     def _narrow(self) -> Iterator[Event]:
         """One edge of a group does not contribute for a while, or all do again."""
-        member = self._random.choice(self._members)
-        entry = self._invocation(member)
-        mask = member.group.source_mask
-        if self._random.random() < 0.7:
-            mask &= ~(1 << self._random.randrange(len(member.group.edges)))
-        yield Request(
-            "modify", replace(entry, action=replace(entry.action, args={**entry.action.args, "source_mask": mask}))
-        )
+        if self._narrowed and self._random.random() < 0.8:
+            yield Request("modify", self._narrowed.pop())
+            return
+        entry = self._random.choice([e for e in self._config.entries if "source_mask" in e.action.args])
+        mask = entry.action.args["source_mask"]
+        bits = [bit for bit in range(32) if mask >> bit & 1]
+        narrower = {**entry.action.args, "source_mask": mask & ~(1 << self._random.choice(bits))}
+        self._narrowed.append(entry)
+        yield Request("modify", replace(entry, action=replace(entry.action, args=narrower)))
 
     def _toggle(self) -> Iterator[Event]:
         """An entry goes away, or comes back."""
@@ -141,7 +123,7 @@ class Traffic:
 
     def _wrong(self) -> Iterator[Event]:
         """A request that both switches must refuse, or both carry out, whatever the state of the table."""
-        entry = self._random.choice(self._config.entries)
+        entry = self._random.choice([e for e in self._config.entries if e.table != "contexts"])
         verb = self._random.choice(("insert", "modify"))
         yield Request(verb, entry)
 
@@ -149,50 +131,50 @@ class Traffic:
         """Results go to some of the edges only, or to all again."""
         group = self._random.choice(self._config.multicast_groups)
         replicas = group.replicas
-        if self._random.random() < 0.5 and len(replicas) > 1:
+        if self._random.random() < 0.4 and len(replicas) > 1:
             replicas = tuple(self._random.sample(replicas, len(replicas) - 1))
         yield Replication(MulticastGroup(group.group_id, replicas))
 
     # --- packets ---
 
     def _packet(self) -> Packet:
-        kinds: tuple[tuple[int, Callable[[], Packet]], ...] = (
-            (50, self._contribution), (8, self._repeated), (6, self._stale), (5, self._acknowledgement),
-            (6, self._spoilt), (5, self._other_opcode), (5, self._malformed), (4, self._foreign), (8, self._ordinary),
-            (3, self._noise),
-        )  # fmt: skip
+        kinds: list[tuple[int, Callable[[], Packet]]] = [
+            (70, self._stream), (6, self._repeated), (4, self._stale), (4, self._out_of_turn),
+            (3, self._unrequested), (3, self._notification), (2, self._odd_control), (4, self._spoilt),
+            (3, self._other_opcode), (3, self._malformed), (3, self._foreign), (5, self._ordinary), (2, self._noise),
+        ]  # fmt: skip
+        if self._spec.mode is Mode.III:
+            kinds += [(6, self._tick), (1, self._forged)]
         weights = [weight for weight, _ in kinds]
         return self._random.choices([make for _, make in kinds], weights)[0]()
 
-    def _send(self, group: Group, rank: int, packet: RocePacket | bytes, kind: str) -> Packet:
-        port = group.edges[rank].port
-        if self._random.random() < 0.02:
+    def _send(self, line: Line, packet: RocePacket | bytes, kind: str) -> Packet:
+        port = line.edge.port
+        if self._random.random() < 0.01:
             port = self._random.randrange(self._spec.ports)
         return Packet(port, packet if isinstance(packet, bytes) else packet.to_bytes(), kind)
 
-    def _contribution(self) -> Packet:
-        """The next packet of a rank, in a window in which some lag behind others."""
-        rng, member = self._random, self._random.choice(self._members)
-        ranks = range(len(member.group.edges))
-        while member.sent.get(member.first, set()).issuperset(ranks):
-            member.sent.pop(member.first, None)
-            member.opcodes.pop(member.first, None)
-            member.first = serial.add(member.first, 1)
-        psn = serial.add(member.first, min(int(rng.expovariate(1.5)), 3))
-        missing = [rank for rank in ranks if rank not in member.sent.get(psn, set())]
-        rank = rng.choice(missing or list(ranks))
-        member.sent.setdefault(psn, set()).add(rank)
-        return self._send(member.group, rank, self._data(member, rank, psn).sealed(), "contribution")
+    def _stream(self) -> Packet:
+        """What a rank or a switch has to say next."""
+        return self._told(self._random.choice(self.streams).next())
 
-    def _data(self, member: _Member, rank: int, psn: int) -> RocePacket:
+    def _told(self, said: Said) -> Packet:
+        frame = self._packet_of(said).sealed().to_bytes()
+        if said.opcode == Opcode.ACKNOWLEDGE and self._random.random() < 0.2:
+            frame = frame.ljust(64, b"\0")
+        return self._send(said.line, frame, said.kind)
+
+    def _packet_of(self, said: Said) -> RocePacket:
         rng = self._random
-        opcode = member.opcodes.setdefault(psn, rng.choice(_SENDS))
-        if rng.random() < 0.04:
-            opcode = rng.choice(_SENDS)
-        bth = BTH(opcode, member.group.edges[rank].local.qp, psn, ack_request=rng.random() < 0.6)
+        bth = BTH(said.opcode, said.line.edge.local.qp, said.psn)
+        if said.opcode == Opcode.ACKNOWLEDGE:
+            return self._from(said.line.edge, bth, aeth=AETH(said.syndrome, said.msn))
+        bth = replace(bth, ack_request=rng.random() < 0.6)
         if rng.random() < 0.1:
             bth = replace(bth, solicited=True, mig_request=rng.random() < 0.5, pkey=rng.choice((0xFFFF, 0x7FFF)))
-        return self._from_rank(member.group, rank, bth, payload=self._payload())
+        if said.value is not None:
+            return self._from(said.line.edge, bth, immdt=ImmDt(said.value))
+        return self._from(said.line.edge, bth, payload=self._payload())
 
     def _payload(self) -> bytes:
         rng = self._random
@@ -200,62 +182,86 @@ class Traffic:
             return b"".join(rng.choice(_EXTREMES).to_bytes(4) for _ in range(self._spec.lanes))
         return rng.randbytes(self._spec.payload_bytes)
 
-    def _from_rank(
-        self, group: Group, rank: int, bth: BTH, *, aeth: AETH | None = None, payload: bytes = b""
+    def _from(
+        self, edge: Edge, bth: BTH, *, aeth: AETH | None = None, immdt: ImmDt | None = None, payload: bytes = b""
     ) -> RocePacket:
-        edge, rng = group.edges[rank], self._random
+        """A packet from the far end of an edge."""
+        rng = self._random
         ip = IPv4(edge.remote.ip, edge.local.ip, ttl=rng.choice((64, 63, 1, 255)), tos=rng.choice((0, 0, 2, 3, 0x68)))
         ip = replace(ip, identification=rng.getrandbits(16))
-        return RocePacket(
-            Ethernet(edge.local.mac, edge.remote.mac), ip, UDP(49152 + rank), bth, aeth=aeth, payload=payload
-        )
+        ethernet = Ethernet(edge.local.mac, edge.remote.mac)
+        return RocePacket(ethernet, ip, UDP(0xD000 + edge.edge_id % 64), bth, aeth=aeth, immdt=immdt, payload=payload)
 
     def _repeated(self) -> Packet:
         """Something sent not long ago, again."""
-        if not self._recent:
-            return self._contribution()
-        return replace(self._random.choice(self._recent), kind="repeated")
+        if self._recent and self._random.random() < 0.5:
+            return replace(self._random.choice(self._recent), kind="repeated")
+        return self._told(replace(self._random.choice(self.streams).repetition(), kind="repeated"))
+
+    def _out_of_turn(self) -> Packet:
+        stream = self._random.choice(self.streams)
+        return self._told(stream.beyond() if self._random.random() < 0.3 else stream.gap())
+
+    def _unrequested(self) -> Packet:
+        return self._told(self._random.choice(self.streams).unrequested())
 
     def _stale(self) -> Packet:
         """A PSN that its slot has left behind, or will not reach for long."""
-        rng, member = self._random, self._random.choice(self._members)
+        rng, stream = self._random, self._random.choice(self.streams)
         slots = self._spec.slots_per_group
         ahead = rng.choice((-slots, -1, -2 * slots, slots, 2 * slots, 1 << 23, (1 << 23) - 1, -(1 << 23) + slots))
-        rank = rng.randrange(len(member.group.edges))
-        bth = BTH(rng.choice(_SENDS), member.group.edges[rank].local.qp, serial.add(member.first, ahead))
-        return self._send(
-            member.group, rank, self._from_rank(member.group, rank, bth, payload=self._payload()).sealed(), "stale"
-        )
+        line = rng.choice(stream.served.lines)
+        bth = BTH(rng.choice(SENDS), line.edge.local.qp, serial.add(stream.start, ahead))
+        return self._send(line, self._from(line.edge, bth, payload=self._payload()).sealed(), "stale")
 
-    def _acknowledgement(self) -> Packet:
-        rng, member = self._random, self._random.choice(self._members)
-        rank = rng.randrange(len(member.group.edges))
-        syndrome = rng.choice((0x1F, 0x1F, 0x60, 0x61, 0x20, 0x3F, 0x00, 0x80))
-        bth = BTH(Opcode.ACKNOWLEDGE, member.group.edges[rank].local.qp, member.first)
-        packet = self._from_rank(member.group, rank, bth, aeth=AETH(syndrome, rng.getrandbits(24))).sealed()
-        frame = packet.to_bytes()
-        return self._send(
-            member.group, rank, frame.ljust(60, b"\0") if rng.random() < 0.3 else frame, "acknowledgement"
-        )
+    def _notification(self) -> Packet:
+        """Congestion, experienced by what was sent over an edge."""
+        line = self._random.choice(self._random.choice(self.streams).served.lines)
+        bth = BTH(Opcode.CNP, line.edge.local.qp, self._random.choice((0, self._random.getrandbits(24))), becn=True)
+        return self._send(line, self._from(line.edge, bth, payload=bytes(16)).sealed(), "notification")
 
-    def _sound(self) -> tuple[_Member, int, RocePacket]:
-        member = self._random.choice(self._members)
-        rank = self._random.randrange(len(member.group.edges))
-        psn = serial.add(member.first, self._random.randrange(3))
-        return member, rank, self._data(member, rank, psn)
+    def _odd_control(self) -> Packet:
+        """A control message that announces what is not to be had, or not now."""
+        rng, stream = self._random, self._random.choice(self.streams)
+        line = rng.choice(stream.served.lines)
+        value = rng.choice((rng.getrandbits(32), stream.value ^ 1 << rng.randrange(32), stream.value))
+        at = rng.choice((0, 1, -1, stream.packets + 1))
+        said = Said(line, Opcode.SEND_ONLY_IMM, serial.add(stream.start, at), value, kind="odd control")
+        return self._told(said)
+
+    def _tick(self) -> Packet:
+        """Time passes for an edge; often for one that has just been told so."""
+        rng = self._random
+        if self._ticked is None or rng.random() < 0.5:
+            self._ticked = rng.choice(rng.choice(self.streams).served.edges)
+        pipe, edge = self._ticked
+        bth = BTH(TICK, edge.local.qp, rng.choice((0, rng.getrandbits(24))))
+        return Packet(AGENT_PORT, self._from(edge, bth, aeth=AETH(0, pipe)).sealed().to_bytes(), "tick")
+
+    def _forged(self) -> Packet:
+        """Ticks and cursors from where none come from."""
+        rng, line = self._random, self._random.choice(self._random.choice(self.streams).served.lines)
+        opcode = rng.choice((TICK, CURSOR, CURSOR))
+        bth = BTH(opcode, line.edge.local.qp, rng.getrandbits(24))
+        packet = self._from(line.edge, bth, aeth=AETH(0, rng.getrandbits(24))).sealed().to_bytes()
+        return Packet(AGENT_PORT if opcode == CURSOR and rng.random() < 0.5 else line.edge.port, packet, "forged")
+
+    def _sound(self) -> tuple[Line, RocePacket]:
+        said = self._random.choice(self.streams).repetition()
+        return said.line, self._packet_of(said)
 
     def _spoilt(self) -> Packet:
         """Bits turned over on the way: the ICRC must tell."""
-        member, rank, packet = self._sound()
+        line, packet = self._sound()
         frame = bytearray(packet.sealed().to_bytes())
         for _ in range(self._random.choice((1, 1, 2, 8))):
             frame[self._random.randrange(len(frame))] ^= 1 << self._random.randrange(8)
-        return self._send(member.group, rank, bytes(frame), "spoilt")
+        return self._send(line, bytes(frame), "spoilt")
 
     def _malformed(self) -> Packet:
         """One field is wrong, and the checksums are right for it."""
         rng = self._random
-        member, rank, packet = self._sound()
+        line, packet = self._sound()
         sealed = packet.sealed()
         size = sealed.ip.total_length
         cases: tuple[Callable[[], RocePacket | bytes], ...] = (
@@ -276,15 +282,16 @@ class Traffic:
             lambda: replace(packet, ip=replace(packet.ip, options=rng.randbytes(4 * rng.randrange(1, 10)))).sealed(),
             sealed.with_udp_checksum,
         )  # fmt: skip
-        return self._send(member.group, rank, rng.choice(cases)(), "malformed")
+        return self._send(line, rng.choice(cases)(), "malformed")
 
     def _other_opcode(self) -> Packet:
         """Everything that has an opcode and is not ours to reduce."""
         rng = self._random
-        member, rank, packet = self._sound()
+        line, packet = self._sound()
         number = rng.choice((*map(int, Opcode), rng.randrange(256)))
         packet = replace(packet, bth=replace(packet.bth, opcode=number))
         found = extensions(number)
+        packet = replace(packet, immdt=None)
         if Extension.RETH in found:
             packet = replace(packet, reth=RETH(rng.getrandbits(64), rng.getrandbits(32), len(packet.payload)))
         if Extension.AETH in found:
@@ -295,28 +302,32 @@ class Traffic:
             packet = replace(packet, atomic_eth=AtomicETH(1, 2, 3, 4))
         if rng.random() < 0.3:
             packet = replace(packet, payload=b"")
-        return self._send(member.group, rank, packet.sealed(), "other opcode")
+        return self._send(line, packet.sealed(), "other opcode")
 
     def _foreign(self) -> Packet:
         """The right form from the wrong place, or to one."""
         rng = self._random
-        member, rank, packet = self._sound()
+        line, packet = self._sound()
         ip, bth = packet.ip, packet.bth
         cases = (
             replace(packet, ip=replace(ip, src=ip.src ^ 1 << rng.randrange(32))),
             replace(packet, ip=replace(ip, dst=ip.dst ^ 1 << rng.randrange(20))),
             replace(packet, bth=replace(bth, dst_qp=bth.dst_qp ^ 1 << rng.randrange(24))),
-            replace(packet, ip=replace(ip, src=rng.choice(rng.choice(self._members).group.edges).remote.ip)),
+            replace(packet, ip=replace(ip, src=self._any_line().edge.remote.ip)),
             replace(packet, eth=replace(packet.eth, dst=rng.getrandbits(48))),
             replace(packet, udp=replace(packet.udp, dst_port=rng.choice((4790, 4792, 53)))),
         )
-        return self._send(member.group, rank, rng.choice(cases).sealed(), "foreign")
+        return self._send(line, rng.choice(cases).sealed(), "foreign")
+
+    def _any_line(self) -> Line:
+        return self._random.choice([line for stream in self.streams for line in stream.served.lines])
 
     def _ordinary(self) -> Packet:
         """IPv4 that has nothing to do with collectives."""
         rng = self._random
         payload = rng.randbytes(rng.choice((0, 8, 26, 100, 1400)))
-        destination = rng.choice((0xC0A80000, 0xC0A80700, 0xC0A80709, 0xAC100000, 0x08080808, 10 << 24 | 1))
+        addresses = [self._any_line().edge.local.ip]
+        destination = rng.choice((0xC0A80000, 0xC0A80700, 0xC0A80709, 0xAC100000, 0x08080808, 10 << 24 | 1, *addresses))
         ip = IPv4(rng.getrandbits(32), destination | rng.getrandbits(3), protocol=rng.choice((1, 6, 17, 17, 47)))
         ip = replace(ip, ttl=rng.choice((0, 1, 2, 64, 255)), tos=rng.getrandbits(8), identification=rng.getrandbits(16))
         if rng.random() < 0.15:

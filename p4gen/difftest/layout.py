@@ -1,0 +1,162 @@
+"""What the tested switch serves: groups that the manager places on a made-up network around it, in every role.
+
+The switch is ``s``, with as many ports as the program has. Some lead to other switches, ``above`` and ``below`` it in
+the IncTrees of some groups; the others to hosts.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from p4gen.errors import InputError
+from p4gen.host.control import Collective
+from p4gen.host.plan import PsnSync
+from p4gen.manager.group import Edge, Group
+from p4gen.manager.placement import GroupRequest, place
+from p4gen.spec import Mode, ProgramSpec
+from p4gen.spec.topology import TopologySpec
+
+_SWITCH, _ABOVE, _BELOW = "s", "above", "below"
+_BEHIND = 2
+"""Hosts at each of the other switches."""
+_MOST_GROUPS = 4
+_ATTEMPTS = 60
+
+
+@dataclass(frozen=True)
+class Line:
+    """An external edge of the switch: what is at its other end sends over it, in one context."""
+
+    context: int
+    edge: Edge
+    pipe: int
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A pattern as the switch as a whole sees it: ``toward`` is the line toward its root, None at that root."""
+
+    collective: Collective
+    root: int
+    toward: Line | None
+
+
+@dataclass(frozen=True)
+class Served:
+    """A channel of a group: its contexts, one for each pipeline that it uses, and the lines into them."""
+
+    contexts: tuple[Group, ...]
+    lines: tuple[Line, ...]
+    patterns: tuple[Pattern, ...]
+
+    @property
+    def edges(self) -> tuple[tuple[int, Edge], ...]:
+        """All edges, internal ones too, each with its pipeline."""
+        return tuple((group.pipe, edge) for group in self.contexts for edge in group.edges)
+
+    def renewed(self, epoch: int, first_psn: int) -> Served:
+        """The same with other state."""
+        contexts = (replace(group, epoch=epoch, first_psn=first_psn) for group in self.contexts)
+        return replace(self, contexts=tuple(contexts))
+
+
+def layout(spec: ProgramSpec, rng: random.Random) -> tuple[Served, ...]:
+    """A few groups that the program has room for; at least one. Raises ``InputError`` if not even one fits."""
+    topology = _topology(spec)
+    requests: list[GroupRequest] = []
+    found: tuple[Served, ...] = ()
+    refused: InputError | None = None
+    for attempt in range(_ATTEMPTS):
+        wanted = _request(spec, topology, rng, modest=attempt > _ATTEMPTS // 2)
+        try:
+            found = tuple(_placed(spec, topology, [*requests, wanted]))
+        except InputError as error:
+            refused = error
+            continue
+        requests.append(wanted)
+        if len(requests) == _MOST_GROUPS:
+            break
+    if not requests:
+        assert refused is not None
+        raise refused
+    return found
+
+
+def _topology(spec: ProgramSpec) -> TopologySpec:
+    others = (_ABOVE, _BELOW) if spec.ports > len((_ABOVE, _BELOW)) + 1 else ()
+    near = [f"h{n}" for n in range(spec.ports - len(others))]
+    links = [[host, _SWITCH] for host in near]
+    # Not all on the last pipeline's ports.
+    for position, other in enumerate(others):
+        links.insert((position + 1) * len(links) // 3, [other, _SWITCH])
+    hosts = list(near)
+    for other in others:
+        behind = [f"{other}{n}" for n in range(_BEHIND)]
+        hosts += behind
+        links += [[host, other] for host in behind]
+    return TopologySpec.model_validate(
+        {"name": "around", "switches": [_SWITCH, *others], "hosts": hosts, "links": links, "root": _SWITCH}
+    )
+
+
+def _request(spec: ProgramSpec, topology: TopologySpec, rng: random.Random, *, modest: bool) -> GroupRequest:
+    """A root, a leaf or one in between; with all patterns in one context, or each in its own."""
+    near = [host for host in topology.hosts if host.startswith("h")]
+    size = rng.choice((1, 2, 2, 3, 4) if modest else (2, 3, 4, 5, 8))
+    ranks = rng.sample(near, min(size, len(near), spec.fan_in))
+    root = _SWITCH
+    if len(topology.switches) > 1:
+        role = rng.randrange(4)
+        if role & 1:
+            ranks.append(f"{_BELOW}0")
+        if role & 2:
+            ranks += [f"{_ABOVE}{n}" for n in range(_BEHIND)]
+            root = _ABOVE
+    rng.shuffle(ranks)
+    sync = rng.choice((PsnSync.REFINED, PsnSync.REFINED, PsnSync.SUBGROUPS))
+    roots = frozenset(rng.sample(range(len(ranks)), 1 if modest else min(len(ranks), 2)))
+    first = rng.choice((rng.randrange(1 << 24), -rng.randrange(1, 40) % (1 << 24)))
+    collectives = frozenset(Collective)
+    if modest and sync is PsnSync.SUBGROUPS:
+        collectives = frozenset({Collective.ALLREDUCE})
+    return GroupRequest(tuple(ranks), root, sync, collectives, roots, rng.randrange(1, 256), first, every_switch=True)
+
+
+def _placed(spec: ProgramSpec, topology: TopologySpec, requests: Sequence[GroupRequest]) -> Iterator[Served]:
+    for group in place(topology, spec, requests).groups:
+        for channel in group.channels:
+            contexts = tuple(context for key, context in channel.contexts.items() if key.switch == _SWITCH)
+            lines = tuple(
+                Line(context.context, edge, context.pipe)
+                for context in contexts
+                for edge in context.edges
+                if edge.to_pipe is None
+            )
+            if lines:
+                yield Served(contexts, lines, tuple(_patterns(contexts, lines)))
+
+
+def _patterns(contexts: Sequence[Group], lines: Sequence[Line]) -> Iterator[Pattern]:
+    for what in dict.fromkeys((p.collective, p.root) for context in contexts for p in context.patterns):
+        ends = {
+            context.edges[p.toward].edge_id
+            for context in contexts
+            for p in context.patterns
+            if (p.collective, p.root) == what and p.toward is not None
+        }
+        yield Pattern(*what, next((line for line in lines if line.edge.edge_id in ends), None))
+
+
+def goes_round(spec: ProgramSpec, frame: bytes) -> bool:
+    """Whether a frame may make the switch recirculate packets, which then meet those that come behind it."""
+    datagram = frame[36:38] == (4791).to_bytes(2) and len(frame) > _OPCODE
+    if spec.pipelines > 1:
+        return datagram
+    return spec.mode is Mode.III and datagram and frame[_OPCODE] in _STARTS_CURSOR
+
+
+_OPCODE = 42
+_STARTS_CURSOR = (0x11, 0xC0)
+"""Answers and ticks."""
