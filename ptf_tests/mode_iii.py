@@ -254,13 +254,13 @@ class ModeIIITest(IncTest):
         self.check_all((group, answers or {}, data or {}))
 
     def check_all(self, *wanted: tuple[Group, Seen, Seen]) -> None:
-        """``check`` for several nodes that share ports. Answers and data may overtake each other."""
+        """``check`` for several nodes that share ports. Answers, CNPs and data may overtake each other."""
         received = self.received_by(*(group for group, _, _ in wanted))
         for (group, answers, data), results in zip(wanted, received, strict=True):
             for edge, packets in enumerate(results.of_rank):
                 at = f"context {group.context}, edge {edge}"
-                got = [describe(packet) for packet in packets if is_answer(packet)]
-                self.equal(f"{at}: answers", got, list(answers.get(edge, ())))
+                got = sorted((describe(packet) for packet in packets if is_answer(packet)), key=CNP.__eq__)
+                self.equal(f"{at}: answers", got, sorted(answers.get(edge, ()), key=CNP.__eq__))
                 got = [describe(packet) for packet in packets if not is_answer(packet)]
                 self.equal(f"{at}: data", got, list(data.get(edge, ())))
 

@@ -1,0 +1,383 @@
+"""What an output has lost is sent again out of the slots: after a NAK, and when time passes without progress
+(Algorithm 3, lines 8-14)."""
+
+from __future__ import annotations
+
+from mode_iii import (
+    AGENT_PORT,
+    BROADCAST_FROM_CHILD,
+    BROADCAST_FROM_PARENT,
+    BURST,
+    CURSOR,
+    DOWN,
+    REDUCE_TO_CHILD,
+    REDUCE_TO_PARENT,
+    ROOT,
+    UP,
+    Flow,
+    ModeIIITest,
+    again,
+    control_of,
+    to,
+)
+
+from p4gen.host.control import Collective
+from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak
+from p4gen.spec import Reliability
+
+EVERY = tuple(Reliability)
+
+
+class Resends(ModeIIITest):
+    """Results are under way: the announcement under the first PSN, and ``outstanding`` packets behind it."""
+
+    role = ROOT
+    outstanding = 5
+
+    def under_way(self, outstanding: int | None = None, edges: int | None = None) -> tuple[Flow, list[str]]:
+        """A flow, and what has been sent to its outputs, by its place behind the first PSN; nothing is acknowledged."""
+        count = min(self.outstanding if outstanding is None else outstanding, self.window - 1)
+        flow = self.begun(self.role, acked=False, edges=edges)
+        announced = control_of(self.psn(0), self.immediate(flow, 1 << 12))
+        return flow, [announced, *self.rounds(flow, 1, count, acked=False)]
+
+
+class NakBringsAllSince(Resends):
+    """To the edge that misses something, from there on, in order, as it was; the others do not hear of it."""
+
+    def runTest(self) -> None:
+        flow, sent = self.under_way()
+        for edge in (flow.outputs[0], flow.outputs[-1]):
+            for missing in (3, len(sent) - 1, 1):
+                self.nak(flow.group, edge, self.psn(missing))
+                self.check(flow.group, {}, {edge: [again(result) for result in sent[missing:]]})
+        self.equal("losses", dict(self.losses()), {})
+
+
+class NakFromTheParentBringsAllSince(NakBringsAllSince):
+    role = UP
+
+
+class NakFromAChildBringsAllSince(NakBringsAllSince):
+    role = DOWN
+
+
+class NakOfAReductionBringsAllSince(NakBringsAllSince):
+    role = REDUCE_TO_CHILD
+
+
+class NakOfAReductionFromTheParentBringsAllSince(NakBringsAllSince):
+    role = REDUCE_TO_PARENT
+
+
+class NakInABroadcastBringsAllSince(NakBringsAllSince):
+    role = BROADCAST_FROM_CHILD
+
+
+class NakInABroadcastFromTheParentBringsAllSince(NakBringsAllSince):
+    role = BROADCAST_FROM_PARENT
+
+
+class NakAcrossTheWrapBringsAllSince(NakBringsAllSince):
+    wraps = True
+
+
+class NakAcknowledgesWhatIsBefore(Resends):
+    """Its PSN is the one expected, so that all before it has arrived: the range moves, and a tick starts from there."""
+
+    role = ROOT
+
+    def runTest(self) -> None:
+        flow, sent = self.under_way(self.window - 1)
+        for edge in flow.outputs:
+            self.nak(flow.group, edge, self.psn(2))
+        self.check(flow.group, {}, to(flow.outputs, *map(again, sent[2:])))
+        sent += self.rounds(flow, self.window, 2, acked=False)  # two slots are free
+        edge = flow.outputs[0]
+        self.tick(flow.group, edge, edge)
+        self.check(flow.group, {}, {edge: [again(result) for result in sent[2:]]})
+
+
+class NakFromTheParentAcknowledgesWhatIsBefore(NakAcknowledgesWhatIsBefore):
+    role = UP
+
+
+class NakAcknowledgesWhatIsBeforeAcrossTheWrap(NakAcknowledgesWhatIsBefore):
+    wraps = True
+
+
+class ControlMessageIsSentAgainAsItWas(Resends):
+    """An announcement that was lost is sent again with its immediate, and without a payload."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        flow, sent = self.under_way(0)
+        for edge in flow.outputs:
+            self.nak(flow.group, edge, self.psn(0))
+            self.check(flow.group, {}, {edge: sent})
+
+
+class ControlMessageFromTheParentIsSentAgainAsItWas(ControlMessageIsSentAgainAsItWas):
+    role = DOWN
+
+
+class MessagesAreSentAgainWithTheirOpcodes(Resends):
+    """First, middle, last: each as it was, but that it asks for an ACK, for that may be what was lost."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        opcodes = (Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST)
+        rounds = [self.inputs(flow) for _ in opcodes]
+        for offset, (opcode, values) in enumerate(zip(opcodes, rounds, strict=True), start=1):
+            self.push(flow, flow.sources, self.psn(offset), values, opcode)
+        self.outputs()
+        self.tick(flow.group, 1, 1)
+        results = [
+            self.result(self.psn(offset), values, opcode, asks=True)
+            for offset, (opcode, values) in enumerate(zip(opcodes, rounds, strict=True), start=1)
+        ]
+        self.check(flow.group, {}, to([1], *results))
+
+
+class ResendingEndsAtWhatIsIncomplete(Resends):
+    """A slot that waits for others holds nothing to send, and nothing behind it is in order."""
+
+    def runTest(self) -> None:
+        flow, sent = self.under_way(3)
+        incomplete, values, later = self.psn(4), self.inputs(flow), self.inputs(flow)
+        for edge in flow.sources[1:]:
+            self.push(flow, [edge], incomplete, values)
+            self.push(flow, [edge], self.psn(5), later)
+        self.outputs()
+        self.nak(flow.group, 1, self.psn(2))
+        self.check(flow.group, {}, {1: [again(result) for result in sent[2:]]})
+        self.nak(flow.group, 1, incomplete)
+        self.expect_nothing()
+        # The cursor has changed nothing: the slots complete as they would have.
+        self.push(flow, flow.sources[:1], incomplete, values, asks=False)
+        self.push(flow, flow.sources[:1], self.psn(5), later, asks=False)
+        both = [self.result(incomplete, values), self.result(self.psn(5), later)]
+        self.check(flow.group, {}, to(flow.outputs, *both))
+        self.nak(flow.group, 1, incomplete)
+        self.check(flow.group, {}, to([1], *both))
+
+
+class ResendingGoesOnceRoundTheBuffer(Resends):
+    """All N slots hold something; a cursor ends where it meets a slot that is an older PSN's."""
+
+    def runTest(self) -> None:
+        flow, sent = self.under_way(self.window - 1)
+        self.nak(flow.group, 2, self.psn(0))
+        self.check(flow.group, {}, {2: [again(result) for result in sent[:BURST]]})
+
+
+class ResendingGoesOnceRoundTheBufferAcrossTheWrap(ResendingGoesOnceRoundTheBuffer):
+    wraps = True
+
+
+class OneNakBringsSixtyFourPackets(Resends):
+    """A burst has an end; the ACKs of what it brought let the next one begin."""
+
+    edges = 2
+
+    def unfit(self) -> str | None:
+        return super().unfit() or (
+            None if self.window > BURST + 2 else f"it has {self.window} slots, a burst fits none"
+        )
+
+    def runTest(self) -> None:
+        flow, sent = self.under_way(BURST + 1, edges=2)
+        self.nak(flow.group, 1, self.psn(0))
+        self.check(flow.group, {}, {1: [again(result) for result in sent[:BURST]]})
+        self.nak(flow.group, 1, self.psn(BURST))
+        self.check(flow.group, {}, {1: [again(result) for result in sent[BURST:]]})
+
+
+class NothingToSendAgain(Resends):
+    """NAKs of what has not been sent, or whose slot has gone to another PSN; answers that are no sequence error."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        flow, sent = self.under_way(self.window - 1)
+        group = flow.group
+        for syndrome in (Ack(), RnrNak(1), Nak(NakCode.INVALID_REQUEST), Nak(NakCode.REMOTE_ACCESS_ERROR)):
+            self.answer(group, 1, self.psn(1), syndrome.syndrome)
+        self.nak(group, 1, self.psn(len(sent)))
+        self.expect_nothing()
+        self.ack(group, flow.outputs, self.psn(len(sent) - 1))
+        self.rounds(flow, len(sent), 2)
+        self.nak(group, 1, self.psn(1))  # an old one that was overtaken
+        self.expect_nothing()
+        self.equal("losses", dict(self.losses()), {})
+
+
+class SecondTickWithoutProgressResends(Resends):
+    """The first tick remembers how far the edge is; the second one finds it there, and sends what is outstanding."""
+
+    def runTest(self) -> None:
+        flow, sent = self.under_way()
+        edge, other = flow.outputs[0], flow.outputs[-1]
+        self.ack(flow.group, [edge], self.psn(1))
+        self.tick(flow.group, edge)
+        self.expect_nothing()
+        self.tick(flow.group, edge)
+        self.check(flow.group, {}, {edge: [again(result) for result in sent[2:]]})
+        self.tick(flow.group, edge)  # and so on, until there is progress
+        self.check(flow.group, {}, {edge: [again(result) for result in sent[2:]]})
+        self.ack(flow.group, [edge], self.psn(2))
+        self.tick(flow.group, edge)
+        self.expect_nothing()
+        self.tick(flow.group, edge)
+        self.check(flow.group, {}, {edge: [again(result) for result in sent[3:]]})
+        if other != edge:  # who has acknowledged nothing at all
+            self.tick(flow.group, other)
+            self.expect_nothing()
+            self.tick(flow.group, other)
+            self.check(flow.group, {}, {other: [again(result) for result in sent]})
+
+
+class SecondTickTowardTheParentResends(SecondTickWithoutProgressResends):
+    role = UP
+
+
+class SecondTickFromTheParentResends(SecondTickWithoutProgressResends):
+    role = DOWN
+
+
+class SecondTickInAReduceResends(SecondTickWithoutProgressResends):
+    role = REDUCE_TO_CHILD
+
+
+class SecondTickInABroadcastResends(SecondTickWithoutProgressResends):
+    role = BROADCAST_FROM_PARENT
+
+
+class SecondTickAcrossTheWrapResends(SecondTickWithoutProgressResends):
+    wraps = True
+
+
+class ProgressStopsTheTimer(Resends):
+    """An ACK, or a NAK, between two ticks: the time begins anew."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        flow, _ = self.under_way()
+        for offset in range(3):
+            self.tick(flow.group, *flow.outputs)
+            self.ack(flow.group, flow.outputs, self.psn(offset))
+        self.tick(flow.group, *flow.outputs)
+        self.expect_nothing()
+        self.ack(flow.group, flow.outputs, self.psn(1))  # an old one is none
+        self.tick(flow.group, flow.outputs[0])
+        self.equal("something is sent again", bool(self.outputs()), True)
+
+
+class NothingOutstandingNothingResent(Resends):
+    """Before anything is sent, and when all is acknowledged, time may pass; so it may for an edge that gets nothing."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        flow = self.served(REDUCE_TO_PARENT)
+        everybody = range(len(flow.group.edges))
+        for _ in range(3):
+            self.tick(flow.group, *everybody)
+        self.expect_nothing()
+        self.begin(flow)
+        self.rounds(flow, 1, 2)
+        for _ in range(3):
+            self.tick(flow.group, *everybody)
+        self.expect_nothing()
+        # There is no flow to those who get nothing.
+        self.equal("losses", set(self.losses()) - {"ClassifyTraffic.no_flow"}, set())
+
+
+class IncompleteIsNotOutstanding(Resends):
+    """What still waits for a source is not sent, however much time passes."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        self.push(flow, flow.sources[1:], self.psn(1), self.inputs(flow), asks=False)
+        for _ in range(3):
+            self.tick(flow.group, *flow.outputs)
+        self.expect_nothing()
+
+
+class TicksOfOneEdgeAreNoOthers(Resends):
+    """One tick each for two edges is not two for one."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        flow, _ = self.under_way()
+        self.tick(flow.group, *flow.outputs)
+        self.expect_nothing()
+
+
+class TicksComeFromTheAgentAlone(Resends):
+    """From a port they are forged; a cursor is from outside wherever it comes from."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        flow, sent = self.under_way(1)
+        group = flow.group
+        self.tick(group, 0)
+        self.expect_nothing()
+        for edge in (0, 1):
+            self.refused(group, edge, self.tick_of(group, edge), "ValidatePacket.bad_opcode")
+        self.refused(group, 0, self.tick_of(group, 0, CURSOR), "ValidatePacket.bad_opcode")
+        self.tick(group, 0)
+        self.check(group, {}, {0: [again(result) for result in sent]})
+
+
+class CursorsFromTheAgentAreRefused(Resends):
+    """A cursor is made by the program, and by nobody else."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        flow, _ = self.under_way(1)
+        self.tick(flow.group, 0)
+        self.refused_at(AGENT_PORT, self.tick_of(flow.group, 0, CURSOR), "ValidatePacket.bad_opcode")
+
+
+class BarrierIsSentAgain(Resends):
+    """A lost barrier is healed like data, at both ends: by a NAK-less sender's tick."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        flow = self.served(ROOT)
+        value = 4 << 29
+        self.equal("a barrier's code", list(Collective).index(Collective.BARRIER) + 1, 4)
+        self.announce(flow.group, flow.sources, self.psn(0), value)
+        self.outputs()
+        self.tick(flow.group, 0, 2, 0)
+        self.check(flow.group, {}, {0: [control_of(self.psn(0), value)]})
+
+
+class LostResultsOfManyEdges(Resends):
+    """Every output has lost something else; each gets its own, in whatever order their NAKs come."""
+
+    role = ROOT
+    outstanding = 6
+
+    def runTest(self) -> None:
+        flow, sent = self.under_way()
+        missing = {edge: 1 + index for index, edge in enumerate(flow.outputs)}
+        for edge in self.random.sample(flow.outputs, len(flow.outputs)):
+            self.nak(flow.group, edge, self.psn(missing[edge]))
+        wanted = {edge: [again(result) for result in sent[first:]] for edge, first in missing.items()}
+        self.check(flow.group, {}, wanted)
+
+
+class LostResultsOfManyChildren(LostResultsOfManyEdges):
+    role = DOWN
