@@ -3,7 +3,8 @@
 Room for messages to come is posted when a collective is called, not only when its turn comes: a neighbour may be one
 collective ahead. Not so with refined synchronisation in Mode II. There an ACK of a Broadcast's result could pass an
 AllReduce's contribution that is not acknowledged yet, and with the ACKs being one sequence, it would never be: until
-all before is through, the answer is that the receiver is not ready. Message 0 of a phase is its control message, the others have M packets each.
+all before is through, the answer is that the receiver is not ready. Message 0 of a phase is its control message, the
+others have M packets each.
 """
 
 from __future__ import annotations
