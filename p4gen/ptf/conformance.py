@@ -1,18 +1,18 @@
-"""Which programs the conformance suite runs on, so that no scenario is left without a program that it fits.
+"""Runs of the conformance suite on several programs, so that no scenario is left without a program that it fits.
 
-A scenario that has nothing to do with a program skips itself and says why. What a mode can do depends on its spec (a
-sum saturates or wraps, a minimum does neither), so one spec is tested together with small variants of it.
+A scenario that has nothing to do with a program skips itself and says why. Which programs a spec is tested with, is
+said in ``variants``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from p4gen.ptf.report import Outcome, TestResult
-from p4gen.ptf.runner import SuiteResult, Switch, run_suite
-from p4gen.spec import DType, Icrc, Op, Overflow, ProgramSpec
+from p4gen.ptf.runner import SuiteResult, Switch, default_suite, run_suite
+from p4gen.spec import Mode, ProgramSpec
 from p4gen.switch.process import running_switch
 from p4gen.switch.running import Program
 
@@ -20,12 +20,15 @@ Build = Callable[[ProgramSpec], Program]
 """From a spec to its program, compiled."""
 
 EVERYTHING: tuple[str, ...] = ()
-ARITHMETIC = ("test_arithmetic",)
+COMMON: tuple[str, ...] = ()
+"""Modules whose scenarios are for every mode."""
+MODE_III_PREFIX = "test_iii_"
+"""What names of modules with scenarios for Mode III begin with; those of all others are for Mode II."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A program and the scenarios to run on it (PTF names; none for all)."""
+    """A program and the scenarios to run on it (PTF names; none for all of its mode's)."""
 
     spec: ProgramSpec
     tests: tuple[str, ...] = EVERYTHING
@@ -56,20 +59,20 @@ class ConformanceResult:
         return sum(result.seconds for _, result in self.runs)
 
 
-def mode_ii_runs(spec: ProgramSpec) -> tuple[Run, ...]:
-    """All scenarios on ``spec``'s program, then, on small programs, those that need another op, dtype or ICRC."""
-    runs = [Run(spec)]
-    for op, dtype, overflow in _arithmetics():
-        if (op, dtype, op is Op.SUM and overflow is Overflow.SATURATE) != (spec.op, spec.dtype, spec.saturating):
-            runs.append(Run(_small(op=op, dtype=dtype, overflow=overflow), ARITHMETIC))
-    if spec.icrc is Icrc.RECOMPUTE:
-        ignoring = _small(icrc=Icrc.IGNORE)
-        runs.append(Run(ignoring, ("test_validation.IcrcIgnored", "test_reliability.AckIsReflected")))
-    else:
-        runs.append(Run(_small(), ("test_validation.WrongIcrc",)))
-    if spec.fan_in < 32 or spec.groups < 2 or spec.ports < 4:
-        runs.append(Run(_small(lanes=8, fan_in=32, ports=32)))
-    return tuple(runs)
+def scenario_modules(mode: Mode, suite: Path | None = None) -> tuple[str, ...]:
+    """The modules of a suite (p4gen's own by default) with scenarios for a mode."""
+    names = sorted(path.stem for path in (suite or default_suite()).glob("test_*.py"))
+    return tuple(name for name in names if name in COMMON or name.startswith(MODE_III_PREFIX) == (mode is Mode.III))
+
+
+def small(**fields: object) -> ProgramSpec:
+    """A spec of a program that is quick to run, but has more than one of everything.
+
+    Its name is never the default one, so that building it does not overwrite what the user built.
+    """
+    size = {"lanes": 16, "window": 2, "message": 2, "groups": 2, "fan_in": 4, "ports": 8}
+    spec = ProgramSpec.model_validate(size | fields)
+    return ProgramSpec.model_validate(size | fields | {"name": f"variant_{spec.program}"})
 
 
 def run_conformance(
@@ -101,25 +104,9 @@ def run_conformance(
             ports=run.spec.ports,
             params=params,
             suite=suite,
-            tests=run.tests,
+            tests=run.tests or scenario_modules(run.spec.mode, suite),
             progress=progress,
             switch=switch,
         )
         results.append((run, result))
     return ConformanceResult(tuple(results))
-
-
-def _small(**fields: object) -> ProgramSpec:
-    """A spec of a program that is quick to run, but has more than one of everything.
-
-    Its name is never the default one, so that building it does not overwrite what the user built.
-    """
-    size = {"lanes": 16, "window": 2, "message": 2, "groups": 2, "fan_in": 4, "ports": 8}
-    spec = ProgramSpec.model_validate(size | fields)
-    return ProgramSpec.model_validate(size | fields | {"name": f"variant_{spec.program}"})
-
-
-def _arithmetics() -> Iterator[tuple[Op, DType, Overflow | None]]:
-    for dtype in DType:
-        yield from ((Op.SUM, dtype, overflow) for overflow in Overflow)
-        yield from ((op, dtype, None) for op in (Op.MIN, Op.MAX))

@@ -1,0 +1,51 @@
+"""Which programs a spec is tested with: its own, and small ones for the scenarios that its own has nothing to do with.
+
+What a mode can do depends on its spec: a sum saturates or wraps, a minimum does neither; a program with one pipeline
+has no internal edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from p4gen.ptf.conformance import Run, small
+from p4gen.ptf.conformance_iii import mode_iii_runs
+from p4gen.spec import DType, Icrc, Mode, Op, Overflow, ProgramSpec, Reliability, Variant
+
+ARITHMETIC = ("test_arithmetic",)
+
+
+def runs_for(spec: ProgramSpec) -> tuple[Run, ...]:
+    """What it takes to run all scenarios of a spec's mode."""
+    return mode_ii_runs(spec) if spec.mode is Mode.II else mode_iii_runs(spec)
+
+
+def mode_ii_runs(spec: ProgramSpec) -> tuple[Run, ...]:
+    """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
+    runs = [Run(spec)]
+    for op, dtype, overflow in _arithmetics():
+        if (op, dtype, op is Op.SUM and overflow is Overflow.SATURATE) != (spec.op, spec.dtype, spec.saturating):
+            runs.append(Run(small(op=op, dtype=dtype, overflow=overflow), ARITHMETIC))
+    if spec.op is not Op.DYNAMIC:
+        runs.append(Run(small(op=Op.DYNAMIC), ("test_dynamic", *ARITHMETIC)))
+    if spec.icrc is Icrc.RECOMPUTE:
+        ignoring = small(icrc=Icrc.IGNORE)
+        runs.append(Run(ignoring, ("test_validation.IcrcIgnored", "test_reliability.AckIsReflected")))
+    else:
+        runs.append(Run(small(), ("test_validation.WrongIcrc",)))
+    if spec.loss_recovery is not Reliability.GBN:
+        runs.append(Run(small(reliability=Reliability.GBN), ("test_order",)))
+    runs += [
+        Run(small(pipelines=pipelines), ("test_pipelines",)) for pipelines in (2, 4) if pipelines != spec.pipelines
+    ]
+    if spec.variant is None:
+        runs.append(Run(small(variant=Variant.STALE_ARRIVED), ("test_variants",)))
+    if spec.fan_in < 32 or spec.groups < 4 or spec.ports < 4:
+        runs.append(Run(small(lanes=8, fan_in=32, ports=32, groups=4)))
+    return tuple(runs)
+
+
+def _arithmetics() -> Iterator[tuple[Op, DType, Overflow | None]]:
+    for dtype in DType:
+        yield from ((Op.SUM, dtype, overflow) for overflow in Overflow)
+        yield from ((op, dtype, None) for op in (Op.MIN, Op.MAX))
