@@ -192,8 +192,8 @@ def _run(config: SimConfig, capture: Path | None, ladder: Path | None, console: 
             network.watch(watch)
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
         with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-            task = bar.add_task(str(config.collective), total=simulation.messages)
-            result = simulation.run(lambda done: bar.update(task, completed=done))
+            task = bar.add_task(str(config.collective), total=None)
+            result = simulation.run(lambda done, total: bar.update(task, completed=done, total=total))
     if ladder is not None and drawing is not None:
         _write(ladder, drawing.svg())
     for file_written in (capture, ladder):

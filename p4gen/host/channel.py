@@ -76,6 +76,11 @@ class Channel:
         """Receives posted and not used."""
         self._sending: Run | None = None
 
+    @property
+    def awaits(self) -> bool:
+        """Something is to be received by a phase whose turn has come."""
+        return bool(self._receiving) and self._receiving[0].begun
+
     def prepare(self, phase: Phase, invocation: Invocation) -> Run:
         """A phase will come, after those announced before: post room for what it receives, as far as is useful."""
         size = len(phase.send if phase.send is not None else phase.receive or b"")

@@ -1,67 +1,55 @@
-"""Why a run does not end: which rank waits for which PSN, what the switch holds for it, what was lost on the way.
+"""Why a run does not end: which rank waits for which PSN, what the switches hold for it, what was lost on the way.
 
-The switch's part is read from the registers of the generated program, as a person would read them.
+The switches' part is read from the registers of the generated program, as a person would read them (``state``).
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p4gen.host.clock import duration_text
-from p4gen.rocev2.opcodes import Opcode
+from p4gen.host.plan import ChannelKey
+from p4gen.manager.placement import Channel
+from p4gen.net.state import EdgeState, SlotState, SwitchState
+from p4gen.spec import Mode
 
 if TYPE_CHECKING:
-    from p4gen.net.simulation import Simulation
+    from p4gen.net.simulation import RunningGroup, Simulation
+
+_MOST = 4
+"""PSNs that are looked into."""
 
 
 @dataclass(frozen=True)
 class RankState:
-    """Where a rank stands. PSNs are 24 bits."""
+    """Where a rank stands on a channel. PSNs are 24 bits."""
 
+    name: str
+    """The group's, "" when there is one only."""
     rank: int
     host: str
+    channel: ChannelKey
     done: bool
     unacknowledged: int | None
     """The oldest PSN that it has sent and not seen acknowledged; None when there is none."""
-    expects: int
-    """The PSN of the result that it waits for."""
+    expects: int | None
+    """The PSN of the result that it waits for; None when it waits for none."""
 
     def __str__(self) -> str:
+        who = f"{self.name}rank {self.rank} ({self.host})"
         if self.done:
-            return f"rank {self.rank} ({self.host}) is done"
-        if self.unacknowledged is None:
-            return f"rank {self.rank} ({self.host}) has nothing unacknowledged; it expects PSN {self.expects:#08x}"
-        return (
-            f"rank {self.rank} ({self.host}) waits for the ACK of PSN {self.unacknowledged:#08x} "
-            f"and for the result of PSN {self.expects:#08x}"
-        )
-
-
-@dataclass(frozen=True)
-class SlotState:
-    """What a switch holds in the slot of a PSN."""
-
-    switch: str
-    psn: int
-    holds: int | None
-    """The PSN that the slot serves; None when it has never been used in this epoch."""
-    opcode: int
-    arrived: tuple[int, ...]
-    missing: tuple[int, ...]
-    """Ranks whose contribution the slot has, and has not."""
-
-    def __str__(self) -> str:
-        at = f"{self.switch}, slot of PSN {self.psn:#08x}"
-        if self.holds is None:
-            return f"{at}: empty; no rank's contribution has arrived"
-        if self.holds != self.psn:
-            return f"{at}: still serves PSN {self.holds:#08x}; no contribution to this one has arrived"
-        what = _opcode_name(self.opcode)
-        if not self.missing:
-            return f"{at}: complete ({what}); the result was sent, and is lost to whoever waits for it"
-        return f"{at}: {what} of rank {_ranks(self.arrived)} is there; waits for rank {_ranks(self.missing)}"
+            return f"{who} is done"
+        waits = []
+        if self.unacknowledged is not None:
+            waits.append(f"for the ACK of PSN {self.unacknowledged:#08x}")
+        if self.expects is not None:
+            waits.append(f"for the result of PSN {self.expects:#08x}")
+        collective, root = self.channel
+        on = "" if collective == "allreduce" else f", on the channel of {collective} {root}"
+        return f"{who} waits {' and '.join(waits)}{on}" if waits else f"{who} waits for others{on}"
 
 
 @dataclass(frozen=True)
@@ -73,56 +61,92 @@ class Diagnosis:
     time: int
     ranks: tuple[RankState, ...]
     slots: tuple[SlotState, ...]
+    edges: tuple[EdgeState, ...]
     causes: tuple[str, ...]
 
     def lines(self) -> list[str]:
         """As text, one finding a line."""
         what = "deadlock: no packet is under way and no timer runs" if self.deadlocked else "no progress any more"
+        channels = Counter((state.name, state.rank) for state in self.ranks)
+        first = {(state.name, state.rank): state for state in reversed(self.ranks)}
         return [
             f"{what}, at {duration_text(self.time)}",
-            *(str(slot) for slot in self.slots),
+            *map(str, self.slots),
+            *map(str, self.edges),
             *(f"cause: {cause}" for cause in self.causes),
-            *(str(rank) for rank in self.ranks),
+            *(
+                f"{first[who]}{f'; and on {channels[who] - 1} more' if channels[who] > 1 else ''}"
+                for who in sorted(first)
+            ),
         ]
 
 
 def diagnose(simulation: Simulation, *, deadlocked: bool) -> Diagnosis:
     """Why ``simulation`` does not end."""
-    ranks = tuple(_rank_state(simulation, rank) for rank in range(len(simulation.communicators)))
-    waited = sorted({state.expects for state in ranks if not state.done})
-    waited += sorted({s.unacknowledged for s in ranks if not s.done and s.unacknowledged is not None} - set(waited))
-    slots = tuple(_slot_state(simulation, psn) for psn in waited[:4])
-    causes = [*_lost(simulation, set(waited)), *_refused(simulation)]
+    ranks: list[RankState] = []
+    slots: list[SlotState] = []
+    edges: list[EdgeState] = []
+    waited: set[int] = set()
+    for group in simulation.groups:
+        for channel in group.placed.channels:
+            mine = list(_rank_states(group, channel))
+            ranks += mine
+            psns = sorted({s.expects for s in mine if s.expects is not None})
+            psns += sorted({s.unacknowledged for s in mine if s.unacknowledged is not None} - set(psns))
+            waited |= set(psns)
+            for psn in psns[: max(0, _MOST - len(slots))]:
+                found = list(_slots(simulation, group, channel, psn))
+                slots += found
+                if simulation.spec.mode is Mode.III:
+                    edges += [state for slot in found for state in _edges(simulation, group, channel, slot)]
+    idle = [s for s in ranks if s.unacknowledged is None and s.expects is None and not s.done]
+    ranks = [s for s in ranks if s.unacknowledged is not None or s.expects is not None]
+    known = {(s.name, s.rank) for s in ranks}
+    ranks += list({(s.name, s.rank): s for s in idle if (s.name, s.rank) not in known}.values())
+    causes = [*_lost(simulation, waited), *_refused(simulation)]
     if not simulation.config.timeout:
         causes.append("the retransmission timer is off: what is lost stays lost unless a NAK asks for it")
-    return Diagnosis(deadlocked, simulation.network.loop.now, ranks, slots, tuple(causes))
-
-
-def _rank_state(simulation: Simulation, rank: int) -> RankState:
-    requester = simulation.communicators[rank].pair.requester
-    responder = simulation.communicators[rank].pair.responder
-    mine = simulation.invocations[rank]
-    return RankState(
-        rank,
-        simulation.config.topology.rank_hosts[rank],
-        bool(mine) and all(i.done for i in mine),
-        requester.psn(requester.una) if requester.una < requester.high else None,
-        responder.psn(responder.expected),
+    return Diagnosis(
+        deadlocked, simulation.network.loop.now, tuple(ranks), tuple(slots), tuple(dict.fromkeys(edges)), tuple(causes)
     )
 
 
-def _slot_state(simulation: Simulation, psn: int) -> SlotState:
-    root, group = simulation.placement.root, simulation.placement.group
-    index = group.base + (psn & (group.slots - 1))
-    word = simulation.network.switches[root].register("slots", index)
-    epoch, held, opcode, bitmap = word >> 96, word >> 72 & 0xFFFFFF, word >> 64 & 0x7F, word & 0xFFFFFFFF
-    everyone = range(len(group.edges))
-    if epoch != group.epoch:
-        return SlotState(root, psn, None, 0, (), tuple(everyone))
-    if held != psn:
-        return SlotState(root, psn, held, opcode, (), tuple(everyone))
-    arrived = tuple(rank for rank in everyone if bitmap >> rank & 1)
-    return SlotState(root, psn, held, opcode, arrived, tuple(rank for rank in everyone if not bitmap >> rank & 1))
+def _rank_states(group: RunningGroup, channel: Channel) -> Iterator[RankState]:
+    for rank, communicator in enumerate(group.communicators):
+        mine = communicator.channels[channel.key]
+        requester, responder = mine.pair.requester, mine.pair.responder
+        done = group.done(rank)
+        yield RankState(
+            group.name,
+            rank,
+            group.placed.request.ranks[rank],
+            channel.key,
+            done,
+            requester.psn(requester.una) if requester.una < requester.high else None,
+            responder.psn(responder.expected) if mine.awaits and not done else None,
+        )
+
+
+def _slots(simulation: Simulation, group: RunningGroup, channel: Channel, psn: int) -> Iterator[SlotState]:
+    """The slots of a PSN at which it is stuck: what they miss is not explained by another switch that misses it.
+
+    Where all slots are complete, those from which someone still waits for the result.
+    """
+    state = SwitchState(simulation, group, channel)
+    slots = list(state.slots(psn))
+    stuck = [slot for slot in slots if slot.missing and not state.explained(slot, slots)]
+    if stuck:
+        yield from stuck
+    else:
+        yield from (slot for slot in slots if slot.complete)
+
+
+def _edges(simulation: Simulation, group: RunningGroup, channel: Channel, slot: SlotState) -> Iterator[EdgeState]:
+    """Mode III: how far the edges are at a node that is stuck."""
+    state = SwitchState(simulation, group, channel)
+    for edge in state.edges(slot.node):
+        if edge.name in slot.missing or not slot.missing:
+            yield edge
 
 
 def _lost(simulation: Simulation, psns: set[int]) -> list[str]:
@@ -133,28 +157,21 @@ def _lost(simulation: Simulation, psns: set[int]) -> list[str]:
         if label is not None and label.psn in psns:
             found[label.kind, label.rank, label.psn, f"{passage.src}>{passage.dst}", passage.reason] += 1
     return [
-        f"{kind} of rank {rank}, PSN {psn:#08x}, was lost on {place} {count} time{'s' if count > 1 else ''} ({reason})"
+        f"{kind}{f' of rank {rank}' if rank is not None else ''}, PSN {psn:#08x}, was lost on {place} "
+        f"{count} time{'s' if count > 1 else ''} ({reason})"
         for (kind, rank, psn, place, reason), count in found.most_common(8)
     ]
 
 
 def _refused(simulation: Simulation) -> list[str]:
-    """What the root's program keeps refusing for a reason that resending does not mend."""
-    telling = ("mixed", "not_served", "not_a_source", "unknown", "bad_length", "bad_opcode", "stale")
-    drops = simulation.switch_drops(simulation.placement.root)
+    """What the programs keep refusing for a reason that resending does not mend."""
+    telling = (
+        *("mixed", "not_served", "unsupported", "no_pattern", "not_announced", "stale"),
+        *("unknown", "bad_length", "bad_opcode"),
+    )
     return [
-        f"{simulation.placement.root} dropped {count} packets as {reason}"
-        for reason, count in drops.most_common()
+        f"{switch} dropped {count} packets as {reason}"
+        for switch in simulation.network.switches
+        for reason, count in simulation.switch_drops(switch).most_common()
         if any(word in reason for word in telling)
     ]
-
-
-def _opcode_name(opcode: int) -> str:
-    try:
-        return Opcode(opcode).name
-    except ValueError:
-        return f"opcode {opcode:#x}"
-
-
-def _ranks(ranks: tuple[int, ...]) -> str:
-    return ", ".join(map(str, ranks))

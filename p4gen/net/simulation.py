@@ -1,66 +1,39 @@
-"""A collective over a virtual network, from a topology and a program's spec to results checked against NumPy."""
+"""Collectives over a virtual network, from a topology and a program's spec to results checked against NumPy."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
 
-from p4gen.errors import InputError
+from p4gen.host.arrays import Array
 from p4gen.host.clock import MS, NS, SECOND, US
-from p4gen.host.commlib import Array, Communicator, Connection, GroupConfig, Invocation
-from p4gen.host.control import Collective
-from p4gen.host.dcqcn import DcqcnConfig
+from p4gen.host.commlib import Communicator, Connection, GroupConfig, Invocation
+from p4gen.host.rc import QueuePair
 from p4gen.host.verbs import QpConfig, Recovery
 from p4gen.inc import compose
-from p4gen.manager.placement import GroupRequest, place
-from p4gen.model import EngineName
+from p4gen.manager.placement import PlacedGroup, place
+from p4gen.net.check import problems
+from p4gen.net.config import Call, SimConfig, Work
 from p4gen.net.diagnosis import Diagnosis, diagnose
-from p4gen.net.faults import Faults
 from p4gen.net.network import Network
+from p4gen.net.ticks import Ticker
+from p4gen.net.values import draw, invoke
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
 from p4gen.render import render
-from p4gen.spec import DType, Op, ProgramSpec
-from p4gen.spec.topology import TopologySpec
+from p4gen.spec import Mode, ProgramSpec
 
-SERVED = frozenset({Collective.ALLREDUCE, Collective.BARRIER})
-"""What Mode-II programs of this version work out."""
+__all__ = ["Call", "LinkUse", "SimConfig", "SimResult", "Simulation", "Work", "simulate"]
+
 STEP = 20_000
 """Events between two looks at the progress."""
 PATIENCE = 50
 """Timeouts without any progress after which a run is given up."""
-
-
-@dataclass(frozen=True)
-class SimConfig:
-    """One run. ``size`` is each rank's data in bytes; times are in ps."""
-
-    topology: TopologySpec
-    program: ProgramSpec
-    collective: Collective = Collective.ALLREDUCE
-    size: int = 1 << 20
-    repeat: int = 1
-    """Invocations, one after the other."""
-    faults: Faults = field(default_factory=Faults)
-    seed: int = 0
-    recovery: Recovery = Recovery.SELECTIVE_REPEAT
-    timeout: int = 50 * US
-    """Retransmission timer; 0 switches it off."""
-    retry_count: int | None = None
-    ack_every: int = 32
-    dcqcn: DcqcnConfig | None = None
-    initial_psn: int | None = None
-    """Drawn from the seed by default."""
-    skew: int = 0
-    """Ranks begin at random times within this span."""
-    engine: EngineName = "interp"
-    overflowing: bool = False
-    """Values so large that sums leave their range: of one sign in each column, so that order does not matter."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +59,8 @@ class SimResult:
     """What ranks reported, and where results are wrong."""
     duration: int
     """From the first rank's start to the last one's end."""
+    last_result: int | None
+    """From the first rank's start until the last result was there; None when there was none (EPIC §K)."""
     sent: int
     resent: int
     timeouts: int
@@ -106,10 +81,10 @@ class SimResult:
 
     @property
     def throughput(self) -> float:
-        """Algorithm throughput in bit/s: a rank's data over the time (EPIC §7.1); 0 when it did not end."""
+        """Algorithm throughput in bit/s: the data of all calls over the time (EPIC §7.1); 0 when it did not end."""
         if not self.ended or not self.duration:
             return 0.0
-        return self.config.size * self.config.repeat * 8 * SECOND / self.duration
+        return sum(call.size for job in self.config.jobs for call in job.calls) * 8 * SECOND / self.duration
 
 
 @lru_cache(maxsize=16)
@@ -118,38 +93,65 @@ def program_of(spec: ProgramSpec) -> ir.Program:
     return compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
 
 
+@dataclass
+class RunningGroup:
+    """A group, its ranks' communicators, and what they are given and have called."""
+
+    number: int
+    work: Work
+    placed: PlacedGroup
+    communicators: list[Communicator]
+    values: list[list[Array]]
+    """By call, then by rank."""
+    invocations: list[list[Invocation]]
+    """By rank, as far as they are made."""
+    name: str = ""
+    """What its findings begin with; nothing when there is one group only."""
+
+    def done(self, rank: int) -> bool:
+        """Whether a rank is through with its calls."""
+        mine = self.invocations[rank]
+        return len(mine) == len(self.work.calls) and all(i.done for i in mine)
+
+
 class Simulation:
     """A run. Raises ``InputError`` when the program cannot serve what is asked for, before a packet is sent."""
 
     def __init__(self, config: SimConfig) -> None:
         self.config = config
-        spec, topology = config.program, config.topology
-        if config.collective not in SERVED:
-            raise InputError(f"{config.collective}: Mode-{spec.mode} programs serve {', '.join(sorted(SERVED))}")
-        if config.repeat < 1:
-            raise InputError("a collective runs once at least")
-        if config.size % 4 or (config.size == 0) != (config.collective is Collective.BARRIER):
-            raise InputError(f"{config.size} bytes: a positive multiple of 4, or 0 for a barrier")
         chance = random.Random(f"{config.seed} hosts")  # noqa: S311 - a simulation, to be repeatable
-        self.initial_psn = chance.randrange(1 << 24) if config.initial_psn is None else config.initial_psn
-        ranks = topology.rank_hosts
-        group = GroupRequest(ranks, collectives=frozenset({config.collective}), first_psn=self.initial_psn)
-        self.placement = place(topology, spec, [group])
+        first = config.initial_psn
+        psns = tuple(chance.randrange(1 << 24) if first is None else first for _ in config.jobs)
+        requests = config.requests(psns)
+        self.spec = spec = config.fitted(requests)
+        topology = config.topology
+        self.placement = place(topology, spec, requests)
         self.network = Network(topology, self.placement, program_of(spec), config.faults, config.seed, config.engine)
-        self.communicators = [
-            Communicator(self.network.nics[host], self._group(rank)) for rank, host in enumerate(ranks)
-        ]
-        self._values = self._draw_values()
-        self.invocations: list[list[Invocation]] = [[] for _ in ranks]
-        for rank in range(len(ranks)):
-            self.network.loop.at(chance.randrange(config.skew + 1), self._begin, rank)
+        values = np.random.default_rng(config.seed)
+        self.groups: list[RunningGroup] = []
+        for number, (work, placed) in enumerate(zip(config.jobs, self.placement.groups, strict=True)):
+            hosts = placed.request.ranks
+            group = RunningGroup(
+                number,
+                work,
+                placed,
+                [Communicator(self.network.nics[host], self._group(placed, rank)) for rank, host in enumerate(hosts)],
+                [draw(call, spec, len(hosts), values, overflowing=config.overflowing) for call in work.calls],
+                [[] for _ in hosts],
+                f"group {number}, " if len(config.jobs) > 1 else "",
+            )
+            self.groups.append(group)
+            for rank in range(len(hosts)):
+                self.network.loop.at(chance.randrange(config.skew + 1), self._begin, (group, rank))
+        if spec.mode is Mode.III and config.ticks:
+            self._start_ticks()
 
-    def _group(self, rank: int) -> GroupConfig:
-        config, spec = self.config, self.config.program
+    def _group(self, placed: PlacedGroup, rank: int) -> GroupConfig:
+        config, spec = self.config, self.spec
         qp = QpConfig(
             mtu=spec.payload_bytes,
-            initial_psn=self.initial_psn,
-            recovery=config.recovery,
+            initial_psn=placed.request.first_psn,
+            recovery=config.nic_recovery,
             # EPIC's flow control (§4.2): W messages of M packets, and not one more, or slots would be overrun.
             max_outstanding=spec.window * spec.message,
             ack_every=config.ack_every,
@@ -157,56 +159,59 @@ class Simulation:
             retry_count=config.retry_count,
             rnr_retry=None,
             dcqcn=config.dcqcn,
+            selective_naks=config.nic_recovery is Recovery.IDEAL and spec.mode is Mode.III,
         )
-        channels = self.placement.groups[0].channels
         return GroupConfig(
             rank,
-            len(self.config.topology.rank_hosts),
-            {c.key: Connection(c.ends[rank].qp, c.ends[rank].peer, qp) for c in channels},
+            len(placed.request.ranks),
+            {c.key: Connection(c.ends[rank].qp, c.ends[rank].peer, qp) for c in placed.channels},
             spec.window,
             spec.message,
             spec.dtype,
             spec.op,
             spec.overflow,
+            config.sync,
+            config.flow,
+            hop_by_hop=spec.mode is Mode.III,
         )
 
-    def _draw_values(self) -> list[Array]:
-        """Each rank's data. Sums stay in range unless overflow is asked for."""
-        config, spec = self.config, self.config.program
-        ranks, elements = len(config.topology.rank_hosts), config.size // 4
-        draw = np.random.default_rng(config.seed)
-        dtype = np.dtype(str(spec.dtype))
-        info = np.iinfo(dtype)
-        low, high = int(info.min), int(info.max)
-        if config.overflowing:
-            signs = draw.integers(0, 2, elements) * 2 - 1 if spec.dtype is DType.INT32 else 1
-            return [(draw.integers(0, high // 2, elements) * signs).astype(dtype) for _ in range(ranks)]
-        if spec.op is Op.SUM:
-            low, high = -(-low // ranks), high // ranks
-        return [draw.integers(low, high, elements, dtype, endpoint=True) for _ in range(ranks)]
+    def _start_ticks(self) -> None:
+        pairs: dict[tuple[str, int], list[QueuePair]] = {}
+        for group in self.groups:
+            for channel in group.placed.channels:
+                mine = [communicator.channels[channel.key].pair for communicator in group.communicators]
+                for node, context in channel.contexts.items():
+                    pairs[node.switch, context.context] = mine
+        network, latency = self.network, self.config.topology.switch_latency
 
-    def _begin(self, rank: int) -> None:
-        communicator = self.communicators[rank]
-        for _ in range(self.config.repeat):
-            if self.config.collective is Collective.BARRIER:
-                self.invocations[rank].append(communicator.barrier())
-            else:
-                self.invocations[rank].append(communicator.all_reduce(self._values[rank]))
+        def used(switch: str, context: int) -> bool:
+            return any(pair.requester.high for pair in pairs[switch, context])
+
+        Ticker(network.nodes, self.placement.edges, network.loop, used, latency)
+
+    def _begin(self, which: tuple[RunningGroup, int]) -> None:
+        group, rank = which
+        for call, values in zip(group.work.calls, group.values, strict=True):
+            group.invocations[rank].append(invoke(group.communicators[rank], call, values[rank]))
+
+    @property
+    def pairs(self) -> Iterator[QueuePair]:
+        """All queue pairs of all ranks."""
+        return (pair for group in self.groups for communicator in group.communicators for pair in communicator.pairs)
+
+    @property
+    def invocations(self) -> Iterator[Invocation]:
+        """All calls made so far."""
+        return (call for group in self.groups for mine in group.invocations for call in mine)
 
     # --- running ---
 
-    @property
-    def messages(self) -> int:
-        """Messages that all ranks together have sent and received when all is done."""
-        spec = self.config.program
-        packets = -(-self.config.size // spec.payload_bytes)
-        each = 1 + -(-packets // spec.message)
-        return 2 * each * self.config.repeat * len(self.communicators)
-
-    def run(self, progress: Callable[[int], None] | None = None) -> SimResult:
-        """Run to the end, or until it is plain that there is none; ``progress`` gets messages done so far."""
+    def run(self, progress: Callable[[int, int], None] | None = None) -> SimResult:
+        """Run to the end, or until it is plain that there is none; ``progress`` gets messages done, and messages
+        there are."""
         loop = self.network.loop
         stall = PATIENCE * max(self.config.timeout, 20 * US) + MS
+        pairs = list(self.pairs)
         done_before, since = -1, 0
         while True:
             loop.run(count=STEP)
@@ -214,82 +219,43 @@ class Simulation:
                 break
             if loop.idle:
                 return self._result(diagnose(self, deadlocked=True))
-            done = sum(c.pair.requester.una + c.pair.responder.expected for c in self.communicators)
+            done = sum(pair.requester.una + pair.responder.expected for pair in pairs)
             if done != done_before:
                 done_before, since = done, loop.now
             elif loop.now - since > stall:
                 return self._result(diagnose(self, deadlocked=False))
             if progress is not None:
-                progress(sum(i.messages_sent + i.messages_received for mine in self.invocations for i in mine))
+                calls = list(self.invocations)
+                progress(sum(i.messages_sent + i.messages_received for i in calls), sum(i.messages for i in calls))
         return self._result(None)
 
     def _finished(self) -> bool:
-        return all(mine and all(i.done for i in mine) for mine in self.invocations)
+        return all(group.done(rank) for group in self.groups for rank in range(len(group.communicators)))
 
     # --- results ---
 
-    def reference(self) -> Array:
-        """What NumPy makes of all ranks' values."""
-        spec = self.config.program
-        total = self._values[0].astype(np.int64)
-        for values in self._values[1:]:
-            if spec.op is Op.SUM:
-                total += values
-            else:
-                (np.minimum if spec.op is Op.MIN else np.maximum)(total, values, out=total)
-        dtype = self._values[0].dtype
-        if spec.saturating:
-            info = np.iinfo(dtype)
-            np.clip(total, info.min, info.max, out=total)
-        return total.astype(dtype)
-
-    def _check(self) -> tuple[str, ...]:
-        problems = []
-        reduces = self.config.collective is Collective.ALLREDUCE
-        wanted: Array | None = None
-        for rank, mine in enumerate(self.invocations):
-            for number, invocation in enumerate(mine):
-                at = f"rank {rank}, {invocation.collective} {number}"
-                if invocation.error is not None:
-                    problems.append(f"{at}: {invocation.error}")
-                elif invocation.done and reduces:
-                    wanted = self.reference() if wanted is None else wanted
-                    got = invocation.result()
-                    assert got is not None
-                    wrong = np.flatnonzero(got != wanted)
-                    if len(wrong):
-                        i = int(wrong[0])
-                        problems.append(f"{at}: element {i} is {got[i]}, not {wanted[i]}; {len(wrong)} are wrong")
-        if not reduces:
-            problems += self._released_too_soon()
-        return tuple(problems)
-
-    def _released_too_soon(self) -> list[str]:
-        """A barrier holds when none ends before all have begun."""
-        problems = []
-        for number, every in enumerate(zip(*self.invocations, strict=False)):
-            begun = max(i.started if i.started is not None else 1 << 62 for i in every)
-            for rank, invocation in enumerate(every):
-                if invocation.finished is not None and invocation.error is None and invocation.finished < begun:
-                    problems.append(f"rank {rank} left barrier {number} before all had reached it")
-        return problems
-
     def _result(self, diagnosis: Diagnosis | None) -> SimResult:
         network = self.network
-        mine = [i for invocations in self.invocations for i in invocations]
-        starts = [i.started for i in mine if i.started is not None]
-        ends = [i.finished for i in mine if i.finished is not None]
+        calls = list(self.invocations)
+        start = min((i.started for i in calls if i.started is not None), default=0)
+        ends = [i.finished for i in calls if i.finished is not None]
+        results = [i.last_result for i in calls if i.last_result is not None]
         ended = self._finished()
-        duration = (max(ends) if ended else network.loop.now) - min(starts, default=0)
-        senders = [c.pair.requester.stats for c in self.communicators]
-        errors = self._check()
+        duration = (max(ends) if ended else network.loop.now) - start
+        senders = [pair.requester.stats for pair in self.pairs]
+        errors = tuple(
+            problem
+            for group in self.groups
+            for problem in problems(group.name, self.spec, group.work.calls, group.values, group.invocations)
+        )
         span = max(duration, NS)
         return SimResult(
             config=self.config,
-            ended=ended and not any(i.error for i in mine),
+            ended=ended and not any(i.error for i in calls),
             correct=not errors and ended,
             errors=errors,
             duration=duration,
+            last_result=max(results) - start if results else None,
             sent=sum(s.sent for s in senders),
             resent=sum(s.resent for s in senders),
             timeouts=sum(s.timeouts for s in senders),
@@ -322,7 +288,7 @@ class Simulation:
     def switch_drops(self, name: str) -> Counter[str]:
         """Packets that a switch's program took out, by module and reason."""
         found: Counter[str] = Counter()
-        reasons = compose(self.config.program).drops
+        reasons = compose(self.spec).drops
         switch = self.network.switches[name]
         for gress in ("ingress", "egress"):
             cells = switch.counters(f"Inc{gress.capitalize()}.drops")
@@ -332,6 +298,6 @@ class Simulation:
         return found
 
 
-def simulate(config: SimConfig, progress: Callable[[int], None] | None = None) -> SimResult:
+def simulate(config: SimConfig, progress: Callable[[int, int], None] | None = None) -> SimResult:
     """Set a run up and run it."""
     return Simulation(config).run(progress)

@@ -1,0 +1,73 @@
+"""Whether collectives did what they should: results as NumPy has them, barriers that held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from p4gen.host.arrays import Array
+from p4gen.host.commlib import Invocation
+from p4gen.host.control import Collective
+from p4gen.net.config import Call
+from p4gen.net.values import expected
+from p4gen.spec import ProgramSpec
+
+_NEVER = 1 << 62
+
+
+def problems(
+    name: str,
+    spec: ProgramSpec,
+    calls: Sequence[Call],
+    values: Sequence[Sequence[Array]],
+    invocations: Sequence[Sequence[Invocation]],
+) -> Iterator[str]:
+    """What is wrong with what a group's ranks have, one line for each rank and call.
+
+    ``values`` are by call, then by rank; ``invocations`` by rank, then by call, as far as they were made. ``name`` is
+    the group's, "" when there is one only.
+    """
+    for number, call in enumerate(calls):
+        made = [mine[number] if number < len(mine) else None for mine in invocations]
+        wanted: list[Array | None] | None = None
+        for rank, invocation in enumerate(made):
+            at = f"{name}rank {rank}, {call.collective} {number}"
+            if invocation is None or not invocation.done:
+                continue
+            if invocation.error is not None:
+                yield f"{at}: {invocation.error}"
+                continue
+            if wanted is None:
+                wanted = expected(call, spec, values[number])
+            difference = _difference(invocation.result(), wanted[rank])
+            if difference:
+                yield f"{at}: {difference}"
+        if call.collective is Collective.BARRIER:
+            yield from _released_too_soon(name, number, made)
+
+
+def _difference(got: Array | None, wanted: Array | None) -> str:
+    if got is None or wanted is None:
+        return (
+            ""
+            if got is wanted
+            else f"{'no' if got is None else 'a'} result, where NumPy has {'none' if got is not None else 'one'}"
+        )
+    if got.shape != wanted.shape or got.dtype != wanted.dtype:
+        return f"{got.dtype} of shape {got.shape}, not {wanted.dtype} of shape {wanted.shape}"
+    wrong = np.flatnonzero(got != wanted)
+    if not len(wrong):
+        return ""
+    i = int(wrong[0])
+    return f"element {i} is {got[i]}, not {wanted[i]}; {len(wrong)} are wrong"
+
+
+def _released_too_soon(name: str, number: int, made: Sequence[Invocation | None]) -> Iterator[str]:
+    """A barrier holds when none ends before all have begun."""
+    begun = max(_NEVER if i is None or i.started is None else i.started for i in made)
+    for rank, invocation in enumerate(made):
+        if invocation is None or invocation.finished is None or invocation.error is not None:
+            continue
+        if invocation.finished < begun:
+            yield f"{name}rank {rank} left barrier {number} before all had reached it"

@@ -1,0 +1,160 @@
+"""What a run on a virtual network is to do: groups, their collectives, faults, policies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from p4gen.errors import InputError
+from p4gen.host.arrays import check_root
+from p4gen.host.clock import US
+from p4gen.host.control import Collective
+from p4gen.host.dcqcn import DcqcnConfig
+from p4gen.host.plan import Flow, PsnSync
+from p4gen.host.verbs import Recovery
+from p4gen.manager.placement import GroupRequest, contexts_needed
+from p4gen.model import EngineName
+from p4gen.net.faults import Faults
+from p4gen.spec import DType, Op, ProgramSpec, load_spec
+from p4gen.spec.program import Reliability
+from p4gen.spec.topology import TopologySpec
+
+_RECOVERY: Final = {
+    Reliability.GBN: Recovery.GO_BACK_N,
+    Reliability.SR: Recovery.SELECTIVE_REPEAT,
+    Reliability.SACK: Recovery.IDEAL,
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One collective. ``size`` is its data in bytes: what each rank gives; for AllGather all ranks' parts together."""
+
+    collective: Collective = Collective.ALLREDUCE
+    size: int = 1 << 20
+    root: int = 0
+    """Rank; of Reduce and Broadcast."""
+    op: Op | None = None
+    """With op dynamic; sum by default."""
+    dtype: DType | None = None
+    """With op dynamic; int32 by default."""
+
+    def kind(self, spec: ProgramSpec) -> tuple[Op, DType]:
+        """What is reduced, and how. Raises ``InputError`` when the program does not do it."""
+        if spec.op is Op.DYNAMIC:
+            return self.op or Op.SUM, self.dtype or spec.dtype
+        if self.op not in (None, spec.op) or self.dtype not in (None, spec.dtype):
+            raise InputError(f"the program does {spec.op} of {spec.dtype}; others need --op dynamic")
+        return spec.op, spec.dtype
+
+    def check(self, spec: ProgramSpec, ranks: int) -> None:
+        """``InputError`` unless a group of ``ranks`` can do it."""
+        barrier = self.collective is Collective.BARRIER
+        divided = self.collective in (Collective.REDUCE_SCATTER, Collective.ALLGATHER)
+        unit = 4 * ranks if divided else 4
+        if self.size % unit or (self.size == 0) != barrier:
+            what = "0 for a barrier" if barrier else f"a positive multiple of {unit}"
+            raise InputError(f"{self.collective} of {self.size} bytes: it has to be {what}")
+        check_root(self.root, ranks)
+        self.kind(spec)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A group, and the collectives that its ranks call one after the other."""
+
+    calls: tuple[Call, ...]
+    ranks: tuple[str, ...] | None = None
+    """Hosts in order of rank; by default the topology's ranks."""
+    tree_root: str | None = None
+    """Switch at the IncTree's root; chosen by default."""
+
+
+@dataclass(frozen=True)
+class SimConfig:
+    """One run. Times are in ps.
+
+    The plain fields describe one group of all ranks that does one thing ``repeat`` times; ``work`` takes their place
+    where several groups run at the same time, or a group does several things.
+    """
+
+    topology: TopologySpec
+    program: ProgramSpec
+    """Its ``groups`` are raised to the contexts that are needed."""
+    collective: Collective = Collective.ALLREDUCE
+    size: int = 1 << 20
+    """As in ``Call``."""
+    repeat: int = 1
+    """Invocations, one after the other."""
+    faults: Faults = field(default_factory=Faults)
+    seed: int = 0
+    recovery: Recovery | None = None
+    """NICs' loss recovery; what suits the program by default."""
+    timeout: int = 50 * US
+    """Retransmission timer of NICs; 0 switches it off."""
+    retry_count: int | None = None
+    ack_every: int = 32
+    dcqcn: DcqcnConfig | None = None
+    initial_psn: int | None = None
+    """Drawn from the seed by default."""
+    skew: int = 0
+    """Ranks begin at random times within this span."""
+    engine: EngineName = "interp"
+    overflowing: bool = False
+    """Values so large that sums leave their range: of one sign in each column, so that order does not matter."""
+    root: int = 0
+    """Rank; of Reduce and Broadcast."""
+    sync: PsnSync = PsnSync.SUBGROUPS
+    """How PSNs stay together over asymmetric collectives (EPIC 4.3)."""
+    flow: Flow = Flow.RESULTS
+    work: tuple[Work, ...] = ()
+    ticks: bool = True
+    """Switches of Mode III get the ticks that they want."""
+
+    @property
+    def jobs(self) -> tuple[Work, ...]:
+        """What every group does."""
+        call = Call(self.collective, self.size, self.root)
+        return self.work or (Work((call,) * self.repeat),)
+
+    @property
+    def nic_recovery(self) -> Recovery:
+        """``recovery``, with its default worked out: as the switches have it, so that each end knows what the other
+        says."""
+        return self.recovery or _RECOVERY[self.program.loss_recovery]
+
+    @property
+    def hosts(self) -> tuple[tuple[str, ...], ...]:
+        """Each group's ranks."""
+        return tuple(job.ranks or self.topology.rank_hosts for job in self.jobs)
+
+    def requests(self, initial_psns: tuple[int, ...]) -> list[GroupRequest]:
+        """What the manager is asked for. Raises ``InputError`` when a group cannot do its work."""
+        found = []
+        for job, hosts, psn in zip(self.jobs, self.hosts, initial_psns, strict=True):
+            if not job.calls:
+                raise InputError("a collective runs once at least")
+            for call in job.calls:
+                call.check(self.program, len(hosts))
+            whole = {Collective.REDUCE_SCATTER, Collective.ALLGATHER}
+            rooted = {call.root for call in job.calls if call.collective in (Collective.REDUCE, Collective.BROADCAST)}
+            collectives = frozenset(call.collective for call in job.calls)
+            found.append(
+                GroupRequest(
+                    hosts,
+                    job.tree_root,
+                    self.sync,
+                    collectives,
+                    None if collectives & whole else frozenset(rooted),
+                    first_psn=psn,
+                )
+            )
+        return found
+
+    def fitted(self, requests: list[GroupRequest]) -> ProgramSpec:
+        """The program, with as many contexts as the groups need. Raises ``InputError`` when there cannot be so many."""
+        spec = self.program
+        needed = contexts_needed(self.topology, requests, pipelines=spec.pipelines, ports=spec.ports)
+        if needed <= spec.groups:
+            return spec
+        return load_spec(None, spec.model_dump(mode="json", exclude_unset=True) | {"groups": needed})

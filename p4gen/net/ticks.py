@@ -1,0 +1,67 @@
+"""Ticks for switches of Mode III: the packets that make up for timers, which v1model has not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import groupby
+
+from p4gen.host.clock import US
+from p4gen.host.verbs import Peer
+from p4gen.host.wire import Writer
+from p4gen.manager.placement import PlacedEdge
+from p4gen.net.loop import EventLoop
+from p4gen.net.nodes import SwitchNode
+from p4gen.render.manifest import TICK_US
+
+PORT = 510
+OPCODE = 0xC0
+INTERVAL = TICK_US * US
+QUIET = 4
+"""Rounds in which nothing but ticks has happened; then nothing will, for two ticks start a retransmission."""
+
+
+class Ticker:
+    """Sends a tick for every edge in each interval, spread over it, until nothing comes of them.
+
+    ``wanted`` says whether an edge's context has been used at all: without that, no packet could be sent again.
+    """
+
+    def __init__(
+        self,
+        nodes: dict[str, SwitchNode],
+        edges: Iterable[PlacedEdge],
+        loop: EventLoop,
+        wanted: Callable[[str, int], bool],
+        latency: int,
+    ) -> None:
+        self.rounds = 0
+        by_context = groupby(edges, key=lambda placed: (placed.switch, placed.context))
+        self._ticks = [(key, nodes[key[0]].port(PORT), [tick(placed) for placed in mine]) for key, mine in by_context]
+        self._count = max(1, sum(len(frames) for _, _, frames in self._ticks))
+        self._span = max(1, INTERVAL - latency - 1)
+        self._loop = loop
+        self._wanted = wanted
+        self._quiet = 0
+        loop.at(loop.now + INTERVAL, self._round)
+
+    def _round(self, _: object) -> None:
+        loop = self._loop
+        self._quiet = self._quiet + 1 if loop.idle else 0
+        if self._quiet > QUIET:
+            return
+        self.rounds += 1
+        number = 0
+        for key, deliver, frames in self._ticks:
+            wanted = self._wanted(*key)
+            for frame in frames:
+                if wanted:
+                    deliver(loop.now + number * self._span // self._count, frame)
+                number += 1
+        loop.at(loop.now + INTERVAL, self._round)
+
+
+def tick(placed: PlacedEdge) -> bytes:
+    """The tick of an edge: from its far end to its near end; the pipeline stands in its AETH's MSN."""
+    near, far = placed.edge.local, placed.edge.remote
+    writer = Writer(far.mac, far.ip, Peer(near.mac, near.ip, near.qp, placed.edge.udp_src_port))
+    return writer.frame(OPCODE, 0, body=bytes(1) + placed.pipe.to_bytes(3))

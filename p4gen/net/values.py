@@ -1,0 +1,77 @@
+"""What ranks give to a collective, and what NumPy makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from p4gen.host.arrays import Array
+from p4gen.host.commlib import Communicator, Invocation
+from p4gen.host.control import Collective
+from p4gen.net.config import Call
+from p4gen.spec import DType, Op, ProgramSpec
+
+
+def draw(call: Call, spec: ProgramSpec, ranks: int, chance: np.random.Generator, *, overflowing: bool) -> list[Array]:
+    """Each rank's data. Sums stay in range unless overflow is asked for: then all ranks' elements of one place have
+    one sign, so that order does not matter."""
+    op, kind = call.kind(spec)
+    elements = call.size // 4 // (ranks if call.collective is Collective.ALLGATHER else 1)
+    dtype = np.dtype(str(kind))
+    info = np.iinfo(dtype)
+    low, high = int(info.min), int(info.max)
+    if overflowing:
+        signs = chance.integers(0, 2, elements) * 2 - 1 if kind is DType.INT32 else 1
+        return [(chance.integers(0, high // 2, elements) * signs).astype(dtype) for _ in range(ranks)]
+    if op is Op.SUM:
+        low, high = -(-low // ranks), high // ranks
+    return [chance.integers(low, high, elements, dtype, endpoint=True) for _ in range(ranks)]
+
+
+def invoke(communicator: Communicator, call: Call, values: Array) -> Invocation:
+    """The call, as one rank makes it."""
+    match call.collective:
+        case Collective.ALLREDUCE:
+            return communicator.all_reduce(values, call.op)
+        case Collective.REDUCE:
+            return communicator.reduce(values, call.root, call.op)
+        case Collective.BROADCAST:
+            return communicator.broadcast(values, call.root)
+        case Collective.REDUCE_SCATTER:
+            return communicator.reduce_scatter(values, call.op)
+        case Collective.ALLGATHER:
+            return communicator.all_gather(values)
+        case Collective.BARRIER:
+            return communicator.barrier()
+
+
+def expected(call: Call, spec: ProgramSpec, values: Sequence[Array]) -> list[Array | None]:
+    """Every rank's result by NumPy; None where the collective leaves a rank none."""
+    ranks = len(values)
+    match call.collective:
+        case Collective.BARRIER:
+            return [None] * ranks
+        case Collective.BROADCAST:
+            return [values[call.root]] * ranks
+        case Collective.ALLGATHER:
+            return [np.concatenate(list(values))] * ranks
+    total = _reduced(call.kind(spec)[0], spec, values)
+    match call.collective:
+        case Collective.REDUCE:
+            return [total if rank == call.root else None for rank in range(ranks)]
+        case Collective.REDUCE_SCATTER:
+            return list(np.split(total, ranks))
+    return [total] * ranks
+
+
+def _reduced(op: Op, spec: ProgramSpec, values: Sequence[Array]) -> Array:
+    every = np.stack([each.astype(np.int64) for each in values])
+    if op is not Op.SUM:
+        total: Array = every.min(axis=0) if op is Op.MIN else every.max(axis=0)
+        return total.astype(values[0].dtype)
+    total = every.sum(axis=0)
+    if spec.saturating:
+        info = np.iinfo(values[0].dtype)
+        total = total.clip(info.min, info.max)
+    return total.astype(values[0].dtype)
