@@ -102,7 +102,7 @@ class GroupsAreFilteredApart(InOrder):
 
 
 class AnnouncementIsANewBeginning(InOrder):
-    """Between collectives PSNs may jump: a control message sets its edge's ePSN, a repeated one does not set it back."""
+    """Between collectives PSNs may jump: a control message sets its edge's ePSN; a repeated one leaves it."""
 
     def runTest(self) -> None:
         group = self.group_of(2)
