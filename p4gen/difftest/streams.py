@@ -172,7 +172,9 @@ class Stream:
     def _data(self, line: Line, at: int, kind: str) -> Said:
         psn = serial.add(self.start, at)
         if at == 0:
-            return Said(line, Opcode.SEND_ONLY_IMM, psn, self.value, kind=kind)
+            # Now and then one rank is about to reduce another number of packets than the others.
+            other = 1 << self.random.randrange(4) if self.random.random() < 0.03 else 0
+            return Said(line, Opcode.SEND_ONLY_IMM, psn, self.value ^ other, kind=kind)
         opcode = self._opcodes[at % len(self._opcodes)]
         if self.random.random() < 0.01:
             opcode = self.random.choice(SENDS)
