@@ -424,7 +424,7 @@ class MessagesKeepTheirShape(ModeIIITest):
         results = [self.result(self.psn(o), values, opcode) for o, (opcode, values) in numbered]
         self.check(flow.group, to(flow.sources, *asked), to(flow.outputs, *results))
         # They are repeated with their own opcodes.
-        self.nak(flow.group, 1, self.psn(1))
+        self.tick(flow.group, 1, 1)
         self.check(flow.group, {}, to([1], *map(again, results)))
 
 

@@ -1,0 +1,305 @@
+"""Selective repeat at a switch: what comes out of order is kept, and only what is missing is asked for (section C).
+
+With reliability sr, a NAK names the PSN expected, once; with sack, every gap is reported at once by a selective NAK.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from mode_iii import (
+    BURST,
+    DOWN,
+    ROOT,
+    UP,
+    Flow,
+    ModeIIITest,
+    ack_of,
+    control_of,
+    nak_of,
+    selective_of,
+    to,
+)
+
+from p4gen.rocev2.opcodes import Nak, NakCode
+from p4gen.spec import Reliability
+
+SR, SACK = Reliability.SR, Reliability.SACK
+SELECTIVE = Nak(NakCode.SELECTIVE).syndrome
+REORDERING = 128
+
+
+class SelectiveTest(ModeIIITest):
+    """One source sends in an order of its own; the others have sent all in order before."""
+
+    reliability = (SR, SACK)
+    role = ROOT
+
+    def offsets(self, flow: Flow, order: list[int], source: int, answers: list[str]) -> None:
+        """``source`` sends the packets of ``order`` and gets ``answers``; results complete in this order."""
+        last = max(order)
+        rounds = {offset: self.inputs(flow) for offset in range(1, last + 1)}
+        others = [edge for edge in flow.sources if edge != source]
+        for offset, values in rounds.items():
+            self.push(flow, others, self.psn(offset), values)
+        acked = [ack_of(self.psn(offset)) for offset in rounds]
+        self.check(flow.group, to(others, *acked))
+        for offset in order:
+            self.push(flow, [source], self.psn(offset), rounds[offset])
+        first = list(dict.fromkeys(order))
+        results = [self.result(self.psn(offset), rounds[offset]) for offset in first]
+        self.check(flow.group, to([source], *answers), to(flow.outputs, *results))
+
+
+class OutOfOrderIsKept(SelectiveTest):
+    """One NAK of what is missing; when that comes, all are acknowledged at once."""
+
+    reliability = (SR,)
+
+    def runTest(self) -> None:
+        flow = self.begun(self.role)
+        answers = [nak_of(self.psn(1)), ack_of(self.psn(0)), ack_of(self.psn(3))]
+        self.offsets(flow, [2, 3, 1], flow.sources[0], answers)
+        self.equal("losses", dict(self.losses()), {})
+
+
+class OutOfOrderTowardTheParentIsKept(OutOfOrderIsKept):
+    role = UP
+
+
+class OutOfOrderFromTheParentIsKept(OutOfOrderIsKept):
+    role = DOWN
+
+
+class OutOfOrderAcrossTheWrapIsKept(OutOfOrderIsKept):
+    wraps = True
+
+
+class NakOncePerExpectedPsn(SelectiveTest):
+    """While 1 is missing there is one NAK; when 1 comes and 3 is missing, another one, which acknowledges 1 and 2."""
+
+    reliability = (SR,)
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        answers = [
+            *(nak_of(self.psn(1)), ack_of(self.psn(0)), ack_of(self.psn(0))),
+            *(nak_of(self.psn(3)), ack_of(self.psn(2)), ack_of(self.psn(6))),
+        ]
+        self.offsets(flow, [2, 4, 5, 1, 6, 3], 0, answers)
+
+
+class LaterGapThatClosesFirst(SelectiveTest):
+    """3 comes before 1: what is expected is the same, and has been asked for."""
+
+    reliability = (SR,)
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        answers = [nak_of(self.psn(1)), *[ack_of(self.psn(0))] * 2, ack_of(self.psn(4))]
+        self.offsets(flow, [2, 4, 3, 1], 0, answers)
+
+
+class EveryGapIsReportedAtOnce(SelectiveTest):
+    """By its first PSN and its size; it acknowledges nothing."""
+
+    reliability = (SACK,)
+
+    def runTest(self) -> None:
+        flow = self.begun(self.role)
+        answers = [
+            *(selective_of(self.psn(1), 1), selective_of(self.psn(3), 2), ack_of(self.psn(0))),
+            *(ack_of(self.psn(0)), ack_of(self.psn(3)), ack_of(self.psn(6))),
+        ]
+        self.offsets(flow, [2, 5, 6, 3, 1, 4], flow.sources[0], answers)
+        self.equal("losses", dict(self.losses()), {})
+
+
+class EveryGapTowardTheParentIsReportedAtOnce(EveryGapIsReportedAtOnce):
+    role = UP
+
+
+class EveryGapFromTheParentIsReportedAtOnce(EveryGapIsReportedAtOnce):
+    role = DOWN
+
+
+class EveryGapAcrossTheWrapIsReportedAtOnce(EveryGapIsReportedAtOnce):
+    wraps = True
+
+
+class RepeatedOutOfOrder(SelectiveTest):
+    """What was kept out of order is a duplicate when it comes again, before the gap closes and after it."""
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        first = nak_of(self.psn(1)) if self.spec.loss_recovery is SR else selective_of(self.psn(1), 1)
+        answers = [first, ack_of(self.psn(0)), ack_of(self.psn(2)), *[ack_of(self.psn(2))] * 2]
+        self.offsets(flow, [2, 2, 1, 2, 1], 0, answers)
+        self.equal("losses", self.losses(), Counter({"CheckOrder.duplicate": 3}))
+
+
+class AnnouncementsAreTakenInOrder(SelectiveTest):
+    """They tell which data may follow: out of order, one is not kept, but what is missing is asked for."""
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT, 1)
+        values, value = self.inputs(flow), self.immediate(flow, 3)
+        self.announce(flow.group, [0], self.psn(2), value)
+        self.check(flow.group, to([0], nak_of(self.psn(1))))
+        self.push(flow, flow.sources, self.psn(1), values)
+        self.check(
+            flow.group, to(flow.sources, ack_of(self.psn(1))), to(flow.outputs, self.result(self.psn(1), values))
+        )
+        self.ack(flow.group, flow.outputs, self.psn(1))
+        self.begin(flow, 3, psn=self.psn(2))
+        # The limiter has been reset: the next gap is reported, too.
+        self.push(flow, [0], self.psn(4), values)
+        wanted = nak_of(self.psn(3)) if self.spec.loss_recovery is SR else selective_of(self.psn(3), 1)
+        self.check(flow.group, to([0], wanted))
+
+
+class DataBehindAMissingAnnouncement(SelectiveTest):
+    """It is not announced yet, so it is not kept; the control message is asked for."""
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT, 1)
+        self.round(flow, self.psn(1))
+        values = self.inputs(flow)
+        self.push(flow, [0, 0], self.psn(3), values)
+        self.check(flow.group, to([0], nak_of(self.psn(2))))
+        self.begin(flow, 3, psn=self.psn(2))
+        self.round(flow, self.psn(3))
+
+
+class OutOfOrderBeyondTheRange(SelectiveTest):
+    """There is no slot for it: the range holds for what is out of order, too."""
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        self.ack(flow.group, flow.outputs, self.psn(0))
+        beyond = self.window + 1
+        if beyond > REORDERING - 4:
+            self.skipTest("the reorder window ends before the range does")
+        values = self.inputs(flow)
+        drops = self.drops()["CheckRange.ahead"]
+        self.push(flow, [0], self.psn(beyond), values)
+        self.equal("something is answered", bool(self.outputs()), True)
+        self.equal("refused", self.drops()["CheckRange.ahead"] - drops, 1)
+        self.rounds(flow, 1, 2, acked=True)
+
+
+class ReorderingHasALimit(SelectiveTest):
+    """How much may be missing at a time: packets 100 ahead of the one expected are kept, those 128 ahead are not."""
+
+    edges = 2
+
+    def unfit(self) -> str | None:
+        fits = self.window > REORDERING + 2
+        return super().unfit() or (None if fits else f"its range ends at {self.window} packets, before the limit")
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT, edges=2)
+        values, sr = self.inputs(flow), self.spec.loss_recovery is SR
+        self.push(flow, [0], self.psn(101), values)
+        first = nak_of(self.psn(1)) if sr else selective_of(self.psn(1), 100)
+        self.check(flow.group, to([0], first))
+        self.push(flow, [1], self.psn(1 + REORDERING), values)
+        self.check(flow.group, to([1], nak_of(self.psn(1))))
+        # 1 would fall out of the window's end: nothing moves before it has come.
+        self.push(flow, [0], self.psn(1 + REORDERING), values)
+        self.check(flow.group, {} if sr else to([0], nak_of(self.psn(1))))
+        self.equal("losses", self.losses(), Counter({"CheckOrder.gap": 2}))
+        for offset in range(1, 101):
+            self.push(flow, [0], self.psn(offset), values, asks=False)
+        (results,) = self.received_by(flow.group)
+        last = results.of_rank[0][-1]
+        self.equal("acknowledged in the end", (last.bth.psn, last.aeth and last.aeth.syndrome), (self.psn(101), 31))
+
+
+class NakBringsOnePacket(SelectiveTest):
+    """A NAK's PSN is missing, what is behind it may be there: that one is sent again, alone."""
+
+    def runTest(self) -> None:
+        flow = self.begun(self.role, acked=False)
+        sent = self.rounds(flow, 1, 4, acked=False)
+        for edge in (flow.outputs[0], flow.outputs[-1]):
+            self.nak(flow.group, edge, self.psn(2))
+            self.check(flow.group, {}, {edge: [sent[1]]})
+        self.nak(flow.group, flow.outputs[0], self.psn(5))
+        self.expect_nothing()
+
+
+class NakFromTheParentBringsOnePacket(NakBringsOnePacket):
+    role = UP
+
+
+class NakFromAChildBringsOnePacket(NakBringsOnePacket):
+    role = DOWN
+
+
+class SelectiveNakBringsExactlyThose(SelectiveTest):
+    """As many packets as it says, from its PSN on; it acknowledges nothing, so that the range stays."""
+
+    reliability = (SACK,)
+
+    def runTest(self) -> None:
+        flow = self.begun(self.role, acked=False)
+        count = min(self.window, 6)
+        sent = [control_of(self.psn(0), self.immediate(flow, 1 << 12)), *self.rounds(flow, 1, count - 1, acked=False)]
+        edge = flow.outputs[-1]
+        for first, missing in ((2, 2), (1, 1), (0, count), (count - 1, 1)):
+            self.answer(flow.group, edge, self.psn(first), SELECTIVE, missing)
+            self.check(flow.group, {}, {edge: sent[first : first + missing]})
+        self.answer(flow.group, edge, self.psn(1), SELECTIVE, 0)
+        self.expect_nothing()
+        self.answer(flow.group, edge, self.psn(count - 2), SELECTIVE, 1 << 23)  # more than there is
+        self.check(flow.group, {}, {edge: sent[-2:]})
+        # Nothing has been acknowledged: a timer begins at the first PSN.
+        self.tick(flow.group, edge, edge)
+        self.check(flow.group, {}, {edge: sent})
+
+
+class SelectiveNakFromTheParentBringsExactlyThose(SelectiveNakBringsExactlyThose):
+    role = UP
+
+
+class SelectiveNakFromAChildBringsExactlyThose(SelectiveNakBringsExactlyThose):
+    role = DOWN
+
+
+class SelectiveNakAcrossTheWrapBringsExactlyThose(SelectiveNakBringsExactlyThose):
+    wraps = True
+
+
+class SelectiveNakBringsSixtyFourAtMost(SelectiveTest):
+    reliability = (SACK,)
+    edges = 2
+
+    def unfit(self) -> str | None:
+        return super().unfit() or (
+            None if self.window > BURST + 2 else f"it has {self.window} slots, a burst fits none"
+        )
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT, edges=2)
+        sent = self.rounds(flow, 1, BURST + 2, acked=False)
+        self.answer(flow.group, 0, self.psn(1), SELECTIVE, BURST + 2)
+        self.check(flow.group, {}, {0: sent[:BURST]})
+
+
+class TickResendsWhatIsOutstanding(SelectiveTest):
+    """Two ticks without progress: a few packets from lastAcked + 1 on; their answers say what else is missing."""
+
+    def runTest(self) -> None:
+        flow = self.begun(self.role)
+        sent = self.rounds(flow, 1, 4, acked=False)
+        edge = flow.outputs[0]
+        self.ack(flow.group, [edge], self.psn(1))
+        self.tick(flow.group, edge)
+        self.expect_nothing()
+        self.tick(flow.group, edge)
+        self.check(flow.group, {}, {edge: sent[1:]})
+
+
+class TickFromTheParentResendsWhatIsOutstanding(TickResendsWhatIsOutstanding):
+    role = DOWN
