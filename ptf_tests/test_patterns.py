@@ -112,6 +112,33 @@ class RootsFollowEachOther(PatternTest):
             psn = serial.add(psn, 3)
 
 
+class NextBroadcastOvertakes(PatternTest):
+    """AllGather: the next root's control message comes before the one of the root before it, which was lost once.
+
+    What the first to have all of the earlier broadcast acknowledges, the others have not got.
+    """
+
+    def runTest(self) -> None:
+        group = self.node_of(4, *all_patterns(4))
+        psn = self.random_psn()
+        self.round(group, broadcast_from(0, 0), psns(psn, 3))
+        earlier, later = serial.add(psn, 3), serial.add(psn, 5)
+        for root, control in ((2, later), (1, earlier)):
+            self.announce(group, [root], control, self.call(broadcast_from(root, root), 1))
+        self.outputs()
+        last = serial.add(earlier, 1)
+        for edge in (0, 3):
+            self.send_from(group, edge, self.acknowledgement(group, edge, last))
+            self.expect_nothing()
+        self.send_from(group, 2, self.acknowledgement(group, 2, last))
+        self.expect_answers(group, [1], (last, ACK))
+        for edge in (0, 3):
+            self.send_from(group, edge, self.acknowledgement(group, edge, serial.add(later, 1)))
+            self.expect_nothing()
+        self.send_from(group, 1, self.acknowledgement(group, 1, serial.add(later, 1)))
+        self.expect_answers(group, [2], (serial.add(later, 1), ACK))
+
+
 class ReduceScattersPhases(PatternTest):
     """Each rank gets its share in turn, and sends in every other phase."""
 
