@@ -37,13 +37,18 @@ def _notifies(spec: ProgramSpec) -> bool:
     return spec.notifies
 
 
-REORDER_WINDOW = 128
-"""PSNs of an edge that mode III's CheckOrder remembers one by one, where packets are taken out of order."""
+def reorder_window(spec: ProgramSpec) -> int:
+    """PSNs of an edge that mode III's CheckOrder remembers one by one, where packets are taken out of order.
+
+    What a sender has outstanding should fit, W messages of M packets: behind the oldest missing packet nothing else is
+    taken then. No more than 256: the word would get too wide.
+    """
+    return 128 if spec.window * spec.message <= 128 else 256
 
 
 def receive_bits(spec: ProgramSpec) -> int:
     """Width of CheckOrder's word: ePSN 24, NAK sent 1, epoch 8, last announced PSN 24, and what some specs add."""
-    return 57 + (5 if _dynamic(spec) else 0) + (0 if spec.loss_recovery is Reliability.GBN else REORDER_WINDOW)
+    return 57 + (5 if _dynamic(spec) else 0) + (0 if spec.loss_recovery is Reliability.GBN else reorder_window(spec))
 
 
 LOOKUP_TABLE = Module(
@@ -112,6 +117,7 @@ TRACK_INVOCATION = Module(
     provides=(
         Metadata("epoch", "epoch_t", "generation of the context's state; older state counts as empty"),
         Metadata("first_psn", "psn_t", "the PSN that all its flows begin with", wanted=_augmented),
+        Metadata("invocation", "psn_t", "the PSN of its control message; behind its own if unknown", wanted=_augmented),
         Metadata("announced", "bit<32>", "what a control message announces; 0 for data"),
         Metadata("begins", "bit<1>", "1: a control message that announces something new", wanted=_translated),
         Metadata("code", "bit<8>", "collective and root"),
@@ -122,6 +128,7 @@ TRACK_INVOCATION = Module(
             "newest.announcement", 64, _CONTEXTS, "{epoch 8, PSN 24, immediate 32} of each context's last announcement"
         ),
         Register("previous.announcement", 64, _CONTEXTS, "the one before"),
+        Register("oldest.announcement", 64, _CONTEXTS, "the one before that"),
     ),
     tables=(Table("contexts", Size("groups"), "context to the generation of its state"),),
     drops=(
@@ -218,10 +225,11 @@ RECEIVE_ACK = Module(
     gress="ingress",
     paper="Algorithm 2, lines 14, 24 and 27; Algorithm 3, lines 1-3",
     purpose="how far each edge has acknowledged what it was sent",
-    needs=("hdr.bth", "hdr.aeth", "kind", "context", "edge", "edge_bit", "epoch", "first_psn", "out_mask"),
+    needs=("hdr.bth", "hdr.aeth", "kind", "context", "edge", "edge_bit", "epoch", "first_psn", "invocation", "out_mask"),
     provides=(
         Metadata("acked", "psn_t", "the least lastAcked of a pipe's output edges; of a tick, that of its edge"),
-        Metadata("now_acked", "psn_t", "up to which this answer says that all has arrived"),
+        Metadata("now_acked", "psn_t", "up to which this answer says that a flow that stands still is through"),
+        Metadata("passes", "bit<1>", "1: this answer says so"),
         Metadata("stalled", "bit<1>", "1: no progress since the tick before"),
     ),
     keeps=(

@@ -12,7 +12,7 @@ from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
 
 from p4gen.inc import HEADERS, Composition
 from p4gen.inc.compose import DropReason
-from p4gen.inc.modules import REORDER_WINDOW, receive_bits
+from p4gen.inc.modules import receive_bits, reorder_window
 from p4gen.spec import DType, Mode, Op, ProgramSpec
 
 _MARK = "\x00"
@@ -59,6 +59,7 @@ def _templates(composition: Composition) -> Iterator[str]:
 def _context(composition: Composition) -> dict[str, Any]:
     spec = composition.spec
     numbers = 5 if spec.op is Op.DYNAMIC else 0
+    window = reorder_window(spec)
     return {
         "spec": spec,
         "op": spec.op,
@@ -72,8 +73,8 @@ def _context(composition: Composition) -> dict[str, Any]:
         "reliability": spec.loss_recovery,
         "notifies": spec.notifies,
         "variant": spec.variant,
-        "window": REORDER_WINDOW,
-        "halves": [REORDER_WINDOW >> i for i in range(1, REORDER_WINDOW.bit_length())],
+        "window": window,
+        "halves": [window >> i for i in range(1, window.bit_length())],
         "word": receive_bits(spec),
         "last": 56 + numbers,
         "pipelines": spec.pipelines,
