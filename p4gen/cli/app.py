@@ -21,6 +21,7 @@ VERBS = {
     "ptf": "Run the conformance suite on a program.",
     "difftest": "Random traffic through the embedded switch and BMv2, everything compared.",
     "rerun": "Repeat a run from its folder.",
+    "diff": "Compare two programs: which modules are reused, changed, added, removed.",
     "bench": "Measure how fast a program runs, on everything that can run it.",
     "switch": "Run the embedded switch, with a P4Runtime server.",
     "sim": "Run a collective over a virtual network that loses, reorders, duplicates and corrupts.",

@@ -19,12 +19,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def spec_options(function: F) -> F:
     """A flag for every field of the spec, and a YAML file; see ``spec_from``."""
-    for name, field in reversed(ProgramSpec.model_fields.items()):
-        default = "" if field.default is None else f"  [{field.default}]"
-        text = f"{field.description}{default}"
-        function = click.option(flag_name(name), name, default=None, metavar=_metavar(name), help=text)(function)
+    function = spec_flags(function, multiple=False)
     file = click.argument("spec_file", metavar="[SPEC.yaml]", required=False, type=click.Path(path_type=Path))
     return file(function)
+
+
+def spec_flags(function: F, *, multiple: bool) -> F:
+    """A flag for every field of the spec: its text, or with ``multiple`` the texts that it was given with."""
+    for name, field in reversed(ProgramSpec.model_fields.items()):
+        default = "" if field.default is None else f"  [{field.default}]"
+        text, meta = f"{field.description}{default}", _metavar(name)
+        option = click.option(flag_name(name), name, multiple=multiple, metavar=meta, help=text)
+        function = option(function)
+    return function
 
 
 def _metavar(field: str) -> str:

@@ -1,0 +1,183 @@
+"""What one program takes over from another: the reuse report of ``p4gen diff`` (EPIC 7.2, Evolvability).
+
+Programs are compared part by part: the IncEngine's modules, and what stands around them. A part is reused if its text
+is the same but for ``#line`` directives. The paper counts what share of Mode II's code is found again in Mode III.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from itertools import groupby
+
+from p4gen.inc import Composition, compose
+from p4gen.render import render
+from p4gen.spec import ProgramSpec
+
+PAPER = "EPIC-II and III consist of 7604 and 7400 lines of code, respectively, with 61% reuse."
+"""EPIC 7.2, Evolvability. J.3 counts host library and controller, too: 4,630 of Mode II's lines."""
+PAPER_SHARE = 0.61
+_PIPELINES = "IncIngress, IncEgress"
+_AROUND = {
+    "preamble": "constants and types",
+    "headers": "headers and metadata",
+    "parser": "PacketParser",
+    "checksum": "IPv4 checksum",
+    "invariant_crc": "InvariantCrc",
+    "mode_ii": _PIPELINES,
+    "mode_iii": _PIPELINES,
+    "deparser": "PacketDeparser",
+}
+"""What parts around the modules are called, by template."""
+
+
+class Fate(StrEnum):
+    """What becomes of a part on the way from one program to the other."""
+
+    REUSED = "reused"
+    CHANGED = "changed"
+    ADDED = "added"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A module of a program, or a part of what is around them; ``lines`` are its P4, without directives."""
+
+    name: str
+    module: bool
+    template: str
+    lines: tuple[str, ...] = field(repr=False)
+
+    @property
+    def template_lines(self) -> int:
+        """Lines of the template that it is rendered from."""
+        return _template_lines(self.template)
+
+
+@cache
+def _template_lines(template: str) -> int:
+    return len((files("p4gen") / "templates" / template).read_text(encoding="utf-8").splitlines())
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A part in the program before and in the one after; None where it is not in one of them."""
+
+    before: Part | None
+    after: Part | None
+
+    @property
+    def part(self) -> Part:
+        """The one after, or, if there is none, the one before."""
+        found = self.after or self.before
+        assert found is not None
+        return found
+
+    @property
+    def fate(self) -> Fate:
+        """What becomes of it."""
+        if self.before is None:
+            return Fate.ADDED
+        if self.after is None:
+            return Fate.REMOVED
+        return Fate.REUSED if self.before.lines == self.after.lines else Fate.CHANGED
+
+    @property
+    def kept(self) -> int:
+        """How many lines stand in both, in the same order."""
+        if self.before is None or self.after is None:
+            return 0
+        matcher = difflib.SequenceMatcher(None, self.before.lines, self.after.lines, autojunk=False)
+        return sum(block.size for block in matcher.get_matching_blocks())
+
+    def diff(self) -> Iterator[str]:
+        """A unified diff of its text."""
+        sides = [(part.template, part.lines) if part else ("/dev/null", ()) for part in (self.before, self.after)]
+        (old, before), (new, after) = sides
+        yield from difflib.unified_diff(before, after, f"a/{old}", f"b/{new}", lineterm="")
+
+
+@dataclass(frozen=True)
+class Count:
+    """So many of ``of_before`` in the program before, and of ``of_after`` in the one after, are the same."""
+
+    same: int
+    of_before: int
+    of_after: int
+
+    @property
+    def share(self) -> float:
+        """Of the program before: what the paper counts."""
+        return self.same / self.of_before if self.of_before else 0.0
+
+    @property
+    def share_after(self) -> float:
+        """Of the program after."""
+        return self.same / self.of_after if self.of_after else 0.0
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """What the program of ``after`` takes over from that of ``before``, part by part in the order of ``after``."""
+
+    before: ProgramSpec
+    after: ProgramSpec
+    parts: tuple[Comparison, ...]
+
+    @property
+    def modules(self) -> Count:
+        """IncEngine modules with the same text."""
+        return _count([c for c in self.parts if c.part.module], lambda _: 1)
+
+    @property
+    def reused_lines(self) -> Count:
+        """Lines of P4 in parts with the same text."""
+        return _count(self.parts, lambda part: len(part.lines))
+
+    @property
+    def kept_lines(self) -> Count:
+        """Lines of P4 that stand in both, those in changed parts too."""
+        found = self.reused_lines
+        return Count(sum(c.kept for c in self.parts), found.of_before, found.of_after)
+
+    @property
+    def template_lines(self) -> Count:
+        """Lines of templates that both programs are rendered from."""
+        used = [{p.template for p in side} for side in self._sides()]
+        total = [sum(map(_template_lines, templates)) for templates in (used[0] & used[1], *used)]
+        return Count(*total)
+
+    def _sides(self) -> tuple[list[Part], list[Part]]:
+        return [c.before for c in self.parts if c.before], [c.after for c in self.parts if c.after]
+
+
+def _count(parts: Sequence[Comparison], size: Callable[[Part], int]) -> Count:
+    before = sum(size(c.before) for c in parts if c.before)
+    after = sum(size(c.after) for c in parts if c.after)
+    return Count(sum(size(c.part) for c in parts if c.fate is Fate.REUSED), before, after)
+
+
+def compare(before: ProgramSpec, after: ProgramSpec) -> Reuse:
+    """Compare the programs of two specs."""
+    old = {part.name: part for part in _parts(compose(before))}
+    new = {part.name: part for part in _parts(compose(after))}
+    found = [Comparison(old.get(name), part) for name, part in new.items()]
+    found += [Comparison(part, None) for name, part in old.items() if name not in new]
+    return Reuse(before, after, tuple(found))
+
+
+def _parts(composition: Composition) -> Iterator[Part]:
+    names = {module.template: module.name for module in composition.modules}
+    rendered = render(composition)
+    texts = zip(rendered.text.splitlines(), rendered.origins, strict=True)
+    for template, lines in groupby(texts, key=lambda line: line[1][0]):
+        text = [line for line, _ in lines if not line.startswith("#line ")]
+        while text and not text[-1]:
+            text.pop()
+        stem = template.rpartition("/")[2].partition(".")[0]
+        yield Part(names.get(template) or _AROUND[stem], template in names, template, tuple(text))
