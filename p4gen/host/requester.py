@@ -74,6 +74,9 @@ class Requester:
         self._queued: set[int] = set()
         self._named: dict[int, None] = {}
         """What selective NAKs have named and no ACK has covered since, in order."""
+        careful = self._c.selective_naks and self._c.recovery is Recovery.IDEAL
+        self._sent_at: dict[int, int] | None = {} if careful else None
+        """When what is outstanding left last; kept where several signs of one loss may come."""
         self._went_back = False
         self._retries = 0
         self._rnr_retries = 0
@@ -140,6 +143,8 @@ class Requester:
                 begins = bool(self._unsent) and self._unsent[0].first == seq
                 current = self._current = self._unsent.popleft() if begins else self._find(seq)
             message = current
+        if self._sent_at is not None:
+            self._sent_at[seq] = now
         stats = self.stats
         stats.sent += 1
         again = seq < self.high
@@ -190,6 +195,8 @@ class Requester:
             return
         if ahead >= _HALF:
             self.stats.ghosts += 1  # older than all that is outstanding: a duplicate, or overtaken
+            if self._sent_at is not None and ahead == _MASK:  # something has arrived, and the oldest has not
+                self._resend_if_due(self.una)
             return
         seq = self.una + ahead
         if seq >= self.high:
@@ -223,6 +230,9 @@ class Requester:
         """All packets before ``upto`` have arrived."""
         if upto <= self.una:
             return
+        if self._sent_at is not None:
+            for seq in range(self.una, upto):
+                self._sent_at.pop(seq, None)
         self.una = upto
         self.next = max(self.next, upto)
         self._retries = self._rnr_retries = 0
@@ -244,7 +254,10 @@ class Requester:
         self.stats.naks += 1
         missing = range(max(first, self.una), min(first + count, self.high))
         for seq in missing:
-            self._resend(seq)
+            if seq in self._named:
+                self._resend_if_due(seq)
+            else:
+                self._resend(seq)
             self._named[seq] = None
         if missing and self._c.timeout_ps:
             self._deadline = self._clock.now + self._c.timeout_ps
@@ -261,8 +274,13 @@ class Requester:
 
     def miss(self, seq: int) -> None:
         """This end's responder lacks the result of ``seq``: the contribution goes again (``ideal`` only)."""
-        self._resend(seq)
+        self._resend_if_due(seq)
         self._qp.kick()
+
+    def _resend_if_due(self, seq: int) -> None:
+        """``_resend``; but if there are several signs of a loss, not while what left upon one is on its way."""
+        if self._sent_at is None or self._clock.now - self._sent_at.get(seq, 0) >= self._c.timeout_ps * 2 // 5:
+            self._resend(seq)
 
     def _resend(self, seq: int) -> None:
         if self.outstanding(seq) and seq not in self._queued:

@@ -146,16 +146,18 @@ class Responder:
         self.stats.naks += 1
         self._qp.answer(self.psn(seq), Nak().syndrome)
 
-    def _ask_for(self, missing: Sequence[int]) -> None:
+    def _ask_for(self, missing: Sequence[int], *, again: bool = False) -> None:
         """Make missing packets come (``ideal`` only).
 
         In Mode II a rank's own contribution makes its result come again, and is not acknowledged without it. Who has
         sent none asks for the oldest, as NIC-SR does; switches that aggregate ACKs take any NAK as an ACK of all
-        before it. In Mode III selective NAKs name all, run by run.
+        before it. In Mode III selective NAKs name all, run by run; what is ``again`` missing may have been lost on its
+        way out, and with it the switch's word that it is.
         """
-        if not self._c.selective_naks:
+        if again or not self._c.selective_naks:
             for seq in missing:
                 self._qp.requester.miss(seq)
+        if not self._c.selective_naks:
             if self.expected in missing:
                 self._ask_for_oldest()
             return
@@ -184,7 +186,7 @@ class Responder:
             _, seq = self._holes.popleft()
             if seq >= self.expected and seq not in self._kept and self._qp.broken is None:
                 missing.append(seq)
-        self._ask_for(missing)
+        self._ask_for(missing, again=True)
         self._holes += [(now + self._c.timeout_ps, seq) for seq in missing]
         if self._holes:
             self._qp.clock.at(self._holes[0][0], self._still_missing)
