@@ -68,7 +68,7 @@ class EveryOpAndDtypeIsAnnounced(Dynamic):
 
 
 class LateDataKeepsItsOp(Dynamic):
-    """A maximum is announced while a packet of the sum before it is still on its way."""
+    """A maximum is announced while a packet of the minimum before it is still on its way."""
 
     def unfit(self) -> str | None:
         return super().unfit() or self.filters()
@@ -76,16 +76,21 @@ class LateDataKeepsItsOp(Dynamic):
     def runTest(self) -> None:
         psn = self.random_psn()
         late, control, data = (serial.add(psn, ahead) for ahead in (1, 2, 3))
+        self.numbers = Numbers(Op.MIN, DType.UINT32)
         values = self.random_values(self.ranks)
         self.announce(self.group, range(self.ranks), psn, self.call(packets=1))
         self.outputs()
         self.contribute(self.group, [0, 1], late, values)
-        sums, self.numbers = self.numbers, Numbers(Op.MAX)
+        before, self.numbers = self.numbers, Numbers(Op.MAX)
         self.announce(self.group, [0], control, self.call(packets=1))
         others = self.random_values(self.ranks)
         self.contribute(self.group, [0, 1], data, others)
         self.contribute(self.group, [2], late, values)
-        self.expect_results(self.group, [(late, sums.reduced(values))])
+        self.equal(
+            "results",
+            [self.parse(output).payload for output in self.outputs()],
+            [before.encode(before.reduced(values))] * 3,
+        )
         self.contribute(self.group, [2], data, others)
         self.expect_results(self.group, [(data, self.reduced(others))])
 

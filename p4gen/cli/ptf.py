@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -30,13 +31,14 @@ from p4gen.cli.options import (
 )
 from p4gen.inc import compose
 from p4gen.model import EngineName
-from p4gen.ptf.conformance import Run, mode_ii_runs, run_conformance
-from p4gen.ptf.mutants import Verdict, run_mutants
-from p4gen.ptf.mutations import MODE_II
+from p4gen.ptf import mutations_ii, mutations_iii
+from p4gen.ptf.conformance import Run, run_conformance
+from p4gen.ptf.mutants import Sound, Verdict, run_mutants
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult
+from p4gen.ptf.variants import runs_for
 from p4gen.render import render
-from p4gen.spec import ProgramSpec
+from p4gen.spec import Mode, ProgramSpec
 from p4gen.switch import targets
 from p4gen.switch.running import Program, Running, terminable
 
@@ -69,7 +71,8 @@ def command(
     """Run the conformance suite on a program.
 
     The program runs on the embedded switch or on BMv2, in a process of its own, configured through P4Runtime and
-    driven with RoCEv2 packets. Scenarios that need another op, dtype or ICRC setting run on small variants of it.
+    driven with RoCEv2 packets. Scenarios that need another op, dtype, ICRC setting, reliability or number of pipelines
+    run on small variants of it.
     """
     if mutate and (tests or trace):
         raise click.UsageError("--mutate runs all scenarios: it goes with neither --test nor --trace")
@@ -100,7 +103,7 @@ class _Job:
     """Silent with --json."""
 
     def conform(self, tests: tuple[str, ...], trace: bool) -> tuple[bool, dict[str, Any]]:
-        wanted = (Run(self.spec, tests),) if tests else mode_ii_runs(self.spec)
+        wanted = (Run(self.spec, tests),) if tests else runs_for(self.spec)
         self.console.print(f"seed {self.seed}")
         versions = targets.versions(self.target)
         self.console.print("target " + self.target + ": " + ", ".join(f"{k} {v}" for k, v in versions.items()))
@@ -161,34 +164,36 @@ class _Job:
         return Program(result.program, info, json_file if json_file.exists() else None)
 
     def mutate(self) -> tuple[bool, dict[str, Any]]:
-        """On the smallest program that has everything a fault can break."""
-        spec = self.spec.model_validate(MUTATED)
-        text = render(compose(spec)).text
+        """On the smallest programs that have everything a fault can break."""
+        seeding = SEEDINGS[self.spec.mode]
+        specs = {name: ProgramSpec.model_validate(fields) for name, fields in seeding.programs.items()}
+        programs = {name: Sound(spec, render(compose(spec)).text) for name, spec in specs.items()}
         verdicts: list[Verdict] = []
-        self.console.print(f"seed {self.seed}; {len(MODE_II)} faults in {spec.program}")
+        self.console.print(f"seed {self.seed}; {len(seeding.mutations)} faults in {len(programs)} programs")
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        started = time.monotonic()
         with Progress(*columns, console=self.console, disable=not self.console.is_terminal, transient=True) as bar:
-            task = bar.add_task("", total=len(MODE_II))
+            task = bar.add_task("faults", total=len(seeding.mutations))
             for verdict in run_mutants(
-                text,
-                spec,
-                MODE_II,
+                seeding,
+                programs,
                 self.scratch,
                 seed=self.seed,
                 switch=targets.starter(targets.EMBEDDED, engine=self.engine),
-                started=lambda mutation: bar.update(task, description=mutation.name),
             ):
                 verdicts.append(verdict)
                 bar.advance(task)
                 bar.console.print(_verdict_line(verdict))
         survivors = [v for v in verdicts if v.caught_by is None]
-        self.console.print(f"\n{len(verdicts) - len(survivors)} faults caught, {len(survivors)} survived")
+        seconds = time.monotonic() - started
+        self.console.print(
+            f"\n{len(verdicts) - len(survivors)} faults caught, {len(survivors)} survived, {seconds:.0f} s"
+        )
         report = [asdict(v.mutation) | {"caught_by": v.caught_by, "message": v.message} for v in verdicts]
         return not survivors, {"mutations": report}
 
 
-MUTATED = {"lanes": 8, "window": 2, "message": 2, "groups": 2, "fan_in": 4, "ports": 8}
-"""int32, saturating sum: what ``mutations.MODE_II`` is written for."""
+SEEDINGS = {Mode.II: mutations_ii.SEEDING, Mode.III: mutations_iii.SEEDING}
 
 
 @dataclass

@@ -70,7 +70,7 @@ def small(**fields: object) -> ProgramSpec:
 
     Its name is never the default one, so that building it does not overwrite what the user built.
     """
-    size = {"lanes": 16, "window": 2, "message": 2, "groups": 2, "fan_in": 4, "ports": 8}
+    size = {"lanes": 16, "window": 2, "message": 2, "groups": 4, "fan_in": 4, "ports": 8}
     spec = ProgramSpec.model_validate(size | fields)
     return ProgramSpec.model_validate(size | fields | {"name": f"variant_{spec.program}"})
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from p4gen.errors import FailedError, InputError
-from p4gen.ptf.mutations import Mutation
+from p4gen.ptf.conformance import scenario_modules
+from p4gen.ptf.mutations import Mutation, Seeding
 from p4gen.ptf.runner import SuiteResult, Switch, run_suite
 from p4gen.spec import ProgramSpec
 from p4gen.switch.process import running_switch
@@ -23,46 +26,70 @@ class Verdict:
     message: str
 
 
+@dataclass(frozen=True)
+class Sound:
+    """A program without faults: its spec and its text."""
+
+    spec: ProgramSpec
+    text: str
+
+
 def run_mutants(
-    program: str,
-    spec: ProgramSpec,
-    mutations: Sequence[Mutation],
+    seeding: Seeding,
+    programs: Mapping[str, Sound],
     directory: Path,
     *,
     seed: int,
     suite: Path | None = None,
     switch: Switch = running_switch,
-    started: Callable[[Mutation], None] | None = None,
+    jobs: int | None = None,
 ) -> Iterator[Verdict]:
-    """Run the suite on ``program`` with each fault in turn, until a scenario fails.
+    """Run the scenarios on each program with each of its faults in turn, until one fails; verdicts in their order.
 
-    ``directory`` exists and is short (see ``run_suite``). Raises ``FailedError`` if the suite fails without
-    any fault, or a fault does not fit the program, and ``P4genError`` if the program does not compile with
-    it: such faults prove nothing.
+    ``programs`` are those that ``seeding`` names. ``directory`` exists and is short (see ``run_suite``). ``jobs`` runs
+    are under way at a time, by default one for each processor. Raises ``FailedError`` if scenarios fail without any
+    fault, or a fault does not fit its program, and ``P4genError`` if a program does not compile with it: such faults
+    prove nothing.
     """
 
-    def run(name: str, text: str) -> SuiteResult:
+    def run(name: str, sound: Sound, text: str, tests: tuple[str, ...]) -> SuiteResult:
         place = directory / name
         place.mkdir()
         compiled = Program.of_text(text, place)
-        params = {"spec": spec.model_dump(mode="json"), "seed": seed}
         return run_suite(
-            compiled, place, ports=spec.ports, params=params, suite=suite, stop_on_failure=True, switch=switch
+            compiled,
+            place,
+            ports=sound.spec.ports,
+            params={"spec": sound.spec.model_dump(mode="json"), "seed": seed},
+            suite=suite,
+            tests=tests,
+            stop_on_failure=True,
+            switch=switch,
         )
 
-    sound = run("no-fault", program)
-    if not sound.passed:
-        why = sound.problem or f"{sound.failures[0].name}: {sound.failures[0].message}"
-        raise FailedError(f"the suite fails without any fault seeded: {why}")
-    for mutation in mutations:
-        if started is not None:
-            started(mutation)
+    def modules(name: str) -> tuple[str, ...]:
+        return seeding.tests.get(name, scenario_modules(programs[name].spec.mode, suite))
+
+    def check(name: str) -> None:
+        result = run(f"sound-{name}", programs[name], programs[name].text, modules(name))
+        if not result.passed:
+            why = result.problem or f"{result.failures[0].name}: {result.failures[0].message}"
+            raise FailedError(f"{programs[name].spec.program}: scenarios fail without any fault seeded: {why}")
+
+    def judge(mutation: Mutation) -> Verdict:
+        sound = programs[mutation.program]
+        tests = seeding.order(mutation, modules(mutation.program))
         try:
-            result = run(mutation.name, mutation.apply(program))
+            result = run(mutation.name, sound, mutation.apply(sound.text), tests)
         except InputError as error:
             raise FailedError(f"mutation {mutation.name} does not compile", *error.diagnostics) from error
         if result.failures:
-            failure = result.failures[0]
-            yield Verdict(mutation, failure.name, failure.message)
-        else:
-            yield Verdict(mutation, None, result.problem or f"survived {len(result.tests)} scenarios")
+            return Verdict(mutation, result.failures[0].name, result.failures[0].message)
+        return Verdict(mutation, None, result.problem or f"survived {len(result.tests)} scenarios")
+
+    with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
+        try:
+            list(pool.map(check, sorted({mutation.program for mutation in seeding.mutations})))
+            yield from pool.map(judge, seeding.mutations)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)

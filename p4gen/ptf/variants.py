@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from p4gen.ptf.conformance import Run, small
 from p4gen.ptf.conformance_iii import mode_iii_runs
-from p4gen.spec import DType, Icrc, Mode, Op, Overflow, ProgramSpec, Reliability, Variant
+from p4gen.spec import DType, Icrc, Mode, Op, Overflow, ProgramSpec, Reliability
 
 ARITHMETIC = ("test_arithmetic",)
 
@@ -35,11 +35,9 @@ def mode_ii_runs(spec: ProgramSpec) -> tuple[Run, ...]:
         runs.append(Run(small(), ("test_validation.WrongIcrc",)))
     if spec.loss_recovery is not Reliability.GBN:
         runs.append(Run(small(reliability=Reliability.GBN), ("test_order",)))
-    runs += [
-        Run(small(pipelines=pipelines), ("test_pipelines",)) for pipelines in (2, 4) if pipelines != spec.pipelines
-    ]
-    if spec.variant is None:
-        runs.append(Run(small(variant=Variant.STALE_ARRIVED), ("test_variants",)))
+    for pipelines, reliability in ((2, Reliability.GBN), (4, Reliability.SR)):
+        if (pipelines, reliability) != (spec.pipelines, spec.loss_recovery):
+            runs.append(Run(small(pipelines=pipelines, reliability=reliability), ("test_pipelines",)))
     if spec.fan_in < 32 or spec.groups < 4 or spec.ports < 4:
         runs.append(Run(small(lanes=8, fan_in=32, ports=32, groups=4)))
     return tuple(runs)
