@@ -6,16 +6,19 @@ from collections.abc import Iterable
 
 import pytest
 
-from p4gen.ptf.conformance import ARITHMETIC, ConformanceResult, Run, mode_ii_runs
+from p4gen.ptf.conformance import ConformanceResult, Run
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult
-from p4gen.spec import DType, Icrc, Op, Overflow, ProgramSpec
+from p4gen.ptf.variants import ARITHMETIC, mode_ii_runs, runs_for
+from p4gen.spec import DType, Icrc, Mode, Op, Overflow, ProgramSpec, Reliability
 
 SPECS = [
     ProgramSpec(),
     ProgramSpec(op=Op.MAX, dtype=DType.UINT32),
     ProgramSpec(overflow=Overflow.WRAP, icrc=Icrc.IGNORE),
     ProgramSpec(lanes=8, fan_in=2, groups=1, ports=2, window=1, message=1),
+    ProgramSpec(op=Op.DYNAMIC, pipelines=2),
+    ProgramSpec(reliability=Reliability.GBN, pipelines=4),
 ]
 
 
@@ -27,7 +30,18 @@ def test_every_arithmetic_and_icrc_setting_is_covered(spec: ProgramSpec) -> None
     sums = {(Op.SUM, dtype, saturating) for dtype in DType for saturating in (True, False)}
     assert kinds >= sums | {(op, dtype, False) for op in (Op.MIN, Op.MAX) for dtype in DType}
     assert {run.spec.icrc for run in runs} == set(Icrc)
-    assert any(not run.tests and run.spec.fan_in == 32 and run.spec.groups > 1 for run in runs)
+    assert any(not run.tests and run.spec.fan_in == 32 and run.spec.groups > 3 for run in runs)
+    assert any(run.spec.op is Op.DYNAMIC for run in runs)
+    assert {run.spec.pipelines for run in runs} == {1, 2, 4}
+    assert {run.spec.loss_recovery for run in runs} == {Reliability.SR, Reliability.GBN}
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_all_runs_of_a_spec_are_of_its_mode(mode: Mode) -> None:
+    spec = ProgramSpec(mode=mode)
+    runs = runs_for(spec)
+    assert runs[0] == Run(spec)
+    assert {run.spec.mode for run in runs} == {mode}
 
 
 @pytest.mark.parametrize("spec", SPECS)

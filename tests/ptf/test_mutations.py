@@ -1,0 +1,107 @@
+"""Faults fit the programs that they are meant for, and a run of them tells survivors from those that were noticed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from p4gen.errors import FailedError
+from p4gen.inc import compose
+from p4gen.p4.compile import compile_text
+from p4gen.ptf import mutations_ii, mutations_iii
+from p4gen.ptf.conformance import scenario_modules, small
+from p4gen.ptf.mutants import Sound, run_mutants
+from p4gen.ptf.mutations import Mutation, Seeding
+from p4gen.ptf.runner import run_suite
+from p4gen.render import render
+from p4gen.spec import Mode, ProgramSpec, Variant
+from p4gen.switch.process import running_switch
+from p4gen.switch.running import Program
+
+SEEDINGS = {Mode.II: mutations_ii.SEEDING, Mode.III: mutations_iii.SEEDING}
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_every_fault_fits_its_program_and_compiles(mode: Mode) -> None:
+    seeding = SEEDINGS[mode]
+    specs = {name: ProgramSpec.model_validate(fields) for name, fields in seeding.programs.items()}
+    assert {spec.mode for spec in specs.values()} <= {mode}
+    texts = {name: render(compose(spec)).text for name, spec in specs.items()}
+    modules = {module.name for spec in specs.values() for module in compose(spec).modules}
+    others = {"PacketParser", "UpdateIpv4Checksum", "IncIngress", "IncEgress"}
+    for mutation in seeding.mutations:
+        compile_text(mutation.apply(texts[mutation.program]), f"{mutation.name}.p4")
+        assert mutation.module in modules | others, mutation.name
+    assert [name for name, count in Counter(m.name for m in seeding.mutations).items() if count > 1] == []
+    assert {m.program for m in seeding.mutations} == set(seeding.programs)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_scenarios_that_faults_look_for_are_there(mode: Mode) -> None:
+    modules = set(scenario_modules(mode))
+    seeding = SEEDINGS[mode]
+    assert {name for names in (*seeding.tests.values(), *seeding.first.values()) for name in names} <= modules
+
+
+def test_a_fault_that_does_not_fit_is_an_error() -> None:
+    with pytest.raises(FailedError, match="stands 2 times in the program, not once"):
+        Mutation("twice", "Module", "a", "b").apply("a cat")
+
+
+def test_likely_scenarios_come_first_and_none_is_lost() -> None:
+    seeding = Seeding((), {}, tests={"small": ("c", "b")}, first={"Module": ("b",)})
+    everything = ("a", "b", "c")
+    assert seeding.order(Mutation("x", "Module", "", ""), everything) == ("b", "a", "c")
+    assert seeding.order(Mutation("x", "Other", "", ""), everything) == everything
+    assert seeding.order(Mutation("x", "Module", "", "", "small"), everything) == ("b", "c")
+
+
+def test_modes_have_scenarios_of_their_own() -> None:
+    two, three = scenario_modules(Mode.II), scenario_modules(Mode.III)
+    assert "test_broadcast" in two
+    assert not set(two) & set(three)
+    assert all(name.startswith("test_iii_") for name in three)
+
+
+def sound(**fields: object) -> Sound:
+    spec = small(lanes=8, groups=2, **fields)
+    return Sound(spec, render(compose(spec)).text)
+
+
+def test_survivors_are_told_from_faults_that_were_noticed(tmp_path: Path) -> None:
+    faults = (
+        Mutation("harmless", "IncIngress", "meta.drop = drop_t.NONE;\n", "meta.drop = drop_t.NONE; meta.slot = 0;\n"),
+        Mutation("harmful", "TrackInvocation", "meta.begins, chosen);", "meta.begins, chosen); chosen = 0;"),
+    )
+    seeding = Seeding(faults, {"plain": {}}, tests={"plain": ("test_control",)})
+    verdicts = list(run_mutants(seeding, {"plain": sound()}, tmp_path, seed=1, jobs=1))
+    assert [v.mutation.name for v in verdicts] == ["harmless", "harmful"]
+    assert verdicts[0].caught_by is None
+    assert verdicts[0].message.startswith("survived ")
+    assert (verdicts[1].caught_by or "").startswith("test_control.")
+
+
+def test_a_program_that_fails_without_a_fault_proves_nothing(tmp_path: Path) -> None:
+    broken = sound()
+    broken = Sound(broken.spec, broken.text.replace("meta.complete = 1;", "meta.complete = 0;"))
+    faults = (Mutation("any", "IncIngress", "meta.begins = 0;", "meta.begins = 1;"),)
+    seeding = Seeding(faults, {"plain": {}}, tests={"plain": ("test_control",)})
+    with pytest.raises(FailedError, match="scenarios fail without any fault seeded"):
+        list(run_mutants(seeding, {"plain": broken}, tmp_path, seed=1, jobs=1))
+
+
+def test_arrived_bits_that_outlive_their_psn_are_noticed(tmp_path: Path) -> None:
+    """Algorithm 1 does not say who clears them; the variant that does not is a wrong design."""
+    wrong = sound(variant=Variant.STALE_ARRIVED)
+    result = run_suite(
+        Program.of_text(wrong.text, tmp_path),
+        tmp_path,
+        ports=wrong.spec.ports,
+        params={"spec": wrong.spec.model_dump(mode="json"), "seed": 1},
+        tests=("test_aggregation.SlotsAreReusedOverManyWindows", "test_aggregation.SumOfTwoRanks"),
+        switch=running_switch,
+    )
+    assert result.problem is None
+    assert "test_aggregation.SlotsAreReusedOverManyWindows" in [test.name for test in result.failures]
