@@ -16,7 +16,10 @@ from pathlib import Path
 from p4gen.bench.workload import Workload
 from p4gen.errors import FailedError, P4genError
 from p4gen.inc import compose
+from p4gen.model import Model
+from p4gen.model.jit import Batch
 from p4gen.p4 import p4c
+from p4gen.p4.compile import compile_text
 from p4gen.p4.p4info import parse_text
 from p4gen.p4rt.client import Client
 from p4gen.switch import bmv2
@@ -47,9 +50,10 @@ def rate(work: Workload, packets: int, folder: Path) -> tuple[int, float]:
     assert compiler is not None
     assert switch is not None
     output = p4c.compile_for_bmv2(compiler, source, folder)
-    ports = sorted({port for port, _ in work.packets})
+    load = (*work.opening, *work.packets[:packets])
+    ports = sorted({port for port, _ in load})
     for port in ports:
-        listed = [(i, frame) for i, (p, frame) in enumerate(work.packets[:packets]) if p == port]
+        listed = [(i, frame) for i, (p, frame) in enumerate(load) if p == port]
         _write_pcap(folder / f"port{port}_in.pcap", listed)
     address = f"unix:{folder / 'p4rt.sock'}"
     command = [sys.executable, "-m", "p4gen.switch.guard", switch, "--no-p4", "--device-id", "1"]
@@ -57,7 +61,7 @@ def rate(work: Workload, packets: int, folder: Path) -> tuple[int, float]:
     for port in ports:
         command += ["-i", f"{port}@{folder / f'port{port}'}"]
     command += ["--", "--grpc-server-addr", address]
-    absorbed = packets * (len(work.edges) - 1) // len(work.edges)
+    absorbed = _absorbed(work, load)
     with started(command, address, folder / "log", what=bmv2.SWITCH, causes={}, timeout=30.0):
         client = Client(address, 1)
         with client:
@@ -65,13 +69,22 @@ def rate(work: Workload, packets: int, folder: Path) -> tuple[int, float]:
             client.insert(*work.config.entries)
             for group in work.config.multicast_groups:
                 client.set_multicast_group(group)
+            for session in work.config.clone_sessions:
+                client.set_clone_session(session)
             counted, seconds = _slope(client, _absorbed_index(work), absorbed)
-    return counted * len(work.edges) // (len(work.edges) - 1), seconds
+    return counted * len(load) // absorbed, seconds
+
+
+def _absorbed(work: Workload, load: Sequence[tuple[int, bytes]]) -> int:
+    """How many packets of the load the counter counts: as many as it does in the model."""
+    model = work.configure(Model(compile_text(work.text, f"{work.spec.program}.p4").program, engine="jit"))
+    model.process_batch(Batch.of(load[len(work.opening) :]))
+    return model.counter(_COUNTER, _absorbed_index(work)).packets
 
 
 def _absorbed_index(work: Workload) -> int:
     """Which of the program's drop reasons a contribution has that completes nothing."""
-    return next(drop.index for drop in compose(work.spec).drops if drop.symbol == "AggregateData_absorbed")
+    return next(drop.index for drop in compose(work.spec).drops if drop.symbol == "ReplicateData_absorbed")
 
 
 def _slope(client: Client, index: int, expected: int) -> tuple[int, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,29 @@ def table(results: Results) -> Table:
             continue
         ratios = (_ratio(results.ratio(rate.engine, BMV2), "{:,.1f}"), _ratio(results.ratio(rate.engine, C), "{:.0%}"))
         result.add_row(rate.engine, f"{rate.per_second:,.0f}", f"{1e9 / rate.per_second:,.0f}", *ratios)
+    return result
+
+
+def ratios_to(first: Results, other: Results) -> dict[str, float]:
+    """How many times as fast as with ``first`` each engine is that both were measured on."""
+    pairs = {r.engine: (r.per_second, first.rate(r.engine).per_second) for r in other.rates}
+    return {engine: ours / theirs for engine, (ours, theirs) in pairs.items() if ours and theirs}
+
+
+def beside(first: Results, others: Sequence[Results]) -> Table:
+    """Packets a second of several programs, and how that compares with the first of them."""
+    result = Table(box=None, pad_edge=False, header_style="bold")
+    result.add_column("packets/s")
+    result.add_column(first.program, justify="right")
+    for other in others:
+        result.add_column(other.program, justify="right")
+        result.add_column("ratio", justify="right")
+    for rate in first.rates:
+        row = [rate.engine, f"{rate.per_second:,.0f}" if rate.packets else "-"]
+        for other in others:
+            row += [f"{other.rate(rate.engine).per_second:,.0f}" if other.rate(rate.engine).packets else "-"]
+            row += [_ratio(ratios_to(first, other).get(rate.engine), "{:.2f}")]
+        result.add_row(*row)
     return result
 
 

@@ -17,7 +17,7 @@
 
 struct edge {
     uint64_t remote_mac, local_mac;
-    uint32_t remote_ip, local_ip, remote_qp, local_qp, port;
+    uint32_t remote_ip, local_ip, remote_qp, local_qp, port, udp_src_port;
 };
 
 struct state {
@@ -164,7 +164,7 @@ long roofline(struct state *s, const struct edge *edges, int fan_in, const uint8
             put32(to + 26, edges[e].local_ip);
             put32(to + 30, edges[e].remote_ip);
             to[22] = 64;
-            to[34] = 0xc0, to[35] = 0;
+            to[34] = (uint8_t)(edges[e].udp_src_port >> 8), to[35] = (uint8_t)edges[e].udp_src_port;
             to[40] = to[41] = 0;
             to[24] = to[25] = 0;
             uint16_t sum = ip_sum(to + 14);

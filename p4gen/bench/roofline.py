@@ -11,12 +11,12 @@ import numpy as np
 
 from p4gen.bench.workload import Workload
 from p4gen.errors import FailedError
-from p4gen.spec import DType, Icrc, Op
+from p4gen.spec import DType, Icrc, Mode, Op
 
 COMPILERS = ("cc", "gcc", "clang")
 _EDGE = np.dtype([
     ("remote_mac", "<u8"), ("local_mac", "<u8"), ("remote_ip", "<u4"), ("local_ip", "<u4"), ("remote_qp", "<u4"),
-    ("local_qp", "<u4"), ("port", "<u4"), ("padding", "<u4"),
+    ("local_qp", "<u4"), ("port", "<u4"), ("udp_src_port", "<u4"),
 ])  # fmt: skip
 _HEADERS, _ICRC = 14 + 20 + 8 + 12, 4
 
@@ -24,6 +24,8 @@ _HEADERS, _ICRC = 14 + 20 + 8 + 12, 4
 def why_not(work: Workload) -> str | None:
     """Why there is no roofline for a workload; None when there is one."""
     spec = work.spec
+    if spec.mode is not Mode.II or spec.pipelines > 1:
+        return "the C loop is written for mode II and one pipeline"
     if spec.op is not Op.SUM or not spec.saturating or spec.dtype is not DType.INT32 or spec.icrc is not Icrc.RECOMPUTE:
         return "the C loop is written for saturating sums of int32 with the ICRC recomputed"
     if compiler() is None:
@@ -54,7 +56,7 @@ class Roofline:
         self._loop.restype = ctypes.c_long
         self._edges = np.array(
             [
-                (e.remote.mac, e.local.mac, e.remote.ip, e.local.ip, e.remote.qp, e.local.qp, e.port, 0)
+                (e.remote.mac, e.local.mac, e.remote.ip, e.local.ip, e.remote.qp, e.local.qp, e.port, e.udp_src_port)
                 for e in work.edges
             ],
             _EDGE,

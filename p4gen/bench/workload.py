@@ -1,4 +1,4 @@
-"""What a switch is measured with: one group of ranks that contribute packet after packet, none lost."""
+"""What a switch is measured with: one AllReduce whose ranks contribute packet after packet, none lost."""
 
 from __future__ import annotations
 
@@ -7,30 +7,39 @@ from dataclasses import dataclass
 import numpy as np
 
 from p4gen.errors import InputError
+from p4gen.host.control import MAX_PACKETS, Collective, Control
 from p4gen.inc import compose
-from p4gen.manager.config import Edge, Endpoint, Group, SwitchConfig, configure
+from p4gen.manager.group import Edge, SwitchConfig
+from p4gen.manager.placement import GroupRequest, place
 from p4gen.model import Model
 from p4gen.model.jit import Batch
 from p4gen.render import render
-from p4gen.rocev2.headers import BTH, UDP, Ethernet, IPv4
+from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import ProgramSpec
+from p4gen.spec import DType, Mode, Op, ProgramSpec
+from p4gen.spec.topology import TopologySpec
 
 RANKS = 4
+_MOST_HOSTS = 128
+_ACK = AETH(0x1F, 0)
 
 
 @dataclass(frozen=True)
 class Workload:
     """A program's text, what its switch must hold, and the packets: each PSN from every rank in turn.
 
-    Each packet that completes a slot makes the switch send the result to every rank.
+    Each packet that completes a slot makes the switch send the result to every rank. In Mode III the last packet of a
+    message asks for an acknowledgement, and every rank acknowledges the results of a message, or the pipe's range
+    would come to its end. ``opening`` announces the AllReduce and is not measured.
     """
 
     spec: ProgramSpec
     text: str
     edges: tuple[Edge, ...]
+    """By rank; spread over the ports, and with them over the pipelines."""
     config: SwitchConfig
+    opening: tuple[tuple[int, bytes], ...]
     packets: tuple[tuple[int, bytes], ...]
 
     @property
@@ -39,44 +48,57 @@ class Workload:
         return Batch.of(self.packets)
 
     def configure(self, model: Model) -> Model:
-        """Put entries and groups into a switch."""
+        """Put entries, groups and clone sessions into a switch, and announce the AllReduce."""
         model.insert(*self.config.entries)
         for group in self.config.multicast_groups:
             model.set_multicast_group(group)
+        for session in self.config.clone_sessions:
+            model.set_clone_session(session)
+        for port, frame in self.opening:
+            model.process(port, frame)
         return model
 
 
 def workload(spec: ProgramSpec, packets: int, seed: int) -> Workload:
     """About ``packets`` packets of random lanes. Raises ``InputError`` for a program that has no room for ranks."""
-    ranks = min(RANKS, spec.fan_in, spec.ports)
+    hosts = [f"h{port}" for port in range(min(spec.ports, _MOST_HOSTS))]
+    ranks = min(RANKS, spec.fan_in, len(hosts))
     if ranks < 2:
         raise InputError("a benchmark needs a program with at least two edges and two ports")
-    switch = Endpoint(0x02_00_00_00_00_00, 0x0A000001, 0)
-    edges = tuple(
-        Edge(
-            rank + 1,
-            rank,
-            Endpoint(switch.mac + rank, switch.ip, 100 + rank),
-            Endpoint(switch.mac + 0x100 + rank, switch.ip + 0x100 + rank, 200 + rank),
-        )
-        for rank in range(ranks)
-    )
-    config = configure(spec, [Group(0, edges, 0, spec.slots_per_group)])
+    rounds = max(packets // ranks, 1)
+    if rounds > MAX_PACKETS:
+        raise InputError(f"{packets} packets; one AllReduce of {ranks} ranks has {ranks * MAX_PACKETS} at most")
+    links = [[host, "s"] for host in hosts]
+    topology = TopologySpec.model_validate({"name": "star", "switches": ["s"], "hosts": hosts, "links": links})
+    chosen = [hosts[rank * len(hosts) // ranks] for rank in range(ranks)]
+    request = GroupRequest(tuple(chosen), collectives=frozenset({Collective.ALLREDUCE}))
+    placement = place(topology, spec, [request])
+    contexts = placement.groups[0].channels[0].contexts.values()
+    by_address = {edge.remote.ip: edge for context in contexts for edge in context.edges}
+    edges = tuple(by_address[placement.ip[host]] for host in chosen)
+    op, dtype = (Op.SUM, DType.INT32) if spec.op is Op.DYNAMIC else (spec.op, spec.dtype)
+    announced = ImmDt(Control(Collective.ALLREDUCE, rounds, 0, op, dtype).encode())
     rng = np.random.default_rng(seed)
-    frames = [
-        (rank, _contribution(edges[rank], psn % (1 << 24), rng.bytes(spec.payload_bytes)))
-        for psn in range(max(packets // ranks, 1))
-        for rank in range(ranks)
+    frames: list[tuple[int, bytes]] = []
+    for psn in range(1, rounds + 1):
+        ends = spec.mode is Mode.III and psn % spec.message == 0
+        for edge in edges:
+            bth = BTH(Opcode.SEND_ONLY, edge.local.qp, psn, ack_request=ends)
+            frames.append((edge.port, _frame(edge, bth, payload=rng.bytes(spec.payload_bytes))))
+        if ends:
+            frames += [
+                (edge.port, _frame(edge, BTH(Opcode.ACKNOWLEDGE, edge.local.qp, psn), aeth=_ACK)) for edge in edges
+            ]
+    opening = [
+        (edge.port, _frame(edge, BTH(Opcode.SEND_ONLY_IMM, edge.local.qp, 0), immdt=announced)) for edge in edges
     ]
-    return Workload(spec, render(compose(spec)).text, edges, config, tuple(frames))
+    text = render(compose(spec)).text
+    return Workload(spec, text, edges, placement.switches["s"], tuple(opening), tuple(frames))
 
 
-def _contribution(edge: Edge, psn: int, payload: bytes) -> bytes:
-    packet = RocePacket(
-        Ethernet(edge.local.mac, edge.remote.mac),
-        IPv4(edge.remote.ip, edge.local.ip),
-        UDP(),
-        BTH(Opcode.SEND_ONLY, edge.local.qp, psn),
-        payload=payload,
-    )
-    return packet.sealed().to_bytes()
+def _frame(
+    edge: Edge, bth: BTH, *, aeth: AETH | None = None, immdt: ImmDt | None = None, payload: bytes = b""
+) -> bytes:
+    """What the rank at the far end of an edge sends."""
+    ethernet, ip = Ethernet(edge.local.mac, edge.remote.mac), IPv4(edge.remote.ip, edge.local.ip)
+    return RocePacket(ethernet, ip, UDP(), bth, aeth=aeth, immdt=immdt, payload=payload).sealed().to_bytes()

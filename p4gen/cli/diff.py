@@ -10,9 +10,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from p4gen.cli.options import flags_of, json_option, report_console, spec_flags, spec_from
+from p4gen.cli.options import flags_of, json_option, report_console, spec_flags, specs_from
 from p4gen.reuse import PAPER, PAPER_SHARE, Count, Fate, Reuse, compare
-from p4gen.spec import Mode, ProgramSpec, flag_name
+from p4gen.spec import Mode, ProgramSpec
 
 _COLORS = {Fate.REUSED: "green", Fate.CHANGED: "yellow", Fate.ADDED: "cyan", Fate.REMOVED: "red"}
 
@@ -40,21 +40,13 @@ def command(spec_files: tuple[Path, ...], as_json: bool, show_diff: bool, **flag
 
 
 def _specs(files: tuple[Path, ...], flags: dict[str, tuple[str, ...]]) -> tuple[ProgramSpec, ProgramSpec]:
-    if len(files) > 2:
-        raise click.UsageError(f"two programs are compared; {len(files)} files are given")
-    for name, values in flags.items():
-        if len(values) > 2:
-            raise click.UsageError(f"{flag_name(name)} is given {len(values)} times; two programs are compared")
-    if not files and not any(len(values) > 1 for values in flags.values()):
+    asked = max(len(files), *map(len, flags.values()))
+    if asked > 2:
+        raise click.UsageError(f"two programs are compared; {asked} are asked for")
+    found = specs_from(files, flags)
+    if len(found) < 2 or found[0] == found[1]:
         raise click.UsageError("both programs are the same; give a flag twice, as in --mode II --mode III")
-    before, after = (
-        spec_from(
-            files[min(side, len(files) - 1)] if files else None,
-            {name: values[min(side, len(values) - 1)] if values else None for name, values in flags.items()},
-        )
-        for side in (0, 1)
-    )
-    return before, after
+    return found[0], found[1]
 
 
 def _report(reuse: Reuse, console: Console) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +28,13 @@ from p4gen.difftest.compare import Tally
 from p4gen.difftest.run import SIDES, Fault, Job, Result
 from p4gen.inc import compose
 from p4gen.model import EngineName
-from p4gen.ptf.mutations import MODE_II
+from p4gen.ptf import mutations_ii, mutations_iii
 from p4gen.render import render
-from p4gen.spec import ProgramSpec
+from p4gen.spec import Mode, ProgramSpec
 from p4gen.switch import targets
 from p4gen.switch.running import scratch, terminable
 
-_MUTATIONS = {mutation.name: mutation for mutation in MODE_II}
+_SEEDINGS = {Mode.II: mutations_ii.SEEDING, Mode.III: mutations_iii.SEEDING}
 PACKETS, FAULT_PACKETS = 20_000, 2_000
 
 
@@ -48,7 +48,9 @@ PACKETS, FAULT_PACKETS = 20_000, 2_000
 @click.option(
     "--fault", metavar="NAME@SIDE", help=f"Seed a fault into one side ({' or '.join(SIDES)}); it must be found."
 )
-@click.option("--faults", "all_faults", is_flag=True, help="Seed every fault there is into either side, one at a time.")
+@click.option(
+    "--faults", "all_faults", is_flag=True, help="Seed every fault of the mode into either side, one at a time."
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -71,9 +73,9 @@ def command(
     """
     if fault is not None and all_faults:
         raise click.UsageError("--fault and --faults exclude each other")
-    chosen = _fault(fault) if fault is not None else None
-    targets.check(targets.BMV2)
     spec = spec_from(spec_file, flags)
+    chosen = _fault(fault, spec) if fault is not None else None
+    targets.check(targets.BMV2)
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     count = packets or (FAULT_PACKETS if chosen or all_faults else PACKETS)
     console = report_console(quiet=as_json)
@@ -87,13 +89,14 @@ def command(
     ctx.exit(0 if passed else 1)
 
 
-def _fault(text: str) -> Fault:
+def _fault(text: str, spec: ProgramSpec) -> Fault:
+    mutations = {mutation.name: mutation for mutation in _SEEDINGS[spec.mode].mutations}
     name, _, side = text.partition("@")
     if side not in SIDES:
         raise click.UsageError(f"--fault {text}: must be NAME@SIDE, with SIDE one of {', '.join(SIDES)}")
-    if name not in _MUTATIONS:
-        raise click.UsageError(f"--fault {text}: no fault {name}; there are {', '.join(_MUTATIONS)}")
-    return Fault(_MUTATIONS[name], side)
+    if name not in mutations:
+        raise click.UsageError(f"--fault {text}: mode {spec.mode} has no fault {name}; it has {', '.join(mutations)}")
+    return Fault(mutations[name], side)
 
 
 @dataclass(frozen=True)
@@ -127,13 +130,15 @@ class _Verb:
         return passed, report | {"folder": str(folder)}
 
     def every_fault(self) -> tuple[bool, dict[str, Any]]:
-        """Every fault, in either side: each must be found."""
+        """Every fault of the mode, each in a small program that it fits, in either side: each must be found."""
         found: list[dict[str, Any]] = []
-        for mutation in MODE_II:
+        seeding = _SEEDINGS[self.spec.mode]
+        for mutation in seeding.mutations:
+            small = replace(self, spec=ProgramSpec.model_validate(seeding.programs[mutation.program]))
             for side in SIDES:
                 fault = Fault(mutation, side)
                 with scratch() as folder:
-                    result = self._run(folder, fault, None, reduce=False)
+                    result = small._run(folder, fault, None, reduce=False)
                 what = result.difference.what if result.difference else None
                 after = result.found_after if result.difference else None
                 found.append({"fault": mutation.name, "side": side, "found_after": after, "difference": what})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from p4gen.stf.engines import ENGINES
 from p4gen.switch.targets import TARGETS
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 def spec_options(function: F) -> F:
@@ -49,6 +50,24 @@ def _metavar(field: str) -> str:
 def spec_from(spec_file: Path | None, flags: dict[str, str | None]) -> ProgramSpec:
     """The spec that file and flags ask for; flags win. Raises ``InputError`` for wrong values."""
     return load_spec(spec_file, {name: _number(value) for name, value in flags.items()})
+
+
+def specs_from(files: Sequence[Path], flags: Mapping[str, tuple[str, ...]]) -> tuple[ProgramSpec, ...]:
+    """The specs that flags with several values ask for, in the order of the values; what is given once is for all.
+
+    Raises ``UsageError`` where numbers of files or values do not go together, ``InputError`` for wrong values.
+    """
+    given = {flag_name(name): len(values) for name, values in flags.items()} | {"file": len(files)}
+    count = max(1, *given.values())
+    for name, number in given.items():
+        if number not in (0, 1, count):
+            what = f"{number} files are given" if name == "file" else f"{name} is given {number} times"
+            raise click.UsageError(f"{what}; there are {count} programs")
+
+    def of(values: Sequence[T], i: int) -> T | None:
+        return values[min(i, len(values) - 1)] if values else None
+
+    return tuple(spec_from(of(files, i), {n: of(values, i) for n, values in flags.items()}) for i in range(count))
 
 
 def this_command() -> str:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import csv
+import io
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from p4gen.bench import roofline
+from p4gen.bench import bm, roofline
 from p4gen.bench.measure import BATCHED, BMV2, INTERP, Rate, Results, measure
 from p4gen.bench.measure import C as LOOP
-from p4gen.bench.report import plot, sentences, table, write_csv
+from p4gen.bench.report import beside, plot, ratios_to, sentences, table, write_csv
 from p4gen.bench.workload import Workload, workload
 from p4gen.errors import InputError
 from p4gen.model import Model
@@ -24,20 +27,46 @@ def small(**fields: object) -> Workload:
     return workload(ProgramSpec.model_validate(SMALL | fields), 64, 1)
 
 
-def test_every_slot_is_completed_and_its_result_goes_to_every_rank() -> None:
-    work = small()
+def run(work: Workload) -> list[list[tuple[int, bytes]]]:
+    """What comes of each packet of the load."""
     model = work.configure(Model(compile_text(work.text, "bench.p4").program))
-    sent = [model.process(port, packet) for port, packet in work.packets]
-    assert [len(out) for out in sent] == [0, 0, 0, 4] * (len(work.packets) // 4)
+    return [model.process(port, packet) for port, packet in work.packets]
+
+
+def test_every_slot_is_completed_and_its_result_goes_to_every_rank() -> None:
+    assert [len(out) for out in run(small())] == [0, 0, 0, 4] * 16
+
+
+def test_in_mode_iii_acknowledgements_keep_the_range_moving() -> None:
+    """More PSNs than the pipe has slots; each message ends with contributions that ask for an ACK, and with ACKs."""
+    work = small(mode="III")
+    assert work.spec.slots_per_group == 8
+    plain, last = [0, 0, 0, 4], [1, 1, 1, 5]
+    assert [len(out) for out in run(work)] == [*plain, *last, 0, 0, 0, 0] * 8
+
+
+@pytest.mark.parametrize("mode", ["II", "III"])
+@pytest.mark.parametrize("pipelines", [2, 4])
+def test_ranks_on_several_pipelines_all_get_the_result(mode: str, pipelines: int) -> None:
+    work = small(mode=mode, pipelines=pipelines, groups=4)
+    assert [edge.port for edge in work.edges] == [0, 1, 2, 3]
+    results: Counter[int] = Counter()
+    for out in run(work):
+        results.update(port for port, frame in out if frame[42] == 4)
+    assert results == dict.fromkeys(range(4), 16)
 
 
 def test_a_load_can_be_drawn_again() -> None:
     assert small().packets == small().packets
 
 
-def test_a_program_without_room_for_two_ranks_is_refused() -> None:
+def test_a_program_without_room_is_refused() -> None:
     with pytest.raises(InputError, match="at least two edges"):
         small(fan_in=1)
+    with pytest.raises(InputError, match="2 contexts are needed"):
+        small(pipelines=2)
+    with pytest.raises(InputError, match="at most"):
+        workload(ProgramSpec.model_validate(SMALL), 1 << 40, 1)
 
 
 @pytest.mark.skipif(roofline.compiler() is None, reason="there is no C compiler")
@@ -51,16 +80,18 @@ def test_the_c_loop_sends_what_the_program_sends(lanes: int, tmp_path: Path) -> 
 
 def test_the_c_loop_is_for_one_kind_of_program() -> None:
     assert "saturating sums of int32" in str(roofline.why_not(small(op="max")))
+    assert "mode II and one pipeline" in str(roofline.why_not(small(mode="III")))
+    assert "mode II and one pipeline" in str(roofline.why_not(small(pipelines=2, groups=2)))
 
 
-def results() -> Results:
+def results(program: str = "modeii", times: int = 1) -> Results:
     rates = (
         Rate(INTERP, 10, 1.0),
         Rate(BMV2, 0, 0.0, "target bmv2: simple_switch_grpc is not on PATH"),
-        Rate(BATCHED, 4_000_000, 1.0),
+        Rate(BATCHED, 4_000_000 * times, 1.0),
         Rate(LOOP, 8_000_000, 1.0),
     )
-    return Results("modeii", 64, rates, 0.5, 0.2, 0.1, 1000, 1e-6, 1e-6, 1e-6)
+    return Results(program, 64, rates, 0.5, 0.2, 0.1, 1000, 1e-6, 1e-6, 1e-6)
 
 
 def test_a_report_says_what_was_not_measured_and_why(tmp_path: Path) -> None:
@@ -78,9 +109,30 @@ def test_a_report_says_what_was_not_measured_and_why(tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "bench.svg").read_text(encoding="utf-8")
 
 
-def test_a_whole_run_measures_every_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_beside_each_other_are_compared_engine_by_engine() -> None:
+    first, other = results(), results("modeiii", 2)
+    assert ratios_to(first, other) == {INTERP: 1.0, BATCHED: 2.0, LOOP: 1.0}
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(beside(first, [other]))
+    lines = [line.split() for line in console.export_text().splitlines()]
+    assert ["4,000,000", "8,000,000", "2.00"] in [line[-3:] for line in lines]
+    assert ["BMv2", "-", "-", "-"] in lines
+
+
+@pytest.mark.parametrize("mode", ["II", "III"])
+def test_bmv2_is_given_the_whole_load(mode: str, tmp_path: Path) -> None:
+    if (reason := bm.why_not()) is not None:
+        pytest.skip(reason)
+    work = workload(ProgramSpec.model_validate(SMALL | {"mode": mode}), 3000, 1)
+    packets, seconds = bm.rate(work, len(work.packets), tmp_path / "bmv2")
+    assert 0 < packets <= len(work.packets) + len(work.opening)
+    assert 0 < seconds < 60
+
+
+@pytest.mark.parametrize("mode", ["II", "III"])
+def test_a_whole_run_measures_every_engine(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("p4gen.bench.bm.why_not", lambda: "not in this test")
     monkeypatch.setattr("p4gen.bench.measure.ROUNDS", 1)
-    found = measure(small())
+    found = measure(small(mode=mode))
     assert all(rate.packets or rate.note for rate in found.rates)
     assert found.state_bytes > 0
