@@ -45,8 +45,8 @@ MODE_II: tuple[Mutation, ...] = (
     Mutation(
         "wrap-forgotten",
         "RecycleBuffer",
-        "} else if (ahead[23:23] == 0) {\n            slot_use",
-        "} else if (psn > held_psn) {\n            slot_use",
+        "else if (ahead[23:23] == 0) { slot_use",
+        "else if (psn > held_psn) { slot_use",
     ),
     Mutation(
         "stale-starts-afresh",
@@ -189,8 +189,8 @@ MODE_II: tuple[Mutation, ...] = (
     Mutation(
         "control-is-an-answer",
         "ClassifyTraffic",
-        "} else if (meta.kind == kind_t.CONTROL) {\n                answers = 0;",
-        "} else if (meta.kind == kind_t.CONTROL) {\n                answers = 1;",
+        "else if (meta.kind == kind_t.CONTROL) { answers = 0;",
+        "else if (meta.kind == kind_t.CONTROL) { answers = 1;",
     ),
     Mutation(
         "answers-from-below-are-from-above",
