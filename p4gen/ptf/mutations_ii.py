@@ -357,7 +357,7 @@ MODE_II: tuple[Mutation, ...] = (
         "newest.apply((bit<32>)meta.context,",
         "pipes",
     ),
-    Mutation("wrong-pipeline", "LookupTable", "std_meta.ingress_port < 4", "std_meta.ingress_port < 5", "pipes"),
+    Mutation("wrong-pipeline", "LookupTable", "std_meta.ingress_port >= 4", "std_meta.ingress_port >= 5", "pipes"),
     Mutation("pipeline-by-port-always", "LookupTable", "std_meta.instance_type != RECIRCULATED", "true", "pipes"),
     Mutation("never-the-other-pipeline", "TranslateHeader", "meta.pipeline = to_pipe[0:0];", "", "pipes"),
     Mutation("partials-leave-the-switch", "TranslateHeader", "meta.goes_round = 1;", "", "pipes"),
