@@ -73,7 +73,7 @@ def test_drop_reasons_are_numbered_from_one_without_gaps() -> None:
     assert len({drop.symbol for drop in drops}) == len(drops)
 
 
-SLOT, ANNOUNCEMENTS = 104 + 64 * 32, 2 * 64
+SLOT, ANNOUNCEMENTS = 104 + 64 * 32, 3 * 64
 """Bits: a slot with 64 lanes, and what a context remembers of what was announced."""
 
 
