@@ -30,6 +30,8 @@ Seen = Mapping[int, Sequence[str]]
 AGENT_PORT = 510
 TICK, CURSOR = 0xC0, 0xC1
 RNR_TIMER = 1
+AT_A_TIME = 16
+"""PSNs that a source sends before another's turn comes: few enough for the queues of any switch."""
 BURST = 64
 """Most packets that one NAK or tick brings."""
 
@@ -223,18 +225,26 @@ class ModeIIITest(IncTest):
 
     def round(self, flow: Flow, psn: int, *, acked: bool = True) -> str:
         """All sources send a packet, all outputs get the result and acknowledge it; what the result looks like."""
-        values = self.inputs(flow)
-        self.push(flow, self.random.sample(flow.sources, len(flow.sources)), psn, values)
-        result = self.result(psn, values)
-        self.check(flow.group, to(flow.sources, ack_of(psn)), to(flow.outputs, result))
-        if acked:
-            self.ack(flow.group, flow.outputs, psn)
-            self.expect_nothing()
-        return result
+        return self.burst(flow, [psn], acked=acked)[0]
 
     def rounds(self, flow: Flow, offset: int, count: int, *, acked: bool = True) -> list[str]:
-        """``round`` for ``count`` PSNs, the first ``offset`` behind the first PSN."""
-        return [self.round(flow, self.psn(offset + index), acked=acked) for index in range(count)]
+        """``round`` for ``count`` PSNs, the first ``offset`` behind the first PSN, a few at a time."""
+        numbers, step = [self.psn(offset + index) for index in range(count)], min(self.window, AT_A_TIME)
+        parts = [numbers[at : at + step] for at in range(0, count, step)]
+        return [result for part in parts for result in self.burst(flow, part, acked=acked)]
+
+    def burst(self, flow: Flow, numbers: Sequence[int], *, acked: bool) -> list[str]:
+        """All sources send packets of these PSNs, one source after the other."""
+        rounds = {psn: self.inputs(flow) for psn in numbers}
+        for edge in self.random.sample(flow.sources, len(flow.sources)):
+            for psn, values in rounds.items():
+                self.push(flow, [edge], psn, values)
+        results = [self.result(psn, values) for psn, values in rounds.items()]
+        self.check(flow.group, to(flow.sources, *map(ack_of, numbers)), to(flow.outputs, *results))
+        if acked:
+            self.ack(flow.group, flow.outputs, numbers[-1])
+            self.expect_nothing()
+        return results
 
     # --- what the other ends get ---
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from elements import Values
-from mode_iii import DOWN, ModeIIITest, ack_of, again, control_of, data_of, nak_of, to
+from mode_iii import DOWN, ModeIIITest, Seen, ack_of, again, control_of, data_of, nak_of, to
 
 from p4gen.host.control import Collective, Control
 from p4gen.manager.group import Edge, Group, Pattern
@@ -17,6 +17,7 @@ from p4gen.spec import Reliability
 
 EVERY = tuple(Reliability)
 CHILDREN = 2
+Wanted = tuple[Group, Seen, Seen]
 Place = tuple[int, int]
 """A rank: (pipeline, edge)."""
 
@@ -273,7 +274,7 @@ class PipelinesShareNoMemory(PipelineTest):
         )
         for flow, values in zip((one, other), rounds, strict=True):
             self.tick(flow.group, *flow.outputs, *flow.outputs)
-            mine = (flow.group, {}, to(flow.outputs, wanted, self.result(self.psn(1), values)))
-            rest = [(f.group, {}, {}) for f in (one, other) if f is not flow]
+            mine: Wanted = (flow.group, {}, to(flow.outputs, wanted, self.result(self.psn(1), values)))
+            rest: list[Wanted] = [(f.group, {}, {}) for f in (one, other) if f is not flow]
             self.check_all(mine, *rest)
         self.equal("losses", dict(self.losses()), {})

@@ -91,7 +91,7 @@ class NakAcknowledgesWhatIsBefore(Resends):
         flow, sent = self.under_way(self.window - 1)
         for edge in flow.outputs:
             self.nak(flow.group, edge, self.psn(2))
-        self.check(flow.group, {}, to(flow.outputs, *map(again, sent[2:])))
+        self.check(flow.group, {}, to(flow.outputs, *map(again, sent[2 : 2 + BURST])))
         sent += self.rounds(flow, self.window, 2, acked=False)  # two slots are free
         edge = flow.outputs[0]
         self.tick(flow.group, edge, edge)

@@ -6,6 +6,7 @@ With reliability sr, a NAK names the PSN expected, once; with sack, every gap is
 from __future__ import annotations
 
 from collections import Counter
+from typing import ClassVar
 
 from mode_iii import (
     BURST,
@@ -32,7 +33,7 @@ REORDERING = 128
 class SelectiveTest(ModeIIITest):
     """One source sends in an order of its own; the others have sent all in order before."""
 
-    reliability = (SR, SACK)
+    reliability: ClassVar[tuple[Reliability, ...]] = (SR, SACK)
     role = ROOT
 
     def offsets(self, flow: Flow, order: list[int], source: int, answers: list[str]) -> None:

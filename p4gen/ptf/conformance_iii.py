@@ -2,10 +2,51 @@
 
 from __future__ import annotations
 
-from p4gen.ptf.conformance import Run
-from p4gen.spec import ProgramSpec
+from p4gen.ptf.conformance import Run, small
+from p4gen.spec import DType, Icrc, Mode, Op, Overflow, ProgramSpec, Reliability
+
+SUMS = ("test_iii_collectives.SumsSaturateOrWrap",)
+ARITHMETIC = ("test_iii_order.Contributions", "test_iii_order.ResultsFromTheParent")
+RANGE = "test_iii_range"
+LARGE = 32
+"""More slots than this take their time to go round: small programs do it then, but for a few scenarios."""
+ON_LARGE = tuple(f"{RANGE}.{name}" for name in ("RangeIsExactlyN", "RangeFromTheParent", "FastContributionsAreSafe"))
+MODULES = ("test_iii_order", "test_iii_retransmission", "test_iii_collectives", "test_iii_selective")
 
 
 def mode_iii_runs(spec: ProgramSpec) -> tuple[Run, ...]:
-    """All scenarios on ``spec``'s program."""
-    return (Run(spec),)
+    """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
+    large = spec.slots_per_group > LARGE
+    runs = [Run(spec, (*MODULES, "test_iii_pipelines", *ON_LARGE) if large else ())]
+    if large or spec.loss_recovery is not Reliability.GBN:
+        runs.append(Run(_small(), (RANGE,) if spec.loss_recovery is Reliability.GBN else ()))
+    runs += [
+        Run(_small(lanes=8, slots=256), ("test_iii_retransmission.OneNakBringsSixtyFourPackets",)),
+        Run(_small(lanes=8, reliability=Reliability.SR, slots=256), ("test_iii_selective",)),
+        Run(_small(lanes=8, reliability=Reliability.SACK, slots=256), ("test_iii_selective",)),
+        Run(_small(lanes=8, reliability=Reliability.SR), ("test_iii_order", "test_iii_collectives", RANGE)),
+        Run(_small(op=Op.DYNAMIC), ("test_iii_collectives",)),
+        Run(_small(lanes=8, congestion="none"), (RANGE,)),
+        Run(_small(icrc=Icrc.IGNORE), ("test_iii_order.Contributions", "test_iii_order.GapIsReportedOnce")),
+        *(Run(_pipelines(count, how), ("test_iii_pipelines",)) for count, how in _BANKS),
+    ]
+    for dtype in DType:
+        runs += [Run(_small(dtype=dtype, overflow=overflow), SUMS) for overflow in Overflow]
+        runs += [Run(_small(op=op, dtype=dtype), ARITHMETIC) for op in (Op.MIN, Op.MAX)]
+    if spec.fan_in < LARGE or spec.icrc is Icrc.IGNORE:
+        names = ("test_iii_collectives.ThirtyTwoEdges", "test_iii_collectives.ChildrenOfALargeNode")
+        checks = ("test_iii_order.CorruptPacketsLeaveNoTrace", *ARITHMETIC)
+        runs.append(Run(_small(lanes=8, fan_in=32, ports=32), (*names, *checks)))
+    return tuple(run for index, run in enumerate(runs) if not index or run.spec.resolved() != spec.resolved())
+
+
+_BANKS = ((2, Reliability.GBN), (4, Reliability.GBN), (2, Reliability.SR))
+
+
+def _small(**fields: object) -> ProgramSpec:
+    return small(mode=Mode.III, **fields)
+
+
+def _pipelines(count: int, reliability: Reliability) -> ProgramSpec:
+    """A node in each pipeline, of two ranks and the edges to all other pipelines."""
+    return _small(pipelines=count, reliability=reliability, lanes=8, groups=4, fan_in=8)

@@ -1,7 +1,203 @@
-"""Faults to seed into Mode III's programs."""
+"""Faults to seed into Mode III's programs: saturating sums of int32 lanes, unless they are about something else."""
 
 from __future__ import annotations
 
-from p4gen.ptf.mutations import Seeding
+from p4gen.ptf.mutations import Mutation, Seeding
 
-SEEDING = Seeding((), {})
+SIZE = {"mode": "III", "lanes": 8, "window": 2, "message": 2, "groups": 2, "fan_in": 4, "ports": 8}
+
+PROGRAMS: dict[str, dict[str, object]] = {
+    "plain": {**SIZE},
+    "sr": {**SIZE, "reliability": "sr"},
+    "sack": {**SIZE, "reliability": "sack"},
+    "pipes": {**SIZE, "pipelines": 2},
+    "dynamic": {**SIZE, "op": "dynamic"},
+}
+
+_ORDER, _RANGE, _RESEND = "test_iii_order", "test_iii_range", "test_iii_retransmission"
+_COLLECTIVES, _SELECTIVE, _PIPES = "test_iii_collectives", "test_iii_selective", "test_iii_pipelines"
+
+MODE_III: tuple[Mutation, ...] = (
+    Mutation("any-source", "LookupTable", "hdr.ipv4.src_addr != peer", "false"),
+    Mutation("any-qp", "LookupTable", "meta.drop = drop_t.LookupTable_unknown_qp;", ""),
+    Mutation("ticks-from-anywhere", "LookupTable", "std_meta.ingress_port == CPU_PORT", "true"),
+    Mutation("cursors-from-anywhere", "LookupTable", "std_meta.instance_type == RECIRCULATED", "true"),
+    Mutation("everybody-is-a-rank", "LookupTable", "meta.first_hop = first_hop;", "meta.first_hop = 1;"),
+    Mutation("cnp-not-parsed", "PacketParser", "(opcode_t.CNP,           CNP_LENGTH):     parse_cnp;", ""),
+    Mutation("any-length", "ValidatePacket", "hdr.ipv4.total_length != ip_length", "false"),
+    Mutation("any-version", "ValidatePacket", "hdr.bth.version != 0", "false"),
+    Mutation("any-partition", "ValidatePacket", "partition != 0x7fff", "false"),
+    Mutation("any-ip-checksum", "ValidatePacket", "std_meta.checksum_error != 0", "false"),
+    Mutation("corruption-laundered", "CheckIcrc", "hdr.icrc.crc != expected", "false"),
+    Mutation("any-numbers", "TrackInvocation", "hdr.immediate.value[28:24] != NUMBERS", "false"),
+    Mutation(
+        "announcements-forgotten",
+        "TrackInvocation",
+        "meta.code = chosen[31:29] ++ chosen[23:19];",
+        "meta.code = meta.announced[31:29] ++ meta.announced[23:19];",
+    ),
+    Mutation("root-forgotten", "TrackInvocation", "chosen[31:29] ++ chosen[23:19]", "chosen[31:29] ++ 5w0"),
+    Mutation("first-psn-is-zero", "TrackInvocation", "meta.first_psn = first_psn;", "meta.first_psn = 0;"),
+    Mutation("epoch-is-one", "TrackInvocation", "meta.epoch = epoch;", "meta.epoch = 1;"),
+    Mutation("shared-slots", "ClassifyTraffic", "meta.slot = base + (", "meta.slot = ("),
+    Mutation("half-the-buffer", "ClassifyTraffic", "(slot_t)bth.psn & mask", "(slot_t)bth.psn & (mask >> 1)"),
+    Mutation("one-pipe", "ClassifyTraffic", "meta.pipe = pipe;", "meta.pipe = 0;"),
+    Mutation("nothing-stands-still", "ClassifyTraffic", "meta.sync = sync;", "meta.sync = 0;"),
+    Mutation("all-stands-still", "ClassifyTraffic", "meta.sync = sync;", "meta.sync = 1;"),
+    Mutation("outputs-are-all", "ClassifyTraffic", "meta.out_mask = out_mask;", "meta.out_mask = 32w0xf;"),
+    Mutation("direction-ignored", "ClassifyTraffic", "meta.edge_bit == toward_root", "false"),
+    Mutation(
+        "range-off-by-one", "CheckRange", "(slot_t)offset > meta.slot_mask", "(slot_t)offset > meta.slot_mask + 1"
+    ),
+    Mutation("range-too-small", "CheckRange", "(slot_t)offset > meta.slot_mask", "(slot_t)offset >= meta.slot_mask"),
+    Mutation("range-never-moves", "CheckRange", "{ advances = 1; }", "{ advances = 0; }"),
+    Mutation("range-starts-at-the-acked", "CheckRange", "candidate = meta.acked + 1;", "candidate = meta.acked;"),
+    Mutation("other-range-stays", "CheckRange", "{ both = advances; }", "{ both = 0; }"),
+    Mutation(
+        "wrap-forgotten-in-range", "CheckRange", "if (ahead[23:23] == 0) { start", "if (candidate > start) { start"
+    ),
+    Mutation("range-epoch-ignored", "CheckRange", "if (word[31:24] != meta.epoch) { start", "if (word == 0) { start"),
+    Mutation(
+        "duplicates-unanswered",
+        "CheckOrder",
+        "meta.answers = 1;\n            meta.drop = drop_t.CheckOrder_dup",
+        "meta.answers = 0;\n            meta.drop = drop_t.CheckOrder_dup",
+    ),
+    Mutation("nak-storm", "CheckOrder", "if (nak_sent == 0) {", "if (true) {"),
+    Mutation("no-nak", "CheckOrder", "if (nak_sent == 0) {", "if (false) {"),
+    Mutation("second-gap-silent", "CheckOrder", "next = next + 1;\n            nak_sent = 0;", "next = next + 1;"),
+    Mutation("gaps-accepted", "CheckOrder", "} else if (ahead != 0) {", "} else if (ahead > 2) {"),
+    Mutation("announcements-not-needed", "CheckOrder", "} else if (unannounced == 1) {", "} else if (false) {"),
+    Mutation("ack-for-all", "CheckOrder", "meta.answers = hdr.bth.ack_request;", "meta.answers = 1;"),
+    Mutation("ack-too-far", "CheckOrder", "meta.answer_psn = meta.answer_psn - 1;", ""),
+    Mutation("nak-too-early", "CheckOrder", "meta.answer_psn = next;", "meta.answer_psn = next - 1;"),
+    Mutation("credit-given", "Preamble", "SYNDROME_ACK           = 0x1f", "SYNDROME_ACK           = 0x03"),
+    Mutation("any-range", "CheckOrder", "} else if (meta.range == range_t.AHEAD) {", "} else if (false) {"),
+    Mutation("switches-are-notified", "CheckOrder", "meta.notifies = meta.first_hop;", "meta.notifies = 1;"),
+    Mutation("nobody-is-notified", "CheckOrder", "meta.notifies = meta.first_hop;", "meta.notifies = 0;"),
+    Mutation(
+        "announced-off-by-one",
+        "CheckOrder",
+        "+ (psn_t)hdr.immediate.value[18:0];",
+        "+ (psn_t)hdr.immediate.value[18:0] + 1;",
+    ),
+    Mutation("old-ack-wins", "ReceiveAck", "& ~ahead[23:23];\n        if (newer", ";\n        if (newer"),
+    Mutation("nak-acknowledges-its-own", "ReceiveAck", "ack.psn = ack.psn - 1;", ""),
+    Mutation("fastest-decides", "ReceiveAck", "counts & (above[23:23] |", "counts & (~above[23:23] |"),
+    Mutation("acks-of-others", "ReceiveAck", "bitmap_t takes = meta.edge_bit;", "bitmap_t takes = 32w0xf;"),
+    Mutation("one-tick-is-enough", "ReceiveAck", "if (before == now) {", "if (true) {"),
+    Mutation("ticks-forgotten", "ReceiveAck", "ticked.write((bit<32>)meta.edge, now);", ""),
+    Mutation("tick-skips-one", "StartCursor", "meta.acked + 1;                         // line 9", "meta.acked + 2;"),
+    Mutation("naks-ignored", "StartCursor", "hdr.aeth.syndrome == SYNDROME_NAK", "false"),
+    Mutation("all-answers-resend", "StartCursor", "hdr.aeth.syndrome == SYNDROME_NAK", "true"),
+    Mutation(
+        "notification-stays",
+        "RelayNotification",
+        "if (meta.out_group == 0) {",
+        "if (true) {",
+    ),
+    Mutation(
+        "notification-to-port-zero",
+        "RelayNotification",
+        "if (meta.out_group == 0) {\n            std_meta.egress_spec = meta.port;",
+        "if (meta.out_group == 0) {\n            std_meta.egress_spec = 0;",
+    ),
+    Mutation("epoch-ignored", "RecycleBuffer", "held_epoch != epoch", "held_epoch == 0"),
+    Mutation(
+        "wrap-forgotten",
+        "RecycleBuffer",
+        "else if (ahead[23:23] == 0) { slot_use",
+        "else if (psn > held_psn) { slot_use",
+    ),
+    Mutation("any-opcode-mix", "CheckDuplicate", "word[70:64] != opcode", "false"),
+    Mutation("any-control-mix", "CheckDuplicate", "word[63:32] != meta.announced", "false"),
+    Mutation(
+        "invalid-unanswered",
+        "CheckDuplicate",
+        "meta.answer_psn = bth.psn;\n            meta.answers = 1;",
+        "meta.answer_psn = bth.psn;\n            meta.answers = 0;",
+    ),
+    Mutation("complete-at-once", "CheckDuplicate", "arrived == meta.source_mask", "arrived != 0"),
+    Mutation("cursor-takes-any-slot", "CheckDuplicate", "if (meta.slot_use == slot_use_t.MERGE) {", "if (true) {"),
+    Mutation("resent-without-ackreq", "CheckDuplicate", "bth.ack_request = 1; ", ""),
+    Mutation("last-ack-request-wins", "CheckDuplicate", "bth.ack_request | word[71:71];", "bth.ack_request;"),
+    Mutation("opcode-forgotten", "CheckDuplicate", "(opcode_t)(1w0 ++ word[70:64])", "opcode_t.SEND_ONLY"),
+    Mutation(
+        "incomplete-is-resent",
+        "Retransmission",
+        "if (meta.complete == 0) {                                     // line 10",
+        "if (false) {",
+    ),
+    Mutation("one-packet-bursts", "Retransmission", "if (hdr.bth.psn != hdr.aeth.msn) {", "if (false) {"),
+    Mutation(
+        "immediate-forgotten", "Retransmission", "hdr.immediate.value = meta.announced;", "hdr.immediate.value = 0;"
+    ),
+    Mutation(
+        "resent-to-port-zero",
+        "Retransmission",
+        "std_meta.egress_spec = meta.port;\n            if (hdr.bth.psn",
+        "std_meta.egress_spec = 0;\n            if (hdr.bth.psn",
+    ),
+    Mutation("sum-wraps", "AggregateData", "(lane_t)((int<32>)held |+| (int<32>)element)", "held + element"),
+    Mutation("lane-misplaced", "AggregateData", "lane_3.apply(payload.lane_3,", "lane_3.apply(payload.lane_2,"),
+    Mutation(
+        "incomplete-goes-out",
+        "ReplicateData",
+        "if (meta.complete == 0) {                                     // line 38",
+        "if (false) {",
+    ),
+    Mutation("completing-ack-lost", "SendAck", "if (beside == 1) {", "if (false) {"),
+    Mutation("answers-to-the-next-port", "SendAck", "(bit<32>)meta.port + 1", "(bit<32>)meta.port + 2"),
+    Mutation("cursor-stands-still", "AdvanceCursor", "bth.psn = bth.psn + 1;", "bth.psn = bth.psn + 2;"),
+    Mutation(
+        "syndrome-forgotten", "MakeAck", "hdr.aeth.syndrome = meta.syndrome;", "hdr.aeth.syndrome = SYNDROME_ACK;"
+    ),
+    Mutation("answer-keeps-its-psn", "MakeAck", "hdr.bth.psn = meta.answer_psn;", ""),
+    Mutation("answer-asks", "MakeAck", "hdr.bth.ack_request = 0;", ""),
+    Mutation("answer-with-payload", "MakeAck", "hdr.payload.setInvalid();", ""),
+    Mutation("no-becn", "MakeAck", "hdr.bth.reserved1 = 0x40; ", ""),
+    Mutation("one-address-for-all", "TranslateHeader", "meta.edge = std_meta.egress_rid;", ""),
+    Mutation("udp-checksum-kept", "TranslateHeader", "hdr.udp.checksum = 0; ", ""),
+    Mutation("icrc-stale", "SetIcrc", "hdr.icrc.crc = icrc;", ""),
+    Mutation("gap-not-closed", "CheckOrder", "missing = view ^ ((missing_t)1 << back[7:0]);", "missing = view;", "sr"),
+    Mutation(
+        "closing-unanswered", "CheckOrder", "// closes a gap\n                meta.answers = 1;", "// closes", "sr"
+    ),
+    Mutation("limiter-stays", "CheckOrder", "if (in_order == 1) { nak_sent = 0; }", "", "sr"),
+    Mutation("later-gap-unasked", "CheckOrder", "if (missing != 0) { asks = 1; }", "", "sr"),
+    Mutation("newest-is-expected", "CheckOrder", "if (missing != 0) { expected = next - 1 - oldest; }", "", "sr"),
+    Mutation("announcements-out-of-order", "CheckOrder", "(control_message & ~in_order) | ", "", "sr"),
+    Mutation("gap-of-one", "CheckOrder", "meta.missing_count = ahead;", "meta.missing_count = 1;", "sack"),
+    Mutation("gap-unreported", "CheckOrder", "meta.syndrome = SYNDROME_SELECTIVE_NAK;", "", "sack"),
+    Mutation(
+        "selective-nak-acknowledges",
+        "ReceiveAck",
+        "takes = 0;                                                // says",
+        "takes = meta.edge_bit;                                                // says",
+        "sack",
+    ),
+    Mutation("all-since-resent", "StartCursor", "if (hdr.aeth.msn < BURST) { count = hdr.aeth.msn; }", "", "sack"),
+    Mutation("one-bank", "CheckDuplicate", "slots.read(word, meta.slot);", "slots.read(word, 0);", "pipes"),
+    Mutation("numbers-not-kept", "CheckOrder", "numbers = meta.numbers;", "", "dynamic"),
+)
+"""Patterns stand once in their program; each program has all of the modules."""
+
+SEEDING = Seeding(
+    MODE_III,
+    PROGRAMS,
+    tests={"sr": (_SELECTIVE,), "sack": (_SELECTIVE,), "pipes": (_PIPES,), "dynamic": (_COLLECTIVES, _ORDER)},
+    first={
+        "CheckRange": (_RANGE,),
+        "CheckOrder": (_ORDER, _COLLECTIVES),
+        "ReceiveAck": (_RANGE, _RESEND),
+        "StartCursor": (_RESEND,),
+        "Retransmission": (_RESEND,),
+        "AdvanceCursor": (_RESEND,),
+        "SendAck": (_ORDER,),
+        "MakeAck": (_ORDER,),
+        "ValidatePacket": (_ORDER,),
+        "CheckIcrc": (_ORDER,),
+        "TranslateHeader": (_ORDER,),
+    },
+)
+"""Where to look for who notices them."""
