@@ -117,6 +117,10 @@ class _Checker:
         """Each pipeline's bank is a run of words; the index of one is the pipeline's number, then the word in it."""
         verb = "read" if access.kind == "read" else "written"
         told = f"register '{register.name}' is {verb}"
+        if self.pipeline != "ingress":
+            message = f"{told} in {self.pipeline}, where the metadata does not name the pipeline that the packet is in"
+            self.problems.append(Diagnostic(access.pos, message))
+            return
         words = register.args[0]
         assert isinstance(words, int)
         low_bits = (words // self.pipelines).bit_length() - 1

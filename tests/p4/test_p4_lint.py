@@ -223,3 +223,13 @@ def test_both_accesses_are_shown() -> None:
     (found,) = lint(compiled(text).program, 2)
     assert [pos.line - FIRST for pos, _ in found.notes] == [2]
     assert places([found])[0][0] - FIRST == 4
+
+
+def test_registers_of_egress_have_no_banks() -> None:
+    """In egress, the metadata says where a packet goes."""
+    text = ingress("", "").replace(HEAD, BANKED)
+    egress = "register<bit<8>>(16) e; apply { e.write((bit<32>)(meta.pipeline ++ meta.y[2:0]), 1); } }\ncontrol D("
+    text = text.replace("apply {} }\ncontrol D(", egress, 1)
+    (found,) = lint(compiled(text).program, 2)
+    assert "'E.e' is written in egress, where the metadata does not name" in found.message
+    assert lint(compiled(text).program) == []
