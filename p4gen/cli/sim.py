@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +15,21 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from p4gen.cli.options import json_option, report_console, spec_from, spec_options
+from p4gen.cli.tables import compare, numbers, swept, tabled
 from p4gen.errors import InputError
 from p4gen.host.clock import SECOND, duration_text
 from p4gen.host.control import Collective
 from p4gen.host.dcqcn import DcqcnConfig
+from p4gen.host.plan import PsnSync
 from p4gen.host.verbs import Recovery
 from p4gen.model import ENGINES, EngineName
 from p4gen.net.capture import Capture
-from p4gen.net.drawing import Series, chart_svg
 from p4gen.net.faults import Faults, Impairment, Script, parse_outage, parse_place
 from p4gen.net.ladder import Ladder
 from p4gen.net.link import Passage, Watcher
 from p4gen.net.simulation import SimConfig, SimResult, Simulation
-from p4gen.net.sweep import EPIC_PROGRAM, EPIC_RECOVERY, EPIC_TIMEOUT, Axis, Point, assumptions, points, sweep, to_csv
+from p4gen.net.sweep import EPIC_PROGRAM, EPIC_RECOVERY, EPIC_TIMEOUT
+from p4gen.net.tables import PAPER, Axis
 from p4gen.spec import ProgramSpec, units
 from p4gen.spec.topology import load_topology
 
@@ -40,6 +42,15 @@ _BUSIEST = 8
 @spec_options
 @click.option("--collective", type=click.Choice([str(c) for c in Collective]), default="allreduce", show_default=True)
 @click.option("--size", default=None, metavar="BYTES", help="Each rank's data, such as 256K or 4M.  [1M; sweeps: 4M]")
+@click.option("--root", type=click.IntRange(0), default=0, show_default=True, help="Rank; of reduce and broadcast.")
+@click.option(
+    "--sync",
+    type=click.Choice([str(s) for s in PsnSync]),
+    default="subgroups",
+    show_default=True,
+    help="How PSNs stay together over asymmetric collectives: QPs for each pattern, or QPs whose PSNs hosts set.",
+)
+@click.option("--concurrent", type=click.IntRange(1), default=1, show_default=True, help="Groups of all ranks at once.")
 @click.option("--repeat", type=click.IntRange(1), default=1, show_default=True, help="Collectives, one after another.")
 @click.option("--engine", type=click.Choice(ENGINES), default="jit", show_default=True, help="What runs the switches.")
 @click.option("--seed", type=int, default=None, help="Seed of all chance; same seed, same run.  [drawn, and printed]")
@@ -51,7 +62,10 @@ _BUSIEST = 8
 @click.option("--down", multiple=True, metavar="LINK@FROM-TO", help="Take a link down: h0-s0@10us-60us.")
 @click.option("--script", "scripts", multiple=True, metavar="TEXT", help="As in 'drop the 3rd UP_DATA of rank 2'.")
 @click.option(
-    "--recovery", type=click.Choice([str(r) for r in Recovery]), default=None, help="NICs' loss recovery.  [sr]"
+    "--recovery",
+    type=click.Choice([str(r) for r in Recovery]),
+    default=None,
+    help="NICs' loss recovery.  [as the program's]",
 )
 @click.option("--timeout", default=None, metavar="TIME", help="Retransmission timer; 0 switches it off.  [50us]")
 @click.option("--retries", type=click.IntRange(0), default=None, help="Timeouts before a NIC gives up.  [never]")
@@ -59,14 +73,23 @@ _BUSIEST = 8
 @click.option("--capture", type=click.Path(path_type=Path, dir_okay=False), help="Write a pcapng file of all links.")
 @click.option("--ladder", type=click.Path(path_type=Path, dir_okay=False), help="Draw the first packets as SVG.")
 @click.option(
-    "--sweep", "axis", type=click.Choice([str(a) for a in Axis]), help="EPIC's simulation, beside its tables."
+    "--sweep",
+    "axis",
+    type=click.Choice(["size", "loss", "links"]),
+    help="Many runs, beside the paper's row for the mode.",
+)
+@click.option(
+    "--table", "tables", default=None, metavar="N,...|all", help="EPIC's Tables 25 to 32 and 35, every row beside ours."
 )
 @click.option("--values", default=None, metavar="A,B,...", help="Values to sweep, in place of the paper's.")
+@click.option(
+    "--seeds", type=click.IntRange(1), default=1, show_default=True, help="Runs of each lossy point; the median counts."
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("build/sim"),
-    help="Folder for a sweep's CSV and plot.  [build/sim]",
+    help="Folder for CSV and plot of a sweep or a table.  [build/sim]",
 )
 @json_option
 @click.pass_context
@@ -81,13 +104,13 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
     console = report_console(quiet=options["as_json"])
     config = arguments.config()
     console.print(f"seed {config.seed}")
-    if options["axis"]:
+    if arguments.sweeping:
         if options["capture"] or options["ladder"]:
-            raise click.UsageError("--sweep is many runs: it goes with neither --capture nor --ladder")
-        passed, report = _sweep(Axis(options["axis"]), config, arguments, console)
+            raise click.UsageError("--sweep and --table are many runs: they go with neither --capture nor --ladder")
+        passed, report = _compare(config, arguments, console)
     else:
         if options["values"]:
-            raise click.UsageError("--values goes with --sweep")
+            raise click.UsageError("--values goes with --sweep and --table")
         result = _run(config, options["capture"], options["ladder"], console)
         _show(result, console)
         passed, report = result.ok, _json(result)
@@ -107,34 +130,47 @@ class _Arguments:
     def config(self) -> SimConfig:
         """The run that is asked for. Raises ``InputError``."""
         o = self.options
-        sweeping = o["axis"] is not None
+        sweeping = self.sweeping
         program = EPIC_PROGRAM.model_dump(mode="json", exclude_unset=True) if sweeping and not self.spec_file else {}
+        if program and o["mode"] == "III":
+            program["reliability"] = "sack"
         flags = {name: o[name] if o[name] is not None else program.get(name) for name in ProgramSpec.model_fields}
         collective = Collective(o["collective"])
         barrier = collective is Collective.BARRIER
         if barrier and o["size"]:
             raise click.UsageError("a barrier has no data: leave --size out")
         seed = random.SystemRandom().randrange(1 << 32) if o["seed"] is None else o["seed"]
-        timeout = o["timeout"] or (f"{EPIC_TIMEOUT}ps" if sweeping else _DEFAULT_TIMEOUT)
-        return SimConfig(
+        spec = spec_from(self.spec_file, flags)
+        timeout = o["timeout"] or (f"{EPIC_TIMEOUT[spec.mode]}ps" if sweeping else _DEFAULT_TIMEOUT)
+        config = SimConfig(
             load_topology(self.topology),
-            spec_from(self.spec_file, flags),
+            spec,
             collective,
             0 if barrier else _parsed("--size", units.size, o["size"] or ("4M" if sweeping else "1M")),
             o["repeat"],
             self._faults(),
             seed,
-            Recovery(o["recovery"]) if o["recovery"] else EPIC_RECOVERY if sweeping else Recovery.SELECTIVE_REPEAT,
+            Recovery(o["recovery"]) if o["recovery"] else EPIC_RECOVERY if sweeping else None,
             _parsed("--timeout", units.duration, timeout),
             o["retries"],
             dcqcn=DcqcnConfig() if o["dcqcn"] else None,
             engine=_engine(o["engine"]),
+            root=o["root"],
+            sync=PsnSync(o["sync"]),
         )
+        return config if o["concurrent"] == 1 else replace(config, work=config.jobs * o["concurrent"])
 
-    def values(self) -> list[float] | None:
+    @property
+    def sweeping(self) -> bool:
+        """Whether many runs are asked for."""
+        if self.options["axis"] and self.options["tables"]:
+            raise click.UsageError("--sweep or --table, not both")
+        return bool(self.options["axis"] or self.options["tables"])
+
+    def values(self, axis: Axis) -> list[float] | None:
         """Values to sweep, None for the paper's."""
-        given, axis = self.options["values"], Axis(self.options["axis"])
-        if given is None:
+        given = self.options["values"]
+        if given is None or axis is Axis.NOTHING:
             return None
         if axis is Axis.SIZE:
             return [_parsed("--values", units.size, text) for text in given.split(",")]
@@ -206,7 +242,10 @@ def _show(result: SimResult, console: Console) -> None:
     config = result.config
     what = f"{config.collective} of {config.size:,} bytes" if config.size else str(config.collective)
     ranks = len(config.topology.rank_hosts)
-    console.print(f"{what}, {ranks} ranks on {config.topology.name}, {config.program.program}, {config.recovery}")
+    groups = f"{len(config.jobs)} groups of " if len(config.jobs) > 1 else ""
+    console.print(
+        f"{what}, {groups}{ranks} ranks on {config.topology.name}, {config.program.program}, {config.nic_recovery}"
+    )
     if result.ended:
         rate = f"algorithm throughput {result.throughput / 1e9:.2f} Gb/s, " if config.size else ""
         each = result.duration // config.repeat
@@ -249,6 +288,7 @@ def _json(result: SimResult) -> dict[str, Any]:
         "errors": list(result.errors),
         "gbps": round(result.throughput / 1e9, 3),
         "seconds": result.duration / SECOND,
+        "seconds_to_last_result": None if result.last_result is None else result.last_result / SECOND,
         "sent": result.sent,
         "resent": result.resent,
         "timeouts": result.timeouts,
@@ -261,47 +301,21 @@ def _json(result: SimResult) -> dict[str, Any]:
     }
 
 
-def _sweep(axis: Axis, base: SimConfig, arguments: _Arguments, console: Console) -> tuple[bool, dict[str, Any]]:
-    values = arguments.values()
-    total = len(points(axis, base, values))
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task(str(axis), total=total)
-
-        def started(label: str) -> None:
-            bar.update(task, description=f"{axis} {label}", advance=1)
-
-        cells = sweep(axis, base, values, started)
-    for line in assumptions(base):
-        console.print(f"  {line}")
-    table = Table(str(axis), "Gb/s", "EPIC-II", "ratio", "resent", box=None, pad_edge=False, header_style="bold")
-    for cell in cells:
-        paper, ratio = ("", "") if cell.paper is None else (f"{cell.paper:.2f}", f"{cell.ratio:.2f}")
-        table.add_row(cell.label, f"{cell.ours:.2f}", paper, ratio, f"{cell.result.resent:,}")
-    console.print(table)
-    folder: Path = arguments.options["out"]
-    csv, plot = folder / f"{axis}.csv", folder / f"{axis}.svg"
-    _write(csv, to_csv(axis, cells))
-    _write(plot, _chart(axis, base, cells))
-    console.print(f"wrote {csv} and {plot}")
-    report = [{"value": c.value, "gbps": c.ours, "epic_ii_gbps": c.paper, "ratio": c.ratio} for c in cells]
-    passed = all(cell.result.ok for cell in cells)
-    return passed, {
-        "sweep": str(axis),
-        "cells": report,
-        "assumptions": assumptions(base),
-        "files": [str(csv), str(plot)],
-    }
-
-
-def _chart(axis: Axis, base: SimConfig, cells: list[Point]) -> str:
-    return chart_svg(
-        f"AllReduce on {base.topology.name}, {base.program.program}",
-        {Axis.SIZE: "message size", Axis.LOSS: "loss on one link", Axis.LINKS: "links that lose 5 %"}[axis],
-        [cell.label for cell in cells],
-        "algorithm throughput, Gb/s",
-        [Series("p4gen", [c.ours for c in cells]), Series("EPIC-II (paper)", [c.paper for c in cells])],
-    )
+def _compare(base: SimConfig, arguments: _Arguments, console: Console) -> tuple[bool, dict[str, Any]]:
+    options = arguments.options
+    seeds, folder = options["seeds"], options["out"]
+    if options["axis"]:
+        axis = Axis(options["axis"])
+        passed, report = compare(swept(axis, base, arguments.values(axis)), seeds, folder, console)
+        return passed, {"sweep": str(axis)} | report
+    reports = []
+    passed = True
+    for number in numbers(options["tables"]):
+        comparison = tabled(number, base, arguments.values(PAPER[number].axis))
+        good, report = compare(comparison, seeds, folder, console)
+        passed = passed and good
+        reports.append({"table": number} | report)
+    return passed, {"tables": reports}
 
 
 def _write(path: Path, text: str) -> None:

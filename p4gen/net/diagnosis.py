@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p4gen.host.clock import duration_text
+from p4gen.host.commlib import Communicator
 from p4gen.host.plan import ChannelKey
 from p4gen.manager.placement import Channel
 from p4gen.net.state import EdgeState, SlotState, SwitchState
@@ -113,6 +114,8 @@ def diagnose(simulation: Simulation, *, deadlocked: bool) -> Diagnosis:
 
 def _rank_states(group: RunningGroup, channel: Channel) -> Iterator[RankState]:
     for rank, communicator in enumerate(group.communicators):
+        if not isinstance(communicator, Communicator):
+            continue  # a ring has no channels
         mine = communicator.channels[channel.key]
         requester, responder = mine.pair.requester, mine.pair.responder
         done = group.done(rank)

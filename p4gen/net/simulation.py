@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -22,7 +22,7 @@ from p4gen.net.config import Call, SimConfig, Work
 from p4gen.net.diagnosis import Diagnosis, diagnose
 from p4gen.net.network import Network
 from p4gen.net.ticks import Ticker
-from p4gen.net.values import draw, invoke
+from p4gen.net.values import Member, draw, invoke
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
 from p4gen.render import render
@@ -87,7 +87,7 @@ class SimResult:
         return sum(call.size for job in self.config.jobs for call in job.calls) * 8 * SECOND / self.duration
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def program_of(spec: ProgramSpec) -> ir.Program:
     """The generated program of a spec, compiled."""
     return compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
@@ -100,7 +100,7 @@ class RunningGroup:
     number: int
     work: Work
     placed: PlacedGroup
-    communicators: list[Communicator]
+    communicators: Sequence[Member]
     values: list[list[Array]]
     """By call, then by rank."""
     invocations: list[list[Invocation]]
@@ -135,7 +135,7 @@ class Simulation:
                 number,
                 work,
                 placed,
-                [Communicator(self.network.nics[host], self._group(placed, rank)) for rank, host in enumerate(hosts)],
+                self._members(placed),
                 [draw(call, spec, len(hosts), values, overflowing=config.overflowing) for call in work.calls],
                 [[] for _ in hosts],
                 f"group {number}, " if len(config.jobs) > 1 else "",
@@ -145,6 +145,11 @@ class Simulation:
                 self.network.loop.at(chance.randrange(config.skew + 1), self._begin, (group, rank))
         if spec.mode is Mode.III and config.ticks:
             self._start_ticks()
+
+    def _members(self, placed: PlacedGroup) -> Sequence[Member]:
+        """The ranks of a group."""
+        hosts = placed.request.ranks
+        return [Communicator(self.network.nics[host], self._group(placed, rank)) for rank, host in enumerate(hosts)]
 
     def _group(self, placed: PlacedGroup, rank: int) -> GroupConfig:
         config, spec = self.config, self.spec
@@ -179,7 +184,7 @@ class Simulation:
         pairs: dict[tuple[str, int], list[QueuePair]] = {}
         for group in self.groups:
             for channel in group.placed.channels:
-                mine = [communicator.channels[channel.key].pair for communicator in group.communicators]
+                mine = [c.channels[channel.key].pair for c in group.communicators if isinstance(c, Communicator)]
                 for node, context in channel.contexts.items():
                     pairs[node.switch, context.context] = mine
         network, latency = self.network, self.config.topology.switch_latency
@@ -187,7 +192,10 @@ class Simulation:
         def used(switch: str, context: int) -> bool:
             return any(pair.requester.high for pair in pairs[switch, context])
 
-        Ticker(network.nodes, self.placement.edges, network.loop, used, latency)
+        def sent() -> int:
+            return sum(direction.packets for direction in network.directions.values())
+
+        Ticker(network.nodes, self.placement.edges, network.loop, used, sent, latency)
 
     def _begin(self, which: tuple[RunningGroup, int]) -> None:
         group, rank = which
@@ -293,7 +301,7 @@ class Simulation:
         for gress in ("ingress", "egress"):
             cells = switch.counters(f"Inc{gress.capitalize()}.drops")
             for drop in reasons:
-                if drop.module.gress == gress and drop.drop.reason != "absorbed" and cells[drop.index].packets:
+                if drop.module.gress == gress and drop.drop.loss and cells[drop.index].packets:
                     found[f"{drop.module.name}.{drop.drop.reason}"] += cells[drop.index].packets
         return found
 

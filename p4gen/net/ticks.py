@@ -23,7 +23,8 @@ QUIET = 4
 class Ticker:
     """Sends a tick for every edge in each interval, spread over it, until nothing comes of them.
 
-    ``wanted`` says whether an edge's context has been used at all: without that, no packet could be sent again.
+    ``wanted`` says whether an edge's context has been used at all: without that, no packet could be sent again. ``sent``
+    counts the packets on all links, lost ones too.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class Ticker:
         edges: Iterable[PlacedEdge],
         loop: EventLoop,
         wanted: Callable[[str, int], bool],
+        sent: Callable[[], int],
         latency: int,
     ) -> None:
         self.rounds = 0
@@ -41,12 +43,16 @@ class Ticker:
         self._span = max(1, INTERVAL - latency - 1)
         self._loop = loop
         self._wanted = wanted
+        self._sent = sent
+        self._sent_before = -1
         self._quiet = 0
         loop.at(loop.now + INTERVAL, self._round)
 
     def _round(self, _: object) -> None:
         loop = self._loop
-        self._quiet = self._quiet + 1 if loop.idle else 0
+        sent = self._sent()
+        self._quiet = self._quiet + 1 if loop.idle and sent == self._sent_before else 0
+        self._sent_before = sent
         if self._quiet > QUIET:
             return
         self.rounds += 1

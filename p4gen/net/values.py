@@ -9,8 +9,12 @@ import numpy as np
 from p4gen.host.arrays import Array
 from p4gen.host.commlib import Communicator, Invocation
 from p4gen.host.control import Collective
+from p4gen.host.ring import Ring
 from p4gen.net.config import Call
 from p4gen.spec import DType, Op, ProgramSpec
+
+Member = Communicator | Ring
+"""One rank of what is run."""
 
 
 def draw(call: Call, spec: ProgramSpec, ranks: int, chance: np.random.Generator, *, overflowing: bool) -> list[Array]:
@@ -29,7 +33,7 @@ def draw(call: Call, spec: ProgramSpec, ranks: int, chance: np.random.Generator,
     return [chance.integers(low, high, elements, dtype, endpoint=True) for _ in range(ranks)]
 
 
-def invoke(communicator: Communicator, call: Call, values: Array) -> Invocation:
+def invoke(communicator: Member, call: Call, values: Array) -> Invocation:
     """The call, as one rank makes it."""
     match call.collective:
         case Collective.ALLREDUCE:
