@@ -67,9 +67,10 @@ class BroadcastToThirtyOne(BroadcastReachesAllOthers):
     edges = 32
 
     def runTest(self) -> None:
-        super().runTest()
-        psn = serial.add(self.first_psn, 1)
-        self.begin(psn)
+        psn = self.begin()
+        (values,) = self.random_values(1)
+        self.send_from(self.group, self.toward, self.contribution(self.group, self.toward, psn, values))
+        self.expect_at(self.group, self.others, [(psn, values)])
         last = self.random.choice(self.others)
         for edge in self.others:
             if edge != last:
@@ -291,6 +292,11 @@ class NakOfOneWhereOthersAcknowledge(BroadcastTest):
         self.expect_nothing()
         self.answer(3, numbers[2], NAK)
         self.answered((numbers[2], NAK))
+        # All are at the same PSN, and the last of them misses the next one.
+        self.answer(3, numbers[2])
+        self.answered((numbers[2], ACK))
+        self.answer(3, numbers[3], NAK)
+        self.answered((numbers[3], NAK))
 
 
 class RnrNakWaitsLikeANak(BroadcastTest):
@@ -371,7 +377,7 @@ class CongestionNotificationsReachTheRoot(BroadcastTest):
     """It is the root that sends too fast; no edge waits for another to say so."""
 
     def runTest(self) -> None:
-        self.begin()
+        self.begin(serial.HALF)  # a notification's PSN is 0, which is far from it
         state = self.state()
         for edge in self.others:
             self.send_from(self.group, edge, self.notification(self.group, edge))
