@@ -52,7 +52,17 @@ def test_wrong_flags_and_files_are_refused_with_exit_2_and_nothing_written(tmp_p
 
 
 @pytest.mark.parametrize(
-    "args", [["frobnicate"], ["build", "--nope"], ["ptf", "--trace"], ["ptf", "--mutate", "--trace"]]
+    "args",
+    [
+        ["frobnicate"],
+        ["build", "--nope"],
+        ["ptf", "--trace"],
+        ["ptf", "--mutate", "--trace"],
+        ["diff", "--mode", "III"],
+        ["difftest", "--fault", "no-such-fault@bmv2"],
+        ["difftest", "--mode", "III", "--fault", "epoch-ignored@elsewhere"],
+        ["bench", "--mode", "II", "--mode", "III", "--lanes", "8", "--lanes", "16", "--lanes", "32"],
+    ],
 )
 def test_wrong_usage_is_exit_2(tmp_path: Path, args: list[str]) -> None:
     done = p4gen(*args, cwd=tmp_path)
