@@ -403,6 +403,8 @@ class MalformedPacketsLeaveNoTrace(ModeIIITest):
         ):
             self.refused(group, 0, spoilt, f"ValidatePacket.{reason}")
         self.refused(group, 0, sound.to_bytes()[:-9], "ValidatePacket.truncated")
+        longer = sound.sealed(total_length=sound.ip.total_length + 4).to_bytes() + bytes(4)
+        self.refused(group, 0, longer, "ValidatePacket.bad_length")
         self.round(flow, self.psn(1))
 
 

@@ -128,6 +128,18 @@ class EveryGapAcrossTheWrapIsReportedAtOnce(EveryGapIsReportedAtOnce):
     wraps = True
 
 
+class GapClosesWithAnAck(SelectiveTest):
+    """What closes a gap need not ask for an ACK: its sender is waiting for one."""
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        values = self.inputs(flow)
+        self.push(flow, [0], self.psn(2), values)
+        self.push(flow, [0], self.psn(1), values, asks=False)
+        first = nak_of(self.psn(1)) if self.spec.loss_recovery is SR else selective_of(self.psn(1), 1)
+        self.check(flow.group, to([0], first, ack_of(self.psn(2))))
+
+
 class RepeatedOutOfOrder(SelectiveTest):
     """What was kept out of order is a duplicate when it comes again, before the gap closes and after it."""
 

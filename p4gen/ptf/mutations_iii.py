@@ -73,7 +73,7 @@ MODE_III: tuple[Mutation, ...] = (
     Mutation("nak-too-early", "CheckOrder", "meta.answer_psn = next;", "meta.answer_psn = next - 1;"),
     Mutation("credit-given", "Preamble", "SYNDROME_ACK           = 0x1f", "SYNDROME_ACK           = 0x03"),
     Mutation("any-range", "CheckOrder", "} else if (meta.range == range_t.AHEAD) {", "} else if (false) {"),
-    Mutation("switches-are-notified", "CheckOrder", "meta.notifies = meta.first_hop;", "meta.notifies = 1;"),
+    Mutation("switches-are-told", "CheckOrder", "meta.answers = meta.first_hop;", "meta.answers = 1;"),
     Mutation("nobody-is-notified", "CheckOrder", "meta.notifies = meta.first_hop;", "meta.notifies = 0;"),
     Mutation(
         "announced-off-by-one",
