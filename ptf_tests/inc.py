@@ -28,6 +28,7 @@ from p4gen.spec import Icrc, Mode, Op, Reliability
 
 OUTPUT_TTL = 64
 STATE_WORDS = 1 << 11
+STATE_ARRAYS = 8
 PSN_SPREAD = 1 << 17
 """How far behind ``first_psn`` random PSNs are; ``MAX_PACKETS`` leaves room for streams behind them."""
 
@@ -326,7 +327,7 @@ class IncTest(P4genTest):
         instances = register.instances.of(self.spec)
         if "*" not in register.name:
             return [register.name]
-        count = min(instances, STATE_WORDS // register.entries.of(self.spec))
+        count = min(instances, STATE_ARRAYS, STATE_WORDS // register.entries.of(self.spec))
         chosen = sorted({i * instances // count for i in range(count)}) if count else []
         return [register.name.replace("*", str(i)) for i in chosen]
 

@@ -242,7 +242,7 @@ class OtherOpOrDtype(Announced):
 
     def runTest(self) -> None:
         psn, call = self.random_psn(), self.call(packets=3).encode()
-        others = [call ^ bits << 24 for bits in range(1, 32)]
+        others = [call ^ bits << 24 for bits in (1, 2, 4, 8, 16, 3, 24, 31)]
         if self.spec.op == "dynamic":
             others = [value for value in others if value >> 27 & 3 == 3 or value >> 24 & 7 > 1]
         for value in others:

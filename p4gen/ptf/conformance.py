@@ -7,6 +7,7 @@ said in ``variants``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,28 +86,47 @@ def run_conformance(
     progress: Callable[[TestResult], None] | None = None,
     suite: Path | None = None,
     switch: Switch = running_switch,
+    jobs: int = 1,
 ) -> ConformanceResult:
-    """Build and test each run's program, one after the other.
+    """Build and test each run's program, ``jobs`` of them at a time.
 
     ``directory`` exists and is short (see ``run_suite``); run i leaves its logs and captures in ``directory/i``.
-    ``started`` is called before each run. Raises what ``build`` and ``run_suite`` raise.
+    ``started`` and ``progress`` are called in the order of runs: with one job as things happen, with more when a run
+    has ended. Raises what ``build`` and ``run_suite`` raise.
     """
-    results = []
-    for number, run in enumerate(runs):
-        if started is not None:
-            started(run)
+
+    def test(number: int, run: Run, program: Program, show: Callable[[TestResult], None] | None) -> SuiteResult:
         place = directory / str(number)
         place.mkdir(exist_ok=True)
-        params = {"spec": run.spec.model_dump(mode="json"), "seed": seed}
-        result = run_suite(
-            build(run.spec),
+        return run_suite(
+            program,
             place,
             ports=run.spec.ports,
-            params=params,
+            params={"spec": run.spec.model_dump(mode="json"), "seed": seed},
             suite=suite,
             tests=run.tests or scenario_modules(run.spec.mode, suite),
-            progress=progress,
+            progress=show,
             switch=switch,
         )
-        results.append((run, result))
+
+    results = []
+    if jobs == 1:
+        for number, run in enumerate(runs):
+            if started is not None:
+                started(run)
+            results.append((run, test(number, run, build(run.spec), progress)))
+        return ConformanceResult(tuple(results))
+    programs = [build(run.spec) for run in runs]
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            suites = pool.map(lambda number: test(number, runs[number], programs[number], None), range(len(runs)))
+            for run, result in zip(runs, suites, strict=True):
+                if started is not None:
+                    started(run)
+                for outcome in result.tests:
+                    if progress is not None:
+                        progress(outcome)
+                results.append((run, result))
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
     return ConformanceResult(tuple(results))
