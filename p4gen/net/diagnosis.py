@@ -6,7 +6,7 @@ The switches' part is read from the registers of the generated program, as a per
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -96,7 +96,8 @@ def diagnose(simulation: Simulation, *, deadlocked: bool) -> Diagnosis:
             psns += sorted({s.unacknowledged for s in mine if s.unacknowledged is not None} - set(psns))
             waited |= set(psns)
             for psn in psns[: max(0, _MOST - len(slots))]:
-                found = list(_slots(simulation, group, channel, psn))
+                waiting = [s.rank for s in mine if s.expects == psn]
+                found = list(_slots(simulation, group, channel, psn, waiting))
                 slots += found
                 if simulation.spec.mode is Mode.III:
                     edges += [state for slot in found for state in _edges(simulation, group, channel, slot)]
@@ -130,10 +131,12 @@ def _rank_states(group: RunningGroup, channel: Channel) -> Iterator[RankState]:
         )
 
 
-def _slots(simulation: Simulation, group: RunningGroup, channel: Channel, psn: int) -> Iterator[SlotState]:
+def _slots(
+    simulation: Simulation, group: RunningGroup, channel: Channel, psn: int, waiting: Sequence[int]
+) -> Iterator[SlotState]:
     """The slots of a PSN at which it is stuck: what they miss is not explained by another switch that misses it.
 
-    Where all slots are complete, those from which someone still waits for the result.
+    Where all slots are complete, those nearest to the ranks that are ``waiting`` for the result.
     """
     state = SwitchState(simulation, group, channel)
     slots = list(state.slots(psn))
@@ -141,7 +144,9 @@ def _slots(simulation: Simulation, group: RunningGroup, channel: Channel, psn: i
     if stuck:
         yield from stuck
     else:
-        yield from (slot for slot in slots if slot.complete)
+        near = {group.placed.tree.first_hop(rank)[0].key for rank in waiting}
+        complete = [slot for slot in slots if slot.complete]
+        yield from [slot for slot in complete if slot.node in near] or complete[:1]
 
 
 def _edges(simulation: Simulation, group: RunningGroup, channel: Channel, slot: SlotState) -> Iterator[EdgeState]:

@@ -56,10 +56,11 @@ def topology_svg(topology: TopologySpec) -> str:
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a chart; None is a gap."""
+    """A line of a chart; None is a gap. A dashed one has the colour of the one before it."""
 
     name: str
     values: Sequence[float | None]
+    dashed: bool = False
 
 
 def chart_svg(title: str, x_name: str, x_labels: Sequence[str], y_name: str, series: Sequence[Series]) -> str:
@@ -90,12 +91,17 @@ def chart_svg(title: str, x_name: str, x_labels: Sequence[str], y_name: str, ser
         parts.append(
             f'<text x="{x(i):.1f}" y="{height - bottom + 18}" font-size="11" text-anchor="middle">{escape(text)}</text>'
         )
-    for line, colour in zip(series, ("#1f5fa8", "#c0392b", "#2c8a4b", "#b8860b"), strict=False):
+    colours = ("#1f5fa8", "#c0392b", "#2c8a4b", "#b8860b")
+    number = -1
+    for at_line, line in enumerate(series):
+        number += not (line.dashed and at_line)
+        colour = colours[number % len(colours)]
         points = [(x(i), y(v)) for i, v in enumerate(line.values) if v is not None]
+        dash = ' stroke-dasharray="5 4"' if line.dashed else ""
         path = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
         parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{colour}"/>' for a, b in points]
-        at = 44 + 16 * series.index(line)
+        at = 44 + 16 * at_line
         parts.append(
             f'<text x="{width - 34}" y="{at}" font-size="12" fill="{colour}" text-anchor="end">{line.name}</text>'
         )

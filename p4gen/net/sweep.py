@@ -1,141 +1,291 @@
-"""EPIC's packet-level simulation, swept: message size, loss on one link, number of lossy links (§K.2 to §K.4).
+"""EPIC's packet-level simulation repeated: its tables, and sweeps over size, loss and lossy links (§7.4, §K).
 
-Beside our numbers stand those of the paper's EPIC-II rows, where it has them.
+Each cell is one run, or the median of several where packets are lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any, Final
 
-from p4gen.host.clock import US, duration_text
+from p4gen.errors import InputError
+from p4gen.host.clock import SECOND, US, duration_text
+from p4gen.host.control import Collective
+from p4gen.host.dcqcn import DcqcnConfig
+from p4gen.host.plan import Flow
 from p4gen.host.verbs import Recovery
+from p4gen.net.config import SimConfig
 from p4gen.net.faults import Faults, Impairment
-from p4gen.net.simulation import SimConfig, SimResult, simulate
-from p4gen.spec import ProgramSpec
-
-
-class Axis(StrEnum):
-    """What is varied."""
-
-    SIZE = "size"
-    LOSS = "loss"
-    LINKS = "links"
-
-
-_K, _M = 1 << 10, 1 << 20
-
-TABLE_25: Final[Mapping[float, float]] = {
-    4 * _K: 6.10, 16 * _K: 20.35, 64 * _K: 48.83, 256 * _K: 75.12, _M: 84.92, 4 * _M: 87.54, 64 * _M: 88.25,
-    256 * _M: 88.28, 1024 * _M: 88.30,
-}  # fmt: skip
-"""EPIC Table 25, EPIC-II: message size in bytes to Gb/s."""
-TABLE_31: Final[Mapping[float, float]] = {
-    0: 87.54, 0.1: 86.33, 0.5: 86.81, 1: 86.09, 2: 84.46, 5: 79.52, 8: 75.48, 10: 73.01, 12: 47.17, 15: 39.01,
-}  # fmt: skip
-"""EPIC Table 31, EPIC-II: loss in per cent to Gb/s."""
-TABLE_32: Final[Mapping[float, float]] = {
-    0: 87.54, 1: 79.52, 2: 74.05, 3: 70.07, 4: 64.97, 5: 63.78, 6: 59.07, 7: 55.31, 8: 52.52,
-}  # fmt: skip
-"""EPIC Table 32, EPIC-II: lossy links (5 % each) to Gb/s."""
+from p4gen.net.rings import simulate_ring
+from p4gen.net.simulation import SimResult, simulate
+from p4gen.net.tables import PAPER, Axis, K, M, PaperTable, Solution
+from p4gen.spec import Mode, ProgramSpec, load_spec
+from p4gen.spec.topology import TopologySpec
 
 EPIC_PROGRAM: Final = ProgramSpec(lanes=256, window=64, message=4, groups=1)
 """What the paper's simulation suggests: payloads of 1 KB (Table 25 tends to 88.3 of 100 Gb/s), and a window that a
 round trip with a repair in it does not exhaust."""
-EPIC_TIMEOUT: Final = 8 * US
-"""One and a half of the four-hop round trip that a repair takes."""
+EPIC_TIMEOUT: Final = {Mode.II: 8 * US, Mode.III: 6 * US}
+"""A repair over a star takes 2.8 us in either mode. Mode II's timer adds repetitions, so it is the longer one."""
 EPIC_RECOVERY: Final = Recovery.IDEAL
 LINKS_LOSS: Final = 0.05
+LARGEST: Final = 4 * M
+"""Message size of the paper's that is run without being asked for."""
+CONGESTED: Final = 200_000_000_000
+"""Table 35: bit/s of a link; one has half."""
+CONGESTED_TIMEOUT: Final = 100 * US
+
+_TABLES: Final = {Axis.SIZE: 25, Axis.LOSS: 31, Axis.LINKS: 32}
+"""Where a sweep's figures stand, for AllReduce."""
 
 
 @dataclass(frozen=True)
-class Point:
-    """One cell: our throughput and the paper's, in Gb/s."""
+class Run:
+    """What one cell takes: a configuration, to be run on switches or on a ring."""
 
+    solution: Solution
     value: float
-    label: str
+    config: SimConfig = field(repr=False)
+    axis: Axis
+    paper: float | None = None
+
+    @property
+    def label(self) -> str:
+        """The value, as a heading has it."""
+        return label(self.axis, self.value)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Our figure and the paper's: Gb/s, or Barriers a second."""
+
+    run: Run
     ours: float
-    paper: float | None
-    result: SimResult
+    results: tuple[SimResult, ...] = field(repr=False)
 
     @property
     def ratio(self) -> float | None:
         """Ours over the paper's."""
-        return self.ours / self.paper if self.paper else None
+        return self.ours / self.run.paper if self.run.paper else None
+
+    @property
+    def ok(self) -> bool:
+        """Every run ended with what NumPy has."""
+        return all(result.ok for result in self.results)
+
+    def mean(self, name: str) -> float:
+        """The mean of a counter of ``SimResult``."""
+        return float(sum(getattr(result, name) for result in self.results) / len(self.results))
 
 
-def points(axis: Axis, base: SimConfig, values: Sequence[float] | None = None) -> list[tuple[float, str, SimConfig]]:
-    """The runs of a sweep: value, label, configuration. ``base`` gives all that is not swept."""
-    if axis is Axis.SIZE:
-        sizes = [int(v) for v in values] if values else [int(s) for s in TABLE_25 if s <= 4 * _M]
-        return [(size, _size_text(size), replace(base, size=size)) for size in sizes]
-    if axis is Axis.LOSS:
-        rates = values if values else list(TABLE_31)
-        where = base.topology.rank_hosts[0]
-        return [
-            (rate, f"{rate:g} %", replace(base, faults=_with(base.faults, Impairment(where, loss=rate / 100))))
-            for rate in rates
-        ]
-    counts = [int(v) for v in values] if values else list(range(len(base.topology.rank_hosts) + 1))
-    return [
-        (n, str(n), replace(base, faults=_with(base.faults, *_lossy(base.topology.rank_hosts[:n])))) for n in counts
-    ]
+# --- what is run ---
 
 
-def sweep(
-    axis: Axis,
-    base: SimConfig,
-    values: Sequence[float] | None = None,
-    started: Callable[[str], None] | None = None,
-) -> list[Point]:
-    """Run a sweep, one run after the other."""
-    tables: dict[Axis, Mapping[float, float]] = {Axis.SIZE: TABLE_25, Axis.LOSS: TABLE_31, Axis.LINKS: TABLE_32}
-    found = []
-    for value, label, config in points(axis, base, values):
+def points(axis: Axis, base: SimConfig, values: Sequence[float] | None = None) -> list[Run]:
+    """The runs of a sweep. ``base`` gives all that is not swept; its program's mode says which row they stand beside.
+
+    By default the paper's values, sizes to 4 MiB.
+    """
+    solution = Solution.MODE_III if base.program.mode is Mode.III else Solution.MODE_II
+    sized = [t for t in PAPER.values() if t.collective is base.collective and t.axis is axis and solution in t.rows]
+    paper = PAPER[_TABLES[axis]] if axis is not Axis.SIZE else sized[0] if sized else None
+    row = paper.rows[solution] if paper and paper.collective is base.collective else {}
+    given = values if values else _values(paper or PAPER[_TABLES[axis]], base)
+    return [Run(solution, value, _at(axis, base, value), axis, row.get(value)) for value in given]
+
+
+def table_runs(number: int, base: SimConfig, values: Sequence[float] | None = None) -> list[Run]:
+    """The runs of one of the paper's tables, row by row.
+
+    ``base`` gives topology, program but for its mode, size where that is not the axis, seed and engine. Raises
+    ``InputError`` for a table that is not one of them.
+    """
+    if number not in PAPER:
+        raise InputError(f"there is no table {number}: EPIC's tables of simulation are {', '.join(map(str, PAPER))}")
+    table = PAPER[number]
+    rows = []
+    for solution, row in table.rows.items():
+        config = replace(_solving(solution, base), collective=table.collective)
+        if table.axis is Axis.NOTHING:
+            config = replace(config, size=0)
+        given = [0.0] if table.axis is Axis.NOTHING else values if values else _values(table, base)
+        rows += [Run(solution, value, _at(table.axis, config, value), table.axis, row.get(value)) for value in given]
+    return rows
+
+
+def perform(runs: Sequence[Run], seeds: int = 1, started: Callable[[Run], None] | None = None) -> list[Cell]:
+    """Run them one after the other; where packets are lost, with ``seeds`` seeds from the configured one on, of which
+    the median counts."""
+    cells = []
+    for run in runs:
         if started is not None:
-            started(label)
-        result = simulate(config)
-        found.append(Point(value, label, result.throughput / 1e9, tables[axis].get(value), result))
-    return found
+            started(run)
+        config = run.config
+        count = seeds if any(i.loss for i in config.faults.impairments) else 1
+        work = simulate_ring if run.solution in (Solution.RING, Solution.TO_RANK0) else simulate
+        results = tuple(work(replace(config, seed=config.seed + i)) for i in range(count))
+        cells.append(Cell(run, median(figure(run.solution, result) for result in results), results))
+    return cells
 
 
-def to_csv(axis: Axis, cells: Sequence[Point]) -> str:
-    """The sweep as CSV."""
-    lines = [f"{axis},gbps,epic_ii_gbps,ratio,duration_us,sent,resent,timeouts,ok"]
-    for p in cells:
-        paper, ratio = ("", "") if p.paper is None else (f"{p.paper:.2f}", f"{p.ratio:.3f}")
-        r = p.result
+def figure(solution: Solution, result: SimResult) -> float:
+    """Algorithm throughput in Gb/s, or Barriers a second; 0 when it did not end.
+
+    One clock for all: time counts until every connection that brings a rank results has brought them all, and has its
+    own sends acknowledged. In an AllReduce or a Barrier on a tree a connection carries both; in Mode II the ACK comes a
+    round trip after the result, which is what Tables 25 and 30 show, and in Mode III before it. All others carry
+    results one way, so that what counts is the last result.
+    """
+    if not result.ended:
+        return 0.0
+    config = result.config
+    both = config.collective is Collective.BARRIER or (
+        config.collective is Collective.ALLREDUCE and solution is not Solution.RING
+    )
+    time = result.duration if both else result.last_result
+    if not time:
+        return 0.0
+    if config.collective is Collective.BARRIER:
+        return config.repeat * SECOND / time
+    return config.size * config.repeat * 8 * SECOND / time / 1e9
+
+
+def _values(table: PaperTable, base: SimConfig) -> list[float]:
+    if table.axis is Axis.SIZE:
+        return [size for size in table.values if size <= LARGEST]
+    if table.axis is Axis.LINKS:
+        return [n for n in table.values if n <= len(base.topology.rank_hosts)]
+    return table.values
+
+
+def _at(axis: Axis, base: SimConfig, value: float) -> SimConfig:
+    hosts = base.topology.rank_hosts
+    match axis:
+        case Axis.SIZE:
+            return replace(base, size=int(value))
+        case Axis.LOSS:
+            return _lossy(base, hosts[:1], value / 100)
+        case Axis.LINKS:
+            return _lossy(base, hosts[: int(value)], LINKS_LOSS)
+        case Axis.NOTHING:
+            return base
+
+
+def _lossy(base: SimConfig, hosts: Sequence[str], loss: float) -> SimConfig:
+    more = [Impairment(host, loss=loss) for host in hosts if loss]
+    return replace(base, faults=Faults((*base.faults.impairments, *more), base.faults.outages, base.faults.scripts))
+
+
+# --- how the rows differ ---
+
+
+def _solving(solution: Solution, base: SimConfig) -> SimConfig:
+    """``base``, as a row of a table has it."""
+    match solution:
+        case Solution.MODE_II | Solution.MODE_III:
+            mode = Mode.III if solution is Solution.MODE_III else Mode.II
+            program = _program(base.program, mode, **({"reliability": "sack"} if mode is Mode.III else {}))
+            return replace(base, program=program, recovery=EPIC_RECOVERY, timeout=EPIC_TIMEOUT[mode])
+        case Solution.RING | Solution.TO_RANK0:
+            program = _program(base.program, Mode.II)
+            return replace(base, program=program, recovery=Recovery.SELECTIVE_REPEAT, timeout=CONGESTED_TIMEOUT)
+        case Solution.CNP | Solution.NO_CNP:
+            # Without CNP the switch drops what is out of range and says nothing, as Algorithm 2, line 32, has it.
+            quiet = {"congestion": "none", "variant": "no-nak"} if solution is Solution.NO_CNP else {}
+            return replace(
+                base,
+                topology=congested(base.topology),
+                program=_program(base.program, Mode.III, reliability="gbn", **quiet),
+                recovery=Recovery.GO_BACK_N,
+                timeout=CONGESTED_TIMEOUT,
+                dcqcn=DcqcnConfig(line_rate=CONGESTED),
+                flow=Flow.ACKS,
+            )
+
+
+def _program(spec: ProgramSpec, mode: Mode, **more: Any) -> ProgramSpec:
+    given = spec.model_dump(mode="json", exclude_unset=True)
+    for name in ("reliability", "congestion", "variant"):
+        given.pop(name, None)
+    return load_spec(None, given | {"mode": mode.value} | more)
+
+
+def congested(topology: TopologySpec) -> TopologySpec:
+    """Table 35's network: links of 200 Gb/s, but for the first rank's, which background traffic leaves half."""
+    first = topology.rank_hosts[0]
+    links = tuple(
+        link.model_copy(update={"bandwidth": CONGESTED // 2 if first in link.ends else CONGESTED})
+        for link in topology.links
+    )
+    fields = {name: getattr(topology, name) for name in TopologySpec.model_fields}
+    defaults = topology.defaults.model_copy(update={"bandwidth": CONGESTED})
+    # Times are parsed when a spec is made, so one is put into words again.
+    changed = {"links": links, "defaults": defaults, "switch_latency": f"{topology.switch_latency}ps"}
+    return TopologySpec(**fields | changed)
+
+
+# --- what is said of it ---
+
+
+def label(axis: Axis, value: float) -> str:
+    """A value of an axis, as a heading has it."""
+    match axis:
+        case Axis.SIZE:
+            return f"{value / M:g} MiB" if value >= M else f"{value / K:g} KiB"
+        case Axis.LOSS:
+            return f"{value:g} %"
+        case Axis.LINKS:
+            return f"{value:g}"
+        case Axis.NOTHING:
+            return ""
+
+
+def to_csv(axis: Axis, cells: Sequence[Cell]) -> str:
+    """The cells as CSV. Counters are means over the seeds."""
+    name = "case" if axis is Axis.NOTHING else axis
+    lines = [f"solution,{name},ours,paper,ratio,duration_us,seeds,sent,resent,timeouts,naks,ok"]
+    for cell in cells:
+        run = cell.run
+        paper, ratio = ("", "") if run.paper is None else (f"{run.paper:.2f}", f"{cell.ratio:.3f}")
+        counters = ",".join(f"{cell.mean(counter):g}" for counter in ("sent", "resent", "timeouts", "naks"))
         lines.append(
-            f"{p.value:g},{p.ours:.2f},{paper},{ratio},{r.duration / US:.2f},{r.sent},{r.resent},{r.timeouts},"
-            f"{int(r.ok)}"
+            f'"{run.solution}",{run.value:g},{cell.ours:.2f},{paper},{ratio},{cell.mean("duration") / US:.2f},'
+            f"{len(cell.results)},{counters},{int(cell.ok)}"
         )
     return "\n".join(lines) + "\n"
 
 
-def assumptions(config: SimConfig) -> list[str]:
-    """All that the numbers of a sweep rest on."""
+def assumptions(runs: Sequence[Run]) -> list[str]:
+    """All that the figures rest on."""
+    config = runs[0].config
     spec, link = config.program, config.topology.defaults
-    return [
+    solutions = list(dict.fromkeys(run.solution for run in runs))
+    lines = [
         f"{config.topology.name}: {link.bandwidth / 1e9:g} Gb/s and {duration_text(link.delay)} a link, "
         f"{duration_text(config.topology.switch_latency)} through a switch",
         f"payload {spec.payload_bytes} bytes a packet, 58 bytes of headers and ICRC, 24 on the wire beside the frame",
         f"window {spec.window} messages of {spec.message} packets; the control message goes ahead of the data",
-        f"ACK on the last packet of a message and on packets that are sent again, cumulative; recovery "
-        f"'{config.recovery}', timer {duration_text(config.timeout)}, no congestion control",
-        "loss strikes both directions of a link, data and ACKs alike",
-        "time runs from the first rank's call until the last rank has all results and all its ACKs",
+        "ACK on the last packet of a message and on packets that are sent again, cumulative",
     ]
-
-
-def _lossy(hosts: Sequence[str]) -> list[Impairment]:
-    return [Impairment(host, loss=LINKS_LOSS) for host in hosts]
-
-
-def _with(faults: Faults, *more: Impairment) -> Faults:
-    return replace(faults, impairments=(*faults.impairments, *(i for i in more if i.loss)))
-
-
-def _size_text(size: int) -> str:
-    return f"{size >> 20} MiB" if size >= _M else f"{size >> 10} KiB"
+    for solution in solutions:
+        mine = next(run.config for run in runs if run.solution is solution)
+        rate = "DCQCN" if mine.dcqcn else "no congestion control"
+        lines.append(
+            f"{solution}: {mine.program.program}, recovery '{mine.nic_recovery}', timer "
+            f"{duration_text(mine.timeout)}, {rate}"
+        )
+    if any(run.config.faults.impairments for run in runs):
+        lines.append("loss strikes both directions of a link, data and ACKs alike")
+    if {Solution.CNP, Solution.NO_CNP} & set(solutions):
+        lines += [
+            "the first rank's link has half of that",
+            "ranks go on as their sends are acknowledged, results or not; without CNP what is out of range is dropped "
+            "in silence (Algorithm 2, line 32), and the paper's two row labels are taken as its text has them",
+        ]
+    return [
+        *lines,
+        "time runs from the first rank's call until all results are there, and where contributions and results share "
+        "a connection (AllReduce, Barrier) until the contributions are acknowledged too",
+    ]

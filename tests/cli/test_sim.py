@@ -54,12 +54,32 @@ def test_a_sweep_writes_csv_and_plot(tmp_path: Path) -> None:
     assert "6.10" in result.output
 
 
+def test_tables_are_printed_and_written_with_a_ratio_for_each_cell(tmp_path: Path) -> None:
+    result = sim("--table", "25,30", "--values", "4K", "--out", str(tmp_path), "--json")
+    assert result.return_value == 0, result.output
+    report = json.loads(result.output)
+    assert [table["table"] for table in report["tables"]] == [25, 30]
+    for table, solutions in zip(
+        report["tables"], (["EPIC-II", "EPIC-III", "Ring"], ["EPIC-II", "EPIC-III", "ToRank0"]), strict=True
+    ):
+        assert [cell["solution"] for cell in table["cells"]] == solutions
+        for cell in table["cells"]:
+            assert cell["ratio"] == pytest.approx(cell["ours"] / cell["paper"])
+        assert all(Path(file).stat().st_size > 100 for file in table["files"])
+    assert (tmp_path / "table-25.csv").read_text().count("\n") == 4
+    printed = sim("--table", "30", "--out", str(tmp_path)).output
+    for text in ("Table 30", "ToRank0", "142,000", "time runs from"):
+        assert text in printed
+
+
 @pytest.mark.parametrize(
     ("arguments", "cause"),
     [
-        (["--collective", "broadcast"], "serve allreduce, barrier"),
+        (["--collective", "broadcast", "--root", "4"], "root 4 is not a rank"),
         (["--loss", "150%"], "--loss"),
         (["--loss", "5%@h9"], "'h9' is no link"),
+        (["--table", "33"], "say one of 25"),
+        (["--table", "first"], "say one of 25"),
         (["--size", "3"], "multiple of 4"),
         (["--timeout", "5"], "--timeout"),
         (["--script", "drop it"], "script"),
@@ -77,6 +97,7 @@ def test_options_that_do_not_go_together() -> None:
     assert "barrier has no data" in str(sim("--collective", "barrier", "--size", "4K").exception)
     assert "--sweep" in str(sim("--values", "1").exception)
     assert "neither" in str(sim("--sweep", "size", "--ladder", "x.svg").exception)
+    assert "not both" in str(sim("--sweep", "size", "--table", "25").exception)
 
 
 def test_topo_describes_and_draws(tmp_path: Path) -> None:

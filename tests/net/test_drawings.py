@@ -14,7 +14,6 @@ from p4gen.net.faults import Faults, Script
 from p4gen.net.ladder import Ladder
 from p4gen.net.link import Passage
 from p4gen.net.simulation import SimConfig, Simulation
-from p4gen.net.sweep import Axis, points, sweep, to_csv
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import load_topology, packaged_folder
 
@@ -82,12 +81,10 @@ def test_charts_leave_gaps() -> None:
     ET.fromstring(chart_svg("t", "x", ["1", "2"], "y", [Series("a", [1.0, None]), Series("b", [None, None])]))
 
 
-def test_sweeps_stand_beside_the_papers_tables() -> None:
-    assert [label for _, label, _ in points(Axis.LOSS, CONFIG)][:3] == ["0 %", "0.1 %", "0.5 %"]
-    assert len(points(Axis.LINKS, CONFIG)) == 5
-    cells = sweep(Axis.SIZE, CONFIG, [4096, 128])
-    assert (cells[0].paper, cells[1].paper) == (6.10, None)
-    lines = to_csv(Axis.SIZE, cells).splitlines()
-    assert len(lines) == 3
-    assert lines[2].startswith("128,")
-    assert all(cell.result.ok for cell in cells)
+def test_a_dashed_line_has_the_colour_of_the_one_before_it() -> None:
+    lines = [Series("a", [1.0, 2.0]), Series("a too", [1.0, 3.0], dashed=True), Series("b", [2.0, 1.0])]
+    svg = ET.fromstring(chart_svg("t", "x", ["1", "2"], "y", lines))
+    drawn = list(svg.iter("{http://www.w3.org/2000/svg}polyline"))
+    first, second, third = (line.attrib["stroke"] for line in drawn)
+    assert first == second != third
+    assert ["stroke-dasharray" in line.attrib for line in drawn] == [False, True, False]

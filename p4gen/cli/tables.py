@@ -1,0 +1,173 @@
+"""``p4gen sim --table`` and ``--sweep``: EPIC's figures of simulation beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from p4gen.errors import InputError
+from p4gen.net.config import SimConfig
+from p4gen.net.drawing import Series, chart_svg
+from p4gen.net.sweep import Cell, Run, assumptions, perform, points, table_runs, to_csv
+from p4gen.net.tables import PAPER, Axis, Solution
+
+_NAMES = {
+    Axis.SIZE: "message size",
+    Axis.LOSS: "loss on one link",
+    Axis.LINKS: "links that lose 5 %",
+    Axis.NOTHING: "",
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several runs that are reported together."""
+
+    name: str
+    """Of its files."""
+    title: str
+    unit: str
+    axis: Axis
+    runs: Sequence[Run]
+
+
+def swept(axis: Axis, base: SimConfig, values: Sequence[float] | None) -> Comparison:
+    """One row, over an axis."""
+    title = f"{base.collective} on {base.topology.name}, {base.program.program}"
+    return Comparison(str(axis), title, "Gb/s", axis, points(axis, base, values))
+
+
+def tabled(number: int, base: SimConfig, values: Sequence[float] | None) -> Comparison:
+    """One of the paper's tables, all rows."""
+    runs = table_runs(number, base, values)
+    table = PAPER[number]
+    title = f"EPIC, Table {number}: {table.caption}; {base.topology.name}"
+    return Comparison(f"table-{number}", title, table.unit, table.axis, runs)
+
+
+def numbers(text: str) -> list[int]:
+    """The tables that ``--table`` names: ``25``, ``25,31``, ``all``. Raises ``InputError``."""
+    if text == "all":
+        return list(PAPER)
+    try:
+        chosen = [int(each) for each in text.split(",")]
+    except ValueError:
+        chosen = []
+    if not chosen or not PAPER.keys() >= set(chosen):
+        raise InputError(f"--table {text}: say one of {', '.join(map(str, PAPER))}, several with commas, or 'all'")
+    return chosen
+
+
+def compare(comparison: Comparison, seeds: int, folder: Path, console: Console) -> tuple[bool, dict[str, Any]]:
+    """Run it, report it, write CSV and plot; whether every run was right, and the report for ``--json``."""
+    runs = comparison.runs
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task(comparison.name, total=len(runs))
+
+        def started(run: Run) -> None:
+            bar.update(task, description=f"{comparison.name} {run.solution} {run.label}", advance=1)
+
+        cells = perform(runs, seeds, started)
+    console.print(f"[bold]{comparison.title}[/bold]")
+    for line in assumptions(runs):
+        console.print(f"  {line}", markup=False)
+    console.print(_table(comparison, cells))
+    csv, plot = folder / f"{comparison.name}.csv", folder / f"{comparison.name}.svg"
+    _write(csv, to_csv(comparison.axis, cells))
+    _write(plot, _chart(comparison, cells))
+    console.print(f"wrote {csv} and {plot}")
+    for cell in cells:
+        for problem in _problems(cell):
+            console.print(f"[red]wrong[/red]  {cell.run.solution} {cell.run.label}: {problem}")
+    return all(cell.ok for cell in cells), {
+        "name": comparison.name,
+        "title": comparison.title,
+        "unit": comparison.unit,
+        "cells": [
+            {
+                "solution": str(cell.run.solution),
+                "value": cell.run.value,
+                "ours": cell.ours,
+                "paper": cell.run.paper,
+                "ratio": cell.ratio,
+            }
+            for cell in cells
+        ],
+        "assumptions": assumptions(runs),
+        "files": [str(csv), str(plot)],
+    }
+
+
+def _table(comparison: Comparison, cells: Sequence[Cell]) -> Table:
+    heading = _NAMES[comparison.axis]
+    table = Table(heading, box=None, pad_edge=False, header_style="bold")
+    rows = _rows(cells)
+    for solution in rows:
+        for name in (f"{solution}", "paper", "ratio"):
+            table.add_column(name, justify="right")
+    for at in range(max(map(len, rows.values()))):
+        found = []
+        for row in rows.values():
+            cell = row[at]
+            paper, ratio = ("", "") if cell.run.paper is None else (_number(cell.run.paper), f"{cell.ratio:.2f}")
+            found += [_number(cell.ours), paper, ratio]
+        table.add_row(next(iter(rows.values()))[at].run.label or comparison.unit, *found)
+    return table
+
+
+def _rows(cells: Sequence[Cell]) -> dict[Solution, list[Cell]]:
+    rows: dict[Solution, list[Cell]] = {}
+    for cell in cells:
+        rows.setdefault(cell.run.solution, []).append(cell)
+    return rows
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.2f}"
+
+
+def _chart(comparison: Comparison, cells: Sequence[Cell]) -> str:
+    rows = _rows(cells)
+    if comparison.axis is Axis.NOTHING:
+        labels = [str(solution) for solution in rows]
+        return chart_svg(
+            comparison.title,
+            "",
+            labels,
+            comparison.unit,
+            [
+                Series("p4gen", [row[0].ours for row in rows.values()]),
+                Series("paper", [row[0].run.paper for row in rows.values()]),
+            ],
+        )
+    series = []
+    for solution, row in rows.items():
+        series.append(Series(f"{solution}", [cell.ours for cell in row]))
+        if any(cell.run.paper for cell in row):
+            series.append(Series(f"{solution} (paper)", [cell.run.paper for cell in row], dashed=True))
+    labels = [cell.run.label for cell in next(iter(rows.values()))]
+    return chart_svg(comparison.title, _NAMES[comparison.axis], labels, f"throughput, {comparison.unit}", series)
+
+
+def _problems(cell: Cell) -> list[str]:
+    found: list[str] = []
+    for result in cell.results:
+        found += result.errors
+        if result.diagnosis is not None:
+            found += result.diagnosis.lines()
+    return found
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error

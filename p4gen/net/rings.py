@@ -1,0 +1,55 @@
+"""The ring baseline on the same network: switches only forward, and hosts do all the work (EPIC §K.2)."""
+
+from __future__ import annotations
+
+from p4gen.host.plan import Connection
+from p4gen.host.ring import Ring, RingConfig
+from p4gen.host.verbs import Peer, QpConfig, Recovery
+from p4gen.manager.placement import PlacedGroup
+from p4gen.net.config import SimConfig
+from p4gen.net.simulation import SimResult, Simulation
+
+_LEFT, _RIGHT, _STAR = 0x1000, 0x1001, 0x1100
+"""QP numbers; that of rank 0's connection with rank r is ``_STAR`` + r."""
+
+
+class RingSimulation(Simulation):
+    """A run whose ranks are ``Ring`` members. Its group has an IncTree too, which nobody uses."""
+
+    def _members(self, placed: PlacedGroup) -> list[Ring]:
+        hosts = placed.request.ranks
+        return [Ring(self.network.nics[host], self._ring(hosts, rank)) for rank, host in enumerate(hosts)]
+
+    def _ring(self, hosts: tuple[str, ...], rank: int) -> RingConfig:
+        config, spec = self.config, self.spec
+        size = len(hosts)
+        qp_config = QpConfig(
+            mtu=spec.payload_bytes,
+            recovery=Recovery.SELECTIVE_REPEAT,
+            ack_every=config.ack_every,
+            timeout_ps=config.timeout,
+            retry_count=config.retry_count,
+            rnr_retry=None,
+            dcqcn=config.dcqcn,
+        )
+
+        def connection(qp: int, to: int, their_qp: int) -> Connection:
+            gateway = self.placement.gateway[hosts[rank]]
+            return Connection(qp, Peer(gateway, self.placement.ip[hosts[to]], their_qp), qp_config)
+
+        left, right = (rank - 1) % size, (rank + 1) % size
+        others = range(1, size) if rank == 0 else [0]
+        return RingConfig(
+            rank,
+            size,
+            connection(_LEFT, left, _RIGHT),
+            connection(_RIGHT, right, _LEFT),
+            {to: connection(_STAR + max(rank, to), to, _STAR + max(rank, to)) for to in others},
+            op=spec.op,
+            overflow=spec.overflow,
+        )
+
+
+def simulate_ring(config: SimConfig) -> SimResult:
+    """``simulate``, on a ring."""
+    return RingSimulation(config).run()
