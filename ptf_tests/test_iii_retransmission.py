@@ -95,7 +95,7 @@ class NakAcknowledgesWhatIsBefore(Resends):
         sent += self.rounds(flow, self.window, 2, acked=False)  # two slots are free
         edge = flow.outputs[0]
         self.tick(flow.group, edge, edge)
-        self.check(flow.group, {}, {edge: [again(result) for result in sent[2:]]})
+        self.check(flow.group, {}, {edge: [again(result) for result in sent[2 : 2 + BURST]]})
 
 
 class NakFromTheParentAcknowledgesWhatIsBefore(NakAcknowledgesWhatIsBefore):

@@ -21,10 +21,10 @@ def mode_iii_runs(spec: ProgramSpec) -> tuple[Run, ...]:
     if large or spec.loss_recovery is not Reliability.GBN:
         runs.append(Run(_small(), (RANGE,) if spec.loss_recovery is Reliability.GBN else ()))
     runs += [
-        Run(_small(lanes=8, slots=256), ("test_iii_retransmission.OneNakBringsSixtyFourPackets",)),
-        Run(_small(lanes=8, reliability=Reliability.SR, slots=256), ("test_iii_selective",)),
-        Run(_small(lanes=8, reliability=Reliability.SACK, slots=256), ("test_iii_selective",)),
-        Run(_small(lanes=8, reliability=Reliability.SR), ("test_iii_order", "test_iii_collectives", RANGE)),
+        Run(_long(Reliability.GBN), ("test_iii_retransmission.OneNakBringsSixtyFourPackets",)),
+        Run(_long(Reliability.SR), ("test_iii_selective",)),
+        Run(_long(Reliability.SACK), ("test_iii_selective",)),
+        Run(_small(lanes=8, reliability=Reliability.SR), (*MODULES, RANGE)),
         Run(_small(op=Op.DYNAMIC), ("test_iii_collectives",)),
         Run(_small(lanes=8, congestion="none"), (RANGE,)),
         Run(_small(icrc=Icrc.IGNORE), ("test_iii_order.Contributions", "test_iii_order.GapIsReportedOnce")),
@@ -45,6 +45,11 @@ _BANKS = ((2, Reliability.GBN), (4, Reliability.GBN), (2, Reliability.SR))
 
 def _small(**fields: object) -> ProgramSpec:
     return small(mode=Mode.III, **fields)
+
+
+def _long(reliability: Reliability) -> ProgramSpec:
+    """Slots for more packets than a burst has, or may come out of order."""
+    return _small(lanes=8, reliability=reliability, slots=256, name=f"modeiii_n256_{reliability}")
 
 
 def _pipelines(count: int, reliability: Reliability) -> ProgramSpec:
