@@ -23,8 +23,8 @@ QUIET = 4
 class Ticker:
     """Sends a tick for every edge in each interval, spread over it, until nothing comes of them.
 
-    ``wanted`` says whether an edge's context has been used at all: without that, no packet could be sent again. ``sent``
-    counts the packets on all links, lost ones too.
+    ``wanted`` says whether an edge's context has been used at all: without that, no packet could be sent again.
+    ``sent`` counts the packets on all links, lost ones too.
     """
 
     def __init__(
