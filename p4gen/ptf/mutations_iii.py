@@ -71,7 +71,7 @@ MODE_III: tuple[Mutation, ...] = (
     Mutation("ack-for-all", "CheckOrder", "meta.answers = hdr.bth.ack_request;", "meta.answers = 1;"),
     Mutation("ack-too-far", "CheckOrder", "meta.answer_psn = meta.answer_psn - 1;", ""),
     Mutation("nak-too-early", "CheckOrder", "meta.answer_psn = next;", "meta.answer_psn = next - 1;"),
-    Mutation("credit-given", "Preamble", "SYNDROME_ACK           = 0x1f", "SYNDROME_ACK           = 0x03"),
+    Mutation("credit-given", "MakeAck", "SYNDROME_ACK           = 0x1f", "SYNDROME_ACK           = 0x03"),
     Mutation("any-range", "CheckOrder", "} else if (meta.range == range_t.AHEAD) {", "} else if (false) {"),
     Mutation("switches-are-told", "CheckOrder", "meta.answers = meta.first_hop;", "meta.answers = 1;"),
     Mutation("nobody-is-notified", "CheckOrder", "meta.notifies = meta.first_hop;", "meta.notifies = 0;"),
