@@ -132,8 +132,8 @@ MODE_II: tuple[Mutation, ...] = (
     Mutation(
         "newest-forgets-its-predecessor",
         "TrackInvocation",
-        "            carried = held;\n",
-        "            carried = 0;\n",
+        "{ carried = held; }",
+        "{ carried = 0; }",
     ),
     Mutation(
         "repetition-displaces-the-one-before",
