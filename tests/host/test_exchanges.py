@@ -208,6 +208,18 @@ SELECTIVE = [
         HOPS | TIMER,
     ),
     Case(
+        "Mode III: what is named again goes again, but not while it is on its way",
+        "send 8\n> ONLY 0 ack\n< NAK 0 code=31 msn=1\n> ONLY 0 ack\n< NAK 0 code=31 msn=1\n> nothing\nwait 50us\n"
+        "< NAK 0 code=31 msn=1\n> ONLY 0 ack",
+        HOPS | TIMER,
+    ),
+    Case(
+        "Mode III: the oldest goes again when ACKs pass it by, once",
+        "send 8\nsend 8\nsend 8\n> ONLY 0 ack\n> ONLY 1 ack\n> ONLY 2 ack\n< ACK 0\n< ACK 0\n> nothing\nwait 50us\n"
+        "< ACK 0\n> ONLY 1 ack\n< ACK 0\n> nothing",
+        HOPS | TIMER,
+    ),
+    Case(
         "it shows that the far end is there: the timer begins anew",
         "send 8\n> ONLY 0 ack\nwait 60us\n< NAK 0 code=31 msn=1\n> ONLY 0 ack\nwait 60us\n"
         "> nothing\nwait 60us\n> ONLY 0 ack",

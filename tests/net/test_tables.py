@@ -9,12 +9,14 @@ import pytest
 from p4gen.errors import InputError
 from p4gen.host.clock import US
 from p4gen.host.control import Collective
-from p4gen.net.faults import Faults, Impairment
+from p4gen.host.verbs import Recovery
+from p4gen.net.faults import Faults, Impairment, Script
 from p4gen.net.rings import simulate_ring
-from p4gen.net.simulation import SimConfig
+from p4gen.net.simulation import SimConfig, simulate
 from p4gen.net.sweep import Cell, assumptions, congested, perform, points, table_runs, to_csv
 from p4gen.net.tables import PAPER, Axis, Solution
 from p4gen.spec import Mode, ProgramSpec
+from p4gen.spec.program import Reliability
 from p4gen.spec.topology import load_topology
 
 BASE = SimConfig(
@@ -139,6 +141,20 @@ def test_sweeps_stand_beside_the_row_of_their_mode() -> None:
     assert len(lines) == 3
     assert lines[2].startswith('"EPIC-II",128,')
     assert all(cell.ok for cell in cells)
+
+
+def test_what_comes_behind_an_old_gap_is_kept() -> None:
+    """The contribution is lost and so is its NAK, while as many follow as a rank may have outstanding."""
+    lost = Faults(
+        scripts=(Script.parse("drop the 1st UP_DATA of rank 1"), Script.parse("drop the 1st DOWN_NAK of rank 1"))
+    )
+    program = ProgramSpec(
+        mode=Mode.III, reliability=Reliability.SACK, lanes=8, window=64, message=4, groups=1, fan_in=4, ports=4
+    )
+    result = simulate(replace(BASE, program=program, recovery=Recovery.IDEAL, faults=lost, timeout=6 * US))
+    assert result.ok, (result.errors, result.diagnosis)
+    assert sum(count for where, count in result.drops.items() if "script" in where) == 2
+    assert 1 <= result.resent < 8
 
 
 def test_assumptions_name_every_row() -> None:
