@@ -11,7 +11,13 @@ RANGE = "test_iii_range"
 LARGE = 32
 """More slots than this take their time to go round: small programs do it then, but for a few scenarios."""
 ON_LARGE = tuple(f"{RANGE}.{name}" for name in ("RangeIsExactlyN", "RangeFromTheParent", "FastContributionsAreSafe"))
-MODULES = ("test_iii_order", "test_iii_retransmission", "test_iii_collectives", "test_iii_selective")
+MODULES = (
+    "test_iii_order",
+    "test_iii_retransmission",
+    "test_iii_collectives",
+    "test_iii_selective",
+    "test_iii_forwarding",
+)
 
 
 def mode_iii_runs(spec: ProgramSpec) -> tuple[Run, ...]:
