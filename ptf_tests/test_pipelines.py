@@ -183,6 +183,19 @@ class EachPipelineLearnsFromControlMessages(Pipelines):
         return [value // len(values) for value in values]
 
 
+class ForgedPartialResult(Pipelines):
+    """Over an internal edge comes only what recirculates: a frame from outside, addressed like one, is refused."""
+
+    def runTest(self) -> None:
+        ranks = self.spread(top=0)
+        self.opened(ranks)
+        psn, (values,) = self.random_psn(), self.random_values(1)
+        top = ranks[0].node
+        inner = next(index for index, edge in enumerate(top.edges) if edge.to_pipe is not None)
+        packet = self.contribution(top, inner, psn, values)
+        self.refused(top, 0, packet, "LookupTable.unknown_source")
+
+
 class BarrierOverPipelines(Pipelines):
     """Control messages of all ranks become one for each of them."""
 
