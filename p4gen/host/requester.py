@@ -244,6 +244,8 @@ class Requester:
             self._queued = set(self._again)
         if self._named:
             self._named = {seq: None for seq in self._named if seq >= upto}
+        if self._sent_at is not None and upto == self.high:
+            self._qp.responder.await_rest()
         messages = self._messages
         while messages and messages[0].end <= upto:
             done = messages.popleft()

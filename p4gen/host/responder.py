@@ -67,6 +67,8 @@ class Responder:
         self._kept: dict[int, tuple[int, bool, bytes]] = {}
         self._seen = 0
         self._holes: deque[tuple[int, int]] = deque()
+        self._waits_since: int | None = None
+        """Packets that had come when it began to wait for the last results."""
         self._opcode: int | None = None
         """Of the last packet of a message that is not complete."""
         self._room: memoryview = memoryview(b"")
@@ -190,6 +192,33 @@ class Responder:
         self._holes += [(now + self._c.timeout_ps, seq) for seq in missing]
         if self._holes:
             self._qp.clock.at(self._holes[0][0], self._still_missing)
+
+    def await_rest(self) -> None:
+        """All that was sent is acknowledged, and no later result will show which are missing: if none comes for a
+        timeout, they are asked for (``ideal`` in Mode III only)."""
+        if self._waits_since is None and self._c.timeout_ps and self._lacks_rest():
+            self._waits_since = self._arrived()
+            self._qp.clock.at(self._qp.clock.now + self._c.timeout_ps, self._rest_overdue)
+
+    def _rest_overdue(self, _: object) -> None:
+        before, self._waits_since = self._waits_since, None
+        if self._qp.broken is not None or not self._lacks_rest():
+            return
+        if self._arrived() == before:
+            missing = range(max(self._seen, self.expected), self._qp.requester.high)
+            self._ask_for(missing)
+            for each in missing:
+                self._watch(each)
+            self._seen = self._qp.requester.high
+        else:
+            self.await_rest()
+
+    def _lacks_rest(self) -> bool:
+        """Whether there is room for results of packets after the last that has come."""
+        return bool(self._receives) and max(self._seen, self.expected) < self._qp.requester.high
+
+    def _arrived(self) -> int:
+        return self.stats.received + self.stats.out_of_order + self.stats.duplicates
 
     def _take_kept(self) -> bool:
         """Go on with what was kept, as far as it reaches; whether one of its packets asked for an ACK."""

@@ -220,6 +220,17 @@ SELECTIVE = [
         HOPS | TIMER,
     ),
     Case(
+        "Mode III: when all is acknowledged and no result comes, it is asked for",
+        "recv 9\nrecv 9\nsend 8\nsend 8\n> ONLY 0 ack\n> ONLY 1 ack\n< ACK 1\nwait 60us\n> nothing\nwait 50us\n"
+        "> NAK 0 code=31 msn=2\n< ONLY 1 ack\n> nothing",
+        HOPS | TIMER,
+    ),
+    Case(
+        "Mode III: who has no room for a result awaits none",
+        "send 8\n> ONLY 0 ack\n< ACK 0\nwait 300us\n> nothing",
+        HOPS | TIMER,
+    ),
+    Case(
         "it shows that the far end is there: the timer begins anew",
         "send 8\n> ONLY 0 ack\nwait 60us\n< NAK 0 code=31 msn=1\n> ONLY 0 ack\nwait 60us\n"
         "> nothing\nwait 60us\n> ONLY 0 ack",
