@@ -27,7 +27,7 @@ from p4gen.spec.topology import TopologySpec
 EPIC_PROGRAM: Final = ProgramSpec(lanes=256, window=64, message=4, groups=1)
 """What the paper's simulation suggests: payloads of 1 KB (Table 25 tends to 88.3 of 100 Gb/s), and a window that a
 round trip with a repair in it does not exhaust."""
-EPIC_TIMEOUT: Final = {Mode.II: 8 * US, Mode.III: 6 * US}
+EPIC_TIMEOUT: Final = {Mode.II: 8 * US, Mode.III: 7 * US}
 """A repair over a star takes 2.8 us in either mode. Mode II's timer adds repetitions, so it is the longer one."""
 EPIC_RECOVERY: Final = Recovery.IDEAL
 LINKS_LOSS: Final = 0.05
@@ -36,6 +36,8 @@ LARGEST: Final = 4 * M
 CONGESTED: Final = 200_000_000_000
 """Table 35: bit/s of a link; one has half."""
 CONGESTED_TIMEOUT: Final = 100 * US
+QUEUE: Final = 4 << 20
+"""Bytes; an AllGather's Broadcasts meet at every rank, and nothing is to be lost but where loss is asked for."""
 
 _TABLES: Final = {Axis.SIZE: 25, Axis.LOSS: 31, Axis.LINKS: 32}
 """Where a sweep's figures stand, for AllReduce."""
@@ -105,7 +107,8 @@ def table_runs(number: int, base: SimConfig, values: Sequence[float] | None = No
     if number not in PAPER:
         raise InputError(f"there is no table {number}: EPIC's tables of simulation are {', '.join(map(str, PAPER))}")
     table = PAPER[number]
-    rows = []
+    base = replace(base, topology=roomy(base.topology))
+    rows: list[Run] = []
     for solution, row in table.rows.items():
         config = replace(_solving(solution, base), collective=table.collective)
         if table.axis is Axis.NOTHING:
@@ -219,11 +222,19 @@ def congested(topology: TopologySpec) -> TopologySpec:
         link.model_copy(update={"bandwidth": CONGESTED // 2 if first in link.ends else CONGESTED})
         for link in topology.links
     )
+    return _remade(topology, links=links, defaults=topology.defaults.model_copy(update={"bandwidth": CONGESTED}))
+
+
+def roomy(topology: TopologySpec) -> TopologySpec:
+    """The network, with queues that hold what all ranks may have outstanding toward one (``QUEUE``)."""
+    queue = max(QUEUE, topology.defaults.queue)
+    return _remade(topology, defaults=topology.defaults.model_copy(update={"queue": queue}))
+
+
+def _remade(topology: TopologySpec, **changed: Any) -> TopologySpec:
     fields = {name: getattr(topology, name) for name in TopologySpec.model_fields}
-    defaults = topology.defaults.model_copy(update={"bandwidth": CONGESTED})
     # Times are parsed when a spec is made, so one is put into words again.
-    changed = {"links": links, "defaults": defaults, "switch_latency": f"{topology.switch_latency}ps"}
-    return TopologySpec(**fields | changed)
+    return TopologySpec(**fields | {"switch_latency": f"{topology.switch_latency}ps"} | changed)
 
 
 # --- what is said of it ---
@@ -264,7 +275,7 @@ def assumptions(runs: Sequence[Run]) -> list[str]:
     solutions = list(dict.fromkeys(run.solution for run in runs))
     lines = [
         f"{config.topology.name}: {link.bandwidth / 1e9:g} Gb/s and {duration_text(link.delay)} a link, "
-        f"{duration_text(config.topology.switch_latency)} through a switch",
+        f"{duration_text(config.topology.switch_latency)} through a switch, queues of {link.queue >> 10:,} KiB",
         f"payload {spec.payload_bytes} bytes a packet, 58 bytes of headers and ICRC, 24 on the wire beside the frame",
         f"window {spec.window} messages of {spec.message} packets; the control message goes ahead of the data",
         "ACK on the last packet of a message and on packets that are sent again, cumulative",

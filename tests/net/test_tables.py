@@ -159,5 +159,5 @@ def test_what_comes_behind_an_old_gap_is_kept() -> None:
 
 def test_assumptions_name_every_row() -> None:
     text = "\n".join(assumptions(table_runs(31, BASE)))
-    for each in ("EPIC-II: modeii", "EPIC-III: modeiii", "'ideal'", "timer 8 us", "timer 6 us", "both directions"):
+    for each in ("EPIC-II: modeii", "EPIC-III: modeiii", "'ideal'", "timer 8 us", "timer 7 us", "both directions"):
         assert each in text
