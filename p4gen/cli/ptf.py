@@ -54,6 +54,9 @@ from p4gen.switch.running import Program, Running, terminable
 @click.option("--test", "tests", multiple=True, metavar="MODULE[.CLASS]", help="Only these scenarios; may be repeated.")
 @click.option("--trace", is_flag=True, help="Print every packet's whole way through the program (with --test).")
 @click.option("--mutate", is_flag=True, help="Seed faults into the program; each must make a scenario fail.")
+@click.option(
+    "--faults", type=click.IntRange(min=1), default=None, help="With --mutate: so many, drawn by seed.  [all]"
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -67,6 +70,7 @@ def command(
     tests: tuple[str, ...],
     trace: bool,
     mutate: bool,
+    faults: int | None,
     **flags: str | None,
 ) -> None:
     """Run the conformance suite on a program.
@@ -77,6 +81,8 @@ def command(
     """
     if mutate and (tests or trace):
         raise click.UsageError("--mutate runs all scenarios: it goes with neither --test nor --trace")
+    if faults is not None and not mutate:
+        raise click.UsageError("--faults says how many of them --mutate seeds")
     if trace and not tests:
         raise click.UsageError("--trace of the whole suite is too much to read: name scenarios with --test")
     if target != targets.EMBEDDED and (mutate or trace):
@@ -86,7 +92,7 @@ def command(
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     with terminable(), tempfile.TemporaryDirectory(prefix="p4gen-") as scratch:
         job = _Job(spec, target, engine, out, Path(scratch), seed, report_console(quiet=as_json))
-        passed, report = job.mutate() if mutate else job.conform(tests, trace)
+        passed, report = job.mutate(faults) if mutate else job.conform(tests, trace)
     if as_json:
         click.echo(json.dumps({"seed": seed, "passed": passed} | report))
     ctx.exit(0 if passed else 1)
@@ -167,9 +173,11 @@ class _Job:
         info = result.folder / f"{spec.program}.p4info.txtpb"
         return Program(result.program, info, json_file if json_file.exists() else None)
 
-    def mutate(self) -> tuple[bool, dict[str, Any]]:
-        """On the smallest programs that have everything a fault can break."""
+    def mutate(self, faults: int | None) -> tuple[bool, dict[str, Any]]:
+        """All faults, or some, in the smallest programs that have everything a fault can break."""
         seeding = SEEDINGS[self.spec.mode]
+        if faults is not None:
+            seeding = seeding.sample(faults, self.seed)
         specs = {name: ProgramSpec.model_validate(fields) for name, fields in seeding.programs.items()}
         programs = {name: Sound(spec, render(compose(spec)).text) for name, spec in specs.items()}
         verdicts: list[Verdict] = []

@@ -6,8 +6,9 @@ that no longer fits the templates is an error, not a fault that nothing catches.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from p4gen.errors import FailedError
 
@@ -42,6 +43,14 @@ class Seeding:
     """Modules of scenarios that a program is for; all of the mode's when it is not named here."""
     first: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Modules of scenarios that are tried first on the faults of a module of the program."""
+
+    def sample(self, count: int, seed: int) -> Seeding:
+        """``count`` of the faults, or all if there are fewer, in their order, with the programs that they need."""
+        drawn = random.Random(seed).sample(self.mutations, min(count, len(self.mutations)))  # noqa: S311 - a repeatable choice
+        mutations = tuple(mutation for mutation in self.mutations if mutation in drawn)
+        used = {mutation.program for mutation in mutations}
+        programs = {name: fields for name, fields in self.programs.items() if name in used}
+        return replace(self, mutations=mutations, programs=programs)
 
     def order(self, mutation: Mutation, modules: tuple[str, ...]) -> tuple[str, ...]:
         """The modules of scenarios for a fault, ``modules`` being all of the mode's: likely ones first."""
