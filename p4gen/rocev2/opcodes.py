@@ -167,8 +167,8 @@ class NakCode(IntEnum):
     REMOTE_OPERATIONAL_ERROR = 3
     INVALID_RD_REQUEST = 4
     SELECTIVE = 31
-    """Reserved by the specification; p4gen's selective NAK: as many packets as the MSN says are missing from the PSN on,
-    and nothing is acknowledged. NICs do not know it (docs/wire-format.md)."""
+    """Reserved by the specification; p4gen's selective NAK: as many packets as the MSN says are missing from the PSN
+    on, and nothing is acknowledged. NICs do not know it (docs/wire-format.md)."""
 
 
 _RNR_DELAY_US: Final = (
