@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from p4gen.ptf.mutations import Mutation, Seeding
+from p4gen.ptf.mutations_both import BOTH_MODES
 
 SIZE = {"mode": "II", "lanes": 8, "window": 2, "message": 2, "groups": 4, "fan_in": 4, "ports": 8}
 
@@ -14,15 +15,13 @@ PROGRAMS: dict[str, dict[str, object]] = {
 }
 
 MODE_II: tuple[Mutation, ...] = (
+    *BOTH_MODES,
     Mutation(
         "everything-is-claimed",
         "LookupTable",
         "if (addresses.apply().hit) {",
         "addresses.apply(); if (hdr.bth.isValid()) {",
     ),
-    Mutation("any-source", "LookupTable", "hdr.ipv4.src_addr != peer", "false"),
-    Mutation("shared-slots", "ClassifyTraffic", "meta.slot = base + (", "meta.slot = ("),
-    Mutation("half-the-buffer", "ClassifyTraffic", "(slot_t)bth.psn & mask", "(slot_t)bth.psn & (mask >> 1)"),
     Mutation("slot-off-by-one", "ClassifyTraffic", "(slot_t)bth.psn & mask)", "(slot_t)bth.psn & mask) + 1"),
     Mutation(
         "mask-forgotten", "ClassifyTraffic", "meta.source_mask = source_mask;", "meta.source_mask = 32w0xffffffff;"
@@ -34,20 +33,7 @@ MODE_II: tuple[Mutation, ...] = (
         "(opcode_t.SEND_ONLY_IMM, CONTROL_LENGTH): parse_immediate;",
         "",
     ),
-    Mutation("cnp-not-parsed", "PacketParser", "(opcode_t.CNP,           CNP_LENGTH):     parse_cnp;", ""),
-    Mutation("any-length", "ValidatePacket", "hdr.ipv4.total_length != ip_length", "false"),
     Mutation("trailing-bytes", "ValidatePacket", "std_meta.packet_length != frame_length", "false"),
-    Mutation("any-version", "ValidatePacket", "hdr.bth.version != 0", "false"),
-    Mutation("any-partition", "ValidatePacket", "partition != 0x7fff", "false"),
-    Mutation("any-ip-checksum", "ValidatePacket", "std_meta.checksum_error != 0", "false"),
-    Mutation("corruption-laundered", "CheckIcrc", "hdr.icrc.crc != expected", "false"),
-    Mutation("epoch-ignored", "RecycleBuffer", "held_epoch != epoch", "held_epoch == 0"),
-    Mutation(
-        "wrap-forgotten",
-        "RecycleBuffer",
-        "else if (ahead[23:23] == 0) { slot_use",
-        "else if (psn > held_psn) { slot_use",
-    ),
     Mutation(
         "stale-starts-afresh",
         "RecycleBuffer",
@@ -55,10 +41,7 @@ MODE_II: tuple[Mutation, ...] = (
         "slot_use = slot_use_t.FRESH;",
     ),
     Mutation("no-duplicate-check", "CheckDuplicate", "arrived & meta.edge_bit;", "arrived & 0;"),
-    Mutation("any-opcode-mix", "CheckDuplicate", "word[70:64] != opcode", "false"),
-    Mutation("any-control-mix", "CheckDuplicate", "word[63:32] != meta.announced", "false"),
     Mutation("announcement-not-kept", "CheckDuplicate", "++ meta.announced ++", "++ word[63:32] ++"),
-    Mutation("complete-at-once", "CheckDuplicate", "arrived == meta.source_mask", "arrived != 0"),
     Mutation(
         "duplicate-unanswered",
         "CheckDuplicate",
@@ -67,10 +50,8 @@ MODE_II: tuple[Mutation, ...] = (
         "            meta.drop = drop_t.CheckDuplicate_duplicate;\n        }\n"
         "        if (meta.drop == drop_t.NONE) {\n            slots.write",
     ),
-    Mutation("last-ack-request-wins", "CheckDuplicate", "bth.ack_request | word[71:71];", "bth.ack_request;"),
     Mutation("psn-not-kept", "CheckDuplicate", "meta.epoch ++ bth.psn ++", "meta.epoch ++ word[95:72] ++"),
     Mutation("old-data-added", "AggregateData", "(slot_use == slot_use_t.MERGE)", "(slot_use != slot_use_t.REPEAT)"),
-    Mutation("sum-wraps", "AggregateData", "(lane_t)((int<32>)held |+| (int<32>)element)", "held + element"),
     Mutation("sum-unsigned", "AggregateData", "(lane_t)((int<32>)held |+| (int<32>)element)", "held |+| element"),
     Mutation(
         "repeat-returns-own-data",
@@ -78,7 +59,6 @@ MODE_II: tuple[Mutation, ...] = (
         "} else if (slot_use == slot_use_t.REPEAT) {\n            element = held;",
         "} else if (slot_use == slot_use_t.REPEAT) {\n            held = element;",
     ),
-    Mutation("lane-misplaced", "AggregateData", "lane_3.apply(payload.lane_3,", "lane_3.apply(payload.lane_2,"),
     Mutation("overflow-uncounted", "AggregateData", "overflows.count((bit<32>)meta.context);", ""),
     Mutation(
         "result-not-replicated",
@@ -95,13 +75,10 @@ MODE_II: tuple[Mutation, ...] = (
     Mutation("ttl-kept", "Forward", "hdr.ipv4.ttl = hdr.ipv4.ttl - 1;", ""),
     Mutation("checksum-not-mended", "Forward", "17w0xfeff", "17w0"),
     Mutation("ttl-never-expires", "Forward", "hdr.ipv4.ttl < 2", "false"),
-    Mutation("one-address-for-all", "TranslateHeader", "meta.edge = std_meta.egress_rid;", ""),
     Mutation("qp-kept", "TranslateHeader", "hdr.bth.dest_qp = dest_qp;", ""),
-    Mutation("udp-checksum-kept", "TranslateHeader", "hdr.udp.checksum = 0; ", ""),
     Mutation(
         "nak-becomes-ack", "TranslateHeader", "hdr.ipv4.ttl = 64;", "hdr.ipv4.ttl = 64; hdr.aeth.syndrome = 0x1f;"
     ),
-    Mutation("icrc-stale", "SetIcrc", "hdr.icrc.crc = icrc;", ""),
     Mutation(
         "ip-checksum-stale",
         "UpdateIpv4Checksum",
@@ -175,7 +152,6 @@ MODE_II: tuple[Mutation, ...] = (
         "} else if (meta.kind == kind_t.CONTROL) {             // in the place of data",
         "} else if (false) {",
     ),
-    Mutation("any-numbers", "TrackInvocation", "hdr.immediate.value[28:24] != NUMBERS", "false"),
     Mutation(
         "op-not-looked-at",
         "TrackInvocation",

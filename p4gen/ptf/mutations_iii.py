@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from p4gen.ptf.mutations import Mutation, Seeding
+from p4gen.ptf.mutations_both import BOTH_MODES
 
 SIZE = {"mode": "III", "lanes": 8, "window": 2, "message": 2, "groups": 2, "fan_in": 4, "ports": 8}
 
@@ -18,18 +19,11 @@ _ORDER, _RANGE, _RESEND = "test_iii_order", "test_iii_range", "test_iii_retransm
 _COLLECTIVES, _SELECTIVE, _PIPES = "test_iii_collectives", "test_iii_selective", "test_iii_pipelines"
 
 MODE_III: tuple[Mutation, ...] = (
-    Mutation("any-source", "LookupTable", "hdr.ipv4.src_addr != peer", "false"),
+    *BOTH_MODES,
     Mutation("any-qp", "LookupTable", "meta.drop = drop_t.LookupTable_unknown_qp;", ""),
     Mutation("ticks-from-anywhere", "LookupTable", "std_meta.ingress_port == CPU_PORT", "true"),
     Mutation("cursors-from-anywhere", "LookupTable", "std_meta.instance_type == RECIRCULATED", "true"),
     Mutation("everybody-is-a-rank", "LookupTable", "meta.first_hop = first_hop;", "meta.first_hop = 1;"),
-    Mutation("cnp-not-parsed", "PacketParser", "(opcode_t.CNP,           CNP_LENGTH):     parse_cnp;", ""),
-    Mutation("any-length", "ValidatePacket", "hdr.ipv4.total_length != ip_length", "false"),
-    Mutation("any-version", "ValidatePacket", "hdr.bth.version != 0", "false"),
-    Mutation("any-partition", "ValidatePacket", "partition != 0x7fff", "false"),
-    Mutation("any-ip-checksum", "ValidatePacket", "std_meta.checksum_error != 0", "false"),
-    Mutation("corruption-laundered", "CheckIcrc", "hdr.icrc.crc != expected", "false"),
-    Mutation("any-numbers", "TrackInvocation", "hdr.immediate.value[28:24] != NUMBERS", "false"),
     Mutation(
         "announcements-forgotten",
         "TrackInvocation",
@@ -39,8 +33,6 @@ MODE_III: tuple[Mutation, ...] = (
     Mutation("root-forgotten", "TrackInvocation", "chosen[31:29] ++ chosen[23:19]", "chosen[31:29] ++ 5w0"),
     Mutation("first-psn-is-zero", "TrackInvocation", "meta.first_psn = first_psn;", "meta.first_psn = 0;"),
     Mutation("epoch-is-one", "TrackInvocation", "meta.epoch = epoch;", "meta.epoch = 1;"),
-    Mutation("shared-slots", "ClassifyTraffic", "meta.slot = base + (", "meta.slot = ("),
-    Mutation("half-the-buffer", "ClassifyTraffic", "(slot_t)bth.psn & mask", "(slot_t)bth.psn & (mask >> 1)"),
     Mutation("one-pipe", "ClassifyTraffic", "meta.pipe = pipe;", "meta.pipe = 0;"),
     Mutation("nothing-stands-still", "ClassifyTraffic", "meta.sync = sync;", "meta.sync = 0;"),
     Mutation("all-stands-still", "ClassifyTraffic", "meta.sync = sync;", "meta.sync = 1;"),
@@ -102,25 +94,14 @@ MODE_III: tuple[Mutation, ...] = (
         "if (meta.out_group == 0) {\n            std_meta.egress_spec = meta.port;",
         "if (meta.out_group == 0) {\n            std_meta.egress_spec = 0;",
     ),
-    Mutation("epoch-ignored", "RecycleBuffer", "held_epoch != epoch", "held_epoch == 0"),
-    Mutation(
-        "wrap-forgotten",
-        "RecycleBuffer",
-        "else if (ahead[23:23] == 0) { slot_use",
-        "else if (psn > held_psn) { slot_use",
-    ),
-    Mutation("any-opcode-mix", "CheckDuplicate", "word[70:64] != opcode", "false"),
-    Mutation("any-control-mix", "CheckDuplicate", "word[63:32] != meta.announced", "false"),
     Mutation(
         "invalid-unanswered",
         "CheckDuplicate",
         "meta.answer_psn = bth.psn;\n            meta.answers = 1;",
         "meta.answer_psn = bth.psn;\n            meta.answers = 0;",
     ),
-    Mutation("complete-at-once", "CheckDuplicate", "arrived == meta.source_mask", "arrived != 0"),
     Mutation("cursor-takes-any-slot", "CheckDuplicate", "if (meta.slot_use == slot_use_t.MERGE) {", "if (true) {"),
     Mutation("resent-without-ackreq", "CheckDuplicate", "bth.ack_request = 1; ", ""),
-    Mutation("last-ack-request-wins", "CheckDuplicate", "bth.ack_request | word[71:71];", "bth.ack_request;"),
     Mutation("opcode-forgotten", "CheckDuplicate", "(opcode_t)(1w0 ++ word[70:64])", "opcode_t.SEND_ONLY"),
     Mutation(
         "incomplete-is-resent",
@@ -138,8 +119,6 @@ MODE_III: tuple[Mutation, ...] = (
         "std_meta.egress_spec = meta.port;\n            if (hdr.bth.psn",
         "std_meta.egress_spec = 0;\n            if (hdr.bth.psn",
     ),
-    Mutation("sum-wraps", "AggregateData", "(lane_t)((int<32>)held |+| (int<32>)element)", "held + element"),
-    Mutation("lane-misplaced", "AggregateData", "lane_3.apply(payload.lane_3,", "lane_3.apply(payload.lane_2,"),
     Mutation(
         "incomplete-goes-out",
         "ReplicateData",
@@ -156,9 +135,6 @@ MODE_III: tuple[Mutation, ...] = (
     Mutation("answer-asks", "MakeAck", "hdr.bth.ack_request = 0;", ""),
     Mutation("answer-with-payload", "MakeAck", "hdr.payload.setInvalid();", ""),
     Mutation("no-becn", "MakeAck", "hdr.bth.reserved1 = 0x40; ", ""),
-    Mutation("one-address-for-all", "TranslateHeader", "meta.edge = std_meta.egress_rid;", ""),
-    Mutation("udp-checksum-kept", "TranslateHeader", "hdr.udp.checksum = 0; ", ""),
-    Mutation("icrc-stale", "SetIcrc", "hdr.icrc.crc = icrc;", ""),
     Mutation("gap-not-closed", "CheckOrder", "missing = view ^ ((missing_t)1 << back[7:0]);", "missing = view;", "sr"),
     Mutation(
         "closing-unanswered", "CheckOrder", "// closes a gap\n                meta.answers = 1;", "// closes", "sr"
