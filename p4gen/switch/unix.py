@@ -227,7 +227,7 @@ class UnixPorts:
                 self._selector.modify(port.peer, selectors.EVENT_READ | selectors.EVENT_WRITE, port)
 
     def _sent(self, port: _Port, frame: bytes) -> bool:
-        """Hand a frame to the kernel; false if its buffer is full for now."""
+        """Hand a frame to the kernel; false if its buffer is full, and the frame has to wait in ours."""
         assert port.peer is not None
         try:
             port.peer.send(frame)
