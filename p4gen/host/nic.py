@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from p4gen.host.clock import Clock
@@ -32,7 +32,7 @@ class Nic:
 
     line: Line
 
-    def __init__(self, mac: int, ip: int, clock: Clock) -> None:
+    def __init__(self, mac: int, ip: int, clock: Clock, *, burst: int = BURST) -> None:
         self.mac, self.ip, self.clock = mac, ip, clock
         self.domain = ProtectionDomain()
         self.pairs: dict[int, QueuePair] = {}
@@ -41,6 +41,7 @@ class Nic:
         self._answering: deque[QueuePair] = deque()
         self._free_at = 0
         self._pump_at: int | None = None
+        self._burst = burst
 
     @property
     def dropped(self) -> Counter[str]:
@@ -64,6 +65,11 @@ class Nic:
                 waiting.remove(pair)
 
     # --- receiving ---
+
+    def receive_all(self, frames: Iterable[bytes]) -> None:
+        """Frames arrive, one after the other."""
+        for frame in frames:
+            self.receive(frame)
 
     def receive(self, frame: bytes) -> None:
         """A frame arrives."""
@@ -112,11 +118,11 @@ class Nic:
 
     def _pump(self, _: object) -> None:
         now = self.clock.now
-        if self._pump_at != now:
+        if self._pump_at is None or self._pump_at > now:
             return  # an earlier or a later call stands for this one
         self._pump_at = None
         at = now
-        for _turn in range(BURST):
+        for _turn in range(self._burst):
             frame = self._next_frame(at)
             if frame is None:
                 self._free_at = at

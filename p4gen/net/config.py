@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 
 from p4gen.errors import InputError
 from p4gen.host.arrays import check_root
@@ -13,17 +12,11 @@ from p4gen.host.dcqcn import DcqcnConfig
 from p4gen.host.plan import Flow, PsnSync
 from p4gen.host.verbs import Recovery
 from p4gen.manager.placement import GroupRequest, contexts_needed
+from p4gen.manager.ranks import recovery_of
 from p4gen.model import EngineName
 from p4gen.net.faults import Faults
 from p4gen.spec import DType, Op, ProgramSpec, load_spec
-from p4gen.spec.program import Reliability
 from p4gen.spec.topology import TopologySpec
-
-_RECOVERY: Final = {
-    Reliability.GBN: Recovery.GO_BACK_N,
-    Reliability.SR: Recovery.SELECTIVE_REPEAT,
-    Reliability.SACK: Recovery.IDEAL,
-}
 
 
 @dataclass(frozen=True)
@@ -121,7 +114,7 @@ class SimConfig:
     def nic_recovery(self) -> Recovery:
         """``recovery``, with its default worked out: as the switches have it, so that each end knows what the other
         says."""
-        return self.recovery or _RECOVERY[self.program.loss_recovery]
+        return self.recovery or recovery_of(self.program)
 
     @property
     def hosts(self) -> tuple[tuple[str, ...], ...]:

@@ -12,11 +12,11 @@ import numpy as np
 
 from p4gen.host.arrays import Array
 from p4gen.host.clock import MS, NS, SECOND, US
-from p4gen.host.commlib import Communicator, Connection, GroupConfig, Invocation
+from p4gen.host.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.rc import QueuePair
-from p4gen.host.verbs import QpConfig, Recovery
 from p4gen.inc import compose
 from p4gen.manager.placement import PlacedGroup, place
+from p4gen.manager.ranks import host_config
 from p4gen.net.check import problems
 from p4gen.net.config import Call, SimConfig, Work
 from p4gen.net.diagnosis import Diagnosis, diagnose
@@ -152,32 +152,20 @@ class Simulation:
         return [Communicator(self.network.nics[host], self._group(placed, rank)) for rank, host in enumerate(hosts)]
 
     def _group(self, placed: PlacedGroup, rank: int) -> GroupConfig:
-        config, spec = self.config, self.spec
-        qp = QpConfig(
-            mtu=spec.payload_bytes,
-            initial_psn=placed.request.first_psn,
-            recovery=config.nic_recovery,
-            # EPIC's flow control (§4.2): W messages of M packets, and not one more, or slots would be overrun.
-            max_outstanding=spec.window * spec.message,
-            ack_every=config.ack_every,
-            timeout_ps=config.timeout,
-            retry_count=config.retry_count,
-            rnr_retry=None,
-            dcqcn=config.dcqcn,
-            selective_naks=config.nic_recovery is Recovery.IDEAL and spec.mode is Mode.III,
-        )
-        return GroupConfig(
+        config = self.config
+        return host_config(
+            self.spec,
             rank,
             len(placed.request.ranks),
-            {c.key: Connection(c.ends[rank].qp, c.ends[rank].peer, qp) for c in placed.channels},
-            spec.window,
-            spec.message,
-            spec.dtype,
-            spec.op,
-            spec.overflow,
+            {channel.key: (channel.ends[rank].qp, channel.ends[rank].peer) for channel in placed.channels},
+            placed.request.first_psn,
             config.sync,
-            config.flow,
-            hop_by_hop=spec.mode is Mode.III,
+            timeout_ps=config.timeout,
+            ack_every=config.ack_every,
+            recovery=config.nic_recovery,
+            retry_count=config.retry_count,
+            dcqcn=config.dcqcn,
+            flow=config.flow,
         )
 
     def _start_ticks(self) -> None:

@@ -1,0 +1,191 @@
+"""Real time: a clock that hosts run by when their frames cross real interfaces.
+
+One thread runs the loop and everything on it: NICs, queue pairs, communicators. A turn waits for a descriptor or the
+next timer, then takes calls from other threads, lets readers take what has come, runs the timers that are due, and
+ends with what was to be done once a turn, as sending what was collected. What a timer asks for anew waits for the next
+turn, so that a long burst of sending does not keep the host from receiving.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any, Final
+
+from p4gen.errors import FailedError
+from p4gen.host.clock import MS, NS, Action
+
+_POLLED: Final = select.POLLIN
+_LONGEST_WAIT_MS: Final = 60_000
+
+
+class RealTimeLoop:
+    """A clock (``p4gen.host.clock.Clock``) of CLOCK_MONOTONIC, so that times of several processes compare.
+
+    ``now`` stands still between two looks at the clock; timers are late by up to a millisecond and the turn's length.
+    Only ``call_soon_threadsafe`` and ``stop`` may be called from other threads.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.problem: BaseException | None = None
+        """What ended the loop, if it was an error."""
+        self.refresh()
+        self._timers: list[tuple[int, int, Action, Any]] = []
+        self._number = 0
+        self._readers: dict[int, Callable[[], None]] = {}
+        self._at_end: list[Callable[[], None]] = []
+        self._at_stop: list[Callable[[], None]] = []
+        self._calls: deque[tuple[Action, Any]] = deque()
+        self._calls_lock = threading.Lock()
+        self._woken = self._stopping = self._ended = False
+        self._poll = select.poll()
+        self._wakes, self._waker = socket.socketpair()
+        self._wakes.setblocking(False)
+        self._waker.setblocking(False)
+        self._poll.register(self._wakes, _POLLED)
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> RealTimeLoop:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- what is to be done ---
+
+    def refresh(self) -> None:
+        """Look at the clock."""
+        self.now = time.monotonic_ns() * NS
+
+    def at(self, time: int, action: Action, arg: Any = None) -> None:
+        """Call ``action(arg)`` at ``time`` or soon after, never within this call."""
+        self._number += 1
+        heappush(self._timers, (time, self._number, action, arg))
+
+    def call_soon_threadsafe(self, action: Action, arg: Any = None) -> None:
+        """Call ``action(arg)`` on the loop, in the order of these calls, from whatever thread. ``FailedError`` when the
+        loop has ended."""
+        with self._calls_lock:
+            if self._ended:
+                raise FailedError("the host's loop has ended")
+            self._calls.append((action, arg))
+            if self._woken:
+                return
+            self._woken = True
+        self._wake()
+
+    def add_reader(self, descriptor: int, action: Callable[[], None]) -> None:
+        """Call ``action`` once a turn while something can be read; it takes a bounded amount."""
+        self._readers[descriptor] = action
+        self._poll.register(descriptor, _POLLED)
+
+    def remove_reader(self, descriptor: int) -> None:
+        """No longer wait for a descriptor."""
+        if self._readers.pop(descriptor, None) is not None:
+            self._poll.unregister(descriptor)
+
+    def add_end(self, action: Callable[[], None]) -> None:
+        """Call ``action`` at the end of every turn."""
+        self._at_end.append(action)
+
+    def remove_end(self, action: Callable[[], None]) -> None:
+        """No longer."""
+        self._at_end.remove(action)
+
+    def add_stop(self, action: Callable[[], None]) -> None:
+        """Call ``action`` once when the loop ends, however it does; ``problem`` tells the error."""
+        self._at_stop.append(action)
+
+    # --- running ---
+
+    def start(self) -> None:
+        """Run in a thread of its own."""
+        self._thread = threading.Thread(target=self._run_quietly, name="p4gen host loop", daemon=True)
+        self._thread.start()
+
+    def run(self) -> None:
+        """Run until ``stop``; an error of any action ends it too, and is raised."""
+        try:
+            while not self._stopping:
+                self.turn()
+        except BaseException as error:
+            self.problem = error
+            raise
+        finally:
+            with contextlib.ExitStack() as stack:
+                for action in reversed(self._at_stop):
+                    stack.callback(action)
+                with self._calls_lock:
+                    self._ended = True
+                self._take_calls()  # whoever gave them waits for what they do
+
+    def stop(self) -> None:
+        """Make ``run`` return soon; from any thread or a signal handler."""
+        self._stopping = True
+        self._wake()
+
+    def close(self) -> None:
+        """Stop, wait for the thread, and let go of everything."""
+        self.stop()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        self._wakes.close()
+        self._waker.close()
+
+    def turn(self) -> None:
+        """One turn. See the module."""
+        ready = self._poll.poll(self._patience())
+        self.refresh()
+        readers = self._readers
+        for descriptor, _ in ready:
+            if descriptor == self._wakes.fileno():
+                self._take_calls()
+            elif (reader := readers.get(descriptor)) is not None:
+                reader()
+        self._run_timers()
+        for action in self._at_end:
+            action()
+
+    def _patience(self) -> int:
+        """Milliseconds to the next timer, rounded up: a loop that wakes too early would have to wait again."""
+        if not self._timers:
+            return _LONGEST_WAIT_MS
+        left = self._timers[0][0] - time.monotonic_ns() * NS
+        return max(0, min(-(-left // MS), _LONGEST_WAIT_MS))
+
+    def _take_calls(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            self._wakes.recv(4096)
+        with self._calls_lock:
+            self._woken = False
+            calls, self._calls = self._calls, deque()
+        for action, arg in calls:
+            action(arg)
+
+    def _run_timers(self) -> None:
+        timers, now, last = self._timers, self.now, self._number
+        again = []
+        while timers and timers[0][0] <= now:
+            timer = heappop(timers)
+            if timer[1] > last:
+                again.append(timer)
+            else:
+                timer[2](timer[3])
+        for timer in again:
+            heappush(timers, timer)
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):  # full: it wakes anyway; closed: it has ended
+            self._waker.send(b"x")
+
+    def _run_quietly(self) -> None:
+        with contextlib.suppress(Exception):
+            self.run()  # who waits for the loop is told through ``add_stop``, and finds ``problem``

@@ -1,0 +1,93 @@
+"""From what InitGroup says to a rank to what its CommLib works by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from p4gen.host.clock import MS
+from p4gen.host.dcqcn import DcqcnConfig
+from p4gen.host.plan import ChannelKey, Connection, Flow, GroupConfig, PsnSync
+from p4gen.host.verbs import Peer, QpConfig, Recovery
+from p4gen.manager.api import RankConfig
+from p4gen.spec import Mode, ProgramSpec
+from p4gen.spec.program import Reliability
+
+TIMEOUT: Final = 50 * MS
+"""Retransmission timer of hosts in real time, ps: far above what switches in software and busy machines take."""
+ACK_EVERY: Final = 32
+
+_RECOVERY: Final = {
+    Reliability.GBN: Recovery.GO_BACK_N,
+    Reliability.SR: Recovery.SELECTIVE_REPEAT,
+    Reliability.SACK: Recovery.IDEAL,
+}
+
+
+def recovery_of(spec: ProgramSpec) -> Recovery:
+    """How NICs repair loss on trees of this program: as the switches do, so that each end knows what the other says."""
+    return _RECOVERY[spec.loss_recovery]
+
+
+def host_config(
+    spec: ProgramSpec,
+    rank: int,
+    size: int,
+    channels: Mapping[ChannelKey, tuple[int, Peer]],
+    first_psn: int,
+    sync: PsnSync,
+    *,
+    timeout_ps: int,
+    ack_every: int = ACK_EVERY,
+    recovery: Recovery | None = None,
+    retry_count: int | None = None,
+    dcqcn: DcqcnConfig | None = None,
+    flow: Flow = Flow.RESULTS,
+) -> GroupConfig:
+    """CommLib's configuration for a rank of a group on switches that run ``spec``; ``channels`` are (QP, far end).
+
+    ``timeout_ps`` 0 switches the timer off; ``recovery`` is by default what the program wants; a ``retry_count`` of
+    None never gives up.
+    """
+    recovery = recovery or recovery_of(spec)
+    qp = QpConfig(
+        mtu=spec.payload_bytes,
+        initial_psn=first_psn,
+        recovery=recovery,
+        # EPIC's flow control (§4.2): W messages of M packets, and not one more, or slots would be overrun.
+        max_outstanding=spec.window * spec.message,
+        ack_every=ack_every,
+        timeout_ps=timeout_ps,
+        retry_count=retry_count,
+        rnr_retry=None,
+        dcqcn=dcqcn,
+        selective_naks=recovery is Recovery.IDEAL and spec.mode is Mode.III,
+    )
+    return GroupConfig(
+        rank,
+        size,
+        {key: Connection(number, peer, qp) for key, (number, peer) in channels.items()},
+        spec.window,
+        spec.message,
+        spec.dtype,
+        spec.op,
+        spec.overflow,
+        sync,
+        flow,
+        hop_by_hop=spec.mode is Mode.III,
+    )
+
+
+def group_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: int = ACK_EVERY) -> GroupConfig:
+    """What a rank's CommLib is made with, in real time."""
+    channels = {channel.key: (channel.qp, channel.peer) for channel in config.channels}
+    return host_config(
+        config.spec,
+        config.rank,
+        config.size,
+        channels,
+        config.first_psn,
+        config.sync,
+        timeout_ps=timeout_ps,
+        ack_every=ack_every,
+    )
