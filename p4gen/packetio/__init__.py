@@ -1,0 +1,13 @@
+"""Frames in and out of network interfaces in batches: packet sockets, recvmmsg and sendmmsg, NumPy arrays."""
+
+from __future__ import annotations
+
+from p4gen.packetio.receive import Frames, Receiver
+from p4gen.packetio.send import Sender
+from p4gen.packetio.single import PacketSocket
+from p4gen.packetio.sockets import kernel_drops, link_is_up, longest_frame, open_socket, sending_socket
+
+__all__ = [
+    "Frames", "PacketSocket", "Receiver", "Sender", "kernel_drops", "link_is_up", "longest_frame", "open_socket",
+    "sending_socket",
+]  # fmt: skip

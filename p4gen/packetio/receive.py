@@ -1,0 +1,126 @@
+"""Frames from many packet sockets into one buffer, as arrays that say where each frame is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from p4gen.packetio.mmsg import (
+    CONTROL,
+    MSG_TRUNC,
+    PACKET_AUXDATA,
+    SO_TIMESTAMPNS,
+    SOL_PACKET,
+    SOL_SOCKET,
+    Bytes,
+    Messages,
+    Words,
+)
+
+_HEADROOM = 16
+"""Bytes before each frame, into which its addresses move when a VLAN tag is put back."""
+_VLAN_VALID, _TPID_VALID = 1 << 4, 1 << 6
+_ADDRESSES, _TAG, _TPID = 12, 4, 0x8100
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Frame i is ``data[starts[i]:ends[i]]``; it came at ``ports[i]``."""
+
+    data: Bytes
+    starts: Words
+    ends: Words
+    ports: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.ports)
+
+    def listed(self) -> list[bytes]:
+        """The frames alone, as copies."""
+        data = self.data.data
+        return [data[a:b].tobytes() for a, b in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
+
+
+class Receiver:
+    """``slots`` places for frames of up to ``room`` bytes. Call ``receive`` for each socket, then ``take``.
+
+    What ``take`` has given is overwritten by the next ``receive``.
+    """
+
+    def __init__(self, slots: int, room: int, *, one_by_one: bool = False) -> None:
+        self._stride = -(-(_HEADROOM + room) // 64) * 64
+        self._data = np.zeros((slots, self._stride), np.uint8)
+        self._flat = self._data.reshape(-1)
+        self._control = np.zeros(slots, CONTROL)
+        self._ports = np.zeros(slots, np.int32)
+        self._starts = np.arange(slots, dtype=np.int64) * self._stride + _HEADROOM
+        self._messages = Messages(slots, one_by_one=one_by_one)
+        self._messages.pieces["base"] = (self._data.ctypes.data + self._starts).astype(np.uint64)
+        self._messages.pieces["size"] = room
+        headers = self._messages.headers
+        headers["control"] = self._control.ctypes.data + CONTROL.itemsize * np.arange(slots, dtype=np.uint64)
+        headers["control_size"] = CONTROL.itemsize
+        self._used = 0
+        self._begins: list[int] = []
+        self.truncated: dict[int, int] = {}
+        """Frames by port that were longer than ``room``, and dropped."""
+
+    @property
+    def free(self) -> int:
+        """Places that are free until the next ``take``."""
+        return len(self._ports) - self._used
+
+    def receive(self, file: int, port: int, most: int) -> int:
+        """Take up to ``most`` frames that wait at a socket; gives their number. OSError: the interface has gone."""
+        used = self._used
+        count = self._messages.recv(file, used, min(most, self.free))
+        if count:
+            self._ports[used : used + count] = port
+            self._begins.append(used)
+            self._used += count
+        return count
+
+    def take(self) -> Frames:
+        """What has come: each port's frames in order, all frames in the order of the kernel's time stamps."""
+        count, begins = self._used, self._begins
+        self._used, self._begins = 0, []
+        headers, control = self._messages.headers[:count], self._control[:count]
+        starts, ports = self._starts[:count], self._ports[:count].copy()
+        ends = starts + headers["size"]
+        tagged = (control["status"] & _VLAN_VALID != 0) & (control["aux_level"] == SOL_PACKET)
+        if tagged.any():
+            starts = starts.copy()
+            self._put_back(np.flatnonzero(tagged & (control["aux_type"] == PACKET_AUXDATA)), starts)
+        order = self._order(begins, control) if len(begins) > 1 else None
+        cut = headers["flags"] & MSG_TRUNC != 0
+        if cut.any():
+            for port, number in zip(*np.unique(ports[cut], return_counts=True), strict=True):
+                self.truncated[int(port)] = self.truncated.get(int(port), 0) + int(number)
+            order = np.flatnonzero(~cut) if order is None else order[~cut[order]]
+        headers["control_size"] = CONTROL.itemsize
+        control["status"] = 0
+        if order is not None:
+            starts, ends, ports = starts[order], ends[order], ports[order]
+        return Frames(self._flat, starts, ends, ports)
+
+    def _put_back(self, which: Words, starts: Words) -> None:
+        """Insert the VLAN tags that the kernel has taken out."""
+        tags = self._control[which]
+        tpid = np.where(tags["status"] & _TPID_VALID != 0, tags["tpid"], _TPID)
+        data, at = self._data, _HEADROOM - _TAG
+        data[which, at : at + _ADDRESSES] = data[which, _HEADROOM : _HEADROOM + _ADDRESSES]
+        both = np.stack([tpid, tags["tci"]], axis=1).astype(">u2")
+        data[which, at + _ADDRESSES : at + _ADDRESSES + _TAG] = np.ascontiguousarray(both).view(np.uint8)
+        starts[which] -= _TAG
+
+    @staticmethod
+    def _order(begins: list[int], control: npt.NDArray[np.void]) -> Words:
+        times = control["seconds"] * 1_000_000_000 + control["nanoseconds"]
+        stamped = (control["level"] == SOL_SOCKET) & (control["type"] == SO_TIMESTAMPNS)
+        times[~stamped] = 0
+        # Whatever the stamps say, no port's frames overtake each other.
+        for begin, end in zip(begins, [*begins[1:], len(times)], strict=True):
+            np.maximum.accumulate(times[begin:end], out=times[begin:end])
+        return np.argsort(times, kind="stable")

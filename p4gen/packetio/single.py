@@ -1,0 +1,83 @@
+"""One interface, frames as lists of bytes: what a host needs."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+from collections.abc import Sequence
+
+import numpy as np
+
+from p4gen.packetio.receive import Receiver
+from p4gen.packetio.send import Sender
+from p4gen.packetio.sockets import kernel_drops, open_socket
+
+
+class PacketSocket:
+    """Sends and receives whole Ethernet frames at an interface, many a call, VLAN tags included.
+
+    ``slots`` is how many frames ``receive`` gives at most, ``frame_room`` how many bytes a frame may have. One thread
+    may send while another receives. Raises ``InputError`` where there is no such interface, and without CAP_NET_RAW.
+    """
+
+    def __init__(
+        self,
+        interface: str,
+        *,
+        slots: int = 256,
+        frame_room: int = 2048,
+        promiscuous: bool = True,
+        one_by_one: bool = False,
+    ) -> None:
+        self._socket = open_socket(interface, promiscuous=promiscuous)
+        self._receiver = Receiver(slots, frame_room, one_by_one=one_by_one)
+        self._sender = Sender(self._socket, one_by_one=one_by_one)
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
+        self._kernel_drops = 0
+        self.undelivered = 0
+        """Frames that could not be sent."""
+
+    def __enter__(self) -> PacketSocket:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def fileno(self) -> int:
+        """A descriptor that is readable while frames wait; it never blocks."""
+        return self._socket.fileno()
+
+    def receive(self, timeout: float | None = 0.0) -> list[bytes]:
+        """All frames that wait, up to ``slots``, in order; waits up to ``timeout`` seconds (None: for ever) for one."""
+        if not self._taken() and timeout != 0.0:
+            self._poll.poll(None if timeout is None else timeout * 1000)
+            self._taken()
+        return self._receiver.take().listed()
+
+    def _taken(self) -> int:
+        with contextlib.suppress(OSError):  # the interface has gone down; it may come back
+            return self._receiver.receive(self._socket.fileno(), 0, self._receiver.free)
+        return 0
+
+    def send(self, frames: Sequence[bytes]) -> int:
+        """Send frames in order; gives how many the kernel took. The others are counted in ``undelivered``."""
+        data = np.frombuffer(b"".join(frames), np.uint8)
+        ends = np.cumsum(np.fromiter(map(len, frames), np.int64, len(frames)))
+        lost = len(self._sender.send(data.ctypes.data, np.concatenate(([0], ends[:-1])), ends)) if frames else 0
+        self.undelivered += lost
+        return len(frames) - lost
+
+    @property
+    def truncated(self) -> int:
+        """Frames that were longer than ``frame_room``, and dropped."""
+        return self._receiver.truncated.get(0, 0)
+
+    def kernel_drops(self) -> int:
+        """Frames that were dropped since the beginning since too many waited for ``receive``."""
+        self._kernel_drops += kernel_drops(self._socket)
+        return self._kernel_drops
+
+    def close(self) -> None:
+        """Release the interface."""
+        self._socket.close()
