@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from p4gen.errors import InputError
 from p4gen.host.arrays import Array, check_root, combine, divide, dtype_of, from_wire, room_for, to_wire
 from p4gen.host.channel import Channel, Run
 from p4gen.host.control import Collective
@@ -151,17 +150,7 @@ class Communicator:
 
     def _kind(self, values: Array, op: Op | None) -> tuple[Op, DType]:
         """Op and dtype of a call; ``InputError`` when the program on the tree does not do them."""
-        config = self.config
-        dtype = dtype_of(values)
-        if config.op is Op.DYNAMIC:
-            if op is Op.DYNAMIC:
-                raise InputError("op dynamic: each call says sum, min or max")
-            return op or Op.SUM, dtype
-        if dtype is not config.dtype:
-            raise InputError(f"elements are {dtype}; the program on the tree works on {config.dtype}")
-        if op is not None and op is not config.op:
-            raise InputError(f"op {op}: the program on the tree does {config.op}")
-        return config.op, dtype
+        return self.config.kind(dtype_of(values), op)
 
     def _wire(self, values: Array) -> memoryview:
         return to_wire(values, self.config.packet)

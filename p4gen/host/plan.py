@@ -112,6 +112,18 @@ class GroupConfig:
         """Bytes of a packet's payload."""
         return self.channels[SYMMETRIC].qp_config.mtu
 
+    def kind(self, dtype: DType, op: Op | None) -> tuple[Op, DType]:
+        """Op and dtype of a call; ``InputError`` when the program on the tree does not do them."""
+        if self.op is Op.DYNAMIC:
+            if op is Op.DYNAMIC:
+                raise InputError("op dynamic: each call says sum, min or max")
+            return op or Op.SUM, dtype
+        if dtype is not self.dtype:
+            raise InputError(f"elements are {dtype}; the program on the tree works on {self.dtype}")
+        if op is not None and op is not self.op:
+            raise InputError(f"op {op}: the program on the tree does {self.op}")
+        return self.op, dtype
+
     def channel(self, collective: Collective, root: int) -> ChannelKey:
         """The channel that a phase of ``collective`` takes."""
         pattern = _PATTERN[collective]

@@ -51,6 +51,7 @@ class RealTimeLoop:
         self._waker.setblocking(False)
         self._poll.register(self._wakes, _POLLED)
         self._thread: threading.Thread | None = None
+        self._runner: int | None = None
 
     def __enter__(self) -> RealTimeLoop:
         self.start()
@@ -58,6 +59,11 @@ class RealTimeLoop:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def inside(self) -> bool:
+        """Whether the caller is on the loop, where it must not wait."""
+        return self._runner == threading.get_ident()
 
     # --- what is to be done ---
 
@@ -113,6 +119,7 @@ class RealTimeLoop:
 
     def run(self) -> None:
         """Run until ``stop``; an error of any action ends it too, and is raised."""
+        self._runner = threading.get_ident()
         try:
             while not self._stopping:
                 self.turn()

@@ -1,0 +1,142 @@
+"""A host's place under a manager: it follows what its groups become, and is a ``Member`` of each."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from typing import Final
+
+from p4gen.errors import FailedError
+from p4gen.host.raw import RawNic
+from p4gen.manager.api import Code, HostInfo, Manager, ManagerError, Membership, RankReport
+from p4gen.manager.member import Member
+from p4gen.manager.ranks import ACK_EVERY, TIMEOUT
+
+__all__ = ["Host", "Member"]
+
+_RETRY_S: Final = 1.0
+
+
+class Host:
+    """The groups of the host ``name``, on its NIC. Register the host first: the manager's answer has its addresses.
+
+    ``timeout_ps`` is the retransmission timer of queue pairs. The loop, and what the NIC is made of, stay the caller's.
+    """
+
+    def __init__(
+        self, manager: Manager, name: str, nic: RawNic, *, timeout_ps: int = TIMEOUT, ack_every: int = ACK_EVERY
+    ) -> None:
+        self.name = name
+        self._manager, self._nic, self._loop = manager, nic, nic.loop
+        self._timeout_ps, self._ack_every = timeout_ps, ack_every
+        self._members: dict[str, Member] = {}
+        self._changed = threading.Condition()
+        self._closed = threading.Event()
+        self._reports: queue.SimpleQueue[RankReport | None] = queue.SimpleQueue()
+        self._loop.add_stop(self._loop_ended)
+        for work in (self._watch, self._send_reports):
+            threading.Thread(target=work, name=f"{name} {work.__name__}", daemon=True).start()
+
+    def __enter__(self) -> Host:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def member(self, group: str, timeout: float = 10.0) -> Member:
+        """This host's rank of a group, once the manager has told of it. ``FailedError`` when it does not in ``timeout``
+        seconds."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: group in self._members, timeout):
+                known = ", ".join(sorted(self._members)) or "none"
+                raise FailedError(f"{self.name} is in no group {group} (it is in: {known})")
+            return self._members[group]
+
+    def members(self) -> dict[str, Member]:
+        """All groups that it is in, by name."""
+        with self._changed:
+            return dict(self._members)
+
+    def close(self) -> None:
+        """Leave all groups: calls that wait fail."""
+        if not self._closed.is_set():
+            self._closed.set()
+            self._reports.put(None)
+            with contextlib.suppress(FailedError):  # the loop has ended, and the members with it
+                self._loop.call_soon_threadsafe(self._end, f"{self.name} has left")
+
+    # --- on the loop ---
+
+    def _follow(self, news: Membership) -> None:
+        if self._closed.is_set():
+            return
+        member = self._members.get(news.group)
+        if member is not None and news.config is not None and news.config.generation < member.generation:
+            member.end(f"group {news.group} was destroyed")  # and made again, while nobody told us
+            member = None
+        if member is None and not news.gone:
+            member = Member(
+                news.group,
+                self._nic,
+                self._manager,
+                self._reports.put,
+                timeout_ps=self._timeout_ps,
+                ack_every=self._ack_every,
+            )
+        if member is not None:
+            member.follow(news)
+            with self._changed:
+                if news.gone:
+                    del self._members[news.group]
+                else:
+                    self._members[news.group] = member
+                self._changed.notify_all()
+
+    def _end(self, reason: str) -> None:
+        for member in self._members.values():
+            member.end(reason)
+
+    def _loop_ended(self) -> None:
+        problem = self._loop.problem
+        self._end("the host's loop has ended" + (f": {problem!r}" if problem is not None else ""))
+
+    # --- threads that wait for the manager ---
+
+    def _watch(self) -> None:
+        while not self._closed.is_set():
+            try:
+                for news in self._manager.watch(self.name):
+                    if self._closed.is_set():
+                        return
+                    self._loop.call_soon_threadsafe(self._follow, news)
+            except ManagerError:
+                pass  # it has gone, and may come back; groups work on meanwhile
+            except FailedError:
+                return  # the loop has ended
+            self._closed.wait(_RETRY_S)
+            with contextlib.suppress(FailedError):
+                self._manager.register_host(HostInfo(self.name))
+                self._find_gone()
+
+    def _find_gone(self) -> None:
+        """Groups that were destroyed while nobody could tell us."""
+        for name, member in self.members().items():
+            try:
+                self._manager.group(name)
+            except ManagerError as error:
+                if error.code is Code.NOT_FOUND:
+                    news = Membership(name, member.state, member.generation, gone=True)
+                    self._loop.call_soon_threadsafe(self._follow, news)
+
+    def _send_reports(self) -> None:
+        while (report := self._reports.get()) is not None:
+            newest = {report.group: report}
+            with contextlib.suppress(queue.Empty):
+                while (more := self._reports.get_nowait()) is not None:
+                    newest[more.group] = more
+            for each in newest.values():
+                with contextlib.suppress(ManagerError):
+                    self._manager.report_rank(each)
+            if self._closed.is_set():
+                return

@@ -1,0 +1,391 @@
+"""A rank of a group in real time: collectives as calls that wait, whatever becomes of the group's tree meanwhile.
+
+The manager may place a group anew at any time (a *generation*). A rank then makes new queue pairs, tells the manager
+how many calls it has completed, and gets the least number of all ranks: from that call on everything is done again,
+with the inputs that were kept. Who has completed such a call has its result; its contribution is what the others lack.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import Counter, deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from p4gen.errors import FailedError, InputError
+from p4gen.host.arrays import Array, check_root, divide, dtype_of
+from p4gen.host.clock import MS, SECOND
+from p4gen.host.commlib import Communicator, GroupConfig, Invocation
+from p4gen.host.control import Collective
+from p4gen.host.raw import RawNic
+from p4gen.manager.api import Code, GroupState, Manager, ManagerError, Membership, RankConfig, RankReport
+from p4gen.manager.ranks import ACK_EVERY, TIMEOUT, group_config
+from p4gen.spec import Op
+
+KEPT: Final = 8
+"""Completed calls whose inputs a rank keeps: no rank is further ahead of another."""
+REPORT_EVERY: Final = SECOND // 2
+_RETRY_S: Final = 0.5
+_RETRY: Final = 100 * MS
+_NOT_OURS: Final = frozenset({"not_udp_over_ipv4", "not_rocev2", "truncated"})
+"""Refused by the NIC, and none of its business: the kernel's own traffic."""
+_ROOTED: Final = frozenset({Collective.REDUCE, Collective.BROADCAST})
+
+
+@dataclass(frozen=True)
+class CallResult:
+    """A call that ended well; times in ps of CLOCK_MONOTONIC, of its last beginning."""
+
+    value: Array | None
+    """This rank's result; None where the collective leaves it none."""
+    started: int
+    finished: int
+    last_result: int | None
+    begun: int
+    """How often it was begun: more than once when the group was placed anew meanwhile."""
+
+
+@dataclass(eq=False)
+class _Call:
+    collective: Collective
+    values: Array
+    root: int
+    op: Op | None
+    future: Future[CallResult] = field(default_factory=Future)
+    begun: int = 0
+
+    def make(self, communicator: Communicator) -> Invocation:
+        match self.collective:
+            case Collective.ALLREDUCE:
+                return communicator.all_reduce(self.values, self.op)
+            case Collective.REDUCE:
+                return communicator.reduce(self.values, self.root, self.op)
+            case Collective.BROADCAST:
+                return communicator.broadcast(self.values, self.root)
+            case Collective.REDUCE_SCATTER:
+                return communicator.reduce_scatter(self.values, self.op)
+            case Collective.ALLGATHER:
+                return communicator.all_gather(self.values)
+            case Collective.BARRIER:
+                return communicator.barrier()
+
+    def fail(self, reason: str) -> None:
+        if not self.future.done():
+            self.future.set_exception(FailedError(reason))
+
+
+class Member:
+    """A rank of a group; ``Host.member`` makes it. Methods are for all threads but the loop's own.
+
+    All ranks make the same calls in the same order. A call waits for as long as the group is broken. With a
+    ``deadline`` (seconds) it fails with the reason, but keeps its place: other ranks may have done it, so it is done
+    when the group comes back, and its result is dropped. Once the group is gone all calls fail.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        nic: RawNic,
+        manager: Manager,
+        submit: Callable[[RankReport], None],
+        *,
+        timeout_ps: int = TIMEOUT,
+        ack_every: int = ACK_EVERY,
+    ) -> None:
+        self.group = group
+        self.state = GroupState.INSTALLING
+        self.reason = ""
+        """Why the group is broken, in the manager's words."""
+        self.generation = 0
+        """Of the newest queue pairs; 0 before there were any."""
+        self.completed = 0
+        """Calls, in the life of this rank."""
+        self._nic, self._loop, self._manager, self._submit = nic, nic.loop, manager, submit
+        self._timeout_ps, self._ack_every = timeout_ps, ack_every
+        self._wanted: RankConfig | None = None
+        self._config: GroupConfig | None = None
+        self._communicator: Communicator | None = None
+        self._running = False
+        """All ranks are ready, and calls go to the communicator."""
+        self._queue: deque[_Call] = deque()
+        """Calls not completed, in order."""
+        self._kept: deque[_Call] = deque(maxlen=KEPT)
+        self._under_way: deque[_Call] = deque()
+        """What the communicator works on, in order."""
+        self._failure = ""
+        """Why calls cannot end in this generation."""
+        self._ended = ""
+        """Why there will be no more calls."""
+        self._past: Counter[str] = Counter()
+        """What queue pairs that are gone have counted."""
+        self._data_bytes = 0
+        self._reported: RankReport | None = None
+        self._report_set = False
+
+    # --- collectives ---
+
+    @property
+    def rank(self) -> int | None:
+        """This host's rank; None before the group was active."""
+        return None if self._config is None else self._config.rank
+
+    @property
+    def size(self) -> int | None:
+        """How many ranks there are; None before the group was active."""
+        return None if self._config is None else self._config.size
+
+    def all_reduce(self, values: Array, op: Op | None = None, deadline: float | None = None) -> Array:
+        """The reduction of all ranks' values."""
+        return self._array(self.begin(Collective.ALLREDUCE, values, 0, op, deadline))
+
+    def reduce(self, values: Array, root: int, op: Op | None = None, deadline: float | None = None) -> Array | None:
+        """The reduction at the root, None elsewhere."""
+        return self._wait(self.begin(Collective.REDUCE, values, root, op, deadline)).value
+
+    def broadcast(self, values: Array, root: int, deadline: float | None = None) -> Array:
+        """The root's values; elsewhere ``values`` only tells the shape."""
+        return self._array(self.begin(Collective.BROADCAST, values, root, None, deadline))
+
+    def reduce_scatter(self, values: Array, op: Op | None = None, deadline: float | None = None) -> Array:
+        """Of the reduction, this rank's part."""
+        return self._array(self.begin(Collective.REDUCE_SCATTER, values, 0, op, deadline))
+
+    def all_gather(self, values: Array, deadline: float | None = None) -> Array:
+        """All ranks' values, in order of rank."""
+        return self._array(self.begin(Collective.ALLGATHER, values, 0, None, deadline))
+
+    def barrier(self, deadline: float | None = None) -> None:
+        """Ends at no rank before all have called it."""
+        self._wait(self.begin(Collective.BARRIER, None, 0, None, deadline))
+
+    def begin(
+        self,
+        collective: Collective,
+        values: Array | None = None,
+        root: int = 0,
+        op: Op | None = None,
+        deadline: float | None = None,
+    ) -> Future[CallResult]:
+        """Call a collective without waiting for it. The values are copied.
+
+        ``InputError`` when the program cannot do it, here or (while nothing is known of the program) from the future,
+        which has ``FailedError`` for all else.
+        """
+        copy: Array = np.array(np.zeros(0, np.int32) if values is None else values)
+        if self._config is not None:
+            _check(self._config, collective, copy, root, op)
+        call = _Call(collective, copy, root, op)
+        call.future.set_running_or_notify_cancel()  # others count on it: it cannot be taken back
+        self._loop.call_soon_threadsafe(self._add, call)
+        if deadline is not None:
+            self._loop.call_soon_threadsafe(self._limit, (weakref.ref(call), deadline))
+        return call.future
+
+    def _wait(self, future: Future[CallResult]) -> CallResult:
+        if self._loop.inside:
+            raise RuntimeError("a call that waits was made on the loop that it waits for")
+        return future.result()
+
+    def _array(self, future: Future[CallResult]) -> Array:
+        value = self._wait(future).value
+        assert value is not None
+        return value
+
+    def report(self) -> RankReport:
+        """What this rank and its host's NIC have counted."""
+        counts = Counter(self._past)
+        communicator = self._communicator
+        if communicator is not None:
+            counts += _counted(communicator)
+        dropped = {reason: count for reason, count in self._nic.nic.dropped.items() if reason not in _NOT_OURS}
+        return RankReport(self.group, self.rank or 0, self.completed, self._data_bytes, **counts, dropped=dropped)
+
+    # --- on the loop: calls ---
+
+    def _add(self, call: _Call) -> None:
+        if self._ended:
+            call.fail(f"{call.collective} of group {self.group}: {self._ended}")
+            return
+        self._queue.append(call)
+        self._watch_counters()
+        if self._failure:
+            call.fail(f"{call.collective} of group {self.group}: {self._failure}")
+        elif self._running:
+            self._make(call)
+
+    def _limit(self, which: tuple[weakref.ref[_Call], float]) -> None:
+        seconds = which[1]
+        self._loop.at(self._loop.now + int(seconds * SECOND), self._overdue, which)
+
+    def _overdue(self, which: tuple[weakref.ref[_Call], float]) -> None:
+        reference, seconds = which
+        call = reference()
+        if call is not None:
+            call.fail(f"{call.collective} of group {self.group} has not ended in {seconds:g} s: {self._why()}")
+
+    def _why(self) -> str:
+        if self.state is GroupState.BROKEN:
+            return f"the group is broken: {self.reason}" if self.reason else "the group is broken"
+        if self._communicator is None:
+            return "the group is not active"
+        if not self._running:
+            return f"not all ranks have joined generation {self.generation}"
+        return "other ranks have not called it, or packets do not get through"
+
+    def _make(self, call: _Call) -> None:
+        assert self._communicator is not None
+        call.begun += 1
+        self._under_way.append(call)
+        try:
+            call.make(self._communicator)
+        except InputError as error:
+            self._under_way.pop()
+            self._queue.remove(call)
+            if not call.future.done():
+                call.future.set_exception(error)
+
+    def _done(self, invocation: Invocation) -> None:
+        call = self._under_way.popleft()
+        if not self._running or self._failure:
+            return  # it ends because the queue pairs are going
+        if invocation.error is not None:
+            self._failure = f"a queue pair failed: {invocation.error}"
+            for waiting in self._queue:
+                waiting.fail(f"{waiting.collective} of group {self.group}: {self._failure}")
+            return
+        if not self._queue or call is not self._queue[0]:
+            return  # done again for the others
+        self._kept.append(self._queue.popleft())
+        self.completed += 1
+        assert self._config is not None
+        ranks = self._config.size if call.collective is Collective.ALLGATHER else 1
+        self._data_bytes += call.values.nbytes * ranks
+        if not call.future.done():
+            assert invocation.started is not None
+            assert invocation.finished is not None
+            times = invocation.started, invocation.finished, invocation.last_result
+            call.future.set_result(CallResult(invocation.result(), *times, call.begun))
+
+    # --- on the loop: generations ---
+
+    def follow(self, news: Membership) -> None:
+        """What the manager says of this group."""
+        self.state, self.reason = news.state, news.reason
+        if news.gone:
+            self.end(f"group {self.group} was destroyed")
+        elif news.state is GroupState.ACTIVE and news.config is not None:
+            self._wanted = news.config
+            if self._communicator is None or news.config.generation != self.generation:
+                self._leave()
+                self._join(news.config)
+        elif news.state in (GroupState.BROKEN, GroupState.REMOVING):
+            self._wanted = None
+            self._leave()
+
+    def end(self, reason: str) -> None:
+        """No more calls: those that wait fail, and so do later ones."""
+        if self._ended:
+            return
+        self._ended = reason
+        self._wanted = None
+        self._leave()
+        while self._queue:
+            call = self._queue.popleft()
+            call.fail(f"{call.collective} of group {self.group}: {reason}")
+        self._kept.clear()
+
+    def _join(self, config: RankConfig) -> None:
+        if config is not self._wanted:
+            return
+        self.generation = config.generation
+        self._config = group_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
+        numbers = {connection.qp for connection in self._config.channels.values()}
+        if not numbers.isdisjoint(self._nic.nic.pairs):
+            # Those of a group that is going too, and the manager's word of that is still under way.
+            self._loop.at(self._loop.now + _RETRY, self._join, config)
+            return
+        self._communicator = Communicator(self._nic.nic, self._config, self._done)
+        arguments = self._communicator, config, self.completed
+        threading.Thread(target=self._get_ready, args=arguments, name=f"{self.group} ready", daemon=True).start()
+
+    def _get_ready(self, communicator: Communicator, config: RankConfig, completed: int) -> None:
+        """On a thread of its own: wait for the other ranks."""
+        pause = threading.Event()
+        while communicator is self._communicator:
+            try:
+                first = self._manager.ready(config.group, config.generation, config.rank, completed)
+                self._loop.call_soon_threadsafe(self._begin, (communicator, first))
+                return
+            except ManagerError as error:
+                if error.code in (Code.REFUSED, Code.NOT_FOUND):
+                    return  # this generation is over; there will be news
+                pause.wait(_RETRY_S)
+            except FailedError:
+                return  # the loop has ended
+
+    def _begin(self, ready: tuple[Communicator, int]) -> None:
+        communicator, first = ready
+        if communicator is not self._communicator:
+            return
+        self._running = True
+        again = self.completed - first
+        if again > len(self._kept):
+            self._failure = f"call {first} is to be done again, and its input is no longer kept"
+            for call in self._queue:
+                call.fail(f"{call.collective} of group {self.group}: {self._failure}")
+            return
+        kept = [*self._kept]
+        for call in (*kept[len(kept) - again :], *self._queue):
+            self._make(call)
+        self._watch_counters()
+
+    def _leave(self) -> None:
+        self._running = False
+        self._failure = ""
+        if self._communicator is not None:
+            self._past += _counted(self._communicator)
+            self._communicator.destroy()
+            self._communicator = None
+        self._under_way.clear()
+
+    # --- on the loop: counters ---
+
+    def _watch_counters(self) -> None:
+        if not self._report_set:
+            self._report_set = True
+            self._loop.at(self._loop.now + REPORT_EVERY, self._report)
+
+    def _report(self, _: object) -> None:
+        self._report_set = False
+        report = self.report()
+        if self._config is not None and report != self._reported:
+            self._reported = report
+            self._submit(report)
+            self._watch_counters()
+        elif self._queue and not self._ended:
+            self._watch_counters()
+
+
+def _counted(communicator: Communicator) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for pair in communicator.pairs:
+        stats = pair.requester.stats
+        for name in ("sent", "resent", "timeouts", "naks", "cnps"):
+            found[name] += getattr(stats, name)
+    return found
+
+
+def _check(config: GroupConfig, collective: Collective, values: Array, root: int, op: Op | None) -> None:
+    """``InputError`` for what every rank would be refused."""
+    if collective is Collective.BARRIER:
+        return
+    config.kind(dtype_of(values), op)
+    if collective in _ROOTED:
+        check_root(root, config.size)
+    if collective is Collective.REDUCE_SCATTER:
+        divide(values, config.size)
