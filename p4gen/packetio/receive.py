@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +40,18 @@ class Frames:
     def __len__(self) -> int:
         return len(self.ports)
 
+    @classmethod
+    def of(cls, frames: Iterable[tuple[int, bytes]]) -> Frames:
+        """A copy of (port, frame) pairs."""
+        listed = list(frames)
+        data = np.frombuffer(b"".join(frame for _, frame in listed), np.uint8)
+        ends = np.cumsum([0, *(len(frame) for _, frame in listed)], dtype=np.int64)
+        return cls(data, ends[:-1], ends[1:], np.array([port for port, _ in listed], np.int32))
+
+    def chosen(self, which: npt.NDArray[Any]) -> Frames:
+        """Some of them, by a mask or by number."""
+        return Frames(self.data, self.starts[which], self.ends[which], self.ports[which])
+
     def listed(self) -> list[bytes]:
         """The frames alone, as copies."""
         data = self.data.data
@@ -50,6 +65,7 @@ class Receiver:
     """
 
     def __init__(self, slots: int, room: int, *, one_by_one: bool = False) -> None:
+        self._room = room
         self._stride = -(-(_HEADROOM + room) // 64) * 64
         self._data = np.zeros((slots, self._stride), np.uint8)
         self._flat = self._data.reshape(-1)
@@ -81,6 +97,20 @@ class Receiver:
             self._begins.append(used)
             self._used += count
         return count
+
+    def put(self, frame: bytes, port: int) -> bool:
+        """Have ``frame`` come at ``port`` now; false if there is no place for it."""
+        used, size = self._used, len(frame)
+        if not self.free or size > self._room:
+            return False
+        self._data[used, _HEADROOM : _HEADROOM + size] = np.frombuffer(frame, np.uint8)
+        self._messages.headers["size"][used] = size
+        self._messages.headers["flags"][used] = 0
+        self._control[used] = (SOL_SOCKET, SO_TIMESTAMPNS, *divmod(time.time_ns(), 1_000_000_000), 0, 0, 0, 0, 0)
+        self._ports[used] = port
+        self._begins.append(used)
+        self._used += 1
+        return True
 
     def take(self) -> Frames:
         """What has come: each port's frames in order, all frames in the order of the kernel's time stamps."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from p4gen.errors import InputError
 from p4gen.model import Clock, Digest, EngineName, Model, Trace
 from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.p4info import differences
+from p4gen.packetio import Frames
 
 P4Info = Any
 Outputs = list[tuple[int, bytes]]
@@ -145,17 +148,46 @@ class Device:
         # Not under the lock: whoever is told may be waiting for it with a lock of its own.
         if trace is not None and self.trace is not None:
             self.trace(trace)
-        if self.log is not None:
-            for message in messages:
-                self.log(message)
-        if digests:
-            self._subscribers.digests(digests)
+        self._tell(digests, messages)
         if self.cpu_port == 0:
             return outputs
         for number, data in outputs:
             if number == self.cpu_port:
                 self._subscribers.packet_in(data)
         return [output for output in outputs if output[0] != self.cpu_port]
+
+    def send_batch(self, frames: Frames) -> Frames | None:
+        """What leaves, in order, when ``frames`` arrive one after the other: ``send`` for all of them in one call.
+
+        None if they must be given to ``send``: with the reference interpreter, and while packets are traced.
+        """
+        if self._engine == "interp" or self.trace is not None:
+            return None
+        # llvmlite takes a while to load, and only this engine needs it.
+        from p4gen.model.jit import Batch  # noqa: PLC0415
+
+        with self.lock:
+            model = self._model
+            if model is None:
+                return Frames.of([])
+            out = model.process_batch(Batch(frames.data, frames.starts, frames.ports, ends=frames.ends))
+            outputs = Frames(out.data, out.offsets[:-1], out.offsets[1:], out.ports)
+            digests, messages = model.digests(), model.log_messages()
+            self._count_batch(frames, outputs)
+        self._tell(digests, messages)
+        here = outputs.ports == self.cpu_port
+        if self.cpu_port == 0 or not here.any():
+            return outputs
+        for data in outputs.chosen(here).listed():
+            self._subscribers.packet_in(data)
+        return outputs.chosen(~here)
+
+    def _tell(self, digests: list[Digest], messages: Iterable[str]) -> None:
+        if self.log is not None:
+            for message in messages:
+                self.log(message)
+        if digests:
+            self._subscribers.digests(digests)
 
     def set_link(self, port: int, up: bool) -> None:
         """A port has got a link, or has lost it."""
@@ -172,3 +204,21 @@ class Device:
             counts = self.counts.setdefault(number, PortCounts())
             counts.out_packets += 1
             counts.out_bytes += len(data)
+
+    def _count_batch(self, frames: Frames, outputs: Frames) -> None:
+        for port, packets, size in _sums(frames):
+            counts = self.counts.setdefault(port, PortCounts())
+            counts.in_packets += packets
+            counts.in_bytes += size
+        for port, packets, size in _sums(outputs):
+            counts = self.counts.setdefault(port, PortCounts())
+            counts.out_packets += packets
+            counts.out_bytes += size
+
+
+def _sums(frames: Frames) -> Iterator[tuple[int, int, int]]:
+    """Port, frames and bytes."""
+    packets = np.bincount(frames.ports)
+    sizes = np.bincount(frames.ports, frames.ends - frames.starts)
+    for port in np.flatnonzero(packets).tolist():
+        yield port, int(packets[port]), int(sizes[port])

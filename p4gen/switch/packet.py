@@ -1,63 +1,77 @@
-"""Switch ports on network interfaces (veth, tap, real ones) through AF_PACKET sockets; needs CAP_NET_RAW.
+"""Switch ports on network interfaces (veth, tap, real ones) through packet sockets; needs CAP_NET_RAW.
 
-Frames go in and out as they are on the wire, VLAN tags included, whatever the interface's MTU. Frames are handled
-in the order of the kernel's time stamps, also across ports. What an interface cannot send is counted and dropped.
+Frames go in and out as they are on the wire, VLAN tags included, whatever the interface's MTU. All that waits at any
+port is one batch, in the order of the kernel's time stamps. What an interface cannot send is counted and dropped.
 """
 
 from __future__ import annotations
 
 import contextlib
-import selectors
+import select
 import socket
-import struct
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
-from p4gen.errors import InputError
+import numpy as np
+
+from p4gen.packetio import Frames, Receiver, Sender, link_is_up, longest_frame, open_socket, sending_socket
+
+__all__ = ["PacketPorts", "Send", "SendBatch", "link_is_up"]
 
 Send = Callable[[int, bytes], list[tuple[int, bytes]]]
+SendBatch = Callable[[Frames], Frames | None]
 
-MAX_FRAME = 65536
-_ETH_P_ALL = 0x0003
-_SOL_PACKET, _ADD_MEMBERSHIP, _AUXDATA, _IGNORE_OUTGOING = 263, 1, 8, 23
-_MR_PROMISC = 1
-_PACKET_OUTGOING = 4
-_SO_TIMESTAMPNS = 35
-_AUX = struct.Struct("=IIIHHHH")
-_STATUS_VLAN_VALID, _STATUS_VLAN_TPID_VALID = 1 << 4, 1 << 6
+SLOTS = 1024
+"""Frames of a batch, at most."""
+_ROOM = 2048
+"""Bytes that a frame may have at least; more where an interface's MTU is larger."""
 _LINK_CHECK_S = 0.2
-_RECEIVE_BUFFER = 4 << 20
 
 
 class PacketPorts:
-    """Carries frames between interfaces and ``send`` until stopped; the interface of ``UnixPorts``.
+    """Carries frames between interfaces and a switch until stopped; the interface of ``UnixPorts``.
 
-    ``interfaces`` are by port number. ``link`` is told when an interface loses its link, or gets it back. Raises
+    ``interfaces`` are by port number. Frames are handed to ``send_batch``, if there is one; where it gives None, and
+    without it, one by one to ``send``. ``link`` is told when an interface loses its link, or gets it back. Raises
     ``InputError`` for an interface that is not there, and without CAP_NET_RAW.
     """
 
     def __init__(
-        self, send: Send, interfaces: Mapping[int, str], link: Callable[[int, bool], None] | None = None
+        self,
+        send: Send,
+        interfaces: Mapping[int, str],
+        link: Callable[[int, bool], None] | None = None,
+        *,
+        send_batch: SendBatch | None = None,
     ) -> None:
-        self._send, self._link = send, link
+        self._send, self._send_batch, self._link = send, send_batch, link
         self._names = dict(interfaces)
-        self._sockets: dict[int, socket.socket] = {}
         self._up = dict.fromkeys(interfaces, True)
         self._injected: deque[tuple[int, bytes]] = deque()
         self._stopping = False
-        self._selector = selectors.DefaultSelector()
+        self._sockets: dict[int, tuple[int, socket.socket]] = {}
+        self._poll = select.epoll()
         self._woken, self._waker = socket.socketpair()
         self._woken.setblocking(False)
         self._waker.setblocking(False)
-        self._selector.register(self._woken, selectors.EVENT_READ, None)
+        self._poll.register(self._woken, select.EPOLLIN)
+        self._out: socket.socket | None = None
+        self._sending = threading.Lock()
+        self.between: Callable[[], None] | None = None
+        """Called by ``run`` whenever it is about to wait."""
         self.undelivered: dict[int, int] = {}
         """Frames by port that could not be sent."""
         try:
+            room = max((longest_frame(name) for name in interfaces.values()), default=_ROOM)
+            self._receiver = Receiver(SLOTS, max(room, _ROOM))
+            self._out = sending_socket()
+            self._sender = Sender(self._out, {p: socket.if_nametoindex(name) for p, name in interfaces.items()})
             for port, name in interfaces.items():
-                self._sockets[port] = _open(name)
-                self._selector.register(self._sockets[port], selectors.EVENT_READ, port)
+                found = open_socket(name)
+                self._sockets[found.fileno()] = port, found
+                self._poll.register(found, select.EPOLLIN)
         except BaseException:
             self.close()
             raise
@@ -68,6 +82,11 @@ class PacketPorts:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def truncated(self) -> dict[int, int]:
+        """Frames by port that came in, but are longer than any interface takes; they are dropped."""
+        return self._receiver.truncated
+
     def run(self) -> None:
         """Carry frames until ``stop`` is called, from any thread or a signal handler."""
         checked = 0.0
@@ -75,33 +94,61 @@ class PacketPorts:
             if time.monotonic() - checked > _LINK_CHECK_S:
                 self._check_links()
                 checked = time.monotonic()
+            if self.between is not None:
+                self.between()
             self.step(_LINK_CHECK_S)
 
     def step(self, timeout: float | None) -> None:
         """Wait up to ``timeout`` seconds for something to do, and do it."""
-        frames: list[tuple[int, int, bytes]] = []
-        for key, _ in self._selector.select(timeout):
-            if key.data is None:
-                with contextlib.suppress(BlockingIOError):
-                    self._woken.recv(4096)
-            else:
-                frames += ((when, key.data, frame) for when, frame in _drain(self._sockets[key.data]))
-        while self._injected:
-            frames.append((time.time_ns(), *self._injected.popleft()))
-        frames.sort(key=lambda frame: frame[0])
-        for _, port, frame in frames:
-            for out, data in self._send(port, frame):
-                self._transmit(out, data)
+        ready = [file for file, _ in self._poll.poll(timeout)]
+        if self._woken.fileno() in ready:
+            ready.remove(self._woken.fileno())
+            with contextlib.suppress(BlockingIOError):
+                self._woken.recv(4096)
+        larger = self._take_injected()
+        for number, file in enumerate(ready):
+            # All ports have their share of the places; what is left over is there at the next call.
+            most = max(self._receiver.free // (len(ready) - number), 1)
+            with contextlib.suppress(OSError):  # the interface has gone down; it may come back
+                self._receiver.receive(file, self._sockets[file][0], most)
+        self._handle(self._receiver.take())
+        for port, frame in larger:
+            self._one(port, frame)
+
+    def _take_injected(self) -> list[tuple[int, bytes]]:
+        """Put frames of ``inject`` among those that are received; gives the ones that are larger than any of those."""
+        larger: list[tuple[int, bytes]] = []
+        for _ in range(min(len(self._injected), self._receiver.free // 2)):
+            port, frame = self._injected.popleft()
+            if not self._receiver.put(frame, port):
+                larger.append((port, frame))
+        if self._injected:
+            self._wake()
+        return larger
+
+    def _handle(self, frames: Frames) -> None:
+        if not len(frames):
+            return
+        outputs = self._send_batch(frames) if self._send_batch is not None else None
+        if outputs is not None:
+            self._transmit(outputs)
+            return
+        for port, frame in zip(frames.ports.tolist(), frames.listed(), strict=True):
+            self._one(port, frame)
+
+    def _one(self, port: int, frame: bytes) -> None:
+        outputs = self._send(port, frame)
+        if outputs:
+            self._transmit(Frames.of(outputs))
 
     def inject(self, port: int, frame: bytes) -> None:
-        """Have ``frame`` handled as if it had arrived at ``port``; from any thread."""
+        """Have ``frame`` handled as if it had arrived at ``port``, which may be none of these; from any thread."""
         self._injected.append((port, frame))
-        with contextlib.suppress(OSError):
-            self._waker.send(b"x")
+        self._wake()
 
     def send(self, port: int, frame: bytes) -> None:
-        """Send a frame out of a port; what cannot be sent is counted in ``undelivered``."""
-        self._transmit(port, frame)
+        """Send a frame out of a port, from any thread; what cannot be sent is counted in ``undelivered``."""
+        self._transmit(Frames.of([(port, frame)]))
 
     @property
     def wakeup(self) -> int:
@@ -111,27 +158,29 @@ class PacketPorts:
     def stop(self) -> None:
         """Make ``run`` return soon."""
         self._stopping = True
+        self._wake()
+
+    def _wake(self) -> None:
         with contextlib.suppress(OSError):
             self._waker.send(b"x")
 
     def close(self) -> None:
         """Release the interfaces."""
-        for port in self._sockets.values():
-            port.close()
+        for _, found in self._sockets.values():
+            found.close()
         self._sockets.clear()
-        self._selector.close()
+        if self._out is not None:
+            self._out.close()
+        self._poll.close()
         self._woken.close()
         self._waker.close()
 
-    def _transmit(self, port: int, frame: bytes) -> None:
-        found = self._sockets.get(port)
-        try:
-            if found is not None:
-                found.send(frame)
-                return
-        except OSError:  # too long for the interface, its queue full, or the interface down
-            pass
-        self.undelivered[port] = self.undelivered.get(port, 0) + 1
+    def _transmit(self, frames: Frames) -> None:
+        with self._sending:
+            lost = self._sender.send(frames.data.ctypes.data, frames.starts, frames.ends, frames.ports)
+            if len(lost):
+                for port, number in zip(*np.unique(frames.ports[lost], return_counts=True), strict=True):
+                    self.undelivered[int(port)] = self.undelivered.get(int(port), 0) + int(number)
 
     def _check_links(self) -> None:
         for port, name in self._names.items():
@@ -140,60 +189,3 @@ class PacketPorts:
                 self._up[port] = up
                 if self._link is not None:
                     self._link(port, up)
-
-
-def link_is_up(name: str) -> bool:
-    """Whether an interface has a link. Interfaces that do not say (``unknown``) have one."""
-    try:
-        return Path(f"/sys/class/net/{name}/operstate").read_text(encoding="ascii").strip() in ("up", "unknown")
-    except OSError:
-        return False
-
-
-def _open(name: str) -> socket.socket:
-    try:
-        found = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    except PermissionError:
-        raise InputError(f"interface {name}: raw sockets need CAP_NET_RAW: run as root, or use --unix DIR") from None
-    try:
-        index = socket.if_nametoindex(name)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
-        found.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-        found.setsockopt(_SOL_PACKET, _AUXDATA, 1)
-        with contextlib.suppress(OSError):  # kernels before 4.20; _drain looks at the packet type, too
-            found.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
-        found.bind((name, _ETH_P_ALL))
-        found.setsockopt(_SOL_PACKET, _ADD_MEMBERSHIP, struct.pack("=IHH8s", index, _MR_PROMISC, 0, b""))
-        found.setblocking(False)
-    except OSError as problem:
-        found.close()
-        raise InputError(f"interface {name}: {problem.strerror or problem}") from None
-    return found
-
-
-def _drain(found: socket.socket) -> Iterator[tuple[int, bytes]]:
-    """All frames that have arrived, with their time stamps; each select tells of more."""
-    while True:
-        try:
-            frame, extra, _, address = found.recvmsg(MAX_FRAME, 256)
-        except BlockingIOError:
-            return
-        except OSError:
-            return  # the interface has gone down; it may come back
-        if address[2] != _PACKET_OUTGOING:
-            yield _completed(frame, extra)
-
-
-def _completed(frame: bytes, extra: list[tuple[int, int, bytes]]) -> tuple[int, bytes]:
-    """A frame with the VLAN tag that the kernel took out of it, and when it came."""
-    when = 0
-    for level, kind, data in extra:
-        if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS and len(data) >= 16:
-            seconds, nanoseconds = struct.unpack_from("=qq", data)
-            when = seconds * 1_000_000_000 + nanoseconds
-        elif level == _SOL_PACKET and kind == _AUXDATA and len(data) >= _AUX.size:
-            status, _, _, _, _, tci, tpid = _AUX.unpack_from(data)
-            if status & _STATUS_VLAN_VALID:
-                tpid = tpid if status & _STATUS_VLAN_TPID_VALID else 0x8100
-                frame = frame[:12] + struct.pack(">HH", tpid, tci) + frame[12:]
-    return when, frame

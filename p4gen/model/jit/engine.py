@@ -34,13 +34,15 @@ FRAMES = MAX_PASSES + 10
 class Batch:
     """Packets one after the other in ``data``: packet i is ``data[offsets[i]:offsets[i + 1]]``, on port
     ``ports[i]``. ``sources``: of packets out, the number of the packet in that each comes from. ``times``: of packets
-    in, when each arrives (µs); None: at the present time."""
+    in, when each arrives (µs); None: at the present time. With ``ends``, of packets in, packet i is
+    ``data[offsets[i]:ends[i]]``, and may lie anywhere."""
 
     data: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int64]
     ports: npt.NDArray[np.int32]
     sources: npt.NDArray[np.int32] | None = None
     times: npt.NDArray[np.uint64] | None = None
+    ends: npt.NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, packets: Iterable[tuple[int, bytes]]) -> Batch:
@@ -56,8 +58,9 @@ class Batch:
 
     def packets(self) -> list[tuple[int, bytes]]:
         """As (port, packet) pairs."""
-        whole, at = self.data.tobytes(), self.offsets.tolist()
-        return [(port, whole[at[i] : at[i + 1]]) for i, port in enumerate(self.ports.tolist())]
+        whole, ends = self.data.tobytes(), self.offsets[1:] if self.ends is None else self.ends
+        bounds = zip(self.ports.tolist(), self.offsets.tolist(), ends.tolist(), strict=False)
+        return [(port, whole[start:end]) for port, start, end in bounds]
 
 
 _SINGLE = ctypes.CFUNCTYPE(
@@ -127,10 +130,14 @@ class Engine:
         data, offsets = np.ascontiguousarray(batch.data, np.uint8), np.ascontiguousarray(batch.offsets, np.int64)
         ports = np.ascontiguousarray(batch.ports, np.int32)
         times = None if batch.times is None else np.ascontiguousarray(batch.times, np.uint64)
-        if len(offsets) != len(ports) + 1 or (len(offsets) and offsets[-1] > len(data)) or (np.diff(offsets) < 0).any():
-            raise ValueError("offsets must be one more than ports, ascending, and within the data")
+        starts, ends = (offsets[:-1], offsets[1:]) if batch.ends is None else (offsets, batch.ends)
+        ends = np.ascontiguousarray(ends, np.int64)
+        if not len(starts) == len(ends) == len(ports) or (
+            len(starts) and (starts.min() < 0 or ends.max() > len(data) or (ends < starts).any())
+        ):
+            raise ValueError("offsets must be one more than ports (or as many as ends), ascending, and within the data")
         self.state.flush()
-        for offset, array in ((x.IN_DATA, data), (x.IN_OFFSETS, offsets), (x.IN_PORTS, ports)):
+        for offset, array in ((x.IN_DATA, data), (x.IN_OFFSETS, offsets), (x.IN_ENDS, ends), (x.IN_PORTS, ports)):
             self._set(offset, array.ctypes.data)
         self._set(x.IN_TIMES, 0 if times is None else times.ctypes.data)
         self._set(x.IN_COUNT, len(ports))

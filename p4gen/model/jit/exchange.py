@@ -14,8 +14,9 @@ from __future__ import annotations
     QUEUE, QUEUE_HEAD, QUEUE_TAIL,
     ARRIVALS, ARRIVALS_HEAD, ARRIVALS_TAIL,
     NOW, SOURCE, OUT_AT, OUT_BASE,
-) = range(0, 27 * 8, 8)  # fmt: skip
-"""Packets in: bytes, n + 1 offsets (8 bytes each), ports (4 each), times in microseconds (8 each, or null), n.
+    IN_ENDS,
+) = range(0, 28 * 8, 8)  # fmt: skip
+"""Packets in: bytes, n offsets (8 bytes each), ports (4 each), times in microseconds (8 each, or null), n; and n ends.
 Packets out: bytes, and records. Events. Frames of packets on their way, and one to work on; departures;
 arrivals. The time, the number of the packet being processed. The deparser's position in
 bits and the start of what it writes."""

@@ -60,6 +60,22 @@ def test_offsets_outside_the_data_are_refused(work: Workload, program: ir.Progra
         native(work, program).process_batch(batch)
 
 
+def test_packets_of_a_batch_may_lie_anywhere_if_it_says_where_they_end(work: Workload, program: ir.Program) -> None:
+    batch = work.batch
+    backwards = batch.data[::-1].tobytes()
+    size = len(backwards)
+    data = np.concatenate([batch.data, np.frombuffer(backwards, np.uint8)])
+    order = np.random.default_rng(5).permutation(len(batch))
+    starts, ends, ports = batch.offsets[:-1][order], batch.offsets[1:][order], batch.ports[order]
+    scattered = Batch(data, starts, ports, ends=ends)
+    expected = native(work, program).process_batch(Batch.of([work.packets[i] for i in order]))
+    assert scattered.packets() == [work.packets[i] for i in order]
+    assert native(work, program).process_batch(scattered).packets() == expected.packets()
+    for bad in (Batch(data[:size], starts, ports, ends=ends + 1), Batch(data, starts, ports, ends=starts - 1)):
+        with pytest.raises(ValueError, match="within the data"):
+            native(work, program).process_batch(bad)
+
+
 def test_times_of_a_batch_are_the_packets_timestamps() -> None:
     maker = Maker(fields=(("a", bit(48)),))
     maker.ingress = [assign(maker.h("a"), maker.sm("ingress_global_timestamp")), maker.send(1)]
