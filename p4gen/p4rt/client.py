@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from p4gen.p4rt.status import Code
 _INSERT, _MODIFY, _DELETE = pb.Update.INSERT, pb.Update.MODIFY, pb.Update.DELETE
 _INDEX, _DATA = 2, 3
 """Numbers of fields of CounterEntry and RegisterEntry."""
+_COOKIE_ONLY = pb.GetForwardingPipelineConfigRequest.COOKIE_ONLY
 _VERBS = {_INSERT: "insert", _MODIFY: "modify", _DELETE: "delete"}
 
 
@@ -34,8 +35,8 @@ class Client:
     """A primary controller of one switch. Names are those of the P4Info, or unique suffixes of them.
 
     Methods raise ``RequestError`` (a ``ControlError``) for what the switch refuses, naming the update,
-    ``ControlError`` for what does not fit the P4Info, and ``FailedError`` when the switch has gone. Use as a context
-    manager, or call ``close``.
+    ``ControlError`` for what does not fit the P4Info, and ``GoneError`` (a ``FailedError``) when the switch has gone.
+    Use as a context manager, or call ``close``. For ``limit``, ``load_limit`` and ``ended`` see ``Session``.
     """
 
     def __init__(
@@ -47,8 +48,13 @@ class Client:
         timeout: float = 10.0,
         registers: Registers | None = None,
         record: Path | None = None,
+        limit: float | None = None,
+        load_limit: float | None = None,
+        ended: Callable[[], None] | None = None,
     ) -> None:
-        self.session = Session(address, device_id, election, timeout, record)
+        self.session = Session(
+            address, device_id, election, timeout, record, limit=limit, load_limit=load_limit, ended=ended
+        )
         self._config: Any = None
         self._schema: Schema | None = None
         self._registers = registers
@@ -68,17 +74,31 @@ class Client:
 
     # --- the pipeline ---
 
-    def set_pipeline(self, p4info: Any, device_config: bytes) -> None:
-        """Load a program; whatever the switch held is gone."""
+    def set_pipeline(self, p4info: Any, device_config: bytes, cookie: int | None = None) -> None:
+        """Load a program, with a cookie for those who come later; whatever the switch held is gone."""
         if self.session.get_config() is not None:
             self._clear_replication()
         self._config = pb.ForwardingPipelineConfig(p4info=p4info, p4_device_config=device_config)
+        if cookie is not None:
+            self._config.cookie.cookie = cookie
         self._schema = Schema(p4info)
         self.session.set_config(self._config)
 
+    def cookie(self) -> int | None:
+        """The cookie of the program that is loaded; None when there is no program, or none came with it."""
+        config = self.session.get_config(_COOKIE_ONLY)
+        return config.cookie.cookie if config is not None and config.HasField("cookie") else None
+
+    def expect(self, schema: Schema) -> None:
+        """Take it that a program of this P4Info is loaded, which is faster than to ask."""
+        self._config, self._schema = None, schema
+
     def reset(self) -> None:
         """Back to the state after loading, by loading the same program again."""
-        self.schema  # noqa: B018 - fetches the config if it is not known yet
+        if self._config is None:
+            self._config = self.session.get_config()
+        if self._config is None:
+            raise InputError(f"the switch at {self.session.address} has no program yet")
         self._clear_replication()
         self.session.set_config(self._config)
 

@@ -10,7 +10,7 @@ import queue
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from p4runtime_sh.p4runtime import P4RuntimeClient
 
 from p4gen.errors import FailedError
 from p4gen.model.errors import ControlError
+from p4gen.p4rt import wire
 from p4gen.p4rt.status import Code
 
 Election = tuple[int, int]
@@ -44,12 +45,18 @@ class RequestError(ControlError):
         return ControlError, self.diagnostics
 
 
+class GoneError(FailedError):
+    """The switch does not answer (any more)."""
+
+
 class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is untyped
     """One controller's connection to one device.
 
-    Raises ``FailedError`` when nothing answers at ``address`` within ``timeout`` seconds or the stream is refused.
-    Without ``election`` an id is taken that grows with time, so that who connects last is the primary. Every write
-    request is appended to the file ``record``, for ``recorded``.
+    Raises ``GoneError`` when nothing answers at ``address`` within ``timeout`` seconds, ``FailedError`` when the stream
+    is refused. Without ``election`` an id is taken that grows with time, so that who connects last is the primary.
+    Every write request is appended to the file ``record``, for ``recorded``. RPCs end with ``GoneError`` after
+    ``limit`` seconds, those that load a program after ``load_limit``; None: never. ``ended`` is called, by a thread of
+    its own, when the stream ends before ``tear_down``.
     """
 
     def __init__(
@@ -59,6 +66,10 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         election: Election | None = None,
         timeout: float = 10.0,
         record: Path | None = None,
+        *,
+        limit: float | None = None,
+        load_limit: float | None = None,
+        ended: Callable[[], None] | None = None,
     ) -> None:
         self.address = address
         self.device_id = device_id
@@ -66,19 +77,28 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         self.role_name = None
         self.timeout = timeout
         self.is_primary = False
+        self.limit = limit
+        self.load_limit = load_limit
         self._record = record
+        self._on_end = ended
         self._ended: grpc.RpcError | None = None
+        self._closing = False
+        self.alive = True
+        """False once the stream has ended."""
         self.channel = grpc.insecure_channel(address, options=_OPTIONS)
         try:
             grpc.channel_ready_future(self.channel).result(timeout)
         except grpc.FutureTimeoutError:
             self.channel.close()
-            raise FailedError(f"no P4Runtime server answers at {address} within {timeout:g} s") from None
+            raise GoneError(f"no P4Runtime server answers at {address} within {timeout:g} s") from None
         self.stub = p4runtime_pb2_grpc.P4RuntimeStub(self.channel)
         self._read_raw = self.channel.unary_stream(
             "/p4.v1.P4Runtime/Read",
-            request_serializer=pb.ReadRequest.SerializeToString,
+            request_serializer=bytes,
             response_deserializer=bytes,
+        )
+        self._write_raw = self.channel.unary_unary(
+            "/p4.v1.P4Runtime/Write", request_serializer=bytes, response_deserializer=bytes
         )
         try:
             self.set_up_stream()
@@ -110,8 +130,11 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
                 self.stream_in_q[kind if kind in _KINDS else "unknown"].put(message)
         except grpc.RpcError as error:
             self._ended = error
+        self.alive = False
         for waiting in self.stream_in_q.values():
             waiting.put(None)
+        if self._on_end is not None and not self._closing:
+            self._on_end()
 
     def handshake(self) -> None:
         """Send the election id and wait to be told who is primary."""
@@ -134,6 +157,7 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
 
     def tear_down(self) -> None:
         """Close the connection; more than once does no harm."""
+        self._closing = True
         self.stream_out_q.put(None)
         self.stream.cancel()
         self.stream_recv_thread.join()
@@ -145,12 +169,21 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         """The Write RPC. Raises ``RequestError``, with every update that failed, or ``FailedError``."""
         request = pb.WriteRequest(device_id=self.device_id, updates=updates, atomicity=atomicity)
         request.election_id.high, request.election_id.low = self.election_id
+        self._write(request.SerializeToString())
+
+    def write_encoded(self, updates: Iterable[tuple[int, bytes]]) -> None:
+        """The Write RPC for updates as (type, entity on the wire); what fails is told as by ``write_all``."""
+        high, low = self.election_id
+        parts = [wire.number(1, self.device_id), wire.blob(3, wire.number(1, high) + wire.number(2, low))]
+        parts += [wire.blob(4, wire.number(1, kind) + wire.blob(2, entity)) for kind, entity in updates]
+        self._write(b"".join(parts))
+
+    def _write(self, data: bytes) -> None:
         if self._record is not None:
-            data = request.SerializeToString()
             with self._record.open("ab") as file:
                 file.write(struct.pack("!I", len(data)) + data)
         try:
-            self.stub.Write(request)
+            self._write_raw(data, timeout=self.limit)
         except grpc.RpcError as error:
             raise self._error(error) from None
 
@@ -159,16 +192,15 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         request = pb.SetForwardingPipelineConfigRequest(device_id=self.device_id, action=action, config=config)
         request.election_id.high, request.election_id.low = self.election_id
         try:
-            self.stub.SetForwardingPipelineConfig(request)
+            self.stub.SetForwardingPipelineConfig(request, timeout=self.load_limit)
         except grpc.RpcError as error:
             raise self._error(error) from None
 
-    def get_config(self) -> Any:
-        """The ForwardingPipelineConfig in force; None if there is none."""
+    def get_config(self, response_type: int = pb.GetForwardingPipelineConfigRequest.ALL) -> Any:
+        """The ForwardingPipelineConfig in force, or the parts of it that are asked for; None if there is none."""
+        request = pb.GetForwardingPipelineConfigRequest(device_id=self.device_id, response_type=response_type)
         try:
-            response = self.stub.GetForwardingPipelineConfig(
-                pb.GetForwardingPipelineConfigRequest(device_id=self.device_id)
-            )
+            response = self.stub.GetForwardingPipelineConfig(request, timeout=self.limit)
         except grpc.RpcError as error:
             if error.code() is grpc.StatusCode.FAILED_PRECONDITION:  # so says BMv2's server
                 return None
@@ -182,14 +214,19 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
 
     def read_bytes(self, *entities: Any) -> list[bytes]:
         """The ReadResponses that a Read of ``entities`` gives, on the wire."""
+        return self.read_encoded(entity.SerializeToString() for entity in entities)
+
+    def read_encoded(self, entities: Iterable[bytes]) -> list[bytes]:
+        """The ReadResponses that a Read of entities on the wire gives, on the wire."""
+        request = b"".join([wire.number(1, self.device_id), *(wire.blob(2, entity) for entity in entities)])
         try:
-            return list(self._read_raw(pb.ReadRequest(device_id=self.device_id, entities=entities)))
+            return list(self._read_raw(request, timeout=self.limit))
         except grpc.RpcError as error:
             raise self._error(error) from None
 
     def _error(self, error: Any) -> Exception:
         if error.code() in _GONE:
-            return FailedError(f"the switch at {self.address} has gone away: {error.details()}")
+            return GoneError(f"the switch at {self.address} has gone away: {error.details()}")
         code = Code(error.code().value[0])
         failures = tuple(_failures(error))
         if not failures:

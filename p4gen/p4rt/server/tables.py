@@ -8,7 +8,7 @@ from typing import Any
 from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.model import MeterConfig
-from p4gen.model.entries import CounterValue, Entry, Indirect
+from p4gen.model.entries import Action, CounterValue, Entry, Indirect
 from p4gen.p4rt import codec
 from p4gen.p4rt.schema import TableInfo
 from p4gen.p4rt.server.pipeline import Pipeline, Stored, key_of
@@ -334,7 +334,11 @@ def _selected(pipeline: Pipeline, table: TableInfo, message: Any) -> Iterable[St
     entries = pipeline.tables[table.id]
     if message.table_id and message.match:
         match = codec.decode_match(table.name, table.keys, message.match)
-        chosen = [s for s in entries.values() if s.entry.match == match]
+        if table.needs_priority:
+            chosen = [s for s in entries.values() if s.entry.match == match]
+        else:
+            found = entries.get(key_of(Entry(table.name, match, Action(""))))
+            chosen = [] if found is None else [found]
     else:
         chosen = list(entries.values())
     for stored in chosen:
