@@ -48,6 +48,10 @@ _LEVELS = {
     "--pcap", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Capture each port's frames there."
 )
 @click.option("--trace", metavar="FILE", type=click.Path(path_type=Path), help="Append every packet's whole way.")
+@click.option(
+    "--on-signal", is_flag=True,
+    help="Start without traces and captures: SIGUSR1 turns --trace on and off, SIGUSR2 --pcap.",
+)  # fmt: skip
 @click.option("-L", "--log-level", type=click.Choice(list(_LEVELS)), default="info", help="[info]")
 @click.option("--log-file", metavar="FILE", type=click.Path(path_type=Path), help="[standard error]")
 @click.option("--seed", type=int, default=0, help="Seed of the program's random().  [0]")
@@ -67,6 +71,7 @@ def command(
     cpu_port: int,
     pcap: Path | None,
     trace: Path | None,
+    on_signal: bool,
     log_level: str,
     log_file: Path | None,
     seed: int,
@@ -90,6 +95,7 @@ def command(
         cpu_port,
         pcap,
         trace,
+        on_signal,
         seed,
         engine,
         until_eof,
@@ -132,5 +138,7 @@ def _report(statistics: Statistics, as_json: bool) -> None:
         values = [counts.get(name, 0) for name in ("in_packets", "in_bytes", "out_packets", "out_bytes")]
         lost = statistics.undelivered.get(port, 0)
         click.echo(f"{port:6} {values[0]:12} {values[1]:14} {values[2]:12} {values[3]:14} {lost:8}")
+    for port, number in sorted(statistics.truncated.items()):
+        click.echo(f"port {port}: {number} frames were longer than any interface takes, and dropped")
     for trap in statistics.traps:
         click.echo(trap)

@@ -28,6 +28,10 @@ class PcapWriter:
         seconds, nanoseconds = divmod(time.time_ns() if when is None else when, 1_000_000_000)
         self._file.write(struct.pack("<IIII", seconds & 0xFFFFFFFF, nanoseconds, len(frame), len(frame)) + frame)
 
+    def flush(self) -> None:
+        """Have everything in the file."""
+        self._file.flush()
+
     def close(self) -> None:
         """Finish the file."""
         self._file.close()
@@ -56,6 +60,11 @@ class PcapTap:
         for number, data in outputs:
             self._writer(f"port{number}_out").write(data)
         return outputs
+
+    def flush(self) -> None:
+        """Have everything in the files."""
+        for writer in self._writers.values():
+            writer.flush()
 
     def close(self) -> None:
         """Finish all files."""

@@ -20,13 +20,13 @@ from typing import Any
 from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.errors import InputError
-from p4gen.model import EngineName, Trace
+from p4gen.model import EngineName
 from p4gen.p4.compile import compile_text
 from p4gen.p4rt.server import P4RuntimeServer
 from p4gen.p4rt.status import StatusError
 from p4gen.switch.device import Device
+from p4gen.switch.observe import Observer
 from p4gen.switch.packet import PacketPorts
-from p4gen.switch.pcap import PcapTap
 from p4gen.switch.running import Program, Running, started
 from p4gen.switch.unix import UnixPorts, check_path
 
@@ -51,10 +51,16 @@ class Options:
     cpu_port: int = 0
     pcap: Path | None = None
     trace: Path | None = None
+    on_signal: bool = False
+    """Do not trace and capture from the beginning; signals turn it on."""
     seed: int = 0
     engine: EngineName = "interp"
     until_eof: bool = False
     """Also stop when standard input ends: whoever started the switch may be killed without a word."""
+
+    def __post_init__(self) -> None:
+        if self.on_signal and self.trace is None and self.pcap is None:
+            raise InputError("--on-signal needs something to turn on: --trace FILE, --pcap DIR or both")
 
 
 @dataclass(frozen=True)
@@ -63,32 +69,35 @@ class Statistics:
 
     ports: dict[int, dict[str, int]]
     undelivered: dict[int, int]
+    truncated: dict[int, int]
+    """Frames that came in, but were longer than any interface takes."""
     traps: tuple[str, ...]
 
 
 def run_switch(options: Options) -> Statistics:
     """Run a switch until SIGTERM or SIGINT. Call it in the main thread.
 
+    SIGUSR1 turns traces to ``options.trace`` on and off, SIGUSR2 captures to ``options.pcap``.
+
     Raises ``P4genError`` when the program does not compile, or a port or the address cannot be used.
     """
     device, config = _device(options)
     with contextlib.ExitStack() as stack:
-        send = device.send
-        if options.pcap is not None:
-            tap = PcapTap(device.send, options.pcap)
-            stack.callback(tap.close)
-            send = tap.send
-        if options.trace is not None:
-            file = stack.enter_context(options.trace.open("a", encoding="utf-8", buffering=1))
-            device.trace = lambda trace: _write_trace(file, trace)
-        elif LOGGER.isEnabledFor(TRACE_LEVEL):
+        observer = Observer(device, options.trace, options.pcap, LOGGER)
+        stack.callback(observer.close)
+        if not options.on_signal:
+            _observe(observer, options)
+        if options.trace is None and LOGGER.isEnabledFor(TRACE_LEVEL):
             device.trace = lambda trace: LOGGER.log(TRACE_LEVEL, "%s", trace)
         device.log = lambda line: LOGGER.info("log_msg: %s", line)
-        carrier = _ports(options, send, device)
+        carrier = _ports(options, observer, device)
         stack.callback(carrier.close)
+        carrier.between = observer.settle_or_say
         device.inject = carrier.inject
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: carrier.stop())
+        signal.signal(signal.SIGUSR1, lambda *_: observer.toggle_trace())
+        signal.signal(signal.SIGUSR2, lambda *_: observer.toggle_capture())
         # A signal that comes just before the carrier begins to wait would be noticed only when it has waited.
         signal.set_wakeup_fd(carrier.wakeup, warn_on_full_buffer=False)
         stack.callback(signal.set_wakeup_fd, -1)
@@ -109,9 +118,23 @@ def run_switch(options: Options) -> Statistics:
         carrier.run()
         LOGGER.info("stopping")
         undelivered = dict(carrier.undelivered)
+        truncated = dict(carrier.truncated) if isinstance(carrier, PacketPorts) else {}
     model = device.model
     traps = tuple(str(trap) for trap in model.traps()) if model is not None else ()
-    return Statistics({port: asdict(counts) for port, counts in sorted(device.counts.items())}, undelivered, traps)
+    return Statistics(
+        {port: asdict(counts) for port, counts in sorted(device.counts.items())}, undelivered, truncated, traps
+    )
+
+
+def _observe(observer: Observer, options: Options) -> None:
+    if options.trace is not None:
+        observer.toggle_trace()
+    if options.pcap is not None:
+        observer.toggle_capture()
+    try:
+        observer.settle()
+    except OSError as problem:
+        raise InputError(f"cannot write traces or captures: {problem}") from None
 
 
 def _device(options: Options) -> tuple[Device, Any]:
@@ -141,12 +164,12 @@ def _device(options: Options) -> tuple[Device, Any]:
     return device, config
 
 
-def _ports(options: Options, send: Any, device: Device) -> UnixPorts | PacketPorts:
+def _ports(options: Options, observer: Observer, device: Device) -> UnixPorts | PacketPorts:
     if options.unix is None:
-        return PacketPorts(send, options.interfaces, device.set_link)
+        return PacketPorts(observer.send, options.interfaces, device.set_link, send_batch=observer.send_batch)
     try:
         options.unix.mkdir(parents=True, exist_ok=True)
-        return UnixPorts(send, options.unix, sorted({*range(options.ports), AGENT_PORT}))
+        return UnixPorts(observer.send, options.unix, sorted({*range(options.ports), AGENT_PORT}))
     except OSError as problem:
         raise InputError(f"cannot make ports in {options.unix}: {problem}") from None
 
@@ -155,10 +178,6 @@ def _stop_with_parent(carrier: UnixPorts | PacketPorts) -> None:
     while os.read(sys.stdin.fileno(), 4096):
         pass
     carrier.stop()
-
-
-def _write_trace(file: Any, trace: Trace) -> None:
-    file.write(f"{trace}\n\n")
 
 
 @contextlib.contextmanager

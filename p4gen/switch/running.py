@@ -168,15 +168,16 @@ def _wait(
         if listens(address):
             return
         if time.monotonic() > deadline:
-            raise FailedError(_story(process, command, log, f"{what} does not listen at {address} in time", causes))
+            raise FailedError(story(process, command, log, f"{what} does not listen at {address} in time", causes))
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.02)
-    raise FailedError(_story(process, command, log, f"{what} did not start", causes))
+    raise FailedError(story(process, command, log, f"{what} did not start", causes))
 
 
-def _story(
+def story(
     process: subprocess.Popen[bytes], command: Sequence[str], log: Path, head: str, causes: Mapping[str, str]
 ) -> str:
+    """Why a process is not as it should be: ``head`` and the likely cause, command, exit status, end of the log."""
     text = log.read_text(errors="replace")
     lines = text.splitlines()[-_LAST_LINES:]
     status = process.poll()

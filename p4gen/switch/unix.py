@@ -85,6 +85,8 @@ class UnixPorts:
         self._selector.register(self._woken, selectors.EVENT_READ, None)
         self.undelivered: dict[int, int] = {}
         """Frames by port that had no peer to go to."""
+        self.between: Callable[[], None] | None = None
+        """Called by ``run`` whenever it is about to wait."""
         try:
             for port in ports:
                 self._listen(port)
@@ -112,6 +114,8 @@ class UnixPorts:
     def run(self) -> None:
         """Carry frames until ``stop`` is called, from any thread or a signal handler."""
         while not self._stopping:
+            if self.between is not None:
+                self.between()
             self.step(None)
 
     def step(self, timeout: float | None) -> None:
