@@ -48,11 +48,16 @@ def _of_group(spec: ProgramSpec, group: Group) -> Iterator[str]:
         yield f"it is in pipeline {group.pipe}; the program has {spec.pipelines}"
 
 
-def _of_edge(spec: ProgramSpec, group: Group, edge: Edge) -> Iterator[str]:
-    where = f"edge {edge.edge_id}"
+def last_edge_id(spec: ProgramSpec) -> int:
+    """The largest id that an edge can have."""
     # Registers with a word for each edge; without them an id is only a number in a table.
     indexed = spec.mode is Mode.III or spec.pipelines > 1 or spec.loss_recovery is Reliability.GBN
-    last = spec.groups * spec.fan_in if indexed else 65535
+    return spec.groups * spec.fan_in if indexed else 65535
+
+
+def _of_edge(spec: ProgramSpec, group: Group, edge: Edge) -> Iterator[str]:
+    where = f"edge {edge.edge_id}"
+    last = last_edge_id(spec)
     if not 1 <= edge.edge_id <= last:
         yield f"edge id {edge.edge_id} is not in 1 to {last}"
     if not 0 <= edge.port < spec.ports:

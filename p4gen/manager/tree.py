@@ -12,11 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from p4gen.errors import InputError
 from p4gen.host.control import MAX_RANKS
 from p4gen.spec.topology import TopologySpec
+
+NOTHING_DOWN: Final[Mapping[str, str]] = MappingProxyType({})
+"""Names of links that are not to be used, each with the reason."""
 
 
 class NodeKey(NamedTuple):
@@ -136,31 +140,61 @@ def build_tree(
     pipelines: int = 1,
     ports: int = 32,
     every_switch: bool = False,
+    ports_per_pipe: Mapping[str, int] | None = None,
+    down: Mapping[str, str] = NOTHING_DOWN,
 ) -> IncTree:
     """The IncTree of ``ranks`` (hosts) below ``root``; by default the topology's root, or the switch nearest to them.
 
     When all ranks are behind one port of ``root``, the tree's root is the first switch below it where they part.
-    With ``every_switch`` all switches on the paths are nodes. ``ports`` and ``pipelines`` are those of the program.
-    Raises ``InputError`` with every reason why there is no such tree.
+    With ``every_switch`` all switches on the paths are nodes. ``ports`` and ``pipelines`` are those of the program;
+    where switches run different ones, ``ports_per_pipe`` has what they come to. ``down`` has the links that are not to
+    be used, by name, each with the reason. Raises ``InputError`` with every reason why there is no such tree.
     """
-    problems = list(_problems(topology, ranks, root))
+    problems = list(tree_problems(topology, ranks, root))
     if problems:
         raise InputError(*problems)
-    top = root or topology.root or nearest(topology, ranks)
-    below = _children(topology, ranks, top)
+    top = root or topology.root or nearest(topology, ranks, down)
+    away = topology.distances(top, down)
+    lost = [host for host in ranks if host not in away]
+    if lost:
+        raise InputError(*(no_path(topology, host, top, down) for host in lost))
+    below = _children(topology, ranks, top, down)
     while len(below[top]) == 1 and below[top][0] in below:
         top = below[top][0]
-    return IncTree(tuple(ranks), tuple(_Builder(topology, ranks, below, pipelines, ports, every_switch).walk(top)))
+    per_pipe = ports_per_pipe or dict.fromkeys(topology.switches, ports // pipelines)
+    return IncTree(tuple(ranks), tuple(_Builder(topology, ranks, below, per_pipe, every_switch).walk(top)))
 
 
-def nearest(topology: TopologySpec, ranks: Sequence[str]) -> str:
+def nearest(topology: TopologySpec, ranks: Sequence[str], down: Mapping[str, str] = NOTHING_DOWN) -> str:
     """The switch with the fewest links to all ranks together; the first of several."""
+    return by_distance(topology, ranks, down)[0][0]
 
-    def far(switch: str) -> int:
-        away = topology.distances(switch)
-        return sum(away[host] for host in ranks)
 
-    return min(topology.switches, key=far)
+def by_distance(
+    topology: TopologySpec, ranks: Sequence[str], down: Mapping[str, str] = NOTHING_DOWN
+) -> list[tuple[str, int | None]]:
+    """All switches, those first that have the fewest links to all ranks together, with that number; None, and at the
+    end, for those that have no path to some rank."""
+    total = dict.fromkeys(topology.switches, 0)
+    reached = dict.fromkeys(topology.switches, 0)
+    for host in ranks:
+        for node, links in topology.distances(host, down).items():
+            if node in total:
+                total[node] += links
+                reached[node] += 1
+    found = [(switch, total[switch] if reached[switch] == len(ranks) else None) for switch in topology.switches]
+    return sorted(found, key=lambda pair: (pair[1] is None, pair[1] or 0))
+
+
+def no_path(topology: TopologySpec, host: str, switch: str, down: Mapping[str, str]) -> str:
+    """Why there is none: everything that is down between what the host reaches and the rest."""
+    reached = topology.distances(host, down)
+    cut = dict.fromkeys(
+        down[link.name]
+        for link in topology.links
+        if link.name in down and (link.ends[0] in reached) != (link.ends[1] in reached)
+    )
+    return f"no path between {host} and {switch}: {', '.join(cut) or 'nothing connects them'}"
 
 
 def port_to(topology: TopologySpec, switch: str, neighbour: str) -> int:
@@ -168,7 +202,8 @@ def port_to(topology: TopologySpec, switch: str, neighbour: str) -> int:
     return next(port for port, link in enumerate(topology.ports[switch]) if link.other(switch) == neighbour)
 
 
-def _problems(topology: TopologySpec, ranks: Sequence[str], root: str | None) -> Iterator[str]:
+def tree_problems(topology: TopologySpec, ranks: Sequence[str], root: str | None) -> Iterator[str]:
+    """What is wrong with the request itself, whatever is up or down."""
     if not 1 <= len(ranks) <= MAX_RANKS:
         yield f"{len(ranks)} ranks; a group has 1 to {MAX_RANKS}"
     yield from (f"there is no host '{host}'" for host in dict.fromkeys(ranks) if host not in topology.hosts)
@@ -178,14 +213,18 @@ def _problems(topology: TopologySpec, ranks: Sequence[str], root: str | None) ->
         yield f"there is no switch '{root}'"
 
 
-def _children(topology: TopologySpec, ranks: Sequence[str], root: str) -> dict[str, list[str]]:
+def _children(topology: TopologySpec, ranks: Sequence[str], root: str, down: Mapping[str, str]) -> dict[str, list[str]]:
     """For each switch on the ranks' paths to the root the nodes below it, in the order of their lowest ranks."""
-    away = topology.distances(root)
+    away = topology.distances(root, down)
     found: dict[str, list[str]] = {root: []}
     for host in ranks:
         node = host
         while node != root:
-            above = next(link.other(node) for link in topology.ports[node] if away[link.other(node)] < away[node])
+            above = next(
+                link.other(node)
+                for link in topology.ports[node]
+                if link.name not in down and away[link.other(node)] < away[node]
+            )
             siblings = found.setdefault(above, [])
             if node not in siblings:
                 siblings.append(node)
@@ -201,15 +240,14 @@ class _Builder:
         topology: TopologySpec,
         ranks: Sequence[str],
         below: Mapping[str, list[str]],
-        pipelines: int,
-        ports: int,
+        ports_per_pipe: Mapping[str, int],
         every_switch: bool,
     ) -> None:
         self._topology = topology
         self._below = below
         self._rank = {host: rank for rank, host in enumerate(ranks)}
         self._everyone = frozenset(range(len(ranks)))
-        self._ports_per_pipe = ports // pipelines
+        self._ports_per_pipe = ports_per_pipe
         self._every_switch = every_switch
 
     def walk(self, switch: str, up: tuple[str, ...] = (), above: NodeKey | None = None) -> Iterator[TreeNode]:
@@ -254,7 +292,7 @@ class _Builder:
         return tuple(path)
 
     def _pipe(self, switch: str, path: tuple[str, ...]) -> int:
-        return port_to(self._topology, switch, path[1]) // self._ports_per_pipe
+        return port_to(self._topology, switch, path[1]) // self._ports_per_pipe[switch]
 
     def _ranks(self, node: str) -> frozenset[int]:
         if node in self._rank:

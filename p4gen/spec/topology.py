@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
@@ -169,8 +169,9 @@ class TopologySpec(BaseModel):
                 found[end].append(link)
         return {node: tuple(links) for node, links in found.items()}
 
-    def distances(self, origin: str) -> dict[str, int]:
-        """Links from ``origin`` to each node that it reaches; hosts forward nothing."""
+    def distances(self, origin: str, down: Collection[str] = ()) -> dict[str, int]:
+        """Links from ``origin`` to each node that it reaches; hosts forward nothing. ``down`` are names of links that
+        are not there at present."""
         found = {origin: 0}
         todo = deque([origin])
         while todo:
@@ -178,16 +179,24 @@ class TopologySpec(BaseModel):
             if node in self.hosts and node != origin:
                 continue
             for link in self.ports[node]:
+                if link.name in down:
+                    continue
                 other = link.other(node)
                 if other not in found:
                     found[other] = found[node] + 1
                     todo.append(other)
         return found
 
-    def next_ports(self, switch: str, target: str) -> tuple[int, ...]:
-        """The ports of ``switch`` on shortest paths to ``target``."""
-        away = self.distances(target)
-        return tuple(p for p, link in enumerate(self.ports[switch]) if away[link.other(switch)] < away[switch])
+    def next_ports(self, switch: str, target: str, down: Collection[str] = ()) -> tuple[int, ...]:
+        """The ports of ``switch`` on shortest paths to ``target``; none when there is no path without what is down."""
+        away = self.distances(target, down)
+        if switch not in away:
+            return ()
+        return tuple(
+            port
+            for port, link in enumerate(self.ports[switch])
+            if link.name not in down and away[link.other(switch)] < away[switch]
+        )
 
     def setting(self, link: Link, name: str) -> Any:
         """A link's own setting, or the default."""

@@ -1,0 +1,168 @@
+"""Groups that are wanted, and groups on their trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from p4gen.errors import InputError
+from p4gen.host.control import Collective
+from p4gen.host.plan import SYMMETRIC, ChannelKey, PsnSync
+from p4gen.host.verbs import Peer
+from p4gen.manager.group import Edge, Group
+from p4gen.manager.tree import IncTree, NodeKey
+
+TREE_NETWORK = 10 << 24 | 255 << 16
+"""10.255.0.0: of tree number g the root's switch answers to 10.255.g.1, the others to 10.255.g.2 and on."""
+TREES = 256
+"""Trees that there are addresses for."""
+
+Serves = tuple[ChannelKey, ...]
+"""Patterns, by collective and root."""
+
+
+@dataclass(frozen=True)
+class GroupRequest:
+    """A group that is wanted."""
+
+    ranks: tuple[str, ...]
+    """Hosts, in order of rank."""
+    root: str | None = None
+    """Switch; by default the topology's root, or the one nearest to the ranks."""
+    sync: PsnSync = PsnSync.SUBGROUPS
+    collectives: frozenset[Collective] = frozenset(Collective)
+    """What it is going to invoke; less takes fewer contexts."""
+    roots: frozenset[int] | None = None
+    """Ranks that Reduce or Broadcast will have as their root; all by default."""
+    epoch: int | None = 1
+    """Of all its contexts; None takes for each one that its state has not seen yet."""
+    first_psn: int = 0
+    """Every rank's initial PSN, both ways."""
+    slots: int | None = None
+    """N; by default the program's."""
+    every_switch: bool = False
+    """Make every switch on the way a node."""
+
+    def channels(self) -> tuple[Serves, ...]:
+        """The patterns it needs, together where they share contexts and QPs. AllReduce is always among them, for the
+        Barriers between others. ReduceScatter is N Reduces, AllGather N Broadcasts (EPIC §A)."""
+        wanted = self.collectives
+        roots = range(len(self.ranks)) if self.roots is None else sorted(self.roots)
+        found = [SYMMETRIC]
+        if wanted & {Collective.REDUCE, Collective.REDUCE_SCATTER}:
+            found += [(Collective.REDUCE, root) for root in roots]
+        if wanted & {Collective.BROADCAST, Collective.ALLGATHER}:
+            found += [(Collective.BROADCAST, root) for root in roots]
+        return (tuple(found),) if self.sync is PsnSync.REFINED else tuple((pattern,) for pattern in found)
+
+    def problems(self) -> Iterator[str]:
+        """What makes no sense about it, on any tree."""
+        if not self.collectives:
+            yield "it is for no collective"
+        yield from (
+            f"rank {root} cannot be a root; there are {len(self.ranks)} ranks"
+            for root in sorted(self.roots or ())
+            if not 0 <= root < len(self.ranks)
+        )
+
+
+@dataclass(frozen=True)
+class RankEnd:
+    """A rank's end of a channel: its own QP, and the endpoint that it sends to."""
+
+    qp: int
+    peer: Peer
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A queue pair at every rank and a context at every node, for patterns that follow each other in one PSN space."""
+
+    serves: Serves
+    ends: tuple[RankEnd, ...]
+    """By rank."""
+    contexts: Mapping[NodeKey, Group] = field(repr=False)
+
+    @property
+    def key(self) -> ChannelKey:
+        """What CommLib calls it: its first pattern."""
+        return self.serves[0]
+
+
+_CARRIED_BY = {
+    Collective.BARRIER: Collective.ALLREDUCE,
+    Collective.REDUCE_SCATTER: Collective.REDUCE,
+    Collective.ALLGATHER: Collective.BROADCAST,
+}
+
+
+@dataclass(frozen=True)
+class PlacedGroup:
+    """A group on its tree."""
+
+    request: GroupRequest
+    tree: IncTree
+    addresses: Mapping[str, int]
+    """What the switches of the tree answer to."""
+    channels: tuple[Channel, ...]
+
+    def channel(self, collective: Collective, root: int = 0) -> Channel:
+        """The channel of a collective; for a phase of ReduceScatter or AllGather that of its Reduce or Broadcast.
+
+        Raises ``InputError`` when the group was not made for it.
+        """
+        pattern = (_CARRIED_BY.get(collective, collective), root)
+        if pattern[0] is Collective.ALLREDUCE:
+            pattern = (pattern[0], 0)
+        for channel in self.channels:
+            if pattern in channel.serves:
+                return channel
+        raise InputError(f"the group is not placed for {collective} with root {root}")
+
+    @property
+    def number(self) -> int:
+        """Of its tree, among the trees that have addresses."""
+        return (next(iter(self.addresses.values())) & 0xFFFF) >> 8
+
+    @property
+    def contexts(self) -> Iterator[tuple[NodeKey, Group]]:
+        """All its contexts, those of a switch in the order of their making."""
+        return (pair for channel in self.channels for pair in channel.contexts.items())
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """The switches that hold something for it: nodes, then those that its edges only pass through."""
+        nodes = dict.fromkeys(node.key.switch for node in self.tree.nodes)
+        passed = dict.fromkeys(name for node in self.tree.nodes for e in node.edges for name in e.path[1:-1])
+        return tuple(nodes | passed)
+
+    @property
+    def links(self) -> frozenset[frozenset[str]]:
+        """The links that it runs over, by their ends."""
+        return frozenset(
+            frozenset(pair)
+            for node in self.tree.nodes
+            for edge in node.edges
+            for pair in zip(edge.path, edge.path[1:], strict=False)
+        )
+
+    def contexts_on(self, switch: str) -> list[Group]:
+        """Its contexts on one switch."""
+        return [context for key, context in self.contexts if key.switch == switch]
+
+
+@dataclass(frozen=True)
+class PlacedEdge:
+    """A node's end of an edge: what ticks are addressed to."""
+
+    switch: str
+    pipe: int
+    context: int
+    edge: Edge
+
+
+def placed_edges(switch: str, contexts: Iterable[Group]) -> tuple[PlacedEdge, ...]:
+    """The edges of a switch's contexts, internal ones too."""
+    return tuple(
+        PlacedEdge(switch, context.pipe, context.context, edge) for context in contexts for edge in context.edges
+    )

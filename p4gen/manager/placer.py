@@ -1,0 +1,230 @@
+"""A group on a tree gets its numbers: addresses, contexts, edge ids, slots, queue pairs. And the routes of a switch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import chain
+
+from p4gen.errors import InputError
+from p4gen.host.control import Collective
+from p4gen.host.verbs import Peer
+from p4gen.manager.group import Edge, Endpoint, Group, NextHop, Pattern, Route
+from p4gen.manager.placed import TREE_NETWORK, Channel, GroupRequest, PlacedGroup, RankEnd, Serves
+from p4gen.manager.pools import HOST_QP, Need, NoRoomError, Pools, Taken
+from p4gen.manager.tree import NOTHING_DOWN, IncTree, NodeKey, TreeNode, port_to
+from p4gen.rocev2.headers import ipv4_text
+from p4gen.spec import Mode, ProgramSpec
+from p4gen.spec.topology import TopologySpec
+
+HOST_NETWORK = 10 << 24
+SWITCH_QP = 0x100
+"""First QP of an edge's end at a switch."""
+UDP_PORTS = 0x1000
+"""Source ports of UDP, which ECMP looks at: switches use as many from 0xC000 on, hosts from 0xD000 on."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """The MAC addresses of all nodes, and the IPv4 addresses of hosts."""
+
+    mac: Mapping[str, int]
+    ip: Mapping[str, int]
+
+    @classmethod
+    def numbered(cls, hosts: Mapping[str, int], switches: Mapping[str, int]) -> Names:
+        """From numbers, from 0."""
+        mac = {host: 0x0200_0000_0001 + number for host, number in hosts.items()}
+        mac |= {switch: 0x0200_0001_0001 + number for switch, number in switches.items()}
+        return cls(mac, {host: HOST_NETWORK + 1 + number for host, number in hosts.items()})
+
+    @classmethod
+    def of(cls, topology: TopologySpec) -> Names:
+        """In the topology's order."""
+        return cls.numbered(
+            {host: number for number, host in enumerate(topology.hosts)},
+            {switch: number for number, switch in enumerate(topology.switches)},
+        )
+
+
+def switch_of(topology: TopologySpec, host: str) -> str:
+    """The switch that a host is connected to."""
+    return topology.ports[host][0].other(host)
+
+
+class Placer:
+    """Gives groups what ``pools`` have, each in the order of asking. ``specs`` are the programs of the switches."""
+
+    def __init__(self, topology: TopologySpec, names: Names, specs: Mapping[str, ProgramSpec], pools: Pools) -> None:
+        self._topology = topology
+        self._names = names
+        self._specs = specs
+        self._pools = pools
+
+    def place(self, request: GroupRequest, tree: IncTree) -> PlacedGroup:
+        """The group on its tree. Raises ``InputError`` with what each switch lacks; a ``NoRoomError`` when that is
+        only one. Then what has been taken so far stays taken."""
+        names = dict.fromkeys(node.key.switch for node in tree.nodes)
+        if len(names) > 255:
+            raise InputError(f"{len(names)} switches; there are addresses for 255")
+        self._check_contexts(request, tree)
+        first = TREE_NETWORK | self._pools.tree() << 8 | 1
+        addresses = {switch: first + i for i, switch in enumerate(names)}
+        channels = tuple(self._channel(request, tree, addresses, serves) for serves in request.channels())
+        return PlacedGroup(request, tree, addresses, channels)
+
+    def _check_contexts(self, request: GroupRequest, tree: IncTree) -> None:
+        """All contexts together, so that the reason tells the whole number."""
+        wanted: dict[str, int] = {}
+        for node in tree.nodes:
+            wanted[node.key.switch] = wanted.get(node.key.switch, 0) + len(request.channels())
+        problems = []
+        for switch, count in wanted.items():
+            pool = self._pools.switch(switch)
+            if count > pool.contexts_free:
+                contexts = "1 context is" if count == 1 else f"{count} contexts are"
+                problems.append(
+                    f"{switch}: {contexts} needed; {pool.contexts_free} of {pool.limits.contexts} are free (groups)"
+                )
+        if problems:
+            raise InputError(*problems)
+
+    def _channel(self, request: GroupRequest, tree: IncTree, addresses: Mapping[str, int], serves: Serves) -> Channel:
+        taken = self._take(request, tree, serves)
+        first_qp = self._pools.qps(len(tree.ranks))
+        qps = [first_qp + rank for rank in range(len(tree.ranks))]
+        mac, ip = self._names.mac, self._names.ip
+
+        def local(node: TreeNode, index: int) -> Endpoint:
+            switch = node.key.switch
+            return Endpoint(mac[switch], addresses[switch], SWITCH_QP + taken[node.key].edge_ids[index] - 1)
+
+        def edge(node: TreeNode, index: int) -> Edge:
+            seen = node.edges[index]
+            if seen.far is None:
+                host = seen.path[-1]
+                to_ip, to_qp = ip[host], qps[tree.ranks.index(host)]
+            else:
+                far = local(*tree.opposite(node, index))
+                to_ip, to_qp = far.ip, far.qp
+            edge_id = taken[node.key].edge_ids[index]
+            return Edge(
+                edge_id,
+                seen.port or 0,
+                local(node, index),
+                Endpoint(mac[seen.path[1] if len(seen.path) > 1 else node.key.switch], to_ip, to_qp),
+                udp_src_port=0xC000 + (edge_id - 1) % UDP_PORTS,
+                first_hop=seen.far is None,
+                to_pipe=seen.far.pipe if seen.internal and seen.far is not None else None,
+            )
+
+        contexts = {}
+        for node in tree.nodes:
+            got = taken[node.key]
+            contexts[node.key] = Group(
+                got.context,
+                tuple(edge(node, i) for i in range(len(node.edges))),
+                got.base or 0,
+                self._slots(request, node.key),
+                got.epoch,
+                _patterns(node, serves),
+                node.key.pipe,
+                got.base_down,
+                request.first_psn,
+            )
+        ends = []
+        for rank, host in enumerate(tree.ranks):
+            at = local(*tree.first_hop(rank))
+            port = 0xD000 + (qps[rank] - HOST_QP) % UDP_PORTS
+            peer = Peer(mac[switch_of(self._topology, host)], at.ip, at.qp, udp_src_port=port)
+            ends.append(RankEnd(qps[rank], peer))
+        return Channel(serves, tuple(ends), contexts)
+
+    def _take(self, request: GroupRequest, tree: IncTree, serves: Serves) -> dict[NodeKey, Taken]:
+        taken: dict[NodeKey, Taken] = {}
+        lacking: list[NoRoomError] = []
+        for node in tree.nodes:
+            try:
+                need = self._need(request, node, serves)
+                taken[node.key] = self._pools.switch(node.key.switch).take(need, request.epoch)
+            except NoRoomError as error:
+                lacking.append(error)
+        if len(lacking) == 1:
+            raise lacking[0]
+        if lacking:
+            raise InputError(*dict.fromkeys(d for error in lacking for d in error.diagnostics))
+        return taken
+
+    def _need(self, request: GroupRequest, node: TreeNode, serves: Serves) -> Need:
+        # Which data flows here depends on the number of edges alone.
+        outline = Group(0, (_ANY_EDGE,) * len(node.edges), 0, 0)
+        patterns = _patterns(node, serves)
+        return Need(
+            node.key.pipe,
+            len(node.edges),
+            self._slots(request, node.key),
+            any(map(outline.has_up, patterns)),
+            self._specs[node.key.switch].mode is Mode.III and any(map(outline.has_down, patterns)),
+        )
+
+    def _slots(self, request: GroupRequest, node: NodeKey) -> int:
+        return request.slots or self._specs[node.switch].slots_per_group
+
+
+_ANY_EDGE = Edge(1, 0, Endpoint(0, 0, 0), Endpoint(0, 0, 0))
+
+
+def _patterns(node: TreeNode, serves: Serves) -> tuple[Pattern, ...]:
+    return tuple(
+        Pattern(collective, root, node.parent if collective is Collective.ALLREDUCE else node.toward(root))
+        for collective, root in serves
+    )
+
+
+def routes(
+    topology: TopologySpec,
+    names: Names,
+    switch: str,
+    trees: Mapping[int, int],
+    *,
+    down: Mapping[str, str] = NOTHING_DOWN,
+    fixed: bool = False,
+) -> tuple[list[Route], list[NextHop]]:
+    """Shortest paths to the hosts, over all equally short ones, and the trees' own ways to their switches (``trees``:
+    address to port). Without a path there is no route. Addresses behind the same ports share next hops.
+
+    With ``fixed`` port p alone is always next hop p + 1, so that what comes and goes moves no others.
+    """
+    targets = {names.ip[host]: topology.next_ports(switch, host, down) for host in topology.hosts}
+    targets |= {address: (port,) for address, port in trees.items()}
+    alone = [(port,) for port, link in enumerate(topology.ports[switch]) if link.other(switch) in names.mac]
+    first: dict[tuple[int, ...], int] = {}
+    hops: list[NextHop] = []
+    next_hop = len(topology.ports[switch]) + 1 if fixed else 1
+    for ports in chain(alone if fixed else (), filter(None, targets.values())):
+        if ports in first:
+            continue
+        if fixed and len(ports) == 1:
+            first[ports] = ports[0] + 1
+        else:
+            first[ports] = next_hop
+            next_hop += len(ports)
+        for number, port in enumerate(ports, start=first[ports]):
+            neighbour = topology.ports[switch][port].other(switch)
+            hops.append(NextHop(number, port, names.mac[switch], names.mac[neighbour]))
+    found = [Route(f"{ipv4_text(a)}/32", first[ports], len(ports)) for a, ports in targets.items() if ports]
+    return found, hops
+
+
+def tree_routes(topology: TopologySpec, groups: Iterable[PlacedGroup]) -> dict[str, dict[int, int]]:
+    """For each switch that an edge only passes through: the address at the edge's end → the port toward it.
+
+    Not any shortest path, since a node expects a packet at the pipeline of its edge's port.
+    """
+    found: dict[str, dict[int, int]] = {switch: {} for switch in topology.switches}
+    for group in groups:
+        for node in group.tree.nodes:
+            for edge in node.edges:
+                for behind, here in zip(edge.path, edge.path[1:-1], strict=False):
+                    found[here][group.addresses[node.key.switch]] = port_to(topology, here, behind)
+    return found
