@@ -40,14 +40,15 @@ def problems(
                 continue
             if wanted is None:
                 wanted = expected(call, spec, values[number])
-            difference = _difference(invocation.result(), wanted[rank])
-            if difference:
-                yield f"{at}: {difference}"
+            wrong = difference(invocation.result(), wanted[rank])
+            if wrong:
+                yield f"{at}: {wrong}"
         if call.collective is Collective.BARRIER:
             yield from _released_too_soon(name, number, made)
 
 
-def _difference(got: Array | None, wanted: Array | None) -> str:
+def difference(got: Array | None, wanted: Array | None) -> str:
+    """How a rank's result differs from the one it should be; "" when it does not."""
     if got is None or wanted is None:
         return (
             ""

@@ -28,7 +28,7 @@ LOG_FILE = "switch.log"
 _CONTROL, _DATA = "p4rt.sock", "dp.sock"
 _ATTEMPTS = 3
 _THRIFT_S = 3.0
-_CAUSES = {
+CAUSES = {
     "Address already in use": "an address it needs is taken by another process",
     "unrecognised option": "this build does not know an option that we use (too old, or built without a feature)",
     "unrecognized option": "this build does not know an option that we use (too old, or built without a feature)",
@@ -50,6 +50,12 @@ def check_tools() -> None:
 @functools.cache
 def _options(path: str) -> str:
     return subprocess.run([path, "--help"], capture_output=True, text=True, timeout=30, check=False).stdout
+
+
+def has_option(option: str) -> bool:
+    """Whether this build of simple_switch_grpc knows an option; it has to be on PATH."""
+    path = shutil.which(SWITCH)
+    return path is not None and option in _options(path)
 
 
 def version() -> str:
@@ -161,7 +167,7 @@ def _start(stack: contextlib.ExitStack, how: _Start) -> int:
             f"unix:{how.directory / _CONTROL}",
             how.directory / LOG_FILE,
             what=SWITCH,
-            causes=_CAUSES,
+            causes=CAUSES,
             timeout=how.timeout,
         )
         try:

@@ -1,0 +1,213 @@
+"""A host of a lab: ``python -m p4gen.lab.hostd SCRATCH NAME``, in its network namespace.
+
+It registers with the manager, gives its interface the addresses that it is told, and runs the CommLib on it. It talks
+with the lab in lines of JSON on standard input and output: a request has an ``id`` and what to ``do``, its answer the
+same ``id`` and a ``result`` or an ``error``. Requests are worked on at the same time, so answers come in any order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from p4gen.errors import FailedError, P4genError
+from p4gen.host.arrays import Array
+from p4gen.host.control import Collective
+from p4gen.host.raw import RawNic
+from p4gen.host.realtime import RealTimeLoop
+from p4gen.lab import faults, hostnet
+from p4gen.lab.job import JOB_FILE, LabJob
+from p4gen.lab.prerequisites import interface
+from p4gen.manager.api import GroupState, HostInfo
+from p4gen.manager.client import ManagerClient
+from p4gen.manager.member import Host, Member
+from p4gen.net.check import difference
+from p4gen.net.config import Call
+from p4gen.net.values import draw, expected
+from p4gen.packetio import PacketSocket
+from p4gen.spec import DType, Op
+
+MANAGER_S = 30.0
+"""How long to wait for the manager."""
+
+
+class Daemon:
+    """The host's CommLib and what the lab may ask of it."""
+
+    def __init__(self, job: LabJob, name: str, address: str) -> None:
+        self.job, self.name = job, name
+        self.manager = ManagerClient(address)
+        self.addresses = self.manager.register_host(HostInfo(name))
+        device = interface(name, 0)
+        hostnet.configure(device, self.addresses)
+        self.sink = hostnet.sink()
+        self.port = PacketSocket(device, frame_room=hostnet.FRAME_ROOM)
+        self.loop = RealTimeLoop()
+        self.nic = RawNic(self.loop, self.port, self.addresses.mac, self.addresses.ip)
+        self.loop.start()
+        self.host = Host(self.manager, name, self.nic, timeout_ps=int(job.timeout_ms * 1e9))
+
+    def close(self) -> None:
+        """Leave."""
+        for act in (self.host.close, self.loop.close, self.port.close, self.sink.close, self.manager.close):
+            with contextlib.suppress(Exception):
+                act()
+
+    # --- what can be asked for ---
+
+    def addresses_given(self, _request: Mapping[str, Any]) -> dict[str, Any]:
+        """The host's addresses."""
+        return {"mac": self.addresses.mac, "ip": self.addresses.ip, "gateway": self.addresses.gateway}
+
+    def join(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Wait until this host is a rank of an active group: of the generation wanted, or a later one."""
+        deadline = time.monotonic() + float(request.get("timeout", 10.0))
+        member = self.host.member(request["group"], timeout=float(request.get("timeout", 10.0)))
+        while member.state is not GroupState.ACTIVE or member.generation < request.get("generation", 1):
+            if time.monotonic() > deadline:
+                raise FailedError(f"{self.name} heard of no active generation of {member.group}: {member.reason}")
+            time.sleep(0.005)
+        return {"rank": member.rank, "size": member.size, "generation": member.generation}
+
+    def run(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Do calls one after the other, in step with the other ranks; each result is compared with NumPy's.
+
+        Ranks draw all ranks' data from the same seed. Times are CLOCK_MONOTONIC in ps.
+        """
+        member = self.host.member(request["group"], timeout=10.0)
+        calls = [_call(fields) for fields in request["calls"]]
+        deadline = time.monotonic() + float(request["deadline"])
+        done = []
+        for number, call in enumerate(calls):
+            chance = np.random.default_rng([int(request["seed"]), number])
+            assert member.size is not None
+            values = draw(call, self.job.spec, member.size, chance, overflowing=False)
+            if request["aligned"]:
+                member.barrier(deadline=max(0.0, deadline - time.monotonic()))
+            done.append(self._one(member, call, values, max(0.0, deadline - time.monotonic())))
+            if done[-1]["problem"]:
+                break
+        return {"rank": member.rank, "calls": done, "generation": member.generation}
+
+    def _one(self, member: Member, call: Call, values: list[Array], patience: float) -> dict[str, Any]:
+        rank = member.rank
+        assert rank is not None
+        data = None if call.collective is Collective.BARRIER else values[rank]
+        result = member.begin(call.collective, data, root=call.root, op=call.op, deadline=patience).result()
+        wanted = expected(call, self.job.spec, values)[rank]
+        return {
+            "started": result.started,
+            "finished": result.finished,
+            "begun": result.begun,
+            "problem": difference(result.value, wanted),
+        }
+
+    def set_faults(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Set what the NIC suffers, in both directions."""
+        seed = f"{request['seed']} {self.name}"
+        out, into = (faults.direction(request["troubles"], f"{seed} {way}") for way in ("out", "in"))
+
+        def set_them(_: object) -> None:
+            self.nic.outgoing, self.nic.incoming = out, into
+
+        self.loop.call_soon_threadsafe(set_them)
+        return {}
+
+    def counters(self, _request: Mapping[str, Any]) -> dict[str, Any]:
+        """What the host's ranks and its NIC have counted."""
+        groups = {}
+        for name, member in self.host.members().items():
+            report = member.report()
+            groups[name] = {
+                field: getattr(report, field)
+                for field in ("rank", "invocations", "data_bytes", "sent", "resent", "timeouts", "naks", "cnps")
+            } | {"generation": member.generation, "state": str(member.state), "completed": member.completed}
+        return {
+            "groups": groups,
+            "faults": dict(self.nic.lost),
+            "refused": dict(self.nic.nic.dropped),
+            "undelivered": self.nic.undelivered,
+            "kernel_drops": self.port.kernel_drops(),
+        }
+
+
+def _call(fields: Mapping[str, Any]) -> Call:
+    op, dtype = fields.get("op"), fields.get("dtype")
+    return Call(
+        Collective(fields["collective"]),
+        int(fields["size"]),
+        int(fields.get("root", 0)),
+        Op(op) if op else None,
+        DType(dtype) if dtype else None,
+    )
+
+
+def call_fields(call: Call) -> dict[str, Any]:
+    """A call as ``run`` takes it."""
+    return {
+        "collective": str(call.collective),
+        "size": call.size,
+        "root": call.root,
+        "op": str(call.op) if call.op else None,
+        "dtype": str(call.dtype) if call.dtype else None,
+    }
+
+
+def serve(daemon: Daemon, lines: Iterator[str], write: Callable[[str], None]) -> None:
+    """Answer requests until there are no more."""
+    verbs: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+        "addresses": daemon.addresses_given,
+        "join": daemon.join,
+        "run": daemon.run,
+        "faults": daemon.set_faults,
+        "counters": daemon.counters,
+    }
+    lock = threading.Lock()
+
+    def answer(request: Mapping[str, Any]) -> None:
+        try:
+            said: dict[str, Any] = {"result": verbs[request["do"]](request)}
+        except P4genError as error:
+            said = {"error": "; ".join(diagnostic.message for diagnostic in error.diagnostics)}
+        except Exception as error:
+            said = {"error": f"{type(error).__name__}: {error}"}
+        with lock:
+            write(json.dumps({"id": request["id"]} | said) + "\n")
+
+    for line in lines:
+        threading.Thread(target=answer, args=(json.loads(line),), daemon=True).start()
+
+
+def main(arguments: list[str]) -> int:
+    """Run the host until standard input ends."""
+    scratch, name = Path(arguments[0]), arguments[1]
+    job = LabJob.load(scratch / JOB_FILE)
+    try:
+        address = hostnet.wait_for(scratch / hostnet.MANAGER_SOCKET, MANAGER_S)
+        daemon = Daemon(job, name, address)
+    except P4genError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+
+    def write(text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    write(json.dumps({"id": 0, "result": daemon.addresses_given({})}) + "\n")
+    serve(daemon, iter(sys.stdin.readline, ""), write)
+    daemon.close()
+    sys.stdout.flush()
+    os._exit(0)  # threads that wait for a group are of no use any more
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

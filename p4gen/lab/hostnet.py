@@ -1,0 +1,80 @@
+"""A host's interface and sockets, seen from inside its namespace."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import fcntl
+import socket
+import struct
+import time
+from pathlib import Path
+
+from p4gen.errors import FailedError
+from p4gen.lab.network import MTU, ip
+from p4gen.manager.api import HostAddresses
+from p4gen.rocev2.headers import ipv4_text
+from p4gen.switch.running import listens
+
+MANAGER_SOCKET = "manager.sock"
+"""In the lab's scratch folder."""
+FRAME_ROOM = MTU + 64
+ROCE_PORT = 4791
+_GATEWAY = "169.254.0.1"
+"""Stands for the switch: hosts send everything to its MAC, whatever the destination."""
+_SIOCETHTOOL = 0x8946
+_SETTX, _SETTSO, _SETGSO = 0x17, 0x1F, 0x24  # ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO
+_ATTACH_FILTER = 26
+_BPF_RET = 0x06
+
+
+def configure(device: str, addresses: HostAddresses) -> None:
+    """Give an interface its addresses, and a default route over the switch; no ARP is needed for anybody.
+
+    Raises ``FailedError`` with what ``ip`` says.
+    """
+    ip(
+        f"link set {device} address {mac_text(addresses.mac)}",
+        f"addr replace {ipv4_text(addresses.ip)}/32 dev {device}",
+        f"neigh replace {_GATEWAY} lladdr {mac_text(addresses.gateway)} dev {device} nud permanent",
+        f"route replace default via {_GATEWAY} dev {device} onlink src {ipv4_text(addresses.ip)}",
+    )
+    _checksum_in_full(device)
+
+
+def mac_text(mac: int) -> str:
+    """``02:00:00:00:00:01``."""
+    return mac.to_bytes(6).hex(":")
+
+
+def _checksum_in_full(device: str) -> None:
+    """veth leaves TCP's and UDP's checksums to nobody: switches pass them on as they are, and hosts would refuse them."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        for command in (_SETTSO, _SETGSO, _SETTX):
+            value = array.array("B", struct.pack("=II", command, 0))
+            request = struct.pack("=16sP", device.encode(), value.buffer_info()[0])
+            with contextlib.suppress(OSError):  # kernels differ in what they can switch off
+                fcntl.ioctl(control, _SIOCETHTOOL, request)
+
+
+def sink() -> socket.socket:
+    """A UDP socket that takes RoCE's packets from the kernel and drops them: without one it would answer each with
+    'port unreachable'."""
+    found = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    instruction = array.array("B", struct.pack("=HBBI", _BPF_RET, 0, 0, 0))  # return 0: take nothing
+    program = struct.pack("@HP", 1, instruction.buffer_info()[0])
+    found.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
+    found.bind(("", ROCE_PORT))
+    return found
+
+
+def wait_for(path: Path, patience: float) -> str:
+    """The gRPC address of a unix socket, once something listens there. Raises ``FailedError`` when nothing does in
+    ``patience`` seconds."""
+    address = f"unix:{path}"
+    deadline = time.monotonic() + patience
+    while not listens(address):
+        if time.monotonic() > deadline:
+            raise FailedError(f"the manager does not listen at {address} after {patience:.0f} s")
+        time.sleep(0.02)
+    return address

@@ -1,0 +1,91 @@
+"""The lab's side of a host's daemon (``hostd``): requests and answers over its standard input and output."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import Any
+
+from p4gen.errors import FailedError
+from p4gen.lab.processes import Process
+
+_ANSWER_S = 15.0
+
+
+class HostClient:
+    """Talks with the daemon of ``process``, which has been started with pipes."""
+
+    def __init__(self, name: str, process: Process) -> None:
+        self.name, self.process = name, process
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._open: dict[int, Future[dict[str, Any]]] = {0: Future()}
+        """Requests not answered yet; 0 is the daemon's word that it is ready."""
+        self.hello = self._open[0]
+        self._ended = False
+
+    def listen(self) -> None:
+        """Begin to take answers."""
+        threading.Thread(target=self._listen, name=f"{self.name} answers", daemon=True).start()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the daemon has said that it is."""
+        return self.hello.done() and self.hello.exception() is None
+
+    def ask(self, do: str, **fields: Any) -> Future[dict[str, Any]]:
+        """Send a request. The future has the result, or ``FailedError`` with the daemon's reason."""
+        future: Future[dict[str, Any]] = Future()
+        with self._lock:
+            number = next(self._numbers)
+            if self._ended:
+                future.set_exception(self._gone())
+                return future
+            self._open[number] = future
+            assert self.process.popen is not None
+            assert self.process.popen.stdin is not None
+            try:
+                self.process.popen.stdin.write(json.dumps({"id": number, "do": do} | fields).encode() + b"\n")
+                self.process.popen.stdin.flush()
+            except OSError:
+                self._open.pop(number, None)
+                future.set_exception(self._gone())
+        return future
+
+    def call(self, do: str, timeout: float = _ANSWER_S, **fields: Any) -> dict[str, Any]:
+        """Send a request and wait for the result. Raises ``FailedError``."""
+        try:
+            return self.ask(do, **fields).result(timeout)
+        except FutureTimeoutError:
+            raise FailedError(f"{self.name} does not answer '{do}' in {timeout:g} s") from None
+
+    def _gone(self) -> FailedError:
+        if self.process.popen is not None and self.process.popen.poll() is None:
+            return FailedError(f"{self.name}'s daemon is going")
+        return self.process.failure(f"{self.name}'s daemon has ended")
+
+    def _listen(self) -> None:
+        assert self.process.popen is not None
+        assert self.process.popen.stdout is not None
+        try:
+            for line in self.process.popen.stdout:
+                said = json.loads(line)
+                with self._lock:
+                    future = self._open.pop(said["id"], None)
+                if future is None:
+                    continue
+                if "error" in said:
+                    future.set_exception(FailedError(f"{self.name}: {said['error']}"))
+                else:
+                    future.set_result(said["result"])
+        except ValueError:
+            pass  # closed while we read, or cut off in the middle of a line
+        with self._lock:
+            self._ended = True
+            left = list(self._open.values())
+            self._open.clear()
+        for future in left:
+            future.set_exception(self._gone())

@@ -1,0 +1,143 @@
+"""Process 1 of a lab's namespaces: ``python -m p4gen.lab.inside SCRATCH LEASH ALIVE`` (see ``launch``).
+
+``LEASH`` is the descriptor of a pipe whose other end the launcher holds; it gives our process id as the host sees it,
+and ends when the launcher does. ``ALIVE`` is one that we hold as long as we live.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import termios
+import threading
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from p4gen.errors import P4genError
+from p4gen.lab.job import JOB_FILE, RESULT_FILE, LabJob
+from p4gen.lab.scratch import remove, remove_if_ours
+
+_LAST_WORDS_S = 8.0
+"""For the lab to end its processes by itself, once it has to; the kernel sees to the rest."""
+
+
+class Ended(BaseException):
+    """A signal asks the lab to end; the exit status says which."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.status = 128 + number
+
+
+def main(arguments: list[str]) -> int:
+    """Run the lab that the scratch folder describes."""
+    scratch, leash, alive = Path(arguments[0]), int(arguments[1]), int(arguments[2])
+    for descriptor in (leash, alive):
+        os.set_inheritable(descriptor, False)
+    job = LabJob.load(scratch / JOB_FILE)
+    status = 1
+    try:
+        with _ending(job.wanted.what == "prompt"):
+            outer = int(_first_line(leash) or 0)
+            threading.Thread(target=_watch, args=(leash,), daemon=True).start()
+            _take_terminal()
+            _own_sysfs()
+            from p4gen.lab.work import work  # noqa: PLC0415 - only now can imports be interrupted in an orderly way
+
+            status, result = work(job, outer)
+            (scratch / RESULT_FILE).write_text(json.dumps(result), encoding="utf-8")
+    except Ended as end:
+        status = end.status
+    except KeyboardInterrupt:
+        status = 128 + signal.SIGINT
+    except P4genError as error:
+        status = error.exit_code
+        for diagnostic in error.diagnostics:
+            text = str(diagnostic) if diagnostic.where else f"p4gen: error: {diagnostic.message}"
+            sys.stderr.write(text + "\n")
+    except Exception:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+        remove_if_ours(job.address_file, scratch)
+        if not _launcher_lives(leash):
+            remove(scratch)
+    return status
+
+
+def _first_line(leash: int) -> bytes:
+    """What the launcher says; nothing when it has gone already."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = os.read(leash, 1)
+        if not byte:
+            break
+        line += byte
+    return line
+
+
+def _watch(leash: int) -> None:
+    """End when the launcher lets go, or is killed."""
+    while os.read(leash, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _launcher_lives(leash: int) -> bool:
+    os.set_blocking(leash, False)
+    try:
+        return bool(os.read(leash, 1))
+    except BlockingIOError:
+        return True
+
+
+@contextlib.contextmanager
+def _ending(prompt: bool) -> Iterator[None]:
+    """While the block runs, the first signal that asks us to end raises ``Ended``; later ones change nothing.
+
+    Ctrl-C at a prompt is the prompt's.
+    """
+    numbers = [signal.SIGTERM, signal.SIGHUP, *([] if prompt else [signal.SIGINT])]
+
+    def end(number: int, _frame: Any) -> None:
+        for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(each, signal.SIG_IGN)
+        timer = threading.Timer(_LAST_WORDS_S, lambda: os._exit(128 + number))
+        timer.daemon = True
+        timer.start()
+        raise Ended(number)
+
+    for number in numbers:
+        signal.signal(number, end)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    if prompt:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+
+
+def _take_terminal() -> None:
+    """Be the terminal's foreground group, so that Ctrl-C is for us and not for the launcher."""
+    if not sys.stdin.isatty():
+        return
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    with contextlib.suppress(OSError, termios.error):
+        os.setpgid(0, 0)
+        os.tcsetpgrp(sys.stdin.fileno(), os.getpgrp())
+
+
+def _own_sysfs() -> None:
+    """Interfaces in /sys are those of the network namespace that mounted it."""
+    done = subprocess.run(["mount", "-t", "sysfs", "sysfs", "/sys"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.stderr.write(f"p4gen: warning: cannot mount /sys of the lab: {done.stderr.strip()}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,97 @@
+"""What a lab is to do, as a file for the process inside the namespaces."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from p4gen.spec import ProgramSpec
+from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.switch.running import Program
+
+JOB_FILE, RESULT_FILE, LOCK_FILE = "job.json", "result.json", "lock"
+"""In the lab's scratch folder."""
+_PATHS = ("topology_file", "folder", "scratch", "address_file")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to do once the lab stands: a prompt, or a scenario. Texts are as the user gave them, and have been checked.
+
+    Impairments are (kind, share or time, place), in the order of the command line.
+    """
+
+    what: str = "prompt"
+    """``prompt``, ``scenario``, ``suite`` or ``measure``."""
+    collective: str = "allreduce"
+    size: int = 1 << 20
+    root: int = 0
+    ranks: tuple[str, ...] = ()
+    repeat: int = 1
+    impairments: tuple[tuple[str, str, str], ...] = ()
+    outages: tuple[tuple[str, str, float, float], ...] = ()
+    """Links (two nodes) that fail, when, and when they are restored (0: not), in seconds after the first call."""
+    seed: int = 0
+    as_json: bool = False
+    deadline: float = 120.0
+    """Seconds after which a scenario has failed."""
+
+
+@dataclass(frozen=True)
+class LabJob:
+    """A lab: its network, program, target, and folders."""
+
+    topology: TopologySpec
+    topology_file: Path
+    """What it was read from: the run's own copy."""
+    spec: ProgramSpec
+    program: Program
+    target: str
+    engine: str
+    folder: Path
+    """Of the run: logs and captures."""
+    scratch: Path
+    """Sockets; removed at the end."""
+    address_file: Path
+    """Where ``p4gen top`` looks for the manager."""
+    wanted: Wanted
+    timeout_ms: float = 50.0
+    """Of queue pairs."""
+    pcap: bool = False
+    """Capture everything from the start."""
+    verbose: bool = False
+    """BMv2 logs every step of every packet."""
+
+    def save(self, path: Path) -> None:
+        """Write it as JSON."""
+        fields: dict[str, Any] = {
+            "spec": self.spec.model_dump(mode="json", exclude_unset=True),
+            "program": {name: str(value) if value else None for name, value in asdict(self.program).items()},
+            "wanted": asdict(self.wanted),
+        }
+        for name in ("target", "engine", "timeout_ms", "pcap", "verbose"):
+            fields[name] = getattr(self, name)
+        for name in _PATHS:
+            fields[name] = str(getattr(self, name))
+        path.write_text(json.dumps(fields), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> LabJob:
+        """What ``save`` wrote."""
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        wanted = fields["wanted"]
+        for name in ("ranks", "impairments", "outages"):
+            wanted[name] = tuple(tuple(each) if isinstance(each, list) else each for each in wanted[name])
+        program = {name: Path(value) if value else None for name, value in fields["program"].items()}
+        return cls(
+            **{
+                **fields,
+                "topology": load_topology(Path(fields["topology_file"])),
+                "spec": ProgramSpec.model_validate(fields["spec"]),
+                "program": Program(**program),  # type: ignore[arg-type]  # only the JSON may be None
+                "wanted": Wanted(**wanted),
+                **{name: Path(fields[name]) for name in _PATHS},
+            }
+        )

@@ -1,0 +1,146 @@
+"""The network of a lab, built by Mininet: namespaces of hosts, veth pairs, links that fail and come back.
+
+Switches live in the lab's own network namespace, each host in one below it. Interfaces are called ``<node>-eth<port>``,
+ports are numbered as in the topology. Hosts' addresses are the manager's to give (``hostd``).
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from p4gen.errors import FailedError, InputError
+from p4gen.lab import mininet
+from p4gen.lab.prerequisites import interface
+from p4gen.spec.topology import Link, TopologySpec
+
+MTU = 9000
+_NO_IPV6 = "for f in all default; do echo 1 >/proc/sys/net/ipv6/conf/$f/disable_ipv6; done 2>/dev/null"
+"""Or the kernel would send neighbour solicitations of its own."""
+
+
+class Network:
+    """The network, from ``build`` on. Raises ``FailedError`` when something of it cannot be made."""
+
+    def __init__(self, topology: TopologySpec) -> None:
+        self.topology = topology
+        self.down: set[frozenset[str]] = set()
+        """Links that have been taken down, by their ends."""
+        self._modules = mininet.load()
+        self._net: Any = None
+
+    def build(self) -> None:
+        """Make namespaces, interfaces and links, and set the interfaces up."""
+        node, link = self._modules.node, self._modules.link
+        subprocess.run(["sh", "-c", _NO_IPV6], check=False)
+        ip("link set lo up")
+        try:
+            self._net = self._modules.net.Mininet(
+                switch=_switch_class(node), host=_host_class(node), link=link.Link, controller=None, build=False
+            )
+            for number, name in enumerate(self.topology.switches):
+                self._net.addSwitch(name, dpid=f"{number + 1:x}")
+            for name in self.topology.hosts:
+                self._net.addHost(name, ip=None)
+            for cable in self.topology.links:
+                # The end that makes the pair first is a switch's: it is in our namespace.
+                a, b = sorted(cable.ends, key=lambda end: end not in self.topology.switches)
+                self._net.addLink(a, b, port1=self.port(a, cable), port2=self.port(b, cable))
+            self._net.build()
+        except Exception as error:  # Mininet raises plain Exceptions
+            raise FailedError(f"Mininet could not build the network: {str(error).strip()}") from error
+        present = ip("-o link")
+        expected = [name for switch in self.topology.switches for name in self.interfaces(switch).values()]
+        missing = [name for name in expected if f" {name}@" not in present]
+        if missing:
+            raise FailedError(f"Mininet built the network without {', '.join(missing)}")
+        ip(*(f"link set {name} mtu {MTU} arp off up" for name in expected))
+        for host in self.topology.hosts:
+            self.ip_in(host, f"link set {interface(host, 0)} mtu {MTU} up")
+
+    def port(self, node: str, link: Link) -> int:
+        """The port of a node that a link is at."""
+        return self.topology.ports[node].index(link)
+
+    def interfaces(self, node: str) -> dict[int, str]:
+        """A node's interfaces, by port."""
+        return {port: interface(node, port) for port in range(len(self.topology.ports[node]))}
+
+    def pid(self, host: str) -> int:
+        """A process in the host's namespace (its shell's)."""
+        return int(self._net[host].pid)
+
+    def inside(self, host: str) -> list[str]:
+        """What goes before a command so that it runs in the host's namespace."""
+        return ["mnexec", "-a", str(self.pid(host))]
+
+    def ip_in(self, host: str, *commands: str) -> str:
+        """``ip`` in a host's namespace."""
+        return ip(*commands, before=self.inside(host))
+
+    def link(self, a: str, b: str) -> Link:
+        """The link between two nodes. Raises ``InputError``, with those there are, when there is none."""
+        for name in (a, b):
+            if name not in self.topology.ports:
+                raise InputError(f"there is no node '{name}'; there are {', '.join(self.topology.ports)}")
+        for link in self.topology.ports[a]:
+            if link.other(a) == b:
+                return link
+        neighbours = ", ".join(link.other(a) for link in self.topology.ports[a])
+        raise InputError(f"there is no link between {a} and {b}; {a} has links to {neighbours}")
+
+    def set_link(self, a: str, b: str, *, up: bool) -> None:
+        """Take a link down, or up again. Raises ``InputError`` when there is none."""
+        link = self.link(a, b)
+        # A host's own end stays up, or it would lose its routes: it has no carrier.
+        ends = [end for end in link.ends if end in self.topology.switches]
+        state = "up" if up else "down"
+        ip(*(f"link set {interface(end, self.port(end, link))} {state}" for end in ends))
+        (self.down.discard if up else self.down.add)(frozenset(link.ends))
+
+
+def ip(*commands: str, before: Iterable[str] = ()) -> str:
+    """Run ``ip`` commands at once, in ``-batch`` where there are several. Raises ``FailedError`` with what it says."""
+    words = [*before, "ip"]
+    if len(commands) == 1:
+        done = subprocess.run([*words, *commands[0].split()], capture_output=True, text=True, timeout=30, check=False)
+    else:
+        text = "\n".join(commands) + "\n"
+        done = subprocess.run(
+            [*words, "-batch", "-"], input=text, capture_output=True, text=True, timeout=30, check=False
+        )
+    if done.returncode:
+        raise FailedError(f"ip {'; '.join(commands)}: {done.stderr.strip() or 'failed'}")
+    return done.stdout
+
+
+def _switch_class(node: Any) -> Any:
+    class LabSwitch(node.Switch):  # type: ignore[misc]
+        """A switch whose process the lab starts, not Mininet."""
+
+        def __init__(self, name: str, **params: Any) -> None:
+            super().__init__(name, **params)
+            self.delIntf(self.controlIntf)  # it would be port 0, which is the first link's
+
+        def start(self, _controllers: Any) -> None:
+            """See ``p4gen.lab.switches``."""
+
+    return LabSwitch
+
+
+def _host_class(node: Any) -> Any:
+    class LabHost(node.Host):  # type: ignore[misc]
+        """A host that says nothing by itself."""
+
+        def startShell(self, *args: Any, **kwargs: Any) -> None:  # noqa: N802 - Mininet's name
+            """Start the shell, then switch IPv6 off before there is an interface."""
+            super().startShell(*args, **kwargs)
+            self.cmd(_NO_IPV6)
+
+        def config(self, **_params: Any) -> Mapping[str, Any]:
+            """Addresses are ``hostd``'s work."""
+            self.cmd("ip link set lo up")
+            return {}
+
+    return LabHost

@@ -1,0 +1,66 @@
+"""What a lab needs of the machine, checked before anything is made."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from p4gen.errors import InputError, MissingToolError
+from p4gen.lab import mininet
+from p4gen.spec import ProgramSpec
+from p4gen.spec.topology import TopologySpec
+from p4gen.switch import targets
+
+INTERFACE_LENGTH = 15
+"""Characters in the name of an interface (IFNAMSIZ - 1)."""
+_CAPABILITIES = {12: "CAP_NET_ADMIN", 13: "CAP_NET_RAW", 21: "CAP_SYS_ADMIN"}
+_TOOLS = {
+    "unshare": "apt-get install util-linux",
+    "mount": "apt-get install mount",
+    "ip": "apt-get install iproute2",
+    "bash": "apt-get install bash",
+}
+
+
+def check(target: str) -> None:
+    """Raise ``MissingToolError`` unless labs can run here with this target: tools, Mininet, rights."""
+    for tool, install in _TOOLS.items():
+        if shutil.which(tool) is None:
+            raise MissingToolError(f"a lab needs {tool}, which is not on PATH: {install}")
+    mininet.check()
+    targets.check(target)
+    lacking = missing_capabilities()
+    if lacking:
+        raise MissingToolError(
+            f"a lab makes namespaces and interfaces, and opens raw sockets; {', '.join(lacking)} "
+            f"{'is' if len(lacking) == 1 else 'are'} missing: run as root (in a container: --privileged)"
+        )
+
+
+def missing_capabilities(status: Path = Path("/proc/self/status")) -> list[str]:
+    """The capabilities that a lab needs and this process has not got (capabilities(7))."""
+    try:
+        lines = status.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return list(_CAPABILITIES.values()) if os.geteuid() else []
+    effective = next((int(line.split()[1], 16) for line in lines if line.startswith("CapEff")), 0)
+    return [name for number, name in _CAPABILITIES.items() if not effective >> number & 1]
+
+
+def interface(node: str, port: int) -> str:
+    """The name of a node's interface."""
+    return f"{node}-eth{port}"
+
+
+def check_topology(topology: TopologySpec, spec: ProgramSpec) -> None:
+    """Raise ``InputError`` when the network cannot be built: names too long, switches with too many links."""
+    problems = []
+    for node, links in topology.ports.items():
+        name = interface(node, max(len(links) - 1, 0))
+        if len(name) > INTERFACE_LENGTH:
+            problems.append(f"{node}: its interface would be {name}; Linux takes {INTERFACE_LENGTH} characters")
+        if node in topology.switches and len(links) > spec.ports:
+            problems.append(f"{node} has {len(links)} links; the program has {spec.ports} ports (--ports)")
+    if problems:
+        raise InputError(*problems)

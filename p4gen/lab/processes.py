@@ -1,0 +1,123 @@
+"""Processes of a lab: started together, waited for together, each with a story when it fails."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from p4gen.errors import FailedError
+from p4gen.switch.running import story
+
+START_S = 40.0
+"""For all processes of a lab together."""
+
+
+@dataclass
+class Process:
+    """A process of the lab. ``ready`` says whether it can be used; it is asked again and again until it is.
+
+    ``causes`` are texts that its log may have, to what they mean.
+    """
+
+    name: str
+    command: Sequence[str]
+    log: Path
+    ready: Callable[[], bool]
+    causes: Mapping[str, str] = field(default_factory=dict)
+    piped: bool = False
+    """Its standard input and output are pipes; else its output is in the log, too."""
+    popen: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it. Raises ``FailedError`` when there is nothing to start."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as output:
+            try:
+                # A session of its own: Ctrl-C is the lab's business.
+                self.popen = subprocess.Popen(
+                    self.command,
+                    stdin=subprocess.PIPE if self.piped else subprocess.DEVNULL,
+                    stdout=subprocess.PIPE if self.piped else output,
+                    stderr=output,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise FailedError(f"{self.name} did not start: {error}\n  command: {' '.join(self.command)}") from None
+
+    @property
+    def running(self) -> bool:
+        """Whether it has been started and has not ended."""
+        return self.popen is not None and self.popen.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Its process id, in the lab's namespace."""
+        assert self.popen is not None
+        return self.popen.pid
+
+    def failure(self, head: str) -> FailedError:
+        """What to raise when it has not done what it should: command, exit status, last lines of the log, cause."""
+        assert self.popen is not None
+        return FailedError(story(self.popen, self.command, self.log, head, self.causes))
+
+    def end(self, patience: float = 3.0) -> None:
+        """End it, by force if need be."""
+        end_all([self], patience)
+
+
+def start_all(processes: Iterable[Process], timeout: float = START_S) -> None:
+    """Start processes at the same time, and wait until all are ready.
+
+    Raises ``FailedError`` with the stories of all that have ended, or are not ready in ``timeout`` seconds.
+    """
+    waiting = list(processes)
+    for process in waiting:
+        process.start()
+    wait_for(waiting, timeout)
+
+
+def wait_for(processes: Iterable[Process], timeout: float = START_S) -> None:
+    """Wait until all are ready; see ``start_all``."""
+    waiting = list(processes)
+    deadline = time.monotonic() + timeout
+    failed: list[FailedError] = []
+    while waiting and not failed:
+        for process in list(waiting):
+            assert process.popen is not None
+            if process.popen.poll() is not None:
+                failed.append(process.failure(f"{process.name} did not start"))
+                waiting.remove(process)
+            elif process.ready():
+                waiting.remove(process)
+        if waiting and not failed:
+            if time.monotonic() > deadline:
+                late = f"was not ready after {timeout:.0f} s"
+                failed += [process.failure(f"{process.name} {late}") for process in waiting]
+            time.sleep(0.01)
+    if failed:
+        raise FailedError(*(diagnostic for error in failed for diagnostic in error.diagnostics))
+
+
+def end_all(processes: Iterable[Process], patience: float = 3.0) -> None:
+    """End processes at the same time, those that do not listen by force, and wait until all have."""
+    running = [process for process in processes if process.popen is not None]
+    for process in running:
+        assert process.popen is not None
+        process.popen.terminate()
+        if process.popen.stdin is not None:
+            with contextlib.suppress(OSError):
+                process.popen.stdin.close()
+    deadline = time.monotonic() + patience
+    for process in running:
+        assert process.popen is not None
+        try:
+            process.popen.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.popen.kill()
+            process.popen.wait()
+        if process.popen.stdout is not None:
+            process.popen.stdout.close()

@@ -1,0 +1,64 @@
+"""Commands that start the switches of a lab, on interfaces, and what they mean when they fail."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from p4gen.lab.job import LabJob
+from p4gen.lab.processes import Process
+from p4gen.switch import bmv2, targets
+from p4gen.switch.running import listens
+
+CPU_PORT = 510
+_FIRST_THRIFT_PORT = 9090
+_CAUSES = {
+    "No such device": "an interface of the switch is missing",
+    "Cannot allocate memory": "there is not enough memory",
+    "cannot listen": "its socket cannot be made",
+}
+
+
+def address(job: LabJob, switch: str) -> str:
+    """Where the switch's P4Runtime server listens."""
+    return f"unix:{job.scratch / f'{switch}.sock'}"
+
+
+def switch_process(job: LabJob, switch: str, interfaces: Mapping[int, str]) -> Process:
+    """The process of a switch; its program is the manager's to load."""
+    folder = job.folder / switch
+    folder.mkdir(parents=True, exist_ok=True)
+    command = _bmv2(job, switch, folder) if job.target == targets.BMV2 else _embedded(job, switch, folder)
+    ports = [word for port, name in interfaces.items() for word in ("-i", f"{port}@{name}")]
+    if job.target == targets.BMV2:
+        cut = command.index("--")
+        command = [*command[:cut], *ports, *command[cut:]]
+    else:
+        command += ports
+    place = address(job, switch)
+    causes = bmv2.CAUSES if job.target == targets.BMV2 else _CAUSES
+    return Process(f"switch {switch}", command, folder / bmv2.LOG_FILE, lambda: listens(place), causes)
+
+
+def trace_file(job: LabJob, switch: str) -> Path:
+    """Where the embedded switch writes packets' ways while it is asked to."""
+    return job.folder / switch / "trace.txt"
+
+
+def _embedded(job: LabJob, switch: str, folder: Path) -> list[str]:
+    command = [sys.executable, "-m", "p4gen", "switch", "--grpc-server-addr", address(job, switch)]
+    command += ["--cpu-port", str(CPU_PORT), "--engine", job.engine]
+    return command
+
+
+def _bmv2(job: LabJob, switch: str, folder: Path) -> list[str]:
+    path = shutil.which(bmv2.SWITCH)
+    assert path is not None
+    command = [path, "--no-p4", "--device-id", "1", "--log-console"]
+    command += ["--log-level", "trace" if job.verbose else "warn"]
+    if bmv2.has_option("--thrift-port"):
+        # All switches of the lab share one network namespace, and no one else is in it.
+        command += ["--thrift-port", str(_FIRST_THRIFT_PORT + job.topology.switches.index(switch))]
+    return [*command, "--", "--grpc-server-addr", address(job, switch), "--cpu-port", str(CPU_PORT)]
