@@ -1,0 +1,205 @@
+"""scripts/provision.sh, Vagrantfile and Containerfile: what can be checked of them without a machine to spoil."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+SCRIPTS = ROOT / "scripts"
+SHELL = [path for path in [*SCRIPTS.iterdir(), ROOT / ".ci" / "run"] if path.suffix != ".txt"]
+TOOLS = ["awk", "bash", "cat", "dirname", "env", "id", "paste", "sed", "sort", "uname"]
+GROUPS = {"base", "python", "lab", "p4", "roce"}
+
+
+def table() -> list[tuple[str, str, str, str]]:
+    """scripts/packages.txt: group, release, package, version."""
+    lines = (SCRIPTS / "packages.txt").read_text().splitlines()
+    rows = [line.split() for line in lines if line.strip() and not line.startswith("#")]
+    assert all(len(row) == 4 for row in rows)
+    return [(group, release, package, version) for group, release, package, version in rows]
+
+
+def listed(release: str, *groups: str) -> set[str]:
+    """What apt is to be asked for."""
+    return {
+        package if version == "-" else f"{package}={version}"
+        for group, of, package, version in table()
+        if group in groups and of in (release, "any")
+    }
+
+
+def pins(text: str) -> dict[str, str]:
+    """Names and versions of ``name==version`` lines."""
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return dict(line.split("==") for line in lines)
+
+
+class Machine:
+    """A PATH with common tools, and with an apt-get that nothing may call."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        for tool in TOOLS:
+            found = shutil.which(tool)
+            assert found, tool
+            (self.bin / tool).symlink_to(found)
+        self.command("apt-get", "echo apt-get was called >&2; exit 99")
+        self.folder = folder
+
+    def command(self, name: str, body: str) -> None:
+        """Put a command onto its PATH, in place of the tool of that name."""
+        (self.bin / name).unlink(missing_ok=True)
+        (self.bin / name).write_text(f"#!/bin/sh\n{body}\n")
+        (self.bin / name).chmod(0o755)
+
+    def provision(self, distribution: str, version: str, *options: str) -> subprocess.CompletedProcess[str]:
+        """Run scripts/provision.sh as on that release."""
+        release = self.folder / "os-release"
+        release.write_text(f'NAME="Some Name"\nID={distribution}\nVERSION_ID="{version}"\n')
+        return subprocess.run(
+            [SCRIPTS / "provision.sh", *options],
+            env={"PATH": str(self.bin), "P4GEN_OS_RELEASE": str(release)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def installed(output: str) -> set[str]:
+    """Packages that a dry run would have installed."""
+    commands = [shlex.split(line) for line in output.splitlines() if "apt-get install" in line]
+    return {word for command in commands for word in command[command.index("install") + 1 :] if word[0] != "-"}
+
+
+@pytest.mark.parametrize("script", SHELL, ids=lambda path: path.name)
+def test_shell_reads_every_script(script: Path) -> None:
+    shell = "bash" if "bash" in script.read_text().partition("\n")[0] else "sh"
+    done = subprocess.run([shell, "-n", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
+def test_shellcheck_has_nothing_to_say() -> None:
+    sourced = [path for path in SHELL if not path.read_text().startswith("#!")]
+    for shell, scripts in ([], [path for path in SHELL if path not in sourced]), (["-s", "sh"], sourced):
+        command = ["shellcheck", "-x", *shell, *map(str, scripts)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.skipif(shutil.which("ruby") is None, reason="ruby is not installed")
+def test_vagrantfile_is_ruby() -> None:
+    done = subprocess.run(["ruby", "-wc", ROOT / "Vagrantfile"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Syntax OK\n", "")
+
+
+def test_packages_are_listed_once_in_known_groups() -> None:
+    rows = table()
+    assert {group for group, *_ in rows} == GROUPS
+    for release in {release for _, release, *_ in rows} - {"any"}:
+        names = [package for _, of, package, _ in rows if of in (release, "any")]
+        assert len(names) == len(set(names)), release
+    # The release pins the rest. P4's packages come from elsewhere, and Mininet is what labs are made of.
+    assert all(version != "-" for group, _, package, version in rows if group == "p4" or package == "mininet")
+
+
+def test_ubuntu_gets_all_that_is_listed(machine: Machine) -> None:
+    done = machine.provision("ubuntu", "22.04", "--dry-run")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert installed(done.stdout) == listed("ubuntu-22.04", *GROUPS)
+    assert "p4gen-soft-roce up lab0" in done.stdout
+    assert "--constraint" in done.stdout
+
+
+def test_where_nobody_packages_p4_it_says_so_and_stops(machine: Machine) -> None:
+    done = machine.provision("debian", "12", "--dry-run")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "nobody is known to package p4c and BMv2 for debian-12" in done.stderr
+    assert "--without-p4" in done.stderr
+
+
+def test_without_p4_and_roce_the_rest_goes_on(machine: Machine) -> None:
+    done = machine.provision("debian", "12", "--dry-run", "--without-p4", "--without-roce")
+    assert done.returncode == 0
+    assert installed(done.stdout) == listed("debian-12", "base", "python", "lab")
+    assert "rdma" not in done.stdout
+
+
+def test_p4_tools_that_are_here_are_taken(machine: Machine) -> None:
+    machine.command("p4c", "echo p4c 7.8.9")
+    machine.command("simple_switch_grpc", "echo 4.5.6")
+    done = machine.provision("debian", "12", "--dry-run", "--only", "p4")
+    assert done.returncode == 0
+    assert "p4c 7.8.9, BMv2 4.5.6" in done.stdout
+    assert not installed(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("release", "options", "status", "cause"),
+    [
+        (("fedora", "43"), (), 3, "fedora-43 is not in scripts/packages.txt; known: debian-12 ubuntu-22.04"),
+        (("ubuntu", "22.04"), ("--interfaces", "x"), 2, "unknown option --interfaces"),
+        (("ubuntu", "22.04"), ("--only",), 2, "--only needs a value"),
+        (("ubuntu", "22.04"), ("--only", "everything"), 2, "unknown step everything"),
+    ],
+)
+def test_errors_name_their_cause(
+    machine: Machine, release: tuple[str, str], options: tuple[str, ...], status: int, cause: str
+) -> None:
+    done = machine.provision(*release, "--dry-run", *options)
+    assert done.returncode == status
+    assert cause in done.stderr
+
+
+def test_installing_needs_root(machine: Machine) -> None:
+    machine.command("id", "echo 1000")
+    done = machine.provision("ubuntu", "22.04")
+    assert done.returncode == 3
+    assert "needs root" in done.stderr
+
+
+def test_container_is_the_virtual_machine_without_roce(machine: Machine) -> None:
+    text = (ROOT / "Containerfile").read_text()
+    calls = re.findall(r"^(?:RUN|    &&) scripts/provision\.sh (.*?)(?: \\)?$", text, re.MULTILINE)
+    assert len(calls) == 4
+    taken = set[str]()
+    for call in calls:
+        done = machine.provision("ubuntu", "22.04", "--dry-run", *call.split())
+        assert (done.returncode, done.stderr) == (0, ""), call
+        taken |= installed(done.stdout)
+    assert taken == listed("ubuntu-22.04", *(GROUPS - {"roce"}))
+    assert "apt-get" not in text, "packages are named in scripts/packages.txt only"
+
+
+def test_images_are_pinned_to_the_release_that_has_p4_packages() -> None:
+    assert {release for group, release, *_ in table() if group == "p4"} == {"ubuntu-22.04"}
+    container = (ROOT / "Containerfile").read_text()
+    assert re.findall(r"^FROM (\S+)$", container, re.MULTILINE)
+    assert all(
+        re.search(r"/ubuntu:jammy-\d{8}", image) for image in re.findall(r"^FROM (\S+)$", container, re.MULTILINE)
+    )
+    vagrant = (ROOT / "Vagrantfile").read_text()
+    assert 'config.vm.box = "bento/ubuntu-22.04"' in vagrant
+    assert re.search(r'config\.vm\.box_version = "\d{6}\.\d+\.\d+"', vagrant)
+    assert 'path: "scripts/provision.sh"' in vagrant
+
+
+def test_python_packages_are_pinned_within_the_project_s_ranges() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pinned = pins((SCRIPTS / "constraints.txt").read_text())
+    for requirement in map(Requirement, project["dependencies"]):
+        version = pinned[canonicalize_name(requirement.name)]
+        assert requirement.specifier.contains(version), (requirement, version)
