@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 
+from p4gen.cli.common import json_option as json_option
 from p4gen.spec import ProgramSpec, flag_name, load_spec
 from p4gen.stf.engines import ENGINES
 from p4gen.switch.targets import TARGETS
@@ -100,7 +101,6 @@ out_option = click.option(
     default=Path("build"),
     help="Folder for programs.  [build]",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else.")
 target_option = click.option(
     "--target",
     type=click.Choice(TARGETS),

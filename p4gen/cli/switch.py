@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from p4gen.cli.options import json_option
+from p4gen.cli.common import json_option
 from p4gen.model import ENGINES, EngineName
 from p4gen.switch.process import LOGGER, TRACE_LEVEL, Options, Statistics, run_switch
 

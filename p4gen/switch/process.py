@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from p4.v1 import p4runtime_pb2 as pb
 
@@ -27,8 +27,10 @@ from p4gen.p4rt.status import StatusError
 from p4gen.switch.device import Device
 from p4gen.switch.observe import Observer
 from p4gen.switch.packet import PacketPorts
-from p4gen.switch.running import Program, Running, started
 from p4gen.switch.unix import UnixPorts, check_path
+
+if TYPE_CHECKING:
+    from p4gen.switch.running import Program, Running
 
 CONTROL_SOCKET, LOG_FILE, TRACE_FILE = "p4rt.sock", "switch.log", "trace.txt"
 AGENT_PORT = 510
@@ -196,6 +198,9 @@ def running_switch(
     ``directory`` gets its sockets, its log and, with ``trace`` or ``pcap``, the packets; it is made if need be. Raises
     ``FailedError`` with the log's last lines when the switch does not start. No process or socket outlives the block.
     """
+    # What drives a switch is more than a switch needs, which is to start quickly.
+    from p4gen.switch.running import Running, started  # noqa: PLC0415
+
     directory.mkdir(parents=True, exist_ok=True)
     address = f"unix:{directory / CONTROL_SOCKET}"
     check_path(directory / CONTROL_SOCKET)
