@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 
-from p4gen.cli.common import json_option as json_option
+from p4gen.cli.common import json_option as json_option  # noqa: PLC0414  (for the other verbs)
 from p4gen.spec import ProgramSpec, flag_name, load_spec
 from p4gen.stf.engines import ENGINES
 from p4gen.switch.targets import TARGETS
