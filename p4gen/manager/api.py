@@ -44,7 +44,7 @@ class ManagerError(FailedError):
         self.code = code
 
     def __reduce__(self) -> tuple[type[ManagerError], tuple[Code, str]]:  # type: ignore[override]
-        return type(self), (self.code, str(self))
+        return type(self), (self.code, self.diagnostics[0].message)
 
 
 # --- who is there ---
@@ -299,7 +299,7 @@ class AgentError(FailedError):
         self.unreachable = unreachable
 
     def __reduce__(self) -> tuple[type[AgentError], tuple[str]]:  # type: ignore[override]
-        return type(self), (str(self),)
+        return type(self), (self.diagnostics[0].message,)
 
 
 @dataclass(frozen=True)

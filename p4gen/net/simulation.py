@@ -27,6 +27,7 @@ from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
 from p4gen.render import render
 from p4gen.spec import Mode, ProgramSpec
+from p4gen.switch.drops import losses
 
 __all__ = ["Call", "LinkUse", "SimConfig", "SimResult", "Simulation", "Work", "simulate"]
 
@@ -283,15 +284,7 @@ class Simulation:
 
     def switch_drops(self, name: str) -> Counter[str]:
         """Packets that a switch's program took out, by module and reason."""
-        found: Counter[str] = Counter()
-        reasons = compose(self.spec).drops
-        switch = self.network.switches[name]
-        for gress in ("ingress", "egress"):
-            cells = switch.counters(f"Inc{gress.capitalize()}.drops")
-            for drop in reasons:
-                if drop.module.gress == gress and drop.drop.loss and cells[drop.index].packets:
-                    found[f"{drop.module.name}.{drop.drop.reason}"] += cells[drop.index].packets
-        return found
+        return losses(self.spec, self.network.switches[name].counters)
 
 
 def simulate(config: SimConfig, progress: Callable[[int, int], None] | None = None) -> SimResult:

@@ -6,15 +6,12 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 
 from p4gen.host.clock import US
-from p4gen.host.verbs import Peer
-from p4gen.host.wire import Writer
 from p4gen.manager.placement import PlacedEdge
+from p4gen.manager.ticks import PORT, tick
 from p4gen.net.loop import EventLoop
 from p4gen.net.nodes import SwitchNode
 from p4gen.render.manifest import TICK_US
 
-PORT = 510
-OPCODE = 0xC0
 INTERVAL = TICK_US * US
 QUIET = 4
 """Rounds in which nothing but ticks has happened; then nothing will, for two ticks start a retransmission."""
@@ -64,10 +61,3 @@ class Ticker:
                     deliver(loop.now + number * self._span // self._count, frame)
                 number += 1
         loop.at(loop.now + INTERVAL, self._round)
-
-
-def tick(placed: PlacedEdge) -> bytes:
-    """The tick of an edge: from its far end to its near end; the pipeline stands in its AETH's MSN."""
-    near, far = placed.edge.local, placed.edge.remote
-    writer = Writer(far.mac, far.ip, Peer(near.mac, near.ip, near.qp, placed.edge.udp_src_port))
-    return writer.frame(OPCODE, 0, body=bytes(1) + placed.pipe.to_bytes(3))

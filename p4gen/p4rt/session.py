@@ -32,6 +32,10 @@ _KINDS = ("arbitration", "packet", "digest", "idle_timeout_notification", "error
 _GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
+_MOST_WAITING = 1000
+"""Stream messages that may wait until the switch takes them."""
+
+
 class RequestError(ControlError):
     """A request that the switch refused; ``failures`` has (number of the update, code, message) for a batch."""
 
@@ -118,7 +122,11 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         """Open the stream and take part in the arbitration."""
         self.stream_out_q: queue.Queue[Any] = queue.Queue()
         self.stream_in_q: dict[str, queue.Queue[Any]] = {kind: queue.Queue() for kind in _KINDS}
-        self.stream = self.stub.StreamChannel(iter(self.stream_out_q.get, None))
+        self.stream = self.channel.stream_stream(
+            "/p4.v1.P4Runtime/StreamChannel",
+            request_serializer=_on_the_wire,
+            response_deserializer=pb.StreamMessageResponse.FromString,
+        )(iter(self.stream_out_q.get, None))
         self.stream_recv_thread = threading.Thread(target=self._receive, daemon=True)
         self.stream_recv_thread.start()
         self.handshake()
@@ -145,7 +153,11 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         reply = self.get_stream_packet("arbitration", timeout=self.timeout)
         if reply is None:
             why = f"{self._ended.code().name}: {self._ended.details()}" if self._ended else "no answer to arbitration"
-            raise FailedError(f"the P4Runtime server at {self.address} refuses a controller: {why}")
+            gone = self._ended is None or self._ended.code() in _GONE
+            problem = "does not take" if gone else "refuses"
+            raise (GoneError if gone else FailedError)(
+                f"the P4Runtime server at {self.address} {problem} a controller: {why}"
+            )
         self.is_primary = reply.arbitration.status.code == Code.OK
 
     def get_stream_packet(self, type_: str, timeout: float = 1.0) -> Any:
@@ -155,12 +167,21 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         except queue.Empty:
             return None
 
+    def packets_out(self, payloads: Iterable[bytes]) -> bool:
+        """Send packets without metadata; False, and nothing is sent, while the switch is too slow to take any."""
+        if self.stream_out_q.qsize() > _MOST_WAITING:
+            return False
+        for payload in payloads:
+            self.stream_out_q.put(wire.blob(2, wire.blob(1, payload)))
+        return True
+
     def tear_down(self) -> None:
         """Close the connection; more than once does no harm."""
         self._closing = True
         self.stream_out_q.put(None)
         self.stream.cancel()
-        self.stream_recv_thread.join()
+        if self.stream_recv_thread is not threading.current_thread():
+            self.stream_recv_thread.join()
         self.channel.close()
 
     # --- RPCs, with errors that say what failed ---
@@ -233,6 +254,10 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
             return RequestError(f"{code.name}: {error.details()}", code=code)
         lines = [f"update {number}: {why.name}: {message}" for number, why, message in failures]
         return RequestError(*lines, code=code, failures=failures)
+
+
+def _on_the_wire(message: Any) -> bytes:
+    return message if isinstance(message, bytes) else bytes(message.SerializeToString())
 
 
 def newest_election() -> Election:

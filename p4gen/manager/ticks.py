@@ -1,0 +1,126 @@
+"""Ticks for switches of Mode III: the packets that make up for timers, which v1model has not (docs/modes.md)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from p4gen.host.verbs import Peer
+from p4gen.host.wire import Writer
+from p4gen.manager.placement import PlacedEdge
+
+PORT = 510
+"""Where a switch takes its agent's frames."""
+OPCODE = 0xC0
+INTERVAL_S = 0.020
+"""How often an edge gets a tick; two without progress start a retransmission."""
+MOST_PER_SECOND = 1000
+"""Ticks that a switch gets at most; with more edges than that allows each has to wait longer."""
+_RATE_S = 1.0
+
+
+def tick(placed: PlacedEdge) -> bytes:
+    """The tick of an edge: from its far end to its near end; the pipeline stands in its AETH's MSN."""
+    near, far = placed.edge.local, placed.edge.remote
+    writer = Writer(far.mac, far.ip, Peer(near.mac, near.ip, near.qp, placed.edge.udp_src_port))
+    return writer.frame(OPCODE, 0, body=bytes(1) + placed.pipe.to_bytes(3))
+
+
+@dataclass(eq=False)
+class _Switch:
+    frames: Sequence[bytes]
+    send: Callable[[Sequence[bytes]], bool]
+    next: int = 0
+    """The frame whose turn it is."""
+    owed: float = 0.0
+    """Frames that could have been sent and were not: less than one."""
+    sent: deque[tuple[float, int]] = field(default_factory=deque)
+    """When how many were sent, in about the last second."""
+
+
+class TickSender:
+    """One thread that sends the ticks of all switches, in small batches spread over the interval.
+
+    A frame gets its turn every ``interval_s`` seconds, or less often where a switch would get more than
+    ``MOST_PER_SECOND``. What was missed since the thread came late is not made up for. The thread runs only while
+    there is something to send.
+    """
+
+    def __init__(self, interval_s: float = INTERVAL_S) -> None:
+        self.interval_s = interval_s
+        self._switches: dict[str, _Switch] = {}
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def set(self, name: str, frames: Sequence[bytes], send: Callable[[Sequence[bytes]], bool]) -> None:
+        """Send these frames to a switch, over and over, in place of those before; no frames: stop.
+
+        ``send`` takes some frames and says whether it could send them; it must not wait, nor raise.
+        """
+        with self._changed:
+            if not frames:
+                self._switches.pop(name, None)
+                return
+            before = self._switches.get(name)
+            switch = self._switches[name] = _Switch(tuple(frames), send)
+            if before is not None:
+                switch.sent = before.sent
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="ticks", daemon=True)
+                self._thread.start()
+
+    def rate(self, name: str) -> float:
+        """Ticks a second that a switch has been sent, over about the last second."""
+        with self._changed:
+            switch = self._switches.get(name)
+            if switch is None:
+                return 0.0
+            now = time.monotonic()
+            _forget(switch, now)
+            if not switch.sent:
+                return 0.0
+            return sum(count for _, count in switch.sent) / max(now - switch.sent[0][0], self.interval_s)
+
+    def close(self) -> None:
+        """Send no more."""
+        with self._changed:
+            self._switches.clear()
+            thread, self._thread = self._thread, None
+            self._changed.notify_all()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _run(self) -> None:
+        beat = time.monotonic()
+        while True:
+            beat = max(beat + self.interval_s, time.monotonic())
+            with self._changed:
+                if self._changed.wait_for(lambda: not self._switches, beat - time.monotonic()):
+                    if self._thread is threading.current_thread():
+                        self._thread = None
+                    return
+                due = [(switch, self._turn(switch)) for switch in self._switches.values()]
+            now = time.monotonic()
+            for switch, frames in due:
+                if frames and switch.send(frames):
+                    with self._changed:
+                        switch.sent.append((now, len(frames)))
+                        _forget(switch, now)
+
+    def _turn(self, switch: _Switch) -> list[bytes]:
+        """The frames whose turn it is: all of them, or as many as a switch may get in an interval."""
+        count = len(switch.frames)
+        switch.owed += min(count, MOST_PER_SECOND * self.interval_s)
+        whole = min(int(switch.owed), count)
+        switch.owed -= whole
+        found = [switch.frames[(switch.next + i) % count] for i in range(whole)]
+        switch.next = (switch.next + whole) % count
+        return found
+
+
+def _forget(switch: _Switch, now: float) -> None:
+    while switch.sent and switch.sent[0][0] < now - _RATE_S:
+        switch.sent.popleft()

@@ -1,0 +1,39 @@
+"""Drop counters by name: what a program took out, by module and reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from p4gen.inc import compose
+from p4gen.model.entries import CounterValue
+from p4gen.spec import ProgramSpec
+
+
+def losses(spec: ProgramSpec, counters: Callable[[str], Sequence[CounterValue]]) -> Counter[str]:
+    """Packets lost in a switch that runs a program of ``spec``, by ``module.reason``; those above 0 only.
+
+    ``counters`` gives all cells of an indexed counter. Contributions that wait in their slots are no losses.
+    """
+    found: Counter[str] = Counter()
+    for gress, reasons in _reasons(spec).items():
+        cells = counters(f"Inc{gress.capitalize()}.drops")
+        for index, name in reasons:
+            if cells[index].packets:
+                found[name] += cells[index].packets
+    return found
+
+
+@lru_cache(maxsize=64)
+def _reasons(spec: ProgramSpec) -> dict[str, tuple[tuple[int, str], ...]]:
+    """By gress: each loss's cell and name."""
+    drops = compose(spec).drops
+    return {
+        gress: tuple(
+            (drop.index, f"{drop.module.name}.{drop.drop.reason}")
+            for drop in drops
+            if drop.module.gress == gress and drop.drop.loss
+        )
+        for gress in ("ingress", "egress")
+    }
