@@ -62,8 +62,8 @@ class Placer:
         self._pools = pools
 
     def place(self, request: GroupRequest, tree: IncTree) -> PlacedGroup:
-        """The group on its tree. Raises ``InputError`` with what each switch lacks; a ``NoRoomError`` when that is
-        only one. Then what has been taken so far stays taken."""
+        """The group on its tree. Raises ``NoRoomError`` with what each switch lacks; then what has been taken so
+        far stays taken."""
         names = dict.fromkeys(node.key.switch for node in tree.nodes)
         if len(names) > 255:
             raise InputError(f"{len(names)} switches; there are addresses for 255")
@@ -87,7 +87,7 @@ class Placer:
                     f"{switch}: {contexts} needed; {pool.contexts_free} of {pool.limits.contexts} are free (groups)"
                 )
         if problems:
-            raise InputError(*problems)
+            raise NoRoomError(*problems)
 
     def _channel(self, request: GroupRequest, tree: IncTree, addresses: Mapping[str, int], serves: Serves) -> Channel:
         taken = self._take(request, tree, serves)
@@ -149,10 +149,9 @@ class Placer:
                 taken[node.key] = self._pools.switch(node.key.switch).take(need, request.epoch)
             except NoRoomError as error:
                 lacking.append(error)
-        if len(lacking) == 1:
-            raise lacking[0]
         if lacking:
-            raise InputError(*dict.fromkeys(d for error in lacking for d in error.diagnostics))
+            reasons = dict.fromkeys(reason for error in lacking for reason in error.diagnostics)
+            raise NoRoomError(*reasons, epochs=frozenset[str]().union(*(error.epochs for error in lacking)))
         return taken
 
     def _need(self, request: GroupRequest, node: TreeNode, serves: Serves) -> Need:

@@ -17,7 +17,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import Final
 
-from p4gen.errors import InputError
+from p4gen.errors import Diagnostic, InputError
 from p4gen.manager.checks import last_edge_id
 from p4gen.manager.group import Group
 from p4gen.manager.placed import TREES, PlacedGroup
@@ -138,15 +138,12 @@ class History:
 
 
 class NoRoomError(InputError):
-    """A switch lacks something. ``epochs``: nothing but epochs, which loading its program anew would bring back."""
+    """Switches lack something. ``epochs``: those of them that lack nothing but epochs, which loading their program anew
+    would bring back."""
 
-    def __init__(self, switch: str, reason: str, *, epochs: bool = False) -> None:
-        super().__init__(f"{switch}: {reason}")
-        self.switch = switch
-        self.epochs = epochs
-
-    def __reduce__(self) -> tuple[type[NoRoomError], tuple[str, str]]:  # type: ignore[override]
-        return type(self), (self.switch, self.diagnostics[0].message.removeprefix(f"{self.switch}: "))
+    def __init__(self, *reasons: Diagnostic | str, epochs: Iterable[str] = ()) -> None:
+        super().__init__(*reasons)
+        self.epochs = frozenset(epochs)
 
 
 @dataclass(frozen=True)
@@ -248,10 +245,9 @@ class SwitchPool:
             except NoRoomError:
                 continue
         raise NoRoomError(
-            self.switch,
-            "all 255 epochs of what is free have been used since its program was loaded; it can be loaded anew when no "
-            "group lives there",
-            epochs=True,
+            f"{self.switch}: all 255 epochs of what is free have been used since its program was loaded; "
+            "it can be loaded anew when no group lives there",
+            epochs=(self.switch,),
         )
 
     def _hold(self, held: Held) -> None:
@@ -267,12 +263,14 @@ class SwitchPool:
         limits = self.limits
         context = next(gaps(0, limits.contexts, self._contexts, seen(Kind.CONTEXT)), None)
         if context is None:
-            raise NoRoomError(self.switch, f"no context is free; its program has {limits.contexts} (groups)")
+            raise NoRoomError(f"{self.switch}: no context is free; its program has {limits.contexts} (groups)")
         edges: list[int] = []
         for first, end in gaps(1, limits.edges + 1, self._edges, seen(Kind.EDGE)):
             edges += range(first, min(end, first + need.edges - len(edges)))
         if len(edges) < need.edges:
-            raise NoRoomError(self.switch, f"{need.edges} edge ids are needed; {len(edges)} of {limits.edges} are free")
+            raise NoRoomError(
+                f"{self.switch}: {need.edges} edge ids are needed; {len(edges)} of {limits.edges} are free"
+            )
         bases: list[int | None] = []
         mine = Spans()
         for wanted in (need.up, need.down):
@@ -291,7 +289,7 @@ class SwitchPool:
         where = f"pipeline {need.pipe}" if need.pipe else "its memory"
         most = f", {widest} at most in a row" if widest else ""
         reason = f"{need.slots} slots are needed; {free} of {self.limits.slots} are free in {where}{most}"
-        raise NoRoomError(self.switch, reason)
+        raise NoRoomError(f"{self.switch}: {reason}")
 
 
 class Pools:

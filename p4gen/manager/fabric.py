@@ -1,0 +1,229 @@
+"""Who is there and what is down: the switches and hosts that have registered, the topology, link states (EPIC §6.1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from p4gen.manager.api import Code, HostAddresses, ManagerError, SwitchInfo
+from p4gen.manager.placer import Names, switch_of
+from p4gen.spec import ProgramSpec
+from p4gen.spec.topology import Link, TopologySpec
+
+
+class Discovered(TopologySpec):
+    """A topology that nobody has written down: what the registered switches say of their links.
+
+    Its ports have the numbers that the switches say; a port that leads to nobody known has a link to a node that is
+    not in the topology, and that link is down.
+    """
+
+    cabling: Mapping[str, tuple[Link, ...]]
+
+    @cached_property
+    def ports(self) -> Mapping[str, tuple[Link, ...]]:
+        """The links of each node, by port."""
+        return self.cabling
+
+
+@dataclass(frozen=True)
+class View:
+    """The fabric at one moment; nobody changes it."""
+
+    topology: TopologySpec
+    names: Names
+    specs: Mapping[str, ProgramSpec]
+    """Of the switches that have registered."""
+    down: Mapping[str, str]
+    """Names of links that cannot be used, each with the reason."""
+
+    @cached_property
+    def cut(self) -> frozenset[frozenset[str]]:
+        """The links that cannot be used, by their ends."""
+        return frozenset(frozenset(link.ends) for link in self.topology.links if link.name in self.down)
+
+    def addresses(self, host: str) -> HostAddresses:
+        """A host's addresses; ``KeyError`` for one that is not in the topology."""
+        return HostAddresses(self.names.mac[host], self.names.ip[host], self.names.mac[switch_of(self.topology, host)])
+
+
+class Fabric:
+    """What has been reported. For one thread at a time; ``view`` is for all."""
+
+    def __init__(self, given: TopologySpec | None = None) -> None:
+        self.given = given
+        self.switches: dict[str, SwitchInfo] = {}
+        self.hosts: dict[str, int] = {}
+        """Those that have registered, with their numbers."""
+        self.switch_numbers: dict[str, int] = {}
+        self.ports_down: set[tuple[str, int]] = set()
+        self.silent: dict[str, str] = {}
+        """Switches that do not answer, or not as they should, with the reason."""
+        self._view: View | None = None
+
+    @property
+    def view(self) -> View:
+        """Everything as it is now."""
+        if self._view is None:
+            self._view = self._look()
+        return self._view
+
+    # --- who is there ---
+
+    def add_switch(self, info: SwitchInfo) -> None:
+        """A switch, or the same one with other properties. Raises ``ManagerError``."""
+        self._check(info)
+        self.switches[info.name] = info
+        if info.name not in self.switch_numbers:
+            self.switch_numbers[info.name] = _next(
+                self.switch_numbers, self.given.switches if self.given else None, info.name
+            )
+        self.silent.pop(info.name, None)
+        ports = {link.port for link in info.links}
+        if self.given is None:
+            self.ports_down = {(name, port) for name, port in self.ports_down if name != info.name or port in ports}
+        self._view = None
+
+    def remove_switch(self, name: str) -> None:
+        """It has not registered after all."""
+        self.switches.pop(name, None)
+        self.silent.pop(name, None)
+        self._view = None
+
+    def add_host(self, name: str) -> None:
+        """A host. Raises ``ManagerError``."""
+        if self.given is not None and name not in self.given.hosts:
+            raise ManagerError(Code.INVALID, f"there is no host '{name}' in topology {self.given.name}")
+        if name in self.switches:
+            raise ManagerError(Code.INVALID, f"{name} has registered as a switch")
+        if name not in self.hosts:
+            self.hosts[name] = _next(self.hosts, self.given.hosts if self.given else None, name)
+            self._view = None
+
+    def _check(self, info: SwitchInfo) -> None:
+        def refuse(code: Code, reason: str) -> None:
+            raise ManagerError(code, reason)
+
+        name = info.name
+        known = self.switches.get(name)
+        if known is not None and known.address != info.address:
+            refuse(Code.EXISTS, f"{name} has registered already, as {known.address}")
+        if name in self.hosts:
+            refuse(Code.INVALID, f"{name} has registered as a host")
+        if self.given is not None:
+            if name not in self.given.switches:
+                refuse(Code.INVALID, f"there is no switch '{name}' in topology {self.given.name}")
+            last = len(self.given.ports[name]) - 1
+        else:
+            last = max((link.port for link in info.links), default=-1)
+            twice = _twice(f"port {link.port}" for link in info.links)
+            twice += _twice(f"neighbour {link.neighbour}" for link in info.links)
+            if twice:
+                refuse(Code.INVALID, f"{name}: {', '.join(twice)} is there twice")
+            for link in info.links:
+                for other in self.switches.values():
+                    if other.name == name or link.neighbour not in self.hosts:
+                        continue
+                    if any(theirs.neighbour == link.neighbour for theirs in other.links):
+                        refuse(Code.INVALID, f"host {link.neighbour} is connected to {other.name} already")
+        if last >= info.spec.ports:
+            refuse(Code.INVALID, f"{name} has a link at port {last}; its program has {info.spec.ports} ports")
+
+    # --- what is down ---
+
+    def set_links(self, switch: str, ports: Mapping[int, bool]) -> bool:
+        """Link states of a switch's ports; whether anything is different now. Raises ``ManagerError``."""
+        if switch not in self.switches:
+            raise ManagerError(Code.NOT_FOUND, f"switch {switch} has not registered")
+        known = range(len(self.view.topology.ports.get(switch, ())))
+        wrong = sorted(port for port in ports if port not in known)
+        if wrong:
+            raise ManagerError(Code.INVALID, f"{switch} has no link at port {', '.join(map(str, wrong))}")
+        before = set(self.ports_down)
+        for port, up in ports.items():
+            (self.ports_down.discard if up else self.ports_down.add)((switch, port))
+        changed = self.ports_down != before
+        if changed:
+            self._view = None
+        return changed
+
+    def set_silent(self, switch: str, reason: str | None) -> bool:
+        """A switch does not answer, or does again (None); whether that is news."""
+        before = self.silent.get(switch)
+        if reason is None:
+            self.silent.pop(switch, None)
+        else:
+            self.silent[switch] = reason
+        if (before is None) == (reason is None):
+            return False
+        self._view = None
+        return True
+
+    def links_down(self, switch: str) -> tuple[str, ...]:
+        """A switch's neighbours behind links that are down, by port."""
+        links = self.view.topology.ports.get(switch, ())
+        return tuple(link.other(switch) for port, link in enumerate(links) if (switch, port) in self.ports_down)
+
+    # --- seeing it ---
+
+    def _look(self) -> View:
+        specs = {name: info.spec for name, info in self.switches.items()}
+        down: dict[str, str] = {}
+        if self.given is not None:
+            topology, names = self.given, Names.of(self.given)
+        else:
+            topology, down = self._discover()
+            names = Names.numbered(self.hosts, self.switch_numbers)
+        for switch in topology.switches:
+            for port, link in enumerate(topology.ports[switch]):
+                if (switch, port) in self.ports_down:
+                    down[link.name] = f"link {link.name} is down"
+        for switch in topology.switches:
+            reason = self.silent.get(switch)
+            if switch not in specs:
+                reason = f"switch {switch} has not registered"
+            if reason is not None:
+                down |= {link.name: reason for link in topology.ports[switch]}
+        return View(topology, names, specs, down)
+
+    def _discover(self) -> tuple[Discovered, dict[str, str]]:
+        links: dict[tuple[str, str], Link] = {}
+        down: dict[str, str] = {}
+        cabling: dict[str, tuple[Link, ...]] = dict.fromkeys(self.hosts, ())
+        for name, info in self.switches.items():
+            neighbours = {link.port: link.neighbour for link in info.links}
+            mine = []
+            for port in range(max(neighbours, default=-1) + 1):
+                other = neighbours.get(port, f"{name}_port{port}")
+                ends = (name, other) if (other, name) not in links and other not in self.hosts else (other, name)
+                link = links.setdefault(ends, Link.model_construct(ends=ends))
+                mine.append(link)
+                if other in self.hosts:
+                    cabling[other] = (link,)
+                elif other not in self.switches:
+                    down[link.name] = f"{other} has not registered"
+                elif not any(theirs.neighbour == name for theirs in self.switches[other].links):
+                    down[link.name] = f"{other} does not know of a link to {name}"
+            cabling[name] = tuple(mine)
+        hosts = tuple(host for host in self.hosts if cabling[host])
+        found = Discovered.model_construct(
+            name="discovered",
+            switches=tuple(self.switches),
+            hosts=hosts,
+            links=tuple(links.values()),
+            ranks=None,
+            root=None,
+            cabling=cabling,
+        )
+        return found, down
+
+
+def _twice(values: Iterable[str]) -> list[str]:
+    return [value for value, count in Counter(values).items() if count > 1]
+
+
+def _next(taken: Mapping[str, int], given: tuple[str, ...] | None, name: str) -> int:
+    """The place in a given topology, or the number after all others."""
+    return given.index(name) if given is not None else max(taken.values(), default=-1) + 1

@@ -1,0 +1,154 @@
+"""From a request to a placed group: the policy's candidates, in order, until one fits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from p4gen.errors import InputError
+from p4gen.manager.api import Code, GroupSpec, ManagerError
+from p4gen.manager.fabric import View
+from p4gen.manager.placed import GroupRequest, PlacedGroup
+from p4gen.manager.placer import Placer, switch_of
+from p4gen.manager.policy import Candidate, FabricView, PlacementPolicy, SwitchRoom
+from p4gen.manager.pools import NoRoomError, Pools
+from p4gen.manager.tree import IncTree, build_tree, no_path, tree_problems
+from p4gen.spec import ProgramSpec
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
+
+
+class NoPlaceError(ManagerError):
+    """No candidate fits. ``epochs``: switches that lack nothing but epochs."""
+
+    def __init__(self, code: Code, message: str, epochs: frozenset[str] = frozenset()) -> None:
+        super().__init__(code, message)
+        self.epochs = epochs
+
+
+def check(spec: GroupSpec, view: View) -> None:
+    """Refuse what makes no sense wherever it is placed. Raises ``ManagerError`` with every reason."""
+    problems = []
+    if not _NAME.fullmatch(spec.name):
+        problems.append(f"'{spec.name}' is no name for a group: letters, digits, '_', '.', ':', '-', 63 at most")
+    problems += tree_problems(view.topology, spec.ranks, spec.root)
+    problems += GroupRequest(spec.ranks, collectives=spec.collectives).problems()
+    if spec.slots is not None:
+        reasons = [list(_slot_problems(spec.slots, program)) for program in view.specs.values()]
+        if reasons and all(reasons):
+            problems += dict.fromkeys(reason for some in reasons for reason in some)
+    if problems:
+        raise ManagerError(Code.INVALID, "\n".join(problems))
+
+
+def plan(
+    spec: GroupSpec,
+    view: View,
+    policy: PlacementPolicy,
+    pools: Callable[[], Pools],
+    first_psn: int,
+    avoid: Mapping[str, str],
+) -> tuple[PlacedGroup, Pools]:
+    """The group on the first candidate that fits, and the pools after it.
+
+    ``avoid`` has switches that are not to be used, each with the reason. Raises ``NoPlaceError``, whose message has
+    every candidate with what each switch lacks there.
+    """
+    topology = view.topology
+    down = dict(view.down)
+    for switch, reason in avoid.items():
+        down |= {link.name: reason for link in topology.ports[switch]}
+    per_pipe = {name: program.ports // program.pipelines for name, program in view.specs.items()}
+    request = GroupRequest(
+        spec.ranks, None, spec.sync, spec.collectives, epoch=None, first_psn=first_psn, slots=spec.slots
+    )
+    refused: dict[str, None] = {}
+    epochs: frozenset[str] = frozenset()
+    tried: set[IncTree] = set()
+    for candidate in _candidates(spec, view, policy, pools(), down):
+        try:
+            tree = candidate.tree or build_tree(
+                topology, spec.ranks, candidate.root, ports_per_pipe=per_pipe, down=down
+            )
+        except InputError as error:
+            refused |= dict.fromkeys(d.message for d in error.diagnostics)
+            continue
+        if tree in tried:
+            continue
+        tried.add(tree)
+        where = f"root {tree.root.key.switch}"
+        problems = list(_unfit(tree, view.specs, request))
+        if problems:
+            refused |= dict.fromkeys(f"{where}: {problem}" for problem in problems)
+            continue
+        try:
+            mine = pools()
+            return Placer(topology, view.names, view.specs, mine).place(request, tree), mine
+        except InputError as error:
+            if isinstance(error, NoRoomError):
+                epochs |= error.epochs
+            refused |= dict.fromkeys(f"{where}: {d.message}" for d in error.diagnostics)
+    if not tried:
+        if not refused:
+            at = switch_of(topology, spec.ranks[0])
+            away = topology.distances(at, down)
+            refused = dict.fromkeys(no_path(topology, host, at, down) for host in spec.ranks if host not in away)
+        raise NoPlaceError(Code.UNREACHABLE, "\n".join(refused) or "the policy proposes no tree")
+    raise NoPlaceError(Code.NO_ROOM, "\n".join(refused), epochs)
+
+
+def _candidates(
+    spec: GroupSpec, view: View, policy: PlacementPolicy, pools: Pools, down: Mapping[str, str]
+) -> Iterable[Candidate]:
+    if spec.root is not None:
+        return [Candidate(spec.root)]
+    room = {}
+    for name, program in view.specs.items():
+        if not all(link.name in down for link in view.topology.ports[name]):
+            pool = pools.switch(name)
+            free = tuple(pool.slots_free(pipe) for pipe in range(program.pipelines))
+            room[name] = SwitchRoom(program, pool.contexts_free, free)
+    return policy.candidates(FabricView(view.topology, down, room), spec)
+
+
+def _unfit(tree: IncTree, specs: Mapping[str, ProgramSpec], request: GroupRequest) -> Iterator[str]:
+    """Why the programs of a tree's switches cannot serve it, whatever is free."""
+    names = list(dict.fromkeys(node.key.switch for node in tree.nodes))
+    first = names[0]
+    for name in names[1:]:
+        for what, mine, theirs in zip(_ALIKE, _alike(specs[name]), _alike(specs[first]), strict=True):
+            if mine != theirs:
+                yield f"{name} has {what} {mine}, {first} has {theirs}; the switches of a tree need the same"
+    for node in tree.nodes:
+        name, program = node.key.switch, specs[node.key.switch]
+        if len(node.edges) > program.fan_in:
+            yield f"{name}: {len(node.edges)} edges; its program takes {program.fan_in} (fan_in)"
+    for name in names:
+        for reason in _slot_problems(request.slots or specs[name].slots_per_group, specs[name]):
+            yield f"{name}: {reason}"
+
+
+_ALIKE: Final = ("mode", "lanes", "op", "dtype", "saturation", "reliability", "W x M", "ICRC")
+
+
+def _alike(spec: ProgramSpec) -> tuple[str, ...]:
+    """What switches of one tree must have in common, in words."""
+    return (
+        str(spec.mode),
+        str(spec.lanes),
+        str(spec.op),
+        str(spec.dtype),
+        "on" if spec.saturating else "off",
+        str(spec.loss_recovery),
+        f"{spec.window} x {spec.message}",
+        str(spec.icrc),
+    )
+
+
+def _slot_problems(slots: int, spec: ProgramSpec) -> Iterator[str]:
+    needed = 2 * spec.window * spec.message
+    if slots < needed or slots & (slots - 1):
+        yield f"{slots} slots; it takes a power of two of at least 2 x W x M = {needed}"
+    elif slots > spec.total_slots:
+        yield f"{slots} slots; the program has {spec.total_slots}"

@@ -1,0 +1,113 @@
+"""Where a group's IncTree goes: placement policies (EPIC §6.2, §G).
+
+A policy only proposes. The manager builds the trees in the order proposed, and takes the first for which every switch
+has what it needs, so a policy need not be exact about room.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Final, Protocol, runtime_checkable
+
+from p4gen.errors import InputError
+from p4gen.manager.api import GroupSpec
+from p4gen.manager.tree import IncTree, by_distance
+from p4gen.spec import ProgramSpec
+from p4gen.spec.topology import TopologySpec
+
+ENTRY_POINTS: Final = "p4gen.placement_policies"
+
+
+@dataclass(frozen=True)
+class SwitchRoom:
+    """A switch that can be used, and what is free on it."""
+
+    spec: ProgramSpec
+    contexts_free: int
+    slots_free: tuple[int, ...]
+    """By pipeline."""
+
+
+@dataclass(frozen=True)
+class FabricView:
+    """What a policy sees."""
+
+    topology: TopologySpec
+    down: Mapping[str, str]
+    """Names of links that cannot be used, each with the reason; all links of a switch that cannot."""
+    switches: Mapping[str, SwitchRoom]
+    """Those that have registered and answer."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A proposal: the switch at the root, with shortest paths to it; or a whole tree of the policy's own."""
+
+    root: str
+    tree: IncTree | None = None
+    """By default ``p4gen.manager.tree.build_tree``'s for this root. One of another shape keeps to its rules: children
+    by lowest rank, then the parent; a node for each pipeline that has edges."""
+
+
+@runtime_checkable
+class PlacementPolicy(Protocol):
+    """Proposes trees for groups.
+
+    To write one: a class with this method whose objects can be made without arguments. ``p4gen manager --policy`` finds
+    it as ``module:Class``, or by a name in the entry points group ``p4gen.placement_policies``:
+
+        [project.entry-points."p4gen.placement_policies"]
+        widest-path = "my_policies:WidestPath"
+
+    ``candidates`` is called with the manager's lock held: it should take milliseconds, and must not call the manager.
+    It is called again for every placement, also when a group moves away from something that failed; nothing but the
+    view says what is down, so a policy needs no memory. A request that names its root is not asked about.
+    """
+
+    def candidates(self, view: FabricView, spec: GroupSpec) -> Iterable[Candidate]:
+        """Proposals for a group, best first; they may be computed as they are asked for. ``spec.ranks`` are hosts of
+        the topology. None at all means that there is no place."""
+        ...
+
+
+class LowestCommonSwitch:
+    """The switch with the fewest links to all ranks together: in a Clos network the lowest that is above all of them.
+    Of several the one with most free contexts, so that trees spread."""
+
+    def candidates(self, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
+        """All switches that reach every rank, nearest first."""
+        order = [
+            (links, name) for name, links in by_distance(view.topology, spec.ranks, view.down) if links is not None
+        ]
+        free = {name: room.contexts_free for name, room in view.switches.items()}
+        order.sort(key=lambda pair: (pair[0], -free.get(pair[1], 0)))
+        yield from (Candidate(name) for _, name in order if name in free)
+
+
+BUILT_IN: Final[Mapping[str, type[PlacementPolicy]]] = {"lowest-common-switch": LowestCommonSwitch}
+
+
+def find_policy(name: str) -> PlacementPolicy:
+    """A policy by its name, built in or of an entry point, or by ``module:Class``. Raises ``InputError``."""
+    found: object
+    if name in BUILT_IN:
+        return BUILT_IN[name]()
+    others = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    try:
+        if name in others:
+            found = others[name].load()
+        elif ":" in name:
+            module, _, attribute = name.partition(":")
+            found = getattr(importlib.import_module(module), attribute)
+        else:
+            known = ", ".join([*BUILT_IN, *others])
+            raise InputError(f"there is no placement policy '{name}'; there are {known}, and module:Class")
+        policy = found() if callable(found) else found
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"placement policy '{name}': {error}") from error
+    if not isinstance(policy, PlacementPolicy):
+        raise InputError(f"placement policy '{name}' has no method 'candidates'")
+    return policy

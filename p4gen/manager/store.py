@@ -1,0 +1,278 @@
+"""What survives the manager: switches, hosts, link states, groups with their trees, resources, used epochs (SQLite).
+
+One file, in WAL mode, of one manager at a time. Resource rows say again what the groups' contexts say; their UNIQUE
+constraints are a second guard against giving anything to two groups.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from p4gen.errors import FailedError, InputError
+from p4gen.manager.api import GroupSpec, GroupState, SwitchInfo
+from p4gen.manager.encoding import decode, encode
+from p4gen.manager.placed import PlacedGroup
+from p4gen.manager.pools import HOST_QP, History, Kind, Spans, held_by
+
+APPLICATION: Final = 0x70346765
+"""SQLite's application_id of our files."""
+SCHEMA: Final = 1
+
+_TABLES: Final = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
+CREATE TABLE switches (name TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, info TEXT NOT NULL) STRICT;
+CREATE TABLE hosts (name TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE) STRICT;
+CREATE TABLE ports_down (switch TEXT NOT NULL, port INTEGER NOT NULL, PRIMARY KEY (switch, port)) STRICT;
+CREATE TABLE groups (
+    name TEXT PRIMARY KEY, spec TEXT NOT NULL, state TEXT NOT NULL, generation INTEGER NOT NULL,
+    last INTEGER NOT NULL, reason TEXT NOT NULL
+) STRICT;
+CREATE TABLE placements (
+    name TEXT NOT NULL REFERENCES groups ON DELETE CASCADE, generation INTEGER NOT NULL, tree INTEGER NOT NULL UNIQUE,
+    placed TEXT NOT NULL, agreed INTEGER, PRIMARY KEY (name, generation)
+) STRICT;
+CREATE TABLE contexts (
+    switch TEXT NOT NULL, context INTEGER NOT NULL, name TEXT NOT NULL, generation INTEGER NOT NULL,
+    PRIMARY KEY (switch, context),
+    FOREIGN KEY (name, generation) REFERENCES placements ON DELETE CASCADE
+) STRICT;
+CREATE INDEX contexts_of ON contexts (name, generation);
+CREATE TABLE slots (
+    switch TEXT NOT NULL, pipe INTEGER NOT NULL, first INTEGER NOT NULL, end INTEGER NOT NULL, name TEXT NOT NULL,
+    generation INTEGER NOT NULL, PRIMARY KEY (switch, pipe, first), UNIQUE (switch, pipe, end),
+    FOREIGN KEY (name, generation) REFERENCES placements ON DELETE CASCADE
+) STRICT;
+CREATE INDEX slots_of ON slots (name, generation);
+CREATE TABLE epochs (
+    switch TEXT NOT NULL, kind TEXT NOT NULL, pipe INTEGER NOT NULL, epoch INTEGER NOT NULL, spans TEXT NOT NULL,
+    PRIMARY KEY (switch, kind, pipe, epoch)
+) STRICT;
+"""
+
+
+class StoreError(FailedError):
+    """The file cannot be read or written any more."""
+
+
+@dataclass
+class StoredGroup:
+    """A group as it was written last."""
+
+    spec: GroupSpec
+    state: GroupState
+    generation: int
+    last: int
+    """The newest generation that has been tried."""
+    reason: str = ""
+    placements: dict[int, PlacedGroup] = field(default_factory=dict)
+    agreed: dict[int, int] = field(default_factory=dict)
+    """By generation: the call that all ranks begin with."""
+
+
+@dataclass
+class Stored:
+    """All that a store has."""
+
+    switches: dict[str, tuple[int, SwitchInfo]]
+    hosts: dict[str, int]
+    ports_down: set[tuple[str, int]]
+    groups: dict[str, StoredGroup]
+    histories: dict[str, History]
+    next_tree: int
+    next_qp: int
+
+
+class Store:
+    """The file. Not for two threads at a time; every method but ``load`` is called inside ``transaction``.
+
+    Raises ``InputError`` for a file that is something else, damaged, newer than this, or in use.
+    """
+
+    def __init__(self, path: Path | str = ":memory:") -> None:
+        self.path = str(path)
+        db = None
+        try:
+            db = sqlite3.connect(self.path, timeout=0.2, isolation_level=None, check_same_thread=False)
+            self._db = db
+            self._open()
+        except sqlite3.Error as error:
+            if db is not None:
+                db.close()
+            raise InputError(f"{self.path}: {_cause(error)}") from error
+        except InputError:
+            self._db.close()
+            raise
+
+    def _open(self) -> None:
+        db = self._db
+        db.execute("PRAGMA locking_mode = EXCLUSIVE")
+        (application,) = db.execute("PRAGMA application_id").fetchone()
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        empty = not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if not empty and application != APPLICATION:
+            raise InputError(f"{self.path}: an SQLite file, but not one of p4gen's manager")
+        if not empty and version != SCHEMA:
+            raise InputError(f"{self.path}: its schema is {version}, this p4gen's is {SCHEMA}")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA foreign_keys = ON")
+        if empty:
+            db.executescript(
+                f"BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {SCHEMA}; "
+                f"{_TABLES} COMMIT;"
+            )
+        else:
+            db.execute("BEGIN IMMEDIATE")  # from here on nobody else gets in
+            db.execute("COMMIT")
+            damage = [row[0] for row in db.execute("PRAGMA quick_check")]
+            if damage != ["ok"]:
+                raise InputError(f"{self.path}: damaged: {damage[0]}")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of what the block writes, or nothing. Raises ``StoreError``."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path}: cannot be written: {error}") from error
+
+    # --- who is there ---
+
+    def put_switch(self, number: int, info: SwitchInfo) -> None:
+        """A switch, with its number among them."""
+        text = json.dumps(encode(info))
+        self._db.execute(
+            "INSERT INTO switches VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET info = excluded.info",
+            (info.name, number, text),
+        )
+
+    def drop_switch(self, name: str) -> None:
+        """It has never been there."""
+        self._db.execute("DELETE FROM switches WHERE name = ?", (name,))
+
+    def put_host(self, name: str, number: int) -> None:
+        """A host, with its number among them."""
+        self._db.execute("INSERT OR IGNORE INTO hosts VALUES (?, ?)", (name, number))
+
+    def put_ports_down(self, ports: Iterable[tuple[str, int]]) -> None:
+        """All ports whose link is down."""
+        self._db.execute("DELETE FROM ports_down")
+        self._db.executemany("INSERT INTO ports_down VALUES (?, ?)", ports)
+
+    # --- groups ---
+
+    def put_group(self, group: StoredGroup) -> None:
+        """A group's own row."""
+        values = (group.spec.name, json.dumps(encode(group.spec)), group.state, group.generation, group.last)
+        self._db.execute(
+            "INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET spec = excluded.spec, "
+            "state = excluded.state, generation = excluded.generation, last = excluded.last, reason = excluded.reason",
+            (*values, group.reason),
+        )
+
+    def drop_group(self, name: str) -> None:
+        """A group, and all that it holds."""
+        self._db.execute("DELETE FROM groups WHERE name = ?", (name,))
+
+    def put_placement(self, name: str, generation: int, placed: PlacedGroup, next_tree: int, next_qp: int) -> None:
+        """A placement with its resources, and where the search for the next numbers begins."""
+        db = self._db
+        text = json.dumps(encode(placed), separators=(",", ":"))
+        db.execute("INSERT INTO placements VALUES (?, ?, ?, ?, NULL)", (name, generation, placed.number, text))
+        for key, context in placed.contexts:
+            for held in held_by(key.switch, context):
+                if held.kind is Kind.CONTEXT:
+                    db.execute("INSERT INTO contexts VALUES (?, ?, ?, ?)", (held.switch, held.first, name, generation))
+                elif held.kind is Kind.SLOT:
+                    row = (held.switch, held.pipe, held.first, held.end, name, generation)
+                    db.execute("INSERT INTO slots VALUES (?, ?, ?, ?, ?, ?)", row)
+        for name_, value in (("next_tree", next_tree), ("next_qp", next_qp)):
+            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name_, value))
+
+    def drop_placement(self, name: str, generation: int) -> None:
+        """A placement, and its resources."""
+        self._db.execute("DELETE FROM placements WHERE name = ? AND generation = ?", (name, generation))
+
+    def put_agreed(self, name: str, generation: int, call: int) -> None:
+        """The call that all ranks of a generation begin with."""
+        self._db.execute("UPDATE placements SET agreed = ? WHERE name = ? AND generation = ?", (call, name, generation))
+
+    # --- epochs ---
+
+    def put_epochs(self, switch: str, kind: Kind, pipe: int, epoch: int, spans: Spans) -> None:
+        """What of a switch's state has seen an epoch."""
+        self._db.execute(
+            "INSERT OR REPLACE INTO epochs VALUES (?, ?, ?, ?, ?)", (switch, kind, pipe, epoch, str(spans))
+        )
+
+    def drop_epochs(self, switch: str) -> None:
+        """Its program was loaded anew."""
+        self._db.execute("DELETE FROM epochs WHERE switch = ?", (switch,))
+
+    # --- all of it ---
+
+    def load(self) -> Stored:
+        """Everything. Raises ``InputError`` when it makes no sense."""
+        try:
+            return self._load()
+        except (sqlite3.Error, ValueError, TypeError, LookupError) as error:
+            raise InputError(f"{self.path}: damaged: {error}") from error
+
+    def _load(self) -> Stored:
+        rows = self._db.execute
+        meta: dict[str, Any] = dict(rows("SELECT key, value FROM meta").fetchall())
+        groups = {
+            name: StoredGroup(decode(GroupSpec, json.loads(spec)), GroupState(state), *rest)
+            for name, spec, state, *rest in rows("SELECT * FROM groups ORDER BY name")
+        }
+        for name, generation, placed, agreed in rows("SELECT name, generation, placed, agreed FROM placements"):
+            groups[name].placements[generation] = decode(PlacedGroup, json.loads(placed))
+            if agreed is not None:
+                groups[name].agreed[generation] = agreed
+        histories: dict[str, History] = {}
+        for switch, kind, pipe, epoch, spans in rows("SELECT * FROM epochs"):
+            seen = histories.setdefault(switch, History()).seen(Kind(kind), pipe, epoch)
+            for first, end in Spans.parse(spans):
+                seen.add(first, end)
+        return Stored(
+            {
+                name: (number, decode(SwitchInfo, json.loads(info)))
+                for name, number, info in rows("SELECT * FROM switches ORDER BY number")
+            },
+            dict(rows("SELECT name, number FROM hosts ORDER BY number").fetchall()),
+            set(rows("SELECT switch, port FROM ports_down").fetchall()),
+            groups,
+            histories,
+            meta.get("next_tree", 0),
+            meta.get("next_qp", HOST_QP),
+        )
+
+    def counts(self) -> dict[str, int]:
+        """Rows by table: for tests that nothing leaks."""
+        tables = ("groups", "placements", "contexts", "slots", "switches", "hosts", "epochs")
+        return {table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}  # noqa: S608
+
+
+def _cause(error: sqlite3.Error) -> str:
+    text = str(error)
+    if "locked" in text:
+        return "another manager uses it"
+    if "not a database" in text:
+        return "not an SQLite file"
+    return text
