@@ -13,10 +13,6 @@ import numpy.typing as npt
 from p4gen.packetio.mmsg import (
     CONTROL,
     MSG_TRUNC,
-    PACKET_AUXDATA,
-    SO_TIMESTAMPNS,
-    SOL_PACKET,
-    SOL_SOCKET,
     Bytes,
     Messages,
     Words,
@@ -78,6 +74,10 @@ class Receiver:
         headers = self._messages.headers
         headers["control"] = self._control.ctypes.data + CONTROL.itemsize * np.arange(slots, dtype=np.uint64)
         headers["control_size"] = CONTROL.itemsize
+        # Views of single fields, since making them takes as long as receiving a frame.
+        self._sizes, self._flags, self._control_sizes = headers["size"], headers["flags"], headers["control_size"]
+        self._status, self._seconds = self._control["status"], self._control["seconds"]
+        self._nanoseconds = self._control["nanoseconds"]
         self._used = 0
         self._begins: list[int] = []
         self.truncated: dict[int, int] = {}
@@ -106,7 +106,7 @@ class Receiver:
         self._data[used, _HEADROOM : _HEADROOM + size] = np.frombuffer(frame, np.uint8)
         self._messages.headers["size"][used] = size
         self._messages.headers["flags"][used] = 0
-        self._control[used] = (SOL_SOCKET, SO_TIMESTAMPNS, *divmod(time.time_ns(), 1_000_000_000), 0, 0, 0, 0, 0)
+        self._seconds[used], self._nanoseconds[used] = divmod(time.time_ns(), 1_000_000_000)
         self._ports[used] = port
         self._begins.append(used)
         self._used += 1
@@ -115,24 +115,26 @@ class Receiver:
     def take(self) -> Frames:
         """What has come: each port's frames in order, all frames in the order of the kernel's time stamps."""
         count, begins = self._used, self._begins
+        if not count:
+            return _NOTHING
         self._used, self._begins = 0, []
-        headers, control = self._messages.headers[:count], self._control[:count]
-        starts, ports = self._starts[:count], self._ports[:count].copy()
-        ends = starts + headers["size"]
-        tagged = (control["status"] & _VLAN_VALID != 0) & (control["aux_level"] == SOL_PACKET)
-        if tagged.any():
+        starts, ports = self._starts[:count], self._ports[:count]
+        ends, status = starts + self._sizes[:count], self._status[:count]
+        found = np.bitwise_or.reduce(status)
+        if found & _VLAN_VALID:
             starts = starts.copy()
-            self._put_back(np.flatnonzero(tagged & (control["aux_type"] == PACKET_AUXDATA)), starts)
-        order = self._order(begins, control) if len(begins) > 1 else None
-        cut = headers["flags"] & MSG_TRUNC != 0
-        if cut.any():
+            self._put_back(np.flatnonzero(status & _VLAN_VALID), starts)
+        if found:
+            status[:] = 0
+        order = self._order(begins, count) if len(begins) > 1 else None
+        if np.bitwise_or.reduce(self._flags[:count]) & MSG_TRUNC:
+            cut = self._flags[:count] & MSG_TRUNC != 0
             for port, number in zip(*np.unique(ports[cut], return_counts=True), strict=True):
                 self.truncated[int(port)] = self.truncated.get(int(port), 0) + int(number)
             order = np.flatnonzero(~cut) if order is None else order[~cut[order]]
-        headers["control_size"] = CONTROL.itemsize
-        control["status"] = 0
+        self._control_sizes[:count] = CONTROL.itemsize
         if order is not None:
-            starts, ends, ports = starts[order], ends[order], ports[order]
+            starts, ends, ports = starts.take(order), ends.take(order), ports.take(order)
         return Frames(self._flat, starts, ends, ports)
 
     def _put_back(self, which: Words, starts: Words) -> None:
@@ -145,12 +147,14 @@ class Receiver:
         data[which, at + _ADDRESSES : at + _ADDRESSES + _TAG] = np.ascontiguousarray(both).view(np.uint8)
         starts[which] -= _TAG
 
-    @staticmethod
-    def _order(begins: list[int], control: npt.NDArray[np.void]) -> Words:
-        times = control["seconds"] * 1_000_000_000 + control["nanoseconds"]
-        stamped = (control["level"] == SOL_SOCKET) & (control["type"] == SO_TIMESTAMPNS)
-        times[~stamped] = 0
+    def _order(self, begins: list[int], count: int) -> Words:
+        times = self._seconds[:count] * 1_000_000_000
+        times += self._nanoseconds[:count]
         # Whatever the stamps say, no port's frames overtake each other.
-        for begin, end in zip(begins, [*begins[1:], len(times)], strict=True):
-            np.maximum.accumulate(times[begin:end], out=times[begin:end])
-        return np.argsort(times, kind="stable")
+        for begin, end in zip(begins, [*begins[1:], count], strict=True):
+            if end - begin > 1:
+                np.maximum.accumulate(times[begin:end], out=times[begin:end])
+        return times.argsort(kind="stable")
+
+
+_NOTHING = Frames.of([])

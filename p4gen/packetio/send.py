@@ -32,60 +32,68 @@ class Sender:
     ) -> None:
         self._socket = found
         self._messages = Messages(_AT_ONCE, one_by_one=one_by_one)
-        self._addresses = np.zeros(len(interfaces or ()), SOCKADDR_LL)
-        self._rows: npt.NDArray[np.int64] | None = None
+        headers, pieces = self._messages.headers, self._messages.pieces
+        self._names, self._bases, self._sizes = headers["name"], pieces["base"], pieces["size"]
+        self._where: npt.NDArray[np.uint64] | None = None
         if interfaces is not None:
+            self._addresses = np.zeros(len(interfaces), SOCKADDR_LL)
             self._addresses["family"] = socket.AF_PACKET
             self._addresses["index"] = list(interfaces.values())
-            # One row more than there are ports, for all ports beyond the last.
-            self._rows = np.full(max(interfaces, default=-1) + 2, -1)
-            self._rows[list(interfaces)] = np.arange(len(interfaces))
-            self._messages.headers["name_size"] = SOCKADDR_LL_SIZE
+            # Where each port's address is; the last entry is for all ports beyond the last.
+            self._where = np.zeros(max(interfaces, default=-1) + 2, np.uint64)
+            rows = self._addresses.ctypes.data + SOCKADDR_LL.itemsize * np.arange(len(interfaces))
+            self._where[list(interfaces)] = rows
+            headers["name_size"] = SOCKADDR_LL_SIZE
 
     def send(self, base: int, starts: Words, ends: Words, ports: npt.NDArray[np.int32] | None = None) -> Words:
         """Send frames that lie at ``base`` + ``starts``, in order; gives the numbers of those that were not sent."""
-        chosen = np.arange(len(starts))
-        failed: list[Words] = []
-        if self._rows is not None:
+        names, failed = None, []
+        if self._where is not None:
             assert ports is not None
-            rows = self._rows[np.minimum(ports, len(self._rows) - 1)]
-            if (rows < 0).any():
-                failed.append(chosen[rows < 0])
-                chosen = chosen[rows >= 0]
-        else:
-            rows = np.zeros(len(starts), np.int64)
-        until = 0.0
-        while len(chosen):
-            now = chosen[:_AT_ONCE]
-            chosen = chosen[_AT_ONCE:]
-            self._fill(base, starts[now], ends[now], rows[now])
-            done = 0
-            while done < len(now):
-                try:
-                    done += self._messages.send(self._socket.fileno(), done, len(now) - done)
-                    continue
-                except OSError as problem:
-                    number = problem.errno
-                if number == errno.EINTR:
-                    continue
-                if number in _FULL and (until := until or time.monotonic() + _PATIENCE_S) > time.monotonic():
-                    self._wait(number)
-                    continue
-                gone = np.arange(done, done + 1)
-                if number in _GONE:  # do not ask again for each frame
-                    gone = done + np.flatnonzero(rows[now[done:]] == rows[now[done]])
-                failed.append(now[gone])
-                now = np.delete(now, gone)[done:]
-                self._fill(base, starts[now], ends[now], rows[now])
-                done = 0
-        return np.sort(np.concatenate(failed)) if failed else np.zeros(0, np.int64)
+            names = self._where.take(ports, mode="clip")
+        sizes, bases, until = ends - starts, starts + base, _Patience()
+        for first in range(0, len(starts), _AT_ONCE):
+            which: Words | None = None
+            count = min(_AT_ONCE, len(starts) - first)
+            if names is not None and not names[first : first + count].all():
+                which = first + np.flatnonzero(names[first : first + count])
+                failed.append(first + np.flatnonzero(names[first : first + count] == 0))
+            while True:
+                part = slice(first, first + count) if which is None else which
+                number = self._fill(bases[part], sizes[part], None if names is None else names[part])
+                done, gone = self._push(number, until)
+                if done == number:
+                    break
+                # One that cannot be sent; with it go all others for an interface that is down.
+                rest = np.arange(first, first + count) if which is None else which
+                rest = rest[done:]
+                lost = rest[:1] if not gone or names is None else rest[names[rest] == names[rest[0]]]
+                if gone and names is None:
+                    lost = rest
+                failed.append(lost)
+                which = np.setdiff1d(rest, lost, assume_unique=True)
+        return np.sort(np.concatenate(failed)) if failed else _NONE
 
-    def _fill(self, base: int, starts: Words, ends: Words, rows: Words) -> None:
-        pieces = self._messages.pieces[: len(starts)]
-        pieces["base"] = base + starts
-        pieces["size"] = ends - starts
-        if self._rows is not None:
-            self._messages.headers["name"][: len(rows)] = self._addresses.ctypes.data + SOCKADDR_LL.itemsize * rows
+    def _push(self, count: int, until: _Patience) -> tuple[int, bool]:
+        """How many of the first ``count`` messages were sent, and whether the interface of the next is down."""
+        done = 0
+        while done < count:
+            try:
+                done += self._messages.send(self._socket.fileno(), done, count - done)
+            except OSError as problem:
+                if problem.errno == errno.EINTR:
+                    continue
+                if problem.errno not in _FULL or until.over():
+                    return done, problem.errno in _GONE
+                self._wait(problem.errno)
+        return done, False
+
+    def _fill(self, bases: Words, sizes: Words, names: npt.NDArray[np.uint64] | None) -> int:
+        count = len(bases)
+        self._bases[:count], self._sizes[:count] = bases, sizes
+        if names is not None:
+            self._names[:count] = names
+        return count
 
     def _wait(self, number: int) -> None:
         if number == errno.EAGAIN:  # the socket's own buffer is full, and it says when it is not
@@ -94,3 +102,18 @@ class Sender:
             poll.poll(1)
         else:
             time.sleep(_PAUSE_S)
+
+
+class _Patience:
+    """Begins when it is first asked for, and ends a little later."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+
+    def over(self) -> bool:
+        now = time.monotonic()
+        self._until = self._until or now + _PATIENCE_S
+        return now > self._until
+
+
+_NONE = np.zeros(0, np.int64)

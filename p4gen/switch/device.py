@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,7 +61,9 @@ class Device:
         self.cpu_port = cpu_port
         self.ports = None if ports is None else frozenset(ports)
         self.lock = threading.RLock()
-        self.counts: dict[int, PortCounts] = {}
+        self._counts: dict[int, PortCounts] = {}
+        self._uncounted: list[tuple[bool, Any, Any]] = []
+        """Of batches: whether out, ports, sizes."""
         self.inject: Callable[[int, bytes], None] | None = None
         self.trace: Callable[[Trace], None] | None = None
         """Takes the trace of every packet, where it is set."""
@@ -163,23 +165,23 @@ class Device:
         """
         if self._engine == "interp" or self.trace is not None:
             return None
-        # llvmlite takes a while to load, and only this engine needs it.
-        from p4gen.model.jit import Batch  # noqa: PLC0415
-
+        starts, ends, ports = frames.starts, frames.ends, frames.ports
         with self.lock:
             model = self._model
             if model is None:
                 return Frames.of([])
-            out = model.process_batch(Batch(frames.data, frames.starts, frames.ports, ends=frames.ends))
-            outputs = Frames(out.data, out.offsets[:-1], out.offsets[1:], out.ports)
+            records, data = model.native.run(frames.data, starts, ends, ports)
             digests, messages = model.digests(), model.log_messages()
-            self._count_batch(frames, outputs)
+            starts, sizes, to = records["start"], records["size"], records["port"]
+            self._uncounted += (False, ports.copy(), frames.ends - frames.starts), (True, to, sizes)
+            if len(self._uncounted) > _UNCOUNTED:
+                self._count_batches()
         self._tell(digests, messages)
-        here = outputs.ports == self.cpu_port
-        if self.cpu_port == 0 or not here.any():
+        outputs = Frames(data, starts, starts + sizes, to)
+        if self.cpu_port == 0 or not (here := to == self.cpu_port).any():
             return outputs
-        for data in outputs.chosen(here).listed():
-            self._subscribers.packet_in(data)
+        for frame in outputs.chosen(here).listed():
+            self._subscribers.packet_in(frame)
         return outputs.chosen(~here)
 
     def _tell(self, digests: list[Digest], messages: Iterable[str]) -> None:
@@ -197,28 +199,38 @@ class Device:
                 self._model.set_link(port, up)
 
     def _count(self, port: int, frame: bytes, outputs: Outputs) -> None:
-        counts = self.counts.setdefault(port, PortCounts())
+        counts = self._counts.setdefault(port, PortCounts())
         counts.in_packets += 1
         counts.in_bytes += len(frame)
         for number, data in outputs:
-            counts = self.counts.setdefault(number, PortCounts())
+            counts = self._counts.setdefault(number, PortCounts())
             counts.out_packets += 1
             counts.out_bytes += len(data)
 
-    def _count_batch(self, frames: Frames, outputs: Frames) -> None:
-        for port, packets, size in _sums(frames):
-            counts = self.counts.setdefault(port, PortCounts())
-            counts.in_packets += packets
-            counts.in_bytes += size
-        for port, packets, size in _sums(outputs):
-            counts = self.counts.setdefault(port, PortCounts())
-            counts.out_packets += packets
-            counts.out_bytes += size
+    @property
+    def counts(self) -> dict[int, PortCounts]:
+        """What went through each port."""
+        with self.lock:
+            self._count_batches()
+            return self._counts
+
+    def _count_batches(self) -> None:
+        for out in (False, True):
+            listed = [(ports, sizes) for way, ports, sizes in self._uncounted if way is out]
+            if not listed:
+                continue
+            ports, sizes = np.concatenate([p for p, _ in listed]), np.concatenate([s for _, s in listed])
+            packets, total = np.bincount(ports), np.bincount(ports, sizes)
+            for port in np.flatnonzero(packets).tolist():
+                counts = self._counts.setdefault(port, PortCounts())
+                if out:
+                    counts.out_packets += int(packets[port])
+                    counts.out_bytes += int(total[port])
+                else:
+                    counts.in_packets += int(packets[port])
+                    counts.in_bytes += int(total[port])
+        self._uncounted.clear()
 
 
-def _sums(frames: Frames) -> Iterator[tuple[int, int, int]]:
-    """Port, frames and bytes."""
-    packets = np.bincount(frames.ports)
-    sizes = np.bincount(frames.ports, frames.ends - frames.starts)
-    for port in np.flatnonzero(packets).tolist():
-        yield port, int(packets[port]), int(sizes[port])
+_UNCOUNTED = 256
+"""Batches whose ports have not been counted, at most: counting them together takes less time."""

@@ -27,6 +27,8 @@ SLOTS = 1024
 """Frames of a batch, at most."""
 _ROOM = 2048
 """Bytes that a frame may have at least; more where an interface's MTU is larger."""
+_FEW = 4
+"""So many frames are quicker one by one: a batch costs as much as some of them before its first frame."""
 _LINK_CHECK_S = 0.2
 
 
@@ -52,6 +54,7 @@ class PacketPorts:
         self._injected: deque[tuple[int, bytes]] = deque()
         self._stopping = False
         self._sockets: dict[int, tuple[int, socket.socket]] = {}
+        self._by_port: dict[int, socket.socket] = {}
         self._poll = select.epoll()
         self._woken, self._waker = socket.socketpair()
         self._woken.setblocking(False)
@@ -71,6 +74,7 @@ class PacketPorts:
             for port, name in interfaces.items():
                 found = open_socket(name)
                 self._sockets[found.fileno()] = port, found
+                self._by_port[port] = found
                 self._poll.register(found, select.EPOLLIN)
         except BaseException:
             self.close()
@@ -129,7 +133,8 @@ class PacketPorts:
     def _handle(self, frames: Frames) -> None:
         if not len(frames):
             return
-        outputs = self._send_batch(frames) if self._send_batch is not None else None
+        many = len(frames) > _FEW and self._send_batch is not None
+        outputs = self._send_batch(frames) if many and self._send_batch is not None else None
         if outputs is not None:
             self._transmit(outputs)
             return
@@ -137,9 +142,8 @@ class PacketPorts:
             self._one(port, frame)
 
     def _one(self, port: int, frame: bytes) -> None:
-        outputs = self._send(port, frame)
-        if outputs:
-            self._transmit(Frames.of(outputs))
+        for out, data in self._send(port, frame):
+            self.send(out, data)
 
     def inject(self, port: int, frame: bytes) -> None:
         """Have ``frame`` handled as if it had arrived at ``port``, which may be none of these; from any thread."""
@@ -148,6 +152,11 @@ class PacketPorts:
 
     def send(self, port: int, frame: bytes) -> None:
         """Send a frame out of a port, from any thread; what cannot be sent is counted in ``undelivered``."""
+        found = self._by_port.get(port)
+        if found is not None:
+            with contextlib.suppress(OSError):
+                found.send(frame)
+                return
         self._transmit(Frames.of([(port, frame)]))
 
     @property

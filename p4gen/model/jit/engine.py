@@ -18,6 +18,7 @@ from p4gen.model.jit import exchange as x
 from p4gen.model.jit import native
 from p4gen.model.jit.build import Site
 from p4gen.model.jit.layout import align
+from p4gen.model.jit.memory import Bytes
 from p4gen.model.jit.program import generate
 from p4gen.model.jit.state import NativeState
 from p4gen.model.state import Digest
@@ -99,6 +100,9 @@ class Engine:
         self._io, self._tmp = ctypes.addressof(self._exchange), _address(self._temporary)
         self._interpreter: V1Model | None = None
         self._buffers = _Buffers()
+        self._staged = np.zeros((2, _STAGED), np.int64), np.zeros(_STAGED, np.int32)
+        self._stages = [a.ctypes.data for a in (*self._staged[0], self._staged[1])]
+        self._data: tuple[weakref.ref[Any], int] = (lambda: None), 0  # type: ignore[assignment]
         weakref.finalize(self, _release, self._exchange)
 
     def _set(self, offset: int, value: int) -> None:
@@ -129,26 +133,46 @@ class Engine:
         """All packets of ``batch``, one after the other, and everything that comes out, in order."""
         data, offsets = np.ascontiguousarray(batch.data, np.uint8), np.ascontiguousarray(batch.offsets, np.int64)
         ports = np.ascontiguousarray(batch.ports, np.int32)
-        times = None if batch.times is None else np.ascontiguousarray(batch.times, np.uint64)
         starts, ends = (offsets[:-1], offsets[1:]) if batch.ends is None else (offsets, batch.ends)
         ends = np.ascontiguousarray(ends, np.int64)
         if not len(starts) == len(ends) == len(ports) or (
             len(starts) and (starts.min() < 0 or ends.max() > len(data) or (ends < starts).any())
         ):
             raise ValueError("offsets must be one more than ports (or as many as ends), ascending, and within the data")
+        records, sent = self.run(data, starts, ends, ports, batch.times)
+        bounds = np.zeros(len(records) + 1, np.int64)
+        np.cumsum(records["size"], out=bounds[1:])
+        return Batch(sent, bounds, records["port"].copy(), records["source"].copy())
+
+    def run(
+        self, data: Bytes, starts: Any, ends: Any, ports: Any, times: npt.NDArray[np.uint64] | None = None
+    ) -> tuple[Any, Bytes]:
+        """``process_batch`` for a caller that knows its arrays to be sound: packet i is ``data[starts[i]:ends[i]]``.
+
+        ``data`` is contiguous. Gives an array of ``start``, ``size``, ``port`` and ``source`` of all packets out, one
+        after the other, and their bytes.
+        """
         self.state.flush()
-        for offset, array in ((x.IN_DATA, data), (x.IN_OFFSETS, offsets), (x.IN_ENDS, ends), (x.IN_PORTS, ports)):
-            self._set(offset, array.ctypes.data)
-        self._set(x.IN_TIMES, 0 if times is None else times.ctypes.data)
-        self._set(x.IN_COUNT, len(ports))
-        self._set(x.NOW, self.state.clock())
+        exchange, count = self._exchange, len(ports)
+        if count <= _STAGED:  # asking NumPy for an address takes longer than a few packets do
+            bounds, staged = self._staged
+            bounds[0, :count], bounds[1, :count], staged[:count] = starts, ends, ports
+            at = self._stages
+        else:
+            arrays = [np.ascontiguousarray(a, t) for a, t in ((starts, np.int64), (ends, np.int64), (ports, np.int32))]
+            at = [array.ctypes.data for array in arrays]
+        times = None if times is None else np.ascontiguousarray(times, np.uint64)
+        if self._data[0]() is not data:
+            self._data = weakref.ref(data), data.ctypes.data
+        exchange[x.IN_DATA // 8] = self._data[1]
+        exchange[x.IN_OFFSETS // 8], exchange[x.IN_ENDS // 8], exchange[x.IN_PORTS // 8] = at
+        exchange[x.IN_TIMES // 8] = 0 if times is None else times.ctypes.data
+        exchange[x.IN_COUNT // 8] = count
+        exchange[x.NOW // 8] = self.state.clock()
         self._batch(self.state.block.address, self._io, self._tmp)
         self._take_events()
-        count = self._get(x.RECORDS_COUNT)
-        records = self._records(count) if count else np.zeros(0, _RECORD)
-        sent = np.zeros(count + 1, np.int64)
-        np.cumsum(records["size"], out=sent[1:])
-        return Batch(self._sent_bytes(), sent, records["port"].copy(), records["source"].copy())
+        found = exchange[x.RECORDS_COUNT // 8]
+        return self._records(found) if found else _NO_RECORDS, self._sent_bytes()
 
     def _sent_bytes(self) -> npt.NDArray[np.uint8]:
         """What has been sent. Large outputs are handed over with their buffer, which comes back when they are no
@@ -222,6 +246,9 @@ def _address(area: npt.NDArray[np.uint8]) -> int:
     return align(area.ctypes.data, 64)
 
 
+_NO_RECORDS = np.zeros(0, _RECORD)
+_STAGED = 1024
+"""Packets of a batch whose bounds and ports are copied to where the program looks for them."""
 _LARGE = 1 << 16
 """Bytes of output from which on its buffer is handed over."""
 
