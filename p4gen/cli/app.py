@@ -25,6 +25,7 @@ VERBS = {
     "bench": "Measure how fast a program runs, on everything that can run it.",
     "switch": "Run the embedded switch, with a P4Runtime server.",
     "sim": "Run a collective over a virtual network that loses, reorders, duplicates and corrupts.",
+    "lab": "Bring up switches, hosts and a manager under Mininet, with a prompt or a scenario.",
     "topo": "Check a topology, describe it, draw it.",
     "shell": "Open p4runtime-shell on a running switch.",
     "schema": "Print the JSON Schema of a spec file.",

@@ -29,7 +29,8 @@ from p4gen.lab.job import JOB_FILE, LabJob
 from p4gen.lab.prerequisites import interface
 from p4gen.manager.api import GroupState, HostInfo
 from p4gen.manager.client import ManagerClient
-from p4gen.manager.member import Host, Member
+from p4gen.manager.host import Host
+from p4gen.manager.member import Member
 from p4gen.net.check import difference
 from p4gen.net.config import Call
 from p4gen.net.values import draw, expected

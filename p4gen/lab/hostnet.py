@@ -48,7 +48,7 @@ def mac_text(mac: int) -> str:
 
 
 def _checksum_in_full(device: str) -> None:
-    """veth leaves TCP's and UDP's checksums to nobody: switches pass them on as they are, and hosts would refuse them."""
+    """veth leaves the checksums of TCP and UDP to nobody: hosts would refuse what has come through a switch."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for command in (_SETTSO, _SETGSO, _SETTX):
             value = array.array("B", struct.pack("=II", command, 0))

@@ -30,7 +30,7 @@ def switch_process(job: LabJob, switch: str, interfaces: Mapping[int, str]) -> P
     """The process of a switch; its program is the manager's to load."""
     folder = job.folder / switch
     folder.mkdir(parents=True, exist_ok=True)
-    command = _bmv2(job, switch, folder) if job.target == targets.BMV2 else _embedded(job, switch, folder)
+    command = _bmv2(job, switch) if job.target == targets.BMV2 else _embedded(job, switch)
     ports = [word for port, name in interfaces.items() for word in ("-i", f"{port}@{name}")]
     if job.target == targets.BMV2:
         cut = command.index("--")
@@ -47,13 +47,13 @@ def trace_file(job: LabJob, switch: str) -> Path:
     return job.folder / switch / "trace.txt"
 
 
-def _embedded(job: LabJob, switch: str, folder: Path) -> list[str]:
+def _embedded(job: LabJob, switch: str) -> list[str]:
     command = [sys.executable, "-m", "p4gen", "switch", "--grpc-server-addr", address(job, switch)]
     command += ["--cpu-port", str(CPU_PORT), "--engine", job.engine]
-    return command
+    return [*command, "--trace", str(trace_file(job, switch)), "--on-signal"]
 
 
-def _bmv2(job: LabJob, switch: str, folder: Path) -> list[str]:
+def _bmv2(job: LabJob, switch: str) -> list[str]:
     path = shutil.which(bmv2.SWITCH)
     assert path is not None
     command = [path, "--no-p4", "--device-id", "1", "--log-console"]

@@ -1,13 +1,26 @@
+"""What a lab does from its start to its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from p4gen.lab import measure, prompt, scenario, suite
+from p4gen.lab.console import lab_console
 from p4gen.lab.job import LabJob
-from p4gen.lab.network import Network
-import time, subprocess
-def work(job, outer):
-    t=time.time()
-    n=Network(job.topology); n.build()
-    print("net", time.time()-t, outer)
-    subprocess.run(["ip","-br","link"])
-    subprocess.run([*n.inside("h0"),"ip","-br", "link"])
-    n.set_link("s1","s0", up=False)
-    subprocess.run(["ip","-br","link"])
-    time.sleep(3)
-    return 0, {"x":1}
+from p4gen.lab.session import Lab
+from p4gen.lab.welcome import welcome
+
+_WORK = {"prompt": prompt.work, "scenario": scenario.work, "suite": suite.work, "measure": measure.work}
+
+
+def work(job: LabJob, outer: int) -> tuple[int, dict[str, Any]]:
+    """Start the lab, do what is wanted, end it; exit status and result. Raises ``P4genError``."""
+    console = lab_console(quiet=job.wanted.as_json)
+    lab = Lab(job, outer)
+    try:
+        console.print(f"starting {len(lab.topology.switches)} switches and {len(lab.topology.hosts)} hosts …")
+        lab.start()
+        welcome(lab, console)
+        return _WORK[job.wanted.what](lab, console)
+    finally:
+        lab.stop()

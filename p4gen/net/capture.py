@@ -17,43 +17,50 @@ _INTERFACE: Final = 1
 _ENHANCED_PACKET: Final = 6
 _ETHERNET: Final = 1
 _COMMENT: Final = 1
+_FLAGS: Final = 2
 _IF_NAME: Final = 2
 _IF_TSRESOL: Final = 9
 _USER_APPLICATION: Final = 4
+
+
+class PcapngWriter:
+    """Writes a pcapng file; ``interfaces`` are their names, by number."""
+
+    def __init__(self, file: BinaryIO, interfaces: Iterable[str]) -> None:
+        self._file = file
+        head = struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)
+        self._block(_SECTION, head + _option(_USER_APPLICATION, b"p4gen") + _END)
+        for name in interfaces:
+            options = _option(_IF_NAME, name.encode()) + _option(_IF_TSRESOL, b"\x09") + _END
+            self._block(_INTERFACE, struct.pack("<HHI", _ETHERNET, 0, 0) + options)
+
+    def write(self, interface: int, time: int, frame: bytes, *, comment: str = "", outbound: bool | None = None) -> None:
+        """Add a frame; ``time`` is in nanoseconds, ``outbound`` None where the direction is in the interface's name."""
+        head = struct.pack("<IIIII", interface, time >> 32, time & 0xFFFFFFFF, len(frame), len(frame))
+        options = _option(_COMMENT, comment.encode()) if comment else b""
+        if outbound is not None:
+            options += _option(_FLAGS, struct.pack("<I", 2 if outbound else 1))
+        self._block(_ENHANCED_PACKET, head + _padded(frame) + (options + _END if options else b""))
+
+    def _block(self, kind: int, body: bytes) -> None:
+        length = struct.pack("<I", 12 + len(body))
+        self._file.write(struct.pack("<I", kind) + length + body + length)
 
 
 class Capture:
     """Writes what passes over links; it is a ``Watcher``. ``directions`` are the names of all, in order."""
 
     def __init__(self, file: BinaryIO, directions: Iterable[str]) -> None:
-        self._file = file
         self._interfaces = {name: i for i, name in enumerate(directions)}
+        self._writer = PcapngWriter(file, self._interfaces)
         self.packets = 0
-        head = struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)
-        self._block(_SECTION, head + _option(_USER_APPLICATION, b"p4gen") + _END)
-        for name in self._interfaces:
-            options = _option(_IF_NAME, name.encode()) + _option(_IF_TSRESOL, b"\x09") + _END
-            self._block(_INTERFACE, struct.pack("<HHI", _ETHERNET, 0, 0) + options)
 
     def __call__(self, passage: Passage) -> None:
         """Write one frame; a lost one says why in its comment."""
         self.packets += 1
-        time = passage.sent // 1000
-        frame = passage.frame
-        head = struct.pack(
-            "<IIIII",
-            self._interfaces[f"{passage.src}>{passage.dst}"],
-            time >> 32,
-            time & 0xFFFFFFFF,
-            len(frame),
-            len(frame),
-        )
-        options = _option(_COMMENT, f"dropped: {passage.reason}".encode()) + _END if passage.arrived is None else b""
-        self._block(_ENHANCED_PACKET, head + _padded(frame) + options)
-
-    def _block(self, kind: int, body: bytes) -> None:
-        length = struct.pack("<I", 12 + len(body))
-        self._file.write(struct.pack("<I", kind) + length + body + length)
+        interface = self._interfaces[f"{passage.src}>{passage.dst}"]
+        comment = f"dropped: {passage.reason}" if passage.arrived is None else ""
+        self._writer.write(interface, passage.sent // 1000, passage.frame, comment=comment)
 
 
 _END: Final = struct.pack("<HH", 0, 0)

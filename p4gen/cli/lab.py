@@ -1,0 +1,250 @@
+"""``p4gen lab``: switches, hosts and a manager under Mininet, in namespaces of their own; a prompt, or a scenario."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from p4gen import runs
+from p4gen.builder import build
+from p4gen.cli.options import flags_of, json_option, out_option, spec_from, spec_options, target_option
+from p4gen.errors import InputError
+from p4gen.host.control import Collective
+from p4gen.lab import faults, prerequisites
+from p4gen.lab.job import LabJob, Wanted
+from p4gen.lab.launch import Outcome, launch
+from p4gen.lab.scratch import scratch_folder
+from p4gen.lab.welcome import shown
+from p4gen.model import ENGINES
+from p4gen.net.config import Call
+from p4gen.net.faults import parse_place
+from p4gen.spec import ProgramSpec, units
+from p4gen.spec.topology import TopologySpec, load_topology, packaged
+from p4gen.switch import targets
+from p4gen.switch.running import Program
+
+ADDRESS_FILE = Path("lab") / "manager"
+"""Below ``--out``: where ``p4gen top`` looks for the manager of the lab that runs."""
+_SCENARIO = ("collective", "size", "root", "ranks", "repeat", "fail")
+_MEASURED = {"lanes": "256"}
+"""What --measure has unless told otherwise: EPIC's packets of 1 KiB (§J)."""
+
+
+@click.command()
+@click.argument("topology")
+@spec_options
+@target_option
+@click.option("--engine", type=click.Choice(ENGINES), default="jit", show_default=True, help="Of embedded switches.")
+@click.option("--collective", type=click.Choice([str(c) for c in Collective]), help="Run it, and end.")
+@click.option("--size", metavar="BYTES", help="Each rank's data, such as 64K or 1M.  [1M]")
+@click.option("--root", type=click.IntRange(0), help="Rank; of reduce and broadcast.  [0]")
+@click.option("--ranks", metavar="all|h0,h2,...", help="Hosts, in order of rank.  [the topology's ranks]")
+@click.option("--repeat", type=click.IntRange(1), help="Collectives, one after another.  [1; --measure: 10]")
+@click.option(
+    "--loss", multiple=True, metavar="SHARE[@HOST]", help="Lose packets at hosts' links, each way: 1%, 5%@h1."
+)
+@click.option("--delay", multiple=True, metavar="TIME[@HOST]", help="Delay packets: 1ms.")
+@click.option("--reorder", multiple=True, metavar="SHARE[@HOST]", help="Delay some, so that others overtake them.")
+@click.option("--duplicate", multiple=True, metavar="SHARE[@HOST]", help="Deliver packets twice.")
+@click.option("--corrupt", multiple=True, metavar="SHARE[@HOST]", help="Flip one to three bits.")
+@click.option(
+    "--fail",
+    multiple=True,
+    metavar="LINK[@FROM[-TO]]",
+    help="Take a link down after a time: s0-s1@0.2s, s0-s1@0.2s-1s.",
+)
+@click.option("--suite", is_flag=True, help="All collectives, under loss, and over a link that fails and comes back.")
+@click.option("--measure", is_flag=True, help="AllReduce of 4K, 64K and 1M beside EPIC's Table 19.")
+@click.option("--seed", type=int, default=None, help="Seed of data and faults.  [drawn, and printed]")
+@click.option(
+    "--timeout", default="50ms", show_default=True, metavar="TIME", help="Retransmission timer of queue pairs."
+)
+@click.option(
+    "--deadline", type=click.FloatRange(0.1), default=120.0, show_default=True, help="Seconds for a scenario."
+)
+@click.option("--pcap", is_flag=True, help="Capture every node from the start.")
+@click.option("--verbose", is_flag=True, help="BMv2 logs every step of every packet.")
+@out_option
+@json_option
+@click.pass_context
+def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **options: Any) -> None:
+    """Bring up a network of switches and hosts with a manager, under Mininet.
+
+    TOPOLOGY is a YAML file, or one of star-4, star-8, tree-3-2, tree-3-4, tree-5-2, leaf-spine, fat-tree-k4. Without a
+    scenario (--collective, --suite, --measure) there is a prompt, which takes commands from a pipe, too. Needs root
+    and Mininet; whatever happens, nothing is left behind. Exit status 1 when a result is wrong.
+    """
+    request = _Request(topology, spec_file, options)
+    network, file = request.network()
+    wanted = request.wanted(network)
+    spec = request.spec()
+    prerequisites.check_topology(network, spec)
+    request.check_call(wanted, spec, network)
+    prerequisites.check(options["target"])
+    outcome, folder = _run(network, file, spec, wanted, options)
+    if options["as_json"]:
+        click.echo(json.dumps({"target": options["target"], "folder": str(folder)} | outcome.result))
+    elif outcome.status < 128:
+        click.echo(f"logs and captures: {shown(folder)}")
+    ctx.exit(outcome.status)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """The command line, made sense of before anything is started. Methods raise ``InputError`` or ``UsageError``."""
+
+    topology: str
+    spec_file: Path | None
+    options: dict[str, Any]
+
+    def network(self) -> tuple[TopologySpec, Path]:
+        """The topology, and the file that it is in."""
+        path = Path(self.topology)
+        return load_topology(path), path if path.exists() else packaged(self.topology)
+
+    def spec(self) -> ProgramSpec:
+        """The program."""
+        o = self.options
+        default = _MEASURED if o["measure"] and self.spec_file is None else {}
+        fields = ProgramSpec.model_fields
+        return spec_from(self.spec_file, {name: default.get(name) if o[name] is None else o[name] for name in fields})
+
+    def wanted(self, topology: TopologySpec) -> Wanted:
+        """What to do, checked against the topology."""
+        o = self.options
+        chosen = [name for name in ("collective", "suite", "measure") if o[name]]
+        if len(chosen) > 1:
+            raise click.UsageError(f"--{chosen[0]} or --{chosen[1]}, not both")
+        what = {"collective": "scenario"}.get(chosen[0], chosen[0]) if chosen else "prompt"
+        if what == "prompt":
+            given = [f"--{name}" for name in _SCENARIO if o[name]] + ["--json"] * o["as_json"]
+            if given:
+                raise click.UsageError(f"{given[0]} goes with a scenario: say --collective, --suite or --measure, too")
+        if what == "suite" and (o["ranks"] or o["size"] or o["repeat"]):
+            raise click.UsageError("--suite has sizes and ranks of its own")
+        collective = Collective(o["collective"] or "allreduce")
+        if collective is Collective.BARRIER and o["size"]:
+            raise click.UsageError("a barrier has no data: leave --size out")
+        return Wanted(
+            what,
+            str(collective),
+            0 if collective is Collective.BARRIER else _parsed("--size", units.size, o["size"] or "1M"),
+            o["root"] or 0,
+            self._ranks(topology),
+            o["repeat"] or (10 if what == "measure" else 1),
+            tuple(self._impairments(topology)),
+            tuple(_outage(text, topology) for text in o["fail"]),
+            random.SystemRandom().randrange(1 << 32) if o["seed"] is None else o["seed"],
+            o["as_json"],
+            o["deadline"],
+        )
+
+    def check_call(self, wanted: Wanted, spec: ProgramSpec, topology: TopologySpec) -> None:
+        """Whether the group can do the scenario's call."""
+        if wanted.what == "scenario":
+            ranks = len(wanted.ranks or topology.rank_hosts)
+            Call(Collective(wanted.collective), wanted.size, wanted.root).check(spec, ranks)
+
+    def _ranks(self, topology: TopologySpec) -> tuple[str, ...]:
+        text = self.options["ranks"]
+        if text in (None, "all"):
+            return ()
+        names = tuple(name.strip() for name in text.split(","))
+        for name in names:
+            if name not in topology.hosts:
+                raise InputError(f"--ranks: there is no host '{name}'; there are {', '.join(topology.hosts)}")
+        if len(set(names)) != len(names):
+            raise InputError("--ranks: a host is one rank at most")
+        return names
+
+    def _impairments(self, topology: TopologySpec) -> list[tuple[str, str, str]]:
+        found = []
+        for kind in faults.KINDS:
+            for text in self.options[kind]:
+                value, place = parse_place(text)
+                faults.parse(kind, value)
+                if place and place not in topology.hosts:
+                    raise InputError(
+                        f"--{kind} {text}: there is no host '{place}'; there are {', '.join(topology.hosts)}"
+                    )
+                found.append((kind, value, place))
+        return found
+
+
+def _outage(text: str, topology: TopologySpec) -> tuple[str, str, float, float]:
+    where, _, times = text.partition("@")
+    a, _, b = where.partition("-")
+    start, _, end = times.partition("-")
+    if not any({a, b} == set(link.ends) for link in topology.links):
+        names = ", ".join(link.name for link in topology.links)
+        raise InputError(f"--fail {text}: there is no link '{where}'; there are {names}")
+    seconds = [_parsed("--fail", units.duration, time) / 1e12 if time else 0.0 for time in (start, end)]
+    if end and seconds[1] <= seconds[0]:
+        raise InputError(f"--fail {text}: it would be restored before it fails")
+    return a, b, seconds[0], seconds[1]
+
+
+def _parsed(flag: str, parse: Any, text: str) -> Any:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise InputError(f"{flag}: {error}") from None
+
+
+def _run(
+    topology: TopologySpec, file: Path, spec: ProgramSpec, wanted: Wanted, options: dict[str, Any]
+) -> tuple[Outcome, Path]:
+    """Build the program and run the lab, in a folder of its own."""
+    target, out = options["target"], options["out"]
+    folder = runs.new_folder(out, "lab", f"{topology.name}-{spec.program}", target).absolute()
+    copy = folder / "topology.yaml"
+    shutil.copyfile(file, copy)
+    built = build(spec, folder / "program", use_p4c=target == targets.BMV2)
+    stem = built.program.with_suffix("")
+    json_file = stem.with_suffix(".json")
+    program = Program(built.program, stem.with_suffix(".p4info.txtpb"), json_file if json_file.exists() else None)
+    timeout = _parsed("--timeout", units.duration, options["timeout"]) / 1e9
+    with scratch_folder() as (scratch, lock):
+        job = LabJob(
+            topology,
+            copy,
+            spec,
+            program,
+            target,
+            options["engine"],
+            folder,
+            scratch,
+            (out / ADDRESS_FILE).absolute(),
+            wanted,
+            timeout,
+            options["pcap"],
+            options["verbose"],
+        )
+        outcome = launch(job, lock)
+    arguments = _arguments(copy, spec, options, wanted.seed)
+    versions = targets.versions(target)
+    record = runs.RunRecord("lab", spec.program, target, arguments, wanted.seed, outcome.status == 0, versions)
+    steps = outcome.result.get("steps", ())
+    cases = [runs.Case("lab", s["name"], s["seconds"], s["problem"]) for s in steps]
+    runs.write_record(folder, record, cases, {"result": outcome.result})
+    return outcome, folder
+
+
+def _arguments(topology: Path, spec: ProgramSpec, options: dict[str, Any], seed: int) -> tuple[str, ...]:
+    """The command line that does this again: with the run's own copy of the topology, and the same seed."""
+    found = ["lab", str(topology), *" ".join(flags_of(spec)).split(), "--seed", str(seed)]
+    for name, value in options.items():
+        if name in ProgramSpec.model_fields or name in ("out", "as_json", "seed"):
+            continue
+        for each in value if isinstance(value, tuple) else (value,):
+            if each is True:
+                found.append(f"--{name}")
+            elif each is not None and each is not False:
+                found += [f"--{name}", str(each)]
+    return tuple(found)

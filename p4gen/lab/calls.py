@@ -1,0 +1,159 @@
+"""Running collectives on a lab's hosts, and what comes of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
+from typing import Any
+
+from p4gen.errors import FailedError
+from p4gen.host.clock import SECOND
+from p4gen.host.control import Collective
+from p4gen.lab.hostd import call_fields
+from p4gen.lab.session import Lab
+from p4gen.manager.api import GroupStatus
+from p4gen.net.config import Call
+
+COUNTERS = ("sent", "resent", "timeouts", "naks", "cnps")
+
+
+@dataclass(frozen=True)
+class CallOutcome:
+    """One collective at all ranks."""
+
+    call: Call
+    duration: int
+    """From the first rank's begin to the last rank's end, ps."""
+    begun: int
+    """How often the rank began that did so most often: more than once when the group was placed anew meanwhile."""
+    problems: tuple[str, ...]
+    """What is wrong with results, by rank."""
+
+    @property
+    def throughput(self) -> float:
+        """Bit/s, of the collective's size (EPIC §7.1); 0 for a barrier."""
+        return self.call.size * 8 * SECOND / self.duration if self.duration else 0.0
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """Several collectives one after the other, with what was counted meanwhile."""
+
+    group: GroupStatus
+    calls: tuple[CallOutcome, ...]
+    ranks: tuple[dict[str, Any], ...]
+    """By rank: ``host``, the QPs' counters, ``faults`` and ``refused`` by reason."""
+    drops: dict[str, dict[str, int]]
+    """By switch, then by module and reason."""
+    failures: tuple[str, ...] = ()
+    """Calls that did not end."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """All that is wrong."""
+        return (*self.failures, *(problem for call in self.calls for problem in call.problems))
+
+    @property
+    def ok(self) -> bool:
+        """Whether every call ended, and every rank has what NumPy has."""
+        return not self.problems
+
+
+class Running:
+    """A run under way; ``result`` waits for it."""
+
+    def __init__(
+        self, lab: Lab, group: GroupStatus, calls: Sequence[Call], *, seed: int, deadline: float, aligned: bool = True
+    ) -> None:
+        for call in calls:
+            call.check(lab.job.spec, len(group.spec.ranks))
+        self._lab, self._group, self._calls = lab, group, tuple(calls)
+        self._patience = deadline + 10
+        self._before = _counts(lab, group)
+        self._drops = lab.switch_drops()
+        fields = [call_fields(call) for call in calls]
+        self._asked: list[Future[dict[str, Any]]] = [
+            lab.hosts[host].ask(
+                "run", group=group.spec.name, calls=fields, seed=seed, deadline=deadline, aligned=aligned
+            )
+            for host in group.spec.ranks
+        ]
+
+    @property
+    def done(self) -> bool:
+        """Whether all ranks have answered."""
+        return all(future.done() for future in self._asked)
+
+    def result(self) -> RunOutcome:
+        """Wait for all ranks."""
+        answers: list[dict[str, Any]] = []
+        failures = []
+        for host, future in zip(self._group.spec.ranks, self._asked, strict=True):
+            try:
+                answers.append(future.result(self._patience))
+            except FutureTimeoutError:
+                failures.append(f"{host} does not answer")
+            except FailedError as error:
+                failures.append(str(error))
+        outcomes = [] if failures else [self._outcome(n, call, answers) for n, call in enumerate(self._calls)]
+        after, drops = _counts(self._lab, self._group), self._lab.switch_drops()
+        ranks = tuple(_difference(now, then) for now, then in zip(after, self._before, strict=True))
+        changed = {
+            switch: dict(Counter(counts) - Counter(self._drops.get(switch, {}))) for switch, counts in drops.items()
+        }
+        return RunOutcome(self._group, tuple(filter(None, outcomes)), ranks, changed, tuple(failures))
+
+    def _outcome(self, number: int, call: Call, answers: list[dict[str, Any]]) -> CallOutcome | None:
+        # A rank that found something wrong made no further calls.
+        mine = [answer["calls"][number] for answer in answers if number < len(answer["calls"])]
+        if len(mine) < len(answers):
+            return None
+        problems = [
+            f"rank {answer['rank']}, {call.collective} {number}: {each['problem']}"
+            for answer, each in zip(answers, mine, strict=True)
+            if each["problem"]
+        ]
+        if call.collective is Collective.BARRIER:
+            begun = max(each["started"] for each in mine)
+            problems += [
+                f"rank {answer['rank']} left barrier {number} before all had reached it"
+                for answer, each in zip(answers, mine, strict=True)
+                if each["finished"] < begun
+            ]
+        first, last = min(each["started"] for each in mine), max(each["finished"] for each in mine)
+        return CallOutcome(call, last - first, max(each["begun"] for each in mine), tuple(problems))
+
+
+def run(
+    lab: Lab, group: GroupStatus, calls: Sequence[Call], *, seed: int, deadline: float = 60.0, aligned: bool = True
+) -> RunOutcome:
+    """Run collectives and wait for them. With ``aligned`` a barrier stands before each.
+
+    Raises ``InputError`` for calls that the group cannot do.
+    """
+    return Running(lab, group, calls, seed=seed, deadline=deadline, aligned=aligned).result()
+
+
+def _counts(lab: Lab, group: GroupStatus) -> list[dict[str, Any]]:
+    found = []
+    for host, counters in ((host, lab.hosts[host].call("counters")) for host in group.spec.ranks):
+        mine = counters["groups"].get(group.spec.name, {})
+        found.append(
+            {"host": host}
+            | {name: mine.get(name, 0) for name in COUNTERS}
+            | {name: counters[name] for name in ("faults", "refused", "undelivered", "kernel_drops")}
+        )
+    return found
+
+
+def _difference(now: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in now.items():
+        if isinstance(value, dict):
+            found[name] = dict(Counter(value) - Counter(then[name]))
+        else:
+            found[name] = value if isinstance(value, str) else value - then[name]
+    return found

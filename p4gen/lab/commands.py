@@ -1,0 +1,359 @@
+"""What can be typed at a lab's prompt. Each command gives whether it did well."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Console
+
+from p4gen.errors import InputError
+from p4gen.host.control import Collective
+from p4gen.lab import faults
+from p4gen.lab.calls import run
+from p4gen.lab.report import counts_text, show, size_text, table
+from p4gen.lab.session import Lab
+from p4gen.lab.tracing import Tracer
+from p4gen.lab.welcome import shown
+from p4gen.manager.api import GroupStatus
+from p4gen.net.config import Call
+from p4gen.rocev2.headers import ipv4_text
+from p4gen.spec import units
+
+_MANY: Final = 64
+
+
+class Session:
+    """A lab and those who look at it."""
+
+    def __init__(self, lab: Lab, console: Console) -> None:
+        self.lab, self.console = lab, console
+        self.runs = 0
+        self.tracers: dict[str, Tracer] = {}
+
+    def close(self) -> None:
+        """No more traces."""
+        for tracer in self.tracers.values():
+            tracer.close()
+
+    def ip_text(self, host: str) -> str:
+        """A host's IPv4 address."""
+        return ipv4_text(self.lab.hosts[host].hello.result()["ip"])
+
+    def execute(self, command: Sequence[str]) -> int:
+        """Run a command on our terminal, to its end; its exit status. Ctrl-C is for it."""
+        sys.stdout.flush()
+        stdin = None if sys.stdin.isatty() else subprocess.DEVNULL  # a script's next lines are not its input
+        try:
+            process = subprocess.Popen(command, stdin=stdin)
+        except OSError as error:
+            raise InputError(f"{command[0]}: {error.strerror}") from None
+        while True:
+            try:
+                status = process.wait()
+                break
+            except KeyboardInterrupt:
+                continue  # the terminal has told it as well
+        if stdin is None:
+            with contextlib.suppress(OSError, termios.error):
+                os.tcsetpgrp(sys.stdin.fileno(), os.getpgrp())  # shells take the terminal for themselves
+        return status
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command; ``action`` gets the words after its name, of which there are ``least`` to ``most``."""
+
+    usage: str
+    help: str
+    action: Callable[[Session, list[str]], bool]
+    least: int = 0
+    most: int = _MANY
+
+
+def _groups(session: Session, _words: list[str]) -> bool:
+    groups = session.lab.manager.groups()
+    if not groups:
+        session.console.print("no groups; init NAME HOST HOST … makes one, and so does run")
+        return True
+    found = table("group", "state", "generation", "ranks", "tree", "slots", "reason")
+    for status in groups:
+        found.add_row(
+            status.spec.name,
+            str(status.state),
+            str(status.generation),
+            " ".join(status.spec.ranks),
+            _tree(status),
+            ", ".join(f"{switch} {slots}" for switch, slots in status.slots.items()),
+            status.reason,
+        )
+    session.console.print(found)
+    return True
+
+
+def _tree(status: GroupStatus) -> str:
+    return " ".join(f"{switch}→{up}" if up else f"{switch} (root)" for switch, up in status.tree.items())
+
+
+def _net(session: Session, _words: list[str]) -> bool:
+    lab = session.lab
+    switches = table("switch", "process", "ports")
+    for switch, process in lab.switches.items():
+        ports = []
+        for port, link in enumerate(lab.topology.ports[switch]):
+            down = " (down)" if frozenset(link.ends) in lab.network.down else ""
+            ports.append(f"{port}:{link.other(switch)}{down}")
+        switches.add_row(switch, str(process.pid) if process.running else "[red]dead[/red]", "  ".join(ports))
+    session.console.print(switches)
+    hosts = table("host", "address", "MAC", "switch", "faults of its link", "enter it from another terminal")
+    for host in lab.hosts:
+        said = lab.hosts[host].hello.result()
+        link = lab.topology.ports[host][0]
+        enter = f"nsenter -t {lab.outer} -m -p mnexec -a {lab.network.pid(host)} bash"
+        mac = int(said["mac"]).to_bytes(6).hex(":")
+        hosts.add_row(host, ipv4_text(said["ip"]), mac, link.other(host), lab.troubles[host].text(), enter)
+    session.console.print(hosts)
+    return True
+
+
+def _counters(session: Session, words: list[str]) -> bool:
+    lab, name = session.lab, words[0]
+    if name in lab.hosts:
+        counters = lab.hosts[name].call("counters")
+        for group, counts in counters["groups"].items():
+            session.console.print(f"{group}: " + ", ".join(f"{key} {value}" for key, value in counts.items()))
+        for key in ("faults", "refused"):
+            session.console.print(f"{key}: {counts_text(counters[key]) or 'none'}")
+        session.console.print(f"not sent {counters['undelivered']}, too late for the socket {counters['kernel_drops']}")
+        return True
+    found = table("port", "to", "packets in", "bytes in", "packets out", "bytes out", "lost in", "lost out")
+    for port, counts in lab.link_counters(name).items():
+        found.add_row(
+            str(port), lab.topology.ports[name][port].other(name), *(f"{value:,}" for value in counts.values())
+        )
+    session.console.print(found)
+    for status in lab.manager.status().switches:
+        if status.name == name:
+            state = "reachable" if status.reachable else f"[red]not reachable[/red]: {status.problem}"
+            session.console.print(
+                f"{state}; contexts {status.contexts} of {status.contexts_total}, slots {status.slots} of "
+                f"{status.slots_total}, {status.entries} entries, {status.ticks_per_second:.0f} ticks/s"
+            )
+            session.console.print(f"dropped by the program: {counts_text(status.drops) or 'nothing'}")
+    return True
+
+
+def _drops(session: Session, _words: list[str]) -> bool:
+    found = table("where", "dropped")
+    for switch, drops in session.lab.switch_drops().items():
+        found.add_row(switch, counts_text(drops) or "nothing")
+    for host, counters in session.lab.host_counters().items():
+        counts = {f"fault: {reason}": count for reason, count in counters["faults"].items()} | counters["refused"]
+        found.add_row(host, counts_text(counts) or "nothing")
+    session.console.print(found)
+    return True
+
+
+def _trace(session: Session, words: list[str]) -> bool:
+    count = _number(words[1], "how many packets") if len(words) > 1 else 1
+    switch = words[0]
+    session.lab.check_switch(switch)
+    tracer = session.tracers.get(switch)
+    if tracer is not None and tracer.active:
+        tracer.close()
+        session.console.print(f"{switch} no longer traces")
+        return True
+    session.tracers[switch] = tracer = Tracer(session.lab, switch, count, session.console)
+    tracer.start()
+    session.console.print(f"the next {count} packets' way through {switch} will be printed, from {shown(tracer.file)}")
+    return True
+
+
+def _fail(session: Session, words: list[str]) -> bool:
+    if words[0] == "link" and len(words) == 3:
+        session.lab.network.set_link(words[1], words[2], up=False)
+        session.console.print(f"{words[1]}-{words[2]} is down")
+    elif words[0] == "switch" and len(words) == 2:
+        session.lab.fail_switch(words[1])
+        session.console.print(f"{words[1]} is dead; restart switch {words[1]} starts it again, empty")
+    else:
+        raise InputError(f"say: {COMMANDS['fail'].usage}")
+    return True
+
+
+def _restore(session: Session, words: list[str]) -> bool:
+    if words[0] != "link":
+        raise InputError(f"say: {COMMANDS['restore'].usage}; switches are restarted: restart switch s1")
+    session.lab.network.set_link(words[1], words[2], up=True)
+    session.console.print(f"{words[1]}-{words[2]} is up")
+    return True
+
+
+def _restart(session: Session, words: list[str]) -> bool:
+    if words[0] != "switch":
+        raise InputError(f"say: {COMMANDS['restart'].usage}")
+    session.lab.restart_switch(words[1])
+    session.console.print(f"{words[1]} runs again, with its program")
+    return True
+
+
+def _suffer(kind: str) -> Callable[[Session, list[str]], bool]:
+    def action(session: Session, words: list[str]) -> bool:
+        now = session.lab.suffer(words[0], kind, words[1])
+        session.console.print(f"{words[0]}: {now.text()}, each way")
+        return True
+
+    return action
+
+
+def _heal(session: Session, _words: list[str]) -> bool:
+    session.lab.heal()
+    session.console.print("hosts' links are sound")
+    return True
+
+
+def _pcap(session: Session, words: list[str]) -> bool:
+    file = session.lab.capture(words[0])
+    state = "begins" if words[0] in session.lab.taps else "has ended"
+    session.console.print(f"capture of {words[0]} {state}: {shown(file)}", markup=False)
+    return True
+
+
+def _shell(session: Session, words: list[str]) -> bool:
+    command = session.lab.shell_command(words[0])
+    if not sys.stdin.isatty():
+        raise InputError("a shell needs a terminal")
+    if words[0] in session.lab.switches:
+        session.console.print(f"p4runtime-shell is {words[0]}'s controller now; the manager is again when you leave it")
+    session.execute(command)
+    return True
+
+
+def _run(session: Session, words: list[str]) -> bool:
+    lab = session.lab
+    near = [str(each) for each in Collective]
+    if words[0] not in near:
+        raise InputError(f"'{words[0]}' is no collective; there are {', '.join(near)}")
+    collective = Collective(words[0])
+    rest = words[1:]
+    size = 0
+    if collective is not Collective.BARRIER:
+        if not rest:
+            raise InputError(f"say: {COMMANDS['run'].usage}")
+        size = _size(rest.pop(0))
+    repeat, root = _option(rest, "repeat", 1), _option(rest, "root", 0)
+    names = {status.spec.name: status for status in lab.manager.groups()}
+    if len(rest) == 1 and rest[0] in names:
+        group = names[rest[0]]
+    else:
+        group = lab.group_of(lab.topology.rank_hosts if rest in ([], ["all"]) else rest)
+    lab.join(group)
+    session.runs += 1
+    calls = [Call(collective, size, root)] * repeat
+    outcome = run(lab, group, calls, seed=lab.job.wanted.seed + session.runs, deadline=lab.job.wanted.deadline)
+    what = f"{collective} of {size_text(size)}" if size else str(collective)
+    session.console.print(f"{what}, group {group.spec.name}: {_tree(group)}")
+    show(outcome, session.console)
+    return outcome.ok
+
+
+def _init(session: Session, words: list[str]) -> bool:
+    name, rest = words[0], words[1:]
+    root: str | None = None
+    if rest[-2:-1] == ["root"]:
+        rest, root = rest[:-2], rest[-1]
+    status = session.lab.init_group(name, rest, root)
+    session.console.print(f"{name}: {_tree(status)}, {len(rest)} ranks")
+    return True
+
+
+def _destroy(session: Session, words: list[str]) -> bool:
+    session.lab.manager.destroy_group(words[0])
+    session.console.print(f"{words[0]} is gone")
+    return True
+
+
+def _move(session: Session, words: list[str]) -> bool:
+    status = session.lab.manager.move_group(words[0], words[1] if len(words) > 1 else None)
+    session.lab.join(status)
+    session.console.print(f"{words[0]}: {_tree(status)}, generation {status.generation}")
+    return True
+
+
+def _resize(session: Session, words: list[str]) -> bool:
+    status = session.lab.manager.resize_group(words[0], _number(words[1], "slots"))
+    session.lab.join(status)
+    slots = ", ".join(f"{switch} {slots}" for switch, slots in status.slots.items())
+    session.console.print(f"{words[0]}: slots {slots}, generation {status.generation}")
+    return True
+
+
+def _top(session: Session, _words: list[str]) -> bool:
+    command = [sys.executable, "-m", "p4gen", "top", session.lab.manager_address]
+    if not sys.stdin.isatty():
+        command.append("--once")
+    return session.execute(command) == 0
+
+
+def _number(text: str, what: str) -> int:
+    if not text.isdecimal():
+        raise InputError(f"{text}: {what} has to be a number")
+    return int(text)
+
+
+def _size(text: str) -> int:
+    try:
+        return units.size(text)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def _option(words: list[str], name: str, default: int) -> int:
+    """The number after ``name``; both words are taken out."""
+    if name not in words:
+        return default
+    at = words.index(name)
+    if at + 1 == len(words):
+        raise InputError(f"{name} is followed by a number")
+    number = _number(words[at + 1], name)
+    del words[at : at + 2]
+    return number
+
+
+_NET = Command("net", "Switches, hosts, links, faults; 'topology' is the same.", _net, 0, 0)
+COMMANDS: Final[Mapping[str, Command]] = {
+    "run": Command(
+        "run COLLECTIVE [SIZE] [HOST …|GROUP] [root R] [repeat N]", "Run it and check it: run allreduce 1M.", _run, 1
+    ),
+    "groups": Command("groups", "Groups, their trees and states.", _groups, 0, 0),
+    "init": Command("init NAME HOST HOST … [root SWITCH]", "InitGroup: ranks in this order.", _init, 2),
+    "destroy": Command("destroy NAME", "DestroyGroup.", _destroy, 1, 1),
+    "move": Command("move NAME [ROOT]", "Another tree, rooted there.", _move, 1, 2),
+    "resize": Command("resize NAME N", "Other numbers of slots.", _resize, 2, 2),
+    "net": _NET,
+    "topology": _NET,
+    "counters": Command("counters NODE", "What a switch's ports, or a host's ranks have counted.", _counters, 1, 1),
+    "drops": Command("drops", "What was dropped, where and why.", _drops, 0, 0),
+    "trace": Command("trace SWITCH [N]", "Print the next packets' whole way through a switch.", _trace, 1, 2),
+    "fail": Command("fail link A B | fail switch S", "Take a link down, or kill a switch.", _fail, 2, 3),
+    "restore": Command("restore link A B", "Take a link up again.", _restore, 3, 3),
+    "restart": Command("restart switch S", "Start a switch again, empty.", _restart, 2, 2),
+    "loss": Command(
+        "loss HOST|all SHARE", "Lose packets at a host's link, each way: loss h1 0.05.", _suffer("loss"), 2, 2
+    ),
+    "delay": Command("delay HOST|all TIME", "Delay them: delay h1 1ms.", _suffer("delay"), 2, 2),
+    "duplicate": Command("duplicate HOST|all SHARE", "Deliver some twice.", _suffer("duplicate"), 2, 2),
+    "reorder": Command("reorder HOST|all SHARE", "Delay some, so that others overtake them.", _suffer("reorder"), 2, 2),
+    "corrupt": Command("corrupt HOST|all SHARE", "Flip one to three bits of some.", _suffer("corrupt"), 2, 2),
+    "heal": Command("heal", "No more loss, delay and so on at any host.", _heal, 0, 0),
+    "pcap": Command("pcap NODE", "Capture a node's interfaces; again ends it.", _pcap, 1, 1),
+    "shell": Command("shell NODE", "A host's shell, or p4runtime-shell on a switch.", _shell, 1, 1),
+    "top": Command("top", "Groups, rates, retransmissions and drops, live.", _top, 0, 0),
+}
+assert set(faults.KINDS) <= set(COMMANDS)

@@ -1,0 +1,13 @@
+"""Where a lab's reports go."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+_WIDTH = 120
+
+
+def lab_console(*, quiet: bool = False) -> Console:
+    """Standard output, as wide as the terminal, or wide enough for a table."""
+    console = Console(highlight=False, soft_wrap=True, quiet=quiet)
+    return console if console.is_terminal else Console(highlight=False, soft_wrap=True, quiet=quiet, width=_WIDTH)

@@ -1,0 +1,110 @@
+"""What runs in a lab look like on a terminal, and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from p4gen.host.clock import SECOND, duration_text
+from p4gen.lab.calls import COUNTERS, CallOutcome, RunOutcome
+
+_KERNEL = ("not_udp_over_ipv4", "not_rocev2", "truncated")
+"""Refused by the NIC since they are the kernel's own."""
+
+
+def table(*columns: str) -> Table:
+    """A table in the house's way."""
+    return Table(*columns, box=None, pad_edge=False, header_style="bold")
+
+
+def rate(bits: float) -> str:
+    """``89.0 Mb/s``."""
+    return f"{bits / 1e6:.1f} Mb/s"
+
+
+def size_text(size: int) -> str:
+    """``64K``, ``1M``; bytes where neither fits."""
+    for unit, name in ((1 << 20, "M"), (1 << 10, "K")):
+        if size >= unit and size % unit == 0:
+            return f"{size // unit}{name}"
+    return str(size)
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """``loss 12, corrupt 3``."""
+    return ", ".join(f"{reason} {count:,}" for reason, count in Counter(counts).most_common() if count)
+
+
+def show(outcome: RunOutcome, console: Console) -> None:
+    """Calls, ranks and drops, then whether all is right."""
+    _show_calls(outcome.calls, console)
+    ranks = table("rank", "host", *COUNTERS, "faults", "refused by the NIC")
+    for number, rank in enumerate(outcome.ranks):
+        refused = {reason: count for reason, count in rank["refused"].items() if reason not in _KERNEL}
+        if rank["kernel_drops"]:
+            refused["too late for the socket"] = rank["kernel_drops"]
+        if rank["undelivered"]:
+            refused["not sent"] = rank["undelivered"]
+        values = [f"{rank[name]:,}" for name in COUNTERS]
+        ranks.add_row(str(number), rank["host"], *values, counts_text(rank["faults"]), counts_text(refused))
+    console.print(ranks)
+    dropped = table("switch", "dropped by the program")
+    for switch, drops in outcome.drops.items():
+        if drops:
+            dropped.add_row(switch, counts_text(drops))
+    if dropped.row_count:
+        console.print(dropped)
+    for problem in outcome.problems:
+        console.print("[red]wrong[/red]  ", end="")
+        console.print(problem, markup=False)
+    if outcome.ok:
+        console.print("[green]every rank has what NumPy has[/green]")
+
+
+def _show_calls(calls: tuple[CallOutcome, ...], console: Console) -> None:
+    found = table("call", "collective", "size", "time", "throughput", "begun", "result")
+    shown = calls if len(calls) <= 12 else calls[:10]
+    for number, each in enumerate(shown):
+        found.add_row(
+            str(number),
+            str(each.call.collective),
+            size_text(each.call.size),
+            duration_text(each.duration),
+            rate(each.throughput) if each.call.size else "",
+            str(each.begun),
+            "[red]wrong[/red]" if each.problems else "right",
+        )
+    if calls:
+        console.print(found)
+    if len(shown) < len(calls):
+        console.print(f"… and {len(calls) - len(shown)} more")
+    sized = [each.throughput for each in calls if each.call.size]
+    if len(sized) > 1:
+        console.print(f"throughput: mean {rate(sum(sized) / len(sized))}, best {rate(max(sized))}")
+
+
+def to_json(outcome: RunOutcome) -> dict[str, Any]:
+    """The same for machines."""
+    return {
+        "group": outcome.group.spec.name,
+        "ok": outcome.ok,
+        "problems": list(outcome.problems),
+        "calls": [
+            {
+                "collective": str(each.call.collective),
+                "size": each.call.size,
+                "root": each.call.root,
+                "seconds": each.duration / SECOND,
+                "mbps": round(each.throughput / 1e6, 3),
+                "begun": each.begun,
+                "right": not each.problems,
+            }
+            for each in outcome.calls
+        ],
+        "ranks": list(outcome.ranks),
+        "drops": outcome.drops,
+    }

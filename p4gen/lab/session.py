@@ -1,0 +1,322 @@
+"""A lab that stands: its network, its processes, and what can be done to them."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from p4gen.errors import FailedError, InputError
+from p4gen.lab import faults
+from p4gen.lab.faults import Troubles
+from p4gen.lab.hostnet import MANAGER_SOCKET
+from p4gen.lab.hosts import HostClient
+from p4gen.lab.job import LabJob
+from p4gen.lab.network import Network
+from p4gen.lab.prerequisites import interface
+from p4gen.lab.processes import START_S, Process, end_all, wait_for
+from p4gen.lab.switches import CPU_PORT, address, switch_process
+from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, LinkPort, SwitchInfo
+from p4gen.manager.client import ManagerClient
+from p4gen.switch import targets
+from p4gen.switch.running import listens
+
+MANAGER_LOG, MANAGER_DB = "manager.log", "manager.db"
+_MANAGER_CAUSES = {"Address already in use": "its address is taken"}
+JOIN_S = 15.0
+"""For all ranks to hear of a group."""
+
+
+class Lab:
+    """The lab of a job; ``start`` makes it stand. All methods raise ``P4genError`` with the reason.
+
+    ``outer`` is our process id as the host sees it.
+    """
+
+    def __init__(self, job: LabJob, outer: int) -> None:
+        self.job, self.outer = job, outer
+        self.topology = job.topology
+        self.network = Network(job.topology)
+        self.switches: dict[str, Process] = {}
+        self.hosts: dict[str, HostClient] = {}
+        self.taps: dict[str, Process] = {}
+        """Captures that run, by node."""
+        self.troubles = {host: Troubles() for host in job.topology.hosts}
+        self.stages: dict[str, float] = {}
+        """Seconds that parts of the start took."""
+        self._manager_process: Process | None = None
+        self._manager: ManagerClient | None = None
+
+    # --- start and end ---
+
+    @property
+    def manager(self) -> ManagerClient:
+        """The manager, by gRPC."""
+        assert self._manager is not None
+        return self._manager
+
+    @property
+    def manager_address(self) -> str:
+        """Where the manager listens."""
+        return f"unix:{self.job.scratch / MANAGER_SOCKET}"
+
+    def start(self) -> None:
+        """Build the network, start everything at the same time, and wait until all of it answers.
+
+        Raises ``FailedError`` with the story of each process that did not start.
+        """
+        began = time.monotonic()
+        with self._stage("network"):
+            self.network.build()
+        with self._stage("processes"):
+            self.switches = {
+                name: switch_process(self.job, name, self.network.interfaces(name)) for name in self.topology.switches
+            }
+            self._manager_process = self._manager_command()
+            self.hosts = {name: self._host(name) for name in self.topology.hosts}
+            for process in (self._manager_process, *self.switches.values()):
+                process.start()
+            for host in self.hosts.values():
+                host.process.start()
+                host.listen()
+            wait_for([self._manager_process, *self.switches.values()], START_S)
+            self._manager = ManagerClient(self.manager_address)
+            self._manager.wait(START_S)
+        with self._stage("programs"), ThreadPoolExecutor() as pool:
+            list(pool.map(self.register, self.topology.switches))
+        with self._stage("hosts"):
+            wait_for([host.process for host in self.hosts.values()], START_S)
+        self.job.address_file.parent.mkdir(parents=True, exist_ok=True)
+        self.job.address_file.write_text(self.manager_address + "\n", encoding="utf-8")
+        if self.job.pcap:
+            for node in (*self.topology.switches, *self.topology.hosts):
+                self.capture(node)
+        self.stages["all"] = time.monotonic() - began
+
+    @contextlib.contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self.stages[name] = time.monotonic() - began
+
+    def stop(self) -> None:
+        """End everything in an orderly way, so that logs and captures are whole."""
+        if self._manager is not None:
+            with contextlib.suppress(Exception):
+                self._manager.close()
+        processes = [*self.taps.values(), *(host.process for host in self.hosts.values()), *self.switches.values()]
+        if self._manager_process is not None:
+            processes.append(self._manager_process)
+        end_all(processes)
+
+    def _manager_command(self) -> Process:
+        job = self.job
+        command = [sys.executable, "-m", "p4gen", "manager", "--listen", self.manager_address]
+        command += ["--topology", str(job.topology_file), "--db", str(job.folder / MANAGER_DB)]
+        log = job.folder / MANAGER_LOG
+        place = self.manager_address
+        return Process("the manager", command, log, lambda: listens(place), _MANAGER_CAUSES)
+
+    def _host(self, name: str) -> HostClient:
+        command = [*self.network.inside(name), sys.executable, "-m", "p4gen.lab.hostd", str(self.job.scratch), name]
+        log = self.job.folder / name / "host.log"
+        process = Process(f"host {name}", command, log, lambda: client.ready, piped=True)
+        client = HostClient(name, process)
+        return client
+
+    def register(self, switch: str) -> None:
+        """Tell the manager of a switch; it loads the program."""
+        job = self.job
+        config = job.program.json if job.target == targets.BMV2 else job.program.p4
+        assert config is not None
+        links = self.topology.ports[switch]
+        info = SwitchInfo(
+            switch,
+            address(job, switch),
+            job.spec,
+            job.program.p4info.read_text(encoding="utf-8"),
+            config.read_bytes(),
+            cpu_port=CPU_PORT,
+            links=tuple(LinkPort(p, link.other(switch), interface(switch, p)) for p, link in enumerate(links)),
+        )
+        try:
+            self.manager.register_switch(info)
+        except FailedError as error:
+            process = self.switches[switch]
+            if not process.running:
+                raise process.failure(f"{process.name} has ended") from None
+            raise FailedError(f"{process.name}: {error}; its log is {process.log}") from None
+
+    # --- groups ---
+
+    def check_hosts(self, names: Sequence[str]) -> None:
+        """Raise ``InputError``, with those there are, for names that are no hosts."""
+        for name in names:
+            if name not in self.hosts:
+                raise InputError(f"there is no host '{name}'; there are {', '.join(self.hosts)}")
+
+    def init_group(self, name: str, ranks: Sequence[str], root: str | None = None) -> GroupStatus:
+        """A group of these hosts; when this returns, all ranks have joined."""
+        self.check_hosts(ranks)
+        status = self.manager.init_group(GroupSpec(name, tuple(ranks), root))
+        self.join(status)
+        return status
+
+    def join(self, status: GroupStatus) -> None:
+        """Wait until all ranks of an active group know its generation."""
+        asked = [
+            self.hosts[host].ask("join", group=status.spec.name, generation=status.generation, timeout=JOIN_S)
+            for host in status.spec.ranks
+        ]
+        for future in asked:
+            future.result(JOIN_S + 5)
+
+    def group_of(self, ranks: Sequence[str]) -> GroupStatus:
+        """An existing group of exactly these ranks, or a new one."""
+        self.check_hosts(ranks)
+        groups = self.manager.groups()
+        for status in groups:
+            if status.spec.ranks == tuple(ranks):
+                return status
+        name = "all" if tuple(ranks) == self.topology.rank_hosts else "-".join(ranks)[:40]
+        taken = {status.spec.name for status in groups}
+        while name in taken:
+            name += "x"
+        return self.init_group(name, ranks)
+
+    def await_group(self, name: str, state: GroupState, after: int = 0, timeout: float = 15.0) -> GroupStatus:
+        """Wait until a group is in a state, in a generation later than ``after``."""
+        deadline = time.monotonic() + timeout
+        while True:
+            status = self.manager.group(name)
+            if status.state is state and status.generation > after:
+                return status
+            if time.monotonic() > deadline:
+                why = f" ({status.reason})" if status.reason else ""
+                raise FailedError(
+                    f"group {name} is {status.state}{why}, generation {status.generation}, after {timeout:g} s; "
+                    f"{state} was to be expected"
+                )
+            time.sleep(0.02)
+
+    # --- faults ---
+
+    def suffer(self, host: str, kind: str, value: str) -> Troubles:
+        """Set one kind of fault of a host's link (or of all hosts': ``all``)."""
+        amount = faults.parse(kind, value)
+        names = list(self.hosts) if host == "all" else [host]
+        self.check_hosts(names)
+        for name in names:
+            self.troubles[name] = replace(self.troubles[name], **{kind: amount})  # type: ignore[arg-type]
+            troubles = self.troubles[name].to_dict()
+            self.hosts[name].call("faults", troubles=troubles, seed=self.job.wanted.seed)
+        return self.troubles[names[0]]
+
+    def heal(self) -> None:
+        """No more faults of hosts' links."""
+        for name, host in self.hosts.items():
+            self.troubles[name] = Troubles()
+            host.call("faults", troubles=Troubles().to_dict(), seed=0)
+
+    def check_switch(self, name: str) -> Process:
+        """The process of a switch. Raises ``InputError``, with those there are, when there is none."""
+        if name not in self.switches:
+            raise InputError(f"there is no switch '{name}'; there are {', '.join(self.switches)}")
+        return self.switches[name]
+
+    def fail_switch(self, name: str) -> None:
+        """Kill a switch's process."""
+        process = self.check_switch(name)
+        if not process.running:
+            raise InputError(f"{name} does not run")
+        assert process.popen is not None
+        process.popen.kill()
+        process.popen.wait()
+
+    def restart_switch(self, name: str) -> None:
+        """Start a switch's process again, with nothing in it, and tell the manager."""
+        process = self.check_switch(name)
+        if process.running:
+            process.end()
+        process.start()
+        wait_for([process], START_S)
+        self.register(name)
+
+    # --- captures and traces ---
+
+    def capture(self, node: str) -> Path:
+        """Begin to capture all interfaces of a node, or end it where it runs; the file."""
+        file = self.job.folder / node / f"{node}.pcapng"
+        if node in self.taps:
+            self.taps.pop(node).end()
+            return file
+        if node in self.hosts:
+            before, names = self.network.inside(node), [interface(node, 0)]
+        else:
+            self.check_switch(node)
+            before, names = [], list(self.network.interfaces(node).values())
+        number = 2
+        while file.exists():
+            file = file.with_name(f"{node}-{number}.pcapng")
+            number += 1
+        command = [*before, sys.executable, "-m", "p4gen.lab.tap", str(file), *names]
+        process = Process(f"the capture of {node}", command, file.with_name("tap.log"), file.exists)
+        process.start()
+        wait_for([process], START_S)
+        self.taps[node] = process
+        return file
+
+    def toggle_trace(self, switch: str) -> None:
+        """Have the embedded switch begin to write packets' ways, or end it."""
+        process = self.check_switch(switch)
+        if self.job.target != targets.EMBEDDED:
+            raise InputError("BMv2 traces from the start or not at all: p4gen lab … --verbose, then see its log")
+        if not process.running:
+            raise InputError(f"{switch} does not run")
+        assert process.popen is not None
+        process.popen.send_signal(signal.SIGUSR1)
+
+    # --- what there is to see ---
+
+    def link_counters(self, switch: str) -> dict[int, dict[str, int]]:
+        """What the kernel counted at each port of a switch; ``in`` is what the switch got."""
+        self.check_switch(switch)
+        found = {}
+        for port, name in self.network.interfaces(switch).items():
+            folder = Path("/sys/class/net", name, "statistics")
+            found[port] = {
+                ours: int((folder / theirs).read_text(encoding="ascii"))
+                for ours, theirs in (
+                    ("in_packets", "rx_packets"),
+                    ("in_bytes", "rx_bytes"),
+                    ("out_packets", "tx_packets"),
+                    ("out_bytes", "tx_bytes"),
+                    ("in_dropped", "rx_dropped"),
+                    ("out_dropped", "tx_dropped"),
+                )
+            }
+        return found
+
+    def host_counters(self) -> dict[str, Any]:
+        """What every host counted (``hostd.Daemon.counters``)."""
+        asked = {name: host.ask("counters") for name, host in self.hosts.items()}
+        return {name: future.result(JOIN_S) for name, future in asked.items()}
+
+    def switch_drops(self) -> Mapping[str, Mapping[str, int]]:
+        """Packets that programs took out, by switch and reason."""
+        return {status.name: status.drops for status in self.manager.status().switches}
+
+    def shell_command(self, node: str) -> list[str]:
+        """What opens a shell: a host's own, or ``p4gen shell`` on a switch."""
+        if node in self.hosts:
+            shell = shutil.which("bash") or "sh"
+            return [*self.network.inside(node), shell]
+        self.check_switch(node)
+        return [sys.executable, "-m", "p4gen", "shell", "--grpc-addr", address(self.job, node)]

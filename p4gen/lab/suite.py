@@ -1,0 +1,233 @@
+"""What every lab has to stand: all collectives, loss, a link that fails and comes back; plain traffic beside it."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rich.console import Console
+
+from p4gen.errors import FailedError, P4genError
+from p4gen.host.control import Collective
+from p4gen.lab.calls import Running, RunOutcome, run
+from p4gen.lab.session import Lab
+from p4gen.manager.api import GroupState, GroupStatus
+from p4gen.net.config import Call
+from p4gen.rocev2.headers import ipv4_text
+from p4gen.spec.topology import Link, TopologySpec
+from p4gen.switch import targets
+
+_SIZE: Final = {targets.EMBEDDED: 64 << 10, targets.BMV2: 8 << 10}
+"""Of every rank's data; BMv2 does some thousand packets a second."""
+_LONG: Final = {targets.EMBEDDED: 1 << 20, targets.BMV2: 64 << 10}
+"""Of calls that a link is cut under."""
+_LOSS, _DUPLICATE, _REORDER, _CORRUPT = "2%", "1%", "2%", "0.5%"
+_STEP_S: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the suite, done."""
+
+    name: str
+    seconds: float
+    problem: str = ""
+    note: str = ""
+
+
+class Suite:
+    """The steps, in order; each leaves the lab as it found it."""
+
+    def __init__(self, lab: Lab, seed: int) -> None:
+        self._lab, self._seed = lab, seed
+        self._group: GroupStatus | None = None
+
+    @property
+    def steps(self) -> list[tuple[str, Callable[[], str]]]:
+        """Each step by name; it gives a note, or raises ``P4genError``."""
+        return [
+            ("ping between all hosts", self.ping),
+            ("a group of all ranks", self.init),
+            ("six collectives", self.collectives),
+            ("six collectives under loss, duplication, reordering and corruption", self.under_loss),
+            ("a link cut under a collective, and restored", self.cut),
+            ("six collectives after that", self.collectives),
+            ("the group destroyed", self.destroy),
+        ]
+
+    @property
+    def group(self) -> GroupStatus:
+        """The group of all ranks."""
+        assert self._group is not None
+        return self._group
+
+    def ping(self) -> str:
+        """Traffic that is none of the collectives' passes."""
+        names = list(self._lab.hosts)
+        pings = []
+        for host, target in zip(names, [*names[1:], names[0]], strict=True):
+            address = ipv4_text(self._lab.hosts[target].hello.result()["ip"])
+            command = [*self._lab.network.inside(host), "ping", "-c", "2", "-i", "0.05", "-W", "2", address]
+            popen = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            pings.append((f"ping from {host} to {target}", popen))
+        failed = []
+        for what, popen in pings:
+            said = popen.communicate(timeout=20)[0]
+            if popen.returncode:
+                failed.append(f"{what}: {said.strip().splitlines()[-1] if said.strip() else 'no answer'}")
+        if failed:
+            raise FailedError(*failed)
+        return f"{len(pings)} pairs"
+
+    def init(self) -> str:
+        """InitGroup."""
+        self._group = self._lab.init_group("suite", self._lab.topology.rank_hosts)
+        return "tree " + ", ".join(f"{s} under {up}" if up else f"{s} at the root" for s, up in self.group.tree.items())
+
+    def collectives(self) -> str:
+        """All six, those with a root from both ends."""
+        return _rate(self._run(self._six()))
+
+    def under_loss(self) -> str:
+        """The same while packets are lost, doubled, late and spoilt on every host's link."""
+        lab = self._lab
+        faults = {"loss": _LOSS, "duplicate": _DUPLICATE, "reorder": _REORDER, "corrupt": _CORRUPT}
+        try:
+            for kind, share in faults.items():
+                lab.suffer("all", kind, share)
+            outcome = self._run(self._six())
+        finally:
+            lab.heal()
+        taken = sum(sum(rank["faults"].values()) for rank in outcome.ranks)
+        resent = sum(rank["resent"] for rank in outcome.ranks)
+        if not taken:
+            raise FailedError("no packet was lost: the faults were not in force")
+        return f"{taken} packets lost, {resent} sent again"
+
+    def cut(self) -> str:
+        """Cut a link of the tree in the middle of AllReduces. Where another tree exists the group moves there; where
+        none does it is broken until the link is back. All results are right in the end."""
+        lab = self._lab
+        link = tree_link(lab.topology, self.group)
+        elsewhere = connected_without(lab.topology, link)
+        calls = [Call(size=_LONG[lab.job.target])] * 3
+        running = Running(lab, self.group, calls, seed=self._seed, deadline=_STEP_S)
+        time.sleep(0.05)
+        before = self.group.generation
+        lab.network.set_link(*link.ends, up=False)
+        try:
+            state = GroupState.ACTIVE if elsewhere else GroupState.BROKEN
+            after = before if elsewhere else before - 1
+            status = lab.await_group("suite", state, after)
+            if not elsewhere:
+                if running.done:
+                    raise FailedError("the collectives ended before the link was cut: nothing was shown")
+                if not status.reason:
+                    raise FailedError("the group is broken, and no reason is given")
+        finally:
+            if not elsewhere:
+                lab.network.set_link(*link.ends, up=True)
+        self._group = lab.await_group("suite", GroupState.ACTIVE, before)
+        outcome = running.result()
+        if outcome.problems:
+            raise FailedError(*outcome.problems)
+        if elsewhere:
+            lab.network.set_link(*link.ends, up=True)
+            used = tree_edges(lab.topology, self.group)
+            if frozenset(link.ends) in used:
+                raise FailedError(f"the group still uses {link.name}, which was down")
+            return f"{link.name} cut; now {', '.join(self.group.tree)}, generation {self.group.generation}"
+        return f"{link.name} cut: broken ({status.reason}); restored: generation {self.group.generation}"
+
+    def destroy(self) -> str:
+        """DestroyGroup; nothing of the group is left in the manager's books."""
+        lab = self._lab
+        lab.manager.destroy_group("suite")
+        status = lab.manager.status()
+        if status.groups:
+            raise FailedError(f"there is still group {status.groups[0].spec.name}")
+        left = [f"{s.name}: {s.contexts} contexts, {s.slots} slots" for s in status.switches if s.contexts or s.slots]
+        if left:
+            raise FailedError(*left)
+        return f"{sum(s.entries for s in status.switches)} entries left, all routes"
+
+    def _six(self) -> list[Call]:
+        size, last = _SIZE[self._lab.job.target], len(self.group.spec.ranks) - 1
+        return [
+            Call(Collective.ALLREDUCE, size),
+            Call(Collective.REDUCE, size, 0),
+            Call(Collective.REDUCE, size, last),
+            Call(Collective.BROADCAST, size, 0),
+            Call(Collective.BROADCAST, size, last),
+            Call(Collective.BARRIER, 0),
+            Call(Collective.REDUCE_SCATTER, size),
+            Call(Collective.ALLGATHER, size),
+        ]
+
+    def _run(self, calls: list[Call]) -> RunOutcome:
+        outcome = run(self._lab, self.group, calls, seed=self._seed, deadline=_STEP_S)
+        if outcome.problems:
+            raise FailedError(*outcome.problems)
+        return outcome
+
+
+def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
+    """Run the suite; it ends with the first step that fails."""
+    done: list[Step] = []
+    seed = lab.job.wanted.seed
+    console.print(f"seed {seed}")
+    for name, step in Suite(lab, seed).steps:
+        began = time.monotonic()
+        problem = note = ""
+        try:
+            note = step()
+        except P4genError as error:
+            problem = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
+        seconds = time.monotonic() - began
+        done.append(Step(name, seconds, problem, note))
+        style, word = ("red", "FAILED") if problem else ("green", "ok")
+        console.print(f"[{style}]{word:6}[/{style}] {seconds:5.2f} s  {name}: ", end="")
+        console.print(problem or note, markup=False)
+        if problem:
+            break
+    passed = not done[-1].problem
+    steps = [{"name": s.name, "seconds": s.seconds, "problem": s.problem, "note": s.note} for s in done]
+    return 0 if passed else 1, {"passed": passed, "seed": seed, "steps": steps}
+
+
+def tree_edges(topology: TopologySpec, group: GroupStatus) -> set[frozenset[str]]:
+    """The links between neighbouring switches of a group's tree, and those of its hosts."""
+    edges = {frozenset((switch, up)) for switch, up in group.tree.items() if up is not None}
+    edges |= {frozenset(topology.ports[host][0].ends) for host in group.spec.ranks}
+    return edges
+
+
+def tree_link(topology: TopologySpec, group: GroupStatus) -> Link:
+    """A link that the tree needs: one between switches where there is one, else a host's."""
+    edges = tree_edges(topology, group)
+    used = [link for link in topology.links if frozenset(link.ends) in edges]
+    between = [link for link in used if set(link.ends) <= set(topology.switches)]
+    return (between or used)[0]
+
+
+def connected_without(topology: TopologySpec, cut: Link) -> bool:
+    """Whether all ranks still reach each other when a link is down."""
+    ranks = topology.rank_hosts
+    reached = {ranks[0]}
+    todo = [ranks[0]]
+    while todo:
+        node = todo.pop()
+        for link in topology.ports[node]:
+            other = link.other(node)
+            if link != cut and other not in reached:
+                reached.add(other)
+                todo.append(other)
+    return set(ranks) <= reached
+
+
+def _rate(outcome: RunOutcome) -> str:
+    first = outcome.calls[0]
+    return f"all right, AllReduce at {first.throughput / 1e6:.1f} Mb/s"
