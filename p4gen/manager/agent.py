@@ -29,8 +29,8 @@ from p4gen.p4rt.encoded import CLONE, MULTICAST, Held, Key
 from p4gen.p4rt.schema import Schema
 from p4gen.p4rt.session import GoneError, RequestError
 from p4gen.p4rt.status import Code
+from p4gen.switch.address import listens
 from p4gen.switch.drops import losses
-from p4gen.switch.running import listens
 
 LOGGER = logging.getLogger("p4gen.manager")
 BATCH = 500

@@ -19,7 +19,8 @@ from typing import Any
 
 from p4gen.errors import FailedError, MissingToolError
 from p4gen.p4 import p4c
-from p4gen.switch.running import Program, Running, free_port, listens, started
+from p4gen.switch.address import listens
+from p4gen.switch.running import Program, Running, free_port, started
 from p4gen.switch.unix import check_path
 from p4gen.switch.veth import veth_pairs
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import socket
 import subprocess
@@ -18,7 +17,10 @@ from p4gen.errors import FailedError
 from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.p4info import parse_text, to_text
 from p4gen.p4rt.client import Client
+from p4gen.switch.address import listens
 from p4gen.switch.bm_thrift import ThriftRegisters
+
+__all__ = ["WRITES_FILE", "Program", "Running", "end", "free_port", "listens", "scratch", "started", "terminable"]
 
 WRITES_FILE = "writes.bin"
 """In a switch's folder: the requests written to it, see ``p4gen.p4rt.session.recorded``."""
@@ -196,17 +198,3 @@ def story(
             *(f"    {line}" for line in lines),
         ]
     )
-
-
-def listens(address: str) -> bool:
-    """Whether something accepts connections at a gRPC address."""
-    if address.startswith("unix:"):
-        family, place = socket.AF_UNIX, address.removeprefix("unix:")
-        if not os.path.exists(place):
-            return False
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            return probe.connect_ex(place) == 0
-    host, _, port = address.rpartition(":")
-    with socket.socket() as probe:
-        probe.settimeout(1)
-        return probe.connect_ex((host, int(port))) == 0

@@ -1,0 +1,103 @@
+"""Link state of switches' interfaces, as far as they are this machine's: what an IncAgent reports of its neighbours.
+
+The kernel is asked for an interface's flags and not sysfs for its operstate: sysfs shows the network namespace that
+it was mounted in, which need not be the caller's.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import socket
+import struct
+import threading
+from collections.abc import Callable, Mapping
+
+LOGGER = logging.getLogger("p4gen.manager")
+INTERVAL_S = 0.1
+_SIOCGIFFLAGS = 0x8913
+_IFF_RUNNING = 0x40
+_IFREQ = struct.Struct("16sH22x")
+_NAME_BYTES = 15
+
+
+def link_is_up(interface: str) -> bool:
+    """Whether an interface of the caller's network namespace has a link: its operstate is up, or it does not say
+    (unknown). False for one that is not there."""
+    with _flags_socket() as asker:
+        return _is_up(asker, interface)
+
+
+class LinkMonitor:
+    """One thread that looks at the interfaces of all switches every ``interval_s`` seconds.
+
+    ``changed`` is called, in that thread, with a switch's name and its ports whose link has changed, True for up. A
+    port is taken to be up until the first look. Errors that ``changed`` raises are logged, and the change is reported
+    again with the next look.
+    """
+
+    def __init__(self, changed: Callable[[str, Mapping[int, bool]], None], interval_s: float = INTERVAL_S) -> None:
+        self._changed = changed
+        self._interval_s = interval_s
+        self._lock = threading.Lock()
+        self._switches: dict[str, tuple[Mapping[int, str], dict[int, bool]]] = {}
+        self._ending = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def watch(self, switch: str, interfaces: Mapping[int, str]) -> None:
+        """Watch a switch's interfaces, by port, in place of those that were given before; all are taken to be up."""
+        with self._lock:
+            self._switches[switch] = (dict(interfaces), dict.fromkeys(interfaces, True))
+            if self._thread is None and interfaces:
+                self._thread = threading.Thread(target=self._run, name="links", daemon=True)
+                self._thread.start()
+
+    def forget(self, switch: str) -> None:
+        """Watch a switch no more."""
+        with self._lock:
+            self._switches.pop(switch, None)
+
+    def close(self) -> None:
+        """Watch nothing any more; waits for a report under way, unless that is where it is called."""
+        self._ending.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        with _flags_socket() as asker:
+            while True:
+                with self._lock:
+                    switches = list(self._switches.items())
+                for name, (interfaces, known) in switches:
+                    if self._ending.is_set():
+                        return
+                    self._look(asker, name, interfaces, known)
+                if self._ending.wait(self._interval_s):
+                    return
+
+    def _look(self, asker: socket.socket, name: str, interfaces: Mapping[int, str], known: dict[int, bool]) -> None:
+        seen = {port: _is_up(asker, interface) for port, interface in interfaces.items()}
+        news = {port: up for port, up in seen.items() if up is not known[port]}
+        if not news:
+            return
+        try:
+            self._changed(name, news)
+        except Exception:
+            LOGGER.exception("%s: its links have changed (%s), which could not be reported", name, news)
+        else:
+            known.update(news)
+
+
+def _flags_socket() -> socket.socket:
+    return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+
+def _is_up(asker: socket.socket, interface: str) -> bool:
+    name = interface.encode()
+    if len(name) > _NAME_BYTES:
+        return False
+    try:
+        answer = fcntl.ioctl(asker, _SIOCGIFFLAGS, _IFREQ.pack(name, 0))
+    except OSError:
+        return False
+    return bool(_IFREQ.unpack(answer)[1] & _IFF_RUNNING)

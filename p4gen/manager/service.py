@@ -1,0 +1,195 @@
+"""IncManager's service on gRPC (``incmanager.proto``): any ``Manager``, for callers in other processes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from typing import Any
+
+import grpc
+
+from p4gen.errors import FailedError, InputError, P4genError
+from p4gen.manager import incmanager_pb2 as pb
+from p4gen.manager import messages
+from p4gen.manager.api import Manager, ManagerError
+from p4gen.switch.address import listens, socket_of
+
+SERVICE = "p4gen.manager.v1.IncManager"
+MAX_MESSAGE = 64 << 20
+"""Bytes: a switch registers with its program, and BMv2's JSON for 256 lanes has several megabytes."""
+MAX_TEXT = 1 << 20
+"""Bytes of an error's text, which lists every candidate of a placement."""
+OURS = ("p4gen-manager", "v1")
+"""Metadata of errors that come from the manager and not from gRPC, which has codes in common with it."""
+LOGGER = logging.getLogger("p4gen.manager")
+_THREADS = 1024
+"""Each ``watch``, and each ``ready`` that waits, takes one. They are made as they are needed."""
+_UNIX_PATH = 107
+"""Bytes of a unix socket's path, at most."""
+
+
+class ManagerServer:
+    """Serves ``manager`` at ``address`` (``host:port`` or ``unix:path``) until ``close``. Use as a context manager.
+
+    With port 0 a free one is taken, and ``address`` says which. Raises ``InputError`` for a path that is too long,
+    ``FailedError`` when the address cannot be used; a socket that a killed manager has left is removed.
+    """
+
+    def __init__(self, manager: Manager, address: str) -> None:
+        self._manager = manager
+        path = socket_of(address)
+        if path is not None:
+            if len(bytes(path)) > _UNIX_PATH:
+                raise InputError(f"{path}: too long for a socket's address ({_UNIX_PATH} bytes)")
+            if listens(address):
+                raise FailedError(f"cannot listen at {address}: somebody else does")
+            path.unlink(missing_ok=True)
+        self._path = path
+        self._pool = futures.ThreadPoolExecutor(_THREADS, "inc-service")
+        options = [
+            ("grpc.max_receive_message_length", MAX_MESSAGE),
+            ("grpc.max_metadata_size", MAX_TEXT),
+            ("grpc.so_reuseport", 0),
+        ]
+        self._server = grpc.server(self._pool, options=options)
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, self._handlers()),))
+        try:
+            port = self._server.add_insecure_port(address)
+        except RuntimeError:
+            port = 0
+        if port == 0:
+            self._pool.shutdown()
+            raise FailedError(f"cannot listen at {address}: it is in use, or none of this machine's")
+        host, _, wanted = address.rpartition(":")
+        self.address = f"{host}:{port}" if wanted == "0" else address
+        self._server.start()
+
+    def __enter__(self) -> ManagerServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all requests and release the address. Close the manager first: what waits in it would go on waiting."""
+        self._server.stop(grace=0.2).wait()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+    def _handlers(self) -> dict[str, Any]:
+        watch = grpc.unary_stream_rpc_method_handler(self._watch, pb.WatchRequest.FromString, _on_the_wire)
+        return {
+            "RegisterSwitch": _unary(pb.SwitchInfo, self._register_switch),
+            "RegisterHost": _unary(pb.HostInfo, self._register_host),
+            "ReportLinks": _unary(pb.ReportLinksRequest, self._report_links),
+            "InitGroup": _unary(pb.GroupSpec, self._init_group),
+            "DestroyGroup": _unary(pb.DestroyGroupRequest, self._destroy_group),
+            "ResizeGroup": _unary(pb.ResizeGroupRequest, self._resize_group),
+            "MoveGroup": _unary(pb.MoveGroupRequest, self._move_group),
+            "GetGroup": _unary(pb.GetGroupRequest, self._get_group),
+            "ListGroups": _unary(pb.ListGroupsRequest, self._list_groups),
+            "GetStatus": _unary(pb.GetStatusRequest, self._get_status),
+            "Watch": watch,
+            "Ready": _unary(pb.ReadyRequest, self._ready),
+            "ReportRank": _unary(pb.RankReport, self._report_rank),
+        }
+
+    def _register_switch(self, request: Any) -> Any:
+        self._manager.register_switch(messages.from_switch(request))
+        return pb.RegisterSwitchResponse()
+
+    def _register_host(self, request: Any) -> Any:
+        return messages.to_addresses(self._manager.register_host(messages.from_host(request)))
+
+    def _report_links(self, request: Any) -> Any:
+        self._manager.report_links(request.switch, dict(request.ports))
+        return pb.ReportLinksResponse()
+
+    def _init_group(self, request: Any) -> Any:
+        return messages.to_group_status(self._manager.init_group(messages.from_group_spec(request)))
+
+    def _destroy_group(self, request: Any) -> Any:
+        self._manager.destroy_group(request.name)
+        return pb.DestroyGroupResponse()
+
+    def _resize_group(self, request: Any) -> Any:
+        return messages.to_group_status(self._manager.resize_group(request.name, request.slots))
+
+    def _move_group(self, request: Any) -> Any:
+        root = request.root if request.HasField("root") else None
+        return messages.to_group_status(self._manager.move_group(request.name, root))
+
+    def _get_group(self, request: Any) -> Any:
+        return messages.to_group_status(self._manager.group(request.name))
+
+    def _list_groups(self, _: Any) -> Any:
+        return pb.ListGroupsResponse(groups=[messages.to_group_status(group) for group in self._manager.groups()])
+
+    def _get_status(self, _: Any) -> Any:
+        return messages.to_status(self._manager.status())
+
+    def _ready(self, request: Any) -> Any:
+        group, generation, rank = request.group, request.generation, request.rank
+        first = self._manager.ready(group, generation, rank, request.completed, request.timeout_s)
+        return pb.ReadyResponse(first_call=first)
+
+    def _report_rank(self, request: Any) -> Any:
+        self._manager.report_rank(messages.from_rank_report(request))
+        return pb.ReportRankResponse()
+
+    def _watch(self, request: Any, context: Any) -> Iterator[Any]:
+        try:
+            news = self._manager.watch(request.host)
+            # The iterator waits for news in this thread; it ends when the client goes.
+            if not context.add_callback(lambda: _end(news)):
+                _end(news)
+            for membership in news:
+                yield messages.to_membership(membership)
+        except Exception as error:
+            _abort(context, error)
+
+
+def _end(news: Any) -> None:
+    close = getattr(news, "close", None)
+    if close is not None:
+        with contextlib.suppress(ValueError):  # a generator that waits: it ends with the next news
+            close()
+
+
+def _unary(request: Any, work: Callable[[Any], Any]) -> Any:
+    """A handler for one request and one answer, whose errors become statuses."""
+
+    def answer(message: Any, context: Any) -> Any:
+        try:
+            return work(message)
+        except Exception as error:
+            _abort(context, error)
+            raise
+
+    return grpc.unary_unary_rpc_method_handler(answer, request.FromString, _on_the_wire)
+
+
+def _abort(context: Any, error: Exception) -> None:
+    context.set_trailing_metadata((OURS,))
+    context.abort(*_status(error))
+
+
+def _on_the_wire(message: Any) -> bytes:
+    return bytes(message.SerializeToString())
+
+
+def _status(error: Exception) -> tuple[grpc.StatusCode, str]:
+    """What a client is told of an error; those that are nobody's fault but ours are logged."""
+    if isinstance(error, ManagerError):
+        code = grpc.StatusCode[error.code.value]
+    elif isinstance(error, InputError):
+        code = grpc.StatusCode.INVALID_ARGUMENT
+    elif isinstance(error, P4genError):
+        code = grpc.StatusCode.FAILED_PRECONDITION
+    else:
+        LOGGER.error("a request failed", exc_info=error)
+        return grpc.StatusCode.INTERNAL, f"{type(error).__name__}: {error}"
+    return code, "\n".join(diagnostic.message for diagnostic in error.diagnostics)
