@@ -70,7 +70,7 @@ def longest_frame(interface: str) -> int:
     """Bytes of the longest frame that an interface takes, with two VLAN tags. InputError: no such interface."""
     mtu = _read(interface, "mtu")
     if mtu is None:
-        raise InputError(f"interface {interface}: No such device")
+        raise InputError(f"interface {interface}: no interface with this name")
     return int(mtu) + ETHERNET_HEADER + 2 * VLAN_TAG
 
 
