@@ -10,7 +10,7 @@ others have M packets each.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from p4gen.host.invocation import Invocation
@@ -35,13 +35,14 @@ class Run:
     posted: int = 0
     """Sends posted."""
     sent: int = 0
+    control: int = field(init=False)
+    """The immediate value of message 0."""
+    left: int = field(init=False)
+    """To be sent or received still. When there are none, all is there, and all that was sent is acknowledged."""
 
-    @property
-    def done(self) -> bool:
-        """All is there, and all that was sent is acknowledged."""
-        sent = self.phase.send is None or self.sent == self.messages
-        received = self.phase.receive is None or self.received == self.messages
-        return self.begun and sent and received
+    def __post_init__(self) -> None:
+        self.control = self.phase.control.encode()
+        self.left = self.messages * (2 - (self.phase.send, self.phase.receive).count(None))
 
 
 class Owner(Protocol):
@@ -98,7 +99,7 @@ class Channel:
         if run.phase.receive is not None and not self._early:
             self._make_room(run)
         self._post_sends()
-        if run.done:
+        if not run.left:
             self._end()
 
     def _make_room(self, run: Run) -> None:
@@ -128,7 +129,7 @@ class Channel:
                 return
             number = run.posted
             run.posted += 1
-            announced = run.phase.control.encode() if number == 0 else None
+            announced = run.control if number == 0 else None
             self.pair.post_send(SendWr(number, run.phase.send[self._part(number)], announced))
 
     def _part(self, number: int) -> slice:
@@ -145,29 +146,30 @@ class Channel:
             run = self._sending
             assert run is not None
             run.sent += 1
+            run.left -= 1
             run.invocation.messages_sent += 1
         run = self._sending
         if run is None:
             return
-        if run.done:
+        if not run.left:
             self._end()
-        else:
+        elif run.posted < run.messages:
             self._post_sends()
 
     def _received(self, completion: Completion) -> None:
         run = self._receiving[0]
         run.received += 1
+        run.left -= 1
         self._open -= 1
         run.invocation.messages_received += 1
         if not run.phase.added:
             run.invocation.last_result = self._nic.clock.now
         if run.received == run.messages:
             self._receiving.popleft()
-        problem = _unexpected(run.phase, completion)
-        if problem is not None:
+        if completion.immediate != (run.control if completion.wr_id == 0 else None):
             self._sending = None
-            self._owner.channel_failed(problem)
-        else:
+            self._owner.channel_failed(_unexpected(run.phase, completion))
+        elif self._rooms:
             self._post_rooms()
 
     def _end(self) -> None:
@@ -177,10 +179,8 @@ class Channel:
         self._owner.run_ended(run)
 
 
-def _unexpected(phase: Phase, completion: Completion) -> str | None:
+def _unexpected(phase: Phase, completion: Completion) -> str:
     """Why a received message is not the one that was to come."""
-    if completion.wr_id == 0 and completion.immediate != phase.control.encode():
+    if completion.wr_id == 0:
         return f"a control message announces {completion.immediate}, not {phase.control}"
-    if completion.wr_id != 0 and completion.immediate is not None:
-        return "a control message came where data was to come"
-    return None
+    return "a control message came where data was to come"

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from p4gen.host.clock import Clock
 from p4gen.host.memory import ProtectionDomain
 from p4gen.host.rc import QueuePair
+from p4gen.host.requester import Requester
 from p4gen.host.verbs import Completion, Peer, QpConfig
 from p4gen.host.wire import Reader
 
@@ -76,29 +77,29 @@ class Nic:
         read = self._reader.read(frame)
         if read is None:
             return
-        heads, opcode, number, ack_request, psn = read
+        (_, _, _, src, _, congested, opcode), number, word = read
         pair = self.pairs.get(number)
         if pair is None:
             self.dropped["unknown_qp"] += 1
             return
-        if heads.src != pair.peer.ip:
+        if src != pair.peer.ip:
             self.dropped["unknown_source"] += 1
             return
         if pair.broken is not None:
             self.dropped["broken_qp"] += 1
             return
-        if heads.congested:
+        if congested:
             pair.notify_congestion()
         if opcode == _ACKNOWLEDGE:
             if len(frame) != 62:
                 self.dropped["bad_length"] += 1
                 return
-            pair.requester.on_ack(psn, frame[54], int.from_bytes(frame[55:58]))
+            pair.requester.on_ack(word & 0xFFFFFF, frame[54], int.from_bytes(frame[55:58]))
             self.kick(pair)
         elif opcode == _CNP:
             pair.requester.on_cnp()
         else:
-            pair.responder.on_request(opcode, psn, ack_request, frame)
+            pair.responder.on_request(opcode, word & 0xFFFFFF, word >= 0x80000000, frame)
 
     # --- sending ---
 
@@ -122,16 +123,29 @@ class Nic:
             return  # an earlier or a later call stands for this one
         self._pump_at = None
         at = now
-        for _turn in range(self._burst):
+        left = self._burst
+        while left:
             frame = self._next_frame(at)
             if frame is None:
                 self._free_at = at
                 self._wait_for_rate(at)  # the pairs that still have their turns are ready but for their rates
                 return
             at = self.line.transmit(frame, at)
+            left -= 1
+            if left and len(self._turns) == 1 and not self._answering:
+                at, left = self._only_one(self._turns[0].requester, at, left)
         self._free_at = at
         self._pump_at = at
         self.clock.at(at, self._pump)
+
+    def _only_one(self, requester: Requester, at: int, left: int) -> tuple[int, int]:
+        """Nobody else has anything to send: up to ``left`` packets without looking around for each. Gives when the
+        line is free, and how many may still go."""
+        transmit = self.line.transmit
+        while left and requester.free_at <= at and requester.ready(at):
+            at = transmit(requester.take(at), at)
+            left -= 1
+        return at, left
 
     def _next_frame(self, at: int) -> bytes | None:
         while self._answering:

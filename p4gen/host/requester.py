@@ -38,6 +38,9 @@ class _Message:
     end: int
 
 
+_NOTHING: Final = _Message(SendWr(0), memoryview(b""), 0, 0)
+
+
 @dataclass
 class SendStats:
     """What one requester did; packets."""
@@ -59,6 +62,8 @@ class Requester:
         self._qp = qp
         self._c = qp.config
         self._clock = qp.clock
+        self._mtu, self._first_psn, self._most = qp.config.mtu, qp.config.initial_psn, qp.config.max_outstanding
+        self._write = qp.writer.frame
         self._messages: deque[_Message] = deque()
         self.una = 0
         """Oldest packet not acknowledged."""
@@ -69,7 +74,7 @@ class Requester:
         self.end = 0
         """One past the last packet posted."""
         self._unsent: deque[_Message] = deque()
-        self._current: _Message | None = None
+        self._current = _NOTHING
         self._again: deque[int] = deque()
         self._queued: set[int] = set()
         self._named: dict[int, None] = {}
@@ -127,7 +132,7 @@ class Requester:
         """Whether a packet could leave now, were it not for the rate limiter."""
         if now < self._quiet_until:
             return False
-        return bool(self._again) or (self.next < self.end and self.next - self.una < self._c.max_outstanding)
+        return (self.next < self.end and self.next - self.una < self._most) or bool(self._again)
 
     def take(self, now: int) -> bytes:
         """The next packet to leave; lost ones first. Only when ``ready``."""
@@ -138,11 +143,10 @@ class Requester:
         else:
             seq = self.next
             self.next += 1
-            current = self._current
-            if current is None or not current.first <= seq < current.end:
+            message = self._current
+            if not message.first <= seq < message.end:
                 begins = bool(self._unsent) and self._unsent[0].first == seq
-                current = self._current = self._unsent.popleft() if begins else self._find(seq)
-            message = current
+                message = self._current = self._unsent.popleft() if begins else self._find(seq)
         if self._sent_at is not None:
             self._sent_at[seq] = now
         stats = self.stats
@@ -161,14 +165,15 @@ class Requester:
 
     def _frame(self, message: _Message, seq: int, again: bool) -> bytes:
         index = seq - message.first
-        mtu = self._c.mtu
-        part = message.data[index * mtu : (index + 1) * mtu]
+        start = index * self._mtu
+        part = message.data[start : start + self._mtu]
         last = seq + 1 == message.end
         wr = message.wr
         opcode = (0 if index == 0 else 1) if not last else (4 if index == 0 else 2)  # FIRST, MIDDLE, ONLY, LAST
         ack = last or again or (index + 1) % self._c.ack_every == 0
+        psn = (self._first_psn + seq) & _MASK
         if wr.rkey is None and (wr.immediate is None or not last):
-            return self._qp.writer.frame(opcode, self.psn(seq), ack_request=ack, body=part)
+            return self._write(opcode, psn, ack_request=ack, body=part)
         body = b""
         if wr.rkey is not None:
             opcode += int(Opcode.WRITE_FIRST)
@@ -177,7 +182,7 @@ class Requester:
         if last and wr.immediate is not None:
             opcode += 1
             body += wr.immediate.to_bytes(4)
-        return self._qp.writer.frame(opcode, self.psn(seq), ack_request=ack, body=body + bytes(part))
+        return self._write(opcode, psn, ack_request=ack, body=body + bytes(part))
 
     def _find(self, seq: int) -> _Message:
         for message in self._messages:

@@ -58,6 +58,7 @@ class Responder:
     def __init__(self, qp: QueuePair) -> None:
         self._qp = qp
         self._c = qp.config
+        self._mtu = qp.config.mtu
         self._receives: deque[RecvWr] = deque()
         self.expected = 0
         """The packet that comes next (its PSN is the ePSN)."""
@@ -69,9 +70,10 @@ class Responder:
         self._holes: deque[tuple[int, int]] = deque()
         self._waits_since: int | None = None
         """Packets that had come when it began to wait for the last results."""
-        self._opcode: int | None = None
-        """Of the last packet of a message that is not complete."""
+        self._inside: bool | None = None
+        """A message is not complete: whether it is a SEND. None between messages."""
         self._room: memoryview = memoryview(b"")
+        self._size = 0
         self._wr: RecvWr | None = None
         self._filled = 0
         self.stats = ReceiveStats()
@@ -87,8 +89,8 @@ class Responder:
     def move(self, psn: int) -> None:
         """Expect ``psn`` next; see ``QueuePair.set_rq_psn``."""
         ahead = (psn - self.psn(self.expected)) & _MASK
-        if self._opcode is not None or ahead >= _HALF:
-            why = "received" if self._opcode is None else "inside a message"
+        if self._inside is not None or ahead >= _HALF:
+            why = "received" if self._inside is None else "inside a message"
             raise ValueError(f"PSN {psn:#08x} cannot be set: {why}")
         self.expected += ahead
         self._kept = {seq: kept for seq, kept in self._kept.items() if seq >= self.expected}
@@ -237,11 +239,12 @@ class Responder:
         if traits is None:
             return self._refuse(NakCode.INVALID_REQUEST)
         starts, ends, send, immediate, body = traits
+        inside = self._inside
         # A message's first packet comes when none is under way; others go on with what the one before began.
-        if starts != (self._opcode is None) or (self._opcode is not None and send != is_send(self._opcode)):
+        if starts != (inside is None) or (inside is not None and send is not inside):
             return self._refuse(NakCode.INVALID_REQUEST)
         size = len(frame) - body - _ICRC
-        mtu = self._c.mtu
+        mtu = self._mtu
         # FIRST and MIDDLE fill the path MTU exactly; a LAST is not empty (9.7.4.1.6).
         if size < 0 or size > mtu or (not ends and size != mtu) or (ends and not starts and size == 0):
             return self._refuse(NakCode.INVALID_REQUEST)
@@ -249,15 +252,18 @@ class Responder:
             return False
         if ends and immediate and self._wr is None and self._take_receive() is None:
             return False
-        if size > len(self._room) - self._filled:
-            return self._overrun()
         if size:
-            self._room[self._filled : self._filled + size] = frame[body : body + size]
-            self._filled += size
+            filled = self._filled
+            upto = self._filled = filled + size
+            if upto > self._size:
+                return self._overrun()
+            self._room[filled:upto] = frame[body:-_ICRC]
         self.stats.received += 1
         self.expected += 1
-        self._opcode = None if ends else opcode
-        if ends:
+        if not ends:
+            self._inside = send
+        else:
+            self._inside = None
             self._finish(int.from_bytes(frame[body - 4 : body]) if immediate else None)
         return True
 
@@ -269,6 +275,7 @@ class Responder:
             if wr is None:
                 return False
             self._room = memoryview(wr.buffer)
+            self._size = len(self._room)
             return True
         address, rkey, length = (int.from_bytes(frame[a:b]) for a, b in ((54, 62), (62, 66), (66, 70)))
         if (opcode in (Opcode.WRITE_ONLY, Opcode.WRITE_ONLY_IMM)) != (length <= self._c.mtu) or (
@@ -279,6 +286,7 @@ class Responder:
         if room is None:
             return self._refuse(NakCode.REMOTE_ACCESS_ERROR)
         self._room = room
+        self._size = len(room)
         return True
 
     def _take_receive(self) -> RecvWr | None:

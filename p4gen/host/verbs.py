@@ -5,8 +5,9 @@ Names follow the verbs of the InfiniBand Architecture Specification (volume 1, c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from p4gen.host.clock import US
 from p4gen.host.dcqcn import DcqcnConfig
@@ -42,8 +43,7 @@ class Status(StrEnum):
     FLUSHED = "work request flushed"
 
 
-@dataclass(frozen=True, slots=True)
-class SendWr:
+class SendWr(NamedTuple):
     """A SEND, or with ``rkey`` an RDMA WRITE to ``remote_address``; ``immediate`` is 32 bits, None for none."""
 
     wr_id: int
@@ -53,16 +53,14 @@ class SendWr:
     remote_address: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RecvWr:
+class RecvWr(NamedTuple):
     """Room for one SEND, or (with an empty buffer) for the notice of a WRITE with immediate."""
 
     wr_id: int
-    buffer: memoryview | bytearray = field(default_factory=bytearray)
+    buffer: memoryview | bytearray = memoryview(b"")
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(NamedTuple):
     """The end of a work request. ``length`` and ``immediate`` are those of a received message."""
 
     wr_id: int
