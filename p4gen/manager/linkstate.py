@@ -13,6 +13,8 @@ import struct
 import threading
 from collections.abc import Callable, Mapping
 
+from p4gen.errors import P4genError
+
 LOGGER = logging.getLogger("p4gen.manager")
 INTERVAL_S = 0.1
 _SIOCGIFFLAGS = 0x8913
@@ -32,8 +34,8 @@ class LinkMonitor:
     """One thread that looks at the interfaces of all switches every ``interval_s`` seconds.
 
     ``changed`` is called, in that thread, with a switch's name and its ports whose link has changed, True for up. A
-    port is taken to be up until the first look. Errors that ``changed`` raises are logged, and the change is reported
-    again with the next look.
+    port is taken to be up until the first look. When ``changed`` raises an error, it is logged, once until it succeeds
+    for that switch, and the change is reported again with the next look.
     """
 
     def __init__(self, changed: Callable[[str, Mapping[int, bool]], None], interval_s: float = INTERVAL_S) -> None:
@@ -41,6 +43,7 @@ class LinkMonitor:
         self._interval_s = interval_s
         self._lock = threading.Lock()
         self._switches: dict[str, tuple[Mapping[int, str], dict[int, bool]]] = {}
+        self._failed: set[str] = set()
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -82,9 +85,13 @@ class LinkMonitor:
             return
         try:
             self._changed(name, news)
-        except Exception:
-            LOGGER.exception("%s: its links have changed (%s), which could not be reported", name, news)
+        except Exception as error:
+            if name not in self._failed:
+                self._failed.add(name)
+                expected = isinstance(error, P4genError)
+                LOGGER.warning("%s: news of its links is refused: %s", name, error, exc_info=not expected)
         else:
+            self._failed.discard(name)
             known.update(news)
 
 

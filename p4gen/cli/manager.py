@@ -1,0 +1,70 @@
+"""``p4gen manager``: the IncManager with its agents, as a process."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+DEFAULT_ADDRESS = "127.0.0.1:9560"
+
+
+@click.command()
+@click.option(
+    "--listen", "address", metavar="ADDRESS", default=DEFAULT_ADDRESS,
+    help=f"Where the service listens; port 0 takes a free one; unix:PATH works too.  [{DEFAULT_ADDRESS}]",
+)  # fmt: skip
+@click.option("--topology", metavar="FILE|NAME", help="A YAML file or a name; default: what switches and hosts report.")
+@click.option(
+    "--db", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+    help="SQLite file in which groups outlive the manager.  [none]",
+)  # fmt: skip
+@click.option("--policy", metavar="NAME", help="Where groups are put.  [lowest-common-switch]")
+@click.option("--log-file", metavar="FILE", type=click.Path(path_type=Path), help="[standard error]")
+@click.option("--until-eof", is_flag=True, hidden=True)
+def command(
+    address: str, topology: str | None, db: Path | None, policy: str | None, log_file: Path | None, until_eof: bool
+) -> None:
+    """Manage groups on switches that register, until SIGTERM or Ctrl-C.
+
+    The service is p4gen.manager.v1.IncManager (p4gen/manager/incmanager.proto); p4gen.manager.client speaks to it.
+    """
+    ending = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ending.set())
+    # Imports take most of the time to start, so wrong options are told of before.
+    from p4gen.manager.process import running_manager  # noqa: PLC0415
+
+    with _logging(log_file), running_manager(address, topology, db, policy) as server:
+        click.echo(f"listening at {server.address}")
+        sys.stdout.flush()
+        if until_eof:
+            threading.Thread(target=_stop_with_parent, args=(ending,), daemon=True).start()
+        ending.wait()
+
+
+def _stop_with_parent(ending: threading.Event) -> None:
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
+    ending.set()
+
+
+@contextlib.contextmanager
+def _logging(file: Path | None) -> Iterator[None]:
+    log = logging.getLogger("p4gen.manager")
+    handler = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("[%(asctime)s.%(msecs)03d] [%(levelname)s] %(message)s", "%H:%M:%S"))
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        handler.close()

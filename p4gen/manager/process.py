@@ -1,0 +1,48 @@
+"""IncManager with everything around it: agents, ticks, link state, service."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+from p4gen.manager.agent import IncAgent
+from p4gen.manager.api import Agent, SwitchInfo
+from p4gen.manager.linkstate import LinkMonitor
+from p4gen.manager.manager import IncManager
+from p4gen.manager.service import ManagerServer
+from p4gen.manager.ticks import TickSender
+from p4gen.spec.topology import load_topology
+
+LOGGER = logging.getLogger("p4gen.manager")
+
+
+@contextlib.contextmanager
+def running_manager(
+    address: str, topology: str | None = None, db: Path | None = None, policy: str | None = None
+) -> Iterator[ManagerServer]:
+    """An IncManager that serves ``address`` while the block runs.
+
+    ``topology`` is a file or a name, ``db`` the file that its state is kept in. Raises ``P4genError`` for what is wrong
+    with any of them.
+    """
+    spec = None if topology is None else load_topology(topology)
+    with contextlib.ExitStack() as stack:
+        ticks = TickSender()
+        stack.callback(ticks.close)
+        monitor = LinkMonitor(lambda switch, ports: manager.report_links(switch, ports))  # noqa: PLW0108 - made below
+        stack.callback(monitor.close)
+
+        def agent(info: SwitchInfo) -> Agent:
+            monitor.watch(info.name, {link.port: link.interface for link in info.links if link.interface})
+            return IncAgent(info, ticks)
+
+        chosen = {} if policy is None else {"policy": policy}
+        manager = IncManager(agent, topology=spec, store=db or ":memory:", **chosen)
+        # The manager ends before its service, whose requests may wait in it.
+        server = stack.enter_context(ManagerServer(manager, address))
+        stack.callback(manager.close)
+        LOGGER.info("the manager listens at %s", server.address)
+        yield server
+        LOGGER.info("the manager ends")
