@@ -15,6 +15,7 @@ from p4gen import runs
 from p4gen.builder import build
 from p4gen.cli.options import flags_of, json_option, out_option, spec_from, spec_options, target_option
 from p4gen.errors import InputError
+from p4gen.host.clock import MS
 from p4gen.host.control import Collective
 from p4gen.lab import faults, prerequisites
 from p4gen.lab.job import LabJob, Wanted
@@ -86,6 +87,7 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
     spec = request.spec()
     prerequisites.check_topology(network, spec)
     request.check_call(wanted, spec, network)
+    options["timeout"] = _parsed("--timeout", units.duration, options["timeout"])
     prerequisites.check(options["target"])
     outcome, folder = _run(network, file, spec, wanted, options)
     if options["as_json"]:
@@ -209,7 +211,6 @@ def _run(
     stem = built.program.with_suffix("")
     json_file = stem.with_suffix(".json")
     program = Program(built.program, stem.with_suffix(".p4info.txtpb"), json_file if json_file.exists() else None)
-    timeout = _parsed("--timeout", units.duration, options["timeout"]) / 1e9
     with scratch_folder() as (scratch, lock):
         job = LabJob(
             topology,
@@ -222,7 +223,7 @@ def _run(
             scratch,
             (out / ADDRESS_FILE).absolute(),
             wanted,
-            timeout,
+            options["timeout"] / MS,
             options["pcap"],
             options["verbose"],
         )
@@ -246,5 +247,5 @@ def _arguments(topology: Path, spec: ProgramSpec, options: dict[str, Any], seed:
             if each is True:
                 found.append(f"--{name}")
             elif each is not None and each is not False:
-                found += [f"--{name}", str(each)]
+                found += [f"--{name}", f"{each}ps" if name == "timeout" else str(each)]
     return tuple(found)

@@ -1,0 +1,118 @@
+"""However a lab ends, nothing of it is left (the ``machine`` fixture looks), and whoever waits is told why."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.lab.labs import SMALL, command, inner_process, lab, start, wait_until_up
+from tests.lab.traces import Traces
+
+LONG = ("tree-3-2", *SMALL, "--collective", "allreduce", "--size", "4M", "--repeat", "1000")
+
+
+def test_a_prompt_that_ends(tmp_path: Path, machine: Traces) -> None:
+    done = lab(tmp_path, "star-4", *SMALL, script="groups\n")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no groups" in done.stdout
+    assert list((tmp_path / "lab").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=str
+)
+def test_signals_in_the_middle_of_a_run(number: signal.Signals, status: int, tmp_path: Path, machine: Traces) -> None:
+    process = start(tmp_path, *LONG)
+    wait_until_up(tmp_path, process)
+    time.sleep(1)
+    os.killpg(process.pid, number)  # as a terminal does
+    assert process.wait(20) == status
+    assert "Traceback" not in process.communicate()[0]
+
+
+def test_the_launcher_is_killed(tmp_path: Path, machine: Traces) -> None:
+    process = start(tmp_path, *LONG)
+    wait_until_up(tmp_path, process)
+    assert machine.more()  # or the fixture would see nothing whatever happened
+    process.kill()
+    process.wait()
+    machine.check()
+    assert not (tmp_path / "lab" / "manager").exists()
+
+
+def test_the_inner_process_is_killed(tmp_path: Path, machine: Traces) -> None:
+    process = start(tmp_path, *LONG)
+    wait_until_up(tmp_path, process)
+    os.kill(inner_process(process), signal.SIGKILL)
+    said = process.communicate(timeout=20)[0]
+    assert process.returncode == 1
+    assert "the lab was ended by SIGKILL; its interfaces and processes went with its namespaces" in said
+
+
+def test_both_are_killed_and_the_next_lab_tidies_up(tmp_path: Path, machine: Traces) -> None:
+    process = start(tmp_path, *LONG)
+    wait_until_up(tmp_path, process)
+    inner = inner_process(process)
+    process.send_signal(signal.SIGSTOP)
+    os.kill(inner, signal.SIGKILL)
+    process.kill()
+    process.wait()
+    done = lab(tmp_path, "star-4", *SMALL, script="")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_closed_terminal(tmp_path: Path, machine: Traces) -> None:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        ["setsid", "--ctty", "--wait", *command(tmp_path, "star-4", *SMALL)],
+        stdin=theirs, stdout=theirs, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    said = _read_until(ours, b"lab> ")
+    assert b"p4gen top" in said
+    os.write(ours, b"h0 pong\n\x03")
+    assert b"exit" in _read_until(ours, b"exit or Ctrl-D")
+    os.close(ours)
+    process.wait(20)
+
+
+def _read_until(terminal: int, text: bytes) -> bytes:
+    said = b""
+    while text not in said:
+        assert select.select([terminal], [], [], 40)[0], said
+        said += os.read(terminal, 4096)
+    return said
+
+
+def test_a_switch_that_does_not_start_is_named_with_its_cause(
+    tmp_path: Path, machine: Traces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    lines = [
+        "import sys",
+        "if any('/s1.sock' in word for word in sys.orig_argv):",
+        "    sys.exit('Cannot allocate memory')",
+    ]
+    (broken / "sitecustomize.py").write_text("\n".join(lines))
+    monkeypatch.setenv("PYTHONPATH", str(broken))
+    done = lab(tmp_path, "tree-3-2", *SMALL)
+    assert done.returncode == 1
+    for said in ("switch s1 did not start: there is not enough memory", "command: ", "exit status 1; its log ends:"):
+        assert said in done.stderr
+    assert "s2" not in done.stderr.partition("command")[0]
+
+
+def test_the_rest_of_a_lab_whose_switch_dies_goes_on(tmp_path: Path, machine: Traces) -> None:
+    script = "run allreduce 4K\nfail switch s0\nnet\nrestart switch s0\nrun allreduce 4K\n"
+    done = lab(tmp_path, "star-4", *SMALL, script=script)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "dead" in done.stdout
+    assert done.stdout.count("every rank has what NumPy has") == 2

@@ -1,0 +1,87 @@
+"""Whole labs: all collectives, right, under loss, over links that fail; plain traffic passes. Then nothing is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from p4gen.lab import suite
+from p4gen.manager.api import GroupSpec, GroupState, GroupStatus
+from p4gen.spec.topology import load_topology
+from tests.lab.labs import SMALL, lab
+from tests.lab.traces import Traces
+
+SEED = int.from_bytes(os.urandom(3))
+NAMES = 7
+"""Steps of the suite."""
+
+
+@pytest.mark.parametrize("mode", ["II", "III"])
+@pytest.mark.parametrize("topology", ["star-4", "tree-3-2", "leaf-spine"])
+def test_suite(topology: str, mode: str, tmp_path: Path, machine: Traces) -> None:
+    done = lab(tmp_path, topology, "--suite", "--mode", mode, "--seed", str(SEED), "--json")
+    assert done.stdout, done.stderr
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["passed"], report["seed"]) == (0, True, SEED), done.stdout
+    assert len(report["steps"]) == NAMES
+    notes = {step["name"]: step["note"] for step in report["steps"]}
+    cut = notes["a link cut under a collective, and restored"]
+    if topology == "leaf-spine":
+        assert "spine1" in cut
+        assert "generation 2" in cut
+    else:
+        assert "broken (" in cut
+        assert "generation" in cut
+    assert not (tmp_path / "lab" / "manager").exists()
+    record = json.loads((Path(report["folder"]) / "run.json").read_text())
+    assert (record["verb"], record["passed"], record["seed"]) == ("lab", True, SEED)
+
+
+@pytest.mark.skipif(
+    shutil.which("simple_switch_grpc") is None or shutil.which("p4c") is None, reason="needs p4c and BMv2 on PATH"
+)
+@pytest.mark.parametrize("mode", ["II", "III"])
+@pytest.mark.parametrize("topology", ["star-4", "tree-3-2"])
+def test_suite_on_bmv2(topology: str, mode: str, tmp_path: Path, machine: Traces) -> None:
+    # BMv2 drops what waits beyond 64 frames in a queue; a window is shorter than that.
+    done = lab(tmp_path, topology, "--suite", "--mode", mode, "--target", "bmv2", *SMALL, "--seed", str(SEED), "--json")
+    assert done.stdout, done.stderr
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["passed"]) == (0, True), done.stdout
+
+
+def test_scenario_with_faults_and_an_outage(tmp_path: Path, machine: Traces) -> None:
+    arguments = ["--collective", "reduce", "--size", "256K", "--root", "1", "--ranks", "h3,h0,h2", "--repeat", "4"]
+    faults = ["--loss", "1%", "--loss", "5%@h0", "--delay", "1ms@h2", "--fail", "s0-s1@0.1s-0.5s"]
+    done = lab(tmp_path, "tree-3-2", *SMALL, *arguments, *faults, "--seed", str(SEED))
+    assert done.returncode == 0, done.stdout + done.stderr
+    for text in ("reduce of 256K, 3 ranks, 4 times", "out loss", "s0-s1 is down", "every rank has what NumPy has"):
+        assert text in done.stdout
+
+
+def test_measurement_stands_beside_the_paper(tmp_path: Path, machine: Traces) -> None:
+    done = lab(tmp_path, "star-4", "--measure", "--repeat", "2", "--mode", "III", "--lanes", "64", "--json")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["passed"]) == (0, True), done.stdout + done.stderr
+    assert [row["paper"] for row in report["rows"]] == [15.69, 88.69, 72.54]
+    for row in report["rows"]:
+        assert 0 < row["mean"] <= row["best"]
+        assert row["ratio"] == pytest.approx(row["mean"] / row["paper"])
+
+
+def test_the_link_to_cut_is_one_of_the_tree() -> None:
+    spine = load_topology("leaf-spine")
+    spec = GroupSpec("g", ("h0", "h2"))
+    group = GroupStatus(spec, GroupState.ACTIVE, 1, tree={"spine0": None, "leaf0": "spine0", "leaf1": "spine0"})
+    link = suite.tree_link(spine, group)
+    assert set(link.ends) == {"leaf0", "spine0"}
+    assert suite.connected_without(spine, link)
+    star = load_topology("star-4")
+    group = GroupStatus(GroupSpec("g", ("h1", "h2")), GroupState.ACTIVE, 1, tree={"s0": None})
+    link = suite.tree_link(star, group)
+    assert set(link.ends) == {"h1", "s0"}
+    assert not suite.connected_without(star, link)

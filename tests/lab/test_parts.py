@@ -1,0 +1,169 @@
+"""What needs neither root nor Mininet: what is wrong is said before anything is started."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from p4gen.cli.app import cli
+from p4gen.errors import InputError, MissingToolError
+from p4gen.host.clock import MS
+from p4gen.lab import faults, mininet, prerequisites, scratch
+from p4gen.lab.job import LabJob, Wanted
+from p4gen.spec import ProgramSpec
+from p4gen.spec.topology import TopologySpec, load_topology, packaged
+from p4gen.switch.running import Program
+
+
+def p4gen_lab(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["lab", *arguments], standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        (["nowhere"], "neither a file nor a topology 'nowhere'"),
+        (["star-4", "--lanes", "7"], "lanes = 7"),
+        (["star-4", "--collective", "allreduce", "--ranks", "h0,h9"], "--ranks: there is no host 'h9'; there are h0"),
+        (["star-4", "--collective", "allreduce", "--ranks", "h0,h0"], "one rank at most"),
+        (["star-4", "--collective", "allreduce", "--fail", "s0-s1"], "there is no link 's0-s1'; there are h0-s0"),
+        (["star-4", "--collective", "allreduce", "--fail", "h0-s0@1s-0.5s"], "restored before it fails"),
+        (["star-4", "--collective", "allreduce", "--fail", "h0-s0@5"], "--fail: "),
+        (["star-4", "--collective", "allreduce", "--size", "3"], "allreduce of 3 bytes"),
+        (["star-4", "--collective", "reduce", "--root", "4"], "root 4 is not a rank"),
+        (["star-4", "--suite", "--loss", "150%"], "loss: "),
+        (["star-4", "--suite", "--loss", "5%@s0"], "there is no host 's0'"),
+        (["star-4", "--suite", "--delay", "7"], "delay: "),
+        (["star-4", "--suite", "--timeout", "7"], "--timeout: "),
+        (["star-4", "--ports", "2"], "s0 has 4 links; the program has 2 ports"),
+    ],
+)
+def test_wrong_input(arguments: list[str], cause: str, tmp_path: Path) -> None:
+    result = p4gen_lab(*arguments, "--out", str(tmp_path))
+    assert isinstance(result.exception, InputError), result.output
+    assert cause in str(result.exception)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        (["--size", "4K"], "--size goes with a scenario"),
+        (["--json"], "--json goes with a scenario"),
+        (["--suite", "--measure"], "not both"),
+        (["--suite", "--size", "4K"], "sizes and ranks of its own"),
+        (["--collective", "barrier", "--size", "4K"], "a barrier has no data"),
+    ],
+)
+def test_options_that_do_not_go_together(arguments: list[str], cause: str) -> None:
+    assert cause in str(p4gen_lab("star-4", *arguments).exception)
+
+
+def test_a_malformed_topology_is_told_with_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text("name: bad\nswitches: [s0]\nhosts: [h0]\nlinks:\n  - [h0, s1]\n")
+    result = p4gen_lab(str(file))
+    assert isinstance(result.exception, InputError)
+    assert f"{file}:5:10: error: there is no node 's1'" in str(result.exception)
+
+
+def test_names_that_are_too_long_for_interfaces() -> None:
+    long = "a_very_long_switch"
+    topology = TopologySpec.model_validate(
+        {"name": "long", "switches": [long], "hosts": ["h0", "h1"], "links": [["h0", long], ["h1", long]]}
+    )
+    with pytest.raises(InputError, match="Linux takes 15 characters"):
+        prerequisites.check_topology(topology, ProgramSpec())
+
+
+def test_each_missing_prerequisite_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = ["unshare", "mount", "ip", "bash", "mnexec", "ifconfig"]
+    for tool in tools:
+        (tmp_path / tool).write_text("#!/bin/sh\n")
+        (tmp_path / tool).chmod(0o755)
+    package = tmp_path / "python" / "mininet"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "net.py").touch()
+    monkeypatch.setattr(mininet, "FOLDER", package)
+    monkeypatch.setattr(mininet, "find", lambda folder=package: package)
+    monkeypatch.setattr(prerequisites, "missing_capabilities", list)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    prerequisites.check("embedded")
+    for tool in tools:
+        (tmp_path / tool).rename(tmp_path / "hidden")
+        with pytest.raises(MissingToolError, match=f"{tool}.*: apt-get install") as caught:
+            prerequisites.check("embedded")
+        assert caught.value.exit_code == 3
+        (tmp_path / "hidden").rename(tmp_path / tool)
+    with pytest.raises(MissingToolError, match=r"target bmv2: simple_switch_grpc and p4c.* are not on PATH"):
+        prerequisites.check("bmv2")
+    monkeypatch.setattr(prerequisites, "missing_capabilities", lambda: ["CAP_SYS_ADMIN"])
+    with pytest.raises(MissingToolError, match="CAP_SYS_ADMIN is missing: run as root"):
+        prerequisites.check("embedded")
+
+
+def test_no_mininet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "mininet", raising=False)
+    with pytest.raises(MissingToolError, match="Mininet, which is not installed: apt-get install mininet"):
+        mininet.check(tmp_path)
+
+
+def test_capabilities_are_read_from_proc(tmp_path: Path) -> None:
+    status = tmp_path / "status"
+    status.write_text("Name:\tx\nCapEff:\t0000000000000000\n")
+    assert prerequisites.missing_capabilities(status) == ["CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_ADMIN"]
+    status.write_text(f"CapEff:\t{1 << 12 | 1 << 13 | 1 << 21:016x}\n")
+    assert prerequisites.missing_capabilities(status) == []
+
+
+def test_a_job_survives_its_file(tmp_path: Path) -> None:
+    wanted = Wanted("scenario", ranks=("h0",), impairments=(("loss", "1%", ""),), outages=(("s0", "s1", 0.5, 1.0),))
+    file = packaged("tree-3-2")
+    program = Program(tmp_path / "p.p4", tmp_path / "p.txtpb")
+    job = LabJob(
+        load_topology(file), file, ProgramSpec(lanes=8), program, "embedded", "jit", tmp_path, tmp_path / "s",
+        tmp_path / "manager", wanted,
+    )  # fmt: skip
+    job.save(tmp_path / "job.json")
+    assert LabJob.load(tmp_path / "job.json") == job
+
+
+def test_stale_scratch_folders_go_and_others_stay(tmp_path: Path) -> None:
+    stale = tmp_path / f"{scratch.PREFIX}dead"
+    stale.mkdir()
+    (stale / "lock").touch()
+    other = tmp_path / f"{scratch.PREFIX}other"
+    other.mkdir()  # not one of ours: it has no lock
+    with scratch.scratch_folder() as (alive, _):
+        assert scratch.remove_stale(alive.parent) == []
+        assert alive.exists()
+    assert not alive.exists()
+    assert scratch.remove_stale(tmp_path) == [stale]
+    assert other.exists()
+
+
+def test_the_address_of_another_lab_stays(tmp_path: Path) -> None:
+    file = tmp_path / "manager"
+    file.write_text("unix:/tmp/p4gen-lab-other/manager.sock\n")
+    scratch.remove_if_ours(file, Path("/tmp/p4gen-lab-mine"))
+    assert file.exists()
+    scratch.remove_if_ours(file, Path("/tmp/p4gen-lab-other"))
+    assert not file.exists()
+
+
+def test_faults_of_a_host() -> None:
+    assert faults.direction(faults.Troubles().to_dict(), "1") is None
+    late = faults.direction(faults.Troubles(delay=3 * MS).to_dict(), "1")
+    assert late is not None
+    assert late(b"frame", 0).copies == ((3 * MS, b"frame"),)
+    lossy = faults.direction(faults.Troubles(loss=0.25).to_dict(), "1")
+    assert lossy is not None
+    lost = sum(not lossy(b"frame", 0).copies for _ in range(4000))
+    assert 850 < lost < 1150
+    assert faults.Troubles(loss=0.05, delay=MS).text() == "loss 0.05, delay 1 ms"
+    with pytest.raises(InputError, match="'lss' is no fault"):
+        faults.parse("lss", "1%")
