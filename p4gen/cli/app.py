@@ -26,6 +26,8 @@ VERBS = {
     "switch": "Run the embedded switch, with a P4Runtime server.",
     "sim": "Run a collective over a virtual network that loses, reorders, duplicates and corrupts.",
     "lab": "Bring up switches, hosts and a manager under Mininet, with a prompt or a scenario.",
+    "manager": "Manage groups on switches that register, for hosts and operators.",
+    "top": "Show groups, rates, retransmissions and drops of a running manager, live.",
     "topo": "Check a topology, describe it, draw it.",
     "shell": "Open p4runtime-shell on a running switch.",
     "schema": "Print the JSON Schema of a spec file.",
