@@ -40,9 +40,9 @@ class View:
     """Names of links that cannot be used, each with the reason."""
 
     @cached_property
-    def cut(self) -> frozenset[frozenset[str]]:
-        """The links that cannot be used, by their ends."""
-        return frozenset(frozenset(link.ends) for link in self.topology.links if link.name in self.down)
+    def links(self) -> frozenset[frozenset[str]]:
+        """The links that can be used, by their ends."""
+        return frozenset(frozenset(link.ends) for link in self.topology.links if link.name not in self.down)
 
     def addresses(self, host: str) -> HostAddresses:
         """A host's addresses; ``KeyError`` for one that is not in the topology."""
@@ -80,7 +80,6 @@ class Fabric:
             self.switch_numbers[info.name] = _next(
                 self.switch_numbers, self.given.switches if self.given else None, info.name
             )
-        self.silent.pop(info.name, None)
         ports = {link.port for link in info.links}
         if self.given is None:
             self.ports_down = {(name, port) for name, port in self.ports_down if name != info.name or port in ports}

@@ -56,6 +56,9 @@ def plan(
     every candidate with what each switch lacks there.
     """
     topology = view.topology
+    problems = list(tree_problems(topology, spec.ranks, spec.root))
+    if problems:
+        raise NoPlaceError(Code.INVALID, "\n".join(problems))
     down = dict(view.down)
     for switch, reason in avoid.items():
         down |= {link.name: reason for link in topology.ports[switch]}

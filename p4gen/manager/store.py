@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from p4gen.errors import FailedError, InputError
-from p4gen.manager.api import GroupSpec, GroupState, SwitchInfo
+from p4gen.errors import InputError
+from p4gen.manager.api import Code, GroupSpec, GroupState, ManagerError, SwitchInfo
 from p4gen.manager.encoding import decode, encode
 from p4gen.manager.placed import PlacedGroup
 from p4gen.manager.pools import HOST_QP, History, Kind, Spans, held_by
@@ -56,8 +56,11 @@ CREATE TABLE epochs (
 """
 
 
-class StoreError(FailedError):
+class StoreError(ManagerError):
     """The file cannot be read or written any more."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(Code.REFUSED, message)
 
 
 @dataclass
@@ -86,6 +89,8 @@ class Stored:
     histories: dict[str, History]
     next_tree: int
     next_qp: int
+    topology: int | None
+    """A digest of the topology that was given, 0 for none."""
 
 
 class Store:
@@ -152,6 +157,10 @@ class Store:
         except sqlite3.Error as error:
             raise StoreError(f"{self.path}: cannot be written: {error}") from error
 
+    def put_meta(self, key: str, value: int) -> None:
+        """A number of the manager's own."""
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
     # --- who is there ---
 
     def put_switch(self, number: int, info: SwitchInfo) -> None:
@@ -202,8 +211,8 @@ class Store:
                 elif held.kind is Kind.SLOT:
                     row = (held.switch, held.pipe, held.first, held.end, name, generation)
                     db.execute("INSERT INTO slots VALUES (?, ?, ?, ?, ?, ?)", row)
-        for name_, value in (("next_tree", next_tree), ("next_qp", next_qp)):
-            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name_, value))
+        self.put_meta("next_tree", next_tree)
+        self.put_meta("next_qp", next_qp)
 
     def drop_placement(self, name: str, generation: int) -> None:
         """A placement, and its resources."""
@@ -261,6 +270,7 @@ class Store:
             histories,
             meta.get("next_tree", 0),
             meta.get("next_qp", HOST_QP),
+            meta.get("topology"),
         )
 
     def counts(self) -> dict[str, int]:

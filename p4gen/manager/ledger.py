@@ -1,0 +1,333 @@
+"""The manager's books: groups, what they hold, who is told. What is written here is in the store, too.
+
+Every method is called with ``Ledger.changed`` held, does not wait for anything, and is done whole or not at all. The
+store is written first.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from p4gen.manager.api import (
+    Code,
+    GroupSpec,
+    GroupState,
+    GroupStatus,
+    HostAddresses,
+    ManagerError,
+    Membership,
+    RankChannel,
+    RankConfig,
+    RankReport,
+)
+from p4gen.manager.fabric import Fabric
+from p4gen.manager.group import Group
+from p4gen.manager.placed import PlacedGroup
+from p4gen.manager.planner import plan
+from p4gen.manager.policy import PlacementPolicy
+from p4gen.manager.pools import History, Limits, Pools, held_by
+from p4gen.manager.store import Store, StoredGroup
+from p4gen.manager.switches import Key
+from p4gen.manager.watch import Watch
+from p4gen.spec import Mode
+
+
+@dataclass
+class Record:
+    """A group. ``placed`` is in use; ``pending`` is being installed, beside it or in its place."""
+
+    spec: GroupSpec
+    state: GroupState = GroupState.INSTALLING
+    generation: int = 0
+    last: int = 0
+    """The newest generation that has been tried."""
+    reason: str = ""
+    placed: PlacedGroup | None = None
+    pending: PlacedGroup | None = None
+    agreed: int | None = None
+    """The call that all ranks of this generation begin with, once they have come."""
+    busy: bool = False
+    """A request or a repair is at work on it."""
+    lost: bool = False
+    """A switch has lost the state of ``placed``."""
+    pending_lost: bool = False
+    tried: int = -1
+    """The ledger's version when no place was found."""
+    delay: float = 0.0
+    """Seconds until the next try, where a place was found and a switch refused; the time of it is ``not_before``."""
+    not_before: float = 0.0
+    arrived: dict[int, int] = field(default_factory=dict)
+    """By rank: completed calls, of those that are ready."""
+    reports: dict[int, RankReport] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Key:
+        """Of the placement in use."""
+        return self.spec.name, self.generation
+
+    @property
+    def pending_key(self) -> Key:
+        """Of the one that is being installed."""
+        return self.spec.name, self.last
+
+    def row(self, state: GroupState, generation: int, last: int, reason: str = "") -> StoredGroup:
+        """What is to be stored."""
+        return StoredGroup(self.spec, state, generation, last, reason)
+
+    def status(self) -> GroupStatus:
+        """What clients see."""
+        placed = self.placed or self.pending
+        if placed is None:
+            return GroupStatus(self.spec, self.state, self.generation or self.last, self.reason)
+        tree: dict[str, str | None] = {}
+        slots: defaultdict[str, int] = defaultdict(int)
+        contexts: defaultdict[str, int] = defaultdict(int)
+        for node in placed.tree.nodes:
+            above = None if node.parent is None else node.edges[node.parent].far
+            if above is None or above.switch != node.key.switch:
+                tree[node.key.switch] = above.switch if above else None
+        for key, context in placed.contexts:
+            contexts[key.switch] += 1
+            slots[key.switch] += sum(end - first for first, end in context.ranges(Mode.III))
+        generation = self.generation or self.last
+        return GroupStatus(self.spec, self.state, generation, self.reason, tree, dict(slots), dict(contexts))
+
+
+class Ledger:
+    """Everything that the manager knows. ``changed`` is its lock, and is notified of every change of a group."""
+
+    def __init__(self, store: Store, fabric: Fabric, policy: PlacementPolicy, seed: int | None) -> None:
+        self.changed = threading.Condition()
+        self.store = store
+        self.fabric = fabric
+        self.records: dict[str, Record] = {}
+        self.version = 0
+        """Counts what may make room for a group that has no place."""
+        self._policy = policy
+        self._histories: defaultdict[str, History] = defaultdict(History)
+        self._watches: defaultdict[str, set[Watch]] = defaultdict(set)
+        self._random = random.SystemRandom() if seed is None else random.Random(seed)  # noqa: S311 - for tests
+        self._next_tree = self._next_qp = 0
+        self._load()
+
+    def _load(self) -> None:
+        """What was written, with everything undone that was under way."""
+        stored = self.store.load()
+        fabric = self.fabric
+        for name, (number, info) in stored.switches.items():
+            if fabric.given is None or name in fabric.given.switches:
+                fabric.switch_numbers[name] = number
+                fabric.add_switch(info)
+        fabric.hosts = stored.hosts
+        fabric.ports_down = stored.ports_down
+        self._histories.update(stored.histories)
+        self._next_tree, self._next_qp = stored.next_tree, stored.next_qp
+        topology = zlib.crc32(fabric.given.model_dump_json().encode()) if fabric.given else 0
+        with self.store.transaction():
+            self.store.put_meta("topology", topology)
+            for name, group in stored.groups.items():
+                known = group.state in (GroupState.ACTIVE, GroupState.BROKEN)
+                for generation in group.placements:
+                    if not known or group.state is GroupState.BROKEN or generation != group.generation:
+                        self.store.drop_placement(name, generation)
+                if not known:
+                    self.store.drop_group(name)
+                    continue
+                record = Record(group.spec, group.state, group.generation, group.last, group.reason)
+                if group.state is GroupState.ACTIVE:
+                    record.placed = group.placements[group.generation]
+                    record.agreed = group.agreed.get(group.generation)
+                    record.lost = stored.topology not in (None, topology)  # addresses and ports may be others
+                self.records[name] = record
+
+    # --- placing ---
+
+    def plan(
+        self, spec: GroupSpec, avoid: Mapping[str, str], instead_of: Record | None = None
+    ) -> tuple[PlacedGroup, Pools]:
+        """A place for a group, as if ``instead_of`` held nothing. Raises ``NoPlaceError``."""
+        view = self.fabric.view
+        live = [placed for record, placed in self.live() if record is not instead_of]
+        limits = {name: Limits.of(program) for name, program in view.specs.items()}
+        histories, tree, qp = self._histories, self._next_tree, self._next_qp
+
+        def pools() -> Pools:
+            return Pools(limits, live, histories, next_tree=tree, next_qp=qp)
+
+        return plan(spec, view, self._policy, pools, self._random.randrange(1 << 24), avoid)
+
+    def live(self) -> Iterator[tuple[Record, PlacedGroup]]:
+        """All placements, in use or being installed."""
+        for record in self.records.values():
+            yield from ((record, placed) for placed in (record.placed, record.pending) if placed is not None)
+
+    def contexts_on(self, switch: str) -> list[Group]:
+        """All contexts that are given out on a switch."""
+        return [context for _, placed in self.live() for context in placed.contexts_on(switch)]
+
+    # --- a group's life ---
+
+    def get(self, name: str) -> Record:
+        """A group. Raises ``ManagerError``."""
+        if name not in self.records:
+            raise ManagerError(Code.NOT_FOUND, f"there is no group '{name}'")
+        return self.records[name]
+
+    def begin(self, record: Record, placed: PlacedGroup, pools: Pools, *, beside: bool = False) -> None:
+        """A placement is about to be installed; what was in use goes, unless ``beside``."""
+        generation = record.last + 1
+        name = record.spec.name
+        first = name not in self.records or (record.state is GroupState.INSTALLING and not record.generation)
+        with self.store.transaction():
+            if beside:
+                self.store.put_group(self._row_of(name, generation))
+            else:
+                # A group that has once been there is as good as broken until it is active again.
+                state = GroupState.INSTALLING if first else GroupState.BROKEN
+                self.store.put_group(record.row(state, generation, generation, "the manager was restarted"))
+                if record.placed is not None:
+                    self.store.drop_placement(*record.key)
+            self.store.put_placement(name, generation, placed, pools.next_tree, pools.next_qp)
+        self._next_tree, self._next_qp = pools.next_tree, pools.next_qp
+        self.records.setdefault(name, record)
+        record.last, record.pending, record.pending_lost = generation, placed, False
+        if not beside:
+            record.placed, record.lost, record.reason = None, False, ""
+            if not first:
+                record.generation = generation
+            record.state = GroupState.INSTALLING
+            self._tell(record)
+
+    def _row_of(self, name: str, last: int) -> StoredGroup:
+        known = self.records[name]
+        return known.row(known.state, known.generation, last)
+
+    def activate(self, record: Record, spec: GroupSpec) -> None:
+        """What was being installed is in use; what was in use before is not."""
+        assert record.pending is not None
+        histories = self._histories
+        helds = [h for key, context in record.pending.contexts for h in held_by(key.switch, context)]
+        with self.store.transaction():
+            if record.placed is not None:
+                self.store.drop_placement(*record.key)
+            self.store.put_group(StoredGroup(spec, GroupState.ACTIVE, record.last, record.last))
+            for held in helds:
+                histories[held.switch].add(held)
+            for where in {(h.switch, h.kind, h.pipe, h.epoch) for h in helds}:
+                switch, kind, pipe, epoch = where
+                self.store.put_epochs(switch, kind, pipe, epoch, histories[switch].seen(kind, pipe, epoch))
+        record.spec, record.state, record.generation, record.reason = spec, GroupState.ACTIVE, record.last, ""
+        record.placed, record.pending = record.pending, None
+        record.lost, record.agreed, record.arrived, record.delay = False, None, {}, 0.0
+        self._tell(record)
+
+    def abandon(self, record: Record) -> None:
+        """What was being installed is not to be."""
+        with self.store.transaction():
+            self.store.drop_placement(*record.pending_key)
+        record.pending = None
+        self.version += 1
+
+    def break_(self, record: Record, reason: str) -> None:
+        """No place for it at present."""
+        with self.store.transaction():
+            self.store.put_group(record.row(GroupState.BROKEN, record.last, record.last, reason))
+            if record.placed is not None:
+                self.store.drop_placement(*record.key)
+        news = record.state is not GroupState.BROKEN or record.reason != reason
+        record.state, record.reason, record.generation = GroupState.BROKEN, reason, record.last
+        record.placed, record.lost = None, False
+        if news:
+            self._tell(record)
+
+    def removing(self, record: Record) -> None:
+        """It is about to be destroyed."""
+        with self.store.transaction():
+            self.store.put_group(record.row(GroupState.REMOVING, record.generation, record.last))
+        record.state = GroupState.REMOVING
+        self._tell(record)
+
+    def drop(self, record: Record) -> None:
+        """It is gone, and what it held is free."""
+        with self.store.transaction():
+            self.store.drop_group(record.spec.name)
+        self.records.pop(record.spec.name, None)
+        record.placed = record.pending = None
+        self.version += 1
+        if record.last:
+            self._tell(record, gone=True)
+        self.changed.notify_all()
+
+    def agree(self, record: Record) -> None:
+        """All ranks are ready."""
+        agreed = min(record.arrived.values())
+        with self.store.transaction():
+            self.store.put_agreed(*record.key, agreed)
+        record.agreed = agreed
+        self.changed.notify_all()
+
+    def forget_epochs(self, switch: str) -> None:
+        """Its program was loaded anew; what lives there now has been placed, and not used, since."""
+        with self.store.transaction():
+            self.store.drop_epochs(switch)
+        self._histories[switch] = History()
+        self.version += 1
+
+    # --- news ---
+
+    def watch(self, host: str) -> Watch:
+        """A host's memberships."""
+
+        def forget(watch: Watch) -> None:
+            with self.changed:
+                self._watches[host].discard(watch)
+                if not self._watches[host]:
+                    del self._watches[host]
+
+        watch = Watch(forget)
+        for record in self.records.values():
+            if host in record.spec.ranks:
+                watch.put(self._membership(record, host))
+        self._watches[host].add(watch)
+        return watch
+
+    @property
+    def watches(self) -> list[Watch]:
+        """All that are open."""
+        return [watch for some in self._watches.values() for watch in some]
+
+    def _tell(self, record: Record, *, gone: bool = False) -> None:
+        for host in record.spec.ranks:
+            for watch in self._watches.get(host, ()):
+                watch.put(self._membership(record, host, gone=gone))
+        self.changed.notify_all()
+
+    def _membership(self, record: Record, host: str, *, gone: bool = False) -> Membership:
+        generation = record.generation or record.last
+        active = record.state is GroupState.ACTIVE and not gone
+        config = self.rank_config(record, record.spec.ranks.index(host)) if active else None
+        return Membership(record.spec.name, record.state, generation, config, record.reason, gone)
+
+    def rank_config(self, record: Record, rank: int) -> RankConfig:
+        """What a rank of an active group is told."""
+        placed, view = record.placed, self.fabric.view
+        assert placed is not None
+        host = record.spec.ranks[rank]
+        first, _ = placed.tree.first_hop(rank)
+        return RankConfig(
+            group=record.spec.name,
+            generation=record.generation,
+            rank=rank,
+            size=len(record.spec.ranks),
+            addresses=HostAddresses(view.names.mac[host], view.names.ip[host], placed.channels[0].ends[rank].peer.mac),
+            channels=tuple(RankChannel(c.key, c.ends[rank].qp, c.ends[rank].peer) for c in placed.channels),
+            first_psn=placed.request.first_psn,
+            slots=min(context.slots for _, context in placed.contexts),
+            sync=record.spec.sync,
+            spec=view.specs[first.key.switch],
+        )

@@ -1,0 +1,124 @@
+"""What goes on in the background: switches that do not answer are left, groups that are cut are placed again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from p4gen.manager.api import GroupState, ManagerError
+from p4gen.manager.ledger import Ledger, Record
+from p4gen.manager.lifecycle import Lifecycle
+from p4gen.manager.planner import NoPlaceError
+from p4gen.manager.switches import SwitchThread
+
+AT_ONCE: Final = 4
+"""Groups that are placed again at the same time."""
+TROUBLED, QUIET = 0.05, 0.5
+"""Seconds between two looks, when something is to be done soon and when nothing is."""
+FIRST_DELAY, LAST_DELAY = 0.1, 2.0
+"""Seconds until a group is tried again that a switch has refused; doubled each time."""
+
+
+class Repair:
+    """A thread that looks after switches and groups. ``grace``: s that a switch may be stale before its groups go."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        threads: Mapping[str, SwitchThread],
+        lifecycle: Lifecycle,
+        grace: float,
+        patience: float,
+    ) -> None:
+        self._ledger = ledger
+        self._threads = threads
+        self._lifecycle = lifecycle
+        self._grace = grace
+        self._patience = patience
+        self._wake = threading.Event()
+        self._closed = False
+        self._repairs: set[threading.Thread] = set()
+        self._thread = threading.Thread(target=self._work, name="inc-repair", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Look now."""
+        self._wake.set()
+
+    def close(self, timeout: float = 2.0) -> None:
+        """End; repairs that are under way are waited for, but for those that wait for a switch that hangs."""
+        self._closed = True
+        self._wake.set()
+        with self._ledger.changed:
+            repairs = [self._thread, *self._repairs]
+        for thread in repairs:
+            if thread.is_alive():
+                thread.join(timeout)
+
+    def _work(self) -> None:
+        while not self._closed:
+            self._wake.clear()
+            troubled = self._look()
+            self._wake.wait(TROUBLED if troubled else QUIET)
+
+    def _look(self) -> bool:
+        """At everything; whether to look again soon."""
+        ledger = self._ledger
+        with ledger.changed:
+            troubled, changed = False, False
+            for name, thread in list(self._threads.items()):
+                reason, soon = self._silence(name, thread)
+                troubled |= soon
+                changed |= ledger.fabric.set_silent(name, reason)
+            if changed:
+                ledger.version += 1
+                for thread in self._threads.values():
+                    thread.refresh()
+            for record in list(ledger.records.values()):
+                if record.busy or not self._needs_place(record):
+                    continue
+                if len(self._repairs) == AT_ONCE or record.not_before > time.monotonic() or self._closed:
+                    troubled = True
+                    continue
+                record.busy, record.tried = True, ledger.version
+                repair = threading.Thread(target=self._place, args=(record,), name="inc-repair-group", daemon=True)
+                self._repairs.add(repair)
+                repair.start()
+        return troubled
+
+    def _silence(self, name: str, thread: SwitchThread) -> tuple[str | None, bool]:
+        """Why a switch is not to be used (None: it is), and whether it is in trouble."""
+        now = time.monotonic()
+        busy, stale = thread.busy_since, thread.stale_since
+        if busy is not None and now - busy > self._patience:
+            return f"switch {name} does not answer", True
+        if stale is not None and now - stale > self._grace:
+            return f"switch {name} does not answer ({thread.problem})", True
+        return None, stale is not None
+
+    def _needs_place(self, record: Record) -> bool:
+        if record.state is GroupState.BROKEN:
+            return record.tried != self._ledger.version
+        if record.state is not GroupState.ACTIVE or record.placed is None:
+            return False
+        return record.lost or not record.placed.links <= self._ledger.fabric.view.links
+
+    def _place(self, record: Record) -> None:
+        try:
+            self._lifecycle.settle(record, record.spec)
+        except ManagerError as error:
+            with self._ledger.changed:
+                if not isinstance(error, NoPlaceError):
+                    record.delay = min(max(2 * record.delay, FIRST_DELAY), LAST_DELAY)
+                    record.not_before = time.monotonic() + record.delay
+                self._lifecycle.uproot(record, str(error))
+        finally:
+            with self._ledger.changed:
+                self._repairs.discard(threading.current_thread())
+            self._lifecycle.idle(record)
+            self._wake.set()

@@ -1,0 +1,368 @@
+"""A thread for each switch: it alone speaks to the switch's agent, and makes the switch hold what it should.
+
+What that is, is the placements that are *admitted* here and the routes. A placement is admitted by its own ``install``
+and no sooner, so that an entry the switch refuses can only be blamed on the group that brought it. A switch of which it
+is not known what it holds is *stale*: it is read, and written again, with back-off, until it answers and holds what it
+should.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from p4gen.errors import P4genError
+from p4gen.manager.api import Agent, AgentError, SwitchInfo
+from p4gen.manager.config import configure
+from p4gen.manager.fabric import View
+from p4gen.manager.group import Group, SwitchConfig
+from p4gen.manager.placed import PlacedGroup, placed_edges
+from p4gen.manager.placer import routes, tree_routes
+from p4gen.model.entries import Exact
+from p4gen.spec import Mode
+
+Key = tuple[str, int]
+"""A placement: its group's name and its generation."""
+Agents = Callable[[SwitchInfo], Agent]
+
+FIRST_RETRY: Final = 0.05
+"""Seconds until a stale switch is tried again; doubled each time, up to ``LAST_RETRY``."""
+LAST_RETRY: Final = 5.0
+
+
+class Owner(Protocol):
+    """What a switch's thread asks of the manager, and tells it. Called without any lock held."""
+
+    def view(self) -> View:
+        """The fabric as it is now."""
+        ...
+
+    def switch_trouble(self, switch: str) -> None:
+        """It has become stale."""
+
+    def switch_back(self, switch: str) -> None:
+        """It answers again, and holds what it should."""
+
+    def switch_lost(self, switch: str, keys: set[Key]) -> None:
+        """It does not hold these any more: it was restarted."""
+
+    def switch_restarted(self, switch: str) -> None:
+        """Its program was loaded anew, by us; no state is left."""
+
+
+@dataclass
+class Job:
+    """Something to be done at the switch, and what came of it."""
+
+    run: Callable[[], Any]
+    done: Future[Any]
+
+
+class SwitchThread:
+    """One switch. Its public methods are for any thread, and return at once."""
+
+    def __init__(
+        self, info: SwitchInfo, agents: Agents, owner: Owner, admitted: Mapping[Key, PlacedGroup] | None = None
+    ) -> None:
+        self.name = info.name
+        self.stale_since: float | None = time.monotonic()
+        """When it was last known to hold what it should, of ``time.monotonic``; None when it does."""
+        self.busy_since: float | None = None
+        """Since when its agent is at work."""
+        self.problem = "not reached yet"
+        self.entries = 0
+        self.drops: Mapping[str, int] = {}
+        self._info = info
+        self._agents = agents
+        self._owner = owner
+        self._agent: Agent | None = None
+        self._admitted: dict[Key, PlacedGroup] = dict(admitted or {})
+        self._ticking: set[Key] = set(self._admitted)
+        self._retry_at, self._delay = time.monotonic(), FIRST_RETRY
+        self._jobs: deque[Job] = deque()
+        self._wakes = threading.Condition()
+        self._closed = False
+        self._ended: BaseException | None = None
+        self._refreshing: Future[Any] | None = None
+        self._counting: Future[Any] | None = None
+        self._thread = threading.Thread(target=self._work, name=f"inc-switch {self.name}", daemon=True)
+        self._thread.start()
+
+    # --- for any thread ---
+
+    def register(self, info: SwitchInfo) -> Future[Any]:
+        """The switch is there (again), perhaps with another program. The future raises ``AgentError``."""
+        return self._submit(lambda: self._register(info))
+
+    def install(self, key: Key, placed: PlacedGroup) -> Future[Any]:
+        """Make it hold a placement. The future raises ``AgentError``; then it holds nothing of it, or is stale."""
+        return self._submit(lambda: self._install(key, placed))
+
+    def remove(self, key: Key) -> Future[Any]:
+        """Make it hold a placement no more. The future raises ``AgentError`` when it has become stale over it."""
+        return self._submit(lambda: self._remove(key))
+
+    def activate(self, key: Key) -> Future[Any]:
+        """A placement is in use from now on: it gets ticks."""
+        return self._submit(lambda: self._activate(key))
+
+    def restart(self) -> Future[Any]:
+        """Load its program anew, unless it holds a placement."""
+        return self._submit(self._restart)
+
+    def refresh(self) -> None:
+        """Routes may have changed."""
+        with self._wakes:
+            if self._refreshing is None:
+                self._refreshing = self._submit(self._refresh)
+
+    def count(self) -> Future[Any]:
+        """Read its counters, into ``drops``."""
+        with self._wakes:
+            if self._counting is None or self._counting.done():
+                self._counting = self._submit(self._count)
+            return self._counting
+
+    @property
+    def ticks_per_second(self) -> float:
+        """Ticks that its agent sends, as that says."""
+        return float(getattr(self._agent, "ticks_per_second", 0.0))
+
+    def close(self, timeout: float = 2.0) -> None:
+        """End the thread, and wait for it; one whose agent hangs is left alone."""
+        with self._wakes:
+            self._closed = True
+            self._wakes.notify()
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+
+    def _submit(self, run: Callable[[], Any]) -> Future[Any]:
+        job = Job(run, Future())
+        with self._wakes:
+            if self._closed or self._ended is not None:
+                job.done.set_exception(self._ended or AgentError(f"{self.name}: the manager ends", unreachable=True))
+            else:
+                self._jobs.append(job)
+                self._wakes.notify()
+        return job.done
+
+    # --- the thread ---
+
+    def _work(self) -> None:
+        try:
+            while True:
+                job = self._next()
+                if job is None:
+                    break
+                self._run(job)
+        except BaseException as error:
+            self._end(error)
+            raise
+        if self._agent is not None:
+            self._agent.close()
+        self._end(AgentError(f"{self.name}: the manager ends", unreachable=True))
+
+    def _next(self) -> Job | None:
+        """What is to be done next; None at the end."""
+        with self._wakes:
+            while not self._closed:
+                if self._jobs:
+                    return self._jobs.popleft()
+                wait = None if self.stale_since is None else self._retry_at - time.monotonic()
+                if wait is not None and wait <= 0:
+                    return Job(self._retry, Future())
+                self._wakes.wait(wait)
+            return None
+
+    def _run(self, job: Job) -> None:
+        self.busy_since = time.monotonic()
+        try:
+            result = job.run()
+        except Exception as error:
+            job.done.set_exception(error)
+        except BaseException as error:
+            job.done.set_exception(error)
+            raise
+        else:
+            job.done.set_result(result)
+        finally:
+            self.busy_since = None
+
+    def _end(self, error: BaseException) -> None:
+        with self._wakes:
+            self._ended = error
+            for job in self._jobs:
+                job.done.set_exception(error)
+            self._jobs.clear()
+
+    # --- what it does ---
+
+    def _register(self, info: SwitchInfo) -> None:
+        before, self._info = self._info, info
+        if self._agent is not None:
+            self._agent.close()
+            self._agent = None
+        if (before.p4info, before.device_config, before.spec) != (info.p4info, info.device_config, info.spec):
+            self._lose(set(self._admitted))
+            self._owner.switch_restarted(self.name)
+        self._trouble("not reached yet")
+        self._reconcile()
+
+    def _install(self, key: Key, placed: PlacedGroup) -> None:
+        if self.stale_since is not None:
+            try:
+                self._reconcile()
+            except AgentError as error:
+                raise AgentError(str(error), unreachable=True) from error  # whatever it is, not this group's fault
+        self._admitted[key] = placed
+        try:
+            self._apply()
+        except AgentError as error:
+            del self._admitted[key]
+            if error.unreachable:
+                self._trouble(str(error))
+            else:
+                self._undo()
+            raise
+
+    def _undo(self) -> None:
+        try:
+            self._apply()
+        except AgentError as error:
+            self._trouble(str(error))
+
+    def _remove(self, key: Key) -> None:
+        self._ticking.discard(key)
+        if self._admitted.pop(key, None) is None and self.stale_since is None:
+            return
+        self._settle()
+
+    def _refresh(self) -> None:
+        with self._wakes:
+            self._refreshing = None
+        if self.stale_since is None:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Make it hold what it should; there is nobody to blame when it does not."""
+        if self.stale_since is not None:
+            self._reconcile()
+            return
+        try:
+            self._apply()
+            self._tick()
+        except AgentError as error:
+            self._trouble(str(error))
+            raise
+
+    def _activate(self, key: Key) -> None:
+        if key in self._admitted:
+            self._ticking.add(key)
+            self._tick()
+
+    def _restart(self) -> None:
+        if self._admitted:
+            raise AgentError(f"{self.name}: a group lives there")
+        if self._agent is None:
+            raise AgentError(f"{self.name}: not reached yet", unreachable=True)
+        self._trouble("its program is being loaded anew")
+        _asked(self._agent.restart)
+        self._owner.switch_restarted(self.name)
+        self._reconcile()
+
+    def _count(self) -> None:
+        if self._agent is not None and self.stale_since is None:
+            self.drops = _asked(self._agent.drops)
+
+    def _retry(self) -> None:
+        try:
+            self._reconcile()
+        finally:  # when it has worked, this is of no account
+            self._delay = min(2 * self._delay, LAST_RETRY)
+            self._retry_at = time.monotonic() + self._delay
+
+    def _reconcile(self) -> None:
+        """Find out what it holds, and put it right."""
+        try:
+            if self._agent is None:
+                self._agent = _asked(lambda: self._agents(self._info))
+            held = _asked(self._agent.read)
+            self._lose({key for key, placed in self._admitted.items() if not _holds(held, placed, self.name)})
+            self._apply(resync=True)
+            self._tick()
+        except AgentError as error:
+            self._trouble(str(error))
+            raise
+        self.stale_since, self.problem = None, ""
+        self._owner.switch_back(self.name)
+
+    def _lose(self, keys: set[Key]) -> None:
+        if keys:
+            for key in keys:
+                del self._admitted[key]
+            self._ticking -= keys
+            self._owner.switch_lost(self.name, keys)
+
+    def _trouble(self, problem: str) -> None:
+        self.problem = problem
+        if self.stale_since is None:
+            self.stale_since = time.monotonic()
+            self._retry_at, self._delay = self.stale_since + FIRST_RETRY, FIRST_RETRY
+            self._owner.switch_trouble(self.name)
+
+    def _apply(self, *, resync: bool = False) -> None:
+        agent, view = self._agent, self._owner.view()
+        assert agent is not None
+        try:
+            wanted = wanted_config(self._info, view, self._admitted)
+        except P4genError as error:
+            raise AgentError(f"{self.name}: {error}") from error
+        _asked(lambda: agent.apply(wanted, resync=resync))
+        self.entries = len(wanted.entries)
+
+    def _tick(self) -> None:
+        if self._info.spec.mode is Mode.III and self._agent is not None:
+            agent = self._agent
+            contexts = _contexts(self.name, {key: p for key, p in self._admitted.items() if key in self._ticking})
+            _asked(lambda: agent.set_ticks(placed_edges(self.name, contexts)))
+
+
+def wanted_config(info: SwitchInfo, view: View, admitted: Mapping[Key, PlacedGroup]) -> SwitchConfig:
+    """What a switch should hold. Raises ``InputError`` when its program cannot."""
+    if info.name not in view.topology.switches:
+        return configure(info.spec, [])
+    # What runs over links that are not even there any more is about to go.
+    there = {frozenset(link.ends) for link in view.topology.links}
+    passed = tree_routes(view.topology, (placed for placed in admitted.values() if placed.links <= there))
+    found = routes(view.topology, view.names, info.name, passed[info.name], down=view.down, fixed=True)
+    return configure(info.spec, _contexts(info.name, admitted), *found)
+
+
+def _contexts(switch: str, admitted: Mapping[Key, PlacedGroup]) -> list[Group]:
+    found = [context for placed in admitted.values() for context in placed.contexts_on(switch)]
+    return sorted(found, key=lambda context: context.context)
+
+
+def _holds(held: SwitchConfig, placed: PlacedGroup, switch: str) -> bool:
+    """Whether all contexts of a placement are there, with their epochs: then their state is, too."""
+    there = set()
+    for entry in held.entries:
+        if entry.table.rpartition(".")[2] == "contexts":
+            (match,) = entry.match.values()
+            there.add((match.value if isinstance(match, Exact) else match, entry.action.args.get("epoch")))
+    return all((context.context, context.epoch) in there for context in placed.contexts_on(switch))
+
+
+def _asked(question: Callable[[], Any]) -> Any:
+    """What an agent answers. Whatever goes wrong in it is an ``AgentError``."""
+    try:
+        return question()
+    except AgentError:
+        raise
+    except Exception as error:
+        raise AgentError(f"{type(error).__name__}: {error}") from error
