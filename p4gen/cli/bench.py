@@ -12,7 +12,8 @@ from rich.console import Console
 from p4gen.bench.measure import BATCHED, BMV2, C, Results, measure
 from p4gen.bench.net import measure_net
 from p4gen.bench.report import beside, plot, ratios_to, sentences, table, write_csv
-from p4gen.bench.workload import workload
+from p4gen.bench.wire import measure_wire
+from p4gen.bench.workload import Workload, workload
 from p4gen.cli.options import json_option, out_option, spec_flags, specs_from
 from p4gen.spec import ProgramSpec
 
@@ -28,6 +29,7 @@ NET_SPEC: dict[str, tuple[str, ...]] = {"window": ("8",), "message": ("16",)}
 @click.option("--packets", type=click.IntRange(min=8), default=12_000, show_default=True, help="Packets of the load.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the packets' contents.")
 @click.option("--net", is_flag=True, help="Measure the virtual network in place of the switch: packet-hops a second.")
+@click.option("--wire", is_flag=True, help="Measure p4gen switch on veth pairs, beside a plain echo; needs root.")
 def command(
     spec_files: tuple[Path, ...],
     out: Path,
@@ -35,6 +37,7 @@ def command(
     packets: int,
     seed: int,
     net: bool,
+    wire: bool,
     **flags: tuple[str, ...],
 ) -> None:
     """Measure a program: packets a second of the interpreter, of native code (one by one, in batches, on two threads),
@@ -46,6 +49,9 @@ def command(
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
     if net:
         _net(specs_from(spec_files, flags if spec_files else NET_SPEC | _given(flags)), seed, console, as_json=as_json)
+        return
+    if wire:
+        _wire([workload(spec, packets, seed) for spec in specs_from(spec_files, flags)], console, as_json=as_json)
         return
     measured: list[Results] = []
     reports: list[dict[str, object]] = []
@@ -80,6 +86,27 @@ def _net(specs: tuple[ProgramSpec, ...], seed: int, console: Console, *, as_json
         )
     if as_json:
         reports = [asdict(rate) | {"per_second": rate.per_second} for rate in rates]
+        click.echo(json.dumps({"programs": reports} if len(reports) > 1 else reports[0]))
+
+
+def _wire(works: list[Workload], console: Console, *, as_json: bool) -> None:
+    reports: list[dict[str, object]] = []
+    for work in works:
+        rates = measure_wire(work)
+        switch, echo = rates
+        console.print(f"{work.spec.program}, {len(work.packets[0][1])} bytes a packet, on veth pairs:")
+        for rate in rates:
+            console.print(
+                f"  {rate.what:16} {rate.packets_in / rate.wall:10,.0f} packets in and "
+                f"{rate.packets_out / rate.wall:10,.0f} out a second, "
+                f"{1e6 * rate.cpu / rate.packets_in:.2f} us of processor time for each packet in"
+            )
+        console.print(f"  ratio {switch.per_second / echo.per_second:.2f}")
+        reports.append(
+            {"program": work.spec.program, "ratio": switch.per_second / echo.per_second}
+            | {"rates": [asdict(rate) | {"per_second": rate.per_second} for rate in rates]}
+        )
+    if as_json:
         click.echo(json.dumps({"programs": reports} if len(reports) > 1 else reports[0]))
 
 
