@@ -26,6 +26,8 @@ from p4gen.net.config import Call
 from p4gen.rocev2.headers import ipv4_text
 from p4gen.spec import units
 
+PING: Final = (sys.executable, "-m", "p4gen.lab.ping")
+"""Ours, which is always there."""
 _MANY: Final = 64
 
 

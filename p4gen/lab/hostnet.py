@@ -52,7 +52,7 @@ def _checksum_in_full(device: str) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for command in (_SETTSO, _SETGSO, _SETTX):
             value = array.array("B", struct.pack("=II", command, 0))
-            request = struct.pack("=16sP", device.encode(), value.buffer_info()[0])
+            request = struct.pack("@16sP", device.encode(), value.buffer_info()[0])
             with contextlib.suppress(OSError):  # kernels differ in what they can switch off
                 fcntl.ioctl(control, _SIOCETHTOOL, request)
 

@@ -99,7 +99,9 @@ def wait_for(processes: Iterable[Process], timeout: float = START_S) -> None:
                 failed += [process.failure(f"{process.name} {late}") for process in waiting]
             time.sleep(0.01)
     if failed:
-        raise FailedError(*(diagnostic for error in failed for diagnostic in error.diagnostics))
+        # One story is enough to read; the others are often the same.
+        others = [error.diagnostics[0].message.partition(":")[0] for error in failed[1:]]
+        raise FailedError(*failed[0].diagnostics, *(f"{other}, too" for other in others))
 
 
 def end_all(processes: Iterable[Process], patience: float = 3.0) -> None:

@@ -6,6 +6,7 @@ import cmd
 import contextlib
 import difflib
 import shlex
+import shutil
 import sys
 from typing import Any
 
@@ -14,7 +15,7 @@ from rich.console import Console
 from p4gen.errors import InputError, P4genError
 from p4gen.host.control import Collective
 from p4gen.lab import faults
-from p4gen.lab.commands import COMMANDS, Command, Session
+from p4gen.lab.commands import COMMANDS, PING, Command, Session
 from p4gen.lab.session import Lab
 
 PROMPT = "lab> "
@@ -115,8 +116,11 @@ class Prompt(cmd.Cmd):
         if not words:
             raise InputError(f"say what {host} is to do: {host} ping {self._hosts[-1]}")
         words = [self.session.ip_text(word) if word in self._hosts else word for word in words]
-        if words[0] == "ping" and not self.interactive and "-c" not in words:
-            words[1:1] = ["-c", "3", "-i", "0.2"]
+        if words[0] == "ping":
+            if not self.interactive and "-c" not in words:
+                words[1:1] = ["-c", "3", "-i", "0.2"]
+            if shutil.which("ping") is None:
+                words[:1] = PING
         status = self.session.execute([*self.session.lab.network.inside(host), *words])
         if status:
             self.failed = True

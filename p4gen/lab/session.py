@@ -118,7 +118,13 @@ class Lab:
 
     def _manager_command(self) -> Process:
         job = self.job
-        command = [sys.executable, "-m", "p4gen", "manager", "--listen", self.manager_address]
+        command = [
+            sys.executable,
+            "-c",
+            "from p4gen.cli.manager import command; command()",
+            "--listen",
+            self.manager_address,
+        ]
         command += ["--topology", str(job.topology_file), "--db", str(job.folder / MANAGER_DB)]
         log = job.folder / MANAGER_LOG
         place = self.manager_address

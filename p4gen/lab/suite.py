@@ -13,6 +13,7 @@ from rich.console import Console
 from p4gen.errors import FailedError, P4genError
 from p4gen.host.control import Collective
 from p4gen.lab.calls import Running, RunOutcome, run
+from p4gen.lab.commands import PING
 from p4gen.lab.session import Lab
 from p4gen.manager.api import GroupState, GroupStatus
 from p4gen.net.config import Call
@@ -70,7 +71,7 @@ class Suite:
         pings = []
         for host, target in zip(names, [*names[1:], names[0]], strict=True):
             address = ipv4_text(self._lab.hosts[target].hello.result()["ip"])
-            command = [*self._lab.network.inside(host), "ping", "-c", "2", "-i", "0.05", "-W", "2", address]
+            command = [*self._lab.network.inside(host), *PING, "-c", "2", "-i", "0.05", address]
             popen = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             pings.append((f"ping from {host} to {target}", popen))
         failed = []
