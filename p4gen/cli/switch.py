@@ -140,5 +140,7 @@ def _report(statistics: Statistics, as_json: bool) -> None:
         click.echo(f"{port:6} {values[0]:12} {values[1]:14} {values[2]:12} {values[3]:14} {lost:8}")
     for port, number in sorted(statistics.truncated.items()):
         click.echo(f"port {port}: {number} frames were longer than any interface takes, and dropped")
+    for port, number in sorted(statistics.missed.items()):
+        click.echo(f"port {port}: {number} frames were dropped by the kernel since too many waited")
     for trap in statistics.traps:
         click.echo(trap)

@@ -16,7 +16,16 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from p4gen.packetio import Frames, Receiver, Sender, link_is_up, longest_frame, open_socket, sending_socket
+from p4gen.packetio import (
+    Frames,
+    Receiver,
+    Sender,
+    kernel_drops,
+    link_is_up,
+    longest_frame,
+    open_socket,
+    sending_socket,
+)
 
 __all__ = ["PacketPorts", "Send", "SendBatch", "link_is_up"]
 
@@ -66,6 +75,7 @@ class PacketPorts:
         """Called by ``run`` whenever it is about to wait."""
         self.undelivered: dict[int, int] = {}
         """Frames by port that could not be sent."""
+        self._missed: dict[int, int] = {}
         try:
             room = max((longest_frame(name) for name in interfaces.values()), default=_ROOM)
             self._receiver = Receiver(SLOTS, max(room, _ROOM))
@@ -91,6 +101,14 @@ class PacketPorts:
         """Frames by port that came in, but are longer than any interface takes; they are dropped."""
         return self._receiver.truncated
 
+    @property
+    def missed(self) -> dict[int, int]:
+        """Frames by port that the kernel dropped since too many waited for the switch."""
+        for port, found in self._by_port.items():
+            if number := kernel_drops(found):
+                self._missed[port] = self._missed.get(port, 0) + number
+        return self._missed
+
     def run(self) -> None:
         """Carry frames until ``stop`` is called, from any thread or a signal handler."""
         checked = 0.0
@@ -115,7 +133,11 @@ class PacketPorts:
             most = max(self._receiver.free // (len(ready) - number), 1)
             with contextlib.suppress(OSError):  # the interface has gone down; it may come back
                 self._receiver.receive(file, self._sockets[file][0], most)
-        self._handle(self._receiver.take())
+        if self._receiver.waiting <= _FEW:
+            for port, frame in self._receiver.listed():
+                self._one(port, frame)
+        else:
+            self._handle(self._receiver.take())
         for port, frame in larger:
             self._one(port, frame)
 
@@ -131,10 +153,7 @@ class PacketPorts:
         return larger
 
     def _handle(self, frames: Frames) -> None:
-        if not len(frames):
-            return
-        many = len(frames) > _FEW and self._send_batch is not None
-        outputs = self._send_batch(frames) if many and self._send_batch is not None else None
+        outputs = self._send_batch(frames) if self._send_batch is not None else None
         if outputs is not None:
             self._transmit(outputs)
             return

@@ -73,6 +73,8 @@ class Statistics:
     undelivered: dict[int, int]
     truncated: dict[int, int]
     """Frames that came in, but were longer than any interface takes."""
+    missed: dict[int, int]
+    """Frames that the kernel dropped since too many waited for the switch."""
     traps: tuple[str, ...]
 
 
@@ -120,12 +122,13 @@ def run_switch(options: Options) -> Statistics:
         carrier.run()
         LOGGER.info("stopping")
         undelivered = dict(carrier.undelivered)
-        truncated = dict(carrier.truncated) if isinstance(carrier, PacketPorts) else {}
+        truncated, missed = (
+            (dict(carrier.truncated), dict(carrier.missed)) if isinstance(carrier, PacketPorts) else ({}, {})
+        )
     model = device.model
     traps = tuple(str(trap) for trap in model.traps()) if model is not None else ()
-    return Statistics(
-        {port: asdict(counts) for port, counts in sorted(device.counts.items())}, undelivered, truncated, traps
-    )
+    ports = {port: asdict(counts) for port, counts in sorted(device.counts.items())}
+    return Statistics(ports, undelivered, truncated, missed, traps)
 
 
 def _observe(observer: Observer, options: Options) -> None:

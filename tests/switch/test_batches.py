@@ -171,6 +171,25 @@ def test_frames_from_controllers_join_and_frames_for_them_leave(
     assert device.counts[CPU].out_packets == 301
 
 
+def test_what_waits_too_long_is_counted(
+    stack: ExitStack, pairs: dict[int, tuple[str, str]], hosts: dict[int, PacketSocket], echo: Path
+) -> None:
+    compiled = program(echo)
+    device = device_of(Model(compiled, engine="jit"))
+    with device.lock:  # the switch stands still
+        ports = started(stack, device, pairs)
+        rng, sent = random.Random(8), 0
+        while not ports.missed and sent < 100_000:
+            sent += hosts[0].send([frame(rng, 1, i) for i in range(1000)])
+        missed = ports.missed[0]
+    came = 0
+    while more := hosts[1].receive(1):
+        came += len(more)
+    # The rest has gone through, or waits too long in its turn.
+    assert came + hosts[1].kernel_drops() == sent - missed - sum(ports.undelivered.values())
+    assert device.counts[0].in_packets == sent - missed
+
+
 def test_a_link_goes_down_amid_traffic_and_comes_back(
     stack: ExitStack, pairs: dict[int, tuple[str, str]], hosts: dict[int, PacketSocket], echo: Path
 ) -> None:
