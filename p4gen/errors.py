@@ -52,6 +52,11 @@ class P4genError(Exception):
         self.diagnostics = tuple(d if isinstance(d, Diagnostic) else Diagnostic(None, d) for d in diagnostics)
         super().__init__("\n".join(str(d) for d in self.diagnostics))
 
+    @property
+    def reason(self) -> str:
+        """The messages alone, a line each: to be quoted in another error's."""
+        return "\n".join(d.message for d in self.diagnostics)
+
     def __reduce__(self) -> tuple[type[P4genError], tuple[Diagnostic, ...]]:
         """Errors travel between processes with their diagnostics, not with their text."""
         return type(self), self.diagnostics

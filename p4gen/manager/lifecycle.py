@@ -56,7 +56,7 @@ class Lifecycle:
                 ledger.abandon(record)
             self.wait(answers)
             if failures:
-                avoid |= {switch: f"switch {switch}: {error}" for switch, error in failures.items()}
+                avoid |= {switch: f"switch {switch}: {error.reason}" for switch, error in failures.items()}
                 first = first or _refusal(failures)
         self.wait(answers)
 
@@ -167,5 +167,5 @@ class Lifecycle:
 
 def _refusal(failures: Mapping[str, AgentError]) -> ManagerError:
     unreachable = all(error.unreachable for error in failures.values())
-    reasons = "\n".join(f"{switch}: {error}" for switch, error in failures.items())
+    reasons = "\n".join(f"{switch}: {error.reason}" for switch, error in failures.items())
     return ManagerError(Code.UNREACHABLE if unreachable else Code.REFUSED, reasons)

@@ -145,7 +145,7 @@ class IncManager:
                 with self._store.transaction():
                     self._store.drop_switch(name)
                 self._fabric_changed()
-        raise ManagerError(Code.UNREACHABLE if error.unreachable else Code.REFUSED, f"{name}: {error}")
+        raise ManagerError(Code.UNREACHABLE if error.unreachable else Code.REFUSED, f"{name}: {error.reason}")
 
     def register_host(self, host: HostInfo) -> HostAddresses:
         """See ``api.Manager``. Without a given topology, ``REFUSED`` until a switch has a link to it."""

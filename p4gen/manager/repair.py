@@ -116,7 +116,7 @@ class Repair:
                 if not isinstance(error, NoPlaceError):
                     record.delay = min(max(2 * record.delay, FIRST_DELAY), LAST_DELAY)
                     record.not_before = time.monotonic() + record.delay
-                self._lifecycle.uproot(record, str(error))
+                self._lifecycle.uproot(record, error.reason)
         finally:
             with self._ledger.changed:
                 self._repairs.discard(threading.current_thread())

@@ -218,14 +218,14 @@ class SwitchThread:
             try:
                 self._reconcile()
             except AgentError as error:
-                raise AgentError(str(error), unreachable=True) from error  # whatever it is, not this group's fault
+                raise AgentError(error.reason, unreachable=True) from error  # whatever it is, not this group's fault
         self._admitted[key] = placed
         try:
             self._apply()
         except AgentError as error:
             del self._admitted[key]
             if error.unreachable:
-                self._trouble(str(error))
+                self._trouble(error.reason)
             else:
                 self._undo()
             raise
@@ -234,7 +234,7 @@ class SwitchThread:
         try:
             self._apply()
         except AgentError as error:
-            self._trouble(str(error))
+            self._trouble(error.reason)
 
     def _remove(self, key: Key) -> None:
         self._ticking.discard(key)
@@ -257,7 +257,7 @@ class SwitchThread:
             self._apply()
             self._tick()
         except AgentError as error:
-            self._trouble(str(error))
+            self._trouble(error.reason)
             raise
 
     def _activate(self, key: Key) -> None:
@@ -296,7 +296,7 @@ class SwitchThread:
             self._apply(resync=True)
             self._tick()
         except AgentError as error:
-            self._trouble(str(error))
+            self._trouble(error.reason)
             raise
         self.stale_since, self.problem = None, ""
         self._owner.switch_back(self.name)
@@ -321,7 +321,7 @@ class SwitchThread:
         try:
             wanted = wanted_config(self._info, view, self._admitted)
         except P4genError as error:
-            raise AgentError(f"{self.name}: {error}") from error
+            raise AgentError(f"{self.name}: {error.reason}") from error
         _asked(lambda: agent.apply(wanted, resync=resync))
         self.entries = len(wanted.entries)
 

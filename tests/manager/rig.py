@@ -1,0 +1,294 @@
+"""Switches whose control planes are real (models of the generated program, tables of true size), agents for them that
+can be made to fail at every step, and managers that can be killed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from p4gen.manager.api import Agent, AgentError, Changes, GroupSpec, LinkPort, SwitchInfo
+from p4gen.manager.fabric import View
+from p4gen.manager.group import SwitchConfig
+from p4gen.manager.manager import IncManager
+from p4gen.manager.placement import PlacedEdge
+from p4gen.manager.switches import wanted_config
+from p4gen.model import ControlError, EngineName, Model
+from p4gen.model.entries import CloneSession, Entry, Exact, Lpm, MulticastGroup
+from p4gen.net.simulation import program_of
+from p4gen.spec import ProgramSpec
+from p4gen.spec.topology import TopologySpec, load_topology
+
+Key = tuple[object, ...]
+
+
+class Killed(BaseException):
+    """What kill -9 of the manager looks like from inside of it."""
+
+
+def key_of(item: Entry | MulticastGroup | CloneSession) -> Key:
+    """What makes it the same thing, whatever it does."""
+    if isinstance(item, MulticastGroup):
+        return ("multicast group", item.group_id)
+    if isinstance(item, CloneSession):
+        return ("clone session", item.session_id)
+    match = (
+        (name, (m.value, m.prefix_len) if isinstance(m, Lpm) else m.value if isinstance(m, Exact) else m)
+        for name, m in item.match.items()
+    )
+    return (item.table.rpartition(".")[2], *sorted(match, key=str))
+
+
+def content(item: Entry | MulticastGroup | CloneSession) -> object:
+    """What it does."""
+    if isinstance(item, Entry):
+        return item.action.name.rpartition(".")[2], dict(item.action.args)
+    return item.replicas
+
+
+def by_key(config: SwitchConfig) -> dict[Key, Entry | MulticastGroup | CloneSession]:
+    items: list[Entry | MulticastGroup | CloneSession] = [*config.entries]
+    items += [*config.multicast_groups, *config.clone_sessions]
+    return {key_of(item): item for item in items}
+
+
+class Switch:
+    """A switch in memory: it outlives managers, and can be restarted."""
+
+    def __init__(self, name: str, spec: ProgramSpec, engine: EngineName = "interp") -> None:
+        self.name = name
+        self.spec = spec
+        self.lock = threading.Lock()
+        self.model = Model(program_of(spec), engine=engine)
+        self.loads = 1
+
+    def restart(self) -> None:
+        """Its power goes, and comes back."""
+        with self.lock:
+            self.model.reset()
+            self.loads += 1
+
+    def holds(self) -> SwitchConfig:
+        """Everything but what the program itself says."""
+        model, state = self.model, self.model._state
+        entries = [e for table in state.tables for e in model.entries(table) if not model.is_const(e)]
+        return SwitchConfig(tuple(entries), tuple(state.groups.values()), tuple(state.sessions.values()))
+
+    def write(self, item: Entry | MulticastGroup | CloneSession, how: str) -> None:
+        """``how``: insert, modify, delete."""
+        if isinstance(item, Entry):
+            getattr(self.model, how)(item)
+        elif isinstance(item, MulticastGroup):
+            self.model.set_multicast_group(item if how != "delete" else MulticastGroup(item.group_id, ()))
+        else:
+            self.model.set_clone_session(item if how != "delete" else CloneSession(item.session_id, ()))
+
+
+Fault = Callable[[str, str], None]
+"""Called with a switch's name and the step: may raise ``AgentError`` or ``Killed``, or take its time."""
+
+
+class ModelAgent:
+    """An agent as ``api.Agent`` wants it; ``alive`` says whether its manager is."""
+
+    def __init__(self, switch: Switch, fault: Fault, alive: Callable[[], bool]) -> None:
+        self.name = switch.name
+        self.switch = switch
+        self.ticking: Sequence[PlacedEdge] = ()
+        self.closed = False
+        self._fault = fault
+        self._alive = alive
+        self._known: dict[Key, Entry | MulticastGroup | CloneSession] | None = None
+        self._threads: set[int] = set()
+
+    def _step(self, what: str, run: Callable[[], object] | None = None) -> None:
+        """One exchange with the switch, with everything that can happen to it."""
+        assert not self.closed
+        assert threading.current_thread().name == f"inc-switch {self.name}", "one thread at a time"
+        self._check()
+        self._fault(self.name, f"before {what}")
+        with self.switch.lock:
+            self._check()
+            if run is not None:
+                run()
+        self._fault(self.name, f"after {what}")
+
+    def _check(self) -> None:
+        if not self._alive():
+            raise Killed
+
+    def apply(self, wanted: SwitchConfig, *, resync: bool = False) -> Changes:
+        target = by_key(wanted)
+        if resync or self._known is None:
+            self.read()
+        assert self._known is not None
+        known, self._known = self._known, None
+        inserted = modified = deleted = 0
+        for key, item in list(known.items()):
+            if key not in target:
+                self._write(item, "delete")
+                deleted += 1
+        for key, item in target.items():
+            if key not in known:
+                self._write(item, "insert")
+                inserted += 1
+            elif content(known[key]) != content(item):
+                self._write(item, "modify")
+                modified += 1
+        if inserted or modified or deleted:
+            self._step("read back")
+        self._known = target
+        return Changes(inserted, modified, deleted)
+
+    def _write(self, item: Entry | MulticastGroup | CloneSession, how: str) -> None:
+        try:
+            self._step(f"{how} {key_of(item)[0]}", lambda: self.switch.write(item, how))
+        except ControlError as error:
+            raise AgentError(error.reason) from error
+
+    def read(self) -> SwitchConfig:
+        found: list[SwitchConfig] = []
+        self._step("read", lambda: found.append(self.switch.holds()))
+        self._known = by_key(found[0])
+        return found[0]
+
+    def drops(self) -> Mapping[str, int]:
+        self._step("drops")
+        return {}
+
+    def set_ticks(self, edges: Sequence[PlacedEdge]) -> None:
+        self.ticking = edges
+
+    def restart(self) -> None:
+        self._known = None
+        self._step("restart", self.switch.restart)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Rig:
+    """A fabric, and the managers that it has one after the other."""
+
+    def __init__(
+        self,
+        topology: TopologySpec | str,
+        spec: ProgramSpec | Mapping[str, ProgramSpec],
+        store: Path | str = ":memory:",
+        *,
+        given: bool = True,
+        engine: EngineName = "interp",
+        **options: object,
+    ) -> None:
+        self.topology = load_topology(topology) if isinstance(topology, str) else topology
+        specs = spec if isinstance(spec, Mapping) else dict.fromkeys(self.topology.switches, spec)
+        self.switches = {name: Switch(name, specs[name], engine) for name in self.topology.switches}
+        self.fault: Fault = lambda switch, step: None
+        self.agents: dict[str, ModelAgent] = {}
+        self.options: dict[str, object] = {"seed": 1, "patience": 10.0, "store": store, **options}
+        if given:
+            self.options["topology"] = self.topology
+        self.life = object()
+        self.manager = self._manager()
+
+    def _manager(self) -> IncManager:
+        life = self.life
+
+        def agent(info: SwitchInfo) -> Agent:
+            made = ModelAgent(self.switches[info.name], self._fault, lambda: self.life is life)
+            self.agents[info.name] = made
+            made._step("connect")
+            return made
+
+        return IncManager(agent, **self.options)  # type: ignore[arg-type]
+
+    def _fault(self, switch: str, step: str) -> None:
+        self.fault(switch, step)
+
+    def info(self, name: str) -> SwitchInfo:
+        switch = self.switches[name]
+        links = () if "topology" in self.options else self._links(name)
+        return SwitchInfo(name, f"unix:/{name}", switch.spec, "", repr(switch.spec).encode(), links=links)
+
+    def _links(self, name: str) -> tuple[LinkPort, ...]:
+        links = self.topology.ports[name]
+        return tuple(LinkPort(port, link.other(name)) for port, link in enumerate(links))
+
+    def register(self, names: Iterable[str] | None = None) -> IncManager:
+        for name in names or self.topology.switches:
+            self.manager.register_switch(self.info(name))
+        return self.manager
+
+    def kill(self) -> None:
+        """kill -9: nothing that the manager was doing goes on."""
+        self.life = object()
+        with self.manager._changed:
+            self.manager._store.close()
+        self.manager.close()
+
+    def again(self) -> IncManager:
+        """A new manager takes over."""
+        self.manager = self._manager()
+        return self.manager
+
+    # --- what must hold ---
+
+    def wait(self, what: Callable[[], object], seconds: float = 10.0) -> None:
+        """Until it holds."""
+        deadline = time.monotonic() + seconds
+        while not what():
+            assert time.monotonic() < deadline, f"after {seconds} s: {self.manager.status()}"
+            time.sleep(0.01)
+
+    def settled(self) -> bool:
+        """Every switch is reachable, and nothing is under way."""
+        manager = self.manager
+        with manager._changed:
+            if any(record.busy for record in manager._ledger.records.values()):
+                return False
+        threads = manager._threads.values()
+        if any(t.busy_since is not None or t._jobs for t in threads):
+            return False
+        return all(s.reachable for s in manager.status().switches)
+
+    def check(self) -> None:
+        """Every switch holds exactly what the groups in the books need, and the store says the same."""
+        self.wait(self.settled)
+        manager = self.manager
+        with manager._changed:
+            view: View = manager._ledger.fabric.view
+            placed = {r.key: p for r, p in manager._ledger.live()}
+            counts = manager._store.counts()
+        for name, switch in self.switches.items():
+            mine = {key: p for key, p in placed.items() if name in p.switches}
+            wanted = by_key(wanted_config(self.info(name), view, mine))
+            held = by_key(switch.holds())
+            assert held.keys() == wanted.keys(), f"{name}: {held.keys() ^ wanted.keys()}"
+            assert all(content(held[key]) == content(item) for key, item in wanted.items())
+        contexts = [context for p in placed.values() for _, context in p.contexts]
+        assert counts["placements"] == len(placed)
+        assert counts["contexts"] == len(contexts)
+        assert counts["groups"] == len(manager.groups())
+
+    def check_empty(self) -> None:
+        """Nothing but routes is left, and no row."""
+        self.check()
+        assert not self.manager.groups()
+        for switch in self.switches.values():
+            held = switch.holds()
+            assert {entry.table.rpartition(".")[2] for entry in held.entries} <= {"routes", "next_hops"}
+            assert not held.multicast_groups
+            assert not held.clone_sessions
+        counts = self.manager._store.counts()
+        assert not any(counts[table] for table in ("groups", "placements", "contexts", "slots")), counts
+
+
+def small(mode: str = "II", **fields: object) -> ProgramSpec:
+    """A program whose switches are quick to fill."""
+    values = {"mode": mode, "lanes": 8, "groups": 8, "window": 1, "message": 1, "ports": 8, "fan_in": 8}
+    return ProgramSpec.model_validate(values | fields)
+
+
+def group(name: str, *ranks: str, **fields: object) -> GroupSpec:
+    return GroupSpec(name, ranks, **fields)  # type: ignore[arg-type]

@@ -1,0 +1,170 @@
+"""Groups of many clients come and go in any order while everything fails that can: nothing is left behind.
+
+``P4GEN_CHURN_OPS`` sets how many requests are made (and lifts the limit of time), ``P4GEN_CHURN_SEED`` repeats a run as
+far as threads allow.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from p4gen.errors import P4genError
+from p4gen.manager.api import AgentError, GroupState, ManagerError
+
+from .rig import Killed, Rig, group, small
+
+GROUPS = 64
+CLIENTS = 6
+OPERATIONS = int(os.environ.get("P4GEN_CHURN_OPS", "0"))
+SECONDS = 12.0
+
+
+class Chaos:
+    """Breaks exchanges with switches, links, and the manager; counts what it did."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.lock = threading.Lock()
+        self.calm = False
+        self.kill = threading.Event()
+        self.injected: Counter[str] = Counter()
+        self.steps: set[str] = set()
+
+    def __call__(self, switch: str, step: str) -> None:
+        with self.lock:
+            self.steps.add(step)
+            if self.calm:
+                return
+            draw = self.chance.random()
+        kind = next((kind for kind, limit in RATES if draw < limit), None)
+        if kind is None or (kind == "refused" and not step.startswith("before")):
+            return
+        with self.lock:
+            self.injected[f"{kind} {step.split()[0]}"] += 1
+        if kind == "killed":
+            self.kill.set()
+            raise Killed
+        if kind == "hangs":
+            time.sleep(0.05)
+        else:
+            raise AgentError(f"injected: {kind} {step}", unreachable=kind == "unreachable")
+
+
+RATES = (("unreachable", 0.0010), ("refused", 0.0020), ("hangs", 0.0025), ("killed", 0.0027))
+
+
+class Clients:
+    """Threads that each do one thing after the other to groups drawn at random."""
+
+    def __init__(self, rig: Rig, seed: int) -> None:
+        self.rig = rig
+        self.seed = seed
+        self.stop = False
+        self.done: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
+        self.created: set[str] = set()
+        self.destroyed: set[str] = set()
+        self.up = threading.Event()
+        self.up.set()
+        self.threads = [threading.Thread(target=self._work, args=(i,), daemon=True) for i in range(CLIENTS)]
+
+    def _work(self, number: int) -> None:
+        chance = random.Random(self.seed * 100 + number)
+        hosts = self.rig.topology.rank_hosts
+        while not self.stop:
+            self.up.wait()
+            manager = self.rig.manager
+            name = f"g{chance.randrange(GROUPS)}"
+            verb = chance.choices(("init", "destroy", "resize", "move", "flap"), (10, 7, 2, 2, 1))[0]
+            try:
+                if verb == "init":
+                    manager.init_group(group(name, *chance.sample(hosts, chance.randint(2, 4))))
+                    self.created.add(name)
+                elif verb == "destroy":
+                    manager.destroy_group(name)
+                    self.destroyed.add(name)
+                elif verb == "resize":
+                    manager.resize_group(name, chance.choice((2, 4, 8)))
+                elif verb == "move":
+                    manager.move_group(name)
+                else:
+                    switch = chance.choice(list(self.rig.switches))
+                    manager.report_links(switch, {chance.randrange(2): False})
+                    time.sleep(0.02)
+                    manager.report_links(switch, {0: True, 1: True})
+                self.done[verb] += 1
+            except ManagerError as error:
+                self.failed[f"{verb} {error.code}"] += 1
+            except Killed:
+                self.failed[f"{verb} killed"] += 1
+                time.sleep(0.01)
+
+    def operations(self) -> int:
+        return self.done.total() + self.failed.total()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # threads that were killed
+@pytest.mark.parametrize("mode", ["II", "III"])
+def test_churn_leaves_nothing(tmp_path: Path, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
+    seed = int(os.environ.get("P4GEN_CHURN_SEED", random.randrange(1 << 30)))
+    spec = small(mode, groups=40, slots=2)
+    rig = Rig("leaf-spine", spec, tmp_path / "store", grace=0.1, patience=5.0, seed=seed)
+    manager = rig.register()
+    chaos = Chaos(seed)
+    rig.fault = chaos
+    clients = Clients(rig, seed)
+    started = time.monotonic()
+    restarts = 0
+    for thread in clients.threads:
+        thread.start()
+    limit = OPERATIONS or 10**9
+    while clients.operations() < limit and (OPERATIONS or time.monotonic() < started + SECONDS / 2):
+        if not chaos.kill.wait(0.05):
+            continue
+        clients.up.clear()
+        rig.kill()
+        restarts += 1
+        chaos.kill.clear()
+        manager = rig.again()
+        clients.up.set()
+    clients.stop = True
+    for thread in clients.threads:
+        thread.join(30)
+        assert not thread.is_alive()
+    chaos.calm = True
+    if chaos.kill.is_set():
+        rig.kill()
+        restarts += 1
+        manager = rig.again()
+    for name in rig.switches:
+        rig.wait(lambda name=name: links_up(rig, name))
+    rig.wait(lambda: rig.settled() and all(g.state is GroupState.ACTIVE for g in manager.groups()), 30)
+    rig.check()
+    left = len(manager.groups())
+    for status in manager.groups():
+        manager.destroy_group(status.spec.name)
+        clients.destroyed.add(status.spec.name)
+    rig.check_empty()
+    manager.close()
+    with capsys.disabled():
+        print(
+            f"\nchurn, mode {mode}, seed {seed}: {clients.operations()} requests ({dict(clients.done)}; refused "
+            f"{dict(clients.failed)}), {chaos.injected.total()} failures injected {dict(chaos.injected)} at "
+            f"{len(chaos.steps)} kinds of steps, {restarts} restarts, {left} groups left and destroyed, "
+            f"{len(clients.created)} of {GROUPS} names used; leaks: 0; {time.monotonic() - started:.1f} s"
+        )
+
+
+def links_up(rig: Rig, name: str) -> bool:
+    try:
+        rig.manager.report_links(name, {port: True for port in range(len(rig.topology.ports[name]))})
+    except P4genError:
+        return False
+    return True
