@@ -94,7 +94,7 @@ class IncAgent:
                 return Changes()
             self._held = None  # until all is well
             for updates in self._steps(held, target, deleted, modified, inserted):
-                self._write(client, updates)
+                self._write(client, updates, target)
             self._verify(client, target, deleted, [*modified, *inserted])
             self._held = target
             return Changes(len(inserted), len(modified), len(deleted))
@@ -200,7 +200,7 @@ class IncAgent:
             raise
         except GoneError as error:
             self._disconnect()
-            raise AgentError(f"{self.name} does not answer: {error}", unreachable=True) from None
+            raise AgentError(f"{self.name} does not answer: {_text(error)}", unreachable=True) from None
         except RequestError as error:
             self._held = None
             if error.code is Code.PERMISSION_DENIED:
@@ -259,21 +259,27 @@ class IncAgent:
         tables = self._schema.tables
         return {table for table in tables if not tables[table].size or sizes[table] <= tables[table].size}
 
-    def _write(self, client: Client, updates: Sequence[tuple[int, Key, bytes]]) -> None:
+    def _write(self, client: Client, updates: Sequence[tuple[int, Key, bytes]], target: Held) -> None:
         for batch in _batches(updates):
             try:
                 client.session.write_encoded((kind, encoded.entity(key, value)) for kind, key, value in batch)
             except RequestError as error:
-                raise self._refused(error, batch) from None
+                raise self._refused(error, batch, target) from None
 
-    def _refused(self, error: RequestError, batch: Sequence[tuple[int, Key, bytes]]) -> RequestError:
+    def _refused(self, error: RequestError, batch: Sequence[tuple[int, Key, bytes]], target: Held) -> RequestError:
         """The error with each failing update's table and match in place of its number."""
         if not error.failures:
             return error
-        lines = [
-            f"{_VERBS[batch[number][0]]} {encoded.describe(self._schema, batch[number][1])}: {code.name}: {message}"
-            for number, code, message in error.failures
-        ]
+        wanted = Counter(key[0] for key in target)
+        lines = []
+        for number, code, message in error.failures:
+            kind, key, _ = batch[number]
+            room = self._schema.tables[key[0]].size if key[0] > 0 else 0
+            # BMv2 does not say why it cannot add an entry.
+            more = (
+                f" (it has room for {room} entries, {wanted[key[0]]} are wanted)" if 0 < room < wanted[key[0]] else ""
+            )
+            lines.append(f"{_VERBS[kind]} {encoded.describe(self._schema, key)}: {code.name}: {message}{more}")
         return RequestError(*lines, code=error.code, failures=error.failures)
 
     def _verify(self, client: Client, target: Held, deleted: Sequence[Key], written: Sequence[Key]) -> None:
