@@ -297,10 +297,7 @@ def _resize(session: Session, words: list[str]) -> bool:
 
 
 def _top(session: Session, _words: list[str]) -> bool:
-    command = [sys.executable, "-m", "p4gen", "top", session.lab.manager_address]
-    if not sys.stdin.isatty():
-        command.append("--once")
-    return session.execute(command) == 0
+    return session.execute([sys.executable, "-m", "p4gen", "top", "--manager", session.lab.manager_address]) == 0
 
 
 def _number(text: str, what: str) -> int:

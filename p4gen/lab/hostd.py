@@ -1,4 +1,4 @@
-"""A host of a lab: ``python -m p4gen.lab.hostd SCRATCH NAME``, in its network namespace.
+"""A host of a lab: a process in its network namespace.
 
 It registers with the manager, gives its interface the addresses that it is told, and runs the CommLib on it. It talks
 with the lab in lines of JSON on standard input and output: a request has an ``id`` and what to ``do``, its answer the
@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +23,7 @@ from p4gen.host.control import Collective
 from p4gen.host.raw import RawNic
 from p4gen.host.realtime import RealTimeLoop
 from p4gen.lab import faults, hostnet
-from p4gen.lab.job import JOB_FILE, LabJob
+from p4gen.lab.job import LabJob
 from p4gen.lab.prerequisites import interface
 from p4gen.manager.api import GroupState, HostInfo
 from p4gen.manager.client import ManagerClient
@@ -188,12 +186,10 @@ def serve(daemon: Daemon, lines: Iterator[str], write: Callable[[str], None]) ->
         threading.Thread(target=answer, args=(json.loads(line),), daemon=True).start()
 
 
-def main(arguments: list[str]) -> int:
-    """Run the host until standard input ends."""
-    scratch, name = Path(arguments[0]), arguments[1]
-    job = LabJob.load(scratch / JOB_FILE)
+def run(job: LabJob, name: str) -> int:
+    """Run the host, in its network namespace, until standard input ends."""
     try:
-        address = hostnet.wait_for(scratch / hostnet.MANAGER_SOCKET, MANAGER_S)
+        address = hostnet.wait_for(job.scratch / hostnet.MANAGER_SOCKET, MANAGER_S)
         daemon = Daemon(job, name, address)
     except P4genError as error:
         sys.stderr.write(f"{error}\n")
@@ -206,9 +202,4 @@ def main(arguments: list[str]) -> int:
     write(json.dumps({"id": 0, "result": daemon.addresses_given({})}) + "\n")
     serve(daemon, iter(sys.stdin.readline, ""), write)
     daemon.close()
-    sys.stdout.flush()
-    os._exit(0)  # threads that wait for a group are of no use any more
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    return 0

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from p4gen.errors import FailedError
+from p4gen.lab.forked import Forked
 from p4gen.switch.running import story
 
 START_S = 40.0
@@ -28,20 +29,23 @@ class Process:
     log: Path
     ready: Callable[[], bool]
     causes: Mapping[str, str] = field(default_factory=dict)
-    piped: bool = False
-    """Its standard input and output are pipes; else its output is in the log, too."""
-    popen: subprocess.Popen[bytes] | None = None
+    main: Callable[[], int] | None = None
+    """What to run in a copy of this process instead of the command; standard input and output are pipes then."""
+    popen: subprocess.Popen[bytes] | Forked | None = None
 
     def start(self) -> None:
         """Start it. Raises ``FailedError`` when there is nothing to start."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
+        if self.main is not None:
+            self.popen = Forked(self.main, self.log)
+            return
         with self.log.open("ab") as output:
             try:
                 # A session of its own: Ctrl-C is the lab's business.
                 self.popen = subprocess.Popen(
                     self.command,
-                    stdin=subprocess.PIPE if self.piped else subprocess.DEVNULL,
-                    stdout=subprocess.PIPE if self.piped else output,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
                     stderr=output,
                     start_new_session=True,
                 )

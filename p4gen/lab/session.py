@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from p4gen.errors import FailedError, InputError
-from p4gen.lab import faults
+from p4gen.lab import faults, hostd
 from p4gen.lab.faults import Troubles
+from p4gen.lab.forked import join_network
 from p4gen.lab.hostnet import MANAGER_SOCKET
 from p4gen.lab.hosts import HostClient
 from p4gen.lab.job import LabJob
@@ -84,7 +85,8 @@ class Lab:
             for process in (self._manager_process, *self.switches.values()):
                 process.start()
             for host in self.hosts.values():
-                host.process.start()
+                host.process.start()  # before there are threads
+            for host in self.hosts.values():
                 host.listen()
             wait_for([self._manager_process, *self.switches.values()], START_S)
             self._manager = ManagerClient(self.manager_address)
@@ -118,22 +120,19 @@ class Lab:
 
     def _manager_command(self) -> Process:
         job = self.job
-        command = [
-            sys.executable,
-            "-c",
-            "from p4gen.cli.manager import command; command()",
-            "--listen",
-            self.manager_address,
-        ]
+        command = [sys.executable, "-m", "p4gen", "manager", "--listen", self.manager_address]
         command += ["--topology", str(job.topology_file), "--db", str(job.folder / MANAGER_DB)]
         log = job.folder / MANAGER_LOG
         place = self.manager_address
         return Process("the manager", command, log, lambda: listens(place), _MANAGER_CAUSES)
 
     def _host(self, name: str) -> HostClient:
-        command = [*self.network.inside(name), sys.executable, "-m", "p4gen.lab.hostd", str(self.job.scratch), name]
+        def main() -> int:
+            join_network(self.network.pid(name))
+            return hostd.run(self.job, name)
+
         log = self.job.folder / name / "host.log"
-        process = Process(f"host {name}", command, log, lambda: client.ready, piped=True)
+        process = Process(f"host {name}", ["p4gen.lab.hostd", name], log, lambda: client.ready, main=main)
         client = HostClient(name, process)
         return client
 

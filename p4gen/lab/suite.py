@@ -23,8 +23,10 @@ from p4gen.switch import targets
 
 _SIZE: Final = {targets.EMBEDDED: 64 << 10, targets.BMV2: 8 << 10}
 """Of every rank's data; BMv2 does some thousand packets a second."""
-_LONG: Final = {targets.EMBEDDED: 1 << 20, targets.BMV2: 64 << 10}
-"""Of calls that a link is cut under."""
+_LONG: Final = {targets.EMBEDDED: 4 << 20, targets.BMV2: 128 << 10}
+"""The same, for calls that a link is cut under, over the number of switches times that of hosts."""
+_LONG_CALLS: Final = 5
+_CUT_AFTER_S: Final = 0.03
 _LOSS, _DUPLICATE, _REORDER, _CORRUPT = "2%", "1%", "2%", "0.5%"
 _STEP_S: Final = 60.0
 
@@ -114,9 +116,10 @@ class Suite:
         lab = self._lab
         link = tree_link(lab.topology, self.group)
         elsewhere = connected_without(lab.topology, link)
-        calls = [Call(size=_LONG[lab.job.target])] * 3
+        share = _LONG[lab.job.target] // (len(lab.switches) * len(lab.hosts))
+        calls = [Call(size=1 << max(12, share.bit_length() - 1))] * _LONG_CALLS
         running = Running(lab, self.group, calls, seed=self._seed, deadline=_STEP_S)
-        time.sleep(0.05)
+        time.sleep(_CUT_AFTER_S)
         before = self.group.generation
         lab.network.set_link(*link.ends, up=False)
         try:

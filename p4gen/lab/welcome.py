@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from p4gen.lab.session import Lab
 
 
+DEFAULT_ADDRESS_FILE = "build/lab/manager"
+"""Where ``p4gen top`` looks by itself."""
+
+
 def shown(path: Path) -> str:
     """A path as people want to read it: from where they are, if it is below."""
     short = os.path.relpath(path)
@@ -27,4 +31,8 @@ def welcome(lab: Lab, console: Console) -> None:
         f"({job.target}) run {job.spec.program}, {len(lab.hosts)} hosts"
     )
     console.print(f"  logs and captures      {shown(job.folder)}", markup=False)
-    console.print(f"  from another terminal  p4gen top; nsenter -t {lab.outer} -n bash (the switches' interfaces)")
+    top = "p4gen top"
+    if shown(job.address_file) != DEFAULT_ADDRESS_FILE:
+        top += f" --manager {lab.manager_address}"
+    console.print(f"  from another terminal  {top}", markup=False)
+    console.print(f"                         nsenter -t {lab.outer} -n bash (switches' interfaces; hosts' are in net)")

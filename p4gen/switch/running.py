@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from p4gen.errors import FailedError
 from p4gen.p4.compile import Compiled, compile_text
@@ -176,8 +176,16 @@ def _wait(
     raise FailedError(story(process, command, log, f"{what} did not start", causes))
 
 
+class Ended(Protocol):
+    """A process, as far as its story goes."""
+
+    def poll(self) -> int | None:
+        """Its exit status, minus the signal that ended it, or None."""
+        ...
+
+
 def story(
-    process: subprocess.Popen[bytes], command: Sequence[str], log: Path, head: str, causes: Mapping[str, str]
+    process: Ended, command: Sequence[str], log: Path, head: str, causes: Mapping[str, str]
 ) -> str:
     """Why a process is not as it should be: ``head`` and the likely cause, command, exit status, end of the log."""
     text = log.read_text(errors="replace")

@@ -10,7 +10,8 @@ import pytest
 from p4gen.errors import P4genError
 from p4gen.lab import prerequisites
 from p4gen.switch import targets
-from tests.lab.traces import Traces
+
+from .traces import Traces
 
 
 @pytest.fixture

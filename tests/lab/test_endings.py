@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.labs import SMALL, command, inner_process, lab, start, wait_until_up
-from tests.lab.traces import Traces
+from .labs import SMALL, command, inner_process, lab, start, wait_until_up
+from .traces import Traces
 
 LONG = ("tree-3-2", *SMALL, "--collective", "allreduce", "--size", "4M", "--repeat", "1000")
 

@@ -12,8 +12,9 @@ import pytest
 from p4gen.lab import suite
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus
 from p4gen.spec.topology import load_topology
-from tests.lab.labs import SMALL, lab
-from tests.lab.traces import Traces
+
+from .labs import SMALL, lab
+from .traces import Traces
 
 SEED = int.from_bytes(os.urandom(3))
 NAMES = 7

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.lab.labs import SMALL, lab
-from tests.lab.traces import Traces
+from .labs import SMALL, lab
+from .traces import Traces
 
 SCRIPT = """\
 # what is there

@@ -1,0 +1,99 @@
+"""Processes that are copies of this one: they start at once, since everything they need has been imported here."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from p4gen.errors import FailedError
+
+_CLONE_NEWNET = 0x40000000
+_LOOK_S = 0.01
+
+
+def join_network(process: int) -> None:
+    """Enter the network namespace of a process (setns(2)). Raises ``FailedError``."""
+    descriptor = os.open(f"/proc/{process}/ns/net", os.O_RDONLY)
+    try:
+        library = ctypes.CDLL(None, use_errno=True)
+        if library.setns(descriptor, _CLONE_NEWNET):
+            raise FailedError(f"cannot enter the network of process {process}: {os.strerror(ctypes.get_errno())}")
+    finally:
+        os.close(descriptor)
+
+
+class Forked:
+    """Runs ``main`` in a copy of this process, with pipes for standard input and output and ``log`` for errors.
+
+    Fork before there are threads that hold locks. It has what the lab uses of ``subprocess.Popen``.
+    """
+
+    def __init__(self, main: Callable[[], int], log: Path) -> None:
+        ours_out, theirs_in = os.pipe()[::-1]
+        ours_in, theirs_out = os.pipe()
+        sys.stdout.flush()
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            _become(main, theirs_in, theirs_out, log)
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self.stdin = os.fdopen(ours_out, "wb")
+        self.stdout = os.fdopen(ours_in, "rb")
+
+    def poll(self) -> int | None:
+        """The exit status, or minus the signal; None while it runs."""
+        if self.returncode is None:
+            process, status = os.waitpid(self.pid, os.WNOHANG)
+            if process:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end. Raises ``subprocess.TimeoutExpired``."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (status := self.poll()) is None:
+            if deadline is not None and time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
+            time.sleep(_LOOK_S)
+        return status
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+def _become(main: Callable[[], int], stdin: int, stdout: int, log: Path) -> None:
+    """In the copy: never returns, and runs nothing of what its original has still to do."""
+    status = 1
+    try:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        os.setsid()
+        errors = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        for place, descriptor in enumerate((stdin, stdout, errors)):
+            os.dup2(descriptor, place)
+        os.closerange(3, 4096)
+        sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1, closefd=False)
+        status = main()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
