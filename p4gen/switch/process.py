@@ -7,6 +7,7 @@ no privilege and no port number.
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 CONTROL_SOCKET, LOG_FILE, TRACE_FILE = "p4rt.sock", "switch.log", "trace.txt"
 AGENT_PORT = 510
 """Where the agent's frames come in (Mode III's ticks), beside the numbered ports: v1model's CPU port."""
+_COLLECT = 50_000, 20, 20
 LOGGER = logging.getLogger("p4gen.switch")
 TRACE_LEVEL = 5
 """Below DEBUG: every step of every packet."""
@@ -85,6 +87,8 @@ def run_switch(options: Options) -> Statistics:
 
     Raises ``P4genError`` when the program does not compile, or a port or the address cannot be used.
     """
+    # A program is a large heap that stays: looking for garbage in it again and again delays start and packets.
+    gc.set_threshold(*_COLLECT)
     device, config = _device(options)
     with contextlib.ExitStack() as stack:
         observer = Observer(device, options.trace, options.pcap, LOGGER)
