@@ -66,8 +66,12 @@ class Switch:
     def restart(self) -> None:
         """Its power goes, and comes back."""
         with self.lock:
-            self.model.reset()
-            self.loads += 1
+            self.load()
+
+    def load(self) -> None:
+        """The program, anew."""
+        self.model.reset()
+        self.loads += 1
 
     def holds(self) -> SwitchConfig:
         """Everything but what the program itself says."""
@@ -162,7 +166,7 @@ class ModelAgent:
 
     def restart(self) -> None:
         self._known = None
-        self._step("restart", self.switch.restart)
+        self._step("restart", self.switch.load)
 
     def close(self) -> None:
         self.closed = True

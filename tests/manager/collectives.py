@@ -1,0 +1,84 @@
+"""Collectives of groups that an IncManager has placed, over a virtual network of the rig's own switches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from p4gen.host.clock import MS, US
+from p4gen.host.commlib import Communicator
+from p4gen.host.control import Collective
+from p4gen.manager.api import GroupState, Membership, RankConfig
+from p4gen.manager.placement import place
+from p4gen.manager.ranks import host_config
+from p4gen.net.check import problems
+from p4gen.net.config import Call
+from p4gen.net.faults import Faults
+from p4gen.net.network import Network
+from p4gen.net.simulation import program_of
+from p4gen.net.values import draw, invoke
+
+from .rig import Rig
+
+EVERY = tuple(Call(c, 0 if c is Collective.BARRIER else 128, root=1) for c in Collective)
+
+
+def news_of(rig: Rig, host: str) -> dict[str, Membership]:
+    """A host's memberships as they are."""
+    watch = rig.manager.watch(host)
+    found = {item.group: item for item in watch._news}
+    watch.close()
+    return found
+
+
+class Wires:
+    """Hosts and links around the rig's switches."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        topology = rig.topology
+        spec = next(iter(rig.switches.values())).spec
+        self.network = Network(topology, place(topology, spec, []), program_of(spec), Faults(), 1)
+        for name, switch in rig.switches.items():
+            self.network.switches[name] = self.network.nodes[name].switch = switch.model
+        self.members: dict[tuple[str, int], list[Communicator]] = {}
+
+    def join(self, name: str) -> list[Communicator]:
+        """The communicators of a group's generation (told by its queue pairs); the same ones next time."""
+        ranks = self.rig.manager.group(name).spec.ranks
+        configs: list[RankConfig] = []
+        for host in ranks:
+            news = news_of(self.rig, host)[name]
+            assert news.state is GroupState.ACTIVE
+            assert news.config is not None
+            configs.append(news.config)
+        key = name, configs[0].channels[0].qp
+        if key not in self.members:
+            self.members[key] = [self._member(host, config) for host, config in zip(ranks, configs, strict=True)]
+        return self.members[key]
+
+    def _member(self, host: str, config: RankConfig) -> Communicator:
+        channels = {channel.key: (channel.qp, channel.peer) for channel in config.channels}
+        made = host_config(
+            config.spec, config.rank, config.size, channels, config.first_psn, config.sync, timeout_ps=50 * US
+        )
+        nic = self.network.nics[host]
+        assert (nic.mac, nic.ip) == (config.addresses.mac, config.addresses.ip)
+        return Communicator(nic, made)
+
+    def run(self, name: str, calls: Sequence[Call] = EVERY, seed: int = 1) -> None:
+        """Every rank's results are NumPy's."""
+        members = self.join(name)
+        chance = np.random.default_rng(seed)
+        spec = next(iter(self.rig.switches.values())).spec
+        values = [draw(call, spec, len(members), chance, overflowing=False) for call in calls]
+        made = [
+            [invoke(member, call, mine[rank]) for call, mine in zip(calls, values, strict=True)]
+            for rank, member in enumerate(members)
+        ]
+        loop = self.network.loop
+        loop.run(until=loop.now + 20 * MS)
+        assert all(call.done for mine in made for call in mine), f"{name} hangs"
+        found = list(problems(name, spec, calls, values, made))
+        assert not found, found
