@@ -1,0 +1,84 @@
+"""Random data of every kind that the manager's API carries."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from p4gen.host.control import Collective
+from p4gen.host.plan import PsnSync
+from p4gen.host.verbs import Peer
+from p4gen.manager.api import (
+    GroupSpec,
+    GroupState,
+    GroupStatus,
+    HostAddresses,
+    HostInfo,
+    LinkPort,
+    Membership,
+    RankChannel,
+    RankConfig,
+    RankReport,
+    Status,
+    SwitchInfo,
+    SwitchStatus,
+)
+from p4gen.spec import Mode, ProgramSpec
+
+names = st.text(st.characters(codec="utf-8"), max_size=12)
+small = st.integers(0, (1 << 32) - 1)
+large = st.integers(0, (1 << 64) - 1)
+macs = st.integers(0, (1 << 48) - 1)
+ips = small
+qps = st.integers(0, (1 << 24) - 1)
+seconds = st.floats(0, 1e9)
+states = st.sampled_from(GroupState)
+collectives = st.sampled_from(Collective)
+syncs = st.sampled_from(PsnSync)
+counts = st.dictionaries(names, small, max_size=3)
+
+program_specs = st.builds(
+    ProgramSpec,
+    mode=st.sampled_from(Mode),
+    lanes=st.sampled_from([8, 64]),
+    groups=st.sampled_from([2, 8]),
+)
+link_ports = st.builds(LinkPort, small, names, names)
+switches = st.builds(
+    SwitchInfo, names, names, program_specs, names, st.binary(max_size=20), large, small,
+    st.lists(link_ports, max_size=3).map(tuple),
+)  # fmt: skip
+hosts = st.builds(HostInfo, names)
+addresses = st.builds(HostAddresses, macs, ips, macs)
+group_specs = st.builds(
+    GroupSpec, names, st.lists(names, max_size=4).map(tuple), st.none() | names, syncs,
+    st.frozensets(collectives, min_size=1), st.none() | small,
+)  # fmt: skip
+group_statuses = st.builds(
+    GroupStatus,
+    group_specs,
+    states,
+    large,
+    names,
+    st.dictionaries(names, st.none() | names, max_size=3),
+    counts,
+    counts,
+)
+channels = st.builds(
+    RankChannel, st.tuples(collectives, small), qps, st.builds(Peer, macs, ips, qps, st.integers(0, 65535))
+)
+rank_configs = st.builds(
+    RankConfig, names, large, small, small, addresses, st.lists(channels, max_size=3).map(tuple), qps, small, syncs,
+    program_specs,
+)  # fmt: skip
+memberships = st.builds(Membership, names, states, large, st.none() | rank_configs, names, st.booleans())
+reports = st.builds(
+    RankReport, names, small, large, large, large, large, large, large, large, st.dictionaries(names, large, max_size=3)
+)
+switch_statuses = st.builds(
+    SwitchStatus, names, st.booleans(), names, small, small, small, small, small,
+    st.dictionaries(names, large, max_size=3), st.lists(names, max_size=3).map(tuple), seconds,
+)  # fmt: skip
+statuses = st.builds(
+    Status, seconds, st.lists(group_statuses, max_size=2).map(tuple), st.lists(switch_statuses, max_size=2).map(tuple),
+    st.lists(reports, max_size=2).map(tuple),
+)  # fmt: skip

@@ -1,0 +1,115 @@
+"""What goes into a message comes out of it; and the generated code is that of the .proto."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf.message import Message
+from hypothesis import given
+from hypothesis import strategies as st
+
+from p4gen.host.control import Collective
+from p4gen.host.plan import PsnSync
+from p4gen.manager import api, messages
+from p4gen.manager import incmanager_pb2 as pb
+from p4gen.manager.api import Code, GroupSpec, GroupState, ManagerError
+
+from . import samples
+
+FOLDER = Path(messages.__file__).parent
+Convert = Callable[[Any], Any]
+KINDS: list[tuple[st.SearchStrategy[Any], Convert, Convert]] = [
+    (samples.switches, messages.to_switch, messages.from_switch),
+    (samples.hosts, messages.to_host, messages.from_host),
+    (samples.addresses, messages.to_addresses, messages.from_addresses),
+    (samples.group_specs, messages.to_group_spec, messages.from_group_spec),
+    (samples.group_statuses, messages.to_group_status, messages.from_group_status),
+    (samples.rank_configs, messages.to_rank_config, messages.from_rank_config),
+    (samples.memberships, messages.to_membership, messages.from_membership),
+    (samples.reports, messages.to_rank_report, messages.from_rank_report),
+    (samples.switch_statuses, messages.to_switch_status, messages.from_switch_status),
+    (samples.statuses, messages.to_status, messages.from_status),
+]
+
+
+@pytest.mark.parametrize(("values", "to", "back"), KINDS, ids=lambda value: getattr(value, "__name__", ""))
+def test_what_goes_in_comes_out(values: st.SearchStrategy[Any], to: Convert, back: Convert) -> None:
+    @given(values)
+    def check(value: Any) -> None:
+        message: Message = to(value)
+        again = type(message).FromString(message.SerializeToString())
+        assert back(again) == value
+
+    check()
+
+
+def test_every_kind_of_the_api_is_carried() -> None:
+    """A field that is added to a dataclass has to be added to its message."""
+    differing = {
+        "SwitchInfo": {"spec": "spec_json"},
+        "RankConfig": {"spec": "spec_json"},
+        "RankChannel": {"key": "collective", "peer": "peer_qp"},
+    }
+    kinds = [
+        "LinkPort", "SwitchInfo", "HostInfo", "HostAddresses", "GroupSpec", "RankChannel", "RankConfig", "Membership",
+        "GroupStatus", "RankReport", "SwitchStatus", "Status",
+    ]  # fmt: skip
+    for kind in kinds:
+        there = {field.name for field in getattr(pb, kind).DESCRIPTOR.fields}
+        for field in fields(getattr(api, kind)):
+            assert differing.get(kind, {}).get(field.name, field.name) in there, f"{kind}.{field.name}"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [(pb.Collective, Collective), (pb.PsnSync, PsnSync), (pb.GroupState, GroupState)]
+)
+def test_enumerations_have_the_same_names(theirs: Any, ours: Any) -> None:
+    assert [name for name, _ in theirs.items() if not name.endswith("_UNSPECIFIED")] == [value.name for value in ours]
+
+
+def test_defaults_of_a_group() -> None:
+    assert messages.from_group_spec(pb.GroupSpec(name="g", ranks=["h0"])) == GroupSpec("g", ("h0",))
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        (pb.GroupSpec(sync=17), "PsnSync: 17 stands for nothing known"),
+        (pb.GroupSpec(collectives=[0]), "Collective: 0 stands for nothing known"),
+    ],
+)
+def test_groups_that_make_no_sense(message: Any, cause: str) -> None:
+    with pytest.raises(ManagerError, match=cause) as caught:
+        messages.from_group_spec(message)
+    assert caught.value.code is Code.INVALID
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [("", "Invalid JSON"), ("{}", ""), ('{"mode": "IX"}', "mode"), ('{"lanse": 3}', "lanse"), ('{"lanes": 7.5}', "")],
+)
+def test_program_specs_that_make_no_sense(text: str, cause: str) -> None:
+    message = pb.SwitchInfo(name="s0", spec_json=text)
+    if text == "{}":
+        messages.from_switch(message)  # every field has a default
+        return
+    with pytest.raises(ManagerError, match="the program's spec is wrong: .*" + cause) as caught:
+        messages.from_switch(message)
+    assert caught.value.code is Code.INVALID
+
+
+def test_a_group_for_nothing_cannot_be_sent() -> None:
+    with pytest.raises(ManagerError, match="group g is for no collective"):
+        messages.to_group_spec(GroupSpec("g", ("h0",), collectives=frozenset()))
+
+
+def test_the_generated_code_is_that_of_the_proto() -> None:
+    digest = hashlib.sha256((FOLDER / "incmanager.proto").read_bytes()).hexdigest()
+    head = (FOLDER / "incmanager_pb2.py").read_text(encoding="utf-8").splitlines()[:2]
+    assert f"SHA-256 of incmanager.proto: {digest}" in head[1], "run scripts/protos"
+    assert pb.DESCRIPTOR.package == "p4gen.manager.v1"
