@@ -67,13 +67,14 @@ class Forked:
 
     def terminate(self) -> None:
         """SIGTERM."""
-        self._signal(signal.SIGTERM)
+        self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """SIGKILL."""
-        self._signal(signal.SIGKILL)
+        self.send_signal(signal.SIGKILL)
 
-    def _signal(self, number: signal.Signals) -> None:
+    def send_signal(self, number: int) -> None:
+        """A signal, while it runs."""
         if self.poll() is None:
             os.kill(self.pid, number)
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from p4gen.errors import P4genError
-from p4gen.lab.job import JOB_FILE, RESULT_FILE, LabJob
+from p4gen.lab.job import JOB_FILE, LAST_WORD, RESULT_FILE, LabJob
 from p4gen.lab.scratch import remove, remove_if_ours
 
 _LAST_WORDS_S = 8.0
@@ -69,6 +69,8 @@ def main(arguments: list[str]) -> int:
         remove_if_ours(job.address_file, scratch)
         if not _launcher_lives(leash):
             remove(scratch)
+        with contextlib.suppress(OSError):
+            os.write(alive, LAST_WORD)
     return status
 
 

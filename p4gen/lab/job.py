@@ -13,6 +13,8 @@ from p4gen.switch.running import Program
 
 JOB_FILE, RESULT_FILE, LOCK_FILE = "job.json", "result.json", "lock"
 """In the lab's scratch folder."""
+LAST_WORD = b"end"
+"""What the lab says to its launcher when it ends by itself, however that goes."""
 _PATHS = ("topology_file", "folder", "scratch", "address_file")
 
 

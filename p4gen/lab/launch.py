@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from p4gen.errors import FailedError
-from p4gen.lab.job import JOB_FILE, RESULT_FILE, LabJob
+from p4gen.lab.job import JOB_FILE, LAST_WORD, RESULT_FILE, LabJob
 from p4gen.lab.scratch import remove_if_ours
 
 _PATIENCE_S = 12.0
@@ -52,18 +52,17 @@ def launch(job: LabJob, lock: int) -> Outcome:
             process = subprocess.Popen(command, pass_fds=(lock, ours, living), preexec_fn=_deaf)  # noqa: PLW1509
             os.close(ours)
             os.close(living)
-            status = _wait(process, theirs, alive, signals)
+            status, orderly = _wait(process, theirs, alive, signals)
     finally:
         with contextlib.suppress(OSError):
             os.close(alive)
         remove_if_ours(job.address_file, job.scratch)
     if signals:
         return Outcome(128 + signals[0], _result(job))
-    if status < 0 or status > 128:
-        number = -status if status < 0 else status - 128
+    if not orderly:
         raise FailedError(
-            f"the lab was ended by {signal.Signals(number).name}; its interfaces and processes went with its "
-            f"namespaces, logs are in {job.folder}"
+            f"the lab's first process was killed, or could not begin (exit status {status}); its interfaces and "
+            f"processes went with its namespaces, logs are in {job.folder}"
         )
     return Outcome(status, _result(job))
 
@@ -103,8 +102,9 @@ def _terminal() -> Iterator[None]:
         signal.signal(signal.SIGTTOU, before)
 
 
-def _wait(process: subprocess.Popen[bytes], leash: int, alive: int, signals: list[int]) -> int:
-    """Wait for the lab; on a signal, let go of the leash, and kill the lab when that does not help."""
+def _wait(process: subprocess.Popen[bytes], leash: int, alive: int, signals: list[int]) -> tuple[int, bool]:
+    """Wait for the lab; on a signal, let go of the leash, and kill the lab when that does not help. The exit status,
+    and whether the lab had a last word."""
     child = 0
     asked: float | None = None
     with contextlib.ExitStack() as stack:
@@ -130,18 +130,22 @@ def _wait(process: subprocess.Popen[bytes], leash: int, alive: int, signals: lis
         # unshare may have been killed without the lab: that ends by the signal, and lets go of its pipe.
         deadline = time.monotonic() + _PATIENCE_S
         os.set_blocking(alive, False)
-        while child and not _ended(alive):
-            if time.monotonic() > deadline:
-                _kill(child)
-            time.sleep(0.02)
-    return process.returncode
+        said = b""
+        while (more := _read(alive)) != b"":
+            said += more or b""
+            if more is None:
+                if time.monotonic() > deadline:
+                    _kill(child)
+                time.sleep(0.02)
+    return process.returncode, said == LAST_WORD
 
 
-def _ended(alive: int) -> bool:
+def _read(pipe: int) -> bytes | None:
+    """What is in a pipe: nothing when its other end is closed, None when there may come more."""
     try:
-        return not os.read(alive, 1)
+        return os.read(pipe, 16)
     except BlockingIOError:
-        return False
+        return None
 
 
 def _kill(process: int) -> None:

@@ -33,7 +33,7 @@ def ping(address: str, number: int, identity: int, patience: float = _PATIENCE_S
 
 def _checksum(data: bytes) -> bytes:
     """The Internet checksum (RFC 1071)."""
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return (~total & 0xFFFF).to_bytes(2)

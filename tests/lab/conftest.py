@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import secrets
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,11 +14,11 @@ from p4gen.errors import P4genError
 from p4gen.lab import prerequisites
 from p4gen.switch import targets
 
-from .traces import Traces
+from .traces import MARK, Traces
 
 
 @pytest.fixture
-def machine() -> Iterator[Traces]:
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Traces]:
     """A machine that can run labs; when the test ends, nothing of one may be left on it."""
     try:
         prerequisites.check(targets.EMBEDDED)
@@ -23,6 +26,11 @@ def machine() -> Iterator[Traces]:
         if os.environ.get("P4GEN_REQUIRE_LAB") == "1":
             pytest.fail(f"P4GEN_REQUIRE_LAB=1, and {error}")
         pytest.skip(str(error))
-    traces = Traces.now()
-    yield traces
-    traces.check()
+    # Labs' sockets are in there, so its path has to be short.
+    with tempfile.TemporaryDirectory(prefix="p4gen-") as name:
+        traces = Traces(secrets.token_hex(8), Path(name))
+        monkeypatch.setenv(MARK, traces.mark)
+        monkeypatch.setenv("TMPDIR", name)
+        traces.check()
+        yield traces
+        traces.check()

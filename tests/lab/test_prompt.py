@@ -20,7 +20,7 @@ init pair h0 h1
 run broadcast 4K pair root 1
 run barrier h2 h3
 move pair s1
-resize pair 128
+resize pair 64
 destroy pair
 loss h1 0.05
 run reducescatter 64K
