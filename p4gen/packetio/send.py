@@ -47,34 +47,27 @@ class Sender:
 
     def send(self, base: int, starts: Words, ends: Words, ports: npt.NDArray[np.int32] | None = None) -> Words:
         """Send frames that lie at ``base`` + ``starts``, in order; gives the numbers of those that were not sent."""
-        names, failed = None, []
+        names = _NAMELESS[: len(starts)] if len(starts) <= _AT_ONCE else np.ones(len(starts), np.uint64)
         if self._where is not None:
             assert ports is not None
             names = self._where.take(ports, mode="clip")
-        sizes, bases, until = ends - starts, starts + base, _Patience()
-        for first in range(0, len(starts), _AT_ONCE):
-            which: Words | None = None
-            count = min(_AT_ONCE, len(starts) - first)
-            if names is not None and not names[first : first + count].all():
-                which = first + np.flatnonzero(names[first : first + count])
-                failed.append(first + np.flatnonzero(names[first : first + count] == 0))
-            while True:
-                part = slice(first, first + count) if which is None else which
-                number = self._fill(bases[part], sizes[part], None if names is None else names[part])
-                done, gone = self._push(number, until)
-                if done == number:
-                    break
+        todo, failed = np.arange(len(starts)), []
+        if not names.all():
+            todo, failed = np.flatnonzero(names), [np.flatnonzero(names == 0)]
+        sizes, bases, patience = ends - starts, starts + base, _Patience()
+        while len(todo):
+            now, todo = todo[:_AT_ONCE], todo[_AT_ONCE:]
+            self._fill(bases[now], sizes[now], names[now])
+            done, gone = self._push(len(now), patience)
+            if done < len(now):
                 # One that cannot be sent; with it go all others for an interface that is down.
-                rest = np.arange(first, first + count) if which is None else which
-                rest = rest[done:]
-                lost = rest[:1] if not gone or names is None else rest[names[rest] == names[rest[0]]]
-                if gone and names is None:
-                    lost = rest
-                failed.append(lost)
-                which = np.setdiff1d(rest, lost, assume_unique=True)
+                rest = now[done:]
+                lost = names[rest] == names[rest[0]] if gone else np.arange(len(rest)) == 0
+                failed.append(rest[lost])
+                todo = np.concatenate([rest[~lost], todo])
         return np.sort(np.concatenate(failed)) if failed else _NONE
 
-    def _push(self, count: int, until: _Patience) -> tuple[int, bool]:
+    def _push(self, count: int, patience: _Patience) -> tuple[int, bool]:
         """How many of the first ``count`` messages were sent, and whether the interface of the next is down."""
         done = 0
         while done < count:
@@ -83,17 +76,16 @@ class Sender:
             except OSError as problem:
                 if problem.errno == errno.EINTR:
                     continue
-                if problem.errno not in _FULL or until.over():
+                if problem.errno not in _FULL or patience.over():
                     return done, problem.errno in _GONE
                 self._wait(problem.errno)
         return done, False
 
-    def _fill(self, bases: Words, sizes: Words, names: npt.NDArray[np.uint64] | None) -> int:
+    def _fill(self, bases: Words, sizes: Words, names: npt.NDArray[np.uint64]) -> None:
         count = len(bases)
         self._bases[:count], self._sizes[:count] = bases, sizes
-        if names is not None:
+        if self._where is not None:
             self._names[:count] = names
-        return count
 
     def _wait(self, number: int) -> None:
         if number == errno.EAGAIN:  # the socket's own buffer is full, and it says when it is not
@@ -117,3 +109,5 @@ class _Patience:
 
 
 _NONE = np.zeros(0, np.int64)
+_NAMELESS = np.ones(_AT_ONCE, np.uint64)
+"""Stands for the names of messages that all go to the same interface."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from p4gen.errors import InputError
@@ -15,6 +17,7 @@ _ETH_P_ALL = 0x0003
 _ADD_MEMBERSHIP, _STATISTICS, _QDISC_BYPASS, _IGNORE_OUTGOING = 1, 6, 20, 23
 _MR_PROMISC = 1
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
+_LINK_PAUSE_S = 0.01
 BUFFER = 16 << 20
 """Bytes that the kernel may queue for a socket, its own book-keeping included; less without CAP_NET_ADMIN."""
 
@@ -64,6 +67,22 @@ def kernel_drops(found: socket.socket) -> int:
 def link_is_up(interface: str) -> bool:
     """Whether an interface has a link. Interfaces that do not say (``unknown``) have one."""
     return _read(interface, "operstate") in ("up", "unknown")
+
+
+def wait_for_links(interfaces: Iterable[str], timeout: float = 5.0) -> bool:
+    """Wait until interfaces have a link, seconds at most; false if one has none.
+
+    An interface that has just been brought up, or whose other end has, drops what it is given without a word until the
+    kernel has noticed, which takes a second on a busy machine.
+    """
+    until = time.monotonic() + timeout
+    for name in interfaces:
+        while not link_is_up(name):
+            if time.monotonic() > until:
+                return False
+            time.sleep(_LINK_PAUSE_S)
+    time.sleep(_LINK_PAUSE_S)  # the queue is opened just after the link is reported
+    return True
 
 
 def longest_frame(interface: str) -> int:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from p4gen.errors import FailedError, MissingToolError
+from p4gen.packetio import wait_for_links
 from p4gen.switch.packet import PacketPorts
 
 MTU = 9500
@@ -38,6 +39,8 @@ def veth_pairs(ports: Iterable[int]) -> Iterator[dict[int, tuple[str, str]]]:
             for end in made[port]:
                 _ip("link", "set", end, "addrgenmode", "none")  # no IPv6 of the kernel's own
                 _ip("link", "set", end, "up")
+        if not wait_for_links(end for pair in made.values() for end in pair):
+            raise FailedError("veth interfaces were made, but do not get a link")
         yield made
     finally:
         for inner, _ in made.values():

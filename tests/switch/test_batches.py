@@ -20,7 +20,7 @@ from p4gen.model import EngineName, Model
 from p4gen.model.entries import MulticastGroup, Replica
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
-from p4gen.packetio import PacketSocket
+from p4gen.packetio import PacketSocket, wait_for_links
 from p4gen.switch.device import Device
 from p4gen.switch.packet import PacketPorts
 from p4gen.switch.running import listens
@@ -209,7 +209,7 @@ def test_a_link_goes_down_amid_traffic_and_comes_back(
     assert [data[2:] for data in collected(hosts[2], 100)] == [data[2:] for data in sent]
     assert ports.undelivered == {1: 100}
     subprocess.run(["ip", "link", "set", pairs[1][0], "up"], check=True)
-    time.sleep(0.1)
+    assert wait_for_links(pairs[1])
     sent = through(1)
     assert [data[2:] for data in collected(hosts[1], 100)] == [data[2:] for data in sent]
     hosts[1].send([frame(rng, 3, 1)])

@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from p4gen.packetio import wait_for_links
 from p4gen.switch.packet import PacketPorts, link_is_up
 
 ETH_P_ALL = 3
@@ -33,6 +34,7 @@ def pair(number: int, mtu: int) -> Iterator[tuple[str, str]]:
         for name in (inner, outer):
             ip("link", "set", name, "addrgenmode", "none")
             ip("link", "set", name, "up")
+        assert wait_for_links((inner, outer))
         yield inner, outer
     finally:
         ip("link", "del", inner)
@@ -124,3 +126,10 @@ def test_a_link_that_goes_down_is_told(stack: ExitStack) -> None:
     while len(told) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
     assert told == [(5, False), (5, True)]
+
+
+def test_without_interfaces_frames_from_controllers_are_handled_all_the_same() -> None:
+    with PacketPorts(lambda port, frame: [(port, frame), (3, frame)], {}) as ports:
+        ports.inject(510, b"frame")
+        ports.step(1)
+        assert ports.undelivered == {510: 1, 3: 1}
