@@ -88,7 +88,8 @@ class RawNic:
         return at
 
     def _receive(self) -> None:
-        frames = self._port.receive()
+        # Broadcasts and multicasts are for the kernel's stack; reliable connections have none.
+        frames = [frame for frame in self._port.receive() if frame and not frame[0] & 1]
         self.loop.refresh()  # nothing is said to have happened before it was there
         if self.incoming is None:
             self.nic.receive_all(frames)

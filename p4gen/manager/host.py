@@ -72,7 +72,7 @@ class Host:
         if self._closed.is_set():
             return
         member = self._members.get(news.group)
-        if member is not None and news.config is not None and news.config.generation < member.generation:
+        if member is not None and not member.continues(news):
             member.end(f"group {news.group} was destroyed")  # and made again, while nobody told us
             member = None
         if member is None and not news.gone:

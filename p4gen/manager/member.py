@@ -108,6 +108,8 @@ class Member:
         self._nic, self._loop, self._manager, self._submit = nic, nic.loop, manager, submit
         self._timeout_ps, self._ack_every = timeout_ps, ack_every
         self._wanted: RankConfig | None = None
+        self._last: RankConfig | None = None
+        """The newest of an active generation."""
         self._config: GroupConfig | None = None
         self._communicator: Communicator | None = None
         self._running = False
@@ -273,13 +275,18 @@ class Member:
 
     # --- on the loop: generations ---
 
+    def continues(self, news: Membership) -> bool:
+        """Whether this is still the same group, and not another of its name."""
+        last, config = self._last, news.config
+        return last is None or config is None or config == last or config.generation > last.generation
+
     def follow(self, news: Membership) -> None:
         """What the manager says of this group."""
         self.state, self.reason = news.state, news.reason
         if news.gone:
             self.end(f"group {self.group} was destroyed")
         elif news.state is GroupState.ACTIVE and news.config is not None:
-            self._wanted = news.config
+            self._wanted = self._last = news.config
             if self._communicator is None or news.config.generation != self.generation:
                 self._leave()
                 self._join(news.config)

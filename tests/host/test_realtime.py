@@ -261,6 +261,16 @@ def test_sending_a_lot_does_not_keep_a_nic_from_receiving(ports: list[SocketPort
     loop.close()
 
 
+def test_what_is_for_all_is_not_for_the_nic(ports: list[SocketPort]) -> None:
+    loop = RealTimeLoop()
+    raw = RawNic(loop, ports[0], 1, 2)
+    for first in (b"\xff", b"\x33", b"\x02"):
+        ports[1].end.send(first * 60)
+    loop.turn()
+    assert raw.nic.dropped == {"foreign_mac": 1}
+    loop.close()
+
+
 def test_a_nic_that_is_closed_is_off_the_loop(ports: list[SocketPort]) -> None:
     loop = RealTimeLoop()
     raw = RawNic(loop, ports[0], 1, 2)

@@ -222,6 +222,11 @@ class FakeManager:
                 )
                 self._tell(host, Membership(name, GroupState.ACTIVE, self.generation, config))
 
+    def forget(self) -> None:
+        """Generations begin anew, as those of another group do."""
+        with self._changed:
+            self._joined.clear()
+
     def break_group(self, name: str, reason: str) -> None:
         self.switches.clear()
         for host in self.groups_ranks[name]:

@@ -333,6 +333,23 @@ def test_groups_go_on_without_the_manager_and_hear_of_what_they_missed(cluster_i
         ranks[0].barrier()
 
 
+def test_another_group_of_the_same_name_is_a_new_one(cluster_iii: Cluster) -> None:
+    cluster = cluster_iii
+    ranks = activate(cluster)
+    run(cluster, ranks, Call(size=400))
+    waiting = ranks[0].begin(Collective.BARRIER)
+    # The manager destroyed it and made another, and nobody told the hosts of the first one's end.
+    cluster.manager.generation = 0
+    cluster.manager.forget()
+    cluster.manager.activate(g=("h3", "h2", "h1", "h0"))
+    with pytest.raises(FailedError, match="group g was destroyed"):
+        waiting.result(PATIENCE_S)
+    until(lambda: all(again is not old for again, old in zip(members(cluster), ranks, strict=True)))
+    again = members(cluster, hosts=["h3", "h2", "h1", "h0"])
+    until(lambda: [member.rank for member in again] == [0, 1, 2, 3])
+    run(cluster, again, Call(Collective.BROADCAST, 400, root=1))
+
+
 def test_what_no_program_can_do_is_refused_at_once(cluster_iii: Cluster) -> None:
     ranks = activate(cluster_iii)
     run(cluster_iii, ranks, Call(size=400))
