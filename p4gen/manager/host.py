@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
+from collections.abc import Iterator
 from typing import Final
 
 from p4gen.errors import FailedError
@@ -33,6 +34,7 @@ class Host:
         self._members: dict[str, Member] = {}
         self._changed = threading.Condition()
         self._closed = threading.Event()
+        self._watching: Iterator[Membership] | None = None
         self._reports: queue.SimpleQueue[RankReport | None] = queue.SimpleQueue()
         self._loop.add_stop(self._loop_ended)
         for work in (self._watch, self._send_reports):
@@ -63,6 +65,10 @@ class Host:
         if not self._closed.is_set():
             self._closed.set()
             self._reports.put(None)
+            close = getattr(self._watching, "close", None)  # a generator has one, too, but not while it waits
+            if close is not None:
+                with contextlib.suppress(ValueError):
+                    close()
             with contextlib.suppress(FailedError):  # the loop has ended, and the members with it
                 self._loop.call_soon_threadsafe(self._end, f"{self.name} has left")
 
@@ -93,6 +99,10 @@ class Host:
                     self._members[news.group] = member
                 self._changed.notify_all()
 
+    def _gone(self, member: Member) -> None:
+        if self._members.get(member.group) is member:
+            self._follow(Membership(member.group, member.state, member.generation, gone=True))
+
     def _end(self, reason: str) -> None:
         for member in self._members.values():
             member.end(reason)
@@ -106,7 +116,8 @@ class Host:
     def _watch(self) -> None:
         while not self._closed.is_set():
             try:
-                for news in self._manager.watch(self.name):
+                self._watching = self._manager.watch(self.name)
+                for news in self._watching:
                     if self._closed.is_set():
                         return
                     self._loop.call_soon_threadsafe(self._follow, news)
@@ -114,20 +125,20 @@ class Host:
                 pass  # it has gone, and may come back; groups work on meanwhile
             except FailedError:
                 return  # the loop has ended
-            self._closed.wait(_RETRY_S)
+            if self._closed.wait(_RETRY_S):
+                return
             with contextlib.suppress(FailedError):
                 self._manager.register_host(HostInfo(self.name))
-                self._find_gone()
+                for group, member in self.members().items():
+                    self._ask(group, member)
 
-    def _find_gone(self) -> None:
-        """Groups that were destroyed while nobody could tell us."""
-        for name, member in self.members().items():
-            try:
-                self._manager.group(name)
-            except ManagerError as error:
-                if error.code is Code.NOT_FOUND:
-                    news = Membership(name, member.state, member.generation, gone=True)
-                    self._loop.call_soon_threadsafe(self._follow, news)
+    def _ask(self, group: str, member: Member) -> None:
+        """Whether a group was destroyed while nobody could tell us."""
+        try:
+            self._manager.group(group)
+        except ManagerError as error:
+            if error.code is Code.NOT_FOUND:
+                self._loop.call_soon_threadsafe(self._gone, member)
 
     def _send_reports(self) -> None:
         while (report := self._reports.get()) is not None:
@@ -135,8 +146,13 @@ class Host:
             with contextlib.suppress(queue.Empty):
                 while (more := self._reports.get_nowait()) is not None:
                     newest[more.group] = more
-            for each in newest.values():
-                with contextlib.suppress(ManagerError):
-                    self._manager.report_rank(each)
             if self._closed.is_set():
                 return
+            for group, each in newest.items():
+                member = self.members().get(group)
+                try:
+                    self._manager.report_rank(each)
+                except ManagerError as error:
+                    if error.code is Code.NOT_FOUND and member is not None:
+                        with contextlib.suppress(FailedError):
+                            self._ask(group, member)

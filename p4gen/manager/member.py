@@ -370,11 +370,9 @@ class Member:
     def _report(self, _: object) -> None:
         self._report_set = False
         report = self.report()
-        if self._config is not None and report != self._reported:
+        if self._config is not None and not self._ended and (self._queue or report != self._reported):
             self._reported = report
             self._submit(report)
-            self._watch_counters()
-        elif self._queue and not self._ended:
             self._watch_counters()
 
 

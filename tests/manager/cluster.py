@@ -273,6 +273,7 @@ class FakeManager:
             return min(joined.values())
 
     def report_rank(self, report: RankReport) -> None:
+        self.group(report.group)
         self.reports[report.group, report.rank] = report
 
     def register_host(self, host: HostInfo) -> HostAddresses:
@@ -281,6 +282,8 @@ class FakeManager:
         return self.addresses(host.name)
 
     def group(self, name: str) -> GroupStatus:
+        if self.absent:
+            raise ManagerError(Code.UNREACHABLE, "the manager does not answer")
         if name not in self.groups_ranks:
             raise ManagerError(Code.NOT_FOUND, f"there is no group {name}")
         return GroupStatus(GroupSpec(name, self.groups_ranks[name]), GroupState.ACTIVE, self.generation)

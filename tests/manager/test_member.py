@@ -333,6 +333,15 @@ def test_groups_go_on_without_the_manager_and_hear_of_what_they_missed(cluster_i
         ranks[0].barrier()
 
 
+def test_a_call_of_a_group_that_nobody_knows_any_more_ends(cluster_iii: Cluster) -> None:
+    cluster = cluster_iii
+    ranks = activate(cluster)
+    run(cluster, ranks, Call(size=400))
+    cluster.manager.groups_ranks.pop("g")  # and its end was never told
+    with pytest.raises(FailedError, match="group g was destroyed"):
+        ranks[0].barrier(PATIENCE_S)
+
+
 def test_another_group_of_the_same_name_is_a_new_one(cluster_iii: Cluster) -> None:
     cluster = cluster_iii
     ranks = activate(cluster)
