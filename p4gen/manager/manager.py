@@ -326,6 +326,12 @@ class IncManager:
             ticks_per_second=thread.ticks_per_second,
         )
 
+    def agent_lost(self, switch: str) -> None:
+        """For agents, from any thread, at once: the connection to a switch has broken."""
+        thread = self._threads.get(switch)
+        if thread is not None:
+            thread.lost()
+
     # --- what the switches' threads say (switches.Owner) ---
 
     def view(self) -> View:

@@ -97,7 +97,8 @@ class Repair:
         busy, stale = thread.busy_since, thread.stale_since
         if busy is not None and now - busy > self._patience:
             return f"switch {name} does not answer", True
-        if stale is not None and now - stale > self._grace:
+        # One that is being written to answers as yet.
+        if stale is not None and now - stale > self._grace and (busy is None or name in self._ledger.fabric.silent):
             return f"switch {name} does not answer ({thread.problem})", True
         return None, stale is not None
 

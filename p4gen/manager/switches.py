@@ -29,10 +29,14 @@ from p4gen.spec import Mode
 Key = tuple[str, int]
 """A placement: its group's name and its generation."""
 Agents = Callable[[SwitchInfo], Agent]
+Item = tuple[object, ...]
+"""An entry, multicast group or clone session: what makes it the same one."""
 
 FIRST_RETRY: Final = 0.05
 """Seconds until a stale switch is tried again; doubled each time, up to ``LAST_RETRY``."""
 LAST_RETRY: Final = 5.0
+HEARTBEAT: Final = 1.0
+"""Seconds without anything to do after which a switch's counters are read, to see whether it answers."""
 
 
 class Owner(Protocol):
@@ -88,6 +92,8 @@ class SwitchThread:
         self._wakes = threading.Condition()
         self._closed = False
         self._ended: BaseException | None = None
+        self._applied: frozenset[Item] = frozenset()
+        """What the agent was asked for last."""
         self._refreshing: Future[Any] | None = None
         self._counting: Future[Any] | None = None
         self._thread = threading.Thread(target=self._work, name=f"inc-switch {self.name}", daemon=True)
@@ -115,6 +121,10 @@ class SwitchThread:
         """Load its program anew, unless it holds a placement."""
         return self._submit(self._restart)
 
+    def lost(self) -> None:
+        """Its agent has lost the connection; what it holds is to be looked at."""
+        self._submit(self._disconnected, first=True)
+
     def refresh(self) -> None:
         """Routes may have changed."""
         with self._wakes:
@@ -141,13 +151,13 @@ class SwitchThread:
         if self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
-    def _submit(self, run: Callable[[], Any]) -> Future[Any]:
+    def _submit(self, run: Callable[[], Any], *, first: bool = False) -> Future[Any]:
         job = Job(run, Future())
         with self._wakes:
             if self._closed or self._ended is not None:
                 job.done.set_exception(self._ended or AgentError(f"{self.name}: the manager ends", unreachable=True))
             else:
-                self._jobs.append(job)
+                (self._jobs.appendleft if first else self._jobs.append)(job)
                 self._wakes.notify()
         return job.done
 
@@ -173,8 +183,12 @@ class SwitchThread:
             while not self._closed:
                 if self._jobs:
                     return self._jobs.popleft()
-                wait = None if self.stale_since is None else self._retry_at - time.monotonic()
-                if wait is not None and wait <= 0:
+                if self.stale_since is None:
+                    if not self._wakes.wait(HEARTBEAT):
+                        return Job(self._count, Future())
+                    continue
+                wait = self._retry_at - time.monotonic()
+                if wait <= 0:
                     return Job(self._retry, Future())
                 self._wakes.wait(wait)
             return None
@@ -221,7 +235,7 @@ class SwitchThread:
                 raise AgentError(error.reason, unreachable=True) from error  # whatever it is, not this group's fault
         self._admitted[key] = placed
         try:
-            self._apply()
+            self._apply(fresh=key)
         except AgentError as error:
             del self._admitted[key]
             if error.unreachable:
@@ -276,8 +290,19 @@ class SwitchThread:
         self._reconcile()
 
     def _count(self) -> None:
-        if self._agent is not None and self.stale_since is None:
+        if self._agent is None or self.stale_since is not None:
+            return
+        try:
             self.drops = _asked(self._agent.drops)
+        except AgentError as error:
+            if error.unreachable:
+                self._trouble(error.reason)
+            raise
+
+    def _disconnected(self) -> None:
+        if self.stale_since is None:
+            self._trouble("the connection is lost")
+            self._reconcile()
 
     def _retry(self) -> None:
         try:
@@ -315,15 +340,22 @@ class SwitchThread:
             self._retry_at, self._delay = self.stale_since + FIRST_RETRY, FIRST_RETRY
             self._owner.switch_trouble(self.name)
 
-    def _apply(self, *, resync: bool = False) -> None:
+    def _apply(self, *, resync: bool = False, fresh: Key | None = None) -> None:
+        """``fresh`` is a placement that it has not held before."""
         agent, view = self._agent, self._owner.view()
         assert agent is not None
         try:
             wanted = wanted_config(self._info, view, self._admitted)
         except P4genError as error:
             raise AgentError(f"{self.name}: {error.reason}") from error
-        _asked(lambda: agent.apply(wanted, resync=resync))
+        before, self._applied = self._applied, frozenset()
+        changes = _asked(lambda: agent.apply(wanted, resync=resync))
+        self._applied = items = _items(wanted)
         self.entries = len(wanted.entries)
+        if not resync and changes.inserted > len(items - before):
+            # The agent has come back from a restart of the switch by itself, and put everything in anew; state is lost.
+            self._lose({key for key, p in self._admitted.items() if key != fresh and p.contexts_on(self.name)})
+            self._apply()
 
     def _tick(self) -> None:
         if self._info.spec.mode is Mode.III and self._agent is not None:
@@ -346,6 +378,12 @@ def wanted_config(info: SwitchInfo, view: View, admitted: Mapping[Key, PlacedGro
 def _contexts(switch: str, admitted: Mapping[Key, PlacedGroup]) -> list[Group]:
     found = [context for placed in admitted.values() for context in placed.contexts_on(switch)]
     return sorted(found, key=lambda context: context.context)
+
+
+def _items(config: SwitchConfig) -> frozenset[Item]:
+    entries = ((entry.table, *entry.match.values()) for entry in config.entries)
+    groups = (("", group.group_id) for group in config.multicast_groups)
+    return frozenset((*entries, *groups, *((None, session.session_id) for session in config.clone_sessions)))
 
 
 def _holds(held: SwitchConfig, placed: PlacedGroup, switch: str) -> bool:

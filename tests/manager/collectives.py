@@ -21,7 +21,7 @@ from p4gen.net.values import draw, invoke
 
 from .rig import Rig
 
-EVERY = tuple(Call(c, 0 if c is Collective.BARRIER else 128, root=1) for c in Collective)
+EVERY = tuple(Call(c, 0 if c is Collective.BARRIER else 96, root=1) for c in Collective)
 
 
 def news_of(rig: Rig, host: str) -> dict[str, Membership]:

@@ -104,7 +104,7 @@ class ModelAgent:
         self._fault = fault
         self._alive = alive
         self._known: dict[Key, Entry | MulticastGroup | CloneSession] | None = None
-        self._threads: set[int] = set()
+        self._loads = switch.loads
 
     def _step(self, what: str, run: Callable[[], object] | None = None) -> None:
         """One exchange with the switch, with everything that can happen to it."""
@@ -124,7 +124,7 @@ class ModelAgent:
 
     def apply(self, wanted: SwitchConfig, *, resync: bool = False) -> Changes:
         target = by_key(wanted)
-        if resync or self._known is None:
+        if resync or self._known is None or self._loads != self.switch.loads:  # the connection broke meanwhile
             self.read()
         assert self._known is not None
         known, self._known = self._known, None
@@ -154,7 +154,7 @@ class ModelAgent:
     def read(self) -> SwitchConfig:
         found: list[SwitchConfig] = []
         self._step("read", lambda: found.append(self.switch.holds()))
-        self._known = by_key(found[0])
+        self._known, self._loads = by_key(found[0]), self.switch.loads
         return found[0]
 
     def drops(self) -> Mapping[str, int]:

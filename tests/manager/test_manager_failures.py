@@ -1,0 +1,300 @@
+"""Links and switches that fail, managers that are killed: groups move, wait, come back; nothing is half done."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from p4gen.manager.api import AgentError, Code, GroupState, ManagerError, Membership
+from p4gen.manager.manager import IncManager
+from p4gen.manager.watch import Watch
+
+from .collectives import Wires
+from .rig import Killed, Rig, group, small
+
+EDGES = ("h0", "h2", "h4", "h6")
+"""A rank behind each leaf of leaf-spine."""
+
+
+def port(rig: Rig, switch: str, neighbour: str) -> int:
+    return [link.other(switch) for link in rig.topology.ports[switch]].index(neighbour)
+
+
+def cut(rig: Rig, switch: str, neighbour: str, *, up: bool = False) -> None:
+    rig.manager.report_links(switch, {port(rig, switch, neighbour): up})
+
+
+def state(manager: IncManager, name: str, wanted: GroupState, generation: int = 0) -> bool:
+    status = manager.group(name)
+    return status.state is wanted and status.generation >= generation
+
+
+def read(watch: Watch, until: Callable[[Membership], bool]) -> list[tuple[GroupState, int]]:
+    found = []
+    for item in watch:
+        found.append((item.state, item.generation))
+        if until(item):
+            return found
+    raise AssertionError(found)
+
+
+def test_a_cut_link_moves_the_groups_that_use_it() -> None:
+    rig = Rig("leaf-spine", small("III"))
+    writes: list[str] = []
+    with rig.register() as manager:
+        wires = Wires(rig)
+        assert manager.init_group(group("g", *EDGES)).tree["spine0"] is None
+        manager.init_group(group("near", "h0", "h1"))
+        near = rig.manager._ledger.records["near"].placed
+        watch = manager.watch("h0")
+        assert {(item.group, item.state) for item in (next(watch), next(watch))} == {
+            ("g", GroupState.ACTIVE),
+            ("near", GroupState.ACTIVE),
+        }
+        rig.fault = lambda switch, step: writes.append(f"{switch} {step}")
+        cut(rig, "leaf0", "spine0")
+        rig.wait(lambda: state(manager, "g", GroupState.ACTIVE, 2))
+        assert manager.group("g").tree["spine1"] is None
+        assert read(watch, lambda item: item.config is not None) == [
+            (GroupState.INSTALLING, 2),
+            (GroupState.ACTIVE, 2),
+        ]
+        rig.check()
+        assert manager.group("near").generation == 1
+        assert rig.manager._ledger.records["near"].placed is near
+        changed = {step.split(" ", 2)[2] for step in writes if step.startswith("leaf0 before modify")}
+        assert changed <= {"modify routes"}, changed
+        wires.run("g")
+        wires.run("near")
+        tables = {entry.table.rpartition(".")[2] for entry in rig.switches["spine0"].holds().entries}
+        assert tables == {"routes", "next_hops"}
+        cut(rig, "leaf0", "spine0", up=True)
+        time.sleep(0.1)
+        assert manager.group("g").generation == 2, "what works stays where it is"
+        assert manager.move_group("g", "spine0").tree["spine0"] is None
+        assert read(watch, lambda item: item.generation == 3) == [(GroupState.ACTIVE, 3)]
+        wires.run("g")
+        rig.check()
+
+
+def test_without_another_path_it_waits() -> None:
+    rig = Rig("tree-3-2", small())
+    with rig.register() as manager:
+        manager.init_group(group("g", "h0", "h1", "h2"))
+        manager.init_group(group("other", "h2", "h3"))
+        watch = manager.watch("h2")
+        next(watch), next(watch)
+        cut(rig, "s1", "h0")
+        news = next(watch)
+        assert (news.state, news.reason) == (GroupState.BROKEN, "no path between h0 and s1: link h0-s1 is down")
+        with pytest.raises(ManagerError, match="group g is broken: no path between h0 and s1") as caught:
+            manager.resize_group("g", 4)
+        assert caught.value.code is Code.REFUSED
+        rig.check()
+        assert manager.group("other").generation == 1
+        with pytest.raises(ManagerError, match="no path between h0 and s1: link h0-s1 is down") as caught:
+            manager.init_group(group("new", "h0", "h1"))
+        assert caught.value.code is Code.UNREACHABLE
+        cut(rig, "s1", "h0", up=True)
+        read(watch, lambda item: item.config is not None)
+        rig.check()
+        Wires(rig).run("g")
+
+
+def test_flapping_links_leave_nothing_half_done() -> None:
+    rig = Rig("leaf-spine", small())
+    with rig.register() as manager:
+        for name in ("a", "b", "c"):
+            manager.init_group(group(name, *EDGES))
+        for number in range(40):
+            cut(rig, f"leaf{number % 4}", f"spine{number % 3 % 2}", up=bool(number // 4 % 2))
+            time.sleep(0.003)
+        for leaf in range(4):
+            for spine in range(2):
+                cut(rig, f"leaf{leaf}", f"spine{spine}", up=True)
+        rig.wait(lambda: all(g.state is GroupState.ACTIVE for g in manager.groups()))
+        rig.check()
+        for name in ("a", "b", "c"):
+            manager.destroy_group(name)
+        rig.check_empty()
+
+
+def test_a_switch_that_does_not_answer_is_left_after_a_while() -> None:
+    rig = Rig("leaf-spine", small(), grace=0.2)
+    dead: set[str] = set()
+
+    def fault(switch: str, step: str) -> None:
+        if switch in dead:
+            raise AgentError("connection refused", unreachable=True)
+
+    with rig.register() as manager:
+        rig.fault = fault
+        manager.init_group(group("g", *EDGES, root="spine0"))
+        manager.init_group(group("free", *EDGES[:3]))
+        dead.add("spine0")
+        manager.destroy_group("free")
+        assert manager.group("g").generation == 1, "for a moment it may be silent"
+        dead.clear()
+        rig.wait(rig.settled)
+        assert manager.group("g").generation == 1
+        rig.check()
+        dead.add("spine0")
+        manager.init_group(group("h", *EDGES))  # goes round what is silent
+        rig.wait(lambda: state(manager, "g", GroupState.BROKEN))
+        assert "switch spine0 does not answer (connection refused)" in manager.group("g").reason
+        status = next(s for s in manager.status().switches if s.name == "spine0")
+        assert (status.reachable, status.problem) == (False, "connection refused")
+        dead.clear()
+        rig.wait(lambda: state(manager, "g", GroupState.ACTIVE))
+        rig.check()
+        Wires(rig).run("g")
+        for name in ("g", "h"):
+            manager.destroy_group(name)
+        rig.check_empty()
+
+
+def test_a_restarted_switch_is_noticed_and_its_groups_begin_again() -> None:
+    rig = Rig("tree-3-2", small("III"))
+    with rig.register() as manager:
+        manager.init_group(group("g", "h0", "h1", "h2"))
+        manager.init_group(group("near", "h2", "h3"))
+        rig.switches["s1"].restart()
+        rig.register(["s1"])
+        rig.wait(lambda: state(manager, "g", GroupState.ACTIVE, 2))
+        rig.check()
+        assert manager.group("near").generation == 1
+        Wires(rig).run("g")
+        rig.switches["s1"].restart()
+        manager.agent_lost("s1")
+        rig.wait(lambda: state(manager, "g", GroupState.ACTIVE, 3))
+        rig.switches["s1"].restart()  # unnoticed, until something is asked of it
+        with contextlib.suppress(ManagerError):
+            manager.init_group(group("new", "h0", "h1"))
+        rig.wait(lambda: state(manager, "g", GroupState.ACTIVE, 4))
+        Wires(rig).run("g")
+        rig.register(["s1", "s2"])  # the agents came back, the switches were there all the time
+        rig.check()
+        assert (manager.group("g").generation, manager.group("near").generation) == (4, 1)
+
+
+def test_status_does_not_wait_for_a_hanging_switch() -> None:
+    rig = Rig("tree-3-2", small(), patience=0.3)
+    hangs = threading.Event()
+    with rig.register() as manager:
+        manager.init_group(group("g", "h2", "h3"))
+        rig.fault = lambda switch, step: (
+            hangs.wait(5) and None if switch == "s1" and step == "before insert flows" else None
+        )
+        begin = time.monotonic()
+        with pytest.raises(ManagerError, match=r"s1: it has not answered for 0.3 s") as caught:
+            manager.init_group(group("slow", "h0", "h1"))
+        assert caught.value.code is Code.UNREACHABLE
+        manager.status()
+        assert time.monotonic() - begin < 3
+        rig.wait(lambda: not next(s for s in manager.status().switches if s.name == "s1").reachable)
+        manager.destroy_group("g")
+        hangs.set()
+        rig.check_empty()
+
+
+def test_a_full_table_is_said_and_undone() -> None:
+    rig = Rig("tree-3-2", small(groups=8))
+    rig.switches["s1"] = type(rig.switches["s1"])("s1", small(groups=2))
+    rig.switches["s1"].spec = small(groups=8)  # it promises more than it has
+    with rig.register() as manager:
+        for name in ("a", "b"):
+            manager.init_group(group(name, "h0", "h1", "h2"))
+        with pytest.raises(ManagerError, match=r"s1: table .*addresses: full, it has room for 2 entries") as caught:
+            manager.init_group(group("c", "h0", "h1", "h2"))
+        assert caught.value.code is Code.REFUSED
+        rig.check()
+        assert [g.spec.name for g in manager.groups()] == ["a", "b"]
+        Wires(rig).run("a")
+
+
+def moved(rig: Rig, left: list[int]) -> bool:
+    return left[0] < 0 or state(rig.manager, "g", GroupState.ACTIVE, 2)
+
+
+STEPS = ("unreachable", "refused", "killed")
+
+
+@pytest.mark.parametrize("kind", STEPS)
+@pytest.mark.parametrize("verb", ["init", "destroy", "resize", "replace"])
+def test_failing_at_every_step(tmp_path: Path, kind: str, verb: str) -> None:
+    """Step after step fails once; the group is there whole or not at all, and the other one is untouched."""
+    rig = Rig("leaf-spine", small(groups=3), tmp_path / "store", grace=5.0)
+    manager = rig.register()
+    manager.init_group(group("other", "h0", "h3"))
+    before = manager.group("other")
+    ranks = ("h0", "h2")
+    tried = 0
+    for step in range(0, 400, 3 if verb == "init" else 7):
+        if verb != "init":
+            manager.init_group(group("g", *ranks, root="spine0" if verb == "destroy" else None))
+        left = [step]
+        lock = threading.Lock()
+
+        def fault(switch: str, what: str, left: list[int] = left, lock: threading.Lock = lock) -> None:
+            if what.endswith(("read", "drops", "connect")):
+                return
+            with lock:
+                left[0] -= 1
+                if left[0] != -1:
+                    return
+            if kind == "killed":
+                raise Killed
+            raise AgentError(f"injected {what}", unreachable=kind == "unreachable")
+
+        rig.fault = fault
+        failed: BaseException | None = None
+        try:
+            if verb == "init":
+                manager.init_group(group("g", *ranks))
+            elif verb == "destroy":
+                manager.destroy_group("g")
+            elif verb == "resize":
+                manager.resize_group("g", 4)
+            else:
+                root = next(s for s, above in manager.group("g").tree.items() if above is None)
+                cut(rig, "leaf0", root)
+                rig.wait(partial(moved, rig, left))
+        except (ManagerError, Killed) as error:
+            failed = error
+        if kind == "killed" and left[0] < 0:
+            rig.kill()
+            manager = rig.again()
+        rig.fault = lambda switch, what: None
+        rig.wait(rig.settled)
+        if verb == "replace":
+            for spine in ("spine0", "spine1"):
+                cut(rig, "leaf0", spine, up=True)
+        rig.wait(lambda: all(g.state is GroupState.ACTIVE for g in rig.manager.groups()))
+        rig.check()
+        names = {g.spec.name for g in manager.groups()}
+        if verb == "init" and failed is not None:
+            assert names == {"other"}
+        if verb == "resize":
+            wanted = {4} if failed is None else {2} if isinstance(failed, ManagerError) else {2, 4}
+            assert sum(manager.group("g").slots.values()) in wanted
+        if verb == "replace":
+            assert "g" in names
+        if "g" in names:
+            manager.destroy_group("g")
+        rig.check()
+        assert manager.group("other") == before
+        if left[0] >= 0:
+            break
+        tried += 1
+    else:
+        raise AssertionError("there is no end to the steps")
+    assert tried > 5
+    manager.destroy_group("other")
+    rig.check_empty()
+    manager.close()
