@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from p4gen.manager.agent import IncAgent
@@ -15,6 +16,7 @@ from p4gen.manager.service import ManagerServer
 from p4gen.manager.ticks import TickSender
 from p4gen.spec.topology import load_topology
 
+DEFAULT_POLICY = "lowest-common-switch"
 LOGGER = logging.getLogger("p4gen.manager")
 
 
@@ -31,18 +33,31 @@ def running_manager(
     with contextlib.ExitStack() as stack:
         ticks = TickSender()
         stack.callback(ticks.close)
-        monitor = LinkMonitor(lambda switch, ports: manager.report_links(switch, ports))  # noqa: PLW0108 - made below
+        # Switches that the file knows have agents before the manager is made.
+        made = threading.Event()
+
+        def report_links(switch: str, ports: Mapping[int, bool]) -> None:
+            made.wait()
+            manager.report_links(switch, ports)
+
+        def lost(switch: str) -> None:
+            made.wait()
+            manager.agent_lost(switch)
+
+        monitor = LinkMonitor(report_links)
         stack.callback(monitor.close)
 
         def agent(info: SwitchInfo) -> Agent:
             monitor.watch(info.name, {link.port: link.interface for link in info.links if link.interface})
-            return IncAgent(info, ticks)
+            return IncAgent(info, ticks, lost=lost)
 
-        chosen = {} if policy is None else {"policy": policy}
-        manager = IncManager(agent, topology=spec, store=db or ":memory:", **chosen)
-        # The manager ends before its service, whose requests may wait in it.
-        server = stack.enter_context(ManagerServer(manager, address))
+        try:
+            manager = IncManager(agent, topology=spec, store=db or ":memory:", policy=policy or DEFAULT_POLICY)
+        finally:
+            made.set()
         stack.callback(manager.close)
+        server = stack.enter_context(ManagerServer(manager, address))
+        stack.callback(manager.close)  # before the service, whose requests may wait in it
         LOGGER.info("the manager listens at %s", server.address)
         yield server
         LOGGER.info("the manager ends")
