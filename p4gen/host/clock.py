@@ -1,4 +1,4 @@
-"""Virtual time, in integer picoseconds."""
+"""Time, virtual or real, in integer picoseconds."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Clock(Protocol):
     """What hosts see of the event loop."""
 
     now: int
-    """Picoseconds since the start."""
+    """Picoseconds since some start."""
 
     def at(self, time: int, action: Action, arg: Any = None) -> None:
-        """Call ``action(arg)`` at ``time``; calls for the same time happen in the order of these requests."""
+        """Call ``action(arg)`` at ``time``, or in real time soon after; calls for the same time happen in the order of these requests."""
 
 
 def duration_text(ps: int) -> str:

@@ -1,4 +1,4 @@
-"""What a caller holds of a collective that is under way. Virtual time has no waiting: it is done some time later."""
+"""What a caller holds of a collective that is under way. Nobody waits on an event loop: it is done some time later."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Invocation:
     collective: Collective
     started: int | None = None
     finished: int | None = None
-    """Virtual time, ps: when all is received and every send has completed."""
+    """The clock's time, ps: when all is received and every send has completed."""
     last_result: int | None = None
     """When the last message of this rank's result arrived, ps; None when it gets none (EPIC §K counts until here)."""
     error: Status | str | None = None
