@@ -1,6 +1,6 @@
 """Hosts: an RNIC model with reliable-connection queue pairs, and CommLib with the six collectives on top.
 
 Nothing here knows about the network but two protocols: a clock that calls back (``clock.Clock``) and a line that takes
-frames (``nic.Line``). Time is counted in integer picoseconds, so that a byte at 100 Gb/s takes exactly 80. It is virtual
-in simulations (``p4gen.net``); ``realtime`` and ``raw`` are a clock and a line for real interfaces.
+frames (``nic.Line``). Time is counted in integer picoseconds, so that a byte at 100 Gb/s takes exactly 80. In
+simulations (``p4gen.net``) it is virtual; ``realtime`` and ``raw`` are a clock and a line for real interfaces.
 """

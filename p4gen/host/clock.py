@@ -21,7 +21,8 @@ class Clock(Protocol):
     """Picoseconds since some start."""
 
     def at(self, time: int, action: Action, arg: Any = None) -> None:
-        """Call ``action(arg)`` at ``time``, or in real time soon after; calls for the same time happen in the order of these requests."""
+        """Call ``action(arg)`` at ``time``, or in real time soon after; calls for the same time happen in the order of
+        these requests."""
 
 
 def duration_text(ps: int) -> str:
