@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -26,8 +26,11 @@ VARIABLE = "P4GEN_MANAGER"
 DEFAULT_INTERVAL_S = 1.0
 _ANSWER_S = 10.0
 _COLOURS = {"active": "green", "installing": "yellow", "removing": "yellow", "broken": "red"}
-_MOST_DROPS = 4
-"""Reasons for drops that a switch's row shows, the most frequent ones."""
+_COLUMNS = {
+    "calls": "invocations", "sent": "sent", "resent": "resent", "timeouts": "timeouts", "NAKs": "naks", "CNPs": "cnps",
+}  # fmt: skip
+"""Titles of a group's counters, and what they are called."""
+_WARN = ("resent", "timeouts")
 
 
 @click.command()
@@ -104,12 +107,8 @@ def _live(client: ManagerClient, console: Console, interval: float) -> None:
 
 
 def screen(found: Figures) -> Group:
-    """Two tables: groups, switches."""
-    groups = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for title in ("group", "state", "gen", "root"):
-        groups.add_column(title, no_wrap=True)
-    for title in ("ranks", "Mb/s", "calls", "sent", "resent", "timeouts", "NAKs", "CNPs"):
-        groups.add_column(title, justify="right", no_wrap=True)
+    """Tables of groups, switches, and what switches drop."""
+    groups = _table(("group", "state", "gen", "root"), "ranks", "Mb/s", *_COLUMNS)
     for group in found["groups"]:
         groups.add_row(
             Text(group["name"]),
@@ -117,50 +116,52 @@ def screen(found: Figures) -> Group:
             str(group["generation"]),
             Text(group["root"] or "-"),
             str(group["ranks"]),
-            _rate(group["mbps"]),
-            *(str(group[name]) for name in ("invocations", "sent")),
-            *(Text(str(group[name]), style="yellow" if group[name] else "") for name in ("resent", "timeouts")),
-            *(str(group[name]) for name in ("naks", "cnps")),
+            "-" if group["mbps"] is None else f"{group['mbps']:.1f}",
+            *(_count(group[name], warn=name in _WARN) for name in _COLUMNS.values()),
         )
     parts: list[Table | Text] = [groups if found["groups"] else Text("no groups")]
     parts += [Text(f"  {g['name']}: {g['reason']}", style="red") for g in found["groups"] if g["reason"]]
-    parts += [Text(), _switches(found)]
+    parts += [Text(), _switches(found) if found["switches"] else Text("no switches")]
+    if any(switch["drops"] for switch in found["switches"]):
+        parts += [Text(), _drops(found)]
     return Group(*parts)
 
 
-def _switches(found: Figures) -> Table | Text:
-    if not found["switches"]:
-        return Text("no switches")
+def _table(left: Iterable[str], *right: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("switch", no_wrap=True)
-    table.add_column("reachable", no_wrap=True)
-    for title in ("contexts", "slots", "entries", "ticks/s"):
+    for title in left:
+        table.add_column(title, no_wrap=True)
+    for title in right:
         table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("links down")
-    table.add_column("drops (per second)")
+    return table
+
+
+def _count(number: int, *, warn: bool) -> Text:
+    return Text(str(number), style="yellow" if warn and number else "")
+
+
+def _switches(found: Figures) -> Table:
+    table = _table(("switch",), "contexts", "slots", "entries", "ticks/s")
+    table.add_column("links down to")
+    table.add_column("reachable")
     for switch in found["switches"]:
-        reachable = Text("yes") if switch["reachable"] else Text(f"no: {switch['problem']}", style="red")
         table.add_row(
             Text(switch["name"]),
-            reachable,
             f"{switch['contexts']}/{switch['contexts_total']}",
             f"{switch['slots']}/{switch['slots_total']}",
             str(switch["entries"]),
             f"{switch['ticks_per_second']:.0f}",
             Text(" ".join(switch["links_down"]) or "-", style="red" if switch["links_down"] else ""),
-            Text(_drops(switch)),
+            Text("yes") if switch["reachable"] else Text(f"no: {switch['problem']}", style="red"),
         )
     return table
 
 
-def _drops(switch: Figures) -> str:
-    counts: dict[str, int] = switch["drops"]
-    rates: dict[str, float] = switch["drops_per_second"] or {}
-    most = sorted(counts, key=lambda name: -counts[name])
-    shown = [f"{name} {counts[name]}" + (f" ({rates[name]:.0f})" if name in rates else "") for name in most]
-    more = f", {len(most) - _MOST_DROPS} more" if len(most) > _MOST_DROPS else ""
-    return ", ".join(shown[:_MOST_DROPS]) + more if shown else "-"
-
-
-def _rate(mbps: float | None) -> str:
-    return "-" if mbps is None else f"{mbps:.1f}"
+def _drops(found: Figures) -> Table:
+    table = _table(("switch", "drops"), "packets", "per second")
+    for switch in found["switches"]:
+        rates: dict[str, float] = switch["drops_per_second"] or {}
+        for reason, packets in sorted(switch["drops"].items(), key=lambda item: -item[1]):
+            rate = f"{rates[reason]:.0f}" if reason in rates else "-"
+            table.add_row(Text(switch["name"]), Text(reason), str(packets), rate)
+    return table
