@@ -135,11 +135,11 @@ class Clients:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # threads that were killed
-@pytest.mark.parametrize("mode", ["II", "III"])
-def test_churn_leaves_nothing(tmp_path: Path, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("topology", "mode"), [("leaf-spine", "II"), ("tree-3-2", "III")])
+def test_churn_leaves_nothing(tmp_path: Path, topology: str, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
     seed = int(os.environ.get("P4GEN_CHURN_SEED", random.randrange(1 << 30)))
     spec = small(mode, groups=40, slots=2)
-    rig = Rig("leaf-spine", spec, tmp_path / "store", grace=0.1, patience=5.0, seed=seed)
+    rig = Rig(topology, spec, tmp_path / "store", grace=0.1, patience=5.0, seed=seed)
     manager = rig.register()
     chaos = Chaos(seed)
     rig.fault = chaos

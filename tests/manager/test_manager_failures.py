@@ -188,9 +188,12 @@ def test_status_does_not_wait_for_a_hanging_switch() -> None:
     hangs = threading.Event()
     with rig.register() as manager:
         manager.init_group(group("g", "h2", "h3"))
-        rig.fault = lambda switch, step: (
-            hangs.wait(5) and None if switch == "s1" and step == "before insert flows" else None
-        )
+
+        def hang(switch: str, step: str) -> None:
+            if switch == "s1" and step == "before insert flows":
+                hangs.wait(5)
+
+        rig.fault = hang
         begin = time.monotonic()
         with pytest.raises(ManagerError, match=r"s1: it has not answered for 0.3 s") as caught:
             manager.init_group(group("slow", "h0", "h1"))

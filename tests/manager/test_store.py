@@ -1,0 +1,151 @@
+"""What survives the manager, and files that are none of its."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from p4gen.errors import InputError
+from p4gen.host.plan import PsnSync
+from p4gen.manager.api import GroupSpec, GroupState, LinkPort, SwitchInfo
+from p4gen.manager.encoding import decode, encode
+from p4gen.manager.placement import GroupRequest, PlacedGroup, place
+from p4gen.manager.pools import Kind, Spans
+from p4gen.manager.store import Store, StoredGroup, StoreError
+from p4gen.spec import Mode
+from p4gen.spec.topology import load_topology
+
+from .networks import topologies
+from .rig import small
+from .test_placement import spec_for
+
+INFO = SwitchInfo("s0", "unix:/s0", small("III"), "p4info", bytes(range(256)), links=(LinkPort(0, "h0", "veth0"),))
+
+
+def placed(*, sync: PsnSync = PsnSync.SUBGROUPS) -> PlacedGroup:
+    topology = load_topology("tree-3-2")
+    request = GroupRequest(topology.rank_hosts, sync=sync)
+    return place(topology, small("III", groups=32), [request]).groups[0]
+
+
+def stored(name: str = "g", state: GroupState = GroupState.ACTIVE) -> StoredGroup:
+    return StoredGroup(GroupSpec(name, ("h0", "h1"), slots=8), state, 3, 4, "why")
+
+
+@given(topologies(), st.sampled_from(Mode), st.sampled_from(PsnSync), st.sampled_from([1, 2]), st.data())
+def test_any_placed_group_is_read_as_written(  # type: ignore[no-untyped-def]
+    topology, mode: Mode, sync: PsnSync, pipelines: int, data: st.DataObject
+) -> None:
+    ranks = data.draw(st.lists(st.sampled_from(topology.hosts), min_size=1, max_size=4, unique=True))
+    request = GroupRequest(tuple(ranks), sync=sync)
+    (group,) = place(topology, spec_for(topology, [request], mode, pipelines), [request]).groups
+    assert decode(PlacedGroup, encode(group)) == group
+    assert decode(SwitchInfo, encode(INFO)) == INFO
+    with pytest.raises((TypeError, ValueError)):
+        decode(GroupSpec, ["g", [1], None, "refined", [], None])
+
+
+def test_everything_comes_back(tmp_path: Path) -> None:
+    store = Store(tmp_path / "db")
+    group = placed()
+    with store.transaction():
+        store.put_switch(5, INFO)
+        store.put_host("h0", 2)
+        store.put_ports_down([("s0", 1)])
+        store.put_group(stored())
+        store.put_placement("g", 3, group, 7, 1000)
+        store.put_agreed("g", 3, 42)
+        store.put_epochs("s0", Kind.SLOT, 1, 9, Spans([(0, 8), (16, 24)]))
+        store.put_meta("topology", 99)
+    store.close()
+    store = Store(tmp_path / "db")
+    found = store.load()
+    assert found.switches == {"s0": (5, INFO)}
+    assert (found.hosts, found.ports_down) == ({"h0": 2}, {("s0", 1)})
+    assert (found.next_tree, found.next_qp, found.topology) == (7, 1000, 99)
+    assert found.groups["g"] == replace(stored(), placements={3: group}, agreed={3: 42})
+    assert list(found.histories["s0"].seen(Kind.SLOT, 1, 9)) == [(0, 8), (16, 24)]
+    with store.transaction():
+        store.drop_group("g")
+        store.drop_epochs("s0")
+        store.drop_switch("s0")
+    assert not any(count for table, count in store.counts().items() if table != "hosts")
+    store.close()
+
+
+def write(store: Store, group: PlacedGroup) -> None:
+    with store.transaction():
+        store.put_group(stored("h"))
+        store.put_placement("h", 1, group, 0, 0)
+
+
+def test_nothing_is_given_twice() -> None:
+    store = Store()
+    group = placed(sync=PsnSync.REFINED)
+    with store.transaction():
+        store.put_group(stored())
+        store.put_placement("g", 3, group, 0, 0)
+    before = store.counts()
+    other = replace(group, addresses={name: ip + 256 for name, ip in group.addresses.items()})
+    for again in (group, other):  # the same tree number; then only the same contexts
+        with pytest.raises(StoreError, match="UNIQUE constraint failed"):
+            write(store, again)
+        assert store.counts() == before, "all or nothing"
+
+
+def test_files_of_others(tmp_path: Path) -> None:
+    def refused(name: str) -> str:
+        with pytest.raises(InputError) as caught:
+            Store(tmp_path / name).load()
+        return caught.value.reason.removeprefix(f"{tmp_path / name}: ")
+
+    (tmp_path / "text").write_text("not a database at all, but long enough to be looked at " * 20)
+    assert refused("text") == "not an SQLite file"
+    with sqlite3.connect(tmp_path / "foreign") as db:
+        db.execute("CREATE TABLE groups (name)")
+    db.close()
+    assert refused("foreign") == "an SQLite file, but not one of p4gen's manager"
+    Store(tmp_path / "new").close()
+    with sqlite3.connect(tmp_path / "new") as db:
+        db.execute("PRAGMA user_version = 7")
+    db.close()
+    assert refused("new") == "its schema is 7, this p4gen's is 1"
+    assert refused("no/such/folder") == "unable to open database file"
+    first = Store(tmp_path / "used")
+    assert refused("used") == "another manager uses it"
+    first.close()
+    Store(tmp_path / "used").close()
+
+
+@pytest.mark.parametrize("column", ["spec", "state", "placed"])
+def test_damaged_rows(tmp_path: Path, column: str) -> None:
+    store = Store(tmp_path / "db")
+    with store.transaction():
+        store.put_group(stored())
+        store.put_placement("g", 3, placed(), 0, 0)
+    store.close()
+    with sqlite3.connect(tmp_path / "db") as db:
+        db.execute(f"UPDATE {'placements' if column == 'placed' else 'groups'} SET {column} = '[1'")
+    db.close()
+    store = Store(tmp_path / "db")
+    with pytest.raises(InputError, match="damaged"):
+        store.load()
+    store.close()
+
+
+def test_damaged_pages(tmp_path: Path) -> None:
+    store = Store(tmp_path / "db")
+    with store.transaction():
+        for number in range(200):
+            store.put_group(stored(f"g{number}"))
+    store.close()
+    raw = bytearray((tmp_path / "db").read_bytes())
+    raw[4096 * 3 : 4096 * 12] = bytes(4096 * 9)
+    (tmp_path / "db").write_bytes(raw)
+    with pytest.raises(InputError, match=r"damaged|malformed"):
+        Store(tmp_path / "db").load()
