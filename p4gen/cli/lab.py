@@ -33,6 +33,10 @@ from p4gen.switch.running import Program
 ADDRESS_FILE = Path("lab") / "manager"
 """Below ``--out``: where ``p4gen top`` looks for the manager of the lab that runs."""
 _SCENARIO = ("collective", "size", "root", "ranks", "repeat", "fail")
+_TIMEOUT = {targets.EMBEDDED: "50ms", targets.BMV2: "300ms"}
+"""BMv2 does some thousand packets a second: what a window takes has to be well below this."""
+_ON_BMV2 = {"window": "4", "message": "2"}
+"""What programs on BMv2 have unless told otherwise, for the same reason."""
 _MEASURED = {"lanes": "256"}
 """What --measure has unless told otherwise: EPIC's packets of 1 KiB (§J)."""
 
@@ -63,9 +67,7 @@ _MEASURED = {"lanes": "256"}
 @click.option("--suite", is_flag=True, help="All collectives, under loss, and over a link that fails and comes back.")
 @click.option("--measure", is_flag=True, help="AllReduce of 4K, 64K and 1M beside EPIC's Table 19.")
 @click.option("--seed", type=int, default=None, help="Seed of data and faults.  [drawn, and printed]")
-@click.option(
-    "--timeout", default="50ms", show_default=True, metavar="TIME", help="Retransmission timer of queue pairs."
-)
+@click.option("--timeout", metavar="TIME", help="Retransmission timer of queue pairs.  [50ms; BMv2: 300ms]")
 @click.option(
     "--deadline", type=click.FloatRange(0.1), default=120.0, show_default=True, help="Seconds for a scenario."
 )
@@ -87,7 +89,8 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
     spec = request.spec()
     prerequisites.check_topology(network, spec)
     request.check_call(wanted, spec, network)
-    options["timeout"] = _parsed("--timeout", units.duration, options["timeout"])
+    timeout = options["timeout"] or _TIMEOUT[options["target"]]
+    options["timeout"] = _parsed("--timeout", units.duration, timeout)
     prerequisites.check(options["target"])
     outcome, folder = _run(network, file, spec, wanted, options)
     if options["as_json"]:
@@ -113,7 +116,10 @@ class _Request:
     def spec(self) -> ProgramSpec:
         """The program."""
         o = self.options
-        default = _MEASURED if o["measure"] and self.spec_file is None else {}
+        default: dict[str, str] = {}
+        if self.spec_file is None:
+            default |= _ON_BMV2 if o["target"] == targets.BMV2 else {}
+            default |= _MEASURED if o["measure"] else {}
         fields = ProgramSpec.model_fields
         return spec_from(self.spec_file, {name: default.get(name) if o[name] is None else o[name] for name in fields})
 

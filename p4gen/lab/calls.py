@@ -97,7 +97,7 @@ class Running:
             except FutureTimeoutError:
                 failures.append(f"{host} does not answer")
             except FailedError as error:
-                failures.append(str(error))
+                failures += [diagnostic.message for diagnostic in error.diagnostics]
         outcomes = [] if failures else [self._outcome(n, call, answers) for n, call in enumerate(self._calls)]
         after, drops = _counts(self._lab, self._group), self._lab.switch_drops()
         ranks = tuple(_difference(now, then) for now, then in zip(after, self._before, strict=True))

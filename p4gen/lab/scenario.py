@@ -42,4 +42,4 @@ def _fail_links(lab: Lab, began: float, console: Console) -> None:
             lab.network.set_link(a, b, up=up)
             console.print(f"after {time.monotonic() - began:.2f} s: {a}-{b} is {'up' if up else 'down'}")
         except P4genError as error:
-            console.print(f"[red]{a}-{b}: {error}[/red]")
+            console.print(f"[red]{a}-{b}: {error.diagnostics[0].message}[/red]")

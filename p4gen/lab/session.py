@@ -23,7 +23,7 @@ from p4gen.lab.job import LabJob
 from p4gen.lab.network import Network
 from p4gen.lab.prerequisites import interface
 from p4gen.lab.processes import START_S, Process, end_all, wait_for
-from p4gen.lab.switches import CPU_PORT, address, switch_process
+from p4gen.lab.switches import CPU_PORT, address, prepare, switch_process
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, LinkPort, SwitchInfo
 from p4gen.manager.client import ManagerClient
 from p4gen.switch import targets
@@ -139,6 +139,7 @@ class Lab:
     def register(self, switch: str) -> None:
         """Tell the manager of a switch; it loads the program."""
         job = self.job
+        prepare(job, switch)
         config = job.program.json if job.target == targets.BMV2 else job.program.p4
         assert config is not None
         links = self.topology.ports[switch]
@@ -157,7 +158,8 @@ class Lab:
             process = self.switches[switch]
             if not process.running:
                 raise process.failure(f"{process.name} has ended") from None
-            raise FailedError(f"{process.name}: {error}; its log is {process.log}") from None
+            reason = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
+            raise FailedError(f"{process.name}: {reason}; its log is {process.log}") from None
 
     # --- groups ---
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from p4gen.lab.job import LabJob
 from p4gen.lab.processes import Process
 from p4gen.switch import bmv2, targets
+from p4gen.switch.bm_thrift import ThriftRegisters
 from p4gen.switch.running import listens
 
 CPU_PORT = 510
 _FIRST_THRIFT_PORT = 9090
+_THRIFT_S, _LOOK_S = 3.0, 0.02
+_QUEUE = 1024
+"""Packets in an egress queue of BMv2."""
 _CAUSES = {
     "No such device": "an interface of the switch is missing",
     "Cannot allocate memory": "there is not enough memory",
@@ -37,9 +42,29 @@ def switch_process(job: LabJob, switch: str, interfaces: Mapping[int, str]) -> P
         command = [*command[:cut], *ports, *command[cut:]]
     else:
         command += ports
-    place = address(job, switch)
     causes = bmv2.CAUSES if job.target == targets.BMV2 else _CAUSES
-    return Process(f"switch {switch}", command, folder / bmv2.LOG_FILE, lambda: listens(place), causes)
+    return Process(f"switch {switch}", command, folder / bmv2.LOG_FILE, lambda: ready(job, switch), causes)
+
+
+def ready(job: LabJob, switch: str) -> bool:
+    """Whether a switch can be used."""
+    return listens(address(job, switch))
+
+
+def prepare(job: LabJob, switch: str) -> None:
+    """What is done once a switch answers: BMv2's egress queues take more than 64 packets, which is less than what
+    ranks have under way at a time."""
+    if job.target != targets.BMV2 or not bmv2.has_option("--thrift-port"):
+        return
+    server, deadline = ThriftRegisters(_thrift_port(job, switch)), time.monotonic() + _THRIFT_S
+    # Thrift's server comes up after P4Runtime's; builds without it accept the option, too.
+    while not server.set_queue_depths(_QUEUE) and time.monotonic() < deadline:
+        time.sleep(_LOOK_S)
+
+
+def _thrift_port(job: LabJob, switch: str) -> int:
+    # All switches of the lab share one network namespace, and no one else is in it.
+    return _FIRST_THRIFT_PORT + job.topology.switches.index(switch)
 
 
 def trace_file(job: LabJob, switch: str) -> Path:
@@ -59,6 +84,5 @@ def _bmv2(job: LabJob, switch: str) -> list[str]:
     command = [path, "--no-p4", "--device-id", "1", "--log-console"]
     command += ["--log-level", "trace" if job.verbose else "warn"]
     if bmv2.has_option("--thrift-port"):
-        # All switches of the lab share one network namespace, and no one else is in it.
-        command += ["--thrift-port", str(_FIRST_THRIFT_PORT + job.topology.switches.index(switch))]
+        command += ["--thrift-port", str(_thrift_port(job, switch))]
     return [*command, "--", "--grpc-server-addr", address(job, switch), "--cpu-port", str(CPU_PORT)]
