@@ -119,17 +119,20 @@ class Ledger:
         """What was written, with everything undone that was under way."""
         stored = self.store.load()
         fabric = self.fabric
-        for name, (number, info) in stored.switches.items():
-            if fabric.given is None or name in fabric.given.switches:
+        topology = zlib.crc32(fabric.given.model_dump_json().encode()) if fabric.given else 0
+        other = stored.topology not in (None, topology)
+        if not other:
+            for name, (number, info) in stored.switches.items():
                 fabric.switch_numbers[name] = number
                 fabric.add_switch(info)
-        fabric.hosts = stored.hosts
-        fabric.ports_down = stored.ports_down
+            fabric.hosts = stored.hosts
+            fabric.ports_down = stored.ports_down
         self._histories.update(stored.histories)
         self._next_tree, self._next_qp = stored.next_tree, stored.next_qp
-        topology = zlib.crc32(fabric.given.model_dump_json().encode()) if fabric.given else 0
         with self.store.transaction():
             self.store.put_meta("topology", topology)
+            if other:  # whoever is there has to register again
+                self.store.drop_nodes()
             for name, group in stored.groups.items():
                 known = group.state in (GroupState.ACTIVE, GroupState.BROKEN)
                 for generation in group.placements:
@@ -142,7 +145,7 @@ class Ledger:
                 if group.state is GroupState.ACTIVE:
                     record.placed = group.placements[group.generation]
                     record.agreed = group.agreed.get(group.generation)
-                    record.lost = stored.topology not in (None, topology)  # addresses and ports may be others
+                    record.lost = other  # addresses and ports may be others
                 self.records[name] = record
 
     # --- placing ---

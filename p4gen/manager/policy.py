@@ -75,16 +75,13 @@ class PlacementPolicy(Protocol):
 
 class LowestCommonSwitch:
     """The switch with the fewest links to all ranks together: in a Clos network the lowest that is above all of them.
-    Of several the one with most free contexts, so that trees spread."""
+    Of several the one nearest to its farthest rank, then the one with most free contexts, so that trees spread."""
 
     def candidates(self, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
         """All switches that reach every rank, nearest first."""
-        order = [
-            (links, name) for name, links in by_distance(view.topology, spec.ranks, view.down) if links is not None
-        ]
-        free = {name: room.contexts_free for name, room in view.switches.items()}
-        order.sort(key=lambda pair: (pair[0], -free.get(pair[1], 0)))
-        yield from (Candidate(name) for _, name in order if name in free)
+        found = [reach for reach in by_distance(view.topology, spec.ranks, view.down) if reach.switch in view.switches]
+        found.sort(key=lambda r: (r.links, r.farthest, -view.switches[r.switch].contexts_free))
+        yield from (Candidate(reach.switch) for reach in found)
 
 
 BUILT_IN: Final[Mapping[str, type[PlacementPolicy]]] = {"lowest-common-switch": LowestCommonSwitch}

@@ -175,6 +175,11 @@ class Store:
         """It has never been there."""
         self._db.execute("DELETE FROM switches WHERE name = ?", (name,))
 
+    def drop_nodes(self) -> None:
+        """All switches and hosts, and what is known of their links."""
+        for table in ("switches", "hosts", "ports_down"):
+            self._db.execute(f"DELETE FROM {table}")  # noqa: S608
+
     def put_host(self, name: str, number: int) -> None:
         """A host, with its number among them."""
         self._db.execute("INSERT OR IGNORE INTO hosts VALUES (?, ?)", (name, number))

@@ -166,24 +166,29 @@ def build_tree(
 
 
 def nearest(topology: TopologySpec, ranks: Sequence[str], down: Mapping[str, str] = NOTHING_DOWN) -> str:
-    """The switch with the fewest links to all ranks together; the first of several."""
-    return by_distance(topology, ranks, down)[0][0]
+    """The switch with the fewest links to all ranks together; the first of several, or of all where none has a path
+    to every rank."""
+    found = by_distance(topology, ranks, down)
+    return found[0].switch if found else topology.switches[0]
 
 
-def by_distance(
-    topology: TopologySpec, ranks: Sequence[str], down: Mapping[str, str] = NOTHING_DOWN
-) -> list[tuple[str, int | None]]:
-    """All switches, those first that have the fewest links to all ranks together, with that number; None, and at the
-    end, for those that have no path to some rank."""
-    total = dict.fromkeys(topology.switches, 0)
-    reached = dict.fromkeys(topology.switches, 0)
-    for host in ranks:
-        for node, links in topology.distances(host, down).items():
-            if node in total:
-                total[node] += links
-                reached[node] += 1
-    found = [(switch, total[switch] if reached[switch] == len(ranks) else None) for switch in topology.switches]
-    return sorted(found, key=lambda pair: (pair[1] is None, pair[1] or 0))
+class Reach(NamedTuple):
+    """How far a switch is from some hosts: links to all of them together, and to the farthest."""
+
+    switch: str
+    links: int
+    farthest: int
+
+
+def by_distance(topology: TopologySpec, ranks: Sequence[str], down: Mapping[str, str] = NOTHING_DOWN) -> list[Reach]:
+    """The switches that have a path to every rank, those first that have the fewest links to all together."""
+    away = [topology.distances(host, down) for host in ranks]
+    found = [
+        Reach(switch, sum(each[switch] for each in away), max(each[switch] for each in away))
+        for switch in topology.switches
+        if all(switch in each for each in away)
+    ]
+    return sorted(found, key=lambda reach: reach.links)
 
 
 def no_path(topology: TopologySpec, host: str, switch: str, down: Mapping[str, str]) -> str:

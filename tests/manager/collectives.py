@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from p4gen.host.commlib import Communicator
 from p4gen.host.control import Collective
 from p4gen.manager.api import GroupState, Membership, RankConfig
 from p4gen.manager.placement import place
+from p4gen.manager.placer import Names
 from p4gen.manager.ranks import host_config
 from p4gen.net.check import problems
 from p4gen.net.config import Call
@@ -35,11 +37,14 @@ def news_of(rig: Rig, host: str) -> dict[str, Membership]:
 class Wires:
     """Hosts and links around the rig's switches."""
 
-    def __init__(self, rig: Rig) -> None:
+    def __init__(self, rig: Rig, addressed: Names | None = None) -> None:
         self.rig = rig
         topology = rig.topology
         spec = next(iter(rig.switches.values())).spec
-        self.network = Network(topology, place(topology, spec, []), program_of(spec), Faults(), 1)
+        placement = place(topology, spec, [])
+        if addressed is not None:
+            placement = replace(placement, mac=addressed.mac, ip=addressed.ip)
+        self.network = Network(topology, placement, program_of(spec), Faults(), 1)
         for name, switch in rig.switches.items():
             self.network.switches[name] = self.network.nodes[name].switch = switch.model
         self.members: dict[tuple[str, int], list[Communicator]] = {}
@@ -71,7 +76,10 @@ class Wires:
         """Every rank's results are NumPy's."""
         members = self.join(name)
         chance = np.random.default_rng(seed)
-        spec = next(iter(self.rig.switches.values())).spec
+        host = self.rig.manager.group(name).spec.ranks[0]
+        config = news_of(self.rig, host)[name].config
+        assert config is not None
+        spec = config.spec
         values = [draw(call, spec, len(members), chance, overflowing=False) for call in calls]
         made = [
             [invoke(member, call, mine[rank]) for call, mine in zip(calls, values, strict=True)]
