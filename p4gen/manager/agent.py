@@ -97,6 +97,9 @@ class IncAgent:
                 self._write(client, updates, target)
             self._verify(client, target, deleted, [*modified, *inserted])
             self._held = target
+            LOGGER.info(
+                "%s: %d inserted, %d modified, %d deleted", self.name, len(inserted), len(modified), len(deleted)
+            )
             return Changes(len(inserted), len(modified), len(deleted))
 
     def read(self) -> SwitchConfig:
@@ -173,6 +176,7 @@ class IncAgent:
             client.close()
             raise
         self._client = client
+        LOGGER.info("%s: connected; its program %s", self.name, "has been loaded" if fresh else "runs already")
         return client, fresh
 
     def _load(self, client: Client) -> None:
@@ -187,6 +191,7 @@ class IncAgent:
             self._client = None
 
     def _connection_lost(self) -> None:
+        LOGGER.warning("%s: the connection is lost", self.name)
         if self._lost is not None:
             self._lost(self.name)
 

@@ -83,6 +83,9 @@ class LinkMonitor:
         news = {port: up for port, up in seen.items() if up is not known[port]}
         if not news:
             return
+        if name not in self._failed:
+            said = (f"port {port} ({interfaces[port]}) is {'up' if up else 'down'}" for port, up in news.items())
+            LOGGER.info("%s: %s", name, ", ".join(said))
         try:
             self._changed(name, news)
         except Exception as error:

@@ -24,6 +24,8 @@ MAX_TEXT = 1 << 20
 OURS = ("p4gen-manager", "v1")
 """Metadata of errors that come from the manager and not from gRPC, which has codes in common with it."""
 LOGGER = logging.getLogger("p4gen.manager")
+_LOGGED = ("RegisterSwitch", "RegisterHost", "InitGroup", "DestroyGroup", "ResizeGroup", "MoveGroup")
+"""Requests that change who is there or what there is."""
 _THREADS = 1024
 """Each ``watch``, and each ``ready`` that waits, takes one. They are made as they are needed."""
 _UNIX_PATH = 107
@@ -80,22 +82,23 @@ class ManagerServer:
             self._path.unlink(missing_ok=True)
 
     def _handlers(self) -> dict[str, Any]:
-        watch = grpc.unary_stream_rpc_method_handler(self._watch, pb.WatchRequest.FromString, _on_the_wire)
-        return {
-            "RegisterSwitch": _unary(pb.SwitchInfo, self._register_switch),
-            "RegisterHost": _unary(pb.HostInfo, self._register_host),
-            "ReportLinks": _unary(pb.ReportLinksRequest, self._report_links),
-            "InitGroup": _unary(pb.GroupSpec, self._init_group),
-            "DestroyGroup": _unary(pb.DestroyGroupRequest, self._destroy_group),
-            "ResizeGroup": _unary(pb.ResizeGroupRequest, self._resize_group),
-            "MoveGroup": _unary(pb.MoveGroupRequest, self._move_group),
-            "GetGroup": _unary(pb.GetGroupRequest, self._get_group),
-            "ListGroups": _unary(pb.ListGroupsRequest, self._list_groups),
-            "GetStatus": _unary(pb.GetStatusRequest, self._get_status),
-            "Watch": watch,
-            "Ready": _unary(pb.ReadyRequest, self._ready),
-            "ReportRank": _unary(pb.RankReport, self._report_rank),
+        unary: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+            "RegisterSwitch": (pb.SwitchInfo, self._register_switch),
+            "RegisterHost": (pb.HostInfo, self._register_host),
+            "ReportLinks": (pb.ReportLinksRequest, self._report_links),
+            "InitGroup": (pb.GroupSpec, self._init_group),
+            "DestroyGroup": (pb.DestroyGroupRequest, self._destroy_group),
+            "ResizeGroup": (pb.ResizeGroupRequest, self._resize_group),
+            "MoveGroup": (pb.MoveGroupRequest, self._move_group),
+            "GetGroup": (pb.GetGroupRequest, self._get_group),
+            "ListGroups": (pb.ListGroupsRequest, self._list_groups),
+            "GetStatus": (pb.GetStatusRequest, self._get_status),
+            "Ready": (pb.ReadyRequest, self._ready),
+            "ReportRank": (pb.RankReport, self._report_rank),
         }
+        handlers = {name: _unary(name, request, work) for name, (request, work) in unary.items()}
+        handlers["Watch"] = grpc.unary_stream_rpc_method_handler(self._watch, pb.WatchRequest.FromString, _on_the_wire)
+        return handlers
 
     def _register_switch(self, request: Any) -> Any:
         self._manager.register_switch(messages.from_switch(request))
@@ -159,15 +162,22 @@ def _end(news: Any) -> None:
             close()
 
 
-def _unary(request: Any, work: Callable[[Any], Any]) -> Any:
+def _unary(name: str, request: Any, work: Callable[[Any], Any]) -> Any:
     """A handler for one request and one answer, whose errors become statuses."""
+
+    logged = name in _LOGGED
 
     def answer(message: Any, context: Any) -> Any:
         try:
-            return work(message)
+            response = work(message)
         except Exception as error:
+            if logged:
+                LOGGER.warning("%s %s: %s", name, message.name, error)
             _abort(context, error)
             raise
+        if logged:
+            LOGGER.info("%s %s: done", name, message.name)
+        return response
 
     return grpc.unary_unary_rpc_method_handler(answer, request.FromString, _on_the_wire)
 

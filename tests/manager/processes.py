@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,6 +19,7 @@ import pytest
 
 from p4gen.host.plan import PsnSync
 from p4gen.inc import compose
+from p4gen.manager.agent import IncAgent
 from p4gen.manager.api import SwitchInfo
 from p4gen.manager.group import SwitchConfig
 from p4gen.manager.placement import GroupRequest, Placement, place
@@ -34,6 +35,7 @@ from p4gen.switch.running import end, scratch, started
 
 SPEC = ProgramSpec(mode=Mode.III, lanes=8, groups=8, ports=8)
 TARGETS = ("embedded", "bmv2")
+_FOLDERS = ExitStack()
 MISSING = [tool for tool in (bmv2.SWITCH, p4c.COMPILER) if shutil.which(tool) is None]
 
 
@@ -99,17 +101,31 @@ class SwitchRig:
         self._stack.close()
 
 
-def rigs(target: str) -> Iterator[SwitchRig]:
-    """For fixtures: a running switch of a target, or a skip that says what is missing."""
+_RIGS: dict[str, SwitchRig] = {}
+
+
+def rigs(target: str) -> SwitchRig:
+    """For fixtures: a switch of a target that runs ``SPEC``'s program and holds nothing, or a skip that says what is
+    missing. The process serves all tests, until ``close_rigs``."""
     if target == "bmv2" and MISSING:
         pytest.skip(f"not on PATH: {', '.join(MISSING)}")
-    with scratch() as folder:
-        rig = SwitchRig(folder, target)
+    if target not in _RIGS:
+        _RIGS[target] = SwitchRig(Path(_FOLDERS.enter_context(scratch())), target)
+    rig = _RIGS[target]
+    if rig.process is None or rig.process.poll() is not None:
         rig.start()
-        try:
-            yield rig
-        finally:
-            rig.close()
+    agent = IncAgent(rig.info())
+    agent.restart()
+    agent.close()
+    return rig
+
+
+def close_rigs() -> None:
+    """End all of them."""
+    for rig in _RIGS.values():
+        rig.close()
+    _RIGS.clear()
+    _FOLDERS.close()
 
 
 def placement(groups: int, spec: ProgramSpec = SPEC, topology: str = "star-4") -> Placement:

@@ -21,20 +21,26 @@ from p4gen.p4rt.client import Client
 from p4gen.p4rt.encoded import CLONE, MULTICAST
 from p4gen.spec import Mode, ProgramSpec
 
-from .processes import SPEC, TARGETS, SwitchRig, canonical, config, eventually, placement, rigs, size
+from .processes import SPEC, TARGETS, SwitchRig, canonical, close_rigs, config, eventually, placement, rigs, size
 
 NOTHING = SwitchConfig((), ())
 DELETE = 3
 
 
+@pytest.fixture(scope="module", autouse=True)
+def processes() -> Iterator[None]:
+    yield
+    close_rigs()
+
+
 @pytest.fixture(params=TARGETS)
-def rig(request: pytest.FixtureRequest) -> Iterator[SwitchRig]:
-    yield from rigs(request.param)
+def rig(request: pytest.FixtureRequest) -> SwitchRig:
+    return rigs(request.param)
 
 
 @pytest.fixture
-def embedded() -> Iterator[SwitchRig]:
-    yield from rigs("embedded")
+def embedded() -> SwitchRig:
+    return rigs("embedded")
 
 
 @pytest.fixture

@@ -20,9 +20,9 @@ from p4gen.manager.api import Code, GroupSpec, GroupState, HostInfo, LinkPort, M
 from p4gen.manager.client import ManagerClient
 from p4gen.p4rt.client import Client
 from p4gen.spec.topology import load_topology
-from p4gen.switch.running import started
+from p4gen.switch.running import scratch, started
 
-from .processes import SPEC, SwitchRig, config, eventually, rigs
+from .processes import SPEC, SwitchRig, close_rigs, config, eventually, rigs
 
 HOSTS = ("h0", "h1", "h2", "h3")
 GROUP_TABLES = {"contexts", "patterns", "flows", "endpoints", "edges", "addresses"}
@@ -57,17 +57,24 @@ class ManagerRig:
         self._stack.close()
 
 
-@pytest.fixture
-def switch() -> Iterator[SwitchRig]:
-    yield from rigs("embedded")
+@pytest.fixture(scope="module", autouse=True)
+def processes() -> Iterator[None]:
+    yield
+    close_rigs()
 
 
 @pytest.fixture
-def manager(switch: SwitchRig) -> Iterator[ManagerRig]:
-    made = ManagerRig(switch.folder)
-    made.start()
-    yield made
-    made.close()
+def switch() -> SwitchRig:
+    return rigs("embedded")
+
+
+@pytest.fixture
+def manager() -> Iterator[ManagerRig]:
+    with scratch() as folder:
+        made = ManagerRig(folder)
+        made.start()
+        yield made
+        made.close()
 
 
 @pytest.fixture
