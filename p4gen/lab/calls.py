@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -9,7 +10,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from typing import Any
 
-from p4gen.errors import FailedError
+from p4gen.errors import FailedError, P4genError
 from p4gen.host.clock import SECOND
 from p4gen.host.control import Collective
 from p4gen.lab.hostd import call_fields
@@ -88,9 +89,21 @@ class Running:
         return all(future.done() for future in self._asked)
 
     def result(self) -> RunOutcome:
-        """Wait for all ranks."""
+        """Wait for all ranks. After a failure or Ctrl-C the group is gone: its ranks are no longer in step."""
+        try:
+            return self._result()
+        except KeyboardInterrupt:
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        """Destroy the group: its ranks are no longer in step."""
+        with contextlib.suppress(P4genError):
+            self._lab.manager.destroy_group(self._group.spec.name)
+
+    def _result(self) -> RunOutcome:
         answers: list[dict[str, Any]] = []
-        failures = []
+        failures: list[str] = []
         for host, future in zip(self._group.spec.ranks, self._asked, strict=True):
             try:
                 answers.append(future.result(self._patience))
@@ -98,6 +111,8 @@ class Running:
                 failures.append(f"{host} does not answer")
             except FailedError as error:
                 failures += [diagnostic.message for diagnostic in error.diagnostics]
+        if failures:
+            self._give_up()
         outcomes = [] if failures else [self._outcome(n, call, answers) for n, call in enumerate(self._calls)]
         after, drops = _counts(self._lab, self._group), self._lab.switch_drops()
         ranks = tuple(_difference(now, then) for now, then in zip(after, self._before, strict=True))

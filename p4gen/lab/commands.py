@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import termios
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,9 +15,11 @@ from typing import Final
 from rich.console import Console
 
 from p4gen.errors import InputError
+from p4gen.host.clock import SECOND
 from p4gen.host.control import Collective
 from p4gen.lab import faults
 from p4gen.lab.calls import run
+from p4gen.lab.outages import fail_links
 from p4gen.lab.report import counts_text, show, size_text, table
 from p4gen.lab.session import Lab
 from p4gen.lab.tracing import Tracer
@@ -178,9 +181,18 @@ def _trace(session: Session, words: list[str]) -> bool:
 
 
 def _fail(session: Session, words: list[str]) -> bool:
+    times = {"after": 0.0, "for": 0.0}
+    while words[0] == "link" and len(words) > 3 and words[-2] in times:
+        *words, which, text = words
+        times[which] = _seconds(text)
     if words[0] == "link" and len(words) == 3:
-        session.lab.network.set_link(words[1], words[2], up=False)
-        session.console.print(f"{words[1]}-{words[2]} is down")
+        session.lab.network.link(words[1], words[2])
+        outage = words[1], words[2], times["after"], times["after"] + times["for"] if times["for"] else 0.0
+        if not any(times.values()):
+            session.lab.network.set_link(words[1], words[2], up=False)
+            session.console.print(f"{words[1]}-{words[2]} is down")
+        else:
+            threading.Thread(target=fail_links, args=(session.lab, [outage], session.console), daemon=True).start()
     elif words[0] == "switch" and len(words) == 2:
         session.lab.fail_switch(words[1])
         session.console.print(f"{words[1]} is dead; restart switch {words[1]} starts it again, empty")
@@ -313,6 +325,13 @@ def _size(text: str) -> int:
         raise InputError(str(error)) from None
 
 
+def _seconds(text: str) -> float:
+    try:
+        return units.duration(text) / SECOND
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
 def _option(words: list[str], name: str, default: int) -> int:
     """The number after ``name``; both words are taken out."""
     if name not in words:
@@ -340,7 +359,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "counters": Command("counters NODE", "What a switch's ports, or a host's ranks have counted.", _counters, 1, 1),
     "drops": Command("drops", "What was dropped, where and why.", _drops, 0, 0),
     "trace": Command("trace SWITCH [N]", "Print the next packets' whole way through a switch.", _trace, 1, 2),
-    "fail": Command("fail link A B | fail switch S", "Take a link down, or kill a switch.", _fail, 2, 3),
+    "fail": Command(
+        "fail link A B [after TIME] [for TIME] | fail switch S", "Take a link down, or kill a switch.", _fail, 2, 7
+    ),
     "restore": Command("restore link A B", "Take a link up again.", _restore, 3, 3),
     "restart": Command("restart switch S", "Start a switch again, empty.", _restart, 2, 2),
     "loss": Command(

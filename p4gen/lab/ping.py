@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
@@ -40,20 +41,26 @@ def _checksum(data: bytes) -> bytes:
 
 
 def main(arguments: list[str]) -> int:
-    """Ping, and say how it went as ping does; 1 when no reply came."""
+    """Ping, until Ctrl-C where no count is given, and say how it went as ping does; 1 when no reply came."""
     options = dict(zip(arguments[:-1:2], arguments[1:-1:2], strict=False))
-    address, count, pause = arguments[-1], int(options.get("-c", "3")), float(options.get("-i", "1"))
-    received = 0
-    write = sys.stdout.write
-    for number in range(1, count + 1):
-        seconds = ping(address, number, os.getpid() & 0xFFFF)
-        if seconds is not None:
-            received += 1
-            write(f"{len(_DATA) + 8} bytes from {address}: icmp_seq={number} time={seconds * 1e3:.3f} ms\n")
-        if number < count:
-            time.sleep(pause)
-    write(f"{count} packets transmitted, {received} received, {100 - 100 * received // count}% packet loss\n")
+    address, count, pause = arguments[-1], int(options.get("-c", "0")), float(options.get("-i", "1"))
+    sent = received = 0
+    with contextlib.suppress(KeyboardInterrupt):
+        while not count or sent < count:
+            if sent:
+                time.sleep(pause)
+            sent += 1
+            seconds = ping(address, sent & 0xFFFF, os.getpid() & 0xFFFF)
+            if seconds is not None:
+                received += 1
+                _say(f"{len(_DATA) + 8} bytes from {address}: icmp_seq={sent} time={seconds * 1e3:.3f} ms")
+    _say(f"{sent} packets transmitted, {received} received, {100 - 100 * received // sent}% packet loss")
     return 0 if received else 1
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 from rich.console import Console
 
-from p4gen.errors import P4genError
 from p4gen.host.control import Collective
 from p4gen.lab.calls import Running
+from p4gen.lab.outages import fail_links
 from p4gen.lab.report import show, size_text, to_json
 from p4gen.lab.session import Lab
 from p4gen.net.config import Call
@@ -26,20 +25,8 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     what = f"{call.collective} of {size_text(call.size)}" if call.size else str(call.collective)
     console.print(f"{what}, {len(group.spec.ranks)} ranks, {wanted.repeat} times, seed {wanted.seed}")
     running = Running(lab, group, [call] * wanted.repeat, seed=wanted.seed, deadline=wanted.deadline)
-    outages = threading.Thread(target=_fail_links, args=(lab, time.monotonic(), console), daemon=True)
+    outages = threading.Thread(target=fail_links, args=(lab, wanted.outages, console), daemon=True)
     outages.start()
     outcome = running.result()
     show(outcome, console)
     return 0 if outcome.ok else 1, {"passed": outcome.ok, "seed": wanted.seed} | to_json(outcome)
-
-
-def _fail_links(lab: Lab, began: float, console: Console) -> None:
-    events = [(start, a, b, False) for a, b, start, _ in lab.job.wanted.outages]
-    events += [(end, a, b, True) for a, b, _, end in lab.job.wanted.outages if end]
-    for at, a, b, up in sorted(events):
-        time.sleep(max(0.0, began + at - time.monotonic()))
-        try:
-            lab.network.set_link(a, b, up=up)
-            console.print(f"after {time.monotonic() - began:.2f} s: {a}-{b} is {'up' if up else 'down'}")
-        except P4genError as error:
-            console.print(f"[red]{a}-{b}: {error.diagnostics[0].message}[/red]")
