@@ -39,11 +39,10 @@ class Chaos:
         self.calm = False
         self.kill = threading.Event()
         self.injected: Counter[str] = Counter()
-        self.steps: set[str] = set()
+        self.places: set[str] = set()
 
     def __call__(self, switch: str, step: str) -> None:
         with self.lock:
-            self.steps.add(step)
             if self.calm:
                 return
             draw = self.chance.random()
@@ -51,7 +50,8 @@ class Chaos:
         if kind is None or (kind == "refused" and not step.startswith("before")):
             return
         with self.lock:
-            self.injected[f"{kind} {step.split(maxsplit=1)[0]}"] += 1
+            self.injected[kind] += 1
+            self.places.add(f"{kind} {step}")
         if kind == "killed":
             self.kill.set()
             raise Killed
@@ -61,7 +61,7 @@ class Chaos:
             raise AgentError(f"injected: {kind} {step}", unreachable=kind == "unreachable")
 
 
-RATES = (("unreachable", 0.0010), ("refused", 0.0020), ("hangs", 0.0025), ("killed", 0.0027))
+RATES = (("unreachable", 0.0010), ("refused", 0.0020), ("hangs", 0.0025), ("killed", 0.00262))
 
 
 class Clients:
@@ -75,6 +75,7 @@ class Clients:
         self.failed: Counter[str] = Counter()
         self.created: set[str] = set()
         self.destroyed: set[str] = set()
+        self.lock = threading.Lock()
         self.up = threading.Event()
         self.up.set()
         self.threads = [threading.Thread(target=self._work, args=(i,), daemon=True) for i in range(CLIENTS)]
@@ -85,8 +86,11 @@ class Clients:
             self.up.wait()
             manager = self.rig.manager
             try:
-                there = [status.spec.name for status in manager.groups()]
-                self.created.update(there)  # also by a request whose answer was lost
+                groups = manager.groups()
+                there = [status.spec.name for status in groups]
+                with self.lock:  # what a request did whose answer was lost counts too
+                    self.created |= {status.spec.name for status in groups if status.state is GroupState.ACTIVE}
+                    self.destroyed |= self.created.difference(there)
                 verb, name = self._choice(chance, there)
                 self._do(manager, verb, name, chance)
                 self.done[verb] += 1
@@ -110,10 +114,8 @@ class Clients:
     def _do(self, manager: IncManager, verb: str, name: str, chance: random.Random) -> None:
         if verb == "init":
             manager.init_group(group(name, *chance.sample(self.rig.topology.rank_hosts, chance.randint(2, 4))))
-            self.created.add(name)
         elif verb == "destroy":
             manager.destroy_group(name)
-            self.destroyed.add(name)
         elif verb == "resize":
             manager.resize_group(name, chance.choice((2, 4, 8)))
         elif verb == "move":
@@ -174,14 +176,13 @@ def test_churn_leaves_nothing(tmp_path: Path, topology: str, mode: str, capsys: 
     left = len(manager.groups())
     for status in manager.groups():
         manager.destroy_group(status.spec.name)
-        clients.destroyed.add(status.spec.name)
     rig.check_empty()
     manager.close()
     with capsys.disabled():
         sys.stderr.write(
             f"\nchurn, mode {mode}, seed {seed}: {clients.operations()} requests ({dict(clients.done)}; refused "
-            f"{dict(clients.failed)}), {chaos.injected.total()} failures injected {dict(chaos.injected)} at "
-            f"{len(chaos.steps)} kinds of steps, {restarts} restarts, {left} groups left and destroyed, "
+            f"{dict(clients.failed)}), {chaos.injected.total()} failures injected {dict(chaos.injected)} in "
+            f"{len(chaos.places)} different ways, {restarts} restarts, {left} groups left and destroyed, "
             f"{len(clients.created)} names used; leaks: 0; {time.monotonic() - started:.1f} s\n"
         )
 
