@@ -301,3 +301,29 @@ def test_failing_at_every_step(tmp_path: Path, kind: str, verb: str) -> None:
     manager.destroy_group("other")
     rig.check_empty()
     manager.close()
+
+
+def test_a_switch_that_refuses_is_gone_round() -> None:
+    rig = Rig("leaf-spine", small())
+    bad = {"spine0"}
+
+    def fault(switch: str, step: str) -> None:
+        if switch in bad and step == "before insert contexts":
+            raise AgentError("not today")
+
+    rig.fault = fault
+    with rig.register() as manager:
+        assert manager.init_group(group("g", *EDGES)).tree == {"spine1": None}
+        rig.check()
+        bad.add("spine1")
+        with pytest.raises(ManagerError, match="spine0: not today") as caught:
+            manager.init_group(group("h", *EDGES))
+        assert caught.value.code is Code.REFUSED
+        rig.check()
+        cut(rig, "leaf0", "spine1")  # what has to move is tried again and again, until it may
+        rig.wait(lambda: state(manager, "g", GroupState.BROKEN))
+        assert manager.group("g").reason == "spine0: not today"
+        rig.check()
+        bad.clear()
+        rig.wait(lambda: state(manager, "g", GroupState.ACTIVE))
+        rig.check()
