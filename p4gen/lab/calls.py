@@ -170,5 +170,5 @@ def _difference(now: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, dict):
             found[name] = dict(Counter(value) - Counter(then[name]))
         else:
-            found[name] = value if isinstance(value, str) else value - then[name]
+            found[name] = value if isinstance(value, str) else max(0, value - then[name])
     return found

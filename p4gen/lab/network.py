@@ -21,10 +21,14 @@ _NO_IPV6 = "for f in all default; do echo 1 >/proc/sys/net/ipv6/conf/$f/disable_
 
 
 class Network:
-    """The network, from ``build`` on. Raises ``FailedError`` when something of it cannot be made."""
+    """The network, from ``build`` on. Raises ``FailedError`` when something of it cannot be made.
 
-    def __init__(self, topology: TopologySpec) -> None:
-        self.topology = topology
+    ``bridged`` links have a bridge of the kernel in their middle, and fail there: a switch whose own interface goes
+    down may not take it well. BMv2 (by libpcap 1.10) waits for that interface from then on, and serves no other port.
+    """
+
+    def __init__(self, topology: TopologySpec, *, bridged: bool = False) -> None:
+        self.topology, self.bridged = topology, bridged
         self.down: set[frozenset[str]] = set()
         """Links that have been taken down, by their ends."""
         self._modules = mininet.load()
@@ -43,10 +47,16 @@ class Network:
                 self._net.addSwitch(name, dpid=f"{number + 1:x}")
             for name in self.topology.hosts:
                 self._net.addHost(name, ip=None)
-            for cable in self.topology.links:
+            for number, cable in enumerate(self.topology.links):
                 # The end that makes the pair first is a switch's: it is in our namespace.
                 a, b = sorted(cable.ends, key=lambda end: end not in self.topology.switches)
-                self._net.addLink(a, b, port1=self.port(a, cable), port2=self.port(b, cable))
+                if not self.bridged:
+                    self._net.addLink(a, b, port1=self.port(a, cable), port2=self.port(b, cable))
+                    continue
+                bridge = _bridge(number)
+                self._net.addSwitch(bridge, dpid=f"{len(self.topology.switches) + number + 1:x}")
+                for port, end in enumerate((a, b)):
+                    self._net.addLink(bridge, end, port1=port, port2=self.port(end, cable))
             self._net.build()
         except Exception as error:  # Mininet raises plain Exceptions
             raise FailedError(f"Mininet could not build the network: {str(error).strip()}") from error
@@ -58,6 +68,14 @@ class Network:
         ip(*(f"link set {name} mtu {MTU} arp off up" for name in expected))
         for host in self.topology.hosts:
             self.ip_in(host, f"link set {interface(host, 0)} mtu {MTU} up")
+        if self.bridged:
+            for number in range(len(self.topology.links)):
+                bridge = _bridge(number)
+                ip(
+                    f"link add {bridge} type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
+                    *(f"link set {interface(bridge, port)} mtu {MTU} master {bridge} up" for port in (0, 1)),
+                    f"link set {bridge} mtu {MTU} up",
+                )
 
     def port(self, node: str, link: Link) -> int:
         """The port of a node that a link is at."""
@@ -93,11 +111,21 @@ class Network:
     def set_link(self, a: str, b: str, *, up: bool) -> None:
         """Take a link down, or up again. Raises ``InputError`` when there is none."""
         link = self.link(a, b)
-        # A host's own end stays up, or it would lose its routes: it has no carrier.
-        ends = [end for end in link.ends if end in self.topology.switches]
+        if self.bridged:
+            bridge = _bridge(self.topology.links.index(link))
+            names = [interface(bridge, port) for port in (0, 1)]
+        else:
+            # A host's own end stays up, or it would lose its routes: it has no carrier.
+            ends = [end for end in link.ends if end in self.topology.switches]
+            names = [interface(end, self.port(end, link)) for end in ends]
         state = "up" if up else "down"
-        ip(*(f"link set {interface(end, self.port(end, link))} {state}" for end in ends))
+        ip(*(f"link set {name} {state}" for name in names))
         (self.down.discard if up else self.down.add)(frozenset(link.ends))
+
+
+def _bridge(link: int) -> str:
+    """The bridge in the middle of a link; names of nodes are in lower case."""
+    return f"L{link}"
 
 
 def ip(*commands: str, before: Iterable[str] = ()) -> str:

@@ -44,7 +44,7 @@ class Lab:
     def __init__(self, job: LabJob, outer: int) -> None:
         self.job, self.outer = job, outer
         self.topology = job.topology
-        self.network = Network(job.topology)
+        self.network = Network(job.topology, bridged=job.target == targets.BMV2)
         self.switches: dict[str, Process] = {}
         self.hosts: dict[str, HostClient] = {}
         self.taps: dict[str, Process] = {}
