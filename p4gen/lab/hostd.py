@@ -45,6 +45,7 @@ class Daemon:
     def __init__(self, job: LabJob, name: str, address: str) -> None:
         self.job, self.name = job, name
         self.manager = ManagerClient(address)
+        self.manager.wait(MANAGER_S)
         self.addresses = self.manager.register_host(HostInfo(name))
         device = interface(name, 0)
         hostnet.configure(device, self.addresses)

@@ -37,8 +37,9 @@ _OPTIONS = [
     ("grpc.use_local_subchannel_pool", 1),
     # A manager that was restarted is found soon.
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 500),
+    # For an attempt, in spite of its name: on a busy machine a manager needs a while to say hello.
+    ("grpc.min_reconnect_backoff_ms", 10_000),
 ]
 
 
