@@ -27,10 +27,20 @@ DEFAULT_ADDRESS = "127.0.0.1:9560"
     help="SQLite file in which groups outlive the manager.  [none]",
 )  # fmt: skip
 @click.option("--policy", metavar="NAME", help="Where groups are put.  [lowest-common-switch]")
+@click.option(
+    "--tick-interval", metavar="MS", type=click.FloatRange(1), default=20.0,
+    help="Between two ticks for an edge (Mode III): longer than what is under way needs to be acknowledged.  [20]",
+)  # fmt: skip
 @click.option("--log-file", metavar="FILE", type=click.Path(path_type=Path), help="[standard error]")
 @click.option("--until-eof", is_flag=True, hidden=True)
 def command(
-    address: str, topology: str | None, db: Path | None, policy: str | None, log_file: Path | None, until_eof: bool
+    address: str,
+    topology: str | None,
+    db: Path | None,
+    policy: str | None,
+    tick_interval: float,
+    log_file: Path | None,
+    until_eof: bool,
 ) -> None:
     """Manage groups on switches that register, until SIGTERM or Ctrl-C.
 
@@ -42,7 +52,7 @@ def command(
     # Imports take most of the time to start, so wrong options are told of before.
     from p4gen.manager.process import running_manager  # noqa: PLC0415
 
-    with _logging(log_file), running_manager(address, topology, db, policy) as server:
+    with _logging(log_file), running_manager(address, topology, db, policy, tick_interval / 1000) as server:
         click.echo(f"listening at {server.address}")
         sys.stdout.flush()
         if until_eof:

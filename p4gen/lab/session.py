@@ -31,6 +31,8 @@ from p4gen.switch.running import listens
 
 MANAGER_LOG, MANAGER_DB = "manager.log", "manager.db"
 _MANAGER_CAUSES = {"Address already in use": "its address is taken"}
+_BMV2_TICK_MS = 200
+"""A window takes BMv2 longer than the interval that ticks have by default: all of it would be sent again."""
 JOIN_S = 15.0
 """For all ranks to hear of a group."""
 
@@ -122,6 +124,8 @@ class Lab:
         job = self.job
         command = [sys.executable, "-m", "p4gen", "manager", "--listen", self.manager_address]
         command += ["--topology", str(job.topology_file), "--db", str(job.folder / MANAGER_DB)]
+        if job.target == targets.BMV2:
+            command += ["--tick-interval", str(_BMV2_TICK_MS)]
         log = job.folder / MANAGER_LOG
         place = self.manager_address
         return Process("the manager", command, log, lambda: listens(place), _MANAGER_CAUSES)

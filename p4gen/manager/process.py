@@ -13,7 +13,7 @@ from p4gen.manager.api import Agent, SwitchInfo
 from p4gen.manager.linkstate import LinkMonitor
 from p4gen.manager.manager import IncManager
 from p4gen.manager.service import ManagerServer
-from p4gen.manager.ticks import TickSender
+from p4gen.manager.ticks import INTERVAL_S, TickSender
 from p4gen.spec.topology import load_topology
 
 DEFAULT_POLICY = "lowest-common-switch"
@@ -22,16 +22,21 @@ LOGGER = logging.getLogger("p4gen.manager")
 
 @contextlib.contextmanager
 def running_manager(
-    address: str, topology: str | None = None, db: Path | None = None, policy: str | None = None
+    address: str,
+    topology: str | None = None,
+    db: Path | None = None,
+    policy: str | None = None,
+    tick_interval: float = INTERVAL_S,
 ) -> Iterator[ManagerServer]:
     """An IncManager that serves ``address`` while the block runs.
 
-    ``topology`` is a file or a name, ``db`` the file that its state is kept in. Raises ``P4genError`` for what is wrong
+    ``topology`` is a file or a name, ``db`` the file that its state is kept in;
+    ``tick_interval`` the seconds between two ticks for an edge. Raises ``P4genError`` for what is wrong
     with any of them.
     """
     spec = None if topology is None else load_topology(topology)
     with contextlib.ExitStack() as stack:
-        ticks = TickSender()
+        ticks = TickSender(tick_interval)
         stack.callback(ticks.close)
         # Switches that the file knows have agents before the manager is made.
         made = threading.Event()
