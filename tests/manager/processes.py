@@ -60,6 +60,7 @@ class SwitchRig:
     folder: Path
     target: str = "embedded"
     name: str = "s0"
+    cpu_port: int = 510
     process: subprocess.Popen[bytes] | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -75,7 +76,7 @@ class SwitchRig:
     def start(self) -> None:
         if self.target == "embedded":
             ports = ["--unix", str(self.folder / f"{self.name}.ports"), "--ports", "8"]
-            command = [sys.executable, "-m", "p4gen", "switch", *ports, "--cpu-port", "510", "--until-eof"]
+            command = [sys.executable, "-m", "p4gen", "switch", *ports, "--cpu-port", str(self.cpu_port), "--until-eof"]
             command += ["--grpc-server-addr", self.address]
         else:
             command = [sys.executable, "-m", "p4gen.switch.guard", bmv2.SWITCH, "--no-p4", "--device-id", "1"]

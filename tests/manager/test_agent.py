@@ -20,6 +20,7 @@ from p4gen.p4rt import encoded
 from p4gen.p4rt.client import Client
 from p4gen.p4rt.encoded import CLONE, MULTICAST
 from p4gen.spec import Mode, ProgramSpec
+from p4gen.switch.running import scratch
 
 from .processes import SPEC, TARGETS, SwitchRig, canonical, close_rigs, config, eventually, placement, rigs, size
 
@@ -399,3 +400,20 @@ def test_ticks_arrive_and_pause_with_the_connection(rig: SwitchRig, agents: Agen
     time.sleep(0.05)
     assert agent.drops() == before
     with_ticks.close()
+
+
+def test_a_switch_without_a_cpu_port_gets_no_more_ticks(agents: Agents, caplog: pytest.LogCaptureFixture) -> None:
+    with scratch() as folder:
+        rig = SwitchRig(folder, cpu_port=0)
+        rig.start()
+        with_ticks = TickSender(0.005)
+        agent = agents(rig, ticks=with_ticks)
+        agent.apply(config(1))
+        agent.set_ticks(placement(1).edges)
+        eventually(lambda: "s0 refuses ticks, it gets no more" in caplog.text)
+        assert agent.ticks_per_second == 0
+        assert "CPU port" in caplog.text
+        assert agent.apply(config(2)).inserted, "all else works"
+        with_ticks.close()
+        agent.close()
+        rig.close()
