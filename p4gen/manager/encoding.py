@@ -53,7 +53,7 @@ def decode(kind: Any, data: Any) -> Any:
         return {decode(args[0], key): decode(args[1], item) for key, item in data}
     if issubclass(kind, BaseModel):
         return kind.model_validate(data)
-    if is_dataclass(kind):
+    if isinstance(kind, type) and is_dataclass(kind):
         return kind(*(decode(hint, item) for hint, item in zip(_hints(kind), data, strict=True)))
     if issubclass(kind, tuple):  # a NamedTuple
         return kind(*(decode(hint, item) for hint, item in zip(get_type_hints(kind).values(), data, strict=True)))

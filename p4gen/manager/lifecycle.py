@@ -30,6 +30,16 @@ class Lifecycle:
         """Place a group and install it; ``record`` is busy for this caller. A switch that refuses or does not answer is
         avoided in another try. Raises ``ManagerError``; then nothing new is left behind, and what was in use is so
         still with ``beside``, else gone."""
+        try:
+            self._settle(record, spec, beside=beside)
+        except Exception:
+            with self._ledger.changed:
+                if record.pending is not None:  # the store, or a defect: whatever it was, undo it
+                    self.uninstall(record.pending_key, record.pending)
+                    self._ledger.abandon(record)
+            raise
+
+    def _settle(self, record: Record, spec: GroupSpec, *, beside: bool) -> None:
         ledger = self._ledger
         avoid: dict[str, str] = {}
         restarted: set[str] = set()

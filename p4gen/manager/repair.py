@@ -112,12 +112,13 @@ class Repair:
     def _place(self, record: Record) -> None:
         try:
             self._lifecycle.settle(record, record.spec)
-        except ManagerError as error:
+        except Exception as error:
             with self._ledger.changed:
                 if not isinstance(error, NoPlaceError):
                     record.delay = min(max(2 * record.delay, FIRST_DELAY), LAST_DELAY)
                     record.not_before = time.monotonic() + record.delay
-                self._lifecycle.uproot(record, error.reason)
+                reason = error.reason if isinstance(error, ManagerError) else f"{type(error).__name__}: {error}"
+                self._lifecycle.uproot(record, reason)
         finally:
             with self._ledger.changed:
                 self._repairs.discard(threading.current_thread())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -325,5 +326,32 @@ def test_a_switch_that_refuses_is_gone_round() -> None:
         assert manager.group("g").reason == "spine0: not today"
         rig.check()
         bad.clear()
+        rig.wait(lambda: state(manager, "g", GroupState.ACTIVE))
+        rig.check()
+
+
+def test_a_store_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig("leaf-spine", small())
+    with rig.register() as manager:
+        manager.init_group(group("g", *EDGES))
+        before = manager.group("g")
+
+        def full(*_: object) -> None:
+            raise sqlite3.OperationalError("database or disk is full")
+
+        calls = (partial(manager.init_group, group("h", *EDGES)), partial(manager.resize_group, "g", 4))
+        for method in ("put_placement", "put_epochs"):
+            monkeypatch.setattr(manager._store, method, full)
+            for call in calls:
+                with pytest.raises(ManagerError, match="cannot be written: database or disk is full"):
+                    call()
+            monkeypatch.undo()
+            rig.check()
+            assert manager.groups() == [before]
+        monkeypatch.setattr(manager._store, "put_epochs", full)
+        cut(rig, "leaf0", "spine0")
+        rig.wait(lambda: state(manager, "g", GroupState.BROKEN))
+        assert "disk is full" in manager.group("g").reason
+        monkeypatch.undo()
         rig.wait(lambda: state(manager, "g", GroupState.ACTIVE))
         rig.check()
