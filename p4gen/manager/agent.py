@@ -290,7 +290,7 @@ class IncAgent:
     def _verify(self, client: Client, target: Held, deleted: Sequence[Key], written: Sequence[Key]) -> None:
         """Read back what was written, and only that."""
         for batch in _batches(written):
-            found = self._read(client, [encoded.entity(key) for key in batch])
+            found = self._read_back(client, batch)
             wrong = [key for key in batch if found.get(key) != target[key]]
             if wrong:
                 what = "holds something else" if wrong[0] in found else "does not hold it"
@@ -299,14 +299,16 @@ class IncAgent:
                     + _others(len(wrong) - 1)
                 )
         for batch in _batches(deleted):
-            there = self._still_there(client, batch)
+            found = self._read_back(client, batch)
+            there = [key for key in batch if key in found]
             if there:
                 raise AgentError(
                     f"{self.name}: {encoded.describe(self._schema, there[0])}: the switch was told to delete it and"
                     f" still holds it{_others(len(there) - 1)}"
                 )
 
-    def _still_there(self, client: Client, keys: Sequence[Key]) -> list[Key]:
+    def _read_back(self, client: Client, keys: Sequence[Key]) -> Held:
+        """Those of ``keys`` that the switch holds."""
         entries, groups = ([key for key in keys if (key[0] > 0) is wanted] for wanted in (True, False))
         found = self._read(client, [encoded.entity(key) for key in entries]) if entries else {}
         if groups:
@@ -317,7 +319,7 @@ class IncAgent:
                     raise
                 # So BMv2's server says when any of them is not there.
                 found |= self._read(client, encoded.EVERYTHING[1:])
-        return [key for key in keys if key in found]
+        return found
 
     # --- ticks ---
 

@@ -31,7 +31,7 @@ from p4gen.render import render
 from p4gen.spec import Mode, ProgramSpec
 from p4gen.spec.topology import load_topology
 from p4gen.switch import bmv2
-from p4gen.switch.running import end, scratch, started
+from p4gen.switch.running import end, free_port, scratch, started
 
 SPEC = ProgramSpec(mode=Mode.III, lanes=8, groups=8, ports=8)
 TARGETS = ("embedded", "bmv2")
@@ -80,6 +80,8 @@ class SwitchRig:
             command += ["--grpc-server-addr", self.address]
         else:
             command = [sys.executable, "-m", "p4gen.switch.guard", bmv2.SWITCH, "--no-p4", "--device-id", "1"]
+            if "--thrift-port" in bmv2._options(shutil.which(bmv2.SWITCH) or ""):
+                command += ["--thrift-port", str(free_port())]
             command += ["--log-console", "-L", "warn", "--", "--cpu-port", "510", "--grpc-server-addr", self.address]
             (self.folder / f"{self.name}.sock").unlink(missing_ok=True)
         log = self.folder / f"{self.name}.log"

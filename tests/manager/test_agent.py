@@ -247,9 +247,9 @@ def test_an_entry_that_is_wanted_twice(embedded: SwitchRig, agents: Agents) -> N
 
 @pytest.mark.parametrize("what", ["forgets", "alters", "keeps"])
 def test_a_switch_that_does_not_do_what_it_says(
-    embedded: SwitchRig, agents: Agents, monkeypatch: pytest.MonkeyPatch, what: str
+    rig: SwitchRig, agents: Agents, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    agent = agents(embedded)
+    agent = agents(rig)
     agent.apply(config(1))
     session = agent._connected().session
     write = session.write_encoded
