@@ -206,6 +206,28 @@ class Ledger:
             record.state = GroupState.INSTALLING
             self._tell(record)
 
+    def swap(self, record: Record, placed: PlacedGroup, pools: Pools) -> None:
+        """A placement is about to be installed in the place of the one in use, which comes back if it fails. Until then
+        nobody else gets anything of either."""
+        generation = record.last + 1
+        with self.store.transaction():
+            self.store.put_group(record.row(GroupState.BROKEN, generation, generation, "the manager was restarted"))
+            self.store.drop_placement(*record.key)
+            self.store.put_placement(record.spec.name, generation, placed, pools.next_tree, pools.next_qp)
+        self._next_tree, self._next_qp = pools.next_tree, pools.next_qp
+        record.last, record.pending, record.pending_lost = generation, placed, False
+
+    def swap_back(self, record: Record) -> None:
+        """What was in use before ``swap`` is so again."""
+        assert record.placed is not None
+        with self.store.transaction():
+            self.store.drop_placement(*record.pending_key)
+            self.store.put_group(record.row(GroupState.ACTIVE, record.generation, record.last))
+            self.store.put_placement(*record.key, record.placed, self._next_tree, self._next_qp)
+            if record.agreed is not None:
+                self.store.put_agreed(*record.key, record.agreed)
+        record.pending = None
+
     def _row_of(self, name: str, last: int) -> StoredGroup:
         known = self.records[name]
         return known.row(known.state, known.generation, last)

@@ -49,6 +49,9 @@ class Lifecycle:
                 key, placed = self._begin(record, spec, avoid, beside=beside)
             except NoPlaceError as error:
                 again = self._empty(error.epochs - restarted, record, beside=beside)
+                if not again and beside and first is None and error.code is Code.NO_ROOM:
+                    self._swap(record, spec, error)
+                    return
                 if not again:
                     raise first or error from None
                 restarted |= again
@@ -69,6 +72,36 @@ class Lifecycle:
                 avoid |= {switch: f"switch {switch}: {error.reason}" for switch, error in failures.items()}
                 first = first or _refusal(failures)
         self.wait(answers)
+
+    def _swap(self, record: Record, spec: GroupSpec, no_room: ManagerError) -> None:
+        """Another placement in the place of the one in use, for want of room for both. What is on its way meanwhile is
+        lost, and sent again. When it fails the old one is put back; its state has not been touched."""
+        ledger = self._ledger
+        with ledger.changed:
+            try:
+                placed, pools = ledger.plan(spec, {}, record)
+            except NoPlaceError:
+                raise no_room from None
+            old_key, old = record.key, record.placed
+            assert old is not None
+            ledger.swap(record, placed, pools)
+            was_lost, record.lost = record.lost, True  # unless it comes back
+            key = record.pending_key
+            self.uninstall(old_key, old)
+        failures = self._install(key, placed)
+        with ledger.changed:
+            if not failures and not record.pending_lost:
+                ledger.activate(record, spec)
+                self._activate(key, placed)
+                return
+            answers = self.uninstall(key, placed)
+            ledger.swap_back(record)
+        self.wait(answers)
+        lost = self._install(old_key, old)
+        with ledger.changed:
+            record.lost = was_lost or record.pending_lost or bool(lost)
+            self._activate(old_key, old)
+        raise _refusal(failures or {"": AgentError("a switch was restarted meanwhile")})
 
     def _begin(
         self, record: Record, spec: GroupSpec, avoid: Mapping[str, str], *, beside: bool

@@ -212,11 +212,11 @@ class IncManager:
             self._repair.wake()
 
     def resize_group(self, name: str, slots: int) -> GroupStatus:
-        """See ``api.Manager``. There has to be room for both generations at the same time."""
+        """See ``api.Manager``. Where there is no room for both generations at once, the new one takes the old one's."""
         return self._again(name, lambda spec: replace(spec, slots=slots))
 
     def move_group(self, name: str, root: str | None = None) -> GroupStatus:
-        """See ``api.Manager``. There has to be room for both generations at the same time."""
+        """See ``api.Manager``. Where there is no room for both generations at once, the new one takes the old one's."""
         return self._again(name, lambda spec: replace(spec, root=root))
 
     def _again(self, name: str, changed: Callable[[GroupSpec], GroupSpec]) -> GroupStatus:

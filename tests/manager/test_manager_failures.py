@@ -333,7 +333,7 @@ def test_a_switch_that_refuses_is_gone_round() -> None:
 def test_a_store_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig("leaf-spine", small())
     with rig.register() as manager:
-        manager.init_group(group("g", *EDGES))
+        manager.init_group(group("g", *EDGES, root="spine0"))
         before = manager.group("g")
 
         def full(*_: object) -> None:
@@ -349,9 +349,67 @@ def test_a_store_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None
             rig.check()
             assert manager.groups() == [before]
         monkeypatch.setattr(manager._store, "put_epochs", full)
+        with pytest.raises(ManagerError, match="disk is full"):
+            manager.resize_group("g", 16)  # only in the place of the old one
+        monkeypatch.undo()
+        rig.wait(lambda: state(manager, "g", GroupState.ACTIVE, before.generation + 2))
+        rig.check()
+        monkeypatch.setattr(manager._store, "put_epochs", full)
         cut(rig, "leaf0", "spine0")
         rig.wait(lambda: state(manager, "g", GroupState.BROKEN))
         assert "disk is full" in manager.group("g").reason
         monkeypatch.undo()
         rig.wait(lambda: state(manager, "g", GroupState.ACTIVE))
         rig.check()
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_without_room_for_both_the_new_takes_the_place_of_the_old(tmp_path: Path, kind: str) -> None:
+    """And the old one comes back, untouched, when it fails at any step."""
+    rig = Rig("tree-3-2", small("III", groups=1, slots=4), tmp_path / "store", grace=5.0)
+    manager = rig.register()
+    manager.init_group(group("g", "h0", "h1", "h2", "h3", slots=2))
+    wires = Wires(rig)
+    wires.run("g")
+    tried = 0
+    for step in range(0, 900, 23):
+        before = manager.group("g")
+        left = [step]
+        lock = threading.Lock()
+
+        def fault(switch: str, what: str, left: list[int] = left, lock: threading.Lock = lock) -> None:
+            if what.endswith(("read", "drops", "connect")):
+                return
+            with lock:
+                left[0] -= 1
+                if left[0] != -1:
+                    return
+            if kind == "killed":
+                raise Killed
+            raise AgentError(f"injected {what}", unreachable=kind == "unreachable")
+
+        rig.fault = fault
+        failed = False
+        try:
+            manager.resize_group("g", 4 if before.spec.slots == 2 else 2)
+        except (ManagerError, Killed):
+            failed = True
+        if kind == "killed" and left[0] < 0:
+            rig.kill()
+            manager = rig.again()
+        rig.fault = lambda switch, what: None
+        rig.wait(rig.settled)
+        rig.wait(lambda: rig.manager.group("g").state is GroupState.ACTIVE)
+        rig.check()
+        if failed and kind != "killed":
+            assert manager.group("g") == before
+        wires.run("g")  # after a failure with the queue pairs that it had
+        if left[0] >= 0:
+            break
+        tried += 1
+    else:
+        raise AssertionError("there is no end to the steps")
+    assert tried > 5
+    manager.destroy_group("g")
+    rig.check_empty()
+    manager.close()
