@@ -80,7 +80,7 @@ class SwitchRig:
             command += ["--grpc-server-addr", self.address]
         else:
             command = [sys.executable, "-m", "p4gen.switch.guard", bmv2.SWITCH, "--no-p4", "--device-id", "1"]
-            if "--thrift-port" in bmv2._options(shutil.which(bmv2.SWITCH) or ""):
+            if bmv2.has_option("--thrift-port"):
                 command += ["--thrift-port", str(free_port())]
             command += ["--log-console", "-L", "warn", "--", "--cpu-port", "510", "--grpc-server-addr", self.address]
             (self.folder / f"{self.name}.sock").unlink(missing_ok=True)
