@@ -99,7 +99,7 @@ def test_resize_and_move_are_new_generations() -> None:
         assert (moved.generation, moved.spec.root, moved.tree) == (3, "leaf3", {"spine0": None})
         wires.run("g")
         rig.check()
-        for slots, code in ((3, Code.INVALID), (16, Code.NO_ROOM), (1 << 12, Code.INVALID)):
+        for slots, code in ((3, Code.INVALID), (32, Code.NO_ROOM), (1 << 12, Code.INVALID)):
             refused(code, manager.resize_group, "g", slots)
             assert manager.group("g") == moved, "whole, as it was"
         refused(Code.INVALID, manager.move_group, "g", "s9")
