@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from p4gen.host.clock import US
 from p4gen.host.dcqcn import ReactionPoint
+from p4gen.host.roundtrips import RoundTrips
 from p4gen.host.verbs import Completion, Recovery, SendWr, Status
 from p4gen.rocev2.opcodes import Nak, NakCode, Opcode, RnrNak, decode_syndrome
 
@@ -86,6 +87,9 @@ class Requester:
         self._retries = 0
         self._rnr_retries = 0
         self._quiet_until = 0
+        adaptive = qp.config.adaptive and qp.config.timeout_ps
+        self._trips = RoundTrips(qp.config.timeout_ps) if adaptive else None
+        self._timeout = qp.config.timeout_ps if self._trips is None else self._trips.timeout
         self._deadline = 0
         self._timer_set = False
         self.free_at = 0
@@ -152,10 +156,15 @@ class Requester:
         stats = self.stats
         stats.sent += 1
         again = seq < self.high
+        trips = self._trips
         if again:
             stats.resent += 1
+            if trips is not None and trips.seq == seq:
+                trips.seq = -1
         else:
             self.high = seq + 1
+            if trips is not None and trips.seq < 0:
+                trips.seq, trips.since = seq, now
         frame = self._frame(message, seq, again)
         if not self._timer_set:
             self._set_timer(now)
@@ -242,8 +251,11 @@ class Requester:
         self.next = max(self.next, upto)
         self._retries = self._rnr_retries = 0
         self._went_back = False
-        if self._c.timeout_ps:
-            self._deadline = self._clock.now + self._c.timeout_ps
+        if self._trips is not None and 0 <= self._trips.seq < upto:
+            self._trips.acknowledged(self._clock.now)
+            self._timeout = self._trips.timeout
+        if self._timeout:
+            self._deadline = self._clock.now + self._timeout
         if self._again:
             self._again = deque(seq for seq in self._again if seq >= upto)
             self._queued = set(self._again)
@@ -266,8 +278,8 @@ class Requester:
             else:
                 self._resend(seq)
             self._named[seq] = None
-        if missing and self._c.timeout_ps:
-            self._deadline = self._clock.now + self._c.timeout_ps
+        if missing and self._timeout:
+            self._deadline = self._clock.now + self._timeout
 
     def _sequence_error(self, seq: int) -> None:
         recovery = self._c.recovery
@@ -306,7 +318,7 @@ class Requester:
         self._again.clear()
         self._queued.clear()
         self._quiet_until = self._clock.now + rnr.delay_us * US
-        self._deadline = self._quiet_until + self._c.timeout_ps
+        self._deadline = self._quiet_until + self._timeout
         self._clock.at(self._quiet_until, self._after_quiet)
 
     def _after_quiet(self, _: object) -> None:
@@ -315,9 +327,9 @@ class Requester:
     # --- timers ---
 
     def _set_timer(self, now: int) -> None:
-        if self._c.timeout_ps:
+        if self._timeout:
             self._timer_set = True
-            self._deadline = now + self._c.timeout_ps
+            self._deadline = now + self._timeout
             self._clock.at(self._deadline, self._timer)
 
     def _timer(self, _: object) -> None:
@@ -335,6 +347,9 @@ class Requester:
             self._qp.fail(Status.RETRY_EXCEEDED)
             return
         self._retries += 1
+        if self._trips is not None:
+            self._trips.expired()
+            self._timeout = self._trips.timeout
         self._went_back = False
         if self._c.recovery is Recovery.GO_BACK_N:
             self.next = self.una

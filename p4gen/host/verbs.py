@@ -97,6 +97,8 @@ class QpConfig:
     ack_every: int = 32
     """AckReq is set on the last packet of a message and on every ``ack_every``-th inside."""
     timeout_ps: int = 100 * US
+    adaptive: bool = False
+    """The retransmission timer follows what round trips take, and is never shorter than ``timeout_ps``: RFC 6298."""
     retry_count: int | None = 7
     rnr_retry: int | None = 7
     rnr_timer: int = 1

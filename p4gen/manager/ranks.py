@@ -43,11 +43,12 @@ def host_config(
     retry_count: int | None = None,
     dcqcn: DcqcnConfig | None = None,
     flow: Flow = Flow.RESULTS,
+    adaptive: bool = False,
 ) -> GroupConfig:
     """CommLib's configuration for a rank of a group on switches that run ``spec``; ``channels`` are (QP, far end).
 
-    ``timeout_ps`` 0 switches the timer off; ``recovery`` is by default what the program wants; a ``retry_count`` of
-    None never gives up.
+    ``timeout_ps`` 0 switches the timer off, and ``adaptive`` makes it follow the round trips; ``recovery`` is by
+    default what the program wants; a ``retry_count`` of None never gives up.
     """
     recovery = recovery or recovery_of(spec)
     qp = QpConfig(
@@ -58,6 +59,7 @@ def host_config(
         max_outstanding=spec.window * spec.message,
         ack_every=ack_every,
         timeout_ps=timeout_ps,
+        adaptive=adaptive,
         retry_count=retry_count,
         rnr_retry=None,
         dcqcn=dcqcn,
@@ -90,4 +92,5 @@ def group_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: in
         config.sync,
         timeout_ps=timeout_ps,
         ack_every=ack_every,
+        adaptive=True,
     )
