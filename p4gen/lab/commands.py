@@ -8,7 +8,7 @@ import subprocess
 import sys
 import termios
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +24,7 @@ from p4gen.lab.report import counts_text, show, size_text, table
 from p4gen.lab.session import Lab
 from p4gen.lab.tracing import Tracer
 from p4gen.lab.welcome import shown
-from p4gen.manager.api import GroupStatus
+from p4gen.manager.api import GroupState, GroupStatus, Status
 from p4gen.net.config import Call
 from p4gen.rocev2.headers import ipv4_text
 from p4gen.spec import units
@@ -189,13 +189,13 @@ def _fail(session: Session, words: list[str]) -> bool:
         session.lab.network.link(words[1], words[2])
         outage = words[1], words[2], times["after"], times["after"] + times["for"] if times["for"] else 0.0
         if not any(times.values()):
-            session.lab.network.set_link(words[1], words[2], up=False)
-            session.console.print(f"{words[1]}-{words[2]} is down")
+            _set_link(session, words[1], words[2], up=False)
         else:
             threading.Thread(target=fail_links, args=(session.lab, [outage], session.console), daemon=True).start()
     elif words[0] == "switch" and len(words) == 2:
-        session.lab.fail_switch(words[1])
-        session.console.print(f"{words[1]} is dead; restart switch {words[1]} starts it again, empty")
+        with _effects(session, lambda status: _unused(status, words[1])):
+            session.lab.fail_switch(words[1])
+            session.console.print(f"{words[1]} is dead; restart switch {words[1]} starts it again, empty")
     else:
         raise InputError(f"say: {COMMANDS['fail'].usage}")
     return True
@@ -204,16 +204,42 @@ def _fail(session: Session, words: list[str]) -> bool:
 def _restore(session: Session, words: list[str]) -> bool:
     if words[0] != "link":
         raise InputError(f"say: {COMMANDS['restore'].usage}; switches are restarted: restart switch s1")
-    session.lab.network.set_link(words[1], words[2], up=True)
-    session.console.print(f"{words[1]}-{words[2]} is up")
+    _set_link(session, words[1], words[2], up=True)
     return True
+
+
+def _set_link(session: Session, a: str, b: str, *, up: bool) -> None:
+    def noticed(status: Status) -> bool:
+        ends = {switch.name: switch.links_down for switch in status.switches}
+        return all((other in ends[end]) is not up for end, other in ((a, b), (b, a)) if end in ends)
+
+    with _effects(session, noticed):
+        session.lab.network.set_link(a, b, up=up)
+        session.console.print(f"{a}-{b} is {'up' if up else 'down'}")
+
+
+def _unused(status: Status, switch: str) -> bool:
+    return all(switch not in group.tree for group in status.groups if group.state is GroupState.ACTIVE)
+
+
+@contextlib.contextmanager
+def _effects(session: Session, noticed: Callable[[Status], bool]) -> Iterator[None]:
+    """Say what becomes of the groups through what the block does, once the manager has ``noticed`` it."""
+    before = {status.spec.name: (status.state, status.generation) for status in session.lab.manager.groups()}
+    yield
+    for status in session.lab.settle(noticed) if before else []:
+        if before.get(status.spec.name) != (status.state, status.generation):
+            now = _tree(status) if status.state is GroupState.ACTIVE else status.reason
+            name = f"group {status.spec.name}"
+            session.console.print(f"{name} is {status.state}, generation {status.generation}: {now}", markup=False)
 
 
 def _restart(session: Session, words: list[str]) -> bool:
     if words[0] != "switch":
         raise InputError(f"say: {COMMANDS['restart'].usage}")
-    session.lab.restart_switch(words[1])
-    session.console.print(f"{words[1]} runs again, with its program")
+    with _effects(session, lambda status: all(s.reachable for s in status.switches if s.name == words[1])):
+        session.lab.restart_switch(words[1])
+        session.console.print(f"{words[1]} runs again, with its program")
     return True
 
 

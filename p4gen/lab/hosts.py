@@ -81,7 +81,7 @@ class HostClient:
                     future.set_exception(FailedError(f"{self.name}: {said['error']}"))
                 else:
                     future.set_result(said["result"])
-        except ValueError:
+        except (OSError, ValueError):
             pass  # closed while we read, or cut off in the middle of a line
         with self._lock:
             self._ended = True

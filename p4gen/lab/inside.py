@@ -142,4 +142,6 @@ def _own_sysfs() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    _status = main(sys.argv[1:])
+    sys.stderr.flush()
+    os._exit(_status)  # whatever still runs here goes with us

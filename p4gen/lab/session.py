@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from p4gen.lab.network import Network
 from p4gen.lab.prerequisites import interface
 from p4gen.lab.processes import START_S, Process, end_all, wait_for
 from p4gen.lab.switches import CPU_PORT, address, prepare, switch_process
-from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, LinkPort, SwitchInfo
+from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, LinkPort, Status, SwitchInfo
 from p4gen.manager.client import ManagerClient
 from p4gen.switch import targets
 from p4gen.switch.running import listens
@@ -35,6 +35,8 @@ _BMV2_TICK_MS = 200
 """A window takes BMv2 longer than the interval that ticks have by default: all of it would be sent again."""
 JOIN_S = 15.0
 """For all ranks to hear of a group."""
+_SETTLE_S = 0.15
+"""Groups that stand still for so long have settled."""
 
 
 class Lab:
@@ -216,6 +218,20 @@ class Lab:
                     f"{state} was to be expected"
                 )
             time.sleep(0.02)
+
+    def settle(self, noticed: Callable[[Status], bool], timeout: float = 5.0) -> list[GroupStatus]:
+        """Wait until the manager has noticed something, and until it has done with its groups what follows from it; the
+        groups then, or after ``timeout`` seconds."""
+        deadline = time.monotonic() + timeout
+        before: list[GroupStatus] | None = None
+        while True:
+            status = self.manager.status()
+            groups = list(status.groups)
+            moving = any(group.state is GroupState.INSTALLING for group in groups)
+            if (noticed(status) and not moving and groups == before) or time.monotonic() > deadline:
+                return groups
+            before = groups
+            time.sleep(_SETTLE_S)
 
     # --- faults ---
 
