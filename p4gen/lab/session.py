@@ -31,8 +31,9 @@ from p4gen.switch.running import listens
 
 MANAGER_LOG, MANAGER_DB = "manager.log", "manager.db"
 _MANAGER_CAUSES = {"Address already in use": "its address is taken"}
-_BMV2_TICK_MS = 200
-"""A window takes BMv2 longer than the interval that ticks have by default: all of it would be sent again."""
+_TICK_MS = {targets.EMBEDDED: 50, targets.BMV2: 200}
+"""Two ticks without an acknowledgement send a window again, so between them there is time for more than a window takes
+on a busy machine."""
 JOIN_S = 15.0
 """For all ranks to hear of a group."""
 _SETTLE_S = 0.15
@@ -126,8 +127,7 @@ class Lab:
         job = self.job
         command = [sys.executable, "-m", "p4gen", "manager", "--listen", self.manager_address]
         command += ["--topology", str(job.topology_file), "--db", str(job.folder / MANAGER_DB)]
-        if job.target == targets.BMV2:
-            command += ["--tick-interval", str(_BMV2_TICK_MS)]
+        command += ["--tick-interval", str(_TICK_MS[job.target])]
         log = job.folder / MANAGER_LOG
         place = self.manager_address
         return Process("the manager", command, log, lambda: listens(place), _MANAGER_CAUSES)
