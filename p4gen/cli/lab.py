@@ -37,8 +37,8 @@ _TIMEOUT = {targets.EMBEDDED: "50ms", targets.BMV2: "300ms"}
 """BMv2 does some thousand packets a second: what a window takes has to be well below this."""
 _ON_BMV2 = {"window": "4", "message": "2"}
 """What programs on BMv2 have unless told otherwise, for the same reason."""
-_MEASURED = {"lanes": "256"}
-"""What --measure has unless told otherwise: EPIC's packets of 1 KiB (§J)."""
+_MEASURED = {"lanes": "256", "window": "64"}
+"""What --measure has unless told otherwise: EPIC's packets of 1 KiB (§J), and enough of them under way."""
 
 
 @click.command()
@@ -118,8 +118,8 @@ class _Request:
         o = self.options
         default: dict[str, str] = {}
         if self.spec_file is None:
-            default |= _ON_BMV2 if o["target"] == targets.BMV2 else {}
             default |= _MEASURED if o["measure"] else {}
+            default |= _ON_BMV2 if o["target"] == targets.BMV2 else {}
         fields = ProgramSpec.model_fields
         return spec_from(self.spec_file, {name: default.get(name) if o[name] is None else o[name] for name in fields})
 
