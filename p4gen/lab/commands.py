@@ -269,9 +269,12 @@ def _shell(session: Session, words: list[str]) -> bool:
     command = session.lab.shell_command(words[0])
     if not sys.stdin.isatty():
         raise InputError("a shell needs a terminal")
-    if words[0] in session.lab.switches:
-        session.console.print(f"p4runtime-shell is {words[0]}'s controller now; the manager is again when you leave it")
+    name = words[0]
+    if name in session.lab.switches:
+        session.console.print(f"p4runtime-shell is {name}'s controller now; the manager is again when you leave it")
     session.execute(command)
+    if name in session.lab.switches and session.lab.switches[name].running:
+        session.lab.register(name)  # it comes back with a newer election id
     return True
 
 

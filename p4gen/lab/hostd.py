@@ -12,6 +12,7 @@ import json
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -37,6 +38,8 @@ from p4gen.spec import DType, Op
 
 MANAGER_S = 30.0
 """How long to wait for the manager."""
+_AHEAD = 32 << 20
+"""Bytes of calls that are prepared before the first of them begins."""
 
 
 class Daemon:
@@ -84,32 +87,30 @@ class Daemon:
         Ranks draw all ranks' data from the same seed. Times are CLOCK_MONOTONIC in ps.
         """
         member = self.host.member(request["group"], timeout=10.0)
-        calls = [_call(fields) for fields in request["calls"]]
+        calls = deque(enumerate(_call(fields) for fields in request["calls"]))
         deadline = time.monotonic() + float(request["deadline"])
-        done = []
-        for number, call in enumerate(calls):
-            chance = np.random.default_rng([int(request["seed"]), number])
-            assert member.size is not None
-            values = draw(call, self.job.spec, member.size, chance, overflowing=False)
-            if request["aligned"]:
-                member.barrier(deadline=max(0.0, deadline - time.monotonic()))
-            done.append(self._one(member, call, values, max(0.0, deadline - time.monotonic())))
-            if done[-1]["problem"]:
-                break
+        done: list[dict[str, Any]] = []
+        while calls:
+            # Before the calls, since it would take the processor from ranks that are not through yet.
+            prepared, size = [], 0
+            while calls and (not prepared or size + calls[0][1].size <= _AHEAD):
+                size += calls[0][1].size
+                prepared.append(self._prepared(member, int(request["seed"]), *calls.popleft()))
+            for call, data, wanted in prepared:
+                if request["aligned"]:
+                    member.barrier(deadline=max(0.0, deadline - time.monotonic()))
+                done.append(_one(member, call, data, wanted, max(0.0, deadline - time.monotonic())))
+                if done[-1]["problem"]:
+                    return {"rank": member.rank, "calls": done, "generation": member.generation}
         return {"rank": member.rank, "calls": done, "generation": member.generation}
 
-    def _one(self, member: Member, call: Call, values: list[Array], patience: float) -> dict[str, Any]:
-        rank = member.rank
-        assert rank is not None
-        data = None if call.collective is Collective.BARRIER else values[rank]
-        result = member.begin(call.collective, data, root=call.root, op=call.op, deadline=patience).result()
-        wanted = expected(call, self.job.spec, values)[rank]
-        return {
-            "started": result.started,
-            "finished": result.finished,
-            "begun": result.begun,
-            "problem": difference(result.value, wanted),
-        }
+    def _prepared(self, member: Member, seed: int, number: int, call: Call) -> tuple[Call, Array | None, Array | None]:
+        """What a call takes and should give."""
+        assert member.size is not None
+        assert member.rank is not None
+        values = draw(call, self.job.spec, member.size, np.random.default_rng([seed, number]), overflowing=False)
+        wanted = expected(call, self.job.spec, values)[member.rank]
+        return call, None if call.collective is Collective.BARRIER else values[member.rank], wanted
 
     def set_faults(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Set what the NIC suffers, in both directions."""
@@ -138,6 +139,16 @@ class Daemon:
             "undelivered": self.nic.undelivered,
             "kernel_drops": self.port.kernel_drops(),
         }
+
+
+def _one(member: Member, call: Call, data: Array | None, wanted: Array | None, patience: float) -> dict[str, Any]:
+    result = member.begin(call.collective, data, root=call.root, op=call.op, deadline=patience).result()
+    return {
+        "started": result.started,
+        "finished": result.finished,
+        "begun": result.begun,
+        "problem": difference(result.value, wanted),
+    }
 
 
 def _call(fields: Mapping[str, Any]) -> Call:

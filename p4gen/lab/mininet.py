@@ -63,6 +63,8 @@ def load(folder: Path = FOLDER) -> Modules:
     except ImportError as error:
         raise MissingToolError(f"Mininet in {found} does not fit Python {sys.version.split()[0]}: {error}") from None
     modules[3].setLogLevel("critical")
+    # It would raise limits of the whole machine, and leave them raised.
+    modules[0].Mininet.inited = True
     return Modules(*modules[:3])
 
 
