@@ -37,8 +37,9 @@ _TIMEOUT = {targets.EMBEDDED: "50ms", targets.BMV2: "300ms"}
 """BMv2 does some thousand packets a second: what a window takes has to be well below this."""
 _ON_BMV2 = {"window": "4", "message": "2"}
 """What programs on BMv2 have unless told otherwise, for the same reason."""
-_MEASURED = {"lanes": "256", "window": "64"}
-"""What --measure has unless told otherwise: EPIC's packets of 1 KiB (§J), and enough of them under way."""
+_MEASURED = {"lanes": "256", "window": "32", "message": "8"}
+"""What --measure has unless told otherwise: EPIC's packets of 1 KiB (§J), and so many under way that a process finds
+many whenever it wakes up."""
 
 
 @click.command()

@@ -67,7 +67,15 @@ class Running:
     """A run under way; ``result`` waits for it."""
 
     def __init__(
-        self, lab: Lab, group: GroupStatus, calls: Sequence[Call], *, seed: int, deadline: float, aligned: bool = True
+        self,
+        lab: Lab,
+        group: GroupStatus,
+        calls: Sequence[Call],
+        *,
+        seed: int,
+        deadline: float,
+        aligned: bool = True,
+        ahead: int = 0,
     ) -> None:
         for call in calls:
             call.check(lab.job.spec, len(group.spec.ranks))
@@ -78,7 +86,7 @@ class Running:
         fields = [call_fields(call) for call in calls]
         self._asked: list[Future[dict[str, Any]]] = [
             lab.hosts[host].ask(
-                "run", group=group.spec.name, calls=fields, seed=seed, deadline=deadline, aligned=aligned
+                "run", group=group.spec.name, calls=fields, seed=seed, deadline=deadline, aligned=aligned, ahead=ahead
             )
             for host in group.spec.ranks
         ]
@@ -143,13 +151,21 @@ class Running:
 
 
 def run(
-    lab: Lab, group: GroupStatus, calls: Sequence[Call], *, seed: int, deadline: float = 60.0, aligned: bool = True
+    lab: Lab,
+    group: GroupStatus,
+    calls: Sequence[Call],
+    *,
+    seed: int,
+    deadline: float = 60.0,
+    aligned: bool = True,
+    ahead: int = 0,
 ) -> RunOutcome:
-    """Run collectives and wait for them. With ``aligned`` a barrier stands before each.
+    """Run collectives and wait for them. With ``aligned`` a barrier stands before each. Data of up to ``ahead`` bytes
+    is drawn before the first begins; otherwise a rank that is through draws the next call's while others still work.
 
     Raises ``InputError`` for calls that the group cannot do.
     """
-    return Running(lab, group, calls, seed=seed, deadline=deadline, aligned=aligned).result()
+    return Running(lab, group, calls, seed=seed, deadline=deadline, aligned=aligned, ahead=ahead).result()
 
 
 def _counts(lab: Lab, group: GroupStatus) -> list[dict[str, Any]]:

@@ -38,8 +38,6 @@ from p4gen.spec import DType, Op
 
 MANAGER_S = 30.0
 """How long to wait for the manager."""
-_AHEAD = 32 << 20
-"""Bytes of calls that are prepared before the first of them begins."""
 
 
 class Daemon:
@@ -84,7 +82,8 @@ class Daemon:
     def run(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Do calls one after the other, in step with the other ranks; each result is compared with NumPy's.
 
-        Ranks draw all ranks' data from the same seed. Times are CLOCK_MONOTONIC in ps.
+        Ranks draw all ranks' data from the same seed; calls of up to ``ahead`` bytes in all are prepared before the
+        first of them begins. Times are CLOCK_MONOTONIC in ps.
         """
         member = self.host.member(request["group"], timeout=10.0)
         calls = deque(enumerate(_call(fields) for fields in request["calls"]))
@@ -92,8 +91,9 @@ class Daemon:
         done: list[dict[str, Any]] = []
         while calls:
             # Before the calls, since it would take the processor from ranks that are not through yet.
-            prepared, size = [], 0
-            while calls and (not prepared or size + calls[0][1].size <= _AHEAD):
+            prepared: list[tuple[Call, Array | None, Array | None]] = []
+            size = 0
+            while calls and (not prepared or size + calls[0][1].size <= request["ahead"]):
                 size += calls[0][1].size
                 prepared.append(self._prepared(member, int(request["seed"]), *calls.popleft()))
             for call, data, wanted in prepared:
