@@ -12,6 +12,9 @@ from p4gen.packetio.receive import Receiver
 from p4gen.packetio.send import Sender
 from p4gen.packetio.sockets import kernel_drops, open_socket
 
+_FEW = 4
+"""So many frames are quicker one by one."""
+
 
 class PacketSocket:
     """Sends and receives whole Ethernet frames at an interface, many a call, VLAN tags included.
@@ -53,6 +56,8 @@ class PacketSocket:
         if not self._taken() and timeout != 0.0:
             self._poll.poll(None if timeout is None else timeout * 1000)
             self._taken()
+        if self._receiver.waiting <= _FEW:
+            return [frame for _, frame in self._receiver.listed()]
         return self._receiver.take().listed()
 
     def _taken(self) -> int:
@@ -62,9 +67,26 @@ class PacketSocket:
 
     def send(self, frames: Sequence[bytes]) -> int:
         """Send frames in order; gives how many the kernel took. The others are counted in ``undelivered``."""
+        if len(frames) <= _FEW:
+            sent = self._sent(frames)
+            if sent == len(frames):
+                return sent
+            return sent + self._send_many(frames[sent:])
+        return self._send_many(frames)
+
+    def _sent(self, frames: Sequence[bytes]) -> int:
+        """Send one by one, until one cannot be sent: how many were."""
+        for number, frame in enumerate(frames):
+            try:
+                self._socket.send(frame)
+            except OSError:
+                return number
+        return len(frames)
+
+    def _send_many(self, frames: Sequence[bytes]) -> int:
         data = np.frombuffer(b"".join(frames), np.uint8)
         ends = np.cumsum(np.fromiter(map(len, frames), np.int64, len(frames)))
-        lost = len(self._sender.send(data.ctypes.data, np.concatenate(([0], ends[:-1])), ends)) if frames else 0
+        lost = len(self._sender.send(data.ctypes.data, np.concatenate(([0], ends[:-1])), ends))
         self.undelivered += lost
         return len(frames) - lost
 
