@@ -14,15 +14,15 @@ from typing import Final
 
 from rich.console import Console
 
-from p4gen.errors import InputError
+from p4gen.errors import InputError, P4genError
 from p4gen.host.clock import SECOND
 from p4gen.host.control import Collective
 from p4gen.lab import faults
 from p4gen.lab.calls import run
 from p4gen.lab.outages import fail_links
-from p4gen.lab.report import counts_text, show, size_text, table
+from p4gen.lab.report import counts_text, show, size_text, table, without_kernel
 from p4gen.lab.session import Lab
-from p4gen.lab.tracing import Tracer
+from p4gen.lab.tracing import KINDS, Tracer
 from p4gen.lab.welcome import shown
 from p4gen.manager.api import GroupState, GroupStatus, Status
 from p4gen.net.config import Call
@@ -41,6 +41,8 @@ class Session:
         self.lab, self.console = lab, console
         self.runs = 0
         self.tracers: dict[str, Tracer] = {}
+        self.turn = threading.Lock()
+        """Of who prints more than a line, that traces do not come between a table's."""
 
     def close(self) -> None:
         """No more traces."""
@@ -133,8 +135,10 @@ def _counters(session: Session, words: list[str]) -> bool:
         counters = lab.hosts[name].call("counters")
         for group, counts in counters["groups"].items():
             session.console.print(f"{group}: " + ", ".join(f"{key} {value}" for key, value in counts.items()))
-        for key in ("faults", "refused"):
-            session.console.print(f"{key}: {counts_text(counters[key]) or 'none'}")
+        refused = without_kernel(counters["refused"])
+        session.console.print(f"faults: {counts_text(counters['faults']) or 'none'}")
+        session.console.print(f"refused by the NIC: {counts_text(refused) or 'none'}")
+        session.console.print(f"left to the kernel: {sum(counters['refused'].values()) - sum(refused.values()):,}")
         session.console.print(f"not sent {counters['undelivered']}, too late for the socket {counters['kernel_drops']}")
         return True
     found = table("port", "to", "packets in", "bytes in", "packets out", "bytes out", "lost in", "lost out")
@@ -159,24 +163,33 @@ def _drops(session: Session, _words: list[str]) -> bool:
     for switch, drops in session.lab.switch_drops().items():
         found.add_row(switch, counts_text(drops) or "nothing")
     for host, counters in session.lab.host_counters().items():
-        counts = {f"fault: {reason}": count for reason, count in counters["faults"].items()} | counters["refused"]
+        counts = {f"fault: {reason}": count for reason, count in counters["faults"].items()}
+        counts |= without_kernel(counters["refused"])
         found.add_row(host, counts_text(counts) or "nothing")
     session.console.print(found)
     return True
 
 
 def _trace(session: Session, words: list[str]) -> bool:
-    count = _number(words[1], "how many packets") if len(words) > 1 else 1
-    switch = words[0]
+    switch, *rest = words
+    kind = rest.pop() if rest and rest[-1] in KINDS else ""
+    count = _number(rest.pop(0), "how many packets") if rest else 1
+    if rest:
+        raise InputError(f"say: {COMMANDS['trace'].usage}")
     session.lab.check_switch(switch)
     tracer = session.tracers.get(switch)
     if tracer is not None and tracer.active:
         tracer.close()
         session.console.print(f"{switch} no longer traces")
         return True
-    session.tracers[switch] = tracer = Tracer(session.lab, switch, count, session.console)
+    session.tracers[switch] = tracer = Tracer(session.lab, switch, count, session.console, kind, turn=session.turn)
     tracer.start()
-    session.console.print(f"the next {count} packets' way through {switch} will be printed, from {shown(tracer.file)}")
+    what = {"": "packets", "data": "data packets", "ticks": "ticks"}[kind]
+    session.console.print(
+        f"the next {count} {what}' way through {switch} will be printed; all packets, lanes and edges are in "
+        f"{shown(tracer.file)}",
+        markup=False,
+    )
     return True
 
 
@@ -191,6 +204,9 @@ def _fail(session: Session, words: list[str]) -> bool:
         if not any(times.values()):
             _set_link(session, words[1], words[2], up=False)
         else:
+            when = f"in {times['after']:g} s" if times["after"] else "now"
+            then = f", for {times['for']:g} s" if times["for"] else ""
+            session.console.print(f"{words[1]}-{words[2]} goes down {when}{then}")
             threading.Thread(target=fail_links, args=(session.lab, [outage], session.console), daemon=True).start()
     elif words[0] == "switch" and len(words) == 2:
         with _effects(session, lambda status: _unused(status, words[1])):
@@ -301,8 +317,13 @@ def _run(session: Session, words: list[str]) -> bool:
     calls = [Call(collective, size, root)] * repeat
     outcome = run(lab, group, calls, seed=lab.job.wanted.seed + session.runs, deadline=lab.job.wanted.deadline)
     what = f"{collective} of {size_text(size)}" if size else str(collective)
-    session.console.print(f"{what}, group {group.spec.name}: {_tree(group)}")
-    show(outcome, session.console)
+    with session.turn:
+        session.console.print(f"{what}, group {group.spec.name}: {_tree(group)}")
+        show(outcome, session.console)
+        with contextlib.suppress(P4genError):  # after a failure there is none
+            now = lab.manager.group(group.spec.name)
+            if now.generation != group.generation:
+                session.console.print(f"placed again meanwhile: generation {now.generation}, {_tree(now)}")
     return outcome.ok
 
 
@@ -387,7 +408,13 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "topology": _NET,
     "counters": Command("counters NODE", "What a switch's ports, or a host's ranks have counted.", _counters, 1, 1),
     "drops": Command("drops", "What was dropped, where and why.", _drops, 0, 0),
-    "trace": Command("trace SWITCH [N]", "Print the next packets' whole way through a switch.", _trace, 1, 2),
+    "trace": Command(
+        "trace SWITCH [N] [data|ticks]",
+        "Print the next packets' way through a switch; by default no ticks.",
+        _trace,
+        1,
+        3,
+    ),
     "fail": Command(
         "fail link A B [after TIME] [for TIME] | fail switch S", "Take a link down, or kill a switch.", _fail, 2, 7
     ),

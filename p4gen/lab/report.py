@@ -12,8 +12,8 @@ from rich.table import Table
 from p4gen.host.clock import SECOND, duration_text
 from p4gen.lab.calls import COUNTERS, CallOutcome, RunOutcome
 
-_KERNEL = ("not_udp_over_ipv4", "not_rocev2", "truncated")
-"""Refused by the NIC since they are the kernel's own."""
+KERNEL = ("not_udp_over_ipv4", "not_rocev2", "truncated")
+"""Refused by the NIC since they are the kernel's own: nothing is lost with them."""
 
 
 def table(*columns: str) -> Table:
@@ -39,12 +39,17 @@ def counts_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{reason} {count:,}" for reason, count in Counter(counts).most_common() if count)
 
 
+def without_kernel(refused: Mapping[str, int]) -> dict[str, int]:
+    """What the NIC refused, without packets that it leaves to the kernel (pings)."""
+    return {reason: count for reason, count in refused.items() if reason not in KERNEL}
+
+
 def show(outcome: RunOutcome, console: Console) -> None:
     """Calls, ranks and drops, then whether all is right."""
     _show_calls(outcome.calls, console)
     ranks = table("rank", "host", *COUNTERS, "faults", "refused by the NIC")
     for number, rank in enumerate(outcome.ranks):
-        refused = {reason: count for reason, count in rank["refused"].items() if reason not in _KERNEL}
+        refused = without_kernel(rank["refused"])
         if rank["kernel_drops"]:
             refused["too late for the socket"] = rank["kernel_drops"]
         if rank["undelivered"]:

@@ -3,22 +3,50 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import re
 import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 
 from rich.console import Console
 
 from p4gen.errors import P4genError
 from p4gen.lab.session import Lab
-from p4gen.lab.switches import trace_file
+from p4gen.lab.switches import CPU_PORT, trace_file
 
 _LOOK_S = 0.05
+_INSTANCE: Final = re.compile(r"\.(?P<array>edge|lane)_(?P<number>\d+)\b")
+"""A step in one of the many controls of which a program has one for each edge or lane."""
+_BECOMES: Final = re.compile(r"becomes (\S+) \(was (\S+)\)")
+_CHANGED: Final = 2
+"""Of an array's instances, as many are printed whose register changes."""
+
+
+def _is_tick(packet: str) -> bool:
+    return f" on port {CPU_PORT}\n" in packet and "opcode=TICK" in packet
+
+
+KINDS: Final[Mapping[str, Callable[[str], bool]]] = {
+    "": lambda packet: not _is_tick(packet),
+    "data": lambda packet: "extract hdr.payload" in packet and not _is_tick(packet),
+    "ticks": _is_tick,
+}
+"""Which packets are wanted, by their trace: by default all but ticks, of which an idle switch has many."""
 
 
 class Tracer:
-    """Prints the next ``count`` packets' way through a switch, from a thread of its own, then ends the tracing."""
+    """Prints the next ``count`` packets' way through a switch, from a thread of its own, then ends the tracing.
 
-    def __init__(self, lab: Lab, switch: str, count: int, console: Console) -> None:
+    ``kind`` is one of ``KINDS``, ``turn`` is held while something is printed. The file has all packets, and all of
+    each; what is printed is ``folded``.
+    """
+
+    def __init__(
+        self, lab: Lab, switch: str, count: int, console: Console, kind: str = "", *, turn: threading.Lock
+    ) -> None:
         self._lab, self._switch, self._count, self._console = lab, switch, count, console
+        self._wanted, self._turn = KINDS[kind], turn
         self.file = trace_file(lab.job, switch)
         self.active = False
         self._stop = threading.Event()
@@ -46,8 +74,41 @@ class Tracer:
                 self._at = file.tell()
             while left and "\n\n" in text:
                 packet, _, text = text.partition("\n\n")
-                self._console.print(f"{self._switch}:\n{packet}\n", markup=False)
-                left -= 1
+                if self._wanted(packet):
+                    lines = "\n".join(folded(packet.splitlines()))
+                    with self._turn:
+                        self._console.print(f"{self._switch}:\n{lines}\n", markup=False)
+                    left -= 1
         with contextlib.suppress(P4genError):
             self._lab.toggle_trace(self._switch)
         self.active = False
+
+
+def folded(lines: Sequence[str]) -> Iterator[str]:
+    """A packet's trace without most of its edges and lanes: of each run of them the first is left, and the first
+    that change something; the others are counted."""
+    for array, run in itertools.groupby(lines, lambda line: _part(line, "array")):
+        if not array:
+            yield from run
+            continue
+        instances = [list(steps) for _, steps in itertools.groupby(run, lambda line: _part(line, "number"))]
+        changing = [number for number, steps in enumerate(instances) if _changes(steps)]
+        kept = {0, *changing[:_CHANGED]}
+        for shown, some in itertools.groupby(range(len(instances)), kept.__contains__):
+            numbers = list(some)
+            if shown or len(numbers) == 1:
+                yield from itertools.chain.from_iterable(instances[number] for number in numbers)
+            else:
+                column = len(re.split(r"(?<=\S)\s{2,}", instances[0][0])[0])
+                indent = len(instances[0][0]) - len(instances[0][0][column:].lstrip())
+                yield f"{' ' * indent}… {len(numbers)} more {array}s"
+
+
+def _part(line: str, name: str) -> str:
+    found = _INSTANCE.search(line)
+    return found[name] if found else ""
+
+
+def _changes(steps: Sequence[str]) -> bool:
+    found = [_BECOMES.search(line) for line in steps]
+    return any(each is not None and each[1] != each[2] for each in found)

@@ -16,6 +16,8 @@ from p4gen.p4 import types as t
 
 MAX_TRANSITIONS = 10_000
 """States after which a parser is taken to be endless; it rejects with ``ParserTimeout`` (spec 13.9)."""
+_SHOWN = 16
+"""Fields of a header in a trace: all of IPv4's and of the BTH, some of a payload's."""
 
 
 def parser_body(b: Build, parser: ir.Parser) -> Exec:
@@ -215,8 +217,8 @@ def _traced_extract(s: ir.Extract, kind: t.Header, extract: Exec, place: LValue)
         container, key = place.locate(f)
         extract(f)
         values = dict(zip(names, container[key].fields, strict=True))
-        shown = ", ".join(f"{k}={show(v, names[k])}" for k, v in list(values.items())[:8])
-        more = ", …" if len(values) > 8 else ""
+        shown = ", ".join(f"{k}={show(v, names[k])}" for k, v in list(values.items())[:_SHOWN])
+        more = ", …" if len(values) > _SHOWN else ""
         f[0].trace.add("extract", f"extract {name}: {shown}{more}", pos, header=name, fields=values)
 
     return traced
