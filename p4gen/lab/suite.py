@@ -21,13 +21,13 @@ from p4gen.rocev2.headers import ipv4_text
 from p4gen.spec.topology import Link, TopologySpec
 from p4gen.switch import targets
 
-_SIZE: Final = {targets.EMBEDDED: 64 << 10, targets.BMV2: 8 << 10}
+_SIZE: Final = {targets.EMBEDDED: 32 << 10, targets.BMV2: 8 << 10}
 """Of every rank's data; BMv2 does some thousand packets a second."""
 _LONG: Final = {targets.EMBEDDED: 4 << 20, targets.BMV2: 128 << 10}
 """The same, for calls that a link is cut under, over the number of switches times that of hosts."""
 _LONG_CALLS: Final = 5
 _CUT_AFTER_S: Final = 0.03
-_LOSS, _DUPLICATE, _REORDER, _CORRUPT = "2%", "1%", "2%", "0.5%"
+_LOSS, _DUPLICATE, _REORDER, _CORRUPT = "1%", "0.5%", "0.5%", "0.5%"
 _STEP_S: Final = 60.0
 
 

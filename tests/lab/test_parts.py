@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 
@@ -110,6 +111,15 @@ def test_no_mininet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "mininet", raising=False)
     with pytest.raises(MissingToolError, match="Mininet, which is not installed: apt-get install mininet"):
         mininet.check(tmp_path)
+
+
+def test_mininet_without_distutils(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Python 3.12 and later."""
+    for name in ("distutils", "distutils.version"):
+        monkeypatch.setitem(sys.modules, name, None)
+    mininet._stand_in_for_distutils()
+    version = importlib.import_module("distutils.version")
+    assert version.StrictVersion("2.10") == "2.10"
 
 
 def test_capabilities_are_read_from_proc(tmp_path: Path) -> None:
