@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,8 @@ from p4gen.lab.session import Lab
 from p4gen.manager.api import GroupStatus
 from p4gen.net.config import Call
 
+_LOOK_S = 0.2
+"""Between two looks at whether all processes live that a run needs."""
 COUNTERS = ("sent", "resent", "timeouts", "naks", "cnps")
 
 
@@ -112,14 +115,26 @@ class Running:
     def _result(self) -> RunOutcome:
         answers: list[dict[str, Any]] = []
         failures: list[str] = []
+        others: dict[str, list[str]] = {}
+        self._wait()
         for host, future in zip(self._group.spec.ranks, self._asked, strict=True):
             try:
-                answers.append(future.result(self._patience))
+                answers.append(future.result(0))
             except FutureTimeoutError:
                 failures.append(f"{host} does not answer")
             except FailedError as error:
-                failures += [diagnostic.message for diagnostic in error.diagnostics]
+                why = error.reason.partition(" s: ")[2]  # the whole story once
+                if why not in others:
+                    failures.append(error.reason)
+                    others[why] = []
+                elif why:
+                    others[why].append(host)
+                else:
+                    failures.append(error.reason)
+        failures += [f"{', '.join(hosts)}: the same" for hosts in others.values() if hosts]
         if failures:
+            dead = self._lab.dead_switches(self._group)
+            failures += [diagnostic.message for error in dead for diagnostic in error.diagnostics]
             self._give_up()
         outcomes = [] if failures else [self._outcome(n, call, answers) for n, call in enumerate(self._calls)]
         after, drops = _counts(self._lab, self._group), self._lab.switch_drops()
@@ -128,6 +143,16 @@ class Running:
             switch: dict(Counter(counts) - Counter(self._drops.get(switch, {}))) for switch, counts in drops.items()
         }
         return RunOutcome(self._group, tuple(filter(None, outcomes)), ranks, changed, tuple(failures))
+
+    def _wait(self) -> None:
+        """Wait for all ranks' answers; not for those of the dead, or when no one can say how it ends."""
+        until = time.monotonic() + self._patience
+        while wait(self._asked, _LOOK_S).not_done and time.monotonic() < until:
+            try:
+                self._lab.check_group(self._group)
+            except FailedError:
+                self._give_up()
+                raise
 
     def _outcome(self, number: int, call: Call, answers: list[dict[str, Any]]) -> CallOutcome | None:
         # A rank that found something wrong made no further calls.

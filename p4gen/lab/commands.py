@@ -212,6 +212,9 @@ def _fail(session: Session, words: list[str]) -> bool:
         with _effects(session, lambda status: _unused(status, words[1])):
             session.lab.fail_switch(words[1])
             session.console.print(f"{words[1]} is dead; restart switch {words[1]} starts it again, empty")
+    elif words == ["manager"]:
+        session.lab.fail_manager()
+        session.console.print("the manager is dead, and groups go on; restart manager starts it again, on its store")
     else:
         raise InputError(f"say: {COMMANDS['fail'].usage}")
     return True
@@ -251,7 +254,11 @@ def _effects(session: Session, noticed: Callable[[Status], bool]) -> Iterator[No
 
 
 def _restart(session: Session, words: list[str]) -> bool:
-    if words[0] != "switch":
+    if words == ["manager"]:
+        session.lab.restart_manager()
+        session.console.print("the manager runs again, and knows its groups")
+        return True
+    if words[0] != "switch" or len(words) != 2:
         raise InputError(f"say: {COMMANDS['restart'].usage}")
     with _effects(session, lambda status: all(s.reachable for s in status.switches if s.name == words[1])):
         session.lab.restart_switch(words[1])
@@ -307,6 +314,8 @@ def _run(session: Session, words: list[str]) -> bool:
             raise InputError(f"say: {COMMANDS['run'].usage}")
         size = _size(rest.pop(0))
     repeat, root = _option(rest, "repeat", 1), _option(rest, "root", 0)
+    if not repeat:
+        raise InputError("repeat 0: nothing would be run")
     names = {status.spec.name: status for status in lab.manager.groups()}
     if len(rest) == 1 and rest[0] in names:
         group = names[rest[0]]
@@ -416,10 +425,16 @@ COMMANDS: Final[Mapping[str, Command]] = {
         3,
     ),
     "fail": Command(
-        "fail link A B [after TIME] [for TIME] | fail switch S", "Take a link down, or kill a switch.", _fail, 2, 7
+        "fail link A B [after TIME] [for TIME] | fail switch S | fail manager",
+        "Take a link down, or kill a switch or the manager.",
+        _fail,
+        1,
+        7,
     ),
     "restore": Command("restore link A B", "Take a link up again.", _restore, 3, 3),
-    "restart": Command("restart switch S", "Start a switch again, empty.", _restart, 2, 2),
+    "restart": Command(
+        "restart switch S | restart manager", "Start a switch again, empty; the manager, on its store.", _restart, 1, 2
+    ),
     "loss": Command(
         "loss HOST|all SHARE", "Lose packets at a host's link, each way: loss h1 0.05.", _suffer("loss"), 2, 2
     ),

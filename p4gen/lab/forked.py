@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -40,6 +41,8 @@ class Forked:
         ours_in, theirs_out = os.pipe()
         sys.stdout.flush()
         self.returncode: int | None = None
+        self._lock = threading.Lock()
+        """Of two threads that wait for a process, only one gets its status."""
         self.pid = os.fork()
         if self.pid == 0:
             _become(main, theirs_in, theirs_out, log)
@@ -50,11 +53,12 @@ class Forked:
 
     def poll(self) -> int | None:
         """The exit status, or minus the signal; None while it runs."""
-        if self.returncode is None:
-            process, status = os.waitpid(self.pid, os.WNOHANG)
-            if process:
-                self.returncode = os.waitstatus_to_exitcode(status)
-        return self.returncode
+        with self._lock:
+            if self.returncode is None:
+                process, status = os.waitpid(self.pid, os.WNOHANG)
+                if process:
+                    self.returncode = os.waitstatus_to_exitcode(status)
+            return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end. Raises ``subprocess.TimeoutExpired``."""

@@ -16,7 +16,7 @@ from p4gen.manager.api import HostAddresses
 from p4gen.rocev2.headers import ipv4_text
 from p4gen.switch.running import listens
 
-MANAGER_SOCKET = "manager.sock"
+MANAGER_SOCKET = "inc-manager.sock"
 """In the lab's scratch folder."""
 FRAME_ROOM = MTU + 64
 ROCE_PORT = 4791

@@ -64,9 +64,16 @@ class Lab:
 
     @property
     def manager(self) -> ManagerClient:
-        """The manager, by gRPC."""
+        """The manager, by gRPC. Raises ``FailedError`` when its process has ended."""
         assert self._manager is not None
+        self.check_manager()
         return self._manager
+
+    def check_manager(self) -> None:
+        """Raise ``FailedError`` with the manager's story when its process has ended."""
+        process = self._manager_process
+        if process is not None and process.popen is not None and not process.running:
+            raise process.failure("the manager has ended")
 
     @property
     def manager_address(self) -> str:
@@ -191,6 +198,18 @@ class Lab:
         for future in asked:
             future.result(JOIN_S + 5)
 
+    def check_group(self, status: GroupStatus) -> None:
+        """Raise ``FailedError`` when a process without which a group's calls cannot be followed has ended: that of
+        the manager or of a rank. A dead switch is the manager's business."""
+        for process in (self._manager_process, *(self.hosts[host].process for host in status.spec.ranks)):
+            if process is not None and not process.running:
+                raise process.failure(f"{process.name} has ended")
+
+    def dead_switches(self, status: GroupStatus) -> list[FailedError]:
+        """The stories of a group's switches that have ended."""
+        processes = (self.switches[name] for name in status.tree)
+        return [process.failure(f"{process.name} has ended") for process in processes if not process.running]
+
     def group_of(self, ranks: Sequence[str]) -> GroupStatus:
         """An existing group of exactly these ranks, or a new one."""
         self.check_hosts(ranks)
@@ -275,6 +294,27 @@ class Lab:
         process.start()
         wait_for([process], START_S)
         self.register(name)
+
+    def restart_manager(self) -> None:
+        """Start the manager's process again, on its store: groups have gone on meanwhile."""
+        process = self._manager_process
+        assert process is not None
+        if process.running:
+            process.end()
+        (self.job.scratch / MANAGER_SOCKET).unlink(missing_ok=True)
+        process.start()
+        wait_for([process], START_S)
+        self.manager.wait(START_S)
+
+    def fail_manager(self) -> None:
+        """Kill the manager's process."""
+        process = self._manager_process
+        assert process is not None
+        if not process.running:
+            raise InputError("the manager does not run")
+        assert process.popen is not None
+        process.popen.kill()
+        process.popen.wait()
 
     # --- captures and traces ---
 

@@ -9,6 +9,7 @@ from p4gen.lab.console import lab_console
 from p4gen.lab.job import LabJob
 from p4gen.lab.session import Lab
 from p4gen.lab.welcome import welcome
+from p4gen.manager.api import ManagerError
 
 _WORK = {"prompt": prompt.work, "scenario": scenario.work, "suite": suite.work, "measure": measure.work}
 
@@ -22,5 +23,8 @@ def work(job: LabJob, outer: int) -> tuple[int, dict[str, Any]]:
         lab.start()
         welcome(lab, console)
         return _WORK[job.wanted.what](lab, console)
+    except ManagerError:
+        lab.check_manager()  # why it does not answer
+        raise
     finally:
         lab.stop()

@@ -184,9 +184,7 @@ class Ended(Protocol):
         ...
 
 
-def story(
-    process: Ended, command: Sequence[str], log: Path, head: str, causes: Mapping[str, str]
-) -> str:
+def story(process: Ended, command: Sequence[str], log: Path, head: str, causes: Mapping[str, str]) -> str:
     """Why a process is not as it should be: ``head`` and the likely cause, command, exit status, end of the log."""
     text = log.read_text(errors="replace")
     lines = text.splitlines()[-_LAST_LINES:]
@@ -204,5 +202,6 @@ def story(
             f"  command: {' '.join(command)}",
             f"  {ended}; its log ends:" if lines else f"  {ended}; its log is empty",
             *(f"    {line}" for line in lines),
+            f"  log: {log}",
         ]
     )

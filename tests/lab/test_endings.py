@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .labs import SMALL, command, inner_process, lab, start, wait_until_up
+from .labs import SMALL, children, command, inner_process, lab, start, wait_until_up
 from .traces import Traces
 
 LONG = ("star-4", *SMALL, "--collective", "allreduce", "--size", "4M", "--repeat", "1000")
@@ -109,6 +109,44 @@ def test_a_switch_that_does_not_start_is_named_with_its_cause(
     for said in ("switch s1 did not start: there is not enough memory", "command: ", "exit status 1; its log ends:"):
         assert said in done.stderr
     assert "s2" not in done.stderr.partition("command")[0]
+
+
+@pytest.mark.parametrize("which", ["the manager", "host h1"])
+def test_a_run_does_not_wait_for_the_dead(which: str, tmp_path: Path, machine: Traces) -> None:
+    process = start(tmp_path, *LONG)
+    wait_until_up(tmp_path, process)
+    (log,) = tmp_path.glob("runs/*/manager.log")
+    while "InitGroup all: done" not in log.read_text():
+        assert process.poll() is None
+        time.sleep(0.05)
+    inner = inner_process(process)
+    if which == "the manager":
+        (victim,) = (each for each in children(inner) if b"manager\0--listen" in _command_line(each))
+    else:
+        daemons = [each for each in children(inner) if b"p4gen.lab.inside" in _command_line(each)]
+        victim = daemons[1]
+    os.kill(victim, signal.SIGKILL)
+    began = time.monotonic()
+    said = process.communicate(timeout=40)[0]
+    assert process.returncode == 1
+    assert time.monotonic() - began < 15  # its deadline is far off
+    assert f"error: {which} has ended" in said
+    assert "killed by SIGKILL" in said
+    assert "  log: " in said
+
+
+def _command_line(process: int) -> bytes:
+    return Path(f"/proc/{process}/cmdline").read_bytes()
+
+
+def test_a_manager_that_comes_back_knows_its_groups(tmp_path: Path, machine: Traces) -> None:
+    script = "run allreduce 4K\nfail manager\ngroups\nrestart manager\ngroups\nrun allreduce 4K\nmove all\n"
+    done = lab(tmp_path, "star-4", *SMALL, script=script + "run reduce 4K\n")
+    assert done.returncode == 1  # since groups had nobody to ask
+    assert done.stdout.count("error: ") == 1, done.stdout
+    assert "error: the manager has ended" in done.stdout
+    assert done.stdout.count("every rank has what NumPy has") == 3
+    assert "generation 2" in done.stdout  # not 1: it is the same group
 
 
 def test_the_rest_of_a_lab_whose_switch_dies_goes_on(tmp_path: Path, machine: Traces) -> None:
