@@ -13,6 +13,8 @@ from pathlib import Path
 
 import click
 
+from p4gen.errors import InputError
+
 DEFAULT_ADDRESS = "127.0.0.1:9560"
 
 
@@ -69,7 +71,12 @@ def _stop_with_parent(ending: threading.Event) -> None:
 @contextlib.contextmanager
 def _logging(file: Path | None) -> Iterator[None]:
     log = logging.getLogger("p4gen.manager")
-    handler = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file, encoding="utf-8")
+    try:
+        handler: logging.Handler = (
+            logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file, encoding="utf-8")
+        )
+    except OSError as error:
+        raise InputError(f"--log-file {file}: {error.strerror}") from None
     handler.setFormatter(logging.Formatter("[%(asctime)s.%(msecs)03d] [%(levelname)s] %(message)s", "%H:%M:%S"))
     log.addHandler(handler)
     log.setLevel(logging.INFO)

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from p4gen.cli.common import json_option
+from p4gen.errors import InputError
 from p4gen.model import ENGINES, EngineName
 from p4gen.switch.process import LOGGER, TRACE_LEVEL, Options, Statistics, run_switch
 
@@ -116,7 +117,12 @@ def _interface(text: str) -> tuple[int, str]:
 
 @contextlib.contextmanager
 def _logging(level: str, file: Path | None) -> Iterator[None]:
-    handler = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file, encoding="utf-8")
+    try:
+        handler: logging.Handler = (
+            logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file, encoding="utf-8")
+        )
+    except OSError as error:
+        raise InputError(f"--log-file {file}: {error.strerror}") from None
     handler.setFormatter(logging.Formatter("[%(asctime)s.%(msecs)03d] [%(levelname)s] %(message)s", "%H:%M:%S"))
     logging.addLevelName(TRACE_LEVEL, "TRACE")
     LOGGER.addHandler(handler)

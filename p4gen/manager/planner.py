@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 from p4gen.errors import InputError
@@ -16,6 +17,8 @@ from p4gen.manager.pools import NoRoomError, Pools
 from p4gen.manager.tree import IncTree, build_tree, no_path, tree_problems
 from p4gen.spec import ProgramSpec
 
+_PROPOSALS: Final = 10_000
+"""Candidates that a policy is asked for, for one group: it may repeat itself for ever."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
 
 
@@ -79,19 +82,24 @@ def plan(
             continue
         if tree in tried:
             continue
-        tried.add(tree)
-        where = f"root {tree.root.key.switch}"
-        problems = list(_unfit(tree, view.specs, request))
-        if problems:
-            refused |= dict.fromkeys(f"{where}: {problem}" for problem in problems)
-            continue
+        where = "a tree of the policy's own"
         try:
+            tried.add(tree)
+            where = f"root {tree.root.key.switch}"
+            problems = list(_unfit(tree, view.specs, request))
+            if problems:
+                refused |= dict.fromkeys(f"{where}: {problem}" for problem in problems)
+                continue
             mine = pools()
             return Placer(topology, view.names, view.specs, mine).place(request, tree), mine
         except InputError as error:
             if isinstance(error, NoRoomError):
                 epochs |= error.epochs
             refused |= dict.fromkeys(f"{where}: {d.message}" for d in error.diagnostics)
+        except Exception as error:
+            if candidate.tree is None:
+                raise
+            refused[f"{where}: the tree that the policy proposes makes no sense: {error!r}"] = None
     if not tried:
         if not refused:
             at = switch_of(topology, spec.ranks[0])
@@ -112,7 +120,22 @@ def _candidates(
             pool = pools.switch(name)
             free = tuple(pool.slots_free(pipe) for pipe in range(program.pipelines))
             room[name] = SwitchRoom(program, pool.contexts_free, free)
-    return policy.candidates(FabricView(view.topology, down, room), spec)
+    return _proposals(policy, FabricView(view.topology, down, room), spec)
+
+
+def _proposals(policy: PlacementPolicy, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:
+    """What a policy proposes, until it has proposed more than there can be. It may be anybody's code, so whatever goes
+    wrong in it is told as its failure. Raises ``ManagerError`` (``REFUSED``)."""
+    name = f"the placement policy {type(policy).__module__}:{type(policy).__qualname__}"
+    try:
+        for candidate in islice(policy.candidates(view, spec), _PROPOSALS):
+            if not isinstance(candidate, Candidate):
+                raise ManagerError(Code.REFUSED, f"{name} proposes {candidate!r}, which is no Candidate")
+            yield candidate
+    except ManagerError:
+        raise
+    except Exception as error:
+        raise ManagerError(Code.REFUSED, f"{name} failed: {type(error).__name__}: {error}") from error
 
 
 def _unfit(tree: IncTree, specs: Mapping[str, ProgramSpec], request: GroupRequest) -> Iterator[str]:

@@ -103,8 +103,11 @@ def find_policy(name: str) -> PlacementPolicy:
             known = ", ".join([*BUILT_IN, *others])
             raise InputError(f"there is no placement policy '{name}'; there are {known}, and module:Class")
         policy = found() if callable(found) else found
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise InputError(f"placement policy '{name}': {error}") from error
+    except InputError:
+        raise
+    except Exception as error:  # its module or class may do anything
+        kind = "" if isinstance(error, (ImportError, AttributeError)) else f"{type(error).__name__}: "
+        raise InputError(f"placement policy '{name}': {kind}{error}") from error
     if not isinstance(policy, PlacementPolicy):
         raise InputError(f"placement policy '{name}' has no method 'candidates'")
     return policy

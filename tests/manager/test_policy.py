@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import repeat
 from types import ModuleType
+from typing import Any, cast
 
 import pytest
 
@@ -91,6 +93,56 @@ def test_a_policy_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         with pytest.raises(InputError, match=reason):
             find_policy(name)
+
+
+def _raises() -> Iterator[Candidate]:
+    yield Candidate("nowhere")
+    raise KeyError("my table")
+
+
+@pytest.mark.parametrize(
+    ("proposals", "reason"),
+    [
+        (_raises, r"policy .*Rubbish failed: KeyError: 'my table'"),
+        (lambda: ["s0"], "proposes 's0', which is no Candidate"),
+        (lambda: 5, "failed: TypeError"),
+        (lambda: repeat(Candidate("nowhere")), "there is no switch 'nowhere'"),
+        (lambda: [Candidate("s0", tree=cast("Any", "s0"))], "the tree that the policy proposes makes no sense"),
+        (lambda: [Candidate(cast("Any", 3))], "there is no switch '3'"),
+        (list, "proposes no tree"),
+    ],
+)
+def test_a_policy_that_proposes_rubbish(proposals: Callable[[], Any], reason: str) -> None:
+    class Rubbish:
+        good = False
+
+        def candidates(self, view: FabricView, spec: GroupSpec) -> Any:
+            return [Candidate("s0")] if self.good else proposals()
+
+    policy = Rubbish()
+    rig = Rig("tree-3-2", small(), policy=policy)
+    with rig.register() as manager:
+        with pytest.raises(ManagerError, match=reason):
+            manager.init_group(group("g", "h0", "h2"))
+        assert manager.groups() == []
+        policy.good = True
+        manager.init_group(group("g", "h0", "h2"))
+        policy.good = False
+        with pytest.raises(ManagerError, match=reason):
+            manager.move_group("g")
+        rig.check()
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), OSError("no such disk"), RuntimeError("not today")])
+def test_a_policy_that_cannot_be_made(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make() -> None:
+        raise error
+
+    mine = ModuleType("my_policies")
+    mine.Make = make  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "my_policies", mine)
+    with pytest.raises(InputError, match=f"placement policy 'my_policies:Make': {type(error).__name__}: "):
+        find_policy("my_policies:Make")
 
 
 def test_entry_points_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -207,6 +207,7 @@ def test_what_is_wrong_is_told_at_once(manager: ManagerRig, tmp_path: Path) -> N
         (("--listen", f"unix:{tmp_path}/m.sock", "--topology", "no-such-topology"), "no-such-topology"),
         (("--listen", f"unix:{tmp_path}/m.sock", "--db", str(tmp_path / "bad.db")), "bad.db"),
         (("--listen", f"unix:{tmp_path}/m.sock", "--policy", "no-such-policy"), "no-such-policy"),
+        (("--log-file", str(tmp_path / "none" / "log")), "--log-file"),
         (("--listen", manager.address), "somebody else does"),
     ):
         done = subprocess.run(
