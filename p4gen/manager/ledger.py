@@ -6,6 +6,7 @@ store is written first.
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 import zlib
@@ -35,6 +36,8 @@ from p4gen.manager.store import Store, StoredGroup
 from p4gen.manager.switches import Key
 from p4gen.manager.watch import Watch
 from p4gen.spec import Mode
+
+LOGGER = logging.getLogger("p4gen.manager")
 
 
 @dataclass
@@ -249,6 +252,9 @@ class Ledger:
         record.spec, record.state, record.generation, record.reason = spec, GroupState.ACTIVE, record.last, ""
         record.placed, record.pending = record.pending, None
         record.lost, record.agreed, record.arrived, record.delay = False, None, {}, 0.0
+        assert record.placed is not None
+        on = ", ".join(record.placed.addresses)
+        LOGGER.info("group %s: generation %d is active on %s", spec.name, record.generation, on)
         self._tell(record)
 
     def abandon(self, record: Record) -> None:
@@ -268,6 +274,7 @@ class Ledger:
         record.state, record.reason, record.generation = GroupState.BROKEN, reason, record.last
         record.placed, record.lost = None, False
         if news:
+            LOGGER.info("group %s is broken: %s", record.spec.name, "; ".join(reason.splitlines()))
             self._tell(record)
 
     def removing(self, record: Record) -> None:

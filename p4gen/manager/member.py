@@ -39,11 +39,12 @@ _ROOTED: Final = frozenset({Collective.REDUCE, Collective.BROADCAST})
 
 @dataclass(frozen=True)
 class CallResult:
-    """A call that ended well; times in ps of CLOCK_MONOTONIC, of its last beginning."""
+    """A call that ended well; times in ps of CLOCK_MONOTONIC."""
 
     value: Array | None
     """This rank's result; None where the collective leaves it none."""
     started: int
+    """When it first began, in whatever generation of the group that was."""
     finished: int
     last_result: int | None
     begun: int
@@ -58,6 +59,10 @@ class _Call:
     op: Op | None
     future: Future[CallResult] = field(default_factory=Future)
     begun: int = 0
+    invocation: Invocation | None = None
+    """What it was last made into."""
+    started: int | None = None
+    """When it began in an earlier generation."""
 
     def make(self, communicator: Communicator) -> Invocation:
         match self.collective:
@@ -242,9 +247,11 @@ class Member:
     def _make(self, call: _Call) -> None:
         assert self._communicator is not None
         call.begun += 1
+        if call.started is None and call.invocation is not None:
+            call.started = call.invocation.started
         self._under_way.append(call)
         try:
-            call.make(self._communicator)
+            call.invocation = call.make(self._communicator)
         except InputError as error:
             self._under_way.pop()
             self._queue.remove(call)
@@ -270,7 +277,8 @@ class Member:
         if not call.future.done():
             assert invocation.started is not None
             assert invocation.finished is not None
-            times = invocation.started, invocation.finished, invocation.last_result
+            started = invocation.started if call.started is None else call.started
+            times = started, invocation.finished, invocation.last_result
             call.future.set_result(CallResult(invocation.result(), *times, call.begun))
 
     # --- on the loop: generations ---

@@ -180,10 +180,12 @@ def test_a_generation_in_the_middle_of_a_call(cluster: Cluster) -> None:
     futures = begin(ranks, call, values)
     until(lambda: all(member.report().sent > 20 for member in ranks))
     assert not any(future.done() for future in futures)
+    mended = time.monotonic_ns() * 1000
     deafen(cluster, "h1", deaf=False)
     activate(cluster)
     results = check(cluster.spec, call, values, futures)
     assert [r.begun for r in results] == [2] * 4
+    assert max(r.started for r in results) < mended < min(r.finished for r in results)  # it took that long
     assert [member.generation for member in ranks] == [2] * 4
     assert cluster.manager.agreed[-1] == (2, dict.fromkeys(range(4), 1), 1)
 
