@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-_FIRST: Final = 4
-_MOST: Final = 8
-"""The wait before anything is known, and the longest; multiples of the shortest."""
+_MOST: Final = 4
+"""The longest wait, as a multiple of the shortest; it is also the first, before anything is known. TCP's is longer, but
+TCP takes loss for congestion; here it may be a bad link, and then patience is time lost."""
 
 
 class RoundTrips:
@@ -28,7 +28,7 @@ class RoundTrips:
         self.seq = -1
         """The packet that is timed; -1 for none."""
         self.since = 0
-        self.timeout = _FIRST * least
+        self.timeout = _MOST * least
         self._least = least
         self._mean = self._spread = 0
 

@@ -1,0 +1,129 @@
+"""Retransmission timers that follow what round trips take (RFC 6298): by hand, and between two NICs far apart."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from p4gen.host.clock import MS, US
+from p4gen.host.nic import Nic
+from p4gen.host.roundtrips import RoundTrips
+from p4gen.host.verbs import Completion, Peer, QpConfig, Recovery, RecvWr, SendWr
+from p4gen.net.loop import EventLoop
+
+LEAST = 50 * MS
+
+
+def timed(trips: RoundTrips, took: int) -> int:
+    trips.seq, trips.since = 7, 1_000
+    trips.acknowledged(1_000 + took)
+    assert trips.seq == -1
+    return trips.timeout
+
+
+def test_the_first_round_trip_counts_three_times() -> None:
+    trips = RoundTrips(LEAST)
+    assert trips.timeout == 4 * LEAST  # nothing is known
+    assert timed(trips, 40 * MS) == 120 * MS  # R + 4 x R/2 (2.2)
+    assert timed(trips, 40 * MS) == 40 * MS + 4 * 15 * MS  # the spread shrinks by a quarter (2.3)
+
+
+def test_never_less_than_the_least_nor_more_than_four_times_it() -> None:
+    trips = RoundTrips(LEAST)
+    assert timed(trips, 1 * MS) == LEAST
+    assert timed(trips, 5_000 * MS) == 4 * LEAST
+
+
+def test_patience_doubles_until_something_is_timed() -> None:
+    trips = RoundTrips(LEAST)
+    timed(trips, 20 * MS)
+    assert trips.timeout == 60 * MS
+    waits = []
+    for _ in range(3):
+        trips.seq = 3
+        trips.expired()
+        assert trips.seq == -1, "an ACK that comes now may be for either copy"
+        waits.append(trips.timeout)
+    assert waits == [120 * MS, 200 * MS, 200 * MS]
+    assert timed(trips, 20 * MS) < 120 * MS
+
+
+def test_it_forgets_a_slow_spell() -> None:
+    trips = RoundTrips(LEAST)
+    timed(trips, 300 * MS)
+    for _ in range(100):
+        timed(trips, 2 * MS)
+    assert trips.timeout == LEAST
+
+
+class Wire:
+    """Two NICs with one pair each; a frame takes ``delay``, and with a chance of ``loss`` does not come."""
+
+    def __init__(self, delay: int, *, adaptive: bool, loss: float = 0.0, seed: int = 0) -> None:
+        self.delay, self.loss = delay, loss
+        self.loop = EventLoop()
+        self.chance = random.Random(seed)
+        self.completed: list[Completion] = []
+        self.finished = 0
+        """When the last completion came."""
+        config = QpConfig(
+            mtu=8, recovery=Recovery.SELECTIVE_REPEAT, max_outstanding=16, timeout_ps=1 * MS, retry_count=None,
+            adaptive=adaptive,
+        )  # fmt: skip
+        self.nics = [Nic(0x02_0000 + i, 0x0A00_0000 + i, self.loop) for i in range(2)]
+        for i, nic in enumerate(self.nics):
+            far = self.nics[1 - i]
+            nic.line = _Direction(self, far)
+            nic.create_pair(1, Peer(far.mac, far.ip, 1, udp_src_port=0xC000), config, self._complete)
+        self.sender, self.receiver = (nic.pairs[1] for nic in self.nics)
+
+    def _complete(self, completion: Completion) -> None:
+        self.completed.append(completion)
+        self.finished = self.loop.now
+
+    def exchange(self, messages: int) -> bytes:
+        """Send messages of 32 bytes one after the other, ten under way; what has arrived."""
+        rooms = [bytearray(32) for _ in range(messages)]
+        for i, room in enumerate(rooms):
+            self.receiver.post_recv(RecvWr(i, memoryview(room)))
+            self.sender.post_send(SendWr(i, bytes([i & 0xFF]) * 32))
+        self.loop.run(until=self.loop.now + 100_000 * MS)
+        assert len(self.completed) == 2 * messages
+        return b"".join(rooms)
+
+
+class _Direction:
+    def __init__(self, wire: Wire, far: Nic) -> None:
+        self.wire, self.far = wire, far
+
+    def transmit(self, frame: bytes, at: int) -> int:
+        if self.wire.chance.random() >= self.wire.loss:
+            self.wire.loop.at(at + self.wire.delay, self.far.receive, frame)
+        return at + 1 * US
+
+
+def wanted(messages: int) -> bytes:
+    return b"".join(bytes([i & 0xFF]) * 32 for i in range(messages))
+
+
+def test_a_far_end_that_is_slower_than_the_timer_is_waited_for() -> None:
+    """Round trips of 3 ms, a timer of 1 ms: a fixed one sends all again and again, one that adapts sends all once."""
+    resent = {}
+    for adaptive in (False, True):
+        wire = Wire(1500 * US, adaptive=adaptive)
+        assert wire.exchange(200) == wanted(200)
+        resent[adaptive] = wire.sender.requester.stats.resent
+    assert resent[True] == 0
+    assert resent[False] > 200
+
+
+@pytest.mark.parametrize("loss", [0.02, 0.2])
+def test_what_is_lost_is_still_sent_again_soon(loss: float) -> None:
+    seed = random.randrange(1 << 32)
+    times = {}
+    for adaptive in (False, True):
+        wire = Wire(20 * US, adaptive=adaptive, loss=loss, seed=seed)
+        assert wire.exchange(400) == wanted(400)
+        times[adaptive] = wire.finished
+    assert times[True] < 5 * times[False] + 16 * MS, f"seed {seed}: {times}"
