@@ -41,6 +41,9 @@ _MEASURED = {"lanes": "256", "window": "32", "message": "8"}
 """What --measure has unless told otherwise: EPIC's packets of 1 KiB (§J), and so many under way that a process finds
 many whenever it wakes up."""
 
+_REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
+"""Calls of each size that --measure makes unless told otherwise; 1 MB takes BMv2 some seconds."""
+
 
 @click.command()
 @click.argument("topology")
@@ -51,7 +54,7 @@ many whenever it wakes up."""
 @click.option("--size", metavar="BYTES", help="Each rank's data, such as 64K or 1M.  [1M]")
 @click.option("--root", type=click.IntRange(0), help="Rank; of reduce and broadcast.  [0]")
 @click.option("--ranks", metavar="all|h0,h2,...", help="Hosts, in order of rank.  [the topology's ranks]")
-@click.option("--repeat", type=click.IntRange(1), help="Collectives, one after another.  [1; --measure: 10]")
+@click.option("--repeat", type=click.IntRange(1), help="Collectives, one after another.  [1; --measure: 10, BMv2: 3]")
 @click.option(
     "--loss", multiple=True, metavar="SHARE[@HOST]", help="Lose packets at hosts' links, each way: 1%, 5%@h1."
 )
@@ -146,7 +149,7 @@ class _Request:
             0 if collective is Collective.BARRIER else _parsed("--size", units.size, o["size"] or "1M"),
             o["root"] or 0,
             self._ranks(topology),
-            o["repeat"] or (10 if what == "measure" else 1),
+            o["repeat"] or (_REPEAT[o["target"]] if what == "measure" else 1),
             tuple(self._impairments(topology)),
             tuple(_outage(text, topology) for text in o["fail"]),
             random.SystemRandom().randrange(1 << 32) if o["seed"] is None else o["seed"],
