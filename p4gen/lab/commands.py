@@ -184,9 +184,10 @@ def _trace(session: Session, words: list[str]) -> bool:
         return True
     session.tracers[switch] = tracer = Tracer(session.lab, switch, count, session.console, kind, turn=session.turn)
     tracer.start()
-    what = {"": "packets", "data": "data packets", "ticks": "ticks"}[kind]
+    what = {"": "packet", "data": "data packet", "ticks": "tick"}[kind]
+    whose = f"{what}'s" if count == 1 else f"{count} {what}s'"
     session.console.print(
-        f"the next {count} {what}' way through {switch} will be printed; all packets, lanes and edges are in "
+        f"the next {whose} way through {switch} will be printed; all packets, lanes and edges are in "
         f"{shown(tracer.file)}",
         markup=False,
     )

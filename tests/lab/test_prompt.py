@@ -51,7 +51,7 @@ def test_a_session(tmp_path: Path, machine: Traces) -> None:
         "hosts' links are sound",
         "capture of s1 begins",
         "capture of h0 has ended",
-        "packets' way through s1 will be printed",
+        "packet's way through s1 will be printed",
         "nsenter -t",
     ):
         assert text in said, text
