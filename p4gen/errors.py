@@ -5,6 +5,7 @@ Library code raises these; only ``p4gen.cli`` prints them and turns them into ex
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -76,3 +77,14 @@ class MissingToolError(P4genError):
     """A tool that this verb needs is not on this machine (exit 3)."""
 
     exit_code: ClassVar[int] = 3
+
+
+_FULL_OR_READ_ONLY = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
+
+def storage_trouble(error: OSError) -> str | None:
+    """What to say of an error that only a place to write to can mend: a disk that is full, or may not be written. None
+    for any other, which may be a defect."""
+    if error.errno not in _FULL_OR_READ_ONLY:
+        return None
+    return f"{error.filename}: {error.strerror}" if error.filename else f"cannot write: {error.strerror}"

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 import click
 
 import p4gen
-from p4gen.errors import P4genError
+from p4gen.errors import P4genError, storage_trouble
 
 VERBS = {
     "build": "Generate a program, compile it, and check it against the house rules.",
@@ -61,6 +62,7 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point of the ``p4gen`` command; exits with the code that the module's docstring lists."""
+    _open_standard_streams()
     try:
         # Without standalone mode, click hands a verb's exit code back as the result.
         sys.exit(cli.main(standalone_mode=False) or 0)
@@ -74,3 +76,18 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("p4gen: interrupted", err=True)
         sys.exit(130)
+    except OSError as error:
+        trouble = storage_trouble(error)
+        if trouble is None:
+            raise
+        click.echo(f"p4gen: error: {trouble}", err=True)
+        sys.exit(1)
+
+
+def _open_standard_streams() -> None:
+    """A caller may have closed some of them: then files that we open would take their numbers, and be inherited."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115

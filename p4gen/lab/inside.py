@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from p4gen.errors import P4genError
+from p4gen.errors import P4genError, storage_trouble
 from p4gen.lab.job import JOB_FILE, LAST_WORD, RESULT_FILE, LabJob
 from p4gen.lab.scratch import remove, remove_if_ours
 
@@ -61,6 +61,12 @@ def main(arguments: list[str]) -> int:
         for diagnostic in error.diagnostics:
             text = str(diagnostic) if diagnostic.where else f"p4gen: error: {diagnostic.message}"
             sys.stderr.write(text + "\n")
+    except OSError as error:
+        trouble = storage_trouble(error)
+        if trouble is None:
+            traceback.print_exc()
+        else:
+            sys.stderr.write(f"p4gen: error: {trouble}\n")
     except Exception:
         traceback.print_exc()
     finally:

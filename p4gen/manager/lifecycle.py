@@ -208,7 +208,12 @@ class Lifecycle:
             self._ledger.changed.notify_all()
 
 
+def of_switch(name: str, error: AgentError) -> str:
+    """A switch's failure, with its name; most agents say it already."""
+    return error.reason if error.reason.startswith((f"{name}:", f"{name} ")) else f"{name}: {error.reason}"
+
+
 def _refusal(failures: Mapping[str, AgentError]) -> ManagerError:
     unreachable = all(error.unreachable for error in failures.values())
-    reasons = "\n".join(f"{switch}: {error.reason}" for switch, error in failures.items())
+    reasons = "\n".join(of_switch(switch, error) for switch, error in failures.items())
     return ManagerError(Code.UNREACHABLE if unreachable else Code.REFUSED, reasons)

@@ -32,7 +32,7 @@ from p4gen.manager.api import (
 from p4gen.manager.fabric import Fabric, View
 from p4gen.manager.group import Group
 from p4gen.manager.ledger import Ledger, Record
-from p4gen.manager.lifecycle import Lifecycle
+from p4gen.manager.lifecycle import Lifecycle, of_switch
 from p4gen.manager.placed import PlacedGroup
 from p4gen.manager.planner import check
 from p4gen.manager.policy import PlacementPolicy, find_policy
@@ -145,7 +145,7 @@ class IncManager:
                 with self._store.transaction():
                     self._store.drop_switch(name)
                 self._fabric_changed()
-        raise ManagerError(Code.UNREACHABLE if error.unreachable else Code.REFUSED, f"{name}: {error.reason}")
+        raise ManagerError(Code.UNREACHABLE if error.unreachable else Code.REFUSED, of_switch(name, error))
 
     def register_host(self, host: HostInfo) -> HostAddresses:
         """See ``api.Manager``. Without a given topology, ``REFUSED`` until a switch has a link to it."""

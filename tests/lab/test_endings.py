@@ -25,6 +25,28 @@ def test_a_prompt_that_ends(tmp_path: Path, machine: Traces) -> None:
     assert list((tmp_path / "lab").iterdir()) == []
 
 
+def test_no_standard_input_at_all(tmp_path: Path, machine: Traces) -> None:
+    words = [*command(tmp_path, "star-4", *SMALL)]
+    done = subprocess.run(
+        ["sh", "-c", '"$@" <&-', "sh", *words], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "star-4 is up" in done.stdout
+
+
+def test_a_full_disk(tmp_path: Path, machine: Traces) -> None:
+    full = tmp_path / "full"
+    full.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", full], check=True)
+    try:
+        done = lab(full, "star-4", *SMALL, "--collective", "barrier")
+    finally:
+        subprocess.run(["umount", "-l", full], check=True)
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=str
 )
