@@ -251,8 +251,8 @@ class Requester:
         self.next = max(self.next, upto)
         self._retries = self._rnr_retries = 0
         self._went_back = False
-        if self._trips is not None and 0 <= self._trips.seq < upto:
-            self._trips.acknowledged(self._clock.now)
+        if self._trips is not None:
+            self._trips.acknowledged(upto, self._clock.now)
             self._timeout = self._trips.timeout
         if self._timeout:
             self._deadline = self._clock.now + self._timeout

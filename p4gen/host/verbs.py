@@ -98,7 +98,8 @@ class QpConfig:
     """AckReq is set on the last packet of a message and on every ``ack_every``-th inside."""
     timeout_ps: int = 100 * US
     adaptive: bool = False
-    """The retransmission timer follows what round trips take, and is never shorter than ``timeout_ps``: RFC 6298."""
+    """The retransmission timer follows what round trips take, and is never shorter than ``timeout_ps``; see
+    ``roundtrips``."""
     retry_count: int | None = 7
     rnr_retry: int | None = 7
     rnr_timer: int = 1
