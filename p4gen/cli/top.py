@@ -19,6 +19,7 @@ from p4gen.errors import FailedError, InputError
 from p4gen.manager.api import ManagerError, Status
 from p4gen.manager.client import ManagerClient
 from p4gen.manager.figures import Figures, figures
+from p4gen.switch.address import listens
 
 ADDRESS_FILE = Path("build/lab/manager")
 """Where the lab that was started last writes its manager's address, under the current directory."""
@@ -67,9 +68,11 @@ def address_of(given: str | None) -> str:
     if address:
         return address
     try:
-        address = ADDRESS_FILE.read_text(encoding="utf-8").strip()
+        newest_first = ADDRESS_FILE.read_text(encoding="utf-8").split()[::-1]
     except OSError:
-        address = ""
+        newest_first = []
+    # A line for each lab that runs; one that was killed may have left its own.
+    address = next(filter(listens, newest_first), newest_first[0] if newest_first else "")
     if not address:
         raise InputError(
             f"no manager is known: give --manager ADDRESS, or set {VARIABLE}, or start a lab (p4gen lab) from this"

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from p4gen.lab.job import LOCK_FILE
+from p4gen.switch.address import listens
 
 PREFIX = "p4gen-lab-"
 
@@ -52,8 +53,26 @@ def remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def add_address(file: Path, address: str) -> None:
+    """Add our manager's address to those of labs that run, a line each, the newest last."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    others = [line for line in _lines(file) if listens(line)]
+    file.write_text("".join(f"{line}\n" for line in (*others, address)), encoding="utf-8")
+
+
 def remove_if_ours(file: Path, scratch: Path) -> None:
-    """Remove ``file`` when it names something in ``scratch``; another lab's stays."""
+    """Remove from ``file`` what names something in ``scratch``, and the file with the last line; other labs' stay."""
+    lines = _lines(file)
+    others = [line for line in lines if str(scratch) not in line]
     with contextlib.suppress(OSError):
-        if str(scratch) in file.read_text(encoding="utf-8"):
+        if lines and not others:
             file.unlink()
+        elif others != lines:
+            file.write_text("".join(f"{line}\n" for line in others), encoding="utf-8")
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="utf-8").split()
+    except OSError:
+        return []

@@ -23,6 +23,7 @@ from p4gen.lab.job import LabJob
 from p4gen.lab.network import Network
 from p4gen.lab.prerequisites import interface
 from p4gen.lab.processes import START_S, Process, end_all, wait_for
+from p4gen.lab.scratch import add_address
 from p4gen.lab.switches import CPU_PORT, address, prepare, switch_process
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, LinkPort, Status, SwitchInfo
 from p4gen.manager.client import ManagerClient
@@ -107,8 +108,7 @@ class Lab:
             list(pool.map(self.register, self.topology.switches))
         with self._stage("hosts"):
             wait_for([host.process for host in self.hosts.values()], START_S)
-        self.job.address_file.parent.mkdir(parents=True, exist_ok=True)
-        self.job.address_file.write_text(self.manager_address + "\n", encoding="utf-8")
+        add_address(self.job.address_file, self.manager_address)
         if self.job.pcap:
             for node in (*self.topology.switches, *self.topology.hosts):
                 self.capture(node)

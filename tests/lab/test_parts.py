@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import socket
 import sys
 from pathlib import Path
 
@@ -163,6 +164,26 @@ def test_the_address_of_another_lab_stays(tmp_path: Path) -> None:
     assert file.exists()
     scratch.remove_if_ours(file, Path("/tmp/p4gen-lab-other"))
     assert not file.exists()
+
+
+def test_two_labs_at_once_are_both_known(tmp_path: Path) -> None:
+    file = tmp_path / "lab" / "manager"
+    sockets = []
+    for name in ("one", "two"):
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(tmp_path / name))
+        listener.listen()
+        sockets.append(listener)
+        scratch.add_address(file, f"unix:{tmp_path / name}")
+    assert file.read_text() == f"unix:{tmp_path}/one\nunix:{tmp_path}/two\n"
+    scratch.remove_if_ours(file, tmp_path / "two")
+    assert file.read_text() == f"unix:{tmp_path}/one\n"
+    sockets[0].close()  # as if it had been killed
+    scratch.add_address(file, f"unix:{tmp_path}/two")
+    assert file.read_text() == f"unix:{tmp_path}/two\n"
+    scratch.remove_if_ours(file, tmp_path / "two")
+    assert not file.exists()
+    sockets[1].close()
 
 
 def test_faults_of_a_host() -> None:
