@@ -103,6 +103,8 @@ def command(
     )
     if len(options.interfaces) != len(interfaces):
         raise click.UsageError("two interfaces for one port")
+    if len(set(options.interfaces.values())) != len(interfaces):
+        raise click.UsageError("one interface for two ports: each would take every frame")
     with _logging(log_level, log_file):
         statistics = run_switch(options)
     _report(statistics, as_json)

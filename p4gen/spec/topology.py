@@ -243,7 +243,18 @@ def _diagnose(error: ErrorDetails, where: Mapping[Path_, Pos]) -> Diagnostic:
     if error["type"] == "extra_forbidden":
         message = f"unknown field '{path[-1]}'"
     elif error["type"] == "missing":
-        message = f"'{path[-1]}' is missing"
+        message = f"'{path[-1]}' is missing" if isinstance(path[-1], str) else "a link has two ends, as in [a, b]"
+    elif error["type"] == "string_pattern_mismatch":
+        more = "." if path == ("name",) else "_"
+        signs = f"lower-case letters, digits and {more}" + (" and -" if more == "." else "")
+        message = f"'{error['input']}' is no name: it starts with a lower-case letter and goes on with {signs}"
+        message += f" ({63 if more == '.' else 31} at most)"
+    elif error["type"] == "model_type" and path[:1] == ("links",):
+        message = "a link is [a, b], or a mapping with ends: [a, b]"
+    elif error["type"] == "tuple_type":
+        message = "has to be a list, as in [s0, s1]"
+    elif error["type"] == "string_type":
+        message = f"'{error['input']}' is no name"
     # '[a, b]' for a link has no 'ends' in the file: what it lacks is looked for one step up.
     candidates = (path, tuple(p for p in path if p != "ends"), *(path[:n] for n in range(len(path) - 1, -1, -1)))
     return Diagnostic(next(where[c] for c in candidates if c in where), message)

@@ -56,6 +56,12 @@ def test_settings_are_the_links_own_or_the_default(tmp_path: Path) -> None:
         ("[s0]", "[s0, s1]", "error: nothing connects s1 to s0"),
         ("name: two", "name: two\nname: three", "t.yaml:2:1: error: 'name' is given twice"),
         ("name: two", "name: [", "not valid YAML"),
+        ("[h0, s0]", "h0-s0", "t.yaml:5:5: error: a link is [a, b], or a mapping with ends: [a, b]"),
+        ("[h0, s0]", "[h0]", "t.yaml:5:5: error: a link has two ends, as in [a, b]"),
+        ("[h0, h1]", "[h0, H1]", "t.yaml:3:13: error: 'H1' is no name: it starts with a lower-case letter"),
+        ("[h0, h1]", "[h0, 7]", "t.yaml:3:13: error: '7' is no name"),
+        ("name: two", "name: a/b", "t.yaml:1:7: error: 'a/b' is no name"),
+        ("[s0]", "s0", "t.yaml:2:11: error: has to be a list, as in [s0, s1]"),
     ],
 )
 def test_what_is_wrong_is_said_where_it_stands(tmp_path: Path, old: str, new: str, complaint: str) -> None:

@@ -105,6 +105,7 @@ def test_statistics_captures_and_a_tcp_address(echo: Path, place: Path) -> None:
         (["-i", "0=veth0"], "must be PORT@INTERFACE"),
         (["-i", "0@lo", "--unix", "."], "either interfaces"),
         (["-i", "0@lo", "-i", "0@lo"], "two interfaces for one port"),
+        (["-i", "0@lo", "-i", "1@lo"], "one interface for two ports"),
         (["--unix", ".", "--cpu-port", "3"], "cannot be both the CPU port"),
         (["--grpc-server-addr", "256.0.0.1:1"], "cannot listen at 256.0.0.1:1"),
     ],
