@@ -65,7 +65,7 @@ class HostClient:
     def _gone(self) -> FailedError:
         if self.process.popen is not None and self.process.popen.poll() is None:
             return FailedError(f"{self.name}'s daemon is going")
-        return self.process.failure(f"{self.name}'s daemon has ended")
+        return self.process.failure(f"{self.process.name} has ended")
 
     def _listen(self) -> None:
         assert self.process.popen is not None

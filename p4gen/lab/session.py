@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ _TICK_MS = {targets.EMBEDDED: 50, targets.BMV2: 200}
 on a busy machine."""
 JOIN_S = 15.0
 """For all ranks to hear of a group."""
+_LOOK_S = 0.2
+"""Between two looks at whether all processes live that are waited for."""
 _SETTLE_S = 0.15
 """Groups that stand still for so long have settled."""
 
@@ -195,8 +197,11 @@ class Lab:
             self.hosts[host].ask("join", group=status.spec.name, generation=status.generation, timeout=JOIN_S)
             for host in status.spec.ranks
         ]
+        until = time.monotonic() + JOIN_S + 5
+        while wait(asked, _LOOK_S).not_done and time.monotonic() < until:
+            self.check_group(status)
         for future in asked:
-            future.result(JOIN_S + 5)
+            future.result(0)
 
     def check_group(self, status: GroupStatus) -> None:
         """Raise ``FailedError`` when a process without which a group's calls cannot be followed has ended: that of
