@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from pydantic import TypeAdapter, ValidationError
 
 from p4gen.cli.app import cli
 from p4gen.errors import InputError, MissingToolError
 from p4gen.host.clock import MS
 from p4gen.lab import faults, mininet, prerequisites, scratch
+from p4gen.lab.hostnet import MANAGER_SOCKET
 from p4gen.lab.job import LabJob, Wanted
 from p4gen.spec import ProgramSpec
-from p4gen.spec.topology import TopologySpec, load_topology, packaged
+from p4gen.spec.topology import Name, TopologySpec, load_topology, packaged
 from p4gen.switch.running import Program
 
 
@@ -164,6 +166,11 @@ def test_the_address_of_another_lab_stays(tmp_path: Path) -> None:
     assert file.exists()
     scratch.remove_if_ours(file, Path("/tmp/p4gen-lab-other"))
     assert not file.exists()
+
+
+def test_no_switch_can_have_the_managers_socket() -> None:
+    with pytest.raises(ValidationError, match="pattern"):
+        TypeAdapter(Name).validate_python(MANAGER_SOCKET.removesuffix(".sock"))
 
 
 def test_two_labs_at_once_are_both_known(tmp_path: Path) -> None:

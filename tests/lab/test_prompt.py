@@ -69,6 +69,7 @@ grups
 run allrduce 4K
 run allreduce 4K h0 h9
 run allreduce 3
+run barrier repeat 0
 fail link h0 h1
 fail link s7 h1
 fail switch h0
@@ -86,6 +87,7 @@ h0 nosuchcommand
         "'allrduce' is no collective; there are allreduce",
         "there is no host 'h9'; there are h0, h1, h2, h3",
         "allreduce of 3 bytes",
+        "repeat 0: nothing would be run",
         "there is no link between h0 and h1; h0 has links to s0",
         "there is no node 's7'",
         "there is no switch 'h0'; there are s0",
