@@ -63,7 +63,9 @@ class Requester:
         self._qp = qp
         self._c = qp.config
         self._clock = qp.clock
-        self._mtu, self._first_psn, self._most = qp.config.mtu, qp.config.initial_psn, qp.config.max_outstanding
+        self._mtu, self._first_psn = qp.config.mtu, qp.config.initial_psn
+        self._room = self._most = qp.config.max_outstanding
+        """Packets that may be outstanding now, and at most."""
         self._write = qp.writer.frame
         self._messages: deque[_Message] = deque()
         self.una = 0
@@ -136,7 +138,7 @@ class Requester:
         """Whether a packet could leave now, were it not for the rate limiter."""
         if now < self._quiet_until:
             return False
-        return (self.next < self.end and self.next - self.una < self._most) or bool(self._again)
+        return (self.next < self.end and self.next - self.una < self._room) or bool(self._again)
 
     def take(self, now: int) -> bytes:
         """The next packet to leave; lost ones first. Only when ``ready``."""
@@ -254,6 +256,7 @@ class Requester:
         if self._trips is not None:
             self._trips.acknowledged(upto, self._clock.now)
             self._timeout = self._trips.timeout
+            self._room = min(2 * self._room, self._most)
         if self._timeout:
             self._deadline = self._clock.now + self._timeout
         if self._again:
@@ -317,6 +320,9 @@ class Requester:
         self._went_back = False
         self._again.clear()
         self._queued.clear()
+        if self._trips is not None:
+            # Where others may take long, whole windows would be refused again and again: one packet asks first.
+            self._room = 1
         self._quiet_until = self._clock.now + rnr.delay_us * US
         self._deadline = self._quiet_until + self._timeout
         self._clock.at(self._quiet_until, self._after_quiet)

@@ -34,7 +34,9 @@ class PcapngWriter:
             options = _option(_IF_NAME, name.encode()) + _option(_IF_TSRESOL, b"\x09") + _END
             self._block(_INTERFACE, struct.pack("<HHI", _ETHERNET, 0, 0) + options)
 
-    def write(self, interface: int, time: int, frame: bytes, *, comment: str = "", outbound: bool | None = None) -> None:
+    def write(
+        self, interface: int, time: int, frame: bytes, *, comment: str = "", outbound: bool | None = None
+    ) -> None:
         """Add a frame; ``time`` is in nanoseconds, ``outbound`` None where the direction is in the interface's name."""
         head = struct.pack("<IIIII", interface, time >> 32, time & 0xFFFFFFFF, len(frame), len(frame))
         options = _option(_COMMENT, comment.encode()) if comment else b""

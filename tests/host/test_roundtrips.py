@@ -76,7 +76,7 @@ class Wire:
         """When the last completion came."""
         config = QpConfig(
             mtu=8, recovery=Recovery.SELECTIVE_REPEAT, max_outstanding=16, timeout_ps=1 * MS, retry_count=None,
-            adaptive=adaptive,
+            rnr_retry=None, adaptive=adaptive,
         )  # fmt: skip
         self.nics = [Nic(0x02_0000 + i, 0x0A00_0000 + i, self.loop) for i in range(2)]
         for i, nic in enumerate(self.nics):
@@ -134,3 +134,22 @@ def test_what_is_lost_is_still_sent_again_soon(loss: float) -> None:
         assert wire.exchange(400) == wanted(400)
         times[adaptive] = wire.finished
     assert times[True] < 5 * times[False] + 16 * MS, f"seed {seed}: {times}"
+
+
+def test_one_packet_asks_whether_a_receiver_is_ready() -> None:
+    """It is not for 5 ms, and says so every 10 us: whole windows would be refused each time."""
+    resent = {}
+    for adaptive in (False, True):
+        wire = Wire(1 * US, adaptive=adaptive)
+        room = [bytearray(32) for _ in range(10)]
+        for i in range(10):
+            wire.sender.post_send(SendWr(i, bytes([i]) * 32))
+        wire.loop.run(until=5 * MS)
+        for i in range(10):
+            wire.receiver.post_recv(RecvWr(i, memoryview(room[i])))
+        wire.loop.run(until=1_000 * MS)
+        assert b"".join(room) == wanted(10)
+        stats = wire.sender.requester.stats
+        resent[adaptive] = stats.resent / stats.rnr_naks
+    assert resent[True] < 1.5
+    assert resent[False] > 6
