@@ -1,33 +1,18 @@
-"""Link state of switches' interfaces, as far as they are this machine's: what an IncAgent reports of its neighbours.
-
-The kernel is asked for an interface's flags and not sysfs for its operstate: sysfs shows the network namespace that
-it was mounted in, which need not be the caller's.
-"""
+"""Link state of switches' interfaces, as far as they are this machine's: what an IncAgent reports of its neighbours."""
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import socket
-import struct
 import threading
 from collections.abc import Callable, Mapping
 
 from p4gen.errors import P4genError
+from p4gen.packetio import link_is_up
+
+__all__ = ["LinkMonitor", "link_is_up"]
 
 LOGGER = logging.getLogger("p4gen.manager")
 INTERVAL_S = 0.1
-_SIOCGIFFLAGS = 0x8913
-_IFF_RUNNING = 0x40
-_IFREQ = struct.Struct("16sH22x")
-_NAME_BYTES = 15
-
-
-def link_is_up(interface: str) -> bool:
-    """Whether an interface of the caller's network namespace has a link: its operstate is up, or it does not say
-    (unknown). False for one that is not there."""
-    with _flags_socket() as asker:
-        return _is_up(asker, interface)
 
 
 class LinkMonitor:
@@ -67,19 +52,18 @@ class LinkMonitor:
             self._thread.join()
 
     def _run(self) -> None:
-        with _flags_socket() as asker:
-            while True:
-                with self._lock:
-                    switches = list(self._switches.items())
-                for name, (interfaces, known) in switches:
-                    if self._ending.is_set():
-                        return
-                    self._look(asker, name, interfaces, known)
-                if self._ending.wait(self._interval_s):
+        while True:
+            with self._lock:
+                switches = list(self._switches.items())
+            for name, (interfaces, known) in switches:
+                if self._ending.is_set():
                     return
+                self._look(name, interfaces, known)
+            if self._ending.wait(self._interval_s):
+                return
 
-    def _look(self, asker: socket.socket, name: str, interfaces: Mapping[int, str], known: dict[int, bool]) -> None:
-        seen = {port: _is_up(asker, interface) for port, interface in interfaces.items()}
+    def _look(self, name: str, interfaces: Mapping[int, str], known: dict[int, bool]) -> None:
+        seen = {port: link_is_up(interface) for port, interface in interfaces.items()}
         news = {port: up for port, up in seen.items() if up is not known[port]}
         if not news:
             return
@@ -96,18 +80,3 @@ class LinkMonitor:
         else:
             self._failed.discard(name)
             known.update(news)
-
-
-def _flags_socket() -> socket.socket:
-    return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-
-
-def _is_up(asker: socket.socket, interface: str) -> bool:
-    name = interface.encode()
-    if len(name) > _NAME_BYTES:
-        return False
-    try:
-        answer = fcntl.ioctl(asker, _SIOCGIFFLAGS, _IFREQ.pack(name, 0))
-    except OSError:
-        return False
-    return bool(_IFREQ.unpack(answer)[1] & _IFF_RUNNING)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import socket
 import struct
 import time
 from collections.abc import Iterable
-from pathlib import Path
 
 from p4gen.errors import InputError
 from p4gen.packetio.mmsg import PACKET_AUXDATA, SO_TIMESTAMPNS, SOL_PACKET
@@ -18,6 +18,9 @@ _ADD_MEMBERSHIP, _STATISTICS, _QDISC_BYPASS, _IGNORE_OUTGOING = 1, 6, 20, 23
 _MR_PROMISC = 1
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 _LINK_PAUSE_S = 0.01
+_SIOCGIFFLAGS, _SIOCGIFMTU, _IFF_RUNNING = 0x8913, 0x8921, 0x40
+_IFREQ = struct.Struct("16sI20x")
+_NAME_BYTES = 15
 BUFFER = 16 << 20
 """Bytes that the kernel may queue for a socket, its own book-keeping included; less without CAP_NET_ADMIN."""
 
@@ -65,8 +68,14 @@ def kernel_drops(found: socket.socket) -> int:
 
 
 def link_is_up(interface: str) -> bool:
-    """Whether an interface has a link. Interfaces that do not say (``unknown``) have one."""
-    return _read(interface, "operstate") in ("up", "unknown")
+    """Whether an interface of the caller's network namespace has a link: its operstate is up, or it does not say
+    (unknown). False for one that is not there.
+
+    The kernel is asked for its flags, and not sysfs for its operstate: sysfs shows the namespace that it was mounted
+    in, which need not be the caller's.
+    """
+    flags = _ask(interface, _SIOCGIFFLAGS)
+    return flags is not None and bool(flags & _IFF_RUNNING)
 
 
 def wait_for_links(interfaces: Iterable[str], timeout: float = 5.0) -> bool:
@@ -87,17 +96,23 @@ def wait_for_links(interfaces: Iterable[str], timeout: float = 5.0) -> bool:
 
 def longest_frame(interface: str) -> int:
     """Bytes of the longest frame that an interface takes, with two VLAN tags. InputError: no such interface."""
-    mtu = _read(interface, "mtu")
+    mtu = _ask(interface, _SIOCGIFMTU)
     if mtu is None:
         raise InputError(f"interface {interface}: no interface with this name")
-    return int(mtu) + ETHERNET_HEADER + 2 * VLAN_TAG
+    return mtu + ETHERNET_HEADER + 2 * VLAN_TAG
 
 
-def _read(interface: str, what: str) -> str | None:
-    try:
-        return Path(f"/sys/class/net/{interface}/{what}").read_text(encoding="ascii").strip()
-    except OSError:
+def _ask(interface: str, request: int) -> int | None:
+    """The number that an ioctl of netdevice(7) answers with; None for an interface that is not there."""
+    name = interface.encode()
+    if len(name) > _NAME_BYTES:
         return None
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
+        try:
+            answer = fcntl.ioctl(asker, request, _IFREQ.pack(name, 0))
+        except OSError:
+            return None
+    return int(_IFREQ.unpack(answer)[1])
 
 
 def _raw_socket(what: str) -> socket.socket:
