@@ -10,7 +10,6 @@ import textwrap
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
@@ -31,7 +30,7 @@ class World:
         self.news: News = []
         self.refusing = False
 
-    def is_up(self, _: Any, interface: str) -> bool:
+    def is_up(self, interface: str) -> bool:
         return interface not in self.down
 
     def changed(self, switch: str, ports: Mapping[int, bool]) -> None:
@@ -43,7 +42,7 @@ class World:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made = World()
-    monkeypatch.setattr(linkstate, "_is_up", made.is_up)
+    monkeypatch.setattr(linkstate, "link_is_up", made.is_up)
     return made
 
 
