@@ -220,16 +220,7 @@ def tree_link(topology: TopologySpec, group: GroupStatus) -> Link:
 def connected_without(topology: TopologySpec, cut: Link) -> bool:
     """Whether all ranks still reach each other when a link is down."""
     ranks = topology.rank_hosts
-    reached = {ranks[0]}
-    todo = [ranks[0]]
-    while todo:
-        node = todo.pop()
-        for link in topology.ports[node]:
-            other = link.other(node)
-            if link != cut and other not in reached:
-                reached.add(other)
-                todo.append(other)
-    return set(ranks) <= reached
+    return set(ranks) <= topology.distances(ranks[0], {cut.name}).keys()
 
 
 def _rate(outcome: RunOutcome) -> str:

@@ -138,7 +138,7 @@ class Lifecycle:
         return {name: self._threads[name].remove(key) for name in names if name in self._threads}
 
     def uproot(self, record: Record, reason: str) -> None:
-        """A group has no place any more, for now. The ledger's lock is held."""
+        """A group has no place at present. The ledger's lock is held."""
         old = (record.key, record.placed)
         self._ledger.break_(record, reason)
         self.uninstall(*old)

@@ -14,6 +14,7 @@ from p4gen.errors import FailedError, InputError, P4genError
 from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager import messages
 from p4gen.manager.api import Manager, ManagerError
+from p4gen.p4rt.serving import listening
 from p4gen.switch.address import listens, socket_of
 
 SERVICE = "p4gen.manager.v1.IncManager"
@@ -50,23 +51,8 @@ class ManagerServer:
             path.unlink(missing_ok=True)
         self._path = path
         self._pool = futures.ThreadPoolExecutor(_THREADS, "inc-service")
-        options = [
-            ("grpc.max_receive_message_length", MAX_MESSAGE),
-            ("grpc.max_metadata_size", MAX_TEXT),
-            ("grpc.so_reuseport", 0),
-        ]
-        self._server = grpc.server(self._pool, options=options)
-        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, self._handlers()),))
-        try:
-            port = self._server.add_insecure_port(address)
-        except RuntimeError:
-            port = 0
-        if port == 0:
-            self._pool.shutdown()
-            raise FailedError(f"cannot listen at {address}: it is in use, or none of this machine's")
-        host, _, wanted = address.rpartition(":")
-        self.address = f"{host}:{port}" if wanted == "0" else address
-        self._server.start()
+        options = [("grpc.max_receive_message_length", MAX_MESSAGE), ("grpc.max_metadata_size", MAX_TEXT)]
+        self._server, self.address = listening(SERVICE, self._handlers(), address, self._pool, options)
 
     def __enter__(self) -> ManagerServer:
         return self

@@ -229,6 +229,24 @@ def moved(rig: Rig, left: list[int]) -> bool:
 STEPS = ("unreachable", "refused", "killed")
 
 
+def failing(kind: str, left: list[int]) -> Callable[[str, str], None]:
+    """The step after ``left[0]`` others fails, in one of STEPS' ways; ``left[0]`` is negative from then on."""
+    lock = threading.Lock()
+
+    def fault(_switch: str, what: str) -> None:
+        if what.endswith(("read", "drops", "connect")):
+            return
+        with lock:
+            left[0] -= 1
+            if left[0] != -1:
+                return
+        if kind == "killed":
+            raise Killed
+        raise AgentError(f"injected {what}", unreachable=kind == "unreachable")
+
+    return fault
+
+
 @pytest.mark.parametrize("kind", STEPS)
 @pytest.mark.parametrize("verb", ["init", "destroy", "resize", "replace"])
 def test_failing_at_every_step(tmp_path: Path, kind: str, verb: str) -> None:
@@ -243,20 +261,7 @@ def test_failing_at_every_step(tmp_path: Path, kind: str, verb: str) -> None:
         if verb != "init":
             manager.init_group(group("g", *ranks, root="spine0" if verb == "destroy" else None))
         left = [step]
-        lock = threading.Lock()
-
-        def fault(switch: str, what: str, left: list[int] = left, lock: threading.Lock = lock) -> None:
-            if what.endswith(("read", "drops", "connect")):
-                return
-            with lock:
-                left[0] -= 1
-                if left[0] != -1:
-                    return
-            if kind == "killed":
-                raise Killed
-            raise AgentError(f"injected {what}", unreachable=kind == "unreachable")
-
-        rig.fault = fault
+        rig.fault = failing(kind, left)
         failed: BaseException | None = None
         try:
             if verb == "init":
@@ -375,20 +380,7 @@ def test_without_room_for_both_the_new_takes_the_place_of_the_old(tmp_path: Path
     for step in range(0, 900, 23):
         before = manager.group("g")
         left = [step]
-        lock = threading.Lock()
-
-        def fault(switch: str, what: str, left: list[int] = left, lock: threading.Lock = lock) -> None:
-            if what.endswith(("read", "drops", "connect")):
-                return
-            with lock:
-                left[0] -= 1
-                if left[0] != -1:
-                    return
-            if kind == "killed":
-                raise Killed
-            raise AgentError(f"injected {what}", unreachable=kind == "unreachable")
-
-        rig.fault = fault
+        rig.fault = failing(kind, left)
         failed = False
         try:
             manager.resize_group("g", 4 if before.spec.slots == 2 else 2)

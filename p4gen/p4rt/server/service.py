@@ -14,7 +14,7 @@ from google.protobuf import any_pb2
 from google.rpc import status_pb2
 from p4.v1 import p4runtime_pb2 as pb
 
-from p4gen.errors import FailedError, P4genError
+from p4gen.errors import P4genError
 from p4gen.model import Digest
 from p4gen.p4rt.server import read, stream, write
 from p4gen.p4rt.server.arbitration import Arbiter, Controller, election, role_of
@@ -22,6 +22,7 @@ from p4gen.p4rt.server.config import Configuration
 from p4gen.p4rt.server.digests import DigestEngine
 from p4gen.p4rt.server.pipeline import Pipeline
 from p4gen.p4rt.server.target import Target
+from p4gen.p4rt.serving import listening
 from p4gen.p4rt.status import VERSION, Code, StatusError, invalid, not_found
 
 SERVICE = "p4.v1.P4Runtime"
@@ -50,19 +51,8 @@ class P4RuntimeServer:
         self._closing = threading.Event()
         target.subscribe(self._packet_in, self._digest)
         self._pool = futures.ThreadPoolExecutor(_THREADS, "p4runtime")
-        options = [("grpc.max_receive_message_length", MAX_MESSAGE), ("grpc.so_reuseport", 0)]
-        self._server = grpc.server(self._pool, options=options)
-        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, self._handlers()),))
-        try:
-            port = self._server.add_insecure_port(address)
-        except RuntimeError:
-            port = 0
-        if port == 0:
-            self._pool.shutdown()
-            raise FailedError(f"cannot listen at {address}: the address is in use, or is none of this machine's")
-        host, _, wanted = address.rpartition(":")
-        self.address = f"{host}:{port}" if wanted == "0" else address
-        self._server.start()
+        options = [("grpc.max_receive_message_length", MAX_MESSAGE)]
+        self._server, self.address = listening(SERVICE, self._handlers(), address, self._pool, options)
         self._ticker = threading.Thread(target=self._tick, name="p4runtime-ticker", daemon=True)
         self._ticker.start()
 
