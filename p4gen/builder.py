@@ -40,15 +40,16 @@ class Built:
         return self.folder / f"{self.composition.spec.program}.p4"
 
 
-def build(spec: ProgramSpec, out: Path, *, use_p4c: bool = True) -> Built:
+def build(spec: ProgramSpec, out: Path, *, use_p4c: bool = True, line_directives: bool = True) -> Built:
     """Build ``spec``'s program into ``out/<program>/``; what was there stays until the new one is whole.
 
     Writes ``<program>.p4``, ``<program>.p4info.txtpb`` and ``manifest.json``, and with p4c on PATH
     ``<program>.json`` and p4c's own P4Info. Raises ``FailedError`` if the generated program does not
-    compile cleanly, breaks a rule of the house (``p4.lint``), or p4c disagrees.
+    compile cleanly, breaks a rule of the house (``p4.lint``), or p4c disagrees. ``line_directives`` says whether the
+    text has ``#line`` directives (``render``).
     """
     composition = compose(spec)
-    rendered = render(composition)
+    rendered = render(composition, line_directives=line_directives)
     name = spec.program
     with _replacing(out / name) as folder:
         source = folder / f"{name}.p4"

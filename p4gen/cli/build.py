@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from p4gen.builder import Built, build
+from p4gen.cli.common import p4info_option
 from p4gen.cli.options import (
     flags_of,
     json_option,
@@ -19,24 +21,39 @@ from p4gen.cli.options import (
     spec_options,
     this_command,
 )
+from p4gen.p4 import p4info_file
 from p4gen.p4.p4c import COMPILER
 
 
 @click.command()
 @spec_options
 @out_option
+@p4info_option
+@click.option("--no-line", is_flag=True, help="Leave out the #line directives that lead back to the templates.")
 @json_option
-def command(spec_file: Path | None, out: Path, as_json: bool, **flags: str | None) -> None:
-    """Generate a program, compile it, and check it against the house rules."""
-    built = build(spec_from(spec_file, flags), out)
+def command(
+    spec_file: Path | None, out: Path, p4info: Path | None, no_line: bool, as_json: bool, **flags: str | None
+) -> None:
+    """Generate a program, compile it, and check it against the house rules.
+
+    The program's folder always has its P4Info, <program>.p4info.txtpb; --p4info writes it elsewhere as well.
+    """
+    spec = spec_from(spec_file, flags)
+    if p4info is not None:
+        p4info_file.check_path(p4info)
+    built = build(spec, out, line_directives=not no_line)
+    written = built.files
+    if p4info is not None:
+        p4info_file.write(p4info, built.compiled)
+        written += (p4info,)
     if as_json:
-        files = [str(file) for file in built.files]
+        files = [str(file) for file in written]
         click.echo(json.dumps({"folder": str(built.folder), "files": files, "p4c": built.p4c} | built.manifest))
     else:
-        _report(built, report_console())
+        _report(built, written, report_console())
 
 
-def _report(built: Built, console: Console) -> None:
+def _report(built: Built, written: Sequence[Path], console: Console) -> None:
     spec = built.composition.spec
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("module", "in", "registers", "tables"):
@@ -57,7 +74,7 @@ def _report(built: Built, console: Console) -> None:
     table.add_row("", "", "", "", f"{built.composition.state_bits // 8:,} B", style="bold")
     console.print(table)
     console.print()
-    for file in built.files:
+    for file in written:
         console.print(str(file))
     console.print()
     if built.p4c is None:

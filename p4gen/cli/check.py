@@ -1,18 +1,20 @@
-"""``p4gen check``: is a P4 program right, and does it keep the house rules."""
+"""``p4gen check``: are P4 programs right, and do they keep the house rules."""
 
 from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from p4gen.cli.options import json_option, preprocessor_options
+from p4gen.cli.common import json_option, p4info_option, preprocessor_options
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.model import Model
+from p4gen.p4 import p4info_file
 from p4gen.p4.compile import Compiled, compile_file
 from p4gen.p4.lint import lint, pipelines
 from p4gen.p4.source import P4Error
@@ -22,8 +24,24 @@ _HEAD = 4096
 """Bytes at the beginning of a file within which generated programs say what they are."""
 
 
+@dataclass(frozen=True)
+class _Checked:
+    """What there is to say of one program; ``compiled`` is None where it does not compile."""
+
+    file: Path
+    errors: tuple[Diagnostic, ...]
+    warnings: tuple[Diagnostic, ...]
+    compiled: Compiled | None
+
+
 @click.command()
-@click.argument("file", metavar="FILE.p4", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument(
+    "files",
+    metavar="FILE.p4...",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+)
 @preprocessor_options
 @click.option(
     "--lint/--no-lint",
@@ -38,20 +56,47 @@ _HEAD = 4096
     help="Only warn of what the language allows and v1model switches cannot do: a table applied in several places,"
     " externs of the program's own, statements in checksum controls.",
 )
+@p4info_option
 @json_option
 def command(
-    file: Path,
+    files: tuple[Path, ...],
     includes: tuple[Path, ...],
     defines: tuple[str, ...],
     with_lint: bool | None,
     lenient: bool,
+    p4info: Path | None,
     as_json: bool,
 ) -> None:
-    """Compile a P4_16 program and report what is wrong with it; exit 1 if anything is."""
+    """Compile P4_16 programs and report what is wrong with each; exit 1 if anything is."""
+    if p4info is not None:
+        if len(files) > 1:
+            raise click.UsageError(f"--p4info is for one program; {len(files)} are given")
+        p4info_file.check_path(p4info)
+    found = []
+    for file in files:
+        checked = _check(file, includes, defines, with_lint, lenient)
+        found.append(checked)
+        if not as_json:
+            for diagnostic in (*checked.errors, *checked.warnings):
+                click.echo(str(diagnostic), err=True)
+            _report(checked)
+    failed = [checked for checked in found if checked.errors]
+    if p4info is not None and not failed and found[0].compiled is not None:
+        p4info_file.write(p4info, found[0].compiled)
+        if not as_json:
+            click.echo(f"wrote {p4info}")
+    if as_json:
+        click.echo(json.dumps(_summary(found)))
+    sys.exit(1 if failed else 0)
+
+
+def _check(
+    file: Path, includes: tuple[Path, ...], defines: tuple[str, ...], with_lint: bool | None, lenient: bool
+) -> _Checked:
     ours = _is_generated(file)
     errors, warnings, compiled = _compile(file, includes, defines)
     if compiled is not None:
-        beyond = [*compiled.beyond_bmv2, *_unsupported(compiled)]
+        beyond = _unsupported(compiled)
         if lenient:
             warnings.extend(map(_as_warning, beyond))
         else:
@@ -62,14 +107,7 @@ def command(
             errors.extend(found)
         else:
             warnings.extend(map(_as_warning, found))
-    errors, warnings = list(map(_with_source, errors)), list(map(_with_source, warnings))
-    if as_json:
-        click.echo(json.dumps(_summary(file, errors, warnings, compiled)))
-    else:
-        for diagnostic in (*errors, *warnings):
-            click.echo(str(diagnostic), err=True)
-        _report(file, errors, warnings, compiled)
-    sys.exit(1 if errors else 0)
+    return _Checked(file, tuple(map(_with_source, errors)), tuple(map(_with_source, warnings)), compiled)
 
 
 def _compile(
@@ -84,14 +122,15 @@ def _compile(
 
 
 def _unsupported(compiled: Compiled) -> tuple[Diagnostic, ...]:
-    """What of a v1model program the model does not run: externs of the program's own, above all."""
-    if compiled.program.package != "V1Switch":
-        return ()
+    """What of the program BMv2 cannot do; of a v1model program also what the model does not run, externs above all."""
+    found: tuple[Diagnostic, ...] = ()
     try:
-        Model(compiled.program)
+        found = compiled.beyond_bmv2
+        if compiled.program.package == "V1Switch":
+            Model(compiled.program)
     except InputError as error:
-        return error.diagnostics
-    return ()
+        return (*found, *error.diagnostics)
+    return found
 
 
 def _with_source(diagnostic: Diagnostic) -> Diagnostic:
@@ -115,31 +154,39 @@ def _is_generated(file: Path) -> bool:
         return _GENERATED.encode() in stream.read(_HEAD)
 
 
-def _report(file: Path, errors: list[Diagnostic], warnings: list[Diagnostic], compiled: Compiled | None) -> None:
+def _report(checked: _Checked) -> None:
+    errors, warnings, compiled = checked.errors, checked.warnings, checked.compiled
     counts = ", ".join(_count(n, what) for n, what in ((len(errors), "error"), (len(warnings), "warning")) if n)
     if compiled is None or errors:
-        click.echo(f"{file}: {counts}")
+        click.echo(f"{checked.file}: {counts}")
         return
     program = compiled.program
     parts = [_count(len(program.tables), "table"), _count(len(program.actions), "action")]
     parts.append(_count(len(program.externs), "extern instance"))
-    click.echo(f"{file}: {program.package or 'no main'}, {', '.join(parts)}; {counts or 'no errors, no warnings'}")
+    click.echo(
+        f"{checked.file}: {program.package or 'no main'}, {', '.join(parts)}; {counts or 'no errors, no warnings'}"
+    )
 
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _summary(
-    file: Path, errors: list[Diagnostic], warnings: list[Diagnostic], compiled: Compiled | None
-) -> dict[str, Any]:
-    return {
-        "program": str(file),
-        "ok": not errors,
-        "package": compiled.program.package if compiled is not None else None,
-        "errors": [_as_dict(d) for d in errors],
-        "warnings": [_as_dict(d) for d in warnings],
-    }
+def _summary(found: Sequence[_Checked]) -> dict[str, Any]:
+    """One program's findings, or those of several in a list."""
+    programs = [
+        {
+            "program": str(checked.file),
+            "ok": not checked.errors,
+            "package": checked.compiled.program.package if checked.compiled is not None else None,
+            "errors": [_as_dict(d) for d in checked.errors],
+            "warnings": [_as_dict(d) for d in checked.warnings],
+        }
+        for checked in found
+    ]
+    if len(programs) == 1:
+        return programs[0]
+    return {"ok": not any(checked.errors for checked in found), "programs": programs}
 
 
 def _as_dict(diagnostic: Diagnostic) -> dict[str, Any]:

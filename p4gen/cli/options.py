@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 
-from p4gen.cli.common import json_option as json_option  # noqa: PLC0414  (for the other verbs)
+from p4gen.cli.common import engine_option as engine_option  # noqa: PLC0414  (for the other verbs)
+from p4gen.cli.common import json_option as json_option  # noqa: PLC0414
 from p4gen.spec import ProgramSpec, flag_name, load_spec
-from p4gen.stf.engines import ENGINES
 from p4gen.switch.targets import TARGETS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -108,19 +108,3 @@ target_option = click.option(
     show_default=True,
     help="What runs the program: the embedded switch, or BMv2's simple_switch_grpc (needs BMv2 and p4c).",
 )
-engine_option = click.option(
-    "--engine",
-    type=click.Choice(sorted(ENGINES)),
-    default="interp",
-    show_default=True,
-    help="What runs the program: the reference interpreter, or compiled code.",
-)
-
-
-def preprocessor_options(function: F) -> F:
-    """``-I`` and ``-D``, given to the verb as ``includes`` and ``defines``."""
-    folder = click.Path(exists=True, file_okay=False, path_type=Path)
-    function = click.option(
-        "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Define a macro for the preprocessor."
-    )(function)
-    return click.option("-I", "includes", multiple=True, type=folder, help="Look for included files here.")(function)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from p4gen.cli.options import engine_option, json_option, preprocessor_options
+from p4gen.cli.common import engine_option, json_option, preprocessor_options
 from p4gen.model import Trace, render
 from p4gen.p4.compile import compile_file
 from p4gen.stf import Outcome, parse_file, run

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from p4gen.cli.options import engine_option, json_option, preprocessor_options
+from p4gen.cli.common import engine_option, json_option, preprocessor_options
 from p4gen.errors import InputError
 from p4gen.stf.suite import FAILED, PASSED, SKIPPED, Result, find_tests, run_tests
 

@@ -7,17 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-
-from p4.config.v1 import p4info_pb2
+from typing import TYPE_CHECKING
 
 from p4gen.errors import Diagnostic, Pos
 from p4gen.p4 import ir, target, uninitialised
 from p4gen.p4.elaborate import elaborate
-from p4gen.p4.p4info import generate
 from p4gen.p4.parser import parse
 from p4gen.p4.preprocess import preprocess
 from p4gen.p4.scope import Unit
 from p4gen.p4.source import P4Error, Reporter, Source
+
+if TYPE_CHECKING:
+    from p4.config.v1 import p4info_pb2
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,9 @@ class Compiled:
     @cached_property
     def p4info(self) -> p4info_pb2.P4Info:
         """The program's P4Info; P4Error where it is nested too deeply."""
+        # protobuf takes a while to load, and only P4Info needs it.
+        from p4gen.p4.p4info import generate  # noqa: PLC0415
+
         with _not_too_deep(self.program.source):
             return generate(self.program)
 

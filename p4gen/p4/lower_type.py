@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import cast as type_cast
 
 from p4gen.p4 import ast, fold, ir, lower_expr
-from p4gen.p4.p4info_types import translation
 from p4gen.p4.scope import (
     BOOL,
     INT,
@@ -52,6 +51,7 @@ from p4gen.p4.types import (
     Varbits,
     Void,
     strip,
+    translation,
 )
 
 _BASE: dict[str, Type] = {

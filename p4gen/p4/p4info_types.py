@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from p4.config.v1 import p4types_pb2 as pb
@@ -24,11 +23,11 @@ from p4gen.p4.types import (
     Type,
     Varbits,
     strip,
+    translation,
     width_of,
 )
 
 _SKIPPED = frozenset({"name", "id", "brief", "description"})
-_TRANSLATION = re.compile(r'^"(?P<uri>[^"]*)" , (?:(?P<string>string)|bit < (?P<bit>\d\w*) >|(?P<plain>\d\w*))$')
 
 
 def annotate(message: Any, annotations: tuple[Annotation, ...], skip: frozenset[str] = frozenset()) -> None:
@@ -72,16 +71,6 @@ def external_name(name: str, annotations: tuple[Annotation, ...]) -> str:
         if a.name == "name" and a.args:
             return str(a.args[0]).removeprefix(".")
     return name
-
-
-def translation(type_: Type) -> tuple[str, int | None] | None:
-    """URI and width (None: a string) of ``@p4runtime_translation``; None without it."""
-    for a in type_.annotations if isinstance(type_, NewType) else ():
-        match = _TRANSLATION.match(a.body) if a.name == "p4runtime_translation" else None
-        if match is not None:
-            number = match["bit"] or match["plain"]
-            return match["uri"], None if match["string"] else int(number, 0)
-    return None
 
 
 def control_width(type_: Type) -> int:

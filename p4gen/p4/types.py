@@ -6,7 +6,10 @@ declaration, and one per distinct instantiation of a generic declaration.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+
+_TRANSLATION = re.compile(r'^"(?P<uri>[^"]*)" , (?:(?P<string>string)|bit < (?P<bit>\d\w*) >|(?P<plain>\d\w*))$')
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,3 +218,13 @@ def width_of(t: Type) -> int:
         case Tuple(elements=elements):
             return sum(map(width_of, elements))
     raise TypeError(f"a value of type {t} has no width")
+
+
+def translation(type_: Type) -> tuple[str, int | None] | None:
+    """URI and width (None: a string) of ``@p4runtime_translation``; None without it."""
+    for a in type_.annotations if isinstance(type_, NewType) else ():
+        match = _TRANSLATION.match(a.body) if a.name == "p4runtime_translation" else None
+        if match is not None:
+            number = match["bit"] or match["plain"]
+            return match["uri"], None if match["string"] else int(number, 0)
+    return None

@@ -12,14 +12,16 @@ from p4gen.render.p4 import Rendered
 from p4gen.spec import Mode
 
 Manifest = dict[str, Any]
-"""JSON object: p4gen, spec, modules (in order, with state in bits), drops, ticks, state_bits, digest."""
+"""JSON object: p4gen, spec, modules (in order, with state in bits), drops, ticks, state_bits, line_directives, and
+digest."""
 
 TICK_US = 20
 """How often mode III wants a tick for each edge, microseconds; two without progress make it send again."""
 
 
 def manifest(composition: Composition, rendered: Rendered) -> Manifest:
-    """What the program of ``composition`` is made of; ``digest`` is the SHA-256 of its text."""
+    """What the program of ``composition`` is made of; ``digest`` is the SHA-256 of its text, ``#line`` directives
+    included if it has them."""
     spec = composition.spec
     return {
         "p4gen": p4gen.__version__,
@@ -72,6 +74,7 @@ def manifest(composition: Composition, rendered: Rendered) -> Manifest:
         ],
         "ticks": {"every_us": TICK_US, "opcode": "0xc0", "port": 510} if spec.mode is Mode.III else None,
         "state_bits": composition.state_bits,
+        "line_directives": rendered.line_directives,
         "digest": hashlib.sha256(rendered.text.encode()).hexdigest(),
     }
 

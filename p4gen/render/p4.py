@@ -27,23 +27,27 @@ class Rendered:
 
     text: str
     origins: tuple[tuple[str, int], ...]
+    line_directives: bool = True
+    """Whether ``text`` has ``#line`` directives."""
 
 
-def render(composition: Composition) -> Rendered:
-    """The P4_16 program of a composition, with ``#line`` directives that lead back to the templates."""
+def render(composition: Composition, *, line_directives: bool = True) -> Rendered:
+    """The P4_16 program of a composition, with ``#line`` directives that lead back to the templates unless
+    ``line_directives`` is false. That is a matter of the text, not of the spec: the program does the same."""
     lines: list[str] = []
     origins: list[tuple[str, int]] = []
-    context = _context(composition)
+    context = _context(composition) | {"line_directives": line_directives}
     for template in _templates(composition):
         if lines:
             lines.append("")
             origins.append(origins[-1])
         # The first lines need no directive: they are where the compiler thinks they are.
         start = 0 if lines else 1
-        for text, line in _with_directives(template, _render_marked(template, context), start):
+        rendered = _render_marked(template, context)
+        for text, line in _with_directives(template, rendered, start) if line_directives else rendered:
             lines.append(text)
             origins.append((template, line))
-    return Rendered("\n".join(lines) + "\n", tuple(origins))
+    return Rendered("\n".join(lines) + "\n", tuple(origins), line_directives)
 
 
 def _templates(composition: Composition) -> Iterator[str]:
