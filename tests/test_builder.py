@@ -100,8 +100,8 @@ def test_the_rule_of_banks_is_applied(tmp_path: Path, monkeypatch: pytest.Monkey
     spec = ProgramSpec(lanes=8, pipelines=2)
     right = render
 
-    def wrong(composition: Composition) -> Rendered:
-        rendered = right(composition)
+    def wrong(composition: Composition, *, line_directives: bool) -> Rendered:
+        rendered = right(composition, line_directives=line_directives)
         return replace(rendered, text=rendered.text.replace("meta.pipeline ++ (base +", "1w1 ++ (base +"))
 
     monkeypatch.setattr(builder, "render", wrong)
