@@ -69,6 +69,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 """The arguments of each command; ``…`` is one or more. Those in capitals are taken as they stand: a name, a meter's
 rate, a cell's index or an entry's handle. The others are numbers, or handles of numbers."""
 
+LAST_PORT = 510
+"""Port numbers of v1model have 9 bits, and 511 stands for dropping."""
+
 _OPS = ("==", "!=", "<=", "<", ">=", ">")
 _HEX = re.compile(r"[0-9a-fA-F]*")
 _NIBBLES = re.compile(r"[0-9a-fA-F*]*")
@@ -125,6 +128,9 @@ def _frame(keyword: str, text: str, pos: Pos, column: int) -> Statement:
     words = text.split()
     if not words or not words[0].isdigit():
         raise StfError(Diagnostic(Pos(pos.file, pos.line, column), f"{keyword} needs the number of a port"))
+    if len(words[0]) > 9 or int(words[0]) > LAST_PORT:
+        at = column + text.index(words[0])
+        raise StfError(Diagnostic(Pos(pos.file, pos.line, at), f"ports are numbered from 0 to {LAST_PORT}"))
     port, data = int(words[0]), "".join(words[1:])
     exact = keyword == "expect" and data.endswith("$")
     data = data.removesuffix("$") if exact else data

@@ -80,7 +80,7 @@ def run(
             elif isinstance(statement, ExpectDigest):
                 digests.append(statement)
             else:
-                _configure(bench, statement)
+                configure(bench, statement)
         except ControlError as error:
             raise StfError(*(Diagnostic(statement.pos, d.message) for d in error.diagnostics)) from None
     end = last_line(statements, program.source)
@@ -92,7 +92,8 @@ def run(
     return Outcome(tuple(failures), packets, tuple(outputs), tuple(bench.notes), traps)
 
 
-def _configure(bench: Commander, statement: Statement) -> None:
+def configure(bench: Commander, statement: Statement) -> None:
+    """Do what a statement says that neither sends a packet nor checks anything."""
     match statement:
         case Add():
             bench.add(statement)
