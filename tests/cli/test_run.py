@@ -63,7 +63,7 @@ def test_captures_arrive_in_the_order_of_their_times(tmp_path: Path, entries: Pa
         "--entries",
         entries,
     ]
-    told = json.loads(p4gen(*arguments, "--json", cwd=tmp_path).stdout)
+    told = json.loads(p4gen(*map(str, arguments), "--json", cwd=tmp_path).stdout)
     assert [packet["port"] for packet in told["packets"]] == [6, 4, 5, 5, 4]
     assert [packet["outputs"] for packet in told["packets"]] == [[{"port": 1, "packet": "010a010203000010"}]] * 5
 
@@ -89,7 +89,7 @@ def test_the_clock_follows_the_capture(tmp_path: Path) -> None:
 
     def colours(step: int) -> list[str]:
         write_pcap(tmp_path / "x.pcap", frames, step=step)
-        arguments = [METER, "--pcap", f"{packet[1]}:x.pcap", "--entries", setup, "--json"]
+        arguments: list[str | Path] = [METER, "--pcap", f"{packet[1]}:x.pcap", "--entries", setup, "--json"]
         told = json.loads(p4gen(*arguments, cwd=tmp_path).stdout)
         return [packet["outputs"][0]["packet"] for packet in told["packets"]]
 
