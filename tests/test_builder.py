@@ -23,6 +23,21 @@ from p4gen.spec import Mode, ProgramSpec, Variant
 SMALL = ProgramSpec(lanes=8)
 
 
+FAKE = """#!/bin/sh
+case $1 in --version) echo 'Version 9.9'; exit;; esac
+{action}
+"""
+
+
+def stand_in(action: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a compiler on PATH that does ``action`` with p4c's arguments: --p4runtime-files P4INFO -o JSON SOURCE."""
+    tools = folder / "bin"
+    tools.mkdir()
+    (tools / p4c.COMPILER).write_text(FAKE.format(action=action))
+    (tools / p4c.COMPILER).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
@@ -73,6 +88,25 @@ def test_two_builds_are_byte_identical(tmp_path: Path) -> None:
     first = contents(build(SMALL, tmp_path / "a", use_p4c=False).folder)
     second = contents(build(SMALL, tmp_path / "b", use_p4c=False).folder)
     assert first == second
+
+
+@pytest.mark.skipif(p4c.find() is None, reason=f"{p4c.COMPILER} is not on PATH")
+def test_two_builds_with_p4c_are_byte_identical(tmp_path: Path) -> None:
+    first = contents(build(SMALL, tmp_path / "a").folder)
+    assert f"{SMALL.program}.json" in first
+    assert contents(build(SMALL, tmp_path / "b").folder) == first
+
+
+def test_what_p4c_is_told_does_not_depend_on_where_it_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """p4c writes the name of its input into its output, and so does this one."""
+    plain = build(SMALL, tmp_path / "plain", use_p4c=False).folder
+    info = plain / f"{SMALL.program}.p4info.txtpb"
+    action = f'test -e "$5" && cp {info} "$2" && printf \'{{"program": "%s"}}\' "$5" >"$4"'
+    stand_in(action, tmp_path, monkeypatch)
+    first = contents(build(SMALL, tmp_path / "a").folder)
+    assert json.loads(first[f"{SMALL.program}.json"]) == {"program": f"{SMALL.program}.p4"}
+    monkeypatch.chdir(tmp_path)
+    assert contents(build(SMALL, Path("b")).folder) == first
 
 
 def test_a_failed_build_leaves_the_previous_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,12 +229,6 @@ def test_p4c_accepts_every_spec_without_a_warning_and_agrees_on_p4info(spec: Pro
     assert ours == (tmp_path / spec.program / f"{spec.program}.p4c.p4info.txtpb").read_text()
 
 
-FAKE = """#!/bin/sh
-case $1 in --version) echo 'Version 9.9'; exit;; esac
-{action}
-"""
-
-
 @pytest.mark.parametrize(
     ("action", "cause"),
     [
@@ -212,11 +240,7 @@ case $1 in --version) echo 'Version 9.9'; exit;; esac
 def test_what_p4c_says_fails_the_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str, cause: str
 ) -> None:
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    (tools / p4c.COMPILER).write_text(FAKE.format(action=action))
-    (tools / p4c.COMPILER).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    stand_in(action, tmp_path, monkeypatch)
     with pytest.raises(FailedError, match=cause):
         build(SMALL, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -23,8 +24,9 @@ class P4cOutput:
 
 
 def find() -> str | None:
-    """The compiler's path, or None where there is none."""
-    return shutil.which(COMPILER)
+    """The compiler's absolute path, or None where there is none."""
+    found = shutil.which(COMPILER)
+    return os.path.abspath(found) if found else None
 
 
 def version(compiler: str) -> str:
@@ -41,9 +43,13 @@ def compile_for_bmv2(compiler: str, source: Path, out: Path, *, warnings: bool =
     generated program has no excuse for a warning, unless ``warnings`` are expected of it (a fault is seeded).
     """
     result = P4cOutput(out / f"{source.stem}.json", out / f"{source.stem}.p4c.p4info.txtpb")
-    command = [compiler, "--p4runtime-files", str(result.p4info), "-o", str(result.json), str(source)]
+    # The JSON holds the name that the compiler was given: without its folder, every build of a program is the same.
+    command = [compiler, "--p4runtime-files", str(result.p4info.absolute()), "-o", str(result.json.absolute())]
+    command += [source.name]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        done = subprocess.run(
+            command, cwd=source.parent, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
     except subprocess.TimeoutExpired as error:
         raise FailedError(f"{COMPILER} did not finish within {TIMEOUT_S} s on {source}") from error
     said = (done.stdout + done.stderr).strip()
