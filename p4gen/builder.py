@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from p4gen.p4.lint import lint
 from p4gen.p4.p4info import differences, generate, parse_text, to_text
 from p4gen.render import Manifest, manifest, render
 from p4gen.render.manifest import to_json
+from p4gen.scratch import scratch
 from p4gen.spec import ProgramSpec
 
 
@@ -96,17 +95,16 @@ def _refuse(diagnostics: tuple[Diagnostic, ...] | list[Diagnostic], what: str) -
 @contextmanager
 def _replacing(final: Path) -> Iterator[Path]:
     """A fresh folder that takes ``final``'s place when the block ends well, and is removed when not."""
+    stack = ExitStack()
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{final.name}.", dir=final.parent))
+        place = stack.enter_context(scratch(f".{final.name}.", final.parent))
     except OSError as error:
         raise InputError(f"cannot write to {final.parent}: {error.strerror}") from error
-    try:
-        fresh = scratch / "new"
+    with stack:
+        fresh = place / "new"
         fresh.mkdir()
         yield fresh
         if final.exists():
-            final.rename(scratch / "old")
+            final.rename(place / "old")
         fresh.rename(final)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)

@@ -6,7 +6,6 @@ meets all of them alike. Outputs are compared: what is fast and wrong does not c
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from p4gen.model import EngineName, Model
 from p4gen.model.jit import Batch
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
+from p4gen.scratch import scratch
 
 THREADS = 2
 BMV2_PACKETS = 10_000
@@ -81,8 +81,7 @@ class Results:
 
 def measure(work: Workload, progress: Callable[[str], None] = lambda _: None) -> Results:
     """Measure everything that this machine has. Raises ``FailedError`` when engines disagree."""
-    with tempfile.TemporaryDirectory(prefix="p4gen-") as name:
-        folder = Path(name)
+    with scratch() as folder:
         progress("compiling")
         colds = [_first_packet(work, folder / f"cache{i}") for i in range(_COMPILATIONS)]
         warm = [_first_packet(work, folder / "cache0") for _ in range(_COMPILATIONS)]

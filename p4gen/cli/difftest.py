@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from p4gen import runs
+from p4gen.cli.ending import terminable
 from p4gen.cli.options import (
     engine_option,
     flags_of,
@@ -30,9 +31,9 @@ from p4gen.inc import compose
 from p4gen.model import EngineName
 from p4gen.ptf import mutations_ii, mutations_iii
 from p4gen.render import render
+from p4gen.scratch import scratch
 from p4gen.spec import Mode, ProgramSpec
 from p4gen.switch import targets
-from p4gen.switch.running import scratch, terminable
 
 _SEEDINGS = {Mode.II: mutations_ii.SEEDING, Mode.III: mutations_iii.SEEDING}
 PACKETS, FAULT_PACKETS = 20_000, 2_000

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 import random
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from p4gen import runs
 from p4gen.builder import build
+from p4gen.cli.ending import terminable
 from p4gen.cli.options import (
     engine_option,
     flags_of,
@@ -39,9 +39,10 @@ from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult
 from p4gen.ptf.variants import runs_for
 from p4gen.render import render
+from p4gen.scratch import scratch
 from p4gen.spec import Mode, ProgramSpec
 from p4gen.switch import targets
-from p4gen.switch.running import Program, Running, terminable
+from p4gen.switch.running import Program, Running
 
 
 @click.command()
@@ -90,8 +91,8 @@ def command(
     targets.check(target)
     spec = spec_from(spec_file, flags)
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
-    with terminable(), tempfile.TemporaryDirectory(prefix="p4gen-") as scratch:
-        job = _Job(spec, target, engine, out, Path(scratch), seed, report_console(quiet=as_json))
+    with terminable(), scratch() as place:
+        job = _Job(spec, target, engine, out, place, seed, report_console(quiet=as_json))
         passed, report = job.mutate(faults) if mutate else job.conform(tests, trace)
     if as_json:
         click.echo(json.dumps({"seed": seed, "passed": passed} | report))
@@ -184,15 +185,19 @@ class _Job:
         self.console.print(f"seed {self.seed}; {len(seeding.mutations)} faults in {len(programs)} programs")
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         started = time.monotonic()
-        with Progress(*columns, console=self.console, disable=not self.console.is_terminal, transient=True) as bar:
+        judged = run_mutants(
+            seeding,
+            programs,
+            self.scratch,
+            seed=self.seed,
+            switch=targets.starter(targets.EMBEDDED, engine=self.engine),
+        )
+        with (
+            closing(judged),
+            Progress(*columns, console=self.console, disable=not self.console.is_terminal, transient=True) as bar,
+        ):
             task = bar.add_task("faults", total=len(seeding.mutations))
-            for verdict in run_mutants(
-                seeding,
-                programs,
-                self.scratch,
-                seed=self.seed,
-                switch=targets.starter(targets.EMBEDDED, engine=self.engine),
-            ):
+            for verdict in judged:
                 verdicts.append(verdict)
                 bar.advance(task)
                 bar.console.print(_verdict_line(verdict))

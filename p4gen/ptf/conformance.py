@@ -7,10 +7,10 @@ said in ``variants``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from p4gen.ptf.parallel import Stop, in_parallel
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult, Switch, default_suite, run_suite
 from p4gen.spec import Mode, ProgramSpec
@@ -95,7 +95,10 @@ def run_conformance(
     has ended. Raises what ``build`` and ``run_suite`` raise.
     """
 
-    def test(number: int, run: Run, program: Program, show: Callable[[TestResult], None] | None) -> SuiteResult:
+    def test(
+        number: int, program: Program, show: Callable[[TestResult], None] | None = None, stop: Stop | None = None
+    ) -> SuiteResult:
+        run = runs[number]
         place = directory / str(number)
         place.mkdir(exist_ok=True)
         return run_suite(
@@ -107,6 +110,7 @@ def run_conformance(
             tests=run.tests or scenario_modules(run.spec.mode, suite),
             progress=show,
             switch=switch,
+            stop=stop,
         )
 
     results = []
@@ -114,19 +118,15 @@ def run_conformance(
         for number, run in enumerate(runs):
             if started is not None:
                 started(run)
-            results.append((run, test(number, run, build(run.spec), progress)))
+            results.append((run, test(number, build(run.spec), progress)))
         return ConformanceResult(tuple(results))
     programs = [build(run.spec) for run in runs]
-    with ThreadPoolExecutor(jobs) as pool:
-        try:
-            suites = pool.map(lambda number: test(number, runs[number], programs[number], None), range(len(runs)))
-            for run, result in zip(runs, suites, strict=True):
-                if started is not None:
-                    started(run)
-                for outcome in result.tests:
-                    if progress is not None:
-                        progress(outcome)
-                results.append((run, result))
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+    with in_parallel(lambda n, stop: test(n, programs[n], stop=stop), range(len(runs)), jobs) as suites:
+        for run, result in zip(runs, suites, strict=True):
+            if started is not None:
+                started(run)
+            for outcome in result.tests:
+                if progress is not None:
+                    progress(outcome)
+            results.append((run, result))
     return ConformanceResult(tuple(results))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from p4gen.errors import FailedError, InputError
 from p4gen.ptf.conformance import scenario_modules
 from p4gen.ptf.mutations import Mutation, Seeding
+from p4gen.ptf.parallel import Stop, in_parallel
 from p4gen.ptf.runner import SuiteResult, Switch, run_suite
 from p4gen.spec import ProgramSpec
 from p4gen.switch.process import running_switch
@@ -43,7 +43,7 @@ def run_mutants(
     suite: Path | None = None,
     switch: Switch = running_switch,
     jobs: int | None = None,
-) -> Iterator[Verdict]:
+) -> Generator[Verdict, None, None]:
     """Run the scenarios on each program with each of its faults in turn, until one fails; verdicts in their order.
 
     ``programs`` are those that ``seeding`` names. ``directory`` exists and is short (see ``run_suite``). ``jobs`` runs
@@ -52,7 +52,7 @@ def run_mutants(
     prove nothing.
     """
 
-    def run(name: str, sound: Sound, text: str, tests: tuple[str, ...]) -> SuiteResult:
+    def run(name: str, sound: Sound, text: str, tests: tuple[str, ...], stop: Stop) -> SuiteResult:
         place = directory / name
         place.mkdir()
         compiled = Program.of_text(text, place)
@@ -65,31 +65,31 @@ def run_mutants(
             tests=tests,
             stop_on_failure=True,
             switch=switch,
+            stop=stop,
         )
 
     def modules(name: str) -> tuple[str, ...]:
         return seeding.tests.get(name, scenario_modules(programs[name].spec.mode, suite))
 
-    def check(name: str) -> None:
-        result = run(f"sound-{name}", programs[name], programs[name].text, modules(name))
+    def check(name: str, stop: Stop) -> None:
+        result = run(f"sound-{name}", programs[name], programs[name].text, modules(name), stop)
         if not result.passed:
             why = result.problem or f"{result.failures[0].name}: {result.failures[0].message}"
             raise FailedError(f"{programs[name].spec.program}: scenarios fail without any fault seeded: {why}")
 
-    def judge(mutation: Mutation) -> Verdict:
+    def judge(mutation: Mutation, stop: Stop) -> Verdict:
         sound = programs[mutation.program]
         tests = seeding.order(mutation, modules(mutation.program))
         try:
-            result = run(mutation.name, sound, mutation.apply(sound.text), tests)
+            result = run(mutation.name, sound, mutation.apply(sound.text), tests, stop)
         except InputError as error:
             raise FailedError(f"mutation {mutation.name} does not compile", *error.diagnostics) from error
         if result.failures:
             return Verdict(mutation, result.failures[0].name, result.failures[0].message)
         return Verdict(mutation, None, result.problem or f"survived {len(result.tests)} scenarios")
 
-    with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
-        try:
-            list(pool.map(check, sorted({mutation.program for mutation in seeding.mutations})))
-            yield from pool.map(judge, seeding.mutations)
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+    jobs = jobs or os.cpu_count() or 1
+    with in_parallel(check, sorted({mutation.program for mutation in seeding.mutations}), jobs) as checked:
+        list(checked)
+    with in_parallel(judge, seeding.mutations, jobs) as verdicts:
+        yield from verdicts

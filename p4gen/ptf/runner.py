@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import p4gen
-from p4gen.errors import MissingToolError
+from p4gen.errors import FailedError, MissingToolError
 from p4gen.ptf import report
+from p4gen.ptf.parallel import Stop
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.switch.process import running_switch
 from p4gen.switch.running import Program, Running
@@ -31,6 +32,10 @@ Switch = Callable[[Program, Path, range], AbstractContextManager[Running]]
 """(program, folder, ports) to a running switch, gone at exit."""
 
 _LOG_PREFIX = re.compile(r"^[\d:.]+ +\w+ *: *\w+ *: *")
+
+TEST_TIMEOUT_S, SILENCE_S = 900, 1200.0
+"""No measure of anything: a scenario takes a second, and a loaded machine may be slower by any factor."""
+_STOPPED = "the suite was stopped before its end"
 
 QUEUE_LENGTH = 1_000_000
 """Frames PTF keeps per port: its own 100 drops the oldest in silence."""
@@ -77,21 +82,25 @@ def run_suite(
     suite: Path | None = None,
     tests: Sequence[str] = (),
     stop_on_failure: bool = False,
-    timeout: float = 900.0,
-    test_timeout: int = 120,
+    test_timeout: int = TEST_TIMEOUT_S,
+    silence: float = SILENCE_S,
     progress: Progress | None = None,
     switch: Switch = running_switch,
+    stop: Stop | None = None,
 ) -> SuiteResult:
     """Run ``tests`` (PTF names, module.Class or module; all by default) of ``suite`` on ``program``.
 
     ``directory`` must exist; sockets, ``ptf.out``, ``ptf.log`` and ``ptf.pcap`` go there. Its path must leave room
     for a socket name within the 107 bytes of unix(7). ``params`` reach the tests as Python literals, with ``switch``
-    (see ``Running.to_dict``) added. ``timeout`` is for the whole suite and ``test_timeout`` for one test, both in
-    seconds. ``progress`` is called with each test as it finishes.
+    (see ``Running.to_dict``) added. A test is ended after ``test_timeout`` seconds, and the whole run when no test has
+    come to its end for ``silence`` seconds. ``progress`` is called with each test as it finishes.
 
-    Failures are in the result. Raises what starting the switch raises, and MissingToolError without PTF.
+    Failures are in the result. Raises what starting the switch raises, MissingToolError without PTF, and FailedError
+    when ``stop`` is set meanwhile.
     """
     directory = directory.resolve()  # PTF is started in it
+    if stop is not None and stop.is_set:
+        raise FailedError(_STOPPED)
     started = time.monotonic()
     with switch(program, directory, range(ports)) as running, _pipe() as (reader, writer):
         everything = {
@@ -109,9 +118,9 @@ def run_suite(
         finally:
             os.close(writer)
         try:
-            finished, in_time = _collect(reader, started + timeout, progress)
+            finished, in_time = _collect(reader, silence, progress, stop)
             if in_time:
-                process.wait(timeout=30)
+                process.wait(silence)
         except subprocess.TimeoutExpired:
             in_time = False
         finally:
@@ -119,14 +128,14 @@ def run_suite(
     seconds = time.monotonic() - started
     problem = _problem(finished, process.returncode, directory / "ptf.out")
     if not in_time:
-        problem = f"the suite did not finish within {timeout:g} s"
+        problem = f"no scenario came to its end for {silence:g} s"
     return SuiteResult(tuple(finished), seconds, problem)
 
 
 def _arguments(running: Running, suite: Path | None, directory: Path, test_timeout: int) -> list[str]:
     return [
         sys.executable,
-        str(_ptf_script()),
+        *("-m", "p4gen.ptf.child", str(_ptf_script())),
         *("--test-dir", str(suite or default_suite())),
         *("--platform-dir", str(Path(__file__).parent / "platform")),
         *("--platform", running.platform),
@@ -148,11 +157,14 @@ def _ptf_script() -> Path:
 
 
 def _start(command: list[str], directory: Path, results: int) -> subprocess.Popen[bytes]:
-    """PTF, in a process group of its own, with its output in ``ptf.out`` and the ``results`` pipe inherited."""
+    """PTF, in a process group of its own, with its output in ``ptf.out`` and the ``results`` pipe inherited.
+
+    It ends with its standard input, which nobody but us has the other end of.
+    """
     with (directory / "ptf.out").open("wb") as output:
         return subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=directory,
@@ -178,16 +190,21 @@ def _pipe() -> Iterator[tuple[int, int]]:
         os.close(reader)
 
 
-def _collect(reader: int, deadline: float, progress: Progress | None) -> tuple[list[TestResult], bool]:
-    """Results until the pipe's other end closes; False with them when the deadline comes first."""
+def _collect(
+    reader: int, silence: float, progress: Progress | None, stop: Stop | None
+) -> tuple[list[TestResult], bool]:
+    """Results until the pipe's other end closes; False with them when there is none for ``silence`` seconds."""
     finished: list[TestResult] = []
     pending = b""
     with selectors.DefaultSelector() as selector:
         selector.register(reader, selectors.EVENT_READ)
+        if stop is not None:
+            selector.register(stop, selectors.EVENT_READ)
         while True:
-            left = deadline - time.monotonic()
-            if left <= 0 or not selector.select(left):
+            if not selector.select(silence):
                 return finished, False
+            if stop is not None and stop.is_set:
+                raise FailedError(_STOPPED)
             data = os.read(reader, 65536)
             if not data:
                 return finished, True
@@ -204,6 +221,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    assert process.stdin is not None
+    process.stdin.close()
 
 
 def _problem(finished: Sequence[TestResult], code: int, output: Path) -> str | None:

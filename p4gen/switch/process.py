@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from p4gen.switch.running import Program, Running
 
 CONTROL_SOCKET, LOG_FILE, TRACE_FILE = "p4rt.sock", "switch.log", "trace.txt"
+_STOP_PATIENCE_S = 10.0
 AGENT_PORT = 510
 """Where the agent's frames come in (Mode III's ticks), beside the numbered ports: v1model's CPU port."""
 _COLLECT = 50_000, 20, 20
@@ -81,7 +83,7 @@ class Statistics:
 
 
 def run_switch(options: Options) -> Statistics:
-    """Run a switch until SIGTERM or SIGINT. Call it in the main thread.
+    """Run a switch until SIGTERM, SIGINT or SIGHUP. Call it in the main thread.
 
     SIGUSR1 turns traces to ``options.trace`` on and off, SIGUSR2 captures to ``options.pcap``.
 
@@ -102,8 +104,9 @@ def run_switch(options: Options) -> Statistics:
         stack.callback(carrier.close)
         carrier.between = observer.settle_or_say
         device.inject = carrier.inject
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: carrier.stop())
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+                signal.signal(number, lambda *_: carrier.stop())
         signal.signal(signal.SIGUSR1, lambda *_: observer.toggle_trace())
         signal.signal(signal.SIGUSR2, lambda *_: observer.toggle_capture())
         # A signal that comes just before the carrier begins to wait would be noticed only when it has waited.
@@ -177,7 +180,8 @@ def _ports(options: Options, observer: Observer, device: Device) -> UnixPorts | 
     if options.unix is None:
         return PacketPorts(observer.send, options.interfaces, device.set_link, send_batch=observer.send_batch)
     try:
-        options.unix.mkdir(parents=True, exist_ok=True)
+        if not options.until_eof:  # whoever started us has made it, and may have removed it since
+            options.unix.mkdir(parents=True, exist_ok=True)
         return UnixPorts(observer.send, options.unix, sorted({*range(options.ports), AGENT_PORT}))
     except OSError as problem:
         raise InputError(f"cannot make ports in {options.unix}: {problem}") from None
@@ -187,6 +191,9 @@ def _stop_with_parent(carrier: UnixPorts | PacketPorts) -> None:
     while os.read(sys.stdin.fileno(), 4096):
         pass
     carrier.stop()
+    # A daemon thread: it ends with the process, unless a packet goes round for ever.
+    time.sleep(_STOP_PATIENCE_S)
+    os._exit(1)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,6 @@ import contextlib
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,10 +16,11 @@ from p4gen.errors import FailedError
 from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.p4info import parse_text, to_text
 from p4gen.p4rt.client import Client
+from p4gen.scratch import scratch
 from p4gen.switch.address import listens
 from p4gen.switch.bm_thrift import ThriftRegisters
 
-__all__ = ["WRITES_FILE", "Program", "Running", "end", "free_port", "listens", "scratch", "started", "terminable"]
+__all__ = ["WRITES_FILE", "Program", "Running", "end", "free_port", "listens", "scratch", "started"]
 
 WRITES_FILE = "writes.bin"
 """In a switch's folder: the requests written to it, see ``p4gen.p4rt.session.recorded``."""
@@ -98,27 +98,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-@contextlib.contextmanager
-def scratch() -> Iterator[Path]:
-    """A folder with a path short enough for the addresses of sockets, gone at exit."""
-    with tempfile.TemporaryDirectory(prefix="p4gen-") as name:
-        yield Path(name)
-
-
-@contextlib.contextmanager
-def terminable() -> Iterator[None]:
-    """While the block runs, SIGTERM ends this process as Ctrl-C would: what it has started is ended first."""
-
-    def leave(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager
