@@ -57,9 +57,7 @@ class P4genTest(ReportedTest):
         # Each test gets numbers of its own, whichever tests run before it.
         self.random = random.Random(hashlib.sha256(f"{seed} {self}".encode()).digest())
         print(f"{self}: seed {seed}")  # noqa: T201  # PTF shows a test's output with its name
-        if self.mode not in (None, self.spec.mode):
-            self.skipTest(f"the program is of mode {self.spec.mode}")
-        if (reason := self.unfit()) is not None:
+        if (reason := self.misfit(self.spec)) is not None:
             self.skipTest(reason)
         self.fence_port = self.spec.ports - 1
         self._fences = 0
@@ -72,6 +70,11 @@ class P4genTest(ReportedTest):
             self._control.reset()
             self.install(self.fence_config())
             self.outputs()
+
+    def misfit(self, spec: ProgramSpec) -> str | None:
+        """Why a program has nothing to do with this scenario; None when it has."""
+        self.spec = spec
+        return self.unfit() if self.mode in (None, spec.mode) else f"the program is of mode {spec.mode}"
 
     def unfit(self) -> str | None:
         """Why the program under test has nothing to do with this scenario; None when it has."""

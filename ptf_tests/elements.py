@@ -13,8 +13,6 @@ from p4gen.spec import DType, Op
 Values = npt.NDArray[np.int64]
 """A packet's elements, one a lane, wide enough that no sum of theirs overflows."""
 
-_FUNCTIONS = {Op.SUM: np.add, Op.MIN: np.minimum, Op.MAX: np.maximum}
-
 
 @dataclass(frozen=True)
 class Numbers:
@@ -31,24 +29,29 @@ class Numbers:
 
     def encode(self, values: Values) -> bytes:
         """Elements as a payload: big-endian, one after the other."""
-        return values.astype(self._numpy).astype(np.dtype(self._numpy).newbyteorder(">")).tobytes()
+        return values.astype(self._numpy).astype(self._numpy.newbyteorder(">")).tobytes()
 
     def decode(self, payload: bytes) -> Values:
         """A payload's elements."""
-        return np.frombuffer(payload, np.dtype(self._numpy).newbyteorder(">")).astype(np.int64)
+        return np.frombuffer(payload, self._numpy.newbyteorder(">")).astype(np.int64)
 
     def reduced(self, values: Sequence[Values]) -> Values:
         """What NumPy says the op makes of contributions that do not overflow."""
-        result: Values = _FUNCTIONS[self.op].reduce(np.stack(values), axis=0)
+        result: Values = getattr(np, self.op.reduction.numpy).reduce(np.stack(values), axis=0)
         return result
 
-    def random(self, rng: np.random.Generator, ranks: int, lanes: int) -> list[Values]:
-        """A contribution for each rank; no partial sum of them leaves the range of an element."""
+    def in_range(self, result: Values, *, saturating: bool) -> Values:
+        """What an element keeps of ``reduced``; where results that overflow saturate, of two contributions."""
         low, high = self.limits
-        if self.op is Op.SUM:
+        return np.clip(result, low, high) if saturating else (result - low) % (1 << 32) + low
+
+    def random(self, rng: np.random.Generator, ranks: int, lanes: int) -> list[Values]:
+        """A contribution for each rank; no partial result of them leaves the range of an element."""
+        low, high = self.limits
+        if self.op.overflows:
             low, high = -(-low // ranks), high // ranks
         return list(rng.integers(low, high, (ranks, lanes), np.int64, endpoint=True))
 
     @property
-    def _numpy(self) -> type[np.int32 | np.uint32]:
-        return np.int32 if self.dtype is DType.INT32 else np.uint32
+    def _numpy(self) -> np.dtype[np.int32 | np.uint32]:
+        return np.dtype(str(self.dtype))

@@ -16,7 +16,7 @@ from p4gen.host.control import MAX_PACKETS, Collective, Control
 from p4gen.manager.group import Group, Pattern
 from p4gen.rocev2.opcodes import Opcode, ends_message
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import Mode, Reliability
+from p4gen.spec import Mode
 
 
 class ModeIITest(IncTest):
@@ -26,7 +26,7 @@ class ModeIITest(IncTest):
 
     def filters(self) -> str | None:
         """Why the program does not take packets in any order; None when it does."""
-        gbn = self.spec.loss_recovery is Reliability.GBN
+        gbn = self.spec.loss_recovery.in_order
         return "the program takes an edge's packets in order only" if gbn else None
 
     # --- groups ---

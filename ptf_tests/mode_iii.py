@@ -259,6 +259,10 @@ class ModeIIITest(IncTest):
         asks = ends_message(opcode) if asks is None else asks
         return data_of(psn, self.encode(self.reduced(list(values.values()))), opcode, asks)
 
+    def resent(self, outstanding: Sequence[str]) -> list[str]:
+        """What a NAK of the first of ``outstanding`` results brings: with Go-Back-N all of them, otherwise that one."""
+        return [again(result) for result in outstanding[: BURST if self.spec.loss_recovery.in_order else 1]]
+
     def check(self, group: Group, answers: Seen | None = None, data: Seen | None = None) -> None:
         """The other ends of a node's edges have got exactly these answers and data since the last check."""
         self.check_all((group, answers or {}, data or {}))

@@ -228,7 +228,8 @@ class CollectiveThatIsNotServed(Announced):
     def runTest(self) -> None:
         psn = self.random_psn()
         calls = [self.call(broadcast_from(0, 0), 3).encode(), self.call(Collective.REDUCE_SCATTER, 3).encode()]
-        calls += [0, 7 << 29, self.call(packets=3).encode() | 1 << 19]
+        call = self.call(packets=3).encode()
+        calls += [collective << 29 | call & (1 << 29) - 1 for collective in (0, 7)] + [call | 1 << 19]
         for value in calls:
             before = self.all_drops()
             self.announce(self.group, [0], psn, value)
@@ -243,9 +244,10 @@ class OtherOpOrDtype(Announced):
     def runTest(self) -> None:
         psn, call = self.random_psn(), self.call(packets=3).encode()
         others = [call ^ bits << 24 for bits in (1, 2, 4, 8, 16, 3, 24, 31)]
-        if self.spec.op == "dynamic":
-            others = [value for value in others if value >> 27 & 3 == 3 or value >> 24 & 7 > 1]
+        supported = [numbers.code for numbers in self.spec.choices]
         for value in others:
+            if value >> 24 & 31 in supported:
+                continue
             packet = self.announcement(self.group, 1, psn, value)
             self.refused(self.group, 1, packet, "TrackInvocation.unsupported")
         self.refuse_data(serial.add(psn, 1))

@@ -98,7 +98,7 @@ class RanksThatCallDifferentCollectives(Control):
     def runTest(self) -> None:
         psn, value = self.random_psn(), self.some_call()
         self.announce(self.group, [0], psn, value)
-        for other in (value ^ 1, self.call(BARRIER, 0).encode(), value ^ 1 << 19, 0):
+        for other in (value ^ 1, self.call(BARRIER, 0).encode(), value ^ 1 << 19, value & (1 << 29) - 1):
             packet = self.announcement(self.group, 1, psn, other)
             self.refused(self.group, 1, packet, "CheckDuplicate.mixed_control")
         self.announce(self.group, [1, 2], psn, value)

@@ -12,10 +12,9 @@ from mode_ii import ModeIITest
 from p4gen.manager.group import Group
 from p4gen.rocev2 import psn as serial
 from p4gen.spec import DType, Op
+from p4gen.spec.reductions import NUMBERS
 
-EVERYTHING = tuple(
-    Numbers(op, dtype) for op, dtype in itertools.product((Op.SUM, Op.MIN, Op.MAX), (DType.INT32, DType.UINT32))
-)
+EVERYTHING = tuple(Numbers(each.op, each.dtype) for each in NUMBERS)
 
 
 class Dynamic(ModeIITest):
@@ -37,10 +36,7 @@ class Dynamic(ModeIITest):
 
     def expected(self, values: list[Values]) -> Values:
         """NumPy's reduction; where unsigned sums leave the range, what the program does then."""
-        result = self.reduced(values)
-        if self.numbers == Numbers(Op.SUM, DType.UINT32):
-            return np.minimum(result, 0xFFFFFFFF) if self.spec.saturating else result % (1 << 32)
-        return result
+        return self.numbers.in_range(self.reduced(values), saturating=self.spec.saturating)
 
     def invoke(self, numbers: Numbers, psn: int, packets: int = 2) -> int:
         """A whole AllReduce of these numbers; returns the PSN behind it."""
@@ -127,8 +123,9 @@ class OnlySumsOverflow(Dynamic):
             low, high = self.limits
             values = [self.lanes(high), self.lanes(high), self.lanes(low + 1)]
             self.contribute(self.group, range(self.ranks), psn, values)
-            result = np.clip(self.reduced(values[:2]), low, high)
-            self.expect_results(self.group, [(psn, np.clip(self.reduced([result, values[2]]), low, high))])
+            result = numbers.in_range(self.reduced(values[:2]), saturating=True)
+            result = numbers.in_range(self.reduced([result, values[2]]), saturating=True)
+            self.expect_results(self.group, [(psn, result)])
             psn = serial.add(psn, 1)
         # A signed sum overflows once; an unsigned one with each of the two that follow the first.
         self.equal("overflows counted", self.counts("overflows"), {0: 3})

@@ -22,6 +22,7 @@ from mode_iii import (
     to,
 )
 
+from p4gen.host.control import Collective
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, RnrNak
 from p4gen.spec import Reliability
 
@@ -261,7 +262,7 @@ class AnnouncementsStayInTheRange(RangeTest):
 
     def runTest(self) -> None:
         flow = self.served(ROOT)
-        value = 4 << 29
+        value = self.call(Collective.BARRIER, 0).encode()
         for offset in range(self.window):
             self.announce(flow.group, flow.sources, self.psn(offset), value)
         self.outputs()

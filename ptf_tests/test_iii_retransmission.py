@@ -357,8 +357,8 @@ class BarrierIsSentAgain(Resends):
 
     def runTest(self) -> None:
         flow = self.served(ROOT)
-        value = 4 << 29
-        self.equal("a barrier's code", list(Collective).index(Collective.BARRIER) + 1, 4)
+        value = self.call(Collective.BARRIER, 0).encode()
+        self.equal("a barrier's code", value >> 29, 4)
         self.announce(flow.group, flow.sources, self.psn(0), value)
         self.outputs()
         self.tick(flow.group, 0, 2, 0)

@@ -7,7 +7,6 @@ from mode_ii import ModeIITest
 
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Nak, Opcode
-from p4gen.spec import Reliability
 
 AHEAD = "FilterOrder.out_of_order"
 
@@ -16,7 +15,7 @@ class InOrder(ModeIITest):
     """A program that takes an edge's packets in order only."""
 
     def unfit(self) -> str | None:
-        gbn = self.spec.loss_recovery is Reliability.GBN
+        gbn = self.spec.loss_recovery.in_order
         return None if gbn else "the program takes an edge's packets in any order"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from p4gen.bench.workload import Workload
 from p4gen.errors import FailedError
-from p4gen.spec import DType, Icrc, Mode, Op
+from p4gen.spec import DType, Numbers, Op
 
 COMPILERS = ("cc", "gcc", "clang")
 _EDGE = np.dtype([
@@ -24,9 +24,9 @@ _HEADERS, _ICRC = 14 + 20 + 8 + 12, 4
 def why_not(work: Workload) -> str | None:
     """Why there is no roofline for a workload; None when there is one."""
     spec = work.spec
-    if spec.mode is not Mode.II or spec.pipelines > 1:
+    if spec.mode.augmented or spec.pipelines > 1:
         return "the C loop is written for mode II and one pipeline"
-    if spec.op is not Op.SUM or not spec.saturating or spec.dtype is not DType.INT32 or spec.icrc is not Icrc.RECOMPUTE:
+    if not spec.saturating or spec.numbers != Numbers(Op.SUM, DType.INT32) or not spec.icrc.checked:
         return "the C loop is written for saturating sums of int32 with the ICRC recomputed"
     if compiler() is None:
         return f"there is no C compiler ({', '.join(COMPILERS)}) on PATH"

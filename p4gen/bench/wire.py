@@ -27,7 +27,6 @@ from p4gen.model import Model
 from p4gen.model.jit import Batch
 from p4gen.p4.compile import compile_text
 from p4gen.packetio import Receiver, Sender, open_socket, sending_socket
-from p4gen.spec import Mode
 from p4gen.switch.running import Program, scratch, started
 from p4gen.switch.veth import veth_pairs
 
@@ -85,7 +84,7 @@ def measure_wire(work: Workload, rounds: int = 2) -> tuple[WireRate, WireRate]:
 
 def _load(work: Workload) -> _Load:
     ranks, spec = len(work.edges), work.spec
-    acked = spec.mode is Mode.III
+    acked = spec.mode.augmented
     group = ranks * (spec.message + 1) if acked else ranks * spec.message
     numbers = np.arange(len(work.packets) // group * group).reshape(-1, group)
     data, acks = numbers[:, : ranks * spec.message], numbers[:, ranks * spec.message :]

@@ -17,7 +17,7 @@ from p4gen.render import render
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import DType, Mode, Op, ProgramSpec
+from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec
 
 RANKS = 4
@@ -76,12 +76,12 @@ def workload(spec: ProgramSpec, packets: int, seed: int) -> Workload:
     contexts = placement.groups[0].channels[0].contexts.values()
     by_address = {edge.remote.ip: edge for context in contexts for edge in context.edges}
     edges = tuple(by_address[placement.ip[host]] for host in chosen)
-    op, dtype = (Op.SUM, DType.INT32) if spec.op is Op.DYNAMIC else (spec.op, spec.dtype)
-    announced = ImmDt(Control(Collective.ALLREDUCE, rounds, 0, op, dtype).encode())
+    numbers = spec.choices[0]
+    announced = ImmDt(Control(Collective.ALLREDUCE, rounds, 0, numbers.op, numbers.dtype).encode())
     rng = np.random.default_rng(seed)
     frames: list[tuple[int, bytes]] = []
     for psn in range(1, rounds + 1):
-        ends = spec.mode is Mode.III and psn % spec.message == 0
+        ends = spec.mode.augmented and psn % spec.message == 0
         for edge in edges:
             bth = BTH(Opcode.SEND_ONLY, edge.local.qp, psn, ack_request=ends)
             frames.append((edge.port, _frame(edge, bth, payload=rng.bytes(spec.payload_bytes))))

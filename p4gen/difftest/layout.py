@@ -15,7 +15,7 @@ from p4gen.host.control import Collective
 from p4gen.host.plan import PsnSync
 from p4gen.manager.group import Edge, Group
 from p4gen.manager.placement import GroupRequest, place
-from p4gen.spec import Mode, ProgramSpec
+from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec
 
 _SWITCH, _ABOVE, _BELOW = "s", "above", "below"
@@ -154,7 +154,7 @@ def goes_round(spec: ProgramSpec, frame: bytes) -> bool:
     datagram = frame[36:38] == (4791).to_bytes(2) and len(frame) > _OPCODE
     if spec.pipelines > 1:
         return datagram
-    return spec.mode is Mode.III and datagram and frame[_OPCODE] in _STARTS_CURSOR
+    return spec.mode.augmented and datagram and frame[_OPCODE] in _STARTS_CURSOR
 
 
 _OPCODE = 42

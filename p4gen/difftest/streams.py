@@ -14,7 +14,7 @@ from p4gen.difftest.layout import Line, Pattern, Served
 from p4gen.host.control import Collective, Control
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
-from p4gen.spec import DType, Mode, Op, ProgramSpec
+from p4gen.spec import ProgramSpec
 
 SENDS = (Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY)
 ACK, NAK, SELECTIVE_NAK = 0x1F, 0x60, 0x7F
@@ -124,10 +124,8 @@ class Stream:
         self.packets = rng.randrange(1, 3 * min(self.spec.slots_per_group, 16))
         if collective is Collective.ALLREDUCE and rng.random() < 0.25:
             collective, self.packets = Collective.BARRIER, 0
-        op, dtype = self.spec.op, self.spec.dtype
-        if op is Op.DYNAMIC:
-            op, dtype = rng.choice((Op.SUM, Op.MIN, Op.MAX)), rng.choice(list(DType))
-        self.value = Control(collective, self.packets, pattern.root, op, dtype).encode()
+        numbers = rng.choice(self.spec.choices)
+        self.value = Control(collective, self.packets, pattern.root, numbers.op, numbers.dtype).encode()
         self._opcodes = [rng.choice(SENDS) for _ in range(self.packets + 1)]
         self._flows = self._flows_of(pattern)
 
@@ -165,7 +163,7 @@ class Stream:
         slots = self.spec.slots_per_group
         if at > self.packets or (flow.paced_by is not None and at >= flow.paced_by.complete):
             return False
-        if self.spec.mode is Mode.III:
+        if self.spec.mode.augmented:
             return at <= flow.acked + slots
         return at < flow.complete + slots // 2
 
@@ -192,7 +190,7 @@ class Stream:
         if self.random.random() < 0.12:
             flow.outputs[line] = at - 1
             return Said(line, Opcode.ACKNOWLEDGE, psn, syndrome=NAK, kind="NAK")
-        if self.spec.mode is Mode.III and self.random.random() < 0.05:
+        if self.spec.mode.augmented and self.random.random() < 0.05:
             count = self.random.randrange(1, flow.complete - at + 1)
             return Said(line, Opcode.ACKNOWLEDGE, psn, syndrome=SELECTIVE_NAK, msn=count, kind="NAK")
         flow.outputs[line] = at

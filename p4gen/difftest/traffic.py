@@ -21,7 +21,7 @@ from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicETH, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import Mode, ProgramSpec
+from p4gen.spec import ProgramSpec
 
 AGENT_PORT = 510
 """Where the agent's ticks come in."""
@@ -94,7 +94,7 @@ class Traffic:
         stream.restart(stream.served.renewed(context.epoch % 255 + 1, rng.randrange(1 << 24)))
         for group in stream.served.contexts:
             state = {"epoch": group.epoch}
-            if self._spec.mode is Mode.III:
+            if self._spec.mode.augmented:
                 state["first_psn"] = group.first_psn
             key = {"meta.context": Exact(group.context)}
             entry = next(e for e in self._config.entries if e.table == "contexts" and e.match == key)
@@ -143,7 +143,7 @@ class Traffic:
             (3, self._unrequested), (3, self._notification), (2, self._odd_control), (4, self._spoilt),
             (3, self._other_opcode), (3, self._malformed), (3, self._foreign), (5, self._ordinary), (2, self._noise),
         ]  # fmt: skip
-        if self._spec.mode is Mode.III:
+        if self._spec.mode.augmented:
             kinds += [(6, self._tick), (1, self._forged)]
         weights = [weight for weight, _ in kinds]
         return self._random.choices([make for _, make in kinds], weights)[0]()

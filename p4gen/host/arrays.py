@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,14 +18,17 @@ Array = npt.NDArray[Any]
 
 def combine(op: Op, overflow: Overflow | None, left: Array, right: Array) -> Array:
     """Two arrays reduced as the switch does it: sums stop at the ends of their range unless they wrap."""
-    wide = (left.astype(np.int64), right.astype(np.int64))
-    if op is not Op.SUM:
-        return (np.minimum if op is Op.MIN else np.maximum)(*wide).astype(left.dtype)
-    total = wide[0] + wide[1]
-    if overflow is not Overflow.WRAP:
-        info = np.iinfo(left.dtype)
-        total = np.clip(total, info.min, info.max)
-    return total.astype(left.dtype)
+    return reduced(op, [left, right], saturating=overflow is not Overflow.WRAP)
+
+
+def reduced(op: Op, arrays: Sequence[Array], *, saturating: bool) -> Array:
+    """Arrays of one dtype as NumPy reduces them in 64 bits; what leaves the range saturates or wraps in the end."""
+    dtype = arrays[0].dtype
+    total: Array = functools.reduce(getattr(np, op.reduction.numpy), [each.astype(np.int64) for each in arrays])
+    if saturating:
+        info = np.iinfo(dtype)
+        total = total.clip(info.min, info.max)
+    return total.astype(dtype)
 
 
 def to_wire(values: Array, packet: int) -> memoryview:

@@ -10,7 +10,8 @@ from enum import StrEnum
 from typing import Final
 
 from p4gen.errors import InputError
-from p4gen.spec import DType, Op
+from p4gen.spec import DType, Numbers, Op
+from p4gen.spec.reductions import numbers_of
 
 MAX_PACKETS: Final = (1 << 19) - 1
 """Most packets that one control message can announce; CommLib announces more in parts."""
@@ -29,8 +30,6 @@ class Collective(StrEnum):
 
 
 _COLLECTIVES: Final = tuple(Collective)
-_OPS: Final = (Op.SUM, Op.MIN, Op.MAX)
-_DTYPES: Final = tuple(DType)
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,7 @@ class Control:
         """The immediate value."""
         return (
             (_COLLECTIVES.index(self.collective) + 1) << 29
-            | _OPS.index(self.op) << 27
-            | _DTYPES.index(self.dtype) << 24
+            | Numbers(self.op, self.dtype).code << 24
             | self.root << 19
             | self.packets
         )
@@ -62,7 +60,7 @@ class Control:
     @classmethod
     def decode(cls, value: int) -> Control:
         """The message of an immediate value; ``InputError`` when it is none."""
-        collective, op, dtype = (value >> 29) - 1, value >> 27 & 3, value >> 24 & 7
-        if not 0 <= collective < len(_COLLECTIVES) or op >= len(_OPS) or dtype >= len(_DTYPES):
+        collective, numbers = (value >> 29) - 1, numbers_of(value >> 24 & 31)
+        if not 0 <= collective < len(_COLLECTIVES) or numbers is None:
             raise InputError(f"{value:#010x} is no control message")
-        return cls(_COLLECTIVES[collective], value & MAX_PACKETS, value >> 19 & 31, _OPS[op], _DTYPES[dtype])
+        return cls(_COLLECTIVES[collective], value & MAX_PACKETS, value >> 19 & 31, numbers.op, numbers.dtype)

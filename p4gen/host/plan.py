@@ -34,6 +34,7 @@ from p4gen.errors import InputError
 from p4gen.host.control import MAX_PACKETS, Collective, Control
 from p4gen.host.verbs import Peer, QpConfig
 from p4gen.spec import DType, Op, Overflow
+from p4gen.spec.reductions import OPS
 
 ChannelKey = tuple[Collective, int]
 """The pattern and its root: (ALLREDUCE, 0), (REDUCE, r), (BROADCAST, r)."""
@@ -116,7 +117,7 @@ class GroupConfig:
         """Op and dtype of a call; ``InputError`` when the program on the tree does not do them."""
         if self.op is Op.DYNAMIC:
             if op is Op.DYNAMIC:
-                raise InputError("op dynamic: each call says sum, min or max")
+                raise InputError(f"op dynamic: each call says one of {', '.join(OPS)}")
             return op or Op.SUM, dtype
         if dtype is not self.dtype:
             raise InputError(f"elements are {dtype}; the program on the tree works on {self.dtype}")

@@ -24,6 +24,7 @@ from p4gen.host.plan import Connection
 from p4gen.host.rc import QueuePair
 from p4gen.host.verbs import Completion, RecvWr, SendWr, Status
 from p4gen.spec import Op, Overflow
+from p4gen.spec.reductions import OPS
 
 CHUNK: Final = 128 << 10
 """Bytes of a chunk; with it Tables 26 and 28 come out."""
@@ -265,7 +266,7 @@ class Ring:
         dtype_of(values)  # refuses what switches would
         op = self.config.op if op is None else op
         if op is Op.DYNAMIC:
-            raise InputError("op dynamic: each call says sum, min or max")
+            raise InputError(f"op dynamic: each call says one of {', '.join(OPS)}")
         return op
 
     # --- working it off ---

@@ -9,7 +9,8 @@ SendAck and MakeAck its SendAck, one for each stage of a pipeline.
 from __future__ import annotations
 
 from p4gen.inc.module import Drop, Metadata, Module, Register, Size, Table
-from p4gen.spec import Icrc, Mode, Op, ProgramSpec, Reliability, Variant
+from p4gen.spec import Op, ProgramSpec, Variant
+from p4gen.spec.reductions import NUMBERS_BITS
 
 _SLOTS = Size("pipelines", "bank_slots")
 _CONTEXTS = Size("pipelines", "bank_contexts")
@@ -18,15 +19,15 @@ _ENDPOINTS = Size("groups", "fan_in")
 
 
 def _icrc(spec: ProgramSpec) -> bool:
-    return spec.icrc is Icrc.RECOMPUTE
+    return spec.icrc.checked
 
 
 def _translated(spec: ProgramSpec) -> bool:
-    return spec.mode is Mode.II
+    return not spec.mode.augmented
 
 
 def _augmented(spec: ProgramSpec) -> bool:
-    return spec.mode is Mode.III
+    return spec.mode.augmented
 
 
 def _dynamic(spec: ProgramSpec) -> bool:
@@ -48,7 +49,8 @@ def reorder_window(spec: ProgramSpec) -> int:
 
 def receive_bits(spec: ProgramSpec) -> int:
     """Width of CheckOrder's word: ePSN 24, NAK sent 1, epoch 8, last announced PSN 24, and what some specs add."""
-    return 57 + (5 if _dynamic(spec) else 0) + (0 if spec.loss_recovery is Reliability.GBN else reorder_window(spec))
+    numbers = NUMBERS_BITS if _dynamic(spec) else 0
+    return 57 + numbers + (0 if spec.loss_recovery.in_order else reorder_window(spec))
 
 
 LOOKUP_TABLE = Module(
@@ -181,7 +183,7 @@ FILTER_ORDER = Module(
     needs=("hdr.bth", "kind", "edge", "epoch"),
     keeps=(Register("expected", 32, _EDGES, "{epoch 8, ePSN 24} of each edge"),),
     drops=(Drop("out_of_order", "ahead of its turn: it will be sent again"),),
-    wanted=lambda spec: spec.loss_recovery is Reliability.GBN,
+    wanted=lambda spec: spec.loss_recovery.in_order,
 )
 
 CHECK_RANGE = Module(
@@ -391,7 +393,7 @@ TRANSLATE_HEADER = Module(
     purpose="addresses each packet to the endpoint at the other end of its edge",
     needs=("hdr.ethernet", "hdr.ipv4", "hdr.udp", "hdr.bth", "edge"),
     provides=(
-        Metadata("goes_round", "bit<1>", "1: recirculates", wanted=lambda s: s.mode is Mode.II and s.pipelines > 1),
+        Metadata("goes_round", "bit<1>", "1: recirculates", wanted=lambda s: not s.mode.augmented and s.pipelines > 1),
     ),
     tables=(Table("edges", _ENDPOINTS, "edge to the addresses and QPs of its two endpoints"),),
     drops=(Drop("unknown_edge", "a copy was made for an edge that has no addresses"),),

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from p4gen.host.control import MAX_RANKS, Collective
 from p4gen.manager.group import Edge, Group
-from p4gen.spec import Mode, ProgramSpec, Reliability
+from p4gen.spec import ProgramSpec
 
 _SERVED = (Collective.ALLREDUCE, Collective.REDUCE, Collective.BROADCAST)
 
@@ -51,7 +51,7 @@ def _of_group(spec: ProgramSpec, group: Group) -> Iterator[str]:
 def last_edge_id(spec: ProgramSpec) -> int:
     """The largest id that an edge can have."""
     # Registers with a word for each edge; without them an id is only a number in a table.
-    indexed = spec.mode is Mode.III or spec.pipelines > 1 or spec.loss_recovery is Reliability.GBN
+    indexed = spec.mode.augmented or spec.pipelines > 1 or spec.loss_recovery.in_order
     return spec.groups * spec.fan_in if indexed else 65535
 
 
@@ -94,7 +94,7 @@ def _of_patterns(group: Group) -> Iterator[str]:
 
 
 def _of_slots(spec: ProgramSpec, group: Group) -> Iterator[str]:
-    if spec.mode is Mode.III and group.base_down is None and any(map(group.has_down, group.patterns)):
+    if spec.mode.augmented and group.base_down is None and any(map(group.has_down, group.patterns)):
         yield "it has no slots for what comes down (base_down)"
     ranges = group.ranges(spec.mode)
     needed = 2 * spec.window * spec.message

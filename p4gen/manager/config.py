@@ -14,7 +14,7 @@ from p4gen.host.control import Collective
 from p4gen.manager.checks import problems
 from p4gen.manager.group import Edge, Endpoint, Group, NextHop, Pattern, Route, SwitchConfig
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, Lpm, MulticastGroup, Replica
-from p4gen.spec import Mode, ProgramSpec
+from p4gen.spec import ProgramSpec
 
 __all__ = ["Edge", "Endpoint", "Group", "NextHop", "Pattern", "Route", "SwitchConfig", "Traffic", "configure"]
 
@@ -57,7 +57,7 @@ def configure(
         )
         for hop in next_hops
     ]
-    sessions = tuple(_clone_sessions(spec)) if groups and spec.mode is Mode.III else ()
+    sessions = tuple(_clone_sessions(spec)) if groups and spec.mode.augmented else ()
     return SwitchConfig(tuple(entries), tuple(trees), sessions)
 
 
@@ -73,13 +73,13 @@ class _Node:
         spec, group = self._spec, self._group
         context = {"meta.context": Exact(group.context)}
         state = {"epoch": group.epoch}
-        if spec.mode is Mode.III:
+        if spec.mode.augmented:
             state["first_psn"] = group.first_psn
         yield Entry("contexts", context, Action("set_context", state))
-        flows = self._mode_ii if spec.mode is Mode.II else self._mode_iii
+        flows = self._mode_iii if spec.mode.augmented else self._mode_ii
         for number, pattern in enumerate(group.patterns, start=1):
             codes = pattern.codes
-            if spec.mode is Mode.III and len(group.patterns) == 1:
+            if spec.mode.augmented and len(group.patterns) == 1:
                 codes += (0,)  # what comes before any announcement is answered all the same
             choice = Action("set_pattern", {"pattern": number, "toward": group.toward(pattern)})
             for code in codes:
@@ -166,7 +166,7 @@ class _Node:
             "edge_bit": bit,
             "remote_address": edge.remote.ip,
         }
-        if self._spec.mode is Mode.III:
+        if self._spec.mode.augmented:
             arguments |= {"port": edge.port, "first_hop": int(edge.first_hop)}
         key = {"hdr.ipv4.dst_addr": Exact(edge.local.ip), "hdr.bth.dest_qp": Exact(edge.local.qp)}
         return Entry("endpoints", key, Action("set_edge", arguments))

@@ -112,7 +112,7 @@ class Group:
     def ranges(self, mode: Mode) -> tuple[tuple[int, int], ...]:
         """The slots that it uses, as (first, one behind the last)."""
         bases = [self.base] if any(map(self.has_up, self.patterns)) else []
-        if mode is Mode.III and self.base_down is not None and any(map(self.has_down, self.patterns)):
+        if mode.augmented and self.base_down is not None and any(map(self.has_down, self.patterns)):
             bases.append(self.base_down)
         return tuple((base, base + self.slots) for base in bases)
 

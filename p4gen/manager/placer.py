@@ -14,7 +14,7 @@ from p4gen.manager.placed import TREE_NETWORK, Channel, GroupRequest, PlacedGrou
 from p4gen.manager.pools import HOST_QP, Need, NoRoomError, Pools, Taken
 from p4gen.manager.tree import NOTHING_DOWN, IncTree, NodeKey, TreeNode, port_to
 from p4gen.rocev2.headers import ipv4_text
-from p4gen.spec import Mode, ProgramSpec
+from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec
 
 HOST_NETWORK = 10 << 24
@@ -163,7 +163,7 @@ class Placer:
             len(node.edges),
             self._slots(request, node.key),
             any(map(outline.has_up, patterns)),
-            self._specs[node.key.switch].mode is Mode.III and any(map(outline.has_down, patterns)),
+            self._specs[node.key.switch].mode.augmented and any(map(outline.has_down, patterns)),
         )
 
     def _slots(self, request: GroupRequest, node: NodeKey) -> int:

@@ -10,7 +10,7 @@ from p4gen.host.dcqcn import DcqcnConfig
 from p4gen.host.plan import ChannelKey, Connection, Flow, GroupConfig, PsnSync
 from p4gen.host.verbs import Peer, QpConfig, Recovery
 from p4gen.manager.api import RankConfig
-from p4gen.spec import Mode, ProgramSpec
+from p4gen.spec import ProgramSpec
 from p4gen.spec.program import Reliability
 
 TIMEOUT: Final = 50 * MS
@@ -63,7 +63,7 @@ def host_config(
         retry_count=retry_count,
         rnr_retry=None,
         dcqcn=dcqcn,
-        selective_naks=recovery is Recovery.IDEAL and spec.mode is Mode.III,
+        selective_naks=recovery is Recovery.IDEAL and spec.mode.augmented,
     )
     return GroupConfig(
         rank,
@@ -76,7 +76,7 @@ def host_config(
         spec.overflow,
         sync,
         flow,
-        hop_by_hop=spec.mode is Mode.III,
+        hop_by_hop=spec.mode.augmented,
     )
 
 

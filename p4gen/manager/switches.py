@@ -24,7 +24,6 @@ from p4gen.manager.group import Group, SwitchConfig
 from p4gen.manager.placed import PlacedGroup, placed_edges
 from p4gen.manager.placer import routes, tree_routes
 from p4gen.model.entries import Exact
-from p4gen.spec import Mode
 
 Key = tuple[str, int]
 """A placement: its group's name and its generation."""
@@ -358,7 +357,7 @@ class SwitchThread:
             self._apply()
 
     def _tick(self) -> None:
-        if self._info.spec.mode is Mode.III and self._agent is not None:
+        if self._info.spec.mode.augmented and self._agent is not None:
             agent = self._agent
             contexts = _contexts(self.name, {key: p for key, p in self._admitted.items() if key in self._ticking})
             _asked(lambda: agent.set_ticks(placed_edges(self.name, contexts)))

@@ -15,7 +15,6 @@ from p4gen.host.commlib import Communicator
 from p4gen.host.plan import ChannelKey
 from p4gen.manager.placement import Channel
 from p4gen.net.state import EdgeState, SlotState, SwitchState
-from p4gen.spec import Mode
 
 if TYPE_CHECKING:
     from p4gen.net.simulation import RunningGroup, Simulation
@@ -99,7 +98,7 @@ def diagnose(simulation: Simulation, *, deadlocked: bool) -> Diagnosis:
                 waiting = [s.rank for s in mine if s.expects == psn]
                 found = list(_slots(simulation, group, channel, psn, waiting))
                 slots += found
-                if simulation.spec.mode is Mode.III:
+                if simulation.spec.mode.augmented:
                     edges += [state for slot in found for state in _edges(simulation, group, channel, slot)]
     idle = [s for s in ranks if s.unacknowledged is None and s.expects is None and not s.done]
     ranks = [s for s in ranks if s.unacknowledged is not None or s.expects is not None]

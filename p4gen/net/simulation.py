@@ -26,7 +26,7 @@ from p4gen.net.values import Member, draw, invoke
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
 from p4gen.render import render
-from p4gen.spec import Mode, ProgramSpec
+from p4gen.spec import ProgramSpec
 from p4gen.switch.drops import losses
 
 __all__ = ["Call", "LinkUse", "SimConfig", "SimResult", "Simulation", "Work", "simulate"]
@@ -144,7 +144,7 @@ class Simulation:
             self.groups.append(group)
             for rank in range(len(hosts)):
                 self.network.loop.at(chance.randrange(config.skew + 1), self._begin, (group, rank))
-        if spec.mode is Mode.III and config.ticks:
+        if spec.mode.augmented and config.ticks:
             self._start_ticks()
 
     def _members(self, placed: PlacedGroup) -> Sequence[Member]:

@@ -11,7 +11,7 @@ from p4gen.manager.group import Group, Pattern
 from p4gen.manager.placement import Channel
 from p4gen.manager.tree import NodeKey, TreeNode
 from p4gen.rocev2.opcodes import Opcode
-from p4gen.spec import Mode
+from p4gen.spec.reductions import NUMBERS_BITS
 
 if TYPE_CHECKING:
     from p4gen.net.simulation import RunningGroup, Simulation
@@ -95,14 +95,14 @@ class SwitchState:
             pattern = self._pattern(key, context, psn)
             if context.has_up(pattern):
                 yield self._slot(key, context, pattern, psn, down=False)
-            if self._spec.mode is Mode.III and context.has_down(pattern):
+            if self._spec.mode.augmented and context.has_down(pattern):
                 yield self._slot(key, context, pattern, psn, down=True)
 
     def edges(self, key: NodeKey) -> Iterator[EdgeState]:
         """How far the edges of a node are."""
         spec, context = self._spec, self._channel.contexts[key]
         switch = self._switches[key.switch]
-        numbers = 38 if spec.op == "dynamic" else 33
+        numbers = 33 + (NUMBERS_BITS if spec.numbers is None else 0)
         for index, edge in enumerate(context.edges):
             word = switch.register("receive", context.pipe * spec.bank_edges + edge.edge_id)
             at = context.pipe * spec.bank_contexts + context.context
@@ -149,7 +149,7 @@ class SwitchState:
             bitmap = 0
         sources = self._sources(self._tree.node(key), pattern, down=down)
         start = None
-        if spec.mode is Mode.III:
+        if spec.mode.augmented:
             pipe = "broadcast" if down else "aggregation"
             begins = switch.register(f"{pipe}.psn_start", context.pipe * spec.bank_contexts + context.context)
             start = begins & _MASK if begins >> 24 == context.epoch else context.first_psn

@@ -90,7 +90,7 @@ def points(axis: Axis, base: SimConfig, values: Sequence[float] | None = None) -
 
     By default the paper's values, sizes to 4 MiB.
     """
-    solution = Solution.MODE_III if base.program.mode is Mode.III else Solution.MODE_II
+    solution = Solution.MODE_III if base.program.mode.augmented else Solution.MODE_II
     sized = [t for t in PAPER.values() if t.collective is base.collective and t.axis is axis and solution in t.rows]
     paper = PAPER[_TABLES[axis]] if axis is not Axis.SIZE else sized[0] if sized else None
     row = paper.rows[solution] if paper and paper.collective is base.collective else {}
@@ -189,7 +189,7 @@ def _solving(solution: Solution, base: SimConfig) -> SimConfig:
     match solution:
         case Solution.MODE_II | Solution.MODE_III:
             mode = Mode.III if solution is Solution.MODE_III else Mode.II
-            program = _program(base.program, mode, **({"reliability": "sack"} if mode is Mode.III else {}))
+            program = _program(base.program, mode, **({"reliability": "sack"} if mode.augmented else {}))
             return replace(base, program=program, recovery=EPIC_RECOVERY, timeout=EPIC_TIMEOUT[mode])
         case Solution.RING | Solution.TO_RANK0:
             program = _program(base.program, Mode.II)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from p4gen.host.arrays import Array
+from p4gen.host.arrays import Array, reduced
 from p4gen.host.commlib import Communicator, Invocation
 from p4gen.host.control import Collective
 from p4gen.host.ring import Ring
 from p4gen.net.config import Call
-from p4gen.spec import DType, Op, ProgramSpec
+from p4gen.spec import ProgramSpec
 
 Member = Communicator | Ring
 """One rank of what is run."""
@@ -26,9 +26,9 @@ def draw(call: Call, spec: ProgramSpec, ranks: int, chance: np.random.Generator,
     info = np.iinfo(dtype)
     low, high = int(info.min), int(info.max)
     if overflowing:
-        signs = chance.integers(0, 2, elements) * 2 - 1 if kind is DType.INT32 else 1
+        signs = chance.integers(0, 2, elements) * 2 - 1 if low < 0 else 1
         return [(chance.integers(0, high // 2, elements) * signs).astype(dtype) for _ in range(ranks)]
-    if op is Op.SUM:
+    if op.overflows:
         low, high = -(-low // ranks), high // ranks
     return [chance.integers(low, high, elements, dtype, endpoint=True) for _ in range(ranks)]
 
@@ -60,22 +60,10 @@ def expected(call: Call, spec: ProgramSpec, values: Sequence[Array]) -> list[Arr
             return [values[call.root]] * ranks
         case Collective.ALLGATHER:
             return [np.concatenate(list(values))] * ranks
-    total = _reduced(call.kind(spec)[0], spec, values)
+    total = reduced(call.kind(spec)[0], values, saturating=spec.saturating)
     match call.collective:
         case Collective.REDUCE:
             return [total if rank == call.root else None for rank in range(ranks)]
         case Collective.REDUCE_SCATTER:
             return list(np.split(total, ranks))
     return [total] * ranks
-
-
-def _reduced(op: Op, spec: ProgramSpec, values: Sequence[Array]) -> Array:
-    every = np.stack([each.astype(np.int64) for each in values])
-    if op is not Op.SUM:
-        total: Array = every.min(axis=0) if op is Op.MIN else every.max(axis=0)
-        return total.astype(values[0].dtype)
-    total = every.sum(axis=0)
-    if spec.saturating:
-        info = np.iinfo(values[0].dtype)
-        total = total.clip(info.min, info.max)
-    return total.astype(values[0].dtype)

@@ -43,9 +43,13 @@ class ConformanceResult:
 
     @property
     def passed(self) -> bool:
-        """Every run is sound, nothing failed, and every scenario ran on at least one program."""
-        sound = all(result.problem is None and not result.failures for _, result in self.runs)
-        return bool(self.runs) and sound and not self.left_out
+        """Every run is sound, nothing failed, and something ran. Scenarios may be left out."""
+        return self.ran_something and all(result.problem is None and not result.failures for _, result in self.runs)
+
+    @property
+    def ran_something(self) -> bool:
+        """At least one scenario had to do with a program."""
+        return any(test.outcome is not Outcome.SKIPPED for _, result in self.runs for test in result.tests)
 
     @property
     def left_out(self) -> dict[str, str]:
@@ -63,7 +67,7 @@ class ConformanceResult:
 def scenario_modules(mode: Mode, suite: Path | None = None) -> tuple[str, ...]:
     """The modules of a suite (p4gen's own by default) with scenarios for a mode."""
     names = sorted(path.stem for path in (suite or default_suite()).glob("test_*.py"))
-    return tuple(name for name in names if name in COMMON or name.startswith(MODE_III_PREFIX) == (mode is Mode.III))
+    return tuple(name for name in names if name in COMMON or name.startswith(MODE_III_PREFIX) == mode.augmented)
 
 
 def small(**fields: object) -> ProgramSpec:
@@ -83,6 +87,7 @@ def run_conformance(
     *,
     seed: int,
     started: Callable[[Run], None] | None = None,
+    finished: Callable[[Run, SuiteResult], None] | None = None,
     progress: Callable[[TestResult], None] | None = None,
     suite: Path | None = None,
     switch: Switch = running_switch,
@@ -91,8 +96,8 @@ def run_conformance(
     """Build and test each run's program, ``jobs`` of them at a time.
 
     ``directory`` exists and is short (see ``run_suite``); run i leaves its logs and captures in ``directory/i``.
-    ``started`` and ``progress`` are called in the order of runs: with one job as things happen, with more when a run
-    has ended. Raises what ``build`` and ``run_suite`` raise.
+    ``started``, ``progress`` and ``finished`` are called in the order of runs: with one job as things happen, with more
+    when a run has ended. Raises what ``build`` and ``run_suite`` raise.
     """
 
     def test(
@@ -119,6 +124,8 @@ def run_conformance(
             if started is not None:
                 started(run)
             results.append((run, test(number, build(run.spec), progress)))
+            if finished is not None:
+                finished(*results[-1])
         return ConformanceResult(tuple(results))
     programs = [build(run.spec) for run in runs]
     with in_parallel(lambda n, stop: test(n, programs[n], stop=stop), range(len(runs)), jobs) as suites:
@@ -129,4 +136,6 @@ def run_conformance(
                 if progress is not None:
                     progress(outcome)
             results.append((run, result))
+            if finished is not None:
+                finished(run, result)
     return ConformanceResult(tuple(results))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from p4gen.ptf.conformance import Run, small
-from p4gen.spec import DType, Icrc, Mode, Op, Overflow, ProgramSpec, Reliability
+from p4gen.spec import Icrc, Mode, Op, Overflow, ProgramSpec, Reliability
+from p4gen.spec.reductions import NUMBERS
 
 SUMS = ("test_iii_collectives.SumsSaturateOrWrap",)
 ARITHMETIC = ("test_iii_order.Contributions", "test_iii_order.ResultsFromTheParent")
@@ -24,8 +25,8 @@ def mode_iii_runs(spec: ProgramSpec) -> tuple[Run, ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
     large = spec.slots_per_group > LARGE
     runs = [Run(spec, (*MODULES, "test_iii_pipelines", *ON_LARGE) if large else ())]
-    if large or spec.loss_recovery is not Reliability.GBN:
-        runs.append(Run(_small(), (RANGE,) if spec.loss_recovery is Reliability.GBN else ()))
+    if large or not spec.loss_recovery.in_order:
+        runs.append(Run(_small(), (RANGE,) if spec.loss_recovery.in_order else ()))
     runs += [
         Run(_long(Reliability.GBN), ("test_iii_retransmission.OneNakBringsSixtyFourPackets",)),
         Run(_long(Reliability.SR), ("test_iii_selective",)),
@@ -36,10 +37,12 @@ def mode_iii_runs(spec: ProgramSpec) -> tuple[Run, ...]:
         Run(_small(icrc=Icrc.IGNORE), ("test_iii_order.Contributions", "test_iii_order.GapIsReportedOnce")),
         *(Run(_pipelines(count, how), ("test_iii_pipelines",)) for count, how in _BANKS),
     ]
-    for dtype in DType:
-        runs += [Run(_small(dtype=dtype, overflow=overflow), SUMS) for overflow in Overflow]
-        runs += [Run(_small(op=op, dtype=dtype), ARITHMETIC) for op in (Op.MIN, Op.MAX)]
-    if spec.fan_in < LARGE or spec.icrc is Icrc.IGNORE:
+    for numbers in NUMBERS:
+        if numbers.op.overflows:
+            runs += [Run(_small(op=numbers.op, dtype=numbers.dtype, overflow=how), SUMS) for how in Overflow]
+        else:
+            runs.append(Run(_small(op=numbers.op, dtype=numbers.dtype), ARITHMETIC))
+    if spec.fan_in < LARGE or not spec.icrc.checked:
         names = ("test_iii_collectives.ThirtyTwoEdges", "test_iii_collectives.ChildrenOfALargeNode")
         checks = ("test_iii_order.CorruptPacketsLeaveNoTrace", *ARITHMETIC)
         runs.append(Run(_small(lanes=8, fan_in=32, ports=32), (*names, *checks)))

@@ -168,13 +168,13 @@ def _start(command: list[str], directory: Path, results: int) -> subprocess.Pope
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=directory,
-            env=_environment(),
+            env=environment(),
             pass_fds=(results,),
             start_new_session=True,
         )
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Ours, with this p4gen importable from the tests however it was started."""
     path = [str(Path(p4gen.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), "PYTHONUNBUFFERED": "1"}

@@ -13,6 +13,7 @@ from ptf.base_tests import BaseTest
 
 from p4gen.ptf import report
 from p4gen.ptf.report import Outcome
+from p4gen.spec import ProgramSpec
 
 
 def parameters() -> dict[str, Any]:
@@ -55,6 +56,10 @@ class ReportedTest(BaseTest):  # type: ignore[misc]  # PTF is untyped
         # PTF's own --failfast never reaches its unittest runner.
         if outcome in (Outcome.FAILED, Outcome.ERROR) and parameters().get("stop_on_failure"):
             result.stop()
+
+    def misfit(self, _spec: ProgramSpec) -> str | None:
+        """Why a program has nothing to do with this test; None when it has."""
+        return None
 
     def equal(self, what: str, actual: object, expected: object) -> None:
         """AssertionError, with ``what`` and both values, unless they are equal."""

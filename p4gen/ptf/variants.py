@@ -10,30 +10,31 @@ from collections.abc import Iterator
 
 from p4gen.ptf.conformance import Run, small
 from p4gen.ptf.conformance_iii import mode_iii_runs
-from p4gen.spec import DType, Icrc, Mode, Op, Overflow, ProgramSpec, Reliability
+from p4gen.spec import DType, Icrc, Op, Overflow, ProgramSpec, Reliability
+from p4gen.spec.reductions import OPS
 
 ARITHMETIC = ("test_arithmetic",)
 
 
 def runs_for(spec: ProgramSpec) -> tuple[Run, ...]:
     """What it takes to run all scenarios of a spec's mode."""
-    return mode_ii_runs(spec) if spec.mode is Mode.II else mode_iii_runs(spec)
+    return mode_iii_runs(spec) if spec.mode.augmented else mode_ii_runs(spec)
 
 
 def mode_ii_runs(spec: ProgramSpec) -> tuple[Run, ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
     runs = [Run(spec)]
     for op, dtype, overflow in _arithmetics():
-        if (op, dtype, op is Op.SUM and overflow is Overflow.SATURATE) != (spec.op, spec.dtype, spec.saturating):
+        if (op, dtype, op.overflows and overflow is not Overflow.WRAP) != (spec.op, spec.dtype, spec.saturating):
             runs.append(Run(small(op=op, dtype=dtype, overflow=overflow), ARITHMETIC))
     if spec.op is not Op.DYNAMIC:
         runs.append(Run(small(op=Op.DYNAMIC), ("test_dynamic", *ARITHMETIC)))
-    if spec.icrc is Icrc.RECOMPUTE:
+    if spec.icrc.checked:
         ignoring = small(icrc=Icrc.IGNORE)
         runs.append(Run(ignoring, ("test_validation.IcrcIgnored", "test_reliability.AckIsReflected")))
     else:
         runs.append(Run(small(), ("test_validation.WrongIcrc",)))
-    if spec.loss_recovery is not Reliability.GBN:
+    if not spec.loss_recovery.in_order:
         runs.append(Run(small(reliability=Reliability.GBN), ("test_order",)))
     for pipelines, reliability in ((2, Reliability.GBN), (4, Reliability.SR)):
         if (pipelines, reliability) != (spec.pipelines, spec.loss_recovery):
@@ -45,5 +46,5 @@ def mode_ii_runs(spec: ProgramSpec) -> tuple[Run, ...]:
 
 def _arithmetics() -> Iterator[tuple[Op, DType, Overflow | None]]:
     for dtype in DType:
-        yield from ((Op.SUM, dtype, overflow) for overflow in Overflow)
-        yield from ((op, dtype, None) for op in (Op.MIN, Op.MAX))
+        for op in (op for op in OPS if dtype in op.reduction.dtypes):
+            yield from ((op, dtype, overflow) for overflow in (Overflow if op.overflows else (None,)))

@@ -9,7 +9,6 @@ from typing import Any
 import p4gen
 from p4gen.inc import Composition
 from p4gen.render.p4 import Rendered
-from p4gen.spec import Mode
 
 Manifest = dict[str, Any]
 """JSON object: p4gen, spec, modules (in order, with state in bits), drops, ticks, state_bits, line_directives, and
@@ -72,7 +71,7 @@ def manifest(composition: Composition, rendered: Rendered) -> Manifest:
             }
             for drop in composition.drops
         ],
-        "ticks": {"every_us": TICK_US, "opcode": "0xc0", "port": 510} if spec.mode is Mode.III else None,
+        "ticks": {"every_us": TICK_US, "opcode": "0xc0", "port": 510} if spec.mode.augmented else None,
         "state_bits": composition.state_bits,
         "line_directives": rendered.line_directives,
         "digest": hashlib.sha256(rendered.text.encode()).hexdigest(),

@@ -13,7 +13,8 @@ from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
 from p4gen.inc import HEADERS, Composition
 from p4gen.inc.compose import DropReason
 from p4gen.inc.modules import receive_bits, reorder_window
-from p4gen.spec import DType, Mode, Op, ProgramSpec
+from p4gen.spec import Numbers, ProgramSpec, Variant
+from p4gen.spec.reductions import NUMBERS_BITS
 
 _MARK = "\x00"
 _ROW = 112
@@ -62,25 +63,28 @@ def _templates(composition: Composition) -> Iterator[str]:
 
 def _context(composition: Composition) -> dict[str, Any]:
     spec = composition.spec
-    numbers = 5 if spec.op is Op.DYNAMIC else 0
+    numbers = spec.numbers
     window = reorder_window(spec)
     return {
         "spec": spec,
-        "op": spec.op,
+        "dynamic": numbers is None,
         "reduction": _reduction(spec),
-        "signed": spec.dtype is DType.INT32,
         "saturating": spec.saturating,
-        "numbers": 0 if spec.op is Op.DYNAMIC else announced_numbers(spec.op, spec.dtype),
+        "numbers": numbers,
+        "choices": spec.choices,
+        "steps": _steps(spec),
         "lanes": range(spec.lanes),
         "edges": range(spec.fan_in),
-        "augmented": spec.mode is Mode.III,
-        "reliability": spec.loss_recovery,
+        "augmented": spec.mode.augmented,
+        "selective": not spec.loss_recovery.in_order,
+        "selective_naks": spec.loss_recovery.selective_naks,
         "notifies": spec.notifies,
         "variant": spec.variant,
+        "Variant": Variant,
         "window": window,
         "halves": [window >> i for i in range(1, window.bit_length())],
         "word": receive_bits(spec),
-        "last": 56 + numbers,
+        "last": 56 + (NUMBERS_BITS if numbers is None else 0),
         "pipelines": spec.pipelines,
         "pipeline_bits": spec.pipelines.bit_length() - 1,
         "ports_per_pipe": spec.ports // spec.pipelines,
@@ -101,9 +105,24 @@ def _context(composition: Composition) -> dict[str, Any]:
     }
 
 
-def announced_numbers(op: Op, dtype: DType) -> int:
-    """Op and dtype as a control message announces them, 5 bits (docs/wire-format.md)."""
-    return list(Op).index(op) << 3 | list(DType).index(dtype)
+@dataclass(frozen=True)
+class _Step:
+    """How a lane is reduced where one of ``choices`` is announced: P4 expressions of ``held`` and ``element``."""
+
+    choices: tuple[Numbers, ...]
+    result: str
+    saturated: str | None
+    """The result that stops at the ends of the range, where the program wants that."""
+
+
+def _steps(spec: ProgramSpec) -> list[_Step]:
+    """What AggregateData does for each choice; those that read the same are one."""
+    by_text: dict[tuple[str, str | None], list[Numbers]] = {}
+    for choice in spec.choices:
+        reduction = choice.op.reduction
+        saturated = reduction.saturating(choice.dtype) if reduction.saturating and spec.saturating else None
+        by_text.setdefault((reduction.p4(choice.dtype), saturated), []).append(choice)
+    return [_Step(tuple(choices), *text) for text, choices in by_text.items()]
 
 
 def _banked(spec: ProgramSpec, index: str, of: str) -> str:
@@ -115,16 +134,16 @@ def _banked(spec: ProgramSpec, index: str, of: str) -> str:
 
 
 def _slots_note(spec: ProgramSpec) -> str:
-    pipes = "" if spec.mode is Mode.II else "two pipes of "
+    pipes = "two pipes of " if spec.mode.augmented else ""
     banks = "" if spec.pipelines == 1 else f"{spec.pipelines} banks of "
     return f"{banks}{spec.groups} groups of {pipes}{spec.slots_per_group} (2WM = {2 * spec.window * spec.message})"
 
 
 def _reduction(spec: ProgramSpec) -> str:
-    if spec.op is Op.DYNAMIC:
+    if spec.numbers is None:
         return "any reduction"
-    what = {Op.SUM: "saturating sum" if spec.saturating else "wrapping sum", Op.MIN: "minimum", Op.MAX: "maximum"}
-    return f"{what[spec.op]} of {spec.dtype}"
+    how = ("saturating " if spec.saturating else "wrapping ") if spec.op.overflows else ""
+    return f"{how}{spec.op.reduction.noun} of {spec.dtype}"
 
 
 class _MarkedLoader(BaseLoader):

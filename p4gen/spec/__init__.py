@@ -5,15 +5,14 @@ from p4gen.spec.program import (
     LANE_BYTES,
     Arch,
     Congestion,
-    DType,
     Icrc,
     Mode,
-    Op,
     Overflow,
     ProgramSpec,
     Reliability,
     Variant,
 )
+from p4gen.spec.reductions import DType, Numbers, Op
 
 __all__ = [
     "LANE_BYTES",
@@ -22,6 +21,7 @@ __all__ = [
     "DType",
     "Icrc",
     "Mode",
+    "Numbers",
     "Op",
     "Overflow",
     "ProgramSpec",

@@ -6,9 +6,11 @@ Symbols follow EPIC Table 2: a window is W messages of M packets, and N slots bu
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, assert_never
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from p4gen.spec.reductions import NUMBERS, DType, Numbers, Op
 
 LANE_BYTES = 4
 """A lane is one 32-bit element of a packet."""
@@ -25,6 +27,17 @@ class Mode(StrEnum):
     III = "III"
     """Connection augmented (4.4)."""
 
+    @property
+    def augmented(self) -> bool:
+        """Whether each switch ends its connections and answers by itself; if not, it translates them."""
+        match self:
+            case Mode.II:
+                return False
+            case Mode.III:
+                return True
+            case other:
+                assert_never(other)
+
 
 class Arch(StrEnum):
     """P4 architectures that programs are generated for."""
@@ -32,25 +45,8 @@ class Arch(StrEnum):
     V1MODEL = "v1model"
 
 
-class DType(StrEnum):
-    """Types of an element."""
-
-    INT32 = "int32"
-    UINT32 = "uint32"
-
-
-class Op(StrEnum):
-    """Reductions."""
-
-    SUM = "sum"
-    MIN = "min"
-    MAX = "max"
-    DYNAMIC = "dynamic"
-    """Op and dtype are those that the control message announces (EPIC 3.3.2)."""
-
-
 class Overflow(StrEnum):
-    """What a sum does that leaves the range of its dtype."""
+    """What a reduction does that leaves the range of its dtype."""
 
     SATURATE = "saturate"
     WRAP = "wrap"
@@ -62,6 +58,17 @@ class Icrc(StrEnum):
     RECOMPUTE = "recompute"
     IGNORE = "ignore"
 
+    @property
+    def checked(self) -> bool:
+        """Whether programs check and mend it."""
+        match self:
+            case Icrc.RECOMPUTE:
+                return True
+            case Icrc.IGNORE:
+                return False
+            case other:
+                assert_never(other)
+
 
 class Reliability(StrEnum):
     """How an edge's packets are taken when some are lost (EPIC section C)."""
@@ -72,6 +79,28 @@ class Reliability(StrEnum):
     """Selective repeat: out of order too."""
     SACK = "sack"
     """Mode III: selective repeat whose NAKs name every missing packet at once; no commodity NIC sends or knows them."""
+
+    @property
+    def in_order(self) -> bool:
+        """Whether an edge's packets are taken in order only."""
+        match self:
+            case Reliability.GBN:
+                return True
+            case Reliability.SR | Reliability.SACK:
+                return False
+            case other:
+                assert_never(other)
+
+    @property
+    def selective_naks(self) -> bool:
+        """Whether NAKs name several packets."""
+        match self:
+            case Reliability.SACK:
+                return True
+            case Reliability.GBN | Reliability.SR:
+                return False
+            case other:
+                assert_never(other)
 
 
 class Congestion(StrEnum):
@@ -188,11 +217,16 @@ class ProgramSpec(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> ProgramSpec:
-        if self.overflow is not None and self.op not in (Op.SUM, Op.DYNAMIC):
-            raise SpecConflictError("overflow", f"goes with op sum or dynamic; {self.op} cannot overflow")
-        if self.op is Op.DYNAMIC and "dtype" in self.model_fields_set and self.dtype is not DType.INT32:
-            raise SpecConflictError("dtype", "goes with a fixed op; with op dynamic the control message chooses it")
-        if self.mode is Mode.II:
+        if self.overflow is not None and not self.op.overflows:
+            fitting = " or ".join(op for op in Op if op.overflows)
+            raise SpecConflictError("overflow", f"goes with op {fitting}; {self.op} cannot overflow")
+        if self.numbers is None:
+            if "dtype" in self.model_fields_set and self.dtype is not DType.INT32:
+                raise SpecConflictError("dtype", "goes with a fixed op; with op dynamic the control message chooses it")
+        elif self.dtype not in self.op.reduction.dtypes:
+            fitting = " or ".join(self.op.reduction.dtypes)
+            raise SpecConflictError("dtype", f"op {self.op} is defined for {fitting}")
+        if not self.mode.augmented:
             if self.reliability is Reliability.SACK:
                 raise SpecConflictError("reliability", "sack is for mode III; in mode II the switch sends no NAKs")
             if self.congestion is not None:
@@ -223,7 +257,7 @@ class ProgramSpec(BaseModel):
     @property
     def total_slots(self) -> int:
         """Slots in one pipeline's memory: N for each pipe of a group, one in mode II and two in mode III (EPIC 4.4)."""
-        return self.groups * self.slots_per_group * (1 if self.mode is Mode.II else 2)
+        return self.groups * self.slots_per_group * (2 if self.mode.augmented else 1)
 
     @property
     def bank_slots(self) -> int:
@@ -244,19 +278,41 @@ class ProgramSpec(BaseModel):
         return words if self.pipelines == 1 else 1 << max(1, (words - 1).bit_length())
 
     @property
+    def numbers(self) -> Numbers | None:
+        """What the program computes; None where each control message chooses."""
+        return None if self.op is Op.DYNAMIC else Numbers(self.op, self.dtype)
+
+    @property
+    def choices(self) -> tuple[Numbers, ...]:
+        """All that the program can compute."""
+        return NUMBERS if self.numbers is None else (self.numbers,)
+
+    @property
     def saturating(self) -> bool:
-        """Whether a sum stops at the ends of its range."""
-        return self.op in (Op.SUM, Op.DYNAMIC) and self.overflow is not Overflow.WRAP
+        """Whether results that overflow stop at the ends of their range."""
+        match self.overflow:
+            case None | Overflow.SATURATE:
+                return self.op.overflows
+            case Overflow.WRAP:
+                return False
+            case other:
+                assert_never(other)
 
     @property
     def loss_recovery(self) -> Reliability:
         """``reliability``, with its default worked out."""
-        return self.reliability or (Reliability.SR if self.mode is Mode.II else Reliability.GBN)
+        return self.reliability or (Reliability.GBN if self.mode.augmented else Reliability.SR)
 
     @property
     def notifies(self) -> bool:
         """Whether ranks that run ahead get congestion notifications."""
-        return self.mode is Mode.III and self.congestion is not Congestion.NONE
+        match self.congestion:
+            case None | Congestion.CNP:
+                return self.mode.augmented
+            case Congestion.NONE:
+                return False
+            case other:
+                assert_never(other)
 
     @property
     def payload_bytes(self) -> int:
@@ -290,9 +346,9 @@ class ProgramSpec(BaseModel):
         return self.model_dump(mode="json") | {
             "name": self.program,
             "slots": self.slots_per_group,
-            "overflow": ("saturate" if self.saturating else "wrap") if self.op in (Op.SUM, Op.DYNAMIC) else None,
+            "overflow": ("saturate" if self.saturating else "wrap") if self.op.overflows else None,
             "reliability": str(self.loss_recovery),
-            "congestion": None if self.mode is Mode.II else ("cnp" if self.notifies else "none"),
+            "congestion": ("cnp" if self.notifies else "none") if self.mode.augmented else None,
         }
 
 

@@ -72,6 +72,12 @@ def test_a_scenario_skipped_here_and_passed_there_is_covered() -> None:
 def test_a_scenario_skipped_everywhere_is_left_out_with_its_reason() -> None:
     result = conformance(suite([("a", Outcome.PASSED), ("b", Outcome.SKIPPED)]))
     assert result.left_out == {"b": "why b"}
+    assert result.passed
+
+
+def test_a_run_in_which_nothing_ran_is_not_passed() -> None:
+    result = conformance(suite([("a", Outcome.SKIPPED)]), suite([("b", Outcome.SKIPPED)]))
+    assert not result.ran_something
     assert not result.passed
 
 

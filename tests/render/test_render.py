@@ -131,3 +131,18 @@ def test_the_manifest_says_how_often_the_program_wants_ticks() -> None:
     two, three = (compose(ProgramSpec(mode=mode)) for mode in Mode)
     assert manifest(two, render(two))["ticks"] is None
     assert manifest(three, render(three))["ticks"] == {"every_us": 20, "opcode": "0xc0", "port": 510}
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_every_wrong_design_reads_otherwise(variant: Variant) -> None:
+    wrong, right = (render(compose(ProgramSpec(mode=Mode.III, variant=which))).text for which in (variant, None))
+    assert wrong.partition("#include")[2] != right.partition("#include")[2]
+
+
+def test_templates_compare_no_enum_with_text() -> None:
+    """A misspelt member is an error, a misspelt text is just not equal."""
+    values = {str(v) for kind in (Mode, DType, Op, Overflow, Icrc, Reliability, Congestion, Variant) for v in kind}
+    compared = re.compile(r'(?:[=!]=|\bin) *\(?(?:"([^"]*)"|\'([^\']*)\')')
+    for template in (files("p4gen") / "templates").rglob("*.j2"):  # type: ignore[attr-defined]
+        found = {one or other for one, other in compared.findall(template.read_text(encoding="utf-8"))}
+        assert not found & values, template.name

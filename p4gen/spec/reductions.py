@@ -1,0 +1,160 @@
+"""Reductions and number formats: the one place that defines each of them.
+
+A generated program, the control message, CommLib and the tests take all that they know of a reduction from here. To
+add one is to add a member of ``Op`` (or of ``DType``): its code on the wire, its P4 expression, its NumPy function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+OP_BITS: Final = 2
+DTYPE_BITS: Final = 3
+"""Widths of the control message's fields (docs/wire-format.md)."""
+NUMBERS_BITS: Final = OP_BITS + DTYPE_BITS
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """What the bits of an element mean."""
+
+    code: int
+    """In control messages; never given to another format."""
+    p4: str
+    """The P4 type whose operators reckon with such elements."""
+
+
+class DType(StrEnum):
+    """Types of an element, by the names that NumPy has for them."""
+
+    number_format: NumberFormat
+
+    INT32 = "int32", NumberFormat(code=0, p4="int<32>")
+    UINT32 = "uint32", NumberFormat(code=1, p4="lane_t")
+
+    def __new__(cls, name: str, number_format: NumberFormat | None = None) -> DType:
+        """A member: its value is the name. ``DType(name)`` finds one, and does not come here."""
+        assert number_format is not None
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.number_format = number_format
+        return member
+
+    def from_lane(self, name: str) -> str:
+        """The P4 variable ``name``, a ``lane_t``, as a number of this type."""
+        return name if self.number_format.p4 == "lane_t" else f"({self.number_format.p4}){name}"
+
+    def to_lane(self, expression: str) -> str:
+        """A P4 expression of this type as a ``lane_t``."""
+        return expression if self.number_format.p4 == "lane_t" else f"(lane_t)({expression})"
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How two elements become one. All reductions commute; on integers all but saturating sums are associative too."""
+
+    code: int
+    """In control messages; never given to another reduction."""
+    noun: str
+    """What people call the result."""
+    p4: Callable[[DType], str]
+    """The P4 expression of what the lanes ``held`` and ``element`` make, a ``lane_t``."""
+    numpy: str
+    """The NumPy function of two arrays that says what is right, applied in 64 bits, where no sum overflows."""
+    identity: Callable[[int, int], int]
+    """The element that changes no other, given the least and the greatest one."""
+    saturating: Callable[[DType], str] | None = None
+    """For what can overflow: the P4 expression that stops at the ends of the range, where ``p4`` wraps around."""
+    dtypes: tuple[DType, ...] = tuple(DType)
+    """What it is defined for."""
+
+    @property
+    def overflows(self) -> bool:
+        """Whether a result can leave the range of its dtype."""
+        return self.saturating is not None
+
+
+def _lesser(less: str) -> Callable[[DType], str]:
+    """The held element where the comparison ``less`` holds, the packet's own otherwise."""
+    return lambda d: f"{d.from_lane('held')} {less} {d.from_lane('element')} ? held : element"
+
+
+class Op(StrEnum):
+    """Reductions, and ``dynamic``, which is all of them."""
+
+    definition: Reduction | None
+
+    SUM = (
+        "sum",
+        Reduction(
+            code=0,
+            noun="sum",
+            p4=lambda _: "held + element",
+            saturating=lambda d: d.to_lane(f"{d.from_lane('held')} |+| {d.from_lane('element')}"),
+            numpy="add",
+            identity=lambda _least, _greatest: 0,
+        ),
+    )
+    MIN = (
+        "min",
+        Reduction(code=1, noun="minimum", p4=_lesser("<"), numpy="minimum", identity=lambda _least, greatest: greatest),
+    )
+    MAX = (
+        "max",
+        Reduction(code=2, noun="maximum", p4=_lesser(">"), numpy="maximum", identity=lambda least, _greatest: least),
+    )
+    DYNAMIC = "dynamic"
+    """Op and dtype are those that the control message announces (EPIC 3.3.2)."""
+
+    def __new__(cls, name: str, definition: Reduction | None = None) -> Op:
+        """A member: its value is the name. ``Op(name)`` finds one, and does not come here."""
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.definition = definition
+        return member
+
+    @property
+    def reduction(self) -> Reduction:
+        """The definition; ``ValueError`` for ``dynamic``, which is no single reduction."""
+        if self.definition is None:
+            raise ValueError(f"op {self} is no single reduction")
+        return self.definition
+
+    @property
+    def overflows(self) -> bool:
+        """Whether a program of this op can meet results outside of their dtype's range."""
+        return any(op.reduction.overflows for op in ((self,) if self.definition else OPS))
+
+
+OPS: Final = tuple(op for op in Op if op.definition is not None)
+"""All ops that say what is computed."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """An op and the dtype it works on, as a control message announces them."""
+
+    op: Op
+    dtype: DType
+
+    @property
+    def code(self) -> int:
+        """Op and dtype in ``NUMBERS_BITS`` bits."""
+        return self.op.reduction.code << DTYPE_BITS | self.dtype.number_format.code
+
+    @property
+    def symbol(self) -> str:
+        """The member of the generated programs' ``numbers_t``."""
+        return f"{self.op.name}_{self.dtype.name}"
+
+
+def numbers_of(code: int) -> Numbers | None:
+    """What a control message announces by ``code``; None for a code that is not given to anything."""
+    return next((numbers for numbers in NUMBERS if numbers.code == code), None)
+
+
+NUMBERS: Final = tuple(sorted((Numbers(op, d) for op in OPS for d in op.reduction.dtypes), key=lambda n: n.code))
+"""All that can be announced, by code."""
