@@ -136,7 +136,7 @@ def test_the_rule_of_banks_is_applied(tmp_path: Path, monkeypatch: pytest.Monkey
 
     def wrong(composition: Composition, *, line_directives: bool) -> Rendered:
         rendered = right(composition, line_directives=line_directives)
-        return replace(rendered, text=rendered.text.replace("meta.pipeline ++ (base +", "1w1 ++ (base +"))
+        return replace(rendered, text=rendered.text.replace("meta.lookup.pipeline ++ (base +", "1w1 ++ (base +"))
 
     monkeypatch.setattr(builder, "render", wrong)
     with pytest.raises(FailedError, match="slots' is read at an index that is not provably"):

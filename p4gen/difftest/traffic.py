@@ -96,7 +96,7 @@ class Traffic:
             state = {"epoch": group.epoch}
             if self._spec.mode.augmented:
                 state["first_psn"] = group.first_psn
-            key = {"meta.context": Exact(group.context)}
+            key = {"context": Exact(group.context)}
             entry = next(e for e in self._config.entries if e.table == "contexts" and e.match == key)
             yield Request("modify", replace(entry, action=replace(entry.action, args=state)))
 

@@ -76,6 +76,26 @@ class DropReason:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A struct in metadata_t: what one module, or modules that work as one, tell the others about a packet."""
+
+    name: str
+    modules: tuple[Module, ...]
+    fields: tuple[Metadata, ...]
+
+    @property
+    def type(self) -> str:
+        """The struct's name in the program."""
+        return f"{self.name}_info_t"
+
+    @property
+    def purpose(self) -> str:
+        """A line that says whose it is."""
+        names = " and ".join(module.name for module in self.modules)
+        return f"What {names} {'tells' if len(self.modules) == 1 else 'tell'} the modules behind."
+
+
+@dataclass(frozen=True)
 class Composition:
     """The modules of one program, in order."""
 
@@ -91,9 +111,15 @@ class Composition:
         return tuple(module for module in self.modules if module.gress == gress)
 
     @cached_property
-    def metadata(self) -> tuple[tuple[Module, Metadata], ...]:
-        """The fields of metadata_t, each with the module that provides it."""
-        return tuple((m, field) for m in self.modules for field in m.provides if field.wanted(self.spec))
+    def metadata(self) -> tuple[Part, ...]:
+        """The parts of metadata_t, in the order of the modules that provide them."""
+        found: dict[str, Part] = {}
+        for module in self.modules:
+            fields = tuple(field for field in module.provides if field.wanted(self.spec))
+            if fields:
+                before = found.get(module.part, Part(module.part, (), ()))
+                found[module.part] = Part(module.part, (*before.modules, module), before.fields + fields)
+        return tuple(found.values())
 
     @cached_property
     def drops(self) -> tuple[DropReason, ...]:

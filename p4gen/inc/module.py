@@ -100,6 +100,8 @@ class Module:
     gress: Gress
     paper: str
     purpose: str
+    part: str = ""
+    """Its part of metadata_t, if it provides any."""
     needs: tuple[str, ...] = ()
     provides: tuple[Metadata, ...] = ()
     keeps: tuple[Register, ...] = ()

@@ -30,6 +30,10 @@ def _augmented(spec: ProgramSpec) -> bool:
     return spec.mode.augmented
 
 
+def _keeps_edges(spec: ProgramSpec) -> bool:
+    return _augmented(spec) or spec.loss_recovery is Reliability.GBN
+
+
 def _dynamic(spec: ProgramSpec) -> bool:
     return spec.op is Op.DYNAMIC
 
@@ -58,11 +62,14 @@ LOOKUP_TABLE = Module(
     gress="ingress",
     paper="Algorithm 1, line 16; Algorithm 2, line 21",
     purpose="whose packet it is: context and edge",
+    part="lookup",
     needs=("hdr.ipv4", "hdr.bth"),
     provides=(
         Metadata("kind", "kind_t", "what kind of packet this is", kept=True),
         Metadata("context", "context_t", "the group's context"),
         Metadata("edge", "edge_t", "ingress: the edge it came over; egress: the edge it leaves by", kept=True),
+        Metadata("context_index", "bit<32>", "index of the context's words of state"),
+        Metadata("edge_index", "bit<32>", "index of the edge's words of state", wanted=_keeps_edges),
         Metadata("edge_bit", "bitmap_t", "that edge's bit in the context's bitmaps"),
         Metadata("port", "bit<9>", "that edge's port", wanted=_augmented),
         Metadata("first_hop", "bit<1>", "1: a rank is at the other end of it", wanted=_augmented),
@@ -115,11 +122,12 @@ TRACK_INVOCATION = Module(
     gress="ingress",
     paper="section 3.3.2; Context's invocation states (Algorithm 1, line 14)",
     purpose="which collective a PSN belongs to, by what was announced",
+    part="invocation",
     needs=("hdr.bth", "hdr.immediate", "kind", "context"),
     provides=(
         Metadata("epoch", "epoch_t", "generation of the context's state; older state counts as empty"),
         Metadata("first_psn", "psn_t", "the PSN that all its flows begin with", wanted=_augmented),
-        Metadata("invocation", "psn_t", "the PSN of its control message; behind its own if unknown", wanted=_augmented),
+        Metadata("start", "psn_t", "the PSN of its control message; behind its own if unknown", wanted=_augmented),
         Metadata("announced", "bit<32>", "what a control message announces; 0 for data"),
         Metadata("begins", "bit<1>", "1: a control message that announces something new", wanted=_translated),
         Metadata("code", "bit<8>", "collective and root"),
@@ -145,6 +153,7 @@ CLASSIFY_TRAFFIC = Module(
     gress="ingress",
     paper="Algorithm 1, line 16; Algorithm 2, line 21: class, fanin, outs",
     purpose="what the collective wants done with it",
+    part="flow",
     needs=("hdr.bth", "kind", "context", "edge_bit", "code"),
     provides=(
         Metadata("pattern", "bit<8>", "collective and root, as the control plane numbers them"),
@@ -191,8 +200,9 @@ CHECK_RANGE = Module(
     gress="ingress",
     paper="Algorithm 2, lines 6, 26-28 and 31: the pipe's psnStart",
     purpose="a pipe takes PSNs that it has a slot for, and no others",
+    part="range",
     needs=("hdr.bth", "kind", "context", "epoch", "first_psn", "slot_mask", "pipe", "sync"),
-    provides=(Metadata("range", "range_t", "where the PSN stands to its pipe's range"),),
+    provides=(Metadata("position", "range_t", "where the PSN stands to its pipe's range"),),
     keeps=(
         Register("aggregation.psn_start", 32, _CONTEXTS, "{epoch 8, psnStart 24} of each context's aggregation pipe"),
         Register("broadcast.psn_start", 32, _CONTEXTS, "the same of its broadcast pipe"),
@@ -205,7 +215,8 @@ CHECK_ORDER = Module(
     gress="ingress",
     paper="Algorithm 2, lines 12 and 33-35; section H.4: arrived, epsn, nak_sent",
     purpose="whether it is this packet's turn, and what its sender is told",
-    needs=("hdr.bth", "hdr.immediate", "kind", "edge", "epoch", "first_psn", "range", "first_hop"),
+    part="order",
+    needs=("hdr.bth", "hdr.immediate", "kind", "edge", "epoch", "first_psn", "position", "first_hop"),
     provides=(
         Metadata("accepted", "bit<1>", "1: goes into its slot"),
         Metadata("answers", "bit<1>", "1: its sender gets an answer"),
@@ -227,6 +238,7 @@ RECEIVE_ACK = Module(
     gress="ingress",
     paper="Algorithm 2, lines 14, 24 and 27; Algorithm 3, lines 1-3",
     purpose="how far each edge has acknowledged what it was sent",
+    part="progress",
     needs=(
         "hdr.bth",
         "hdr.aeth",
@@ -236,7 +248,7 @@ RECEIVE_ACK = Module(
         "edge_bit",
         "epoch",
         "first_psn",
-        "invocation",
+        "start",
         "out_mask",
     ),
     provides=(
@@ -256,6 +268,7 @@ START_CURSOR = Module(
     gress="ingress",
     paper="Algorithm 3, lines 8 and 9",
     purpose="a NAK, or a tick without progress, sets a retransmission going",
+    part="path",
     needs=("hdr.bth", "hdr.aeth", "kind", "port", "acked", "stalled"),
     provides=(Metadata("goes_round", "bit<1>", "1: recirculates"),),
     drops=(Drop("not_needed", "not a loss: an answer or a tick that has done its work", loss=False),),
@@ -274,6 +287,7 @@ CHECK_DUPLICATE = Module(
     gress="ingress",
     paper="Algorithm 1, lines 20 and 28-30; Algorithm 2, line 33",
     purpose="each edge contributes to a slot once",
+    part="buffer",
     needs=("hdr.bth", "announced", "slot", "epoch", "edge_bit", "source_mask", "slot_use"),
     provides=(Metadata("complete", "bit<1>", "1: every source has contributed to the slot"),),
     keeps=(
@@ -292,6 +306,7 @@ RECYCLE_BUFFER = Module(
     gress="ingress",
     paper="Algorithm 1, lines 24 and 34-36, made lazy",
     purpose="a slot that holds an older PSN, or an older epoch, starts afresh",
+    part="buffer",
     needs=("hdr.bth", "epoch"),
     provides=(Metadata("slot_use", "slot_use_t", "what this packet means to its slot"),),
 )
@@ -349,6 +364,7 @@ SEND_ACK = Module(
     gress="ingress",
     paper="Algorithm 2, line 35",
     purpose="the answer leaves as the packet itself, or beside it",
+    part="answer",
     needs=("complete", "port", "answers"),
     provides=(Metadata("turns", "bit<1>", "1: it becomes the answer itself"),),
 )
@@ -391,6 +407,7 @@ TRANSLATE_HEADER = Module(
     gress="egress",
     paper="Algorithm 1, line 26",
     purpose="addresses each packet to the endpoint at the other end of its edge",
+    part="path",
     needs=("hdr.ethernet", "hdr.ipv4", "hdr.udp", "hdr.bth", "edge"),
     provides=(
         Metadata("goes_round", "bit<1>", "1: recirculates", wanted=lambda s: not s.mode.augmented and s.pipelines > 1),

@@ -71,7 +71,7 @@ class _Node:
 
     def entries(self) -> Iterator[Entry]:
         spec, group = self._spec, self._group
-        context = {"meta.context": Exact(group.context)}
+        context = {"context": Exact(group.context)}
         state = {"epoch": group.epoch}
         if spec.mode.augmented:
             state["first_psn"] = group.first_psn
@@ -83,9 +83,9 @@ class _Node:
                 codes += (0,)  # what comes before any announcement is answered all the same
             choice = Action("set_pattern", {"pattern": number, "toward": group.toward(pattern)})
             for code in codes:
-                yield Entry("patterns", {**context, "meta.code": Exact(code)}, choice)
+                yield Entry("patterns", {**context, "code": Exact(code)}, choice)
             for traffic, action in flows(pattern):
-                key = {**context, "meta.pattern": Exact(number), "meta.traffic": Exact(traffic)}
+                key = {**context, "pattern": Exact(number), "traffic": Exact(traffic)}
                 yield Entry("flows", key, action)
         for bit, edge in enumerate(group.edges):
             yield self._endpoint(edge, 1 << bit)
@@ -185,7 +185,7 @@ def _edge_entry(edge: Edge) -> Entry:
         action = Action("set_endpoints", arguments)
     else:
         action = Action("set_internal", {**arguments, "to_pipe": edge.to_pipe})
-    return Entry("edges", {"meta.edge": Exact(edge.edge_id)}, action)
+    return Entry("edges", {"edge": Exact(edge.edge_id)}, action)
 
 
 def _route_entry(route: Route) -> Entry:

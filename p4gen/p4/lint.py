@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from p4gen.errors import Diagnostic, Pos
 from p4gen.p4 import ir
-from p4gen.p4.lint_values import Access, State, Value, Values, banked, join, lookup
-from p4gen.p4.types import Bits, Fields
+from p4gen.p4.lint_values import Access, Path, State, Value, Values, banked, join, lookup
+from p4gen.p4.types import Bits, Fields, Type
 from p4gen.p4.walk import used_by, walk
 
 _PIPELINES = {"ig": "ingress", "eg": "egress"}
@@ -26,11 +26,23 @@ def pipelines(program: ir.Program) -> int:
     """How many pipelines a generated program is for: as many as its metadata's ``pipeline`` tells apart."""
     ingress = program.blocks.get("ig")
     if isinstance(ingress, ir.Control) and len(ingress.params) > _METADATA:
-        metadata = ingress.params[_METADATA].variable.type
-        own = metadata.get(_BANK_FIELD) if isinstance(metadata, Fields) else None
-        if own is not None and isinstance(own.type, Bits):
-            return 1 << own.type.width
+        own = _bank_field(ingress.params[_METADATA].variable.type)
+        if own is not None:
+            return 1 << own[1]
     return 1
+
+
+def _bank_field(metadata: Type) -> tuple[Path, int] | None:
+    """Where the metadata, or a part of it, has the field that names the packet's pipeline, and its width in bits."""
+    if not isinstance(metadata, Fields):
+        return None
+    for field in metadata.fields:
+        if field.name == _BANK_FIELD and isinstance(field.type, Bits):
+            return (field.name,), field.type.width
+        below = _bank_field(field.type)
+        if below is not None:
+            return (field.name, *below[0]), below[1]
+    return None
 
 
 def lint(program: ir.Program, pipelines: int = 1) -> list[Diagnostic]:
@@ -146,7 +158,10 @@ class _Checker:
 
     def own_bank(self, state: State) -> Value | None:
         """The number of the pipeline that the packet is in, as the metadata has it."""
-        return None if self.metadata is None else lookup(self.values.held(self.metadata, state), (_BANK_FIELD,))
+        field = None if self.metadata is None else _bank_field(self.metadata.type)
+        if self.metadata is None or field is None:
+            return None
+        return lookup(self.values.held(self.metadata, state), field[0])
 
     # --- blocks and calls ---
 

@@ -24,7 +24,10 @@ MODE_II: tuple[Mutation, ...] = (
     ),
     Mutation("slot-off-by-one", "ClassifyTraffic", "(slot_t)bth.psn & mask)", "(slot_t)bth.psn & mask) + 1"),
     Mutation(
-        "mask-forgotten", "ClassifyTraffic", "meta.source_mask = source_mask;", "meta.source_mask = 32w0xffffffff;"
+        "mask-forgotten",
+        "ClassifyTraffic",
+        "meta.flow.source_mask = source_mask;",
+        "meta.flow.source_mask = 32w0xffffffff;",
     ),
     Mutation("middle-not-parsed", "PacketParser", "(opcode_t.SEND_MIDDLE,   DATA_LENGTH):    parse_payload;", ""),
     Mutation(
@@ -40,17 +43,22 @@ MODE_II: tuple[Mutation, ...] = (
         "slot_use = slot_use_t.STALE;",
         "slot_use = slot_use_t.FRESH;",
     ),
-    Mutation("no-duplicate-check", "CheckDuplicate", "arrived & meta.edge_bit;", "arrived & 0;"),
-    Mutation("announcement-not-kept", "CheckDuplicate", "++ meta.announced ++", "++ word[63:32] ++"),
+    Mutation("no-duplicate-check", "CheckDuplicate", "arrived & meta.lookup.edge_bit;", "arrived & 0;"),
+    Mutation("announcement-not-kept", "CheckDuplicate", "++ meta.invocation.announced ++", "++ word[63:32] ++"),
     Mutation(
         "duplicate-unanswered",
         "CheckDuplicate",
-        "        if (meta.drop == drop_t.NONE) {\n            slots.write",
-        "        if (meta.slot_use == slot_use_t.REPEAT) {\n"
+        "        if (meta.drop == drop_t.NONE) {\n            word = ",
+        "        if (meta.buffer.slot_use == slot_use_t.REPEAT) {\n"
         "            meta.drop = drop_t.CheckDuplicate_duplicate;\n        }\n"
-        "        if (meta.drop == drop_t.NONE) {\n            slots.write",
+        "        if (meta.drop == drop_t.NONE) {\n            word = ",
     ),
-    Mutation("psn-not-kept", "CheckDuplicate", "meta.epoch ++ bth.psn ++", "meta.epoch ++ word[95:72] ++"),
+    Mutation(
+        "psn-not-kept",
+        "CheckDuplicate",
+        "meta.invocation.epoch ++ bth.psn ++",
+        "meta.invocation.epoch ++ word[95:72] ++",
+    ),
     Mutation("old-data-added", "AggregateData", "(slot_use == slot_use_t.MERGE)", "(slot_use != slot_use_t.REPEAT)"),
     Mutation("sum-unsigned", "AggregateData", "(lane_t)((int<32>)held |+| (int<32>)element)", "held |+| element"),
     Mutation(
@@ -59,11 +67,11 @@ MODE_II: tuple[Mutation, ...] = (
         "} else if (slot_use == slot_use_t.REPEAT) {\n            element = held;",
         "} else if (slot_use == slot_use_t.REPEAT) {\n            held = element;",
     ),
-    Mutation("overflow-uncounted", "AggregateData", "overflows.count((bit<32>)meta.context);", ""),
+    Mutation("overflow-uncounted", "AggregateData", "overflows.count((bit<32>)meta.lookup.context);", ""),
     Mutation(
         "result-not-replicated",
         "ReplicateData",
-        "std_meta.mcast_grp = meta.out_group;                  // line 25",
+        "std_meta.mcast_grp = meta.flow.out_group;                  // line 25",
         "std_meta.egress_spec = std_meta.ingress_port;",
     ),
     Mutation(
@@ -73,7 +81,7 @@ MODE_II: tuple[Mutation, ...] = (
         "apply {\n        std_meta.egress_spec = std_meta.ingress_port ^ 1;",
     ),
     Mutation("ttl-kept", "Forward", "hdr.ipv4.ttl = hdr.ipv4.ttl - 1;", ""),
-    Mutation("checksum-not-mended", "Forward", "17w0xfeff", "17w0"),
+    Mutation("checksum-not-mended", "Forward", "+ ONE_TTL_LESS", ""),
     Mutation("ttl-never-expires", "Forward", "hdr.ipv4.ttl < 2", "false"),
     Mutation("qp-kept", "TranslateHeader", "hdr.bth.dest_qp = dest_qp;", ""),
     Mutation(
@@ -82,8 +90,8 @@ MODE_II: tuple[Mutation, ...] = (
     Mutation(
         "ip-checksum-stale",
         "UpdateIpv4Checksum",
-        "update_checksum(meta.kind != kind_t.ORDINARY",
-        "update_checksum(meta.kind == kind_t.ORDINARY",
+        "update_checksum(meta.lookup.kind != kind_t.ORDINARY",
+        "update_checksum(meta.lookup.kind == kind_t.ORDINARY",
     ),
     Mutation(
         "drops-uncounted",
@@ -94,7 +102,7 @@ MODE_II: tuple[Mutation, ...] = (
     Mutation(
         "zero-is-announced",
         "TrackInvocation",
-        "if (chosen[63:56] != meta.epoch) {",
+        "if (chosen[63:56] != meta.invocation.epoch) {",
         "if (chosen[63:56] != chosen[63:56]) {",
     ),
     Mutation("announcement-of-any-epoch", "TrackInvocation", "if (held[63:56] != epoch) {", "if (held[63:56] == 0) {"),
@@ -103,7 +111,7 @@ MODE_II: tuple[Mutation, ...] = (
     Mutation(
         "last-announcement-wins",
         "TrackInvocation",
-        "} else if (ahead[23:23] == 0) {\n                if (ahead > (psn_t)held",
+        "} else if (precedes(carried[55:32], held[55:32]) == 0) {\n                if (ahead > (psn_t)held",
         "} else if (true) {\n                if (ahead > (psn_t)held",
     ),
     Mutation(
@@ -118,9 +126,16 @@ MODE_II: tuple[Mutation, ...] = (
         "carried = 0;                                          // known already",
         "replaced = 0;",
     ),
-    Mutation("previous-not-looked-at", "TrackInvocation", "if (second[63:56] == meta.epoch) { chosen = second; }", ""),
-    Mutation("oldest-not-looked-at", "TrackInvocation", "if (third[63:56] == meta.epoch) { chosen = third; }", ""),
-    Mutation("announced-per-switch", "TrackInvocation", "newest.apply((bit<32>)meta.context,", "newest.apply(0,"),
+    Mutation(
+        "previous-not-looked-at",
+        "TrackInvocation",
+        "if (second[63:56] == meta.invocation.epoch) { chosen = second; }",
+        "",
+    ),
+    Mutation(
+        "oldest-not-looked-at", "TrackInvocation", "if (third[63:56] == meta.invocation.epoch) { chosen = third; }", ""
+    ),
+    Mutation("announced-per-switch", "TrackInvocation", "newest.apply(meta.lookup.context_index,", "newest.apply(0,"),
     Mutation("anything-is-announced", "TrackInvocation", "if (since > (psn_t)chosen[18:0]) {", "if (false) {"),
     Mutation(
         "one-packet-too-many",
@@ -143,13 +158,13 @@ MODE_II: tuple[Mutation, ...] = (
     Mutation(
         "data-in-place-of-control",
         "TrackInvocation",
-        "if (meta.kind == kind_t.DATA) {                   // in the place of a control message",
+        "if (meta.lookup.kind == kind_t.DATA) {                   // in the place of a control message",
         "if (false) {",
     ),
     Mutation(
         "control-in-place-of-data",
         "TrackInvocation",
-        "} else if (meta.kind == kind_t.CONTROL) {             // in the place of data",
+        "} else if (meta.lookup.kind == kind_t.CONTROL) {             // in the place of data",
         "} else if (false) {",
     ),
     Mutation(
@@ -158,38 +173,45 @@ MODE_II: tuple[Mutation, ...] = (
         "hdr.immediate.value[28:24] != NUMBERS",
         "hdr.immediate.value[26:24] != 0",
     ),
-    Mutation("notification-by-psn", "TrackInvocation", "if (meta.kind != kind_t.NOTIFICATION) {", "if (true) {"),
+    Mutation("notification-by-psn", "TrackInvocation", "if (meta.lookup.kind != kind_t.NOTIFICATION) {", "if (true) {"),
     Mutation("root-not-in-code", "TrackInvocation", "chosen[31:29] ++ chosen[23:19]", "chosen[31:29] ++ 5w0"),
-    Mutation("up-is-down", "ClassifyTraffic", "meta.edge_bit == toward_root", "meta.edge_bit != toward_root"),
-    Mutation("nothing-is-down", "ClassifyTraffic", "meta.edge_bit == toward_root", "false"),
+    Mutation(
+        "up-is-down", "ClassifyTraffic", "meta.lookup.edge_bit == toward_root", "meta.lookup.edge_bit != toward_root"
+    ),
+    Mutation("nothing-is-down", "ClassifyTraffic", "meta.lookup.edge_bit == toward_root", "false"),
     Mutation(
         "control-is-an-answer",
         "ClassifyTraffic",
-        "else if (meta.kind == kind_t.CONTROL) { answers = 0;",
-        "else if (meta.kind == kind_t.CONTROL) { answers = 1;",
+        "else if (meta.lookup.kind == kind_t.CONTROL) { answers = 0;",
+        "else if (meta.lookup.kind == kind_t.CONTROL) { answers = 1;",
     ),
     Mutation(
         "answers-from-below-are-from-above",
         "ClassifyTraffic",
-        "meta.traffic = traffic_t.UP_ANSWER",
-        "meta.traffic = traffic_t.DOWN_ANSWER",
+        "meta.flow.traffic = traffic_t.UP_ANSWER",
+        "meta.flow.traffic = traffic_t.DOWN_ANSWER",
     ),
     Mutation("unknown-pattern-ignored", "ClassifyTraffic", "meta.drop = drop_t.ClassifyTraffic_no_pattern;", ""),
     Mutation("unknown-flow-ignored", "ClassifyTraffic", "meta.drop = drop_t.ClassifyTraffic_no_flow;", ""),
-    Mutation("alone-ignored", "ReplicateData", "repeats = meta.alone;", "repeats = 0;"),
-    Mutation("alone-everywhere", "ReplicateData", "repeats = meta.alone;", "repeats = 1;"),
+    Mutation("alone-ignored", "ReplicateData", "repeats = meta.flow.alone;", "repeats = 0;"),
+    Mutation("alone-everywhere", "ReplicateData", "repeats = meta.flow.alone;", "repeats = 1;"),
     Mutation(
         "alone-for-all",
         "ReplicateData",
-        "if (meta.slot_use == slot_use_t.REPEAT) { repeats",
-        "if (meta.complete == 1) { repeats",
+        "if (meta.buffer.slot_use == slot_use_t.REPEAT) { repeats",
+        "if (meta.buffer.complete == 1) { repeats",
     ),
-    Mutation("answers-are-not-combined", "IncIngress", "if (meta.kind == kind_t.ANSWER) { combines = 1; }", ""),
+    Mutation("answers-are-not-combined", "IncIngress", "if (meta.lookup.kind == kind_t.ANSWER) { combines = 1; }", ""),
     Mutation(
-        "notifications-are-combined", "IncIngress", "if (meta.kind == kind_t.ANSWER) { combines = 1; }", "combines = 1;"
+        "notifications-are-combined",
+        "IncIngress",
+        "if (meta.lookup.kind == kind_t.ANSWER) { combines = 1; }",
+        "combines = 1;",
     ),
-    Mutation("broadcast-never-begins", "IncIngress", "bit<1> combines = meta.begins;", "bit<1> combines = 0;"),
-    Mutation("begins-unmarked", "CombineAcks", "acks.begins = meta.begins;", "acks.begins = 0;"),
+    Mutation(
+        "broadcast-never-begins", "IncIngress", "bit<1> combines = meta.invocation.begins;", "bit<1> combines = 0;"
+    ),
+    Mutation("begins-unmarked", "CombineAcks", "acks.begins = meta.invocation.begins;", "acks.begins = 0;"),
     Mutation("begin-takes-all-for-acknowledged", "CombineAcks", "if (ahead[23:20] != 0) { word", "if (true) { word"),
     Mutation("begin-resets-nothing", "CombineAcks", "if (ahead[23:20] != 0) { word", "if (false) { word"),
     Mutation(
@@ -204,7 +226,7 @@ MODE_II: tuple[Mutation, ...] = (
     Mutation(
         "ack-takes-back",
         "CombineAcks",
-        "} else if (ahead[23:23] == 0) {\n                word = acks.psn",
+        "} else if (precedes(acks.psn, word[31:8]) == 0) {\n                word = acks.psn",
         "} else {\n                word = acks.psn",
     ),
     Mutation(
@@ -216,19 +238,19 @@ MODE_II: tuple[Mutation, ...] = (
     Mutation(
         "ack-after-nak-lost",
         "CombineAcks",
-        "bit<1> lower = ~acks.found | above[23:23];",
-        "bit<1> lower = ~acks.found | above[23:23] & ~word[6:6];",
+        "bit<1> lower = ~acks.found | precedes(word[31:8], acks.lowest);",
+        "bit<1> lower = ~acks.found | precedes(word[31:8], acks.lowest) & ~word[6:6];",
     ),
     Mutation(
         "greatest-for-least",
         "CombineAcks",
-        "bit<1> lower = ~acks.found | above[23:23];",
-        "bit<1> lower = ~acks.found | ~above[23:23];",
+        "bit<1> lower = ~acks.found | precedes(word[31:8], acks.lowest);",
+        "bit<1> lower = ~acks.found | ~precedes(word[31:8], acks.lowest);",
     ),
     Mutation(
         "least-of-plain-numbers",
         "CombineAcks",
-        "bit<1> lower = ~acks.found | above[23:23];",
+        "bit<1> lower = ~acks.found | precedes(word[31:8], acks.lowest);",
         "bit<1> lower = ~acks.found;\n        if (word[31:8] < acks.lowest) { lower = 1; }",
     ),
     Mutation("everyone-is-waited-for", "CombineAcks", "if (counts == 1) {", "if (true) {"),
@@ -247,8 +269,8 @@ MODE_II: tuple[Mutation, ...] = (
     ),
     Mutation("repeated-ack-swallowed", "CombineAcks", "if (acks.psn == acks.lowest) {", "if (false) {"),
     Mutation("every-ack-goes-on", "CombineAcks", "bit<1> goes_on = 0;", "bit<1> goes_on = 1;"),
-    Mutation("progress-not-noticed", "CombineAcks", "goes_on = ~progress[23:23];", "goes_on = 0;"),
-    Mutation("node-not-kept", "CombineAcks", "node_acked.write((bit<32>)meta.context, node);", ""),
+    Mutation("progress-not-noticed", "CombineAcks", "goes_on = ~precedes(acks.lowest, node);", "goes_on = 0;"),
+    Mutation("node-not-kept", "CombineAcks", "node_acked.write(meta.lookup.context_index, node);", ""),
     Mutation(
         "nak-forwarded-too-early",
         "CombineAcks",
@@ -269,25 +291,25 @@ MODE_II: tuple[Mutation, ...] = (
         "edge_2.apply(context, mine[2:2], outs[2:2], acks);",
         "edge_2.apply(context, mine[2:2], 0, acks);",
     ),
-    Mutation("acks-per-switch", "CombineAcks", "bit<32> context = (bit<32>)meta.context;", "bit<32> context = 0;"),
+    Mutation("acks-per-switch", "CombineAcks", "bit<32> context = meta.lookup.context_index;", "bit<32> context = 0;"),
     Mutation(
         "filter-lets-all-pass",
         "FilterOrder",
-        "} else if (ahead[23:23] == 0) {\n            meta.drop = drop_t.FilterOrder_out_of_order;",
+        "} else if (precedes(bth.psn, word[23:0]) == 0) {\n            meta.drop = drop_t.FilterOrder_out_of_order;",
         "} else if (false) {\n            meta.drop = drop_t.FilterOrder_out_of_order;",
         "gbn",
     ),
     Mutation(
         "filter-stops-repetitions",
         "FilterOrder",
-        "} else if (ahead[23:23] == 0) {\n            meta.drop = drop_t.FilterOrder_out_of_order;",
+        "} else if (precedes(bth.psn, word[23:0]) == 0) {\n            meta.drop = drop_t.FilterOrder_out_of_order;",
         "} else {\n            meta.drop = drop_t.FilterOrder_out_of_order;",
         "gbn",
     ),
     Mutation(
         "filter-never-advances",
         "FilterOrder",
-        "} else if (ahead == 0) {\n            word = meta.epoch ++ (bth.psn + 1);",
+        "} else if (ahead == 0) {\n            word = meta.invocation.epoch ++ (bth.psn + 1);",
         "} else if (ahead == 0) {\n            word = word;",
         "gbn",
     ),
@@ -301,36 +323,44 @@ MODE_II: tuple[Mutation, ...] = (
     Mutation(
         "filter-ignores-control",
         "FilterOrder",
-        "if (meta.kind == kind_t.CONTROL) {\n            if (known",
+        "if (meta.lookup.kind == kind_t.CONTROL) {\n            if (known",
         "if (false) {\n            if (known",
         "gbn",
     ),
     Mutation(
         "repeated-control-sets-back",
         "FilterOrder",
-        "} else if (ahead[23:23] == 0) {\n                word = meta.epoch",
-        "} else {\n                word = meta.epoch",
+        "} else if (precedes(bth.psn, word[23:0]) == 0) {\n                word = meta.invocation.epoch",
+        "} else {\n                word = meta.invocation.epoch",
         "gbn",
     ),
     Mutation(
-        "filter-forgets-the-epoch", "FilterOrder", "if (word[31:24] == meta.epoch) { known = 1; }", "known = 1;", "gbn"
+        "filter-forgets-the-epoch",
+        "FilterOrder",
+        "if (word[31:24] == meta.invocation.epoch) { known = 1; }",
+        "known = 1;",
+        "gbn",
     ),
     Mutation(
-        "one-epsn-for-all", "FilterOrder", "expected.read(word, (bit<32>)meta.edge);", "expected.read(word, 1);", "gbn"
+        "one-epsn-for-all",
+        "FilterOrder",
+        "expected.read(word, meta.lookup.edge_index);",
+        "expected.read(word, 1);",
+        "gbn",
     ),
     Mutation("filter-skipped", "IncIngress", "filter_order.apply(hdr.bth, meta);", "", "gbn"),
     Mutation(
         "one-bank-for-slots",
         "ClassifyTraffic",
-        "(bit<32>)(meta.pipeline ++ (base + ((slot_t)bth.psn & mask))[4:0])",
+        "(bit<32>)(meta.lookup.pipeline ++ (base + ((slot_t)bth.psn & mask))[4:0])",
         "base + ((slot_t)bth.psn & mask)",
         "pipes",
     ),
     Mutation(
         "one-bank-for-announcements",
         "TrackInvocation",
-        "newest.apply((bit<32>)(meta.pipeline ++ ((bit<32>)meta.context)[1:0]),",
-        "newest.apply((bit<32>)meta.context,",
+        "newest.apply(meta.lookup.context_index,",
+        "newest.apply((bit<32>)meta.lookup.context,",
         "pipes",
     ),
     Mutation("wrong-pipeline", "LookupTable", "std_meta.ingress_port >= 4", "std_meta.ingress_port >= 5", "pipes"),
@@ -348,21 +378,21 @@ MODE_II: tuple[Mutation, ...] = (
         "(false) { meta.drop",
         "pipes",
     ),
-    Mutation("never-the-other-pipeline", "TranslateHeader", "meta.pipeline = to_pipe[0:0];", "", "pipes"),
-    Mutation("partials-leave-the-switch", "TranslateHeader", "meta.goes_round = 1;", "", "pipes"),
-    Mutation("everything-goes-round", "IncIngress", "meta.goes_round = 0;", "meta.goes_round = 1;", "pipes"),
+    Mutation("never-the-other-pipeline", "TranslateHeader", "meta.lookup.pipeline = to_pipe[0:0];", "", "pipes"),
+    Mutation("partials-leave-the-switch", "TranslateHeader", "meta.path.goes_round = 1;", "", "pipes"),
+    Mutation("everything-goes-round", "IncIngress", "meta.path.goes_round = 0;", "meta.path.goes_round = 1;", "pipes"),
     Mutation(
         "announced-op-forgotten",
         "TrackInvocation",
-        "meta.numbers = (numbers_t)chosen[28:24];",
-        "meta.numbers = numbers_t.SUM_INT32;",
+        "meta.invocation.numbers = (numbers_t)chosen[28:24];",
+        "meta.invocation.numbers = numbers_t.SUM_INT32;",
         "dynamic",
     ),
     Mutation(
         "latest-op-for-all",
         "TrackInvocation",
-        "if (second[63:56] == meta.epoch) { chosen = second; }",
-        "if (second[63:56] == meta.epoch) { chosen = second; chosen[28:24] = 0; }",
+        "if (second[63:56] == meta.invocation.epoch) { chosen = second; }",
+        "if (second[63:56] == meta.invocation.epoch) { chosen = second; chosen[28:24] = 0; }",
         "dynamic",
     ),
     Mutation("any-op-and-dtype", "TrackInvocation", "bit<1> supported = 0;", "bit<1> supported = 1;", "dynamic"),

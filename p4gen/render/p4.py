@@ -93,8 +93,6 @@ def _context(composition: Composition) -> dict[str, Any]:
         "contexts": spec.pipelines * spec.bank_contexts,
         "edge_words": spec.pipelines * spec.bank_edges,
         "banked": partial(_banked, spec),
-        "context_index": _banked(spec, "(bit<32>)meta.context", "context"),
-        "edge_index": _banked(spec, "(bit<32>)meta.edge", "edge"),
         "headers": HEADERS,
         "modules": composition.modules,
         "ingress": composition.of("ingress"),
@@ -130,7 +128,7 @@ def _banked(spec: ProgramSpec, index: str, of: str) -> str:
     if spec.pipelines == 1:
         return index
     words = {"slot": spec.bank_slots, "context": spec.bank_contexts, "edge": spec.bank_edges}[of]
-    return f"(bit<32>)(meta.pipeline ++ ({index})[{words.bit_length() - 2}:0])"
+    return f"(bit<32>)(meta.lookup.pipeline ++ ({index})[{words.bit_length() - 2}:0])"
 
 
 def _slots_note(spec: ProgramSpec) -> str:

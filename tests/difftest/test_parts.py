@@ -34,9 +34,9 @@ FAULTS = {
     fault.name: fault
     for fault in (
         Mutation("epoch-ignored", "RecycleBuffer", "held_epoch != epoch", "held_epoch == 0"),
-        Mutation("overflow-uncounted", "AggregateData", "overflows.count((bit<32>)meta.context);", ""),
+        Mutation("overflow-uncounted", "AggregateData", "overflows.count((bit<32>)meta.lookup.context);", ""),
         Mutation("ttl-kept", "Forward", "hdr.ipv4.ttl = hdr.ipv4.ttl - 1;", ""),
-        Mutation("nothing-recirculates", "IncEgress", "if (meta.goes_round == 1) {", "if (false) {"),
+        Mutation("nothing-recirculates", "IncEgress", "if (meta.path.goes_round == 1) {", "if (false) {"),
         Mutation("cursor-skips", "AdvanceCursor", "bth.psn = bth.psn + 1;", "bth.psn = bth.psn + 2;"),
     )
 }

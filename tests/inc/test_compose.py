@@ -46,7 +46,7 @@ def test_a_mode_ii_program_filters_only_for_hosts_that_go_back_n() -> None:
 @pytest.mark.parametrize("pipelines", [1, 2])
 def test_what_a_program_does_not_need_is_not_in_it(mode: Mode, op: Op, pipelines: int) -> None:
     composition = compose(ProgramSpec.model_validate({"mode": mode, "op": op, "pipelines": pipelines}))
-    fields = {field.name for _, field in composition.metadata}
+    fields = {field.name for part in composition.metadata for field in part.fields}
     assert ("numbers" in fields) == (op is Op.DYNAMIC)
     assert ("pipeline" in fields) == (pipelines > 1)
     assert ("pipe" in fields) == (mode is Mode.III)

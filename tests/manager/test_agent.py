@@ -217,14 +217,14 @@ def test_many_failures_are_counted(embedded: SwitchRig, agents: Agents) -> None:
     ("entry", "cause"),
     [
         (Entry("nowhere", {}, Action("NoAction")), "table nowhere: no table of that name"),
-        (Entry("contexts", {"meta.kontext": Exact(1)}, Action("NoAction")), "key meta.kontext: no key of that name"),
-        (Entry("contexts", {"meta.context": Exact(1)}, Action("set_pattern")), "action set_pattern: no action"),
+        (Entry("contexts", {"kontext": Exact(1)}, Action("NoAction")), "key kontext: no key of that name"),
+        (Entry("contexts", {"context": Exact(1)}, Action("set_pattern")), "action set_pattern: no action"),
         (
-            Entry("contexts", {"meta.context": Exact(1)}, Action("set_context", {"epoch": 256, "first_psn": 0})),
+            Entry("contexts", {"context": Exact(1)}, Action("set_context", {"epoch": 256, "first_psn": 0})),
             r"parameter epoch: value 256 does not fit bit<8>",
         ),
-        (Entry("contexts", {"meta.context": Exact(1)}, Action("set_context", {"epoch": 1})), "first_psn: missing"),
-        (Entry("contexts", {"meta.context": Exact(1 << 40)}, Action("NoAction")), "does not fit"),
+        (Entry("contexts", {"context": Exact(1)}, Action("set_context", {"epoch": 1})), "first_psn: missing"),
+        (Entry("contexts", {"context": Exact(1 << 40)}, Action("NoAction")), "does not fit"),
     ],
 )
 def test_an_entry_that_does_not_fit_the_program(embedded: SwitchRig, agents: Agents, entry: Entry, cause: str) -> None:
@@ -238,10 +238,10 @@ def test_an_entry_that_does_not_fit_the_program(embedded: SwitchRig, agents: Age
 
 def test_an_entry_that_is_wanted_twice(embedded: SwitchRig, agents: Agents) -> None:
     agent = agents(embedded)
-    key = {"meta.context": Exact(1)}
+    key = {"context": Exact(1)}
     one, two = (Entry("contexts", key, Action("set_context", {"epoch": n, "first_psn": 0})) for n in (1, 2))
     assert agent.apply(SwitchConfig((one, one), ())) == Changes(inserted=1)
-    with pytest.raises(AgentError, match=r"contexts \[meta.context=0x1\] is wanted twice"):
+    with pytest.raises(AgentError, match=r"contexts \[context=0x1\] is wanted twice"):
         agent.apply(SwitchConfig((one, two), ()))
 
 
@@ -297,7 +297,7 @@ def test_the_order_of_writes(embedded: SwitchRig, agents: Agents, monkeypatch: p
         tuple(
             entry
             for entry in wanted.entries
-            if entry.match.get("meta.context") != Exact(0) and entry.match != {"next_hop": Exact(1)}
+            if entry.match.get("context") != Exact(0) and entry.match != {"next_hop": Exact(1)}
         ),
         wanted.multicast_groups[9:],
         wanted.clone_sessions[1:],

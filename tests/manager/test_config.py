@@ -40,8 +40,8 @@ def flows(config: SwitchConfig, context: int = 0) -> dict[tuple[int, int], tuple
         bits[tree.group_id] = sum(1 << (replica.rid - 1 - context * 4) for replica in tree.replicas)
     found = {}
     for entry in config.entries:
-        if entry.table == "flows" and entry.match["meta.context"] == Exact(context):
-            pattern, traffic = entry.match["meta.pattern"], entry.match["meta.traffic"]
+        if entry.table == "flows" and entry.match["context"] == Exact(context):
+            pattern, traffic = entry.match["pattern"], entry.match["traffic"]
             assert isinstance(pattern, Exact)
             assert isinstance(traffic, Exact)
             args = {
@@ -56,7 +56,7 @@ def codes(config: SwitchConfig) -> dict[int, dict[str, int]]:
     found = {}
     for entry in config.entries:
         if entry.table == "patterns":
-            code = entry.match["meta.code"]
+            code = entry.match["code"]
             assert isinstance(code, Exact)
             found[code.value] = dict(entry.action.args)
     return found
@@ -169,7 +169,7 @@ def halves() -> tuple[Group, Group]:
 def test_internal_edges_are_recirculated_to_each_others_ends() -> None:
     config = configure(PIPED, halves())
     internal = {
-        entry.match["meta.edge"]: entry.action
+        entry.match["edge"]: entry.action
         for entry in config.entries
         if entry.table == "edges" and entry.action.name == "set_internal"
     }

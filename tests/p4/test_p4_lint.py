@@ -123,6 +123,11 @@ def test_how_many_pipelines_a_program_has_is_read_off_its_metadata() -> None:
     assert pipelines(compiled(text).program) == 1
     assert pipelines(compiled(text.replace(HEAD, BANKED)).program) == 2
     assert pipelines(compiled(text.replace(HEAD, BANKED.replace("bit<1> pipeline", "bit<2> pipeline"))).program) == 4
+    # The field may stand in a part of the metadata.
+    part = BANKED.replace("bit<1> pipeline;", "part_t part;").replace(
+        "struct metadata", "struct part_t { bit<4> x; bit<2> pipeline; }\nstruct metadata"
+    )
+    assert pipelines(compiled(text.replace(HEAD, part)).program) == 4
 
 
 @pytest.mark.parametrize(

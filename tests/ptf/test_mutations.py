@@ -72,8 +72,15 @@ def sound(**fields: object) -> Sound:
 
 def test_survivors_are_told_from_faults_that_were_noticed(tmp_path: Path) -> None:
     faults = (
-        Mutation("harmless", "IncIngress", "meta.drop = drop_t.NONE;\n", "meta.drop = drop_t.NONE; meta.slot = 0;\n"),
-        Mutation("harmful", "TrackInvocation", "meta.begins, chosen);", "meta.begins, chosen); chosen = 0;"),
+        Mutation(
+            "harmless", "IncIngress", "meta.drop = drop_t.NONE;\n", "meta.drop = drop_t.NONE; meta.flow.slot = 0;\n"
+        ),
+        Mutation(
+            "harmful",
+            "TrackInvocation",
+            "meta.invocation.begins, chosen);",
+            "meta.invocation.begins, chosen); chosen = 0;",
+        ),
     )
     seeding = Seeding(faults, {"plain": {}}, tests={"plain": ("test_control",)})
     verdicts = list(run_mutants(seeding, {"plain": sound()}, tmp_path, seed=1, jobs=1))
@@ -85,8 +92,8 @@ def test_survivors_are_told_from_faults_that_were_noticed(tmp_path: Path) -> Non
 
 def test_a_program_that_fails_without_a_fault_proves_nothing(tmp_path: Path) -> None:
     broken = sound()
-    broken = Sound(broken.spec, broken.text.replace("meta.complete = 1;", "meta.complete = 0;"))
-    faults = (Mutation("any", "IncIngress", "meta.begins = 0;", "meta.begins = 1;"),)
+    broken = Sound(broken.spec, broken.text.replace("meta.buffer.complete = 1;", "meta.buffer.complete = 0;"))
+    faults = (Mutation("any", "IncIngress", "meta.invocation.begins = 0;", "meta.invocation.begins = 1;"),)
     seeding = Seeding(faults, {"plain": {}}, tests={"plain": ("test_control",)})
     with pytest.raises(FailedError, match="scenarios fail without any fault seeded"):
         list(run_mutants(seeding, {"plain": broken}, tmp_path, seed=1, jobs=1))

@@ -47,10 +47,10 @@ def test_text_is_tidy(spec: ProgramSpec) -> None:
     ("mode", "reliability"),
     [(Mode.II, "sr"), (Mode.II, "gbn"), (Mode.III, "gbn"), (Mode.III, "sr"), (Mode.III, "sack")],
 )
-def test_a_64_lane_program_fits_on_1500_lines(mode: Mode, reliability: str, pipelines: int) -> None:
+def test_a_64_lane_program_fits_on_1600_lines(mode: Mode, reliability: str, pipelines: int) -> None:
     fields = {"mode": mode, "reliability": reliability, "pipelines": pipelines}
     lines = len(render(compose(ProgramSpec.model_validate(fields))).origins)
-    assert lines <= 1500
+    assert lines <= 1600
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.program)
@@ -65,7 +65,12 @@ def test_every_module_is_a_control_of_its_name(spec: ProgramSpec) -> None:
 def test_every_field_of_metadata_is_used(spec: ProgramSpec) -> None:
     composition = compose(spec)
     text = render(composition).text
-    unused = {f.name for _, f in composition.metadata if len(re.findall(rf"\bmeta\.{f.name}\b", text)) < 2}
+    unused = {
+        field.name
+        for part in composition.metadata
+        for field in part.fields
+        if len(re.findall(rf"\bmeta\.{part.name}\.{field.name}\b", text)) < 2
+    }
     # The control plane says of every edge whether it is a rank's; only who is notified depends on it.
     allowed = set() if spec.notifies else {"first_hop"}
     if spec.variant is Variant.PSN_RECYCLING:
@@ -83,8 +88,8 @@ def test_every_drop_reason_is_given_somewhere(spec: ProgramSpec) -> None:
 
 
 def test_only_programs_with_several_pipelines_speak_of_them() -> None:
-    assert "meta.pipeline" not in render(compose(ProgramSpec(mode=Mode.III))).text
-    assert "meta.pipeline" in render(compose(ProgramSpec(mode=Mode.III, pipelines=2))).text
+    assert "meta.lookup.pipeline" not in render(compose(ProgramSpec(mode=Mode.III))).text
+    assert "meta.lookup.pipeline" in render(compose(ProgramSpec(mode=Mode.III, pipelines=2))).text
 
 
 @pytest.mark.parametrize("mode", Mode)
