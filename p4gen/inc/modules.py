@@ -31,7 +31,7 @@ def _augmented(spec: ProgramSpec) -> bool:
 
 
 def _keeps_edges(spec: ProgramSpec) -> bool:
-    return _augmented(spec) or spec.loss_recovery is Reliability.GBN
+    return _augmented(spec) or spec.loss_recovery.in_order
 
 
 def _dynamic(spec: ProgramSpec) -> bool:
