@@ -1,4 +1,7 @@
-"""What every test of the suite stands on: a switch's ports and control plane, and a fence that ends waiting.
+"""What every test of the suite stands on: a switch's ports and control plane, and a fence in place of time-outs.
+
+The fence is the ports' ``settle`` (p4gen.ptf.platform): it returns once the switch has handled everything sent before,
+and needs nothing of the program under test.
 
 PTF keeps the classes that define ``runTest``; the classes here must not.
 """
@@ -9,25 +12,18 @@ import functools
 import hashlib
 import random
 import select
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import ptf
 
-from p4gen.manager.config import NextHop, Route, SwitchConfig, configure
+from p4gen.manager.config import SwitchConfig
 from p4gen.ptf.testcase import ReportedTest, parameter
-from p4gen.rocev2.headers import UDP, Ethernet, IPv4
 from p4gen.spec import Mode, ProgramSpec
 from p4gen.switch.api import ControlPlane
 from p4gen.switch.running import Running
-
-FENCE_TIMEOUT_S = 10.0
-MANY = 32  # frames, far fewer than fill a socket's buffer
-FENCE_ADDRESS = 0x7F7E7D7C  # 127.126.125.124: no host has it
-FENCE_HOP = 65535
 
 
 @functools.cache
@@ -59,17 +55,12 @@ class P4genTest(ReportedTest):
         print(f"{self}: seed {seed}")  # noqa: T201  # PTF shows a test's output with its name
         if (reason := self.misfit(self.spec)) is not None:
             self.skipTest(reason)
-        self.fence_port = self.spec.ports - 1
-        self._fences = 0
         self.dataplane = ptf.dataplane_instance
-        self._control = control_plane()
         self._unfenced = False
         self._pending: list[Output] = []
-        # The first fence waits for what an earlier test may have left under way; it must not outlive the reset.
-        for _ in range(2):
-            self._control.reset()
-            self.install(self.fence_config())
-            self.outputs()
+        self.outputs()  # what an earlier test may have left under way must not outlive the reset
+        self._control = control_plane()
+        self._control.reset()
 
     def misfit(self, spec: ProgramSpec) -> str | None:
         """Why a program has nothing to do with this scenario; None when it has."""
@@ -79,11 +70,6 @@ class P4genTest(ReportedTest):
     def unfit(self) -> str | None:
         """Why the program under test has nothing to do with this scenario; None when it has."""
         return None
-
-    def fence_config(self) -> SwitchConfig:
-        """What the fence needs of the switch: a host route out of its own port, by p4gen's own table names."""
-        hop = NextHop(FENCE_HOP, self.fence_port, src_mac=0x02F0, dst_mac=0x02F1)
-        return configure(self.spec, [], [Route("127.126.125.124/32", FENCE_HOP)], [hop])
 
     @property
     def control(self) -> ControlPlane:
@@ -115,48 +101,20 @@ class P4genTest(ReportedTest):
         return taken
 
     def _fence(self) -> list[Output]:
-        """What has come out once the switch has handled everything; nothing is waited for that is not coming.
-
-        Ports that can ``settle`` know when that is. For a switch that handles frames in order, it is when a marker,
-        sent now, comes out. AssertionError when the marker does not come.
-        """
-        settle = getattr(next(iter(self.dataplane.ports.values())), "settle", None)
-        if settle is not None:
-            settle()
-            return [output for _, output in sorted(self._collect(lambda _: True), key=lambda entry: entry[0])]
-        return self._fence_by_marker()
-
-    def _fence_by_marker(self) -> list[Output]:
-        self._fences += 1
-        token = hashlib.sha256(f"{self} fence {self._fences}".encode()).digest()
-        self.send(self.fence_port, self._marker(token))
-        taken = self._collect(lambda outputs: any(output.frame.endswith(token) for _, output in outputs))
-        outputs = [output for _, output in sorted(taken, key=lambda entry: entry[0])]
-        marker = next(output for output in outputs if output.frame.endswith(token))
-        outputs.remove(marker)
-        # What a full socket did not take, the switch kept back: now there is room for it.
-        return outputs + self._fence() if len(outputs) > MANY else outputs
-
-    def _collect(self, complete: Callable[[list[tuple[float, Output]]], bool]) -> list[tuple[float, Output]]:
-        """What PTF has received, with its times, once ``complete`` says that nothing more is under way."""
+        """What has come out once the switch has handled everything that was sent."""
+        next(iter(self.dataplane.ports.values())).settle()
         taken: list[tuple[float, Output]] = []
-        deadline = time.monotonic() + FENCE_TIMEOUT_S
-        fenced = False
         with self.dataplane.cvar:
             while True:
                 for (_, port), queue in self.dataplane.packet_queues.items():
                     taken += [(when, Output(port, frame)) for frame, when in queue]
                     queue.clear()
-                fenced = fenced or complete(taken)
                 # PTF's thread enqueues under this lock: what is not readable now has been taken.
-                if fenced and not select.select(list(self.dataplane.ports.values()), [], [], 0)[0]:
+                if not select.select(list(self.dataplane.ports.values()), [], [], 0)[0]:
                     break
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise AssertionError(f"the switch did not forward the fence's marker within {FENCE_TIMEOUT_S} s")
-                self.dataplane.cvar.wait(left)
+                self.dataplane.cvar.wait()
         self._unfenced = False
-        return taken
+        return [output for _, output in sorted(taken, key=lambda entry: entry[0])]
 
     def expect(self, outputs: Iterable[Output]) -> None:
         """The switch has sent exactly these frames, in this order at each port."""
@@ -165,12 +123,6 @@ class P4genTest(ReportedTest):
     def expect_nothing(self) -> None:
         """The switch has sent no frame at all."""
         self.equal("frames sent", self.outputs(), [])
-
-    def _marker(self, token: bytes) -> bytes:
-        udp = UDP(9, 9, length=UDP.SIZE + len(token))
-        ip = IPv4(0x7F000001, FENCE_ADDRESS, total_length=20 + udp.length)
-        ip = IPv4(ip.src, ip.dst, total_length=ip.total_length, checksum=ip.right_checksum())
-        return Ethernet(0x02F2, 0x02F3).pack() + ip.pack() + udp.pack() + token
 
     # --- state ---
 

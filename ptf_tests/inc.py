@@ -299,7 +299,7 @@ class IncTest(P4genTest):
     # --- counters and registers ---
 
     def all_drops(self) -> Counter[str]:
-        """Packets dropped since the reset by reason, as ``Module.reason``; the fence leaves no trace here."""
+        """Packets dropped since the reset by reason, as ``Module.reason``."""
         found: Counter[str] = Counter()
         for counter in ("IncIngress.drops", "IncEgress.drops"):
             for index, packets in self.counts(counter).items():

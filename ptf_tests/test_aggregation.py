@@ -230,6 +230,5 @@ class ResultsGoToEveryPortOfTheSwitch(ModeIITest):
         psn = self.random_psn()
         for context, first_port in enumerate(range(0, self.spec.ports, 4)):
             self.control.reset()
-            self.install(self.fence_config())
             group = self.group_of(4, context=context % self.spec.groups, first_port=first_port)
             self.complete(group, psn)

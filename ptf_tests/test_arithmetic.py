@@ -145,7 +145,6 @@ class ExtremesMeet(Arithmetic):
             self.round(group, inputs, self.numbers.in_range(self.reduced(inputs), saturating=self.spec.saturating))
         for count in (3, 4):
             self.control.reset()
-            self.install(self.fence_config())
             inputs = self.random_values(count)
             self.round(self.group_of(count), inputs, self.reduced(inputs))
 

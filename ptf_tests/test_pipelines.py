@@ -119,7 +119,6 @@ class PartialResultsAreMerged(Pipelines):
     def runTest(self) -> None:
         for top in range(self.spec.pipelines):
             self.control.reset()
-            self.install(self.fence_config())
             ranks = self.spread(top=top)
             self.opened(ranks)
             for psn in psns(self.random_psn(), 4):

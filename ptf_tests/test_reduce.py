@@ -28,7 +28,6 @@ class ReduceTest(ModeIITest):
     def fresh(self) -> None:
         """A switch without groups."""
         self.control.reset()
-        self.install(self.fence_config())
 
 
 class ReduceGoesTowardItsRoot(ReduceTest):

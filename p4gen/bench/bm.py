@@ -62,7 +62,7 @@ def rate(work: Workload, packets: int, folder: Path) -> tuple[int, float]:
         command += ["-i", f"{port}@{folder / f'port{port}'}"]
     command += ["--", "--grpc-server-addr", address]
     absorbed = _absorbed(work, load)
-    with started(command, address, folder / "log", what=bmv2.SWITCH, causes={}, timeout=30.0):
+    with started(command, address, folder / "log", what=bmv2.SWITCH, causes={}):
         client = Client(address, 1)
         with client:
             client.set_pipeline(parse_text(output.p4info.read_text(encoding="utf-8")), output.json.read_bytes())

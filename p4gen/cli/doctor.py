@@ -91,7 +91,7 @@ def _version(tool: str, ask: Callable[[str], str]) -> str | None:
 
 
 def _first_line(path: str) -> str:
-    done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=False)
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60, check=False)
     return (done.stdout + done.stderr).strip().partition("\n")[0] or "unknown version"
 
 

@@ -7,6 +7,8 @@ import socket
 from pathlib import Path
 
 UNIX = "unix:"
+START_S = 300.0
+"""How long a process of ours is waited for that has not ended, and does not listen yet: the machine may be loaded."""
 
 
 def socket_of(address: str) -> Path | None:

@@ -14,7 +14,7 @@ from p4gen.model.errors import ControlError
 
 _VERSION_CALL, _VERSION_MASK, _EXCEPTION = 0x80010001, 0xFFFF0000, 3
 _STOP, _I32, _I64, _STRING, _LIST = 0, 8, 10, 11, 15
-_TIMEOUT_S = 30.0
+_TIMEOUT_S = 300.0
 LIMIT = 2**63 - 1
 
 

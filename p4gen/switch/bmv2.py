@@ -19,7 +19,7 @@ from typing import Any
 
 from p4gen.errors import FailedError, MissingToolError
 from p4gen.p4 import p4c
-from p4gen.switch.address import listens
+from p4gen.switch.address import START_S, listens
 from p4gen.switch.running import Program, Running, free_port, started
 from p4gen.switch.unix import check_path
 from p4gen.switch.veth import veth_pairs
@@ -50,7 +50,7 @@ def check_tools() -> None:
 
 @functools.cache
 def _options(path: str) -> str:
-    return subprocess.run([path, "--help"], capture_output=True, text=True, timeout=30, check=False).stdout
+    return subprocess.run([path, "--help"], capture_output=True, text=True, timeout=START_S, check=False).stdout
 
 
 def has_option(option: str) -> bool:
@@ -64,7 +64,7 @@ def version() -> str:
     path = shutil.which(SWITCH)
     if path is None:
         return "missing"
-    done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=START_S, check=False)
     return (done.stdout + done.stderr).strip().partition("\n")[0] or "unknown version"
 
 
@@ -77,7 +77,7 @@ def running_bmv2(
     pcap: bool = False,
     verbose: bool = False,
     veths: bool = False,
-    timeout: float = 30.0,
+    timeout: float = START_S,
 ) -> Iterator[Running]:
     """A simple_switch_grpc running ``program`` while the block runs; ``directory`` gets its sockets and log.
 

@@ -21,7 +21,7 @@ from p4gen.switch.veth import VethDataplane
 _METHOD = "/p4.bm.DataplaneInterface/PacketStream"
 _DEVICE, _PORT, _PACKET = 2, 3, 4
 _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
-_TIMEOUT_S = 30.0
+_TIMEOUT_S = 600.0
 BURST = 24
 """Frames under way at a time. BMv2's queues hold 64 frames for a port, and a frame may make two for one."""
 

@@ -26,10 +26,11 @@ from p4gen.model import EngineName
 from p4gen.p4.compile import compile_text
 from p4gen.p4rt.server import P4RuntimeServer
 from p4gen.p4rt.status import StatusError
+from p4gen.switch.address import START_S
 from p4gen.switch.device import Device
 from p4gen.switch.observe import Observer
 from p4gen.switch.packet import PacketPorts
-from p4gen.switch.unix import UnixPorts, check_path
+from p4gen.switch.unix import UnixPorts, check_path, fence_path
 
 if TYPE_CHECKING:
     from p4gen.switch.running import Program, Running
@@ -205,7 +206,7 @@ def running_switch(
     trace: bool = False,
     pcap: bool = False,
     engine: EngineName = "interp",
-    timeout: float = 30.0,
+    timeout: float = START_S,
 ) -> Iterator[Running]:
     """A switch in its own process, running ``program``, while the block runs.
 
@@ -242,6 +243,6 @@ def running_switch(
                 running.load(client)
             yield running
     finally:
-        for path in (directory / CONTROL_SOCKET, *(directory / f"port{n}.sock" for n in (*range(count), AGENT_PORT))):
+        for path in (directory / CONTROL_SOCKET, fence_path(directory), *directory.glob("port*.sock")):
             with contextlib.suppress(OSError):
                 path.unlink()

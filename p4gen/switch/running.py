@@ -16,8 +16,9 @@ from p4gen.errors import FailedError
 from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.p4info import parse_text, to_text
 from p4gen.p4rt.client import Client
+from p4gen.p4rt.session import GoneError
 from p4gen.scratch import scratch
-from p4gen.switch.address import listens
+from p4gen.switch.address import START_S, listens
 from p4gen.switch.bm_thrift import ThriftRegisters
 
 __all__ = ["WRITES_FILE", "Program", "Running", "end", "free_port", "listens", "scratch", "started"]
@@ -72,9 +73,15 @@ class Running:
     trace: Path | None = None
 
     def connect(self) -> Client:
-        """A primary controller of the switch; ``reset`` loads the same program again."""
+        """A primary controller of the switch; ``reset`` loads the same program again.
+
+        Raises ``GoneError`` at once when nothing listens any more.
+        """
+        if not listens(self.address):
+            raise GoneError(f"nothing listens at {self.address} any more")
         registers = ThriftRegisters(self.thrift_port) if self.thrift_port else None
-        return Client(self.address, self.device_id, registers=registers, record=self.directory / WRITES_FILE)
+        record = self.directory / WRITES_FILE
+        return Client(self.address, self.device_id, timeout=START_S, registers=registers, record=record)
 
     def load(self, client: Client) -> None:
         """Load the program."""
@@ -102,7 +109,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def started(
-    command: Sequence[str], address: str, log: Path, *, what: str, causes: Mapping[str, str], timeout: float = 30.0
+    command: Sequence[str], address: str, log: Path, *, what: str, causes: Mapping[str, str], timeout: float = START_S
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A process that listens at ``address`` (host:port or unix:path), ended when the block ends.
 

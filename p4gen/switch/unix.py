@@ -4,6 +4,10 @@ Port N listens at ``<dir>/port<N>.sock`` (SOCK_SEQPACKET) for one peer at a time
 replaces an old one. Frames are handled in the order in which they were sent, also across ports, by the
 kernel's time stamps; only what a peer sends before its connection is accepted has none. Frames for a slow
 peer wait for it; frames for a port without a peer are counted and dropped, as on a link that is down.
+
+``<dir>/fence.sock`` is no port: what is sent there comes back once everything sent to any port before has been
+handled, and all that came of it handed to the peers. So whoever drives the switch knows when to look at the outputs,
+whatever the program does.
 """
 
 from __future__ import annotations
@@ -26,7 +30,13 @@ from p4gen.switch.embedded import MAX_FRAME
 Send = Callable[[int, bytes], list[tuple[int, bytes]]]
 
 _SO_TIMESTAMPNS = 35
+_FENCE = -1
 _MAX_PATH = 107  # sun_path of Linux, without its final NUL
+
+
+def fence_path(directory: Path) -> Path:
+    """Where the fence listens."""
+    return directory / "fence.sock"
 
 
 def socket_path(directory: Path, port: int) -> Path:
@@ -58,6 +68,7 @@ def connect(directory: Path, port: int) -> socket.socket:
 class _Port:
     number: int
     listener: socket.socket
+    path: Path
     peer: socket.socket | None = None
     waiting: deque[bytes] = field(default_factory=deque)
     """Frames for the peer, whose buffer is full."""
@@ -74,10 +85,10 @@ class UnixPorts:
 
     def __init__(self, send: Send, directory: Path, ports: Iterable[int]) -> None:
         self._send = send
-        self._directory = directory
         self._selector = selectors.DefaultSelector()
         self._ports: dict[int, _Port] = {}
         self._injected: deque[tuple[int, int, bytes]] = deque()
+        self._fences: deque[bytes] = deque()
         self._stopping = False
         self._woken, self._waker = socket.socketpair()
         self._woken.setblocking(False)
@@ -89,7 +100,8 @@ class UnixPorts:
         """Called by ``run`` whenever it is about to wait."""
         try:
             for port in ports:
-                self._listen(port)
+                self._listen(port, socket_path(directory, port))
+            self._listen(_FENCE, fence_path(directory))  # the last: of equal time stamps, the ports' come first
         except BaseException:
             self.close()
             raise
@@ -100,12 +112,11 @@ class UnixPorts:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _listen(self, number: int) -> None:
-        path = socket_path(self._directory, number)
+    def _listen(self, number: int, path: Path) -> None:
         check_path(path)
         path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        port = self._ports[number] = _Port(number, listener)
+        port = self._ports[number] = _Port(number, listener, path)
         listener.bind(str(path))
         listener.listen(8)
         listener.setblocking(False)
@@ -156,7 +167,7 @@ class UnixPorts:
         for port in self._ports.values():
             self._drop_peer(port)
             port.listener.close()
-            socket_path(self._directory, port.number).unlink(missing_ok=True)
+            port.path.unlink(missing_ok=True)
         self._ports.clear()
         self._selector.close()
         self._woken.close()
@@ -191,8 +202,20 @@ class UnixPorts:
         taken.append([self._injected.popleft() for _ in range(len(self._injected))])
         # A merge, not a sort: whatever the stamps say, no port's frames overtake each other.
         for _, number, frame in heapq.merge(*taken, key=lambda item: item[0]):
+            if number == _FENCE:
+                self._fences.append(frame)
+                continue
             for out, data in self._send(number, frame):
                 self._transmit(out, data)
+        self._return_fences()
+
+    def _return_fences(self) -> None:
+        """Send fences back, unless an output still waits for its peer to make room."""
+        if not any(port.waiting for port in self._ports.values()):
+            while self._fences:
+                token = self._fences.popleft()
+                if self._ports[_FENCE].peer is not None:
+                    self._transmit(_FENCE, token)
 
     def _drain(self, port: _Port, horizon: int) -> list[tuple[int, int, bytes]]:
         """What ``port`` has received up to ``horizon``: (time stamp, port, frame). The first frame after it waits

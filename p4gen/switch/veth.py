@@ -49,7 +49,7 @@ def veth_pairs(ports: Iterable[int]) -> Iterator[dict[int, tuple[str, str]]]:
 
 
 def _ip(*arguments: str) -> None:
-    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, timeout=300, check=False)
     if done.returncode:
         raise FailedError(f"ip {' '.join(arguments)}: {done.stderr.strip() or 'failed'} (CAP_NET_ADMIN is needed)")
 

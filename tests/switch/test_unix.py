@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from p4gen.errors import InputError
 from p4gen.switch.embedded import MAX_FRAME
-from p4gen.switch.unix import Send, UnixPorts, connect, socket_path
+from p4gen.switch.unix import Send, UnixPorts, connect, fence_path, socket_path
 
 
 @contextlib.contextmanager
@@ -23,7 +25,7 @@ def running(send: Send, place: Path, ports: range = range(4)) -> Iterator[UnixPo
             yield carrier
         finally:
             carrier.stop()
-            thread.join(10)
+            thread.join(PATIENCE_S)
             assert not thread.is_alive()
 
 
@@ -45,7 +47,7 @@ def test_frames_are_handled_in_the_order_they_were_sent_across_ports(place: Path
     def record(port: int, frame: bytes) -> list[tuple[int, bytes]]:
         if frame == b"accepted?":
             return [(port, frame)]
-        gate.wait(10)
+        gate.wait(PATIENCE_S)
         seen.append(int.from_bytes(frame))
         return [(0, frame)] if len(seen) == 200 else []
 
@@ -101,3 +103,53 @@ def test_a_path_too_long_for_a_socket_is_refused(tmp_path: Path) -> None:
     deep = tmp_path / ("d" * 100)
     with pytest.raises(InputError, match="too long for a socket's address"):
         UnixPorts(to_port_0, deep, [0])
+
+
+@contextlib.contextmanager
+def fence(place: Path) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.connect(str(fence_path(place)))
+        client.send(b"accepted?")
+        assert client.recv(10) == b"accepted?"
+        yield client
+
+
+def test_a_fence_comes_back_when_everything_before_it_has_been_handled(place: Path) -> None:
+    seen: list[int] = []
+
+    def absorb(port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        if frame == b"accepted?":
+            return [(port, frame)]
+        seen.append(int.from_bytes(frame))
+        return []  # nothing that comes out tells of it
+
+    with running(absorb, place), fence(place) as client, contextlib.ExitStack() as stack:
+        peers = [stack.enter_context(connect(place, port)) for port in range(4)]
+        for peer in peers:
+            peer.send(b"accepted?")
+            peer.recv(10)
+        for number in range(200):
+            peers[(number * 7) % 4].send(number.to_bytes(2))
+            if number % 50 == 49:
+                client.send(b"fence")
+                assert client.recv(10) == b"fence"
+                assert seen == list(range(number + 1))
+
+
+def test_a_fence_waits_for_outputs_that_a_peer_has_no_room_for(place: Path) -> None:
+    count, size = 300, 8192
+    with running(to_port_0, place) as carrier, fence(place) as client, connect(place, 0) as reader:
+        with connect(place, 1) as writer:
+            for _ in range(count):
+                writer.send(bytes(size))
+        client.send(b"fence")
+        client.setblocking(False)
+        for _ in range(count):
+            assert len(reader.recv(size + 1)) == size
+            with contextlib.suppress(BlockingIOError):
+                client.recv(10)
+                reader.setblocking(False)  # from now on, what is to come is there
+        client.setblocking(True)
+        if reader.getblocking():
+            assert client.recv(10) == b"fence"
+        assert carrier.undelivered == {}

@@ -2,7 +2,8 @@
 
 Use it as ``ptf --platform-dir <this folder> --platform unix --platform-args "{'dir': '/run/x', 'ports': 4}"``:
 port N of device 0 is the SOCK_SEQPACKET socket ``/run/x/portN.sock``, on which the switch listens. A frame is a
-message; p4gen's switch handles frames in the order in which they were sent, over all ports (p4gen.switch.unix).
+message; p4gen's switch handles frames in the order in which they were sent, over all ports, and its fence tells when it
+has handled them (p4gen.switch.unix).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import socket
 import time
 from collections.abc import MutableMapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ptf.dataplane import DataPlanePacketSourceIface, DataPlanePortIface
 
@@ -27,8 +28,16 @@ def socket_path(directory: Path | str, port: int) -> Path:
     return Path(directory) / f"port{port}.sock"
 
 
+def fence_path(directory: Path) -> Path:
+    """Where the switch in ``directory`` listens for fences (p4gen.switch.unix)."""
+    return directory / "fence.sock"
+
+
 class UnixPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[misc]  # PTF is untyped
     """A port of the switch under test, seen from outside."""
+
+    directory: ClassVar[Path] = Path()
+    fence: ClassVar[socket.socket | None] = None
 
     def __init__(self, interface_name: str, device_number: int, port_number: int, _config: object = None) -> None:
         self._where = (device_number, port_number)
@@ -56,6 +65,26 @@ class UnixPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[
         """Hand a frame to the switch; returns its length. Raises OSError when the switch has gone."""
         return self._socket.send(bytes(frame))
 
+    def settle(self) -> None:
+        """Wait until the switch has handled everything sent through any port, and what came of it can be read.
+
+        Raises ConnectionError when the switch has gone.
+        """
+        if UnixPort.fence is None:
+            made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            made.connect(str(fence_path(UnixPort.directory)))
+            UnixPort.fence = made
+            # Only what is sent once the connection is accepted has a time stamp, and so its place among the frames.
+            self._pass_fence()
+        self._pass_fence()
+
+    @staticmethod
+    def _pass_fence() -> None:
+        assert UnixPort.fence is not None
+        UnixPort.fence.send(b"fence")
+        if not UnixPort.fence.recv(MAX_FRAME):
+            raise ConnectionResetError("the switch has gone")
+
     def _hang_up(self) -> None:
         # PTF's thread would find a closed peer readable for ever; an idle pair never is.
         self._socket.close()
@@ -73,4 +102,5 @@ def platform_config_update(config: MutableMapping[str, Any]) -> None:
     config["port_map"] = {(0, port): str(socket_path(directory, port)) for port in range(ports)}
     if (agent := socket_path(directory, AGENT_PORT)).exists():
         config["port_map"][0, AGENT_PORT] = str(agent)
+    UnixPort.directory = Path(directory)
     config["dataplane"] = {"portclass": UnixPort}
