@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -20,6 +20,10 @@ class Pos:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
+
+
+_LONGEST_LINE: Final = 200
+"""Characters of a source line that are shown, around the place that is meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +40,18 @@ class Diagnostic:
         head = f"{self.where}: " if self.where is not None else ""
         lines = [f"{head}{self.severity}: {self.message}"]
         if self.source_line is not None and isinstance(self.where, Pos):
-            lines.append(f"    {self.source_line}")
+            start = max(0, self.where.column - 1 - _LONGEST_LINE // 2)
+            part = "".join(c if c.isprintable() or c == "\t" else " " for c in self.source_line[start:][:_LONGEST_LINE])
+            lines.append(f"    {part}")
             # Tabs stay tabs so that the caret lands under its character.
-            indent = "".join("\t" if c == "\t" else " " for c in self.source_line[: self.where.column - 1])
+            indent = "".join("\t" if c == "\t" else " " for c in part[: self.where.column - 1 - start])
             lines.append(f"    {indent}^")
         lines.extend(f"{pos}: note: {text}" for pos, text in self.notes)
         return "\n".join(lines)
+
+
+_MOST: Final = 20
+"""Diagnostics that are printed of one error."""
 
 
 class P4genError(Exception):
@@ -52,6 +62,13 @@ class P4genError(Exception):
     def __init__(self, *diagnostics: Diagnostic | str) -> None:
         self.diagnostics = tuple(d if isinstance(d, Diagnostic) else Diagnostic(None, d) for d in diagnostics)
         super().__init__("\n".join(str(d) for d in self.diagnostics))
+
+    def lines(self, who: str = "p4gen") -> list[str]:
+        """What a user is told: the first diagnostics, and how many more there are. ``who`` says it where there is no
+        position."""
+        found = [str(d) if d.where else f"{who}: {d}" for d in self.diagnostics[:_MOST]]
+        more = len(self.diagnostics) - _MOST
+        return [*found, f"{who}: error: and {more:,} more errors"] if more > 0 else found
 
     @property
     def reason(self) -> str:

@@ -10,10 +10,14 @@ import os
 import sys
 
 import click
+from click.shell_completion import CompletionItem
 
 import p4gen
+from p4gen.cli.complaints import near, usage_error
 from p4gen.errors import P4genError, storage_trouble
 
+COMPLETE = "_P4GEN_COMPLETE"
+"""The variable by which a shell asks for completions, whatever the command was started as."""
 VERBS = {
     "build": "Generate a program, compile it, and check it against the house rules.",
     "check": "Compile a P4_16 program and say what is wrong with it.",
@@ -49,6 +53,20 @@ class _Verbs(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0] if args else ""
+        if name and name not in VERBS and not name.startswith("-"):
+            ctx.fail(f"there is no command '{name}'{near(name, VERBS)}")
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Verbs with what they do, without loading any; else the group's own options."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [CompletionItem(name, help=text) for name, text in VERBS.items() if name.startswith(incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
@@ -65,23 +83,34 @@ def main() -> None:
     _open_standard_streams()
     try:
         # Without standalone mode, click hands a verb's exit code back as the result.
-        sys.exit(cli.main(standalone_mode=False) or 0)
+        sys.exit(cli.main(prog_name="p4gen", complete_var=COMPLETE, standalone_mode=False) or 0)
     except P4genError as error:
-        for diagnostic in error.diagnostics:
-            click.echo(str(diagnostic) if diagnostic.where else f"p4gen: error: {diagnostic.message}", err=True)
+        for line in error.lines():
+            click.echo(line, err=True)
         sys.exit(error.exit_code)
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
+        sys.exit(2)
+    except click.ClickException as error:
+        for line in usage_error(error):
+            click.echo(line, err=True)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         click.echo("p4gen: interrupted", err=True)
         sys.exit(130)
+    except MemoryError:
+        click.echo("p4gen: error: there is not enough memory for this", err=True)
+        sys.exit(1)
+    except BrokenPipeError:
+        # Whoever reads our output has enough of it; Python would complain once more when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except OSError as error:
         trouble = storage_trouble(error)
-        if trouble is None:
+        if trouble is None and error.filename is None:
             raise
-        click.echo(f"p4gen: error: {trouble}", err=True)
-        sys.exit(1)
+        click.echo(f"p4gen: error: {trouble or f'{error.filename}: {error.strerror}'}", err=True)
+        sys.exit(1 if trouble else 2)
 
 
 def _open_standard_streams() -> None:

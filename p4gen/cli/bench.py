@@ -15,13 +15,19 @@ from p4gen.bench.report import beside, plot, ratios_to, sentences, table, write_
 from p4gen.bench.wire import measure_wire
 from p4gen.bench.workload import Workload, workload
 from p4gen.cli.options import json_option, out_option, spec_flags, specs_from
+from p4gen.cli.verb import verb
 from p4gen.spec import ProgramSpec
 
 NET_SPEC: dict[str, tuple[str, ...]] = {"window": ("8",), "message": ("16",)}
 """For --net: 128 packets under way, as many as Soft-RoCE keeps unacknowledged, in messages of 16."""
 
 
-@click.command()
+@verb(
+    examples=[
+        ("--mode II --mode III", "both modes, on everything that can run them"),
+        ("--lanes 256 --packets 20000", "packets of 1 KiB"),
+    ]
+)
 @click.argument("spec_files", metavar="[SPEC.yaml ...]", nargs=-1, type=click.Path(path_type=Path))
 @lambda function: spec_flags(function, multiple=True)
 @out_option

@@ -21,11 +21,18 @@ from p4gen.cli.options import (
     spec_options,
     this_command,
 )
+from p4gen.cli.verb import verb
 from p4gen.p4 import p4info_file
 from p4gen.p4.p4c import COMPILER
 
 
-@click.command()
+@verb(
+    examples=[
+        ("--mode II", "EPIC's Mode II, 64 lanes of int32"),
+        ("--mode III --lanes 256 --pipelines 2 --out build", "Mode III, packets of 1 KiB, two pipelines"),
+        ("spec.yaml --op max", "a spec from a file, with another reduction"),
+    ]
+)
 @spec_options
 @out_option
 @p4info_option

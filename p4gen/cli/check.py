@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from p4gen.cli.common import json_option, p4info_option, preprocessor_options
+from p4gen.cli.verb import verb
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.model import Model
 from p4gen.p4 import p4info_file
@@ -34,7 +35,12 @@ class _Checked:
     compiled: Compiled | None
 
 
-@click.command()
+@verb(
+    examples=[
+        ("build/modeii_sum_int32_x64/modeii_sum_int32_x64.p4", "a generated program, with its house rules"),
+        ("mine.p4 --lenient", "any program; only warn of what BMv2 cannot do"),
+    ]
+)
 @click.argument(
     "files",
     metavar="FILE.p4...",

@@ -11,13 +11,19 @@ from rich.console import Console
 from rich.table import Table
 
 from p4gen.cli.options import flags_of, json_option, report_console, spec_flags, specs_from
+from p4gen.cli.verb import verb
 from p4gen.reuse import PAPER, PAPER_SHARE, Count, Fate, Reuse, compare
 from p4gen.spec import Mode, ProgramSpec
 
 _COLORS = {Fate.REUSED: "green", Fate.CHANGED: "yellow", Fate.ADDED: "cyan", Fate.REMOVED: "red"}
 
 
-@click.command()
+@verb(
+    examples=[
+        ("--mode II --mode III", "what Mode III takes over from Mode II"),
+        ("--lanes 64 --op sum --op max --diff", "and what is different, line by line"),
+    ]
+)
 @click.argument("spec_files", metavar="[BEFORE.yaml [AFTER.yaml]]", nargs=-1, type=click.Path(path_type=Path))
 @lambda function: spec_flags(function, multiple=True)
 @json_option

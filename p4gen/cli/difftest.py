@@ -25,6 +25,7 @@ from p4gen.cli.options import (
     spec_options,
     this_command,
 )
+from p4gen.cli.verb import verb
 from p4gen.difftest.compare import Tally
 from p4gen.difftest.run import SIDES, Fault, Job, Result
 from p4gen.inc import compose
@@ -39,7 +40,11 @@ _SEEDINGS = {Mode.II: mutations_ii.SEEDING, Mode.III: mutations_iii.SEEDING}
 PACKETS, FAULT_PACKETS = 20_000, 2_000
 
 
-@click.command()
+@verb(
+    examples=[
+        ("--mode III --packets 20000", "both switches under the same random traffic"),
+    ]
+)
 @spec_options
 @out_option
 @json_option

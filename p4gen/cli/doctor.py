@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 
 from p4gen.cli.options import json_option
+from p4gen.cli.verb import verb
 from p4gen.p4 import p4c
 
 CAP_NET_RAW = 13
@@ -32,7 +33,11 @@ class Finding:
     get: str
 
 
-@click.command()
+@verb(
+    examples=[
+        ("", "what is here, and what each missing part would add"),
+    ]
+)
 @json_option
 def command(as_json: bool) -> None:
     """Say what is installed, and what each missing part would add.

@@ -13,7 +13,8 @@ import click
 
 from p4gen import runs
 from p4gen.builder import build
-from p4gen.cli.options import flags_of, json_option, out_option, spec_from, spec_options, target_option
+from p4gen.cli.options import flags_of, json_option, out_option, parsed, spec_from, spec_options, target_option
+from p4gen.cli.verb import verb
 from p4gen.errors import InputError
 from p4gen.host.clock import MS
 from p4gen.host.control import Collective
@@ -45,7 +46,14 @@ _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
 """Calls of each size that --measure makes unless told otherwise; 1 MB takes BMv2 some seconds."""
 
 
-@click.command()
+@verb(
+    examples=[
+        ("star-4 --mode III", "a prompt"),
+        ("tree-3-2 --mode II --collective allreduce --size 1M", "a scenario: run it, compare with NumPy, end"),
+        ("leaf-spine --mode III --suite", "all collectives, under faults, over a link that is cut"),
+        ("star-4 --collective reduce --size 64K --root 2 --loss 1%@h0", "with losses at one host"),
+    ]
+)
 @click.argument("topology")
 @spec_options
 @target_option
@@ -94,7 +102,7 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
     prerequisites.check_topology(network, spec)
     request.check_call(wanted, spec, network)
     timeout = options["timeout"] or _TIMEOUT[options["target"]]
-    options["timeout"] = _parsed("--timeout", units.duration, timeout)
+    options["timeout"] = parsed("--timeout", units.duration, timeout)
     prerequisites.check(options["target"])
     outcome, folder = _run(network, file, spec, wanted, options)
     if options["as_json"]:
@@ -146,7 +154,7 @@ class _Request:
         return Wanted(
             what,
             str(collective),
-            0 if collective is Collective.BARRIER else _parsed("--size", units.size, o["size"] or "1M"),
+            0 if collective is Collective.BARRIER else parsed("--size", units.size, o["size"] or "1M"),
             o["root"] or 0,
             self._ranks(topology),
             o["repeat"] or (_REPEAT[o["target"]] if what == "measure" else 1),
@@ -196,17 +204,10 @@ def _outage(text: str, topology: TopologySpec) -> tuple[str, str, float, float]:
     if not any({a, b} == set(link.ends) for link in topology.links):
         names = ", ".join(link.name for link in topology.links)
         raise InputError(f"--fail {text}: there is no link '{where}'; there are {names}")
-    seconds = [_parsed("--fail", units.duration, time) / 1e12 if time else 0.0 for time in (start, end)]
+    seconds = [parsed("--fail", units.duration, time) / 1e12 if time else 0.0 for time in (start, end)]
     if end and seconds[1] <= seconds[0]:
         raise InputError(f"--fail {text}: it would be restored before it fails")
     return a, b, seconds[0], seconds[1]
-
-
-def _parsed(flag: str, parse: Any, text: str) -> Any:
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise InputError(f"{flag}: {error}") from None
 
 
 def _run(

@@ -13,24 +13,31 @@ from pathlib import Path
 
 import click
 
+from p4gen.cli.values import ADDRESS, POLICY, TOPOLOGY
+from p4gen.cli.verb import FiniteRange, verb
 from p4gen.errors import InputError
 
 DEFAULT_ADDRESS = "127.0.0.1:9560"
 
 
-@click.command()
+@verb(
+    examples=[
+        ("--topology tree-3-2 --db groups.db", "groups on a known topology, kept in a file"),
+        ("--listen unix:/run/p4gen.sock", "at a unix socket, on whatever registers"),
+    ]
+)
 @click.option(
-    "--listen", "address", metavar="ADDRESS", default=DEFAULT_ADDRESS,
+    "--listen", "address", type=ADDRESS, default=DEFAULT_ADDRESS,
     help=f"Where the service listens; port 0 takes a free one; unix:PATH works too.  [{DEFAULT_ADDRESS}]",
 )  # fmt: skip
-@click.option("--topology", metavar="FILE|NAME", help="A YAML file or a name; default: what switches and hosts report.")
+@click.option("--topology", type=TOPOLOGY, help="A YAML file or a name; default: what switches and hosts report.")
 @click.option(
     "--db", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
     help="SQLite file in which groups outlive the manager.  [none]",
 )  # fmt: skip
-@click.option("--policy", metavar="NAME", help="Where groups are put.  [lowest-common-switch]")
+@click.option("--policy", type=POLICY, help="Where groups are put.  [lowest-common-switch]")
 @click.option(
-    "--tick-interval", metavar="MS", type=click.FloatRange(1), default=20.0,
+    "--tick-interval", metavar="MS", type=FiniteRange(1, 60_000), default=20.0,
     help="Between two ticks for an edge (Mode III): longer than what is under way needs to be acknowledged.  [20]",
 )  # fmt: skip
 @click.option("--log-file", metavar="FILE", type=click.Path(path_type=Path), help="[standard error]")

@@ -12,9 +12,14 @@ from rich.console import Console
 
 from p4gen.cli.common import engine_option as engine_option  # noqa: PLC0414  (for the other verbs)
 from p4gen.cli.common import json_option as json_option  # noqa: PLC0414
+from p4gen.cli.values import SpecValue
+from p4gen.cli.verb import GroupedOption
+from p4gen.errors import Diagnostic, InputError
 from p4gen.spec import ProgramSpec, flag_name, load_spec
 from p4gen.switch.targets import TARGETS
 
+PROGRAM = "The program: these, or a YAML file with the same fields; flags win"
+"""What the spec's options are called in ``--help``."""
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
@@ -30,22 +35,47 @@ def spec_flags(function: F, *, multiple: bool) -> F:
     """A flag for every field of the spec: its text, or with ``multiple`` the texts that it was given with."""
     for name, field in reversed(ProgramSpec.model_fields.items()):
         default = "" if field.default is None else f"  [{field.default}]"
-        text, meta = f"{field.description}{default}", _metavar(name)
-        option = click.option(flag_name(name), name, multiple=multiple, metavar=meta, help=text)
+        text, values = f"{field.description}{default}", _values(name)
+        option = click.option(
+            flag_name(name),
+            name,
+            multiple=multiple,
+            metavar=_metavar(name, values),
+            help=text,
+            type=SpecValue(values),
+            cls=GroupedOption,
+            group=PROGRAM,
+        )
         function = option(function)
     return function
 
 
-def _metavar(field: str) -> str:
+def _metavar(field: str, values: Sequence[str]) -> str:
     """The values that a field takes, or what kind they are."""
+    if values:
+        return "|".join(values) if len(values) < 8 else f"{values[0]}|{values[1]}|...|{values[-1]}"
+    kinds = ProgramSpec.model_fields[field].annotation
+    return "N" if kinds is int else "NAME"
+
+
+def _values(field: str) -> tuple[str, ...]:
+    """The values that a field takes, where they are few enough to be listed."""
     schema = ProgramSpec.model_json_schema()
     forms = [schema["properties"][field], *schema["properties"][field].get("anyOf", ())]
     forms += [schema["$defs"][form["$ref"].rpartition("/")[2]] for form in forms if "$ref" in form]
     for form in forms:
         values = form.get("enum") or ([form["const"]] if "const" in form else [])
         if values:
-            return "|".join(map(str, values)) if len(values) < 8 else f"{values[0]}|{values[1]}|...|{values[-1]}"
-    return "N" if any(form.get("type") == "integer" for form in forms) else "NAME"
+            return tuple(map(str, values))
+    return ()
+
+
+def parsed(flag: str, parse: Callable[[str], T], text: str) -> T:
+    """A flag's value, where it is text such as 64K or 5%. Raises ``InputError`` with the flag as its place."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise InputError(Diagnostic(flag, str(error))) from None
 
 
 def spec_from(spec_file: Path | None, flags: dict[str, str | None]) -> ProgramSpec:

@@ -30,6 +30,7 @@ from p4gen.cli.options import (
     target_option,
     this_command,
 )
+from p4gen.cli.verb import verb
 from p4gen.inc import compose
 from p4gen.model import EngineName
 from p4gen.ptf import mutations_ii, mutations_iii
@@ -45,7 +46,14 @@ from p4gen.switch import targets
 from p4gen.switch.running import Program, Running
 
 
-@click.command()
+@verb(
+    examples=[
+        ("--mode II", "the whole suite, on the embedded switch"),
+        ("--mode III --reliability sr --target bmv2", "on BMv2"),
+        ("--mode III --test test_reliability --trace", "some scenarios, with each packet's way"),
+        ("--mode II --mutate --faults 10", "do the scenarios notice faults?"),
+    ]
+)
 @spec_options
 @out_option
 @json_option

@@ -10,9 +10,14 @@ import click
 from p4gen import runs
 from p4gen.cli.app import VERBS, cli
 from p4gen.cli.options import out_option
+from p4gen.cli.verb import verb
 
 
-@click.command()
+@verb(
+    examples=[
+        ("build/runs/20260101-120000-ptf-modeii_sum_int32_x64-embedded", "what was run there, once more"),
+    ]
+)
 @click.argument("folder", metavar="FOLDER", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @out_option
 def command(folder: Path, out: Path) -> None:

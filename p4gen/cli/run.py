@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from p4gen.cli.common import engine_option, json_option, preprocessor_options
+from p4gen.cli.verb import verb
 from p4gen.errors import InputError
 from p4gen.model import Event, Trace, render
 from p4gen.p4 import ir
@@ -22,7 +23,11 @@ from p4gen.stf.inject import Injection, Passage, arrivals
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command()
+@verb(
+    examples=[
+        ("mine.p4 --stf mine.stf --trace", "a test, with each packet's way"),
+    ]
+)
 @click.argument("file", metavar="FILE.p4", type=_FILE)
 @click.option("--stf", "script", metavar="FILE.stf", type=_FILE, help="A test: packets, what to expect, table entries.")
 @click.option("--packet", "packets", metavar="PORT:HEX", multiple=True, help="A packet that arrives; repeatable.")

@@ -6,10 +6,15 @@ import json
 
 import click
 
+from p4gen.cli.verb import verb
 from p4gen.spec import ProgramSpec
 
 
-@click.command()
+@verb(
+    examples=[
+        ("", "to a file: p4gen schema >p4gen.schema.json"),
+    ]
+)
 def command() -> None:
     """Print the JSON Schema of a spec file.
 

@@ -9,17 +9,20 @@ from pathlib import Path
 import click
 
 from p4gen.cli.switch import DEFAULT_ADDRESS
+from p4gen.cli.values import ADDRESS, DEVICE_ID
+from p4gen.cli.verb import verb
+from p4gen.inputs import read_text
 from p4gen.p4.compile import compile_text
 from p4gen.p4rt.client import Client
 from p4gen.p4rt.session import newest_election
 
 
-@click.command()
+@verb(examples=[("--grpc-addr 127.0.0.1:9559", "the switch that p4gen switch runs by default")])
 @click.argument("program", metavar="[PROGRAM.p4]", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option(
-    "--grpc-addr", "address", metavar="ADDRESS", default=DEFAULT_ADDRESS, help=f"Of the switch.  [{DEFAULT_ADDRESS}]"
+    "--grpc-addr", "address", type=ADDRESS, default=DEFAULT_ADDRESS, help=f"Of the switch.  [{DEFAULT_ADDRESS}]"
 )
-@click.option("--device-id", type=click.IntRange(0), default=1, help="[1]")
+@click.option("--device-id", type=DEVICE_ID, default=1, help="[1]")
 def command(program: str | None, address: str, device_id: int) -> None:
     """Open p4runtime-shell on the switch at ADDRESS, as its primary controller.
 
@@ -27,7 +30,7 @@ def command(program: str | None, address: str, device_id: int) -> None:
     """
     with Client(address, device_id) as client:  # says what is wrong where the shell would just leave
         if program is not None:
-            text = Path(program).read_text(encoding="utf-8")
+            text = read_text(Path(program))
             compiled = compile_text(text, program, folder=Path(program).parent)
             client.set_pipeline(compiled.p4info, text.encode())
     high, low = newest_election()

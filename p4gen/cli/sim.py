@@ -14,17 +14,20 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from p4gen.cli.options import json_option, report_console, spec_from, spec_options
+from p4gen.cli.options import json_option, parsed, report_console, spec_from, spec_options
 from p4gen.cli.tables import compare, numbers, swept, tabled
-from p4gen.errors import InputError
-from p4gen.host.clock import SECOND, duration_text
+from p4gen.cli.values import TOPOLOGY
+from p4gen.cli.verb import SEED, FiniteRange, verb
+from p4gen.errors import Diagnostic, InputError
+from p4gen.host.clock import SECOND, US, duration_text
 from p4gen.host.control import Collective
 from p4gen.host.dcqcn import DcqcnConfig
 from p4gen.host.plan import PsnSync
 from p4gen.host.verbs import Recovery
+from p4gen.inputs import shown
 from p4gen.model import ENGINES, EngineName
 from p4gen.net.capture import Capture
-from p4gen.net.faults import Faults, Impairment, Script, parse_outage, parse_place
+from p4gen.net.faults import MAX_BURST, Faults, Impairment, Script, parse_outage, parse_place
 from p4gen.net.ladder import Ladder
 from p4gen.net.link import Passage, Watcher
 from p4gen.net.simulation import SimConfig, SimResult, Simulation
@@ -34,15 +37,26 @@ from p4gen.spec import ProgramSpec, units
 from p4gen.spec.topology import load_topology
 
 _DEFAULT_TIMEOUT = "50us"
+_SHORTEST_TIMER = US
 _BUSIEST = 8
+_MOST_VALUES = 100
 
 
-@click.command()
-@click.argument("topology")
+@verb(
+    examples=[
+        ("star-8 --mode III --size 4M", "AllReduce of 4 MiB by eight ranks"),
+        ("tree-3-2 --mode II --loss 1% --seed 7", "with losses, to be repeated"),
+        ("star-4 --script 'drop the 3rd UP_DATA of rank 2' --ladder run.svg", "one loss, drawn"),
+        ("star-4 --mode II --sweep loss --seeds 3", "beside EPIC's figures"),
+    ]
+)
+@click.argument("topology", type=TOPOLOGY)
 @spec_options
 @click.option("--collective", type=click.Choice([str(c) for c in Collective]), default="allreduce", show_default=True)
 @click.option("--size", default=None, metavar="BYTES", help="Each rank's data, such as 256K or 4M.  [1M; sweeps: 4M]")
-@click.option("--root", type=click.IntRange(0), default=0, show_default=True, help="Rank; of reduce and broadcast.")
+@click.option(
+    "--root", type=click.IntRange(0, 1023), default=0, show_default=True, help="Rank; of reduce and broadcast."
+)
 @click.option(
     "--sync",
     type=click.Choice([str(s) for s in PsnSync]),
@@ -50,12 +64,16 @@ _BUSIEST = 8
     show_default=True,
     help="How PSNs stay together over asymmetric collectives: QPs for each pattern, or QPs whose PSNs hosts set.",
 )
-@click.option("--concurrent", type=click.IntRange(1), default=1, show_default=True, help="Groups of all ranks at once.")
-@click.option("--repeat", type=click.IntRange(1), default=1, show_default=True, help="Collectives, one after another.")
+@click.option(
+    "--concurrent", type=click.IntRange(1, 256), default=1, show_default=True, help="Groups of all ranks at once."
+)
+@click.option(
+    "--repeat", type=click.IntRange(1, 100_000), default=1, show_default=True, help="Collectives, one after another."
+)
 @click.option("--engine", type=click.Choice(ENGINES), default="jit", show_default=True, help="What runs the switches.")
-@click.option("--seed", type=int, default=None, help="Seed of all chance; same seed, same run.  [drawn, and printed]")
+@click.option("--seed", type=SEED, default=None, help="Seed of all chance; same seed, same run.  [drawn, and printed]")
 @click.option("--loss", multiple=True, metavar="SHARE[@WHERE]", help="Lose packets: 5%, 5%@h0, 1%@h0-s0, 1%@h0>s0.")
-@click.option("--burst", type=float, default=1.0, show_default=True, help="Mean number of packets lost in a row.")
+@click.option("--burst", type=FiniteRange(1, MAX_BURST), help="With --loss: mean number of packets lost in a row.  [1]")
 @click.option("--reorder", multiple=True, metavar="SHARE[@WHERE]", help="Delay packets, so that others overtake them.")
 @click.option("--duplicate", multiple=True, metavar="SHARE[@WHERE]", help="Deliver packets twice.")
 @click.option("--corrupt", multiple=True, metavar="SHARE[@WHERE]", help="Flip one to three bits.")
@@ -67,8 +85,8 @@ _BUSIEST = 8
     default=None,
     help="NICs' loss recovery.  [as the program's]",
 )
-@click.option("--timeout", default=None, metavar="TIME", help="Retransmission timer; 0 switches it off.  [50us]")
-@click.option("--retries", type=click.IntRange(0), default=None, help="Timeouts before a NIC gives up.  [never]")
+@click.option("--timeout", default=None, metavar="TIME", help="Retransmission timer, 1us at least; 0: none.  [50us]")
+@click.option("--retries", type=click.IntRange(0, 1000), default=None, help="Timeouts before a NIC gives up.  [never]")
 @click.option("--dcqcn", is_flag=True, help="NICs slow down when they get congestion notifications.")
 @click.option("--capture", type=click.Path(path_type=Path, dir_okay=False), help="Write a pcapng file of all links.")
 @click.option("--ladder", type=click.Path(path_type=Path, dir_okay=False), help="Draw the first packets as SVG.")
@@ -83,7 +101,11 @@ _BUSIEST = 8
 )
 @click.option("--values", default=None, metavar="A,B,...", help="Values to sweep, in place of the paper's.")
 @click.option(
-    "--seeds", type=click.IntRange(1), default=1, show_default=True, help="Runs of each lossy point; the median counts."
+    "--seeds",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    help="Runs of each lossy point; the median counts.",
 )
 @click.option(
     "--out",
@@ -98,7 +120,7 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
 
     TOPOLOGY is a YAML file, or one of star-4, star-8, tree-3-2, tree-3-4, tree-5-2, leaf-spine, fat-tree-k4. Every
     switch runs the generated program; ranks are NICs with reliable-connection queue pairs. Exit status 1 when a
-    result is wrong or the run does not end: the reason is said then.
+    result is wrong, the run does not end, or a script drops nothing: the reason is said then.
     """
     arguments = _Arguments(topology, spec_file, options)
     console = report_console(quiet=options["as_json"])
@@ -113,7 +135,7 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
             raise click.UsageError("--values goes with --sweep and --table")
         result = _run(config, options["capture"], options["ladder"], console)
         _show(result, console)
-        passed, report = result.ok, _json(result)
+        passed, report = result.ok and not result.silent, _json(result)
     if options["as_json"]:
         click.echo(json.dumps({"seed": config.seed, "passed": passed} | report))
     ctx.exit(0 if passed else 1)
@@ -142,16 +164,17 @@ class _Arguments:
         seed = random.SystemRandom().randrange(1 << 32) if o["seed"] is None else o["seed"]
         spec = spec_from(self.spec_file, flags)
         timeout = o["timeout"] or (f"{EPIC_TIMEOUT[spec.mode]}ps" if sweeping else _DEFAULT_TIMEOUT)
+        topology = load_topology(self.topology)
         config = SimConfig(
-            load_topology(self.topology),
+            topology,
             spec,
             collective,
-            0 if barrier else _parsed("--size", units.size, o["size"] or ("4M" if sweeping else "1M")),
+            0 if barrier else parsed("--size", units.size, o["size"] or ("4M" if sweeping else "1M")),
             o["repeat"],
-            self._faults(),
+            self._faults(len(topology.rank_hosts)),
             seed,
             Recovery(o["recovery"]) if o["recovery"] else EPIC_RECOVERY if sweeping else None,
-            _parsed("--timeout", units.duration, timeout),
+            parsed("--timeout", _timer, timeout),
             o["retries"],
             dcqcn=DcqcnConfig() if o["dcqcn"] else None,
             engine=_engine(o["engine"]),
@@ -172,36 +195,54 @@ class _Arguments:
         given = self.options["values"]
         if given is None or axis is Axis.NOTHING:
             return None
+        if given.count(",") >= _MOST_VALUES:
+            raise InputError(Diagnostic("--values", f"there are more than {_MOST_VALUES} values"))
         if axis is Axis.SIZE:
-            return [_parsed("--values", units.size, text) for text in given.split(",")]
-        return [_parsed("--values", float, text.strip().rstrip("%")) for text in given.split(",")]
+            return [parsed("--values", units.size, text) for text in given.split(",")]
+        return [parsed("--values", _percent if axis is Axis.LOSS else _count, text) for text in given.split(",")]
 
-    def _faults(self) -> Faults:
+    def _faults(self, ranks: int) -> Faults:
         o = self.options
+        if o["burst"] is not None and not o["loss"]:
+            raise click.UsageError("--burst says how losses come: it goes with --loss")
         impairments = []
         for name in ("loss", "reorder", "duplicate", "corrupt"):
             for text in o[name]:
                 value, where = parse_place(text)
-                chance = {name: _parsed(f"--{name}", units.share, value)}
+                chance: dict[str, Any] = {name: parsed(f"--{name}", units.share, value)}
                 if name == "loss":
-                    chance["burst"] = o["burst"]
+                    chance["burst"] = o["burst"] or 1.0
                 impairments.append(Impairment(where, **chance))
-        return Faults(
-            tuple(impairments),
-            tuple(parse_outage(text) for text in o["down"]),
-            tuple(Script.parse(text) for text in o["scripts"]),
-        )
+        scripts = tuple(Script.parse(text) for text in o["scripts"])
+        for script in scripts:
+            if script.rank is not None and script.rank >= ranks:
+                raise InputError(f"script '{script.text}': there is no rank {script.rank}; there are 0 to {ranks - 1}")
+        return Faults(tuple(impairments), tuple(parse_outage(text) for text in o["down"]), scripts)
+
+
+def _timer(text: str) -> int:
+    """A retransmission timer. One much shorter than a round trip sends everything again before it can be answered, and
+    simulated time would hardly move; InfiniBand's shortest is 8 us."""
+    value = units.duration(text)
+    if 0 < value < _SHORTEST_TIMER:
+        raise ValueError(f"a retransmission timer has 1us at least, or 0 for none; this is {shown(text)}")
+    return value
+
+
+def _percent(text: str) -> float:
+    """A share in per cent, with or without the sign."""
+    return 100 * units.share(f"{text.strip().removesuffix('%')}%")
+
+
+def _count(text: str) -> int:
+    """A number of links."""
+    if not (text.strip().isdecimal() and len(text.strip()) <= 4):
+        raise ValueError(f"{shown(text)} is not a number of links")
+    return int(text)
 
 
 def _engine(name: str) -> EngineName:
     return next(engine for engine in ENGINES if engine == name)
-
-
-def _parsed(flag: str, parse: Any, text: str) -> Any:
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise InputError(f"{flag}: {error}") from error
 
 
 def _run(config: SimConfig, capture: Path | None, ladder: Path | None, console: Console) -> SimResult:
@@ -272,6 +313,9 @@ def _show(result: SimResult, console: Console) -> None:
             console.print(f"  {line}", markup=False)
     for error in result.errors:
         console.print(f"[red]wrong[/red]  {error}")
+    for script in result.silent:
+        console.print("[red]script[/red]  ", end="")
+        console.print(script, markup=False)
     if result.ok:
         console.print("[green]every rank has what NumPy has[/green]" if config.size else "[green]synchronised[/green]")
 
@@ -297,6 +341,7 @@ def _json(result: SimResult) -> dict[str, Any]:
         "packet_hops": result.packet_hops,
         "drops": dict(result.drops.most_common()),
         "links": {link.name: {"packets": link.packets, "utilisation": link.utilisation} for link in result.links},
+        "silent_scripts": list(result.silent),
         "diagnosis": diagnosis.lines() if diagnosis is not None else None,
     }
 

@@ -11,11 +11,16 @@ from pathlib import Path
 import click
 
 from p4gen.cli.common import engine_option, json_option, preprocessor_options
+from p4gen.cli.verb import verb
 from p4gen.errors import InputError
 from p4gen.stf.suite import FAILED, PASSED, SKIPPED, Result, find_tests, run_tests
 
 
-@click.command()
+@verb(
+    examples=[
+        ("tests/stf --match register --engine jit", "some tests of a folder, in machine code"),
+    ]
+)
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--match", default="", metavar="TEXT", help="Only tests whose name contains this.")
 @click.option(

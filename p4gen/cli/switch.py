@@ -13,11 +13,14 @@ from pathlib import Path
 import click
 
 from p4gen.cli.common import json_option
+from p4gen.cli.values import ADDRESS, DEVICE_ID
+from p4gen.cli.verb import SEED, verb
 from p4gen.errors import InputError
 from p4gen.model import ENGINES, EngineName
 from p4gen.switch.process import LOGGER, TRACE_LEVEL, Options, Statistics, run_switch
 
 DEFAULT_ADDRESS = "127.0.0.1:9559"
+DEFAULT_PORTS = 32
 _LEVELS = {
     "trace": TRACE_LEVEL,
     "debug": logging.DEBUG,
@@ -28,7 +31,12 @@ _LEVELS = {
 }
 
 
-@click.command()
+@verb(
+    examples=[
+        ("program.p4 -i 0@veth0 -i 1@veth1", "run a program on two interfaces"),
+        ("--unix /tmp/s1 --ports 4 --grpc-server-addr unix:/tmp/s1/p4rt.sock", "no privilege, and no port number"),
+    ]
+)
 @click.argument("program", metavar="[PROGRAM.p4]", required=False, type=click.Path(path_type=Path))
 @click.option(
     "-i", "--interface", "interfaces", multiple=True, metavar="PORT@INTERFACE",
@@ -38,12 +46,12 @@ _LEVELS = {
     "--unix", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
     help="Ports as sockets DIR/port<N>.sock (SOCK_SEQPACKET, a frame a message) instead; needs no privilege.",
 )  # fmt: skip
-@click.option("--ports", type=click.IntRange(0, 510), default=32, help="How many ports --unix makes.  [32]")
+@click.option("--ports", type=click.IntRange(0, 510), help=f"How many ports --unix makes.  [{DEFAULT_PORTS}]")
 @click.option(
-    "--grpc-server-addr", "address", metavar="ADDRESS", default=DEFAULT_ADDRESS,
+    "--grpc-server-addr", "address", type=ADDRESS, default=DEFAULT_ADDRESS,
     help=f"Where the P4Runtime server listens; port 0 takes a free one; unix:PATH works too.  [{DEFAULT_ADDRESS}]",
 )  # fmt: skip
-@click.option("--device-id", type=click.IntRange(0), default=1, help="P4Runtime's id of this switch.  [1]")
+@click.option("--device-id", type=DEVICE_ID, default=1, help="P4Runtime's id of this switch.  [1]")
 @click.option("--cpu-port", type=click.IntRange(0, 510), default=0, help="Port for packet-in and packet-out.  [none]")
 @click.option(
     "--pcap", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Capture each port's frames there."
@@ -55,7 +63,7 @@ _LEVELS = {
 )  # fmt: skip
 @click.option("-L", "--log-level", type=click.Choice(list(_LEVELS)), default="info", help="[info]")
 @click.option("--log-file", metavar="FILE", type=click.Path(path_type=Path), help="[standard error]")
-@click.option("--seed", type=int, default=0, help="Seed of the program's random().  [0]")
+@click.option("--seed", type=SEED, default=0, help="Seed of the program's random().  [0]")
 @click.option(
     "--engine", type=click.Choice(ENGINES), default="jit",
     help="What runs the program: the reference interpreter, or machine code (traces are the interpreter's).  [jit]",
@@ -66,7 +74,7 @@ def command(
     program: Path | None,
     interfaces: tuple[str, ...],
     unix: Path | None,
-    ports: int,
+    ports: int | None,
     address: str,
     device_id: int,
     cpu_port: int,
@@ -86,12 +94,14 @@ def command(
     """
     if bool(interfaces) and unix is not None:
         raise click.UsageError("ports are either interfaces (-i) or sockets (--unix)")
+    if ports is not None and unix is None:
+        raise click.UsageError("--ports says how many sockets --unix makes; interfaces are ports one by one (-i)")
     options = Options(
         address,
         program,
         dict(_interface(text) for text in interfaces),
         unix,
-        ports,
+        DEFAULT_PORTS if ports is None else ports,
         device_id,
         cpu_port,
         pcap,

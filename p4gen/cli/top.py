@@ -15,11 +15,13 @@ from rich.table import Table
 from rich.text import Text
 
 from p4gen.cli.options import report_console
+from p4gen.cli.values import ADDRESS
+from p4gen.cli.verb import FiniteRange, verb
 from p4gen.errors import FailedError, InputError
 from p4gen.manager.api import ManagerError, Status
 from p4gen.manager.client import ManagerClient
 from p4gen.manager.figures import Figures, figures
-from p4gen.switch.address import listens
+from p4gen.switch.address import checked, listens
 
 ADDRESS_FILE = Path("build/lab/manager")
 """Where the lab that was started last writes its manager's address, under the current directory."""
@@ -34,10 +36,19 @@ _COLUMNS = {
 _WARN = ("resent", "timeouts")
 
 
-@click.command()
-@click.option("--manager", metavar="ADDRESS", help=f"Of the manager.  [${VARIABLE}, else that of the lab that runs]")
+@verb(
+    examples=[
+        ("", "the lab that runs, live"),
+        ("--once --manager 127.0.0.1:9560", "one look at a manager"),
+        ("--json --interval 5", "a line of JSON every five seconds"),
+    ]
+)
+@click.option("--manager", type=ADDRESS, help=f"Of the manager.  [${VARIABLE}, else that of the lab that runs]")
 @click.option(
-    "--interval", metavar="S", type=click.FloatRange(0.05), help=f"Seconds between two looks.  [{DEFAULT_INTERVAL_S:g}]"
+    "--interval",
+    metavar="S",
+    type=FiniteRange(0.05, 86_400),
+    help=f"Seconds between two looks.  [{DEFAULT_INTERVAL_S:g}]",
 )
 @click.option("--once", is_flag=True, help="Look once, print it and end.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; with --interval one in each line, for ever.")
@@ -66,7 +77,7 @@ def address_of(given: str | None) -> str:
     """The manager's address: what is given, the environment's, or the running lab's. Raises ``InputError``."""
     address = given or os.environ.get(VARIABLE)
     if address:
-        return address
+        return checked(address)
     try:
         newest_first = ADDRESS_FILE.read_text(encoding="utf-8").split()[::-1]
     except OSError:

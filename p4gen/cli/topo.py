@@ -9,6 +9,8 @@ import click
 from rich.table import Table
 
 from p4gen.cli.options import json_option, report_console
+from p4gen.cli.values import TOPOLOGY
+from p4gen.cli.verb import verb
 from p4gen.errors import InputError
 from p4gen.host.clock import duration_text
 from p4gen.host.control import Collective
@@ -19,8 +21,13 @@ from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology
 
 
-@click.command()
-@click.argument("topology")
+@verb(
+    examples=[
+        ("tree-3-2 --svg tree.svg", "describe a topology that comes with p4gen, and draw it"),
+        ("mine.yaml", "check one of your own"),
+    ]
+)
+@click.argument("topology", type=TOPOLOGY)
 @click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this file.")
 @json_option
 def command(topology: str, svg: Path | None, as_json: bool) -> None:

@@ -58,9 +58,7 @@ def main(arguments: list[str]) -> int:
         status = 128 + signal.SIGINT
     except P4genError as error:
         status = error.exit_code
-        for diagnostic in error.diagnostics:
-            text = str(diagnostic) if diagnostic.where else f"p4gen: error: {diagnostic.message}"
-            sys.stderr.write(text + "\n")
+        sys.stderr.write("".join(f"{line}\n" for line in error.lines()))
     except OSError as error:
         trouble = storage_trouble(error)
         if trouble is None:

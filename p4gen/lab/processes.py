@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from p4gen import child_environment
 from p4gen.errors import FailedError
 from p4gen.lab.forked import Forked
 from p4gen.switch.running import story
@@ -48,6 +49,7 @@ class Process:
                     stdout=output,
                     stderr=output,
                     start_new_session=True,
+                    env=child_environment(),
                 )
             except OSError as error:
                 raise FailedError(f"{self.name} did not start: {error}\n  command: {' '.join(self.command)}") from None

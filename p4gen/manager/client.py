@@ -24,6 +24,7 @@ from p4gen.manager.api import (
     SwitchInfo,
 )
 from p4gen.manager.service import MAX_MESSAGE, MAX_TEXT, OURS, SERVICE
+from p4gen.switch.address import checked
 
 T = TypeVar("T")
 _AGAIN_S = 0.2
@@ -53,7 +54,7 @@ class ManagerClient:
     def __init__(self, address: str, *, timeout: float = 60.0) -> None:
         self.address = address
         self._timeout = timeout
-        self._channel = grpc.insecure_channel(address, options=_OPTIONS)
+        self._channel = grpc.insecure_channel(checked(address), options=_OPTIONS)
         self._calls: dict[str, Any] = {}
         self._closed = threading.Event()
         self._lock = threading.Lock()

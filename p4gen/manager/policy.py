@@ -13,6 +13,7 @@ from importlib.metadata import entry_points
 from typing import Final, Protocol, runtime_checkable
 
 from p4gen.errors import InputError
+from p4gen.inputs import shown
 from p4gen.manager.api import GroupSpec
 from p4gen.manager.tree import IncTree, by_distance
 from p4gen.spec import ProgramSpec
@@ -87,6 +88,11 @@ class LowestCommonSwitch:
 BUILT_IN: Final[Mapping[str, type[PlacementPolicy]]] = {"lowest-common-switch": LowestCommonSwitch}
 
 
+def known_policies() -> list[str]:
+    """Names that ``find_policy`` knows."""
+    return [*BUILT_IN, *(point.name for point in entry_points(group=ENTRY_POINTS))]
+
+
 def find_policy(name: str) -> PlacementPolicy:
     """A policy by its name, built in or of an entry point, or by ``module:Class``. Raises ``InputError``."""
     found: object
@@ -100,8 +106,8 @@ def find_policy(name: str) -> PlacementPolicy:
             module, _, attribute = name.partition(":")
             found = getattr(importlib.import_module(module), attribute)
         else:
-            known = ", ".join([*BUILT_IN, *others])
-            raise InputError(f"there is no placement policy '{name}'; there are {known}, and module:Class")
+            known = ", ".join(known_policies())
+            raise InputError(f"there is no placement policy {shown(name)}; there are {known}, and module:Class")
         policy = found() if callable(found) else found
     except InputError:
         raise

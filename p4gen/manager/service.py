@@ -15,7 +15,7 @@ from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager import messages
 from p4gen.manager.api import Manager, ManagerError
 from p4gen.p4rt.serving import listening
-from p4gen.switch.address import listens, socket_of
+from p4gen.switch.address import checked, listens, socket_of
 
 SERVICE = "p4gen.manager.v1.IncManager"
 MAX_MESSAGE = 64 << 20
@@ -29,8 +29,6 @@ _LOGGED = ("RegisterSwitch", "RegisterHost", "InitGroup", "DestroyGroup", "Resiz
 """Requests that change who is there or what there is."""
 _THREADS = 1024
 """Each ``watch``, and each ``ready`` that waits, takes one. They are made as they are needed."""
-_UNIX_PATH = 107
-"""Bytes of a unix socket's path, at most."""
 
 
 class ManagerServer:
@@ -42,10 +40,8 @@ class ManagerServer:
 
     def __init__(self, manager: Manager, address: str) -> None:
         self._manager = manager
-        path = socket_of(address)
+        path = socket_of(checked(address))
         if path is not None:
-            if len(bytes(path)) > _UNIX_PATH:
-                raise InputError(f"{path}: too long for a socket's address ({_UNIX_PATH} bytes)")
             if listens(address):
                 raise FailedError(f"cannot listen at {address}: somebody else does")
             path.unlink(missing_ok=True)

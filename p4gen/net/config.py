@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from p4gen.errors import InputError
 from p4gen.host.arrays import check_root
@@ -17,6 +18,9 @@ from p4gen.model import EngineName
 from p4gen.net.faults import Faults
 from p4gen.spec import DType, Op, ProgramSpec, load_spec
 from p4gen.spec.topology import TopologySpec
+
+MAX_DATA: Final = 1 << 30
+"""Bytes of all ranks' data of one call: they are in memory, and so is what NumPy makes of them."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,11 @@ class Call:
         if self.size % unit or (self.size == 0) != barrier:
             what = "0 for a barrier" if barrier else f"a positive multiple of {unit}"
             raise InputError(f"{self.collective} of {self.size} bytes: it has to be {what}")
+        if self.size * ranks > MAX_DATA:
+            raise InputError(
+                f"{self.collective} of {self.size} bytes by {ranks} ranks: all ranks' data together have "
+                f"{MAX_DATA >> 20:,} MiB at most, so {MAX_DATA // ranks // unit * unit} bytes are the limit"
+            )
         check_root(self.root, ranks)
         self.kind(spec)
 

@@ -15,8 +15,11 @@ from typing import Final, NamedTuple
 
 from p4gen.errors import InputError
 from p4gen.host.clock import US
+from p4gen.inputs import shown
 from p4gen.net.kinds import KINDS, Kinds, Label
 from p4gen.spec import units
+
+MAX_BURST: Final = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,8 @@ class Impairment:
         for name in ("loss", "reorder", "duplicate", "corrupt"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} {getattr(self, name)} is not a share from 0 to 1")
-        if self.burst < 1:
-            raise InputError("a burst is one packet at least")
+        if not 1 <= self.burst <= MAX_BURST:
+            raise InputError(f"a burst has one packet at least, and {MAX_BURST:,} at most; this is {self.burst}")
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,8 @@ class Outage:
 
 
 _SCRIPT: Final = re.compile(
-    r"drop (?:the )?(?:(?P<every>every)|(?P<first>\d+)(?:st|nd|rd|th)?(?:-(?P<last>\d+)(?:th)?)?) "
-    r"(?P<kind>[A-Za-z_*]+)(?: (?:of|to|from) rank (?P<rank>\d+))?$"
+    r"drop (?:the )?(?:(?P<every>every)|(?P<first>[0-9]{1,9})(?:st|nd|rd|th)?(?:-(?P<last>[0-9]{1,9})(?:th)?)?) "
+    r"(?P<kind>[A-Za-z_*]+)(?: (?:of|to|from) rank (?P<rank>[0-9]{1,9}))?$"
 )
 
 
@@ -78,14 +81,16 @@ class Script:
         """
         match = _SCRIPT.match(text.strip())
         if match is None:
-            raise InputError(f"script '{text}': say 'drop 3 UP_DATA of rank 2', 'drop 2-5 UP_ACK' or 'drop every …'")
+            raise InputError(
+                f"script {shown(text)}: say 'drop 3 UP_DATA of rank 2', 'drop 2-5 UP_ACK' or 'drop every …'"
+            )
         kind = match["kind"].upper()
         if not fnmatch.filter(KINDS, kind):
-            raise InputError(f"script '{text}': no packet is a {kind}; there are {', '.join(KINDS)}")
+            raise InputError(f"script {shown(text)}: no packet is a {shown(kind)}; there are {', '.join(KINDS)}")
         first = 1 if match["every"] else int(match["first"])
         last = None if match["every"] else int(match["last"] or first)
         if first < 1 or (last is not None and last < first):
-            raise InputError(f"script '{text}': packets are counted from 1, upwards")
+            raise InputError(f"script {shown(text)}: packets are counted from 1, upwards")
         rank = int(match["rank"]) if match["rank"] is not None else None
         return cls(kind, first, last, rank, text.strip())
 
@@ -103,9 +108,9 @@ def parse_outage(text: str) -> Outage:
     try:
         outage = Outage(where, units.duration(start), units.duration(end))
     except ValueError as error:
-        raise InputError(f"outage '{text}': say 'h0-s0@10us-60us'") from error
+        raise InputError(f"outage {shown(text)}: say 'h0-s0@10us-60us'") from error
     if not where or outage.end <= outage.start:
-        raise InputError(f"outage '{text}': say 'h0-s0@10us-60us'")
+        raise InputError(f"outage {shown(text)}: say 'h0-s0@10us-60us'")
     return outage
 
 

@@ -57,7 +57,7 @@ class Network:
             self.switches[name] = switch
             self.nodes[name] = SwitchNode(switch, topology.switch_latency, loop)
         self._check_places([*faults.impairments, *faults.outages])
-        scripts = [ScriptState(script) for script in faults.scripts]
+        self.scripts = scripts = [ScriptState(script) for script in faults.scripts]
         for link in topology.links:
             for src, dst in (link.ends, link.ends[::-1]):
                 self._connect(link, src, dst, faults, scripts, seed)

@@ -74,6 +74,8 @@ class SimResult:
     events: int
     cnps: int
     diagnosis: Diagnosis | None = None
+    silent: tuple[str, ...] = ()
+    """Scripts that dropped nothing, with how many packets of their kind there were."""
 
     @property
     def ok(self) -> bool:
@@ -265,6 +267,11 @@ class Simulation:
             events=network.loop.handled,
             cnps=sum(s.cnps for s in senders),
             diagnosis=diagnosis,
+            silent=tuple(
+                f"'{state.script.text}' dropped nothing: of its packets there were {state.seen:,}"
+                for state in network.scripts
+                if state.seen < state.script.first
+            ),
         )
 
     def drops(self) -> Counter[str]:

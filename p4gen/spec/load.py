@@ -6,15 +6,17 @@ A flag wins over the file. Every wrong value is reported, not just the first.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from p4gen.errors import Diagnostic, InputError, Pos
+from p4gen.inputs import shown
+from p4gen.spec.positions import KEY, Path_, read_yaml
 from p4gen.spec.program import ProgramSpec, SpecConflictError
 
 Where = Pos | str | None
@@ -31,9 +33,7 @@ def load_spec(path: Path | None = None, flags: Mapping[str, Any] | None = None) 
     problems: list[Diagnostic] = []
     lines: list[str] = []
     if path is not None:
-        text = _read(path)
-        lines = text.splitlines()
-        values, where, problems = _parse_yaml(text, str(path))
+        values, where, lines = _read(path)
     for name, value in (flags or {}).items():
         if value is not None:
             values[name] = value
@@ -52,48 +52,18 @@ def flag_name(field: str) -> str:
     return "--" + field.replace("_", "-")
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(Diagnostic(str(path), f"cannot read: {error.strerror}")) from error
-    except UnicodeDecodeError as error:
-        raise InputError(Diagnostic(str(path), "is not UTF-8 text")) from error
-
-
-def _parse_yaml(text: str, file: str) -> tuple[dict[str, Any], dict[str, Where], list[Diagnostic]]:
-    """The mapping's values, the position of each value, and complaints about its shape."""
-    try:
-        loader = yaml.SafeLoader(text)
-        try:
-            root = loader.get_single_node()
-            if root is None:
-                return {}, {}, []
-            if not isinstance(root, yaml.MappingNode):
-                raise InputError(Diagnostic(_pos(file, root), "a spec is a mapping of fields, as in 'lanes: 64'"))
-            values: dict[str, Any] = {}
-            where: dict[str, Where] = {}
-            problems: list[Diagnostic] = []
-            for key_node, value_node in root.value:
-                key = str(loader.construct_object(key_node, deep=True))
-                if key in values:
-                    problems.append(Diagnostic(_pos(file, key_node), f"field '{key}' is given twice"))
-                values[key] = loader.construct_object(value_node, deep=True)
-                known = key in ProgramSpec.model_fields
-                where[key] = _pos(file, value_node if known else key_node)
-            return values, where, problems
-        finally:
-            loader.dispose()
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        pos = Pos(file, mark.line + 1, mark.column + 1) if mark else None
-        raise InputError(Diagnostic(pos, f"not valid YAML: {error.problem}")) from error
-    except yaml.YAMLError as error:
-        raise InputError(Diagnostic(file, f"not valid YAML: {error}")) from error
-
-
-def _pos(file: str, node: yaml.Node) -> Pos:
-    return Pos(file, node.start_mark.line + 1, node.start_mark.column + 1)
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Where], list[str]]:
+    """The mapping's values, the position of each value (of its name where no field is called so), and the lines."""
+    root, places, lines = read_yaml(path)
+    if root is None:
+        return {}, {}, []
+    if not isinstance(root, dict):
+        raise InputError(Diagnostic(places[()], "a spec is a mapping of fields, as in 'lanes: 64'"))
+    where: dict[str, Where] = {}
+    for name in root:
+        place: Path_ = (name,) if name in ProgramSpec.model_fields else (name, KEY)
+        where[name] = places[place]
+    return root, where, lines
 
 
 def _diagnose(error: ErrorDetails, values: Mapping[str, Any], where: Mapping[str, Where], default: Where) -> Diagnostic:
@@ -103,12 +73,20 @@ def _diagnose(error: ErrorDetails, values: Mapping[str, Any], where: Mapping[str
     if error["type"] == "extra_forbidden":
         near = difflib.get_close_matches(field, ProgramSpec.model_fields, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"the fields are {', '.join(ProgramSpec.model_fields)}"
-        return Diagnostic(place, f"unknown field '{field}'; {hint}")
+        return Diagnostic(place, f"unknown field {shown(field)}; {hint}")
     about = ProgramSpec.model_fields[field].description
     reason = str(cause) if cause else f"{_reason(error)} ({about})"
     value = values.get(field)
-    shown = f"{field}: " if value is None else f"{field} = {value!r}: "
-    return Diagnostic(place, shown + reason)
+    head = f"{field}: " if value is None else f"{field} = {shown(value)}: "
+    return Diagnostic(place, head + reason + _meant(error, value))
+
+
+def _meant(error: ErrorDetails, value: object) -> str:
+    """Which of the values that a field takes is nearly what was given."""
+    expected = str(error.get("ctx", {}).get("expected", ""))
+    names = re.findall(r"'([^']+)'", expected)
+    near = difflib.get_close_matches(str(value), names, n=1) if isinstance(value, str) else []
+    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 def _reason(error: ErrorDetails) -> str:

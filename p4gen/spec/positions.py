@@ -1,63 +1,125 @@
-"""YAML with the position of every value, so that complaints about a file say where."""
+"""YAML with the position of every value, so that complaints about a file say where.
+
+All YAML that users hand in is read here. What is read is small, and says so when it is not: a file has at most
+``MAX_BYTES``, ``MAX_DEPTH`` levels, and ``MAX_VALUES`` values once its aliases are written out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from p4gen.errors import Diagnostic, InputError, Pos
+from p4gen.inputs import read_text, shown
 
 Path_ = tuple[str | int, ...]
 """From the root to a value: keys of mappings, indices of lists."""
 
+MAX_BYTES: Final = 1 << 20
+MAX_DEPTH: Final = 16
+MAX_VALUES: Final = 50_000
+MAX_NUMBER: Final = 1 << 64
+_OPENS: Final = (yaml.SequenceStartEvent, yaml.MappingStartEvent)
+_CLOSES: Final = (yaml.SequenceEndEvent, yaml.MappingEndEvent)
+
 
 def read_yaml(path: Path) -> tuple[Any, Mapping[Path_, Pos], list[str]]:
-    """The file's value, where each part of it stands, and its lines.
+    """The file's value (None where it is empty), where each part of it stands, and its lines.
 
-    Raises ``InputError`` for a file that cannot be read, is not YAML, or gives a key twice.
+    The position of a key is that of the path to its value with ``KEY`` at its end. Raises ``InputError`` for a file
+    that cannot be read, is not YAML, gives a key twice, or is too large.
     """
+    text = read_text(path, MAX_BYTES)
+    reader = _Reader(str(path))
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(Diagnostic(str(path), f"cannot read: {error.strerror}")) from error
-    except UnicodeDecodeError as error:
-        raise InputError(Diagnostic(str(path), "is not UTF-8 text")) from error
-    where: dict[Path_, Pos] = {}
-    try:
+        _check_shape(text, reader.file)
         loader = yaml.SafeLoader(text)
         try:
             root = loader.get_single_node()
-            if root is None:
-                raise InputError(Diagnostic(str(path), "is empty"))
-            value = _value(loader, root, (), where, str(path))
+            value = None if root is None else reader.value(loader, root, ())
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        pos = Pos(str(path), mark.line + 1, mark.column + 1) if mark else None
-        raise InputError(Diagnostic(pos, f"not valid YAML: {error.problem}")) from error
-    except yaml.YAMLError as error:
-        raise InputError(Diagnostic(str(path), f"not valid YAML: {error}")) from error
-    return value, where, text.splitlines()
+        where: Pos | str = _pos(reader.file, mark) if mark else reader.file
+        raise InputError(Diagnostic(where, f"not valid YAML: {shown(error.problem, quoted=False)}")) from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # the latter for "\\UFFFFFFFF" and the like
+        reason = shown(str(error).partition("\n")[0], quoted=False)
+        raise InputError(Diagnostic(reader.file, f"not valid YAML: {reason}")) from None
+    return value, reader.where, text.splitlines()
 
 
-def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Path_, where: dict[Path_, Pos], file: str) -> Any:
-    where[path] = pos = Pos(file, node.start_mark.line + 1, node.start_mark.column + 1)
-    if isinstance(node, yaml.MappingNode):
-        found: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            key = str(loader.construct_object(key_node, deep=True))
-            if key in found:
-                mark = key_node.start_mark
-                raise InputError(Diagnostic(Pos(file, mark.line + 1, mark.column + 1), f"'{key}' is given twice"))
-            found[key] = _value(loader, value_node, (*path, key), where, file)
-        return found
-    if isinstance(node, yaml.SequenceNode):
-        return [_value(loader, item, (*path, i), where, file) for i, item in enumerate(node.value)]
-    value = loader.construct_object(node, deep=True)
-    if value is not None and not isinstance(value, str | int | float | bool):
-        raise InputError(Diagnostic(pos, f"{value!r} is neither text nor a number"))
-    return value
+KEY: Final = "\0key"
+
+
+def _check_shape(text: str, file: str) -> None:
+    """Raise ``InputError`` for what is too deep or too long. Parsing into events needs no stack; what follows does."""
+    depth = count = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        if isinstance(event, _CLOSES):
+            depth -= 1
+            continue
+        if isinstance(event, _OPENS):
+            depth += 1
+        count += 1
+        if depth > MAX_DEPTH:
+            raise InputError(Diagnostic(_pos(file, event.start_mark), _TOO_DEEP))
+        if count > MAX_VALUES:
+            raise InputError(Diagnostic(_pos(file, event.start_mark), _TOO_MANY))
+
+
+_TOO_DEEP: Final = f"values are nested more than {MAX_DEPTH} deep, which is the limit"
+_TOO_MANY: Final = f"there are more than {MAX_VALUES:,} values, aliases written out, which is the limit"
+
+
+@dataclass
+class _Reader:
+    """Makes values of nodes. An alias is one node that stands in several places, so it is counted in each."""
+
+    file: str
+    where: dict[Path_, Pos] = field(default_factory=dict)
+    count: int = 0
+
+    def value(self, loader: yaml.SafeLoader, node: yaml.Node, path: Path_) -> Any:
+        """A node's value. Raises ``InputError``."""
+        self.where[path] = pos = _pos(self.file, node.start_mark)
+        self.count += 1
+        if self.count > MAX_VALUES:
+            raise InputError(Diagnostic(pos, _TOO_MANY))
+        if len(path) > MAX_DEPTH:  # of aliases, which may contain themselves
+            raise InputError(Diagnostic(pos, _TOO_DEEP))
+        if isinstance(node, yaml.MappingNode):
+            found: dict[str, Any] = {}
+            for key_node, value_node in node.value:
+                place = _pos(self.file, key_node.start_mark)
+                if not isinstance(key_node, yaml.ScalarNode):
+                    raise InputError(Diagnostic(place, "a name is expected here, before the colon"))
+                key = str(self._scalar(loader, key_node, place))
+                if key in found:
+                    raise InputError(Diagnostic(place, f"{shown(key)} is given twice"))
+                found[key] = self.value(loader, value_node, (*path, key))
+                self.where[(*path, key, KEY)] = place
+            return found
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(loader, item, (*path, i)) for i, item in enumerate(node.value)]
+        value = self._scalar(loader, node, pos)
+        if value is not None and not isinstance(value, str | int | float | bool):
+            raise InputError(Diagnostic(pos, f"{shown(value)} is neither text nor a number"))
+        return value
+
+    def _scalar(self, loader: yaml.SafeLoader, node: yaml.Node, pos: Pos) -> Any:
+        try:
+            value = loader.construct_object(node, deep=True)
+        except (ValueError, OverflowError):  # 2001-99-99, 0x_, and numbers of thousands of digits
+            raise InputError(Diagnostic(pos, f"{shown(node.value)} is not a value that YAML knows")) from None
+        if isinstance(value, int) and abs(value) > MAX_NUMBER:
+            raise InputError(Diagnostic(pos, f"{shown(node.value)} is too large a number"))
+        return value
+
+
+def _pos(file: str, mark: Any) -> Pos:
+    return Pos(file, mark.line + 1, mark.column + 1)

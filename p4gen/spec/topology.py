@@ -6,6 +6,7 @@ Ports of a switch are numbered in the order in which its links are listed, from 
 from __future__ import annotations
 
 import difflib
+import os
 from collections import deque
 from collections.abc import Collection, Mapping
 from functools import cached_property
@@ -17,6 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from p4gen.errors import Diagnostic, InputError, Pos
+from p4gen.inputs import shown
 from p4gen.spec import units
 from p4gen.spec.positions import Path_, read_yaml
 
@@ -95,9 +97,11 @@ class TopologySpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", title="p4gen TopologySpec")
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9.-]{0,62}$", description="what the network is called")]
-    switches: Annotated[tuple[Name, ...], Field(min_length=1, description="the switches")]
+    switches: Annotated[tuple[Name, ...], Field(min_length=1, max_length=1024, description="the switches")]
     hosts: Annotated[tuple[Name, ...], Field(min_length=1, max_length=250, description="the hosts, one NIC each")]
-    links: Annotated[tuple[Annotated[Link, BeforeValidator(_link)], ...], Field(description="the cables")]
+    links: Annotated[
+        tuple[Annotated[Link, BeforeValidator(_link)], ...], Field(max_length=8192, description="the cables")
+    ]
     ranks: Annotated[
         tuple[Name, ...] | None, Field(description="hosts that are ranks, in order; all hosts by default")
     ] = None
@@ -210,9 +214,11 @@ def load_topology(path: Path | str) -> TopologySpec:
     Raises ``InputError`` with one diagnostic, positioned where it can be, per wrong value.
     """
     file = Path(path)
-    if not file.exists() and file.suffix == "" and len(file.parts) == 1:
+    if not os.path.exists(file) and file.suffix == "" and len(file.parts) == 1:
         file = packaged(str(path))
     value, where, lines = read_yaml(file)
+    if value is None:
+        raise InputError(Diagnostic(str(file), "is empty"))
     if not isinstance(value, dict):
         raise InputError(Diagnostic(where[()], "a topology is a mapping, as in 'switches: [s0]'"))
     try:
@@ -232,7 +238,9 @@ def packaged(name: str) -> Path:
     """The file of a topology that comes with p4gen; ``InputError``, naming them all, when there is none."""
     files = {file.stem: file for file in sorted(packaged_folder().glob("*.yaml"))}
     if name not in files:
-        raise InputError(f"there is neither a file nor a topology '{name}'; there are {', '.join(files)}")
+        near = difflib.get_close_matches(name, files, n=1)
+        meant = f"; did you mean '{near[0]}'?" if near else ""
+        raise InputError(f"there is neither a file nor a topology {shown(name)}; there are {', '.join(files)}{meant}")
     return files[name]
 
 
@@ -241,20 +249,22 @@ def _diagnose(error: ErrorDetails, where: Mapping[Path_, Pos]) -> Diagnostic:
     path: Path_ = cause.path if isinstance(cause, TopologyError) else tuple(error["loc"])
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
-        message = f"unknown field '{path[-1]}'"
+        message = f"unknown field {shown(str(path[-1]))}"
     elif error["type"] == "missing":
         message = f"'{path[-1]}' is missing" if isinstance(path[-1], str) else "a link has two ends, as in [a, b]"
     elif error["type"] == "string_pattern_mismatch":
         more = "." if path == ("name",) else "_"
         signs = f"lower-case letters, digits and {more}" + (" and -" if more == "." else "")
-        message = f"'{error['input']}' is no name: it starts with a lower-case letter and goes on with {signs}"
+        message = (
+            f"{shown(str(error['input']))} is no name: it starts with a lower-case letter and goes on with {signs}"
+        )
         message += f" ({63 if more == '.' else 31} at most)"
     elif error["type"] == "model_type" and path[:1] == ("links",):
         message = "a link is [a, b], or a mapping with ends: [a, b]"
     elif error["type"] == "tuple_type":
         message = "has to be a list, as in [s0, s1]"
     elif error["type"] == "string_type":
-        message = f"'{error['input']}' is no name"
+        message = f"{shown(str(error['input']))} is no name"
     # '[a, b]' for a link has no 'ends' in the file: what it lacks is looked for one step up.
     candidates = (path, tuple(p for p in path if p != "ends"), *(path[:n] for n in range(len(path) - 1, -1, -1)))
     return Diagnostic(next(where[c] for c in candidates if c in where), message)

@@ -6,7 +6,15 @@ import re
 from fractions import Fraction
 from typing import Final
 
-_NUMBER: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z%/]*)\s*$")
+from p4gen.inputs import shown
+
+_NUMBER: Final = re.compile(r"\s*([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*([a-zA-Z%/]{0,8})\s*$")
+MAX_BANDWIDTH: Final = 10**15
+"""Bits per second: 1,000T."""
+MAX_SIZE: Final = 1 << 40
+"""Bytes: 1024G."""
+MAX_DURATION: Final = 86_400 * 10**12
+"""Picoseconds: a day."""
 _DECIMAL: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _TIME: Final = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
@@ -15,7 +23,7 @@ _TIME: Final = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 def _split(text: str | float, what: str) -> tuple[Fraction, str]:
     match = _NUMBER.match(str(text))
     if match is None:
-        raise ValueError(f"{text!r} is not {what}")
+        raise ValueError(f"{shown(str(text))} is not {what}")
     return Fraction(match[1]), match[2]
 
 
@@ -32,14 +40,17 @@ def _scaled(text: str | float, units: dict[str, int], endings: tuple[str, ...], 
 def bandwidth(text: str | float) -> int:
     """Bits per second: ``100G``, ``100Gb/s``, ``25000000000``."""
     value = _scaled(text, _DECIMAL, ("bit/s", "b/s", "bps"), "a bandwidth such as 100G (bit/s)")
-    if value <= 0:
-        raise ValueError("a bandwidth is more than 0")
+    if not 0 < value <= MAX_BANDWIDTH:
+        raise ValueError(f"a bandwidth is more than 0, and at most 1000T; this is {shown(str(text))}")
     return value
 
 
 def size(text: str | float) -> int:
     """Bytes: ``4M`` and ``4MiB`` are 4 x 2^20, as collectives' sizes are given."""
-    return _scaled(text, _BINARY, ("ib", "b"), "a size such as 256K (bytes)")
+    value = _scaled(text, _BINARY, ("ib", "b"), "a size such as 256K (bytes)")
+    if value > MAX_SIZE:
+        raise ValueError(f"a size is at most 1024G; this is {shown(str(text))}")
+    return value
 
 
 def duration(text: str | float) -> int:
@@ -49,7 +60,10 @@ def duration(text: str | float) -> int:
         return 0
     if unit not in _TIME:
         raise ValueError(f"{text!r} is not a duration such as 1us")
-    return int(number * _TIME[unit])
+    value = int(number * _TIME[unit])
+    if value > MAX_DURATION:
+        raise ValueError(f"a duration is at most 86400s, a day; this is {shown(str(text))}")
+    return value
 
 
 def share(text: str | float) -> float:

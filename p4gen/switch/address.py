@@ -5,10 +5,35 @@ from __future__ import annotations
 import os
 import socket
 from pathlib import Path
+from typing import Final
 
-UNIX = "unix:"
-START_S = 300.0
+from p4gen.errors import InputError
+from p4gen.inputs import shown
+
+UNIX: Final = "unix:"
+START_S: Final = 300.0
 """How long a process of ours is waited for that has not ended, and does not listen yet: the machine may be loaded."""
+MAX_PORT: Final = 65535
+MAX_PATH: Final = 107
+"""Bytes of a unix socket's path (sun_path of unix(7))."""
+_MAX_HOST: Final = 253
+
+
+def checked(address: str) -> str:
+    """The address, where it is one. Raises ``InputError``: gRPC takes ports modulo 65536, and logs what it dislikes."""
+    path = socket_of(address)
+    if path is not None:
+        if len(os.fsencode(path)) > MAX_PATH:
+            raise InputError(f"{shown(str(path), quoted=False)}: too long for a socket's address ({MAX_PATH} bytes)")
+        if str(path) in ("", "."):
+            raise InputError(f"address {shown(address)}: a path follows, as in unix:/run/p4gen.sock")
+        return address
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or len(host) > _MAX_HOST or not host.isprintable() or any(c in host for c in " /,"):
+        raise InputError(f"address {shown(address)}: say HOST:PORT, such as 127.0.0.1:9559, or unix:PATH")
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= MAX_PORT):
+        raise InputError(f"address {shown(address)}: a port is a number from 0 to {MAX_PORT}")
+    return address
 
 
 def socket_of(address: str) -> Path | None:

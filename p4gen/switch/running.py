@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from p4gen import child_environment
 from p4gen.errors import FailedError
 from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.p4info import parse_text, to_text
@@ -122,7 +123,12 @@ def started(
     with log.open("wb") as output:
         # A session of its own: Ctrl-C is for us, and we end it in our own time.
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env=child_environment(),
         )
     try:
         _wait(process, command, address, log, what, causes, time.monotonic() + timeout)

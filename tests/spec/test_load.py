@@ -104,7 +104,7 @@ def test_refusals_say_what_and_why(flags: dict[str, object], where: str, cause: 
         ("- a\n- b\n", 1, "mapping"),
         ("lanes: [\n", 2, "not valid YAML"),
         ("lanes: 8\nlanes: 16\n", 2, "given twice"),
-        ("lanes: 8\n? [a]\n: 1\n", 2, "unknown field"),
+        ("lanes: 8\n? [a]\n: 1\n", 2, "a name is expected here"),
     ],
 )
 def test_malformed_files(tmp_path: Path, text: str, line: int, cause: str) -> None:

@@ -1,0 +1,69 @@
+"""Types of what verbs take: checked when the command line is read, and completed by shells that know how."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from p4gen.errors import InputError
+from p4gen.spec.topology import packaged_folder
+from p4gen.switch.address import checked
+
+DEVICE_ID = click.IntRange(0, (1 << 64) - 1)
+"""P4Runtime's ``device_id``."""
+
+
+class _Topology(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
+    """A topology that comes with p4gen, or a YAML file; who uses it loads it."""
+
+    name = "file|name"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Names, and files."""
+        names = sorted(file.stem for file in packaged_folder().glob("*.yaml"))
+        found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
+        return [*found, CompletionItem(incomplete, type="file")]
+
+
+class _Policy(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
+    """A placement policy; who uses it finds it."""
+
+    name = "name|module:class"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Those built in, and those of entry points."""
+        from p4gen.manager.policy import known_policies  # noqa: PLC0415 - only here is a manager's part needed
+
+        return [CompletionItem(name) for name in known_policies() if name.startswith(incomplete)]
+
+
+class _Address(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
+    """A gRPC address."""
+
+    name = "address"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The address, where it is one."""
+        try:
+            return checked(value)
+        except InputError as error:
+            self.fail(error.reason, param, ctx)
+
+
+class SpecValue(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
+    """A field of the spec as text; ``load_spec`` says what is wrong with it, whether a flag or a file has it."""
+
+    name = "text"
+
+    def __init__(self, values: Sequence[str]) -> None:
+        self.values = tuple(values)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """What the field takes."""
+        return [CompletionItem(value) for value in self.values if value.startswith(incomplete)]
+
+
+TOPOLOGY, POLICY, ADDRESS = _Topology(), _Policy(), _Address()

@@ -1,0 +1,37 @@
+"""What users hand in, read with a limit: a file may be anything, /dev/zero among others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from p4gen.errors import Diagnostic, InputError
+
+MAX_TEXT: Final = 16 << 20
+"""Bytes of a program, of a test, or of any other text that a user hands in."""
+_SHOWN: Final = 60
+"""Characters of a value in a message."""
+
+
+def read_text(path: Path, limit: int = MAX_TEXT) -> str:
+    """A file's text. Raises ``InputError`` for one that cannot be read, is not UTF-8, or has more than ``limit``
+    bytes."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise InputError(Diagnostic(shown(str(path), quoted=False), f"cannot read: {error.strerror}")) from None
+    if len(data) > limit:
+        raise InputError(Diagnostic(str(path), f"has more than {limit >> 10:,} KiB, which is the limit"))
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise InputError(Diagnostic(str(path), "is not UTF-8 text")) from None
+
+
+def shown(value: object, *, quoted: bool = True) -> str:
+    """A value that a user gave, for a message: quoted, on one line, and cut where it is long."""
+    text = value if isinstance(value, str) else repr(value)
+    short = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    printable = "".join(c if c.isprintable() else repr(c)[1:-1] for c in short)
+    return f"'{printable}'" if quoted and isinstance(value, str) else printable

@@ -1,0 +1,105 @@
+"""What is wrong with a command line is said in one style, in a line or two, and before anything is made."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from p4gen.cli.app import main
+
+STYLE = re.compile(r"^(\S+|p4gen [a-z]+|\S+:\d+:\d+): error: \S")
+
+
+def p4gen(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "p4gen", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["biuld"], "p4gen: error: there is no command 'biuld'; did you mean 'build'?"),
+        (["build", "--laness", "8"], "p4gen build: error: no such option '--laness'; did you mean '--lanes'?"),
+        (["build", "--mode", "IIII"], "did you mean 'III'?"),
+        (["build", "--op", "sun"], "did you mean 'sum'?"),
+        (["sim", "star-4", "--engine", "jitt"], "--engine: error: 'jitt' is not one of 'interp', 'jit'; did you mean"),
+        (["topo", "star4"], "did you mean 'star-4'?"),
+        (["run"], "p4gen run: error: missing argument"),
+        (["switch", "--ports", "4"], "p4gen switch: error: --ports says how many sockets --unix makes"),
+        (["switch", "--grpc-server-addr", "127.0.0.1:65536"], "a port is a number from 0 to 65535"),
+        (["manager", "--listen", "127.0.0.1:99999"], "a port is a number from 0 to 65535"),
+        (["manager", "--listen", "nowhere"], "--listen: error: address 'nowhere': say HOST:PORT"),
+        (["manager", "--listen", "unix:/tmp/" + "x" * 200], "too long for a socket's address (107 bytes)"),
+        (["manager", "--tick-interval", "nan"], "--tick-interval: error: 'nan' is not a number that can be used"),
+        (["top", "--once", "--manager", "127.0.0.1:70000"], "a port is a number from 0 to 65535"),
+        (["sim", "star-4", "--timeout", "1ps"], "--timeout: error: a retransmission timer has 1us at least"),
+        (["sim", "star-4", "--loss", "1%", "--burst", "nan"], "--burst: error: 'nan' is not a number"),
+        (["sim", "star-4", "--loss", "1%", "--burst", "inf"], "--burst: error: "),
+        (["sim", "star-4", "--burst", "3"], "p4gen sim: error: --burst says how losses come"),
+        (["sim", "star-4", "--size", "100G"], "so 268435456 bytes are the limit"),
+        (["sim", "star-4", "--size", "9" * 5000], "--size: error: '9999"),
+        (["sim", "star-4", "--loss", "nan"], "--loss: error: 'nan' is not a share"),
+        (["sim", "star-4", "--script", "drop 1 UP_DATA of rank 9"], "there is no rank 9; there are 0 to 3"),
+        (["sim", "star-4", "--seed", "-1"], "--seed: error: "),
+        (["build", "--lanes", "9" * 9000], "must be 8, 16, 32, 64, 128 or 256"),
+        (["build", "x" * 5000], "cannot read: File name too long"),
+        (["topo", "x" * 5000], "neither a file nor a topology"),
+        (["build", "--" + "x" * 9000], "no such option"),
+    ],
+    ids=lambda value: " ".join(word[:20] for word in value) if isinstance(value, list) else "",
+)
+def test_a_mistake_and_what_is_said_of_it(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["p4gen", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    lines = capsys.readouterr().err.splitlines()
+    assert ended.value.code == 2, lines
+    assert 1 <= len(lines) <= 2
+    assert STYLE.match(lines[0]), lines[0]
+    assert said in lines[0]
+    assert max(map(len, lines)) < 1000
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", ["manager --listen", "switch --grpc-server-addr"])
+def test_an_address_that_is_taken_is_told_of_once(verb: str, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = p4gen(*verb.split(), address, folder=tmp_path)
+    assert done.returncode == 1
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("[")]  # our own log's
+    assert lines == [f"p4gen: error: cannot listen at {address}: the address is in use, or is none of this machine's"]
+
+
+def test_a_script_that_never_matches_is_told(tmp_path: Path) -> None:
+    script = "drop the 900th UP_DATA of rank 2"
+    arguments = ["sim", "star-4", "--lanes", "16", "--size", "4K", "--seed", "1", "--engine", "interp"]
+    done = p4gen(*arguments, "--script", script, folder=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert f"'{script}' dropped nothing: of its packets there were 64" in done.stdout
+    assert p4gen(*arguments, "--script", "drop the 64th UP_DATA of rank 2", folder=tmp_path).returncode == 0
+
+
+def test_output_that_nobody_reads(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m p4gen schema | true"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
