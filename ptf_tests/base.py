@@ -20,7 +20,7 @@ from typing import ClassVar
 import ptf
 
 from p4gen.manager.config import SwitchConfig
-from p4gen.ptf.testcase import ReportedTest, parameter
+from p4gen.ptf.testcase import ReportedTest, parameter, parameters
 from p4gen.spec import Mode, ProgramSpec
 from p4gen.switch.api import ControlPlane
 from p4gen.switch.running import Running
@@ -29,7 +29,8 @@ from p4gen.switch.running import Running
 @functools.cache
 def control_plane() -> ControlPlane:
     """The control plane of the switch under test; one connection for all tests."""
-    return Running.from_dict(parameter("switch")).connect()
+    control: ControlPlane | None = parameters().get("control")
+    return control if control is not None else Running.from_dict(parameter("switch")).connect()
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,14 @@ import json
 import os
 import random
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from p4gen import runs
 from p4gen.builder import build
@@ -31,17 +30,13 @@ from p4gen.cli.options import (
     this_command,
 )
 from p4gen.cli.verb import verb
-from p4gen.inc import compose
 from p4gen.model import EngineName
-from p4gen.ptf import mutations_ii, mutations_iii
 from p4gen.ptf.conformance import Run, run_conformance
-from p4gen.ptf.mutants import Sound, Verdict, run_mutants
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult
 from p4gen.ptf.variants import runs_for
-from p4gen.render import render
 from p4gen.scratch import scratch
-from p4gen.spec import Mode, ProgramSpec
+from p4gen.spec import ProgramSpec
 from p4gen.switch import targets
 from p4gen.switch.running import Program, Running
 
@@ -52,6 +47,7 @@ from p4gen.switch.running import Program, Running
         ("--mode III --reliability sr --target bmv2", "on BMv2"),
         ("--mode III --test test_reliability --trace", "some scenarios, with each packet's way"),
         ("--mode II --mutate --faults 10", "do the scenarios notice faults?"),
+        ("--mode III --mutate --operators --faults 100", "and faults that nobody chose?"),
     ]
 )
 @spec_options
@@ -62,7 +58,8 @@ from p4gen.switch.running import Program, Running
 @click.option("--seed", type=int, default=None, help="Seed of all random choices.  [drawn, and printed]")
 @click.option("--test", "tests", multiple=True, metavar="MODULE[.CLASS]", help="Only these scenarios; may be repeated.")
 @click.option("--trace", is_flag=True, help="Print every packet's whole way through the program (with --test).")
-@click.option("--mutate", is_flag=True, help="Seed faults into the program; each must make a scenario fail.")
+@click.option("--mutate", is_flag=True, help="Seed faults into small programs of the mode; each must be caught.")
+@click.option("--operators", is_flag=True, help="With --mutate: faults made by operators in place of those of a list.")
 @click.option(
     "--faults", type=click.IntRange(min=1), default=None, help="With --mutate: so many, drawn by seed.  [all]"
 )
@@ -79,6 +76,7 @@ def command(
     tests: tuple[str, ...],
     trace: bool,
     mutate: bool,
+    operators: bool,
     faults: int | None,
     **flags: str | None,
 ) -> None:
@@ -90,8 +88,8 @@ def command(
     """
     if mutate and (tests or trace):
         raise click.UsageError("--mutate runs all scenarios: it goes with neither --test nor --trace")
-    if faults is not None and not mutate:
-        raise click.UsageError("--faults says how many of them --mutate seeds")
+    if (faults is not None or operators) and not mutate:
+        raise click.UsageError("--faults and --operators say which faults --mutate seeds")
     if trace and not tests:
         raise click.UsageError("--trace of the whole suite is too much to read: name scenarios with --test")
     if target != targets.EMBEDDED and (mutate or trace):
@@ -101,10 +99,28 @@ def command(
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     with terminable(), scratch() as place:
         job = _Job(spec, target, engine, out, place, seed, report_console(quiet=as_json))
-        passed, report = job.mutate(faults) if mutate else job.conform(tests, trace)
+        if mutate:
+            passed, report = _mutate(job, operators, faults, flags)
+        else:
+            passed, report = job.conform(tests, trace)
     if as_json:
         click.echo(json.dumps({"seed": seed, "passed": passed} | report))
     ctx.exit(0 if passed else 1)
+
+
+def _mutate(
+    job: _Job, operators: bool, faults: int | None, flags: Mapping[str, str | None]
+) -> tuple[bool, dict[str, Any]]:
+    from p4gen.cli.ptf_mutate import Mutate  # noqa: PLC0415 - PTF takes a second to load
+
+    trials = Mutate(job.spec.mode, faults, job.seed, job.engine, job.console)
+    if not operators:
+        return trials.listed()
+    # What is asked for in so many words, and all programs otherwise.
+    return trials.operators(
+        job.spec.loss_recovery if flags.get("reliability") else None,
+        job.spec.pipelines if flags.get("pipelines") else None,
+    )
 
 
 @dataclass(frozen=True)
@@ -182,44 +198,6 @@ class _Job:
         info = result.folder / f"{spec.program}.p4info.txtpb"
         return Program(result.program, info, json_file if json_file.exists() else None)
 
-    def mutate(self, faults: int | None) -> tuple[bool, dict[str, Any]]:
-        """All faults, or some, in the smallest programs that have everything a fault can break."""
-        seeding = SEEDINGS[self.spec.mode]
-        if faults is not None:
-            seeding = seeding.sample(faults, self.seed)
-        specs = {name: ProgramSpec.model_validate(fields) for name, fields in seeding.programs.items()}
-        programs = {name: Sound(spec, render(compose(spec)).text) for name, spec in specs.items()}
-        verdicts: list[Verdict] = []
-        self.console.print(f"seed {self.seed}; {len(seeding.mutations)} faults in {len(programs)} programs")
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        started = time.monotonic()
-        judged = run_mutants(
-            seeding,
-            programs,
-            self.scratch,
-            seed=self.seed,
-            switch=targets.starter(targets.EMBEDDED, engine=self.engine),
-        )
-        with (
-            closing(judged),
-            Progress(*columns, console=self.console, disable=not self.console.is_terminal, transient=True) as bar,
-        ):
-            task = bar.add_task("faults", total=len(seeding.mutations))
-            for verdict in judged:
-                verdicts.append(verdict)
-                bar.advance(task)
-                bar.console.print(_verdict_line(verdict))
-        survivors = [v for v in verdicts if v.caught_by is None]
-        seconds = time.monotonic() - started
-        self.console.print(
-            f"\n{len(verdicts) - len(survivors)} faults caught, {len(survivors)} survived, {seconds:.0f} s"
-        )
-        report = [asdict(v.mutation) | {"caught_by": v.caught_by, "message": v.message} for v in verdicts]
-        return not survivors, {"mutations": report}
-
-
-SEEDINGS = {Mode.II: mutations_ii.SEEDING, Mode.III: mutations_iii.SEEDING}
-
 
 @dataclass
 class _Lines:
@@ -267,12 +245,6 @@ class _Traces(_Lines):
                 self.console.print(file.read(), markup=False)
                 self.shown = file.tell()
         super().scenario(test)
-
-
-def _verdict_line(verdict: Verdict) -> str:
-    caught = verdict.caught_by
-    what = f"[green]caught[/green]    {caught}" if caught else f"[red]SURVIVED[/red]  {verdict.message}"
-    return f"{verdict.mutation.module:16} {verdict.mutation.name:26} {what}"
 
 
 def _case(run: Run, test: TestResult) -> runs.Case:

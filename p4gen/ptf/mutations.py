@@ -51,9 +51,3 @@ class Seeding:
         used = {mutation.program for mutation in mutations}
         programs = {name: fields for name, fields in self.programs.items() if name in used}
         return replace(self, mutations=mutations, programs=programs)
-
-    def order(self, mutation: Mutation, modules: tuple[str, ...]) -> tuple[str, ...]:
-        """The modules of scenarios for a fault, ``modules`` being all of the mode's: likely ones first."""
-        fit = self.tests.get(mutation.program, modules)
-        first = [name for name in self.first.get(mutation.module, ()) if name in fit]
-        return tuple(dict.fromkeys([*first, *fit]))

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import time
 import traceback
+from pathlib import Path
 from typing import Any
 from unittest import TestResult as UnittestResult
 
-import ptf.testutils
-from ptf.base_tests import BaseTest
+import p4gen
+
+with contextlib.redirect_stdout(None):  # PTF says which packet library it found
+    import ptf.testutils
+    from ptf.base_tests import BaseTest
 
 from p4gen.ptf import report
 from p4gen.ptf.report import Outcome
@@ -52,6 +58,8 @@ class ReportedTest(BaseTest):  # type: ignore[misc]  # PTF is untyped
         for (kind, entries), old in zip(kinds, before, strict=True):
             if len(entries) > old:
                 outcome, text = kind, entries[-1][1]
+        if outcome is Outcome.FAILED and not _is_ours(text):
+            outcome = Outcome.ERROR
         self._report(outcome, started, text)
         # PTF's own --failfast never reaches its unittest runner.
         if outcome in (Outcome.FAILED, Outcome.ERROR) and parameters().get("stop_on_failure"):
@@ -67,14 +75,32 @@ class ReportedTest(BaseTest):  # type: ignore[misc]  # PTF is untyped
             raise AssertionError(f"{what}: {actual!r}, expected {expected!r}")
 
     def _report(self, outcome: Outcome, started: float, text: str) -> None:
+        seconds = time.monotonic() - started
+        found = report.TestResult(str(self), outcome, seconds, _cause(text), text)
+        if (take := parameters().get("results")) is not None:
+            take(found)
         descriptor = parameters().get("results_fd")
         if descriptor is not None:
-            seconds = time.monotonic() - started
             try:
-                report.write(descriptor, report.TestResult(str(self), outcome, seconds, _cause(text), text))
+                report.write(descriptor, found)
             except BrokenPipeError:
                 # The runner was killed before it could end us: nobody is left to test for.
                 os._exit(1)
+
+
+_FRAME = re.compile(r'^ +File "([^"]+)", line ', re.MULTILINE)
+
+
+def _is_ours(text: str) -> bool:
+    """Whether an assertion is one of the suite's: one of what the suite stands on, or of a library, that does not hold
+    says nothing about the program."""
+    frames = _FRAME.findall(text)
+    place = Path(frames[-1]).resolve() if frames else None
+    return place is None or place in _OURS or not place.is_relative_to(_PACKAGE) or "ptf_tests" in place.parts
+
+
+_PACKAGE = Path(p4gen.__file__).resolve().parent
+_OURS = (Path(__file__).resolve(), _PACKAGE / "ptf" / "memory.py")
 
 
 def _cause(text: str) -> str:

@@ -12,8 +12,10 @@ from p4gen.inc import compose
 from p4gen.p4.compile import compile_text
 from p4gen.ptf import mutations_ii, mutations_iii
 from p4gen.ptf.conformance import scenario_modules, small
+from p4gen.ptf.judge import Finding
 from p4gen.ptf.mutants import Sound, run_mutants
 from p4gen.ptf.mutations import Mutation, Seeding
+from p4gen.ptf.order import Order
 from p4gen.ptf.runner import run_suite
 from p4gen.render import render
 from p4gen.spec import Mode, ProgramSpec, Variant
@@ -51,11 +53,13 @@ def test_a_fault_that_does_not_fit_is_an_error() -> None:
 
 
 def test_likely_scenarios_come_first_and_none_is_lost() -> None:
-    seeding = Seeding((), {}, tests={"small": ("c", "b")}, first={"Module": ("b",)})
-    everything = ("a", "b", "c")
-    assert seeding.order(Mutation("x", "Module", "", ""), everything) == ("b", "a", "c")
-    assert seeding.order(Mutation("x", "Other", "", ""), everything) == everything
-    assert seeding.order(Mutation("x", "Module", "", "", "small"), everything) == ("b", "c")
+    order = Order({"a.One": 0.01, "b.Two": 0.02, "c.Three": 0.5})
+    assert order.of("Module") == ["a.One", "b.Two", "c.Three"]
+    assert order.of("Module", likely=("c",)) == ["c.Three", "a.One", "b.Two"]
+    for _ in range(100):
+        order.learn("Module", "b.Two")
+    assert order.of("Module") == ["b.Two", "a.One", "c.Three"]
+    assert order.of("Other") == ["b.Two", "a.One", "c.Three"]
 
 
 def test_modes_have_scenarios_of_their_own() -> None:
@@ -70,7 +74,7 @@ def sound(**fields: object) -> Sound:
     return Sound(spec, render(compose(spec)).text)
 
 
-def test_survivors_are_told_from_faults_that_were_noticed(tmp_path: Path) -> None:
+def test_survivors_are_told_from_faults_that_were_noticed() -> None:
     faults = (
         Mutation(
             "harmless", "IncIngress", "meta.drop = drop_t.NONE;\n", "meta.drop = drop_t.NONE; meta.flow.slot = 0;\n"
@@ -83,20 +87,21 @@ def test_survivors_are_told_from_faults_that_were_noticed(tmp_path: Path) -> Non
         ),
     )
     seeding = Seeding(faults, {"plain": {}}, tests={"plain": ("test_control",)})
-    verdicts = list(run_mutants(seeding, {"plain": sound()}, tmp_path, seed=1, jobs=1))
-    assert [v.mutation.name for v in verdicts] == ["harmless", "harmful"]
-    assert verdicts[0].caught_by is None
-    assert verdicts[0].message.startswith("survived ")
-    assert (verdicts[1].caught_by or "").startswith("test_control.")
+    harmless, harmful = run_mutants(seeding, {"plain": sound()}, seed=1, jobs=1)
+    assert (harmless.fault.name, harmful.fault.name) == ("harmless", "harmful")
+    assert harmless.finding is Finding.SURVIVED
+    assert harmless.message.startswith("survived ")
+    assert harmful.finding is Finding.CAUGHT
+    assert harmful.by.startswith("test_control.")
 
 
-def test_a_program_that_fails_without_a_fault_proves_nothing(tmp_path: Path) -> None:
+def test_a_program_that_fails_without_a_fault_proves_nothing() -> None:
     broken = sound()
     broken = Sound(broken.spec, broken.text.replace("meta.buffer.complete = 1;", "meta.buffer.complete = 0;"))
     faults = (Mutation("any", "IncIngress", "meta.invocation.begins = 0;", "meta.invocation.begins = 1;"),)
     seeding = Seeding(faults, {"plain": {}}, tests={"plain": ("test_control",)})
     with pytest.raises(FailedError, match="scenarios fail without any fault seeded"):
-        list(run_mutants(seeding, {"plain": broken}, tmp_path, seed=1, jobs=1))
+        list(run_mutants(seeding, {"plain": broken}, seed=1, jobs=1))
 
 
 def test_arrived_bits_that_outlive_their_psn_are_noticed(tmp_path: Path) -> None:

@@ -1,0 +1,225 @@
+"""Programs with faults on trial: scenarios run on each until one of them notices, in a child process for each program.
+
+A fault is caught by an assertion about packets, registers or counters, or by the model, which traps what no program may
+do. A scenario that crashes, or takes more processor time than it can need, says nothing about the program: it is run
+again, after all others, and if it still says nothing the verdict is unclear.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import os
+import resource
+import selectors
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, NoReturn, TypeVar
+
+from p4gen.errors import FailedError, P4genError
+from p4gen.model import EngineName
+from p4gen.p4 import ir
+from p4gen.p4.mutate import Ignored
+from p4gen.ptf import report
+from p4gen.ptf.memory import Scenarios, TestedSwitch, run_in_memory
+from p4gen.ptf.report import Outcome, TestResult
+from p4gen.spec import ProgramSpec
+
+MIN_PROCESSOR_S = 30
+"""Processor time that any child may take, far more than all scenarios take on a small program."""
+
+
+_AT_ONCE = 12
+"""Scenarios that a program is not compiled to machine code for: most faults are caught by one of them."""
+
+
+class Finding(enum.StrEnum):
+    """What became of a fault."""
+
+    CAUGHT = "caught"
+    SURVIVED = "survived"
+    UNCLEAR = "unclear"
+    """No assertion failed, but some scenarios could not be carried out."""
+    INVALID = "invalid"
+    """No program: it cannot be loaded."""
+
+
+T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class Trial(Generic[T]):
+    """A program to be judged. ``build`` makes it, in the child; ``order`` are the scenarios, likely ones first."""
+
+    fault: T
+    spec: ProgramSpec
+    build: Callable[[], ir.Program]
+    order: Sequence[str]
+    ignored: tuple[Ignored, ...] = ()
+    processor_s: int = MIN_PROCESSOR_S
+    finding: Finding | None = None
+    by: str = ""
+    """The scenario that caught it, or that says nothing."""
+    message: str = ""
+    results: dict[str, TestResult] = field(default_factory=dict)
+    """The last result of each scenario that was run."""
+    todo: list[str] = field(default_factory=list)
+    """What the next child is to run."""
+    _again: bool = False
+
+    def __post_init__(self) -> None:
+        self.todo = list(self.order)
+
+    def take(self, line: bytes) -> None:
+        """Something that the child had to say."""
+        if (problem := json.loads(line).get("invalid")) is not None:
+            self.finding, self.message = Finding.INVALID, problem
+            return
+        result = report.read(line)
+        self.results[result.name] = result
+        self.todo.remove(result.name)
+        if result.outcome is Outcome.FAILED:
+            self.finding, self.by, self.message = Finding.CAUGHT, result.name, result.message
+
+    def ended(self, status: int) -> None:
+        """The child has ended with a status as of ``os.waitpid``, and all that it had to say was taken."""
+        if self.finding is not None:
+            return
+        if self.todo and status:
+            limit = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU
+            why = f"took more than {self.processor_s} s of processor time" if limit else f"its process ended: {status}"
+            name = self.todo.pop(0)
+            self.results[name] = TestResult(name, Outcome.ERROR, 0.0, why)
+        if self.todo:
+            return
+        silent = [result for result in self.results.values() if result.outcome is Outcome.ERROR]
+        if not silent:
+            self.finding, self.message = Finding.SURVIVED, f"survived {len(self.results)} scenarios"
+        elif self._again:
+            self.finding, self.by, self.message = Finding.UNCLEAR, silent[0].name, silent[0].message
+        else:
+            self._again, self.todo = True, [result.name for result in silent]
+
+
+def judge(
+    trials: Iterable[Trial[T]],
+    scenarios: Scenarios,
+    *,
+    seed: int,
+    engine: EngineName = "interp",
+    jobs: int | None = None,
+) -> Iterator[Trial[T]]:
+    """Judge each trial, ``jobs`` at a time (by default one for each processor); they come back as they end.
+
+    The next trial is asked for when there is room for it, so that what earlier ones showed can decide its order.
+    """
+    waiting = iter(trials)
+    under_way: dict[int, _Child[T]] = {}
+    with selectors.DefaultSelector() as selector:
+
+        def start(trial: Trial[T]) -> None:
+            child = _Child.start(trial, scenarios, seed, engine)
+            under_way[child.reader] = child
+            selector.register(child.reader, selectors.EVENT_READ)
+
+        try:
+            while True:
+                while len(under_way) < (jobs or os.cpu_count() or 1) and (new := next(waiting, None)) is not None:
+                    start(new)
+                if not under_way:
+                    return
+                for key, _ in selector.select():
+                    child = under_way[key.fd]
+                    if child.read():
+                        continue
+                    selector.unregister(key.fd)
+                    del under_way[key.fd]
+                    child.trial.ended(child.end())
+                    if child.trial.finding is None:
+                        start(child.trial)
+                    else:
+                        yield child.trial
+        finally:
+            for child in under_way.values():
+                child.end(kill=True)
+
+
+@dataclass(eq=False)
+class _Child(Generic[T]):
+    """A process that runs what its trial has to do, and says what came of it over a pipe."""
+
+    trial: Trial[T]
+    pid: int
+    reader: int
+    _pending: bytes = b""
+
+    @classmethod
+    def start(cls, trial: Trial[T], scenarios: Scenarios, seed: int, engine: EngineName) -> _Child[T]:
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            _run(trial, scenarios, seed, engine, writer)
+        os.close(writer)
+        return cls(trial, pid, reader)
+
+    def read(self) -> bool:
+        """Take what there is to read; false at its end."""
+        data = os.read(self.reader, 65536)
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        for line in lines:
+            self.trial.take(line)
+        return bool(data)
+
+    def end(self, *, kill: bool = False) -> int:
+        """Wait until it has ended; its status as of ``os.waitpid``."""
+        if kill:
+            os.kill(self.pid, signal.SIGKILL)
+        os.close(self.reader)
+        return os.waitpid(self.pid, 0)[1]
+
+
+def _run(trial: Trial[T], scenarios: Scenarios, seed: int, engine: EngineName, writer: int) -> NoReturn:
+    """What a child does. It leaves without going back to what its parent was about."""
+    status = 1
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CPU, (trial.processor_s, trial.processor_s + 5))
+        silence = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silence, 1)
+        os.dup2(silence, 2)
+        _carry_out(trial, scenarios, seed, engine, writer)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _carry_out(trial: Trial[T], scenarios: Scenarios, seed: int, engine: EngineName, writer: int) -> None:
+    try:
+        switch = TestedSwitch(trial.build(), trial.ignored, engine=engine)
+    except P4genError as error:
+        os.write(writer, json.dumps({"invalid": str(error)}).encode() + b"\n")
+        return
+
+    def take(result: TestResult) -> bool:
+        report.write(writer, result)
+        return result.outcome is not Outcome.FAILED
+
+    names = [scenarios[name] for name in trial.todo]
+    if run_in_memory(names[:_AT_ONCE], switch, trial.spec, seed, take) and names[_AT_ONCE:]:
+        switch.use("jit")
+        run_in_memory(names[_AT_ONCE:], switch, trial.spec, seed, take)
+
+
+def check_sound(trial: Trial[T], scenarios: Scenarios, *, seed: int, engine: EngineName) -> dict[str, float]:
+    """The seconds that each scenario takes on a program without faults; those that skip themselves are left out.
+
+    Raises ``FailedError`` where a scenario fails: faults would prove nothing.
+    """
+    (done,) = judge([trial], scenarios, seed=seed, engine=engine, jobs=1)
+    if done.finding is not Finding.SURVIVED:
+        why = f"{done.by}: {done.message}" if done.by else done.message
+        raise FailedError(f"{trial.spec.program}: scenarios fail without any fault seeded: {why}")
+    return {r.name: r.seconds for r in done.results.values() if r.outcome is Outcome.PASSED}

@@ -1,0 +1,125 @@
+"""Operator mutation: mutations of small programs, drawn by module, each of which a scenario should catch."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+
+from p4gen.inc import compose
+from p4gen.model import EngineName
+from p4gen.p4.compile import Compiled, compile_text
+from p4gen.p4.mutate import Mutant, mutants
+from p4gen.ptf.conformance import scenario_modules
+from p4gen.ptf.equivalents import Equivalents
+from p4gen.ptf.judge import Finding, Trial, check_sound, judge
+from p4gen.ptf.memory import Scenarios, load_suite
+from p4gen.ptf.order import Order
+from p4gen.ptf.runner import default_suite
+from p4gen.render import render
+from p4gen.spec import Mode, ProgramSpec, Reliability
+
+RELIABILITIES = (Reliability.GBN, Reliability.SR)
+PIPELINES = (1, 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A sound program, and everything that can be wrong with it."""
+
+    name: str
+    spec: ProgramSpec
+    compiled: Compiled
+    origins: tuple[tuple[str, int], ...]
+    mutants: tuple[Mutant, ...]
+
+    @classmethod
+    def of(cls, name: str, spec: ProgramSpec) -> Subject:
+        """Of a spec's program."""
+        rendered = render(compose(spec))
+        compiled = compile_text(rendered.text, f"{spec.program}.p4")
+        return cls(name, spec, compiled, rendered.origins, tuple(mutants(compiled)))
+
+    def template(self, mutant: Mutant) -> str:
+        """The template's line that a mutation is made in."""
+        file, line = self.origins[mutant.pos.line - 1]
+        return f"templates/{file}:{line}"
+
+
+@dataclass(frozen=True, eq=False)
+class Fault:
+    """A mutation of a subject; ``reason`` says why it changes nothing that can be seen, if somebody has shown that."""
+
+    subject: Subject
+    mutant: Mutant
+    reason: str | None = None
+
+
+def subjects(
+    mode: Mode, reliabilities: Sequence[Reliability] = RELIABILITIES, pipelines: Sequence[int] = PIPELINES
+) -> list[Subject]:
+    """The small programs of a mode that are mutated."""
+    size = {"mode": mode, "lanes": 8, "window": 2, "message": 2, "groups": 4, "ports": 8}
+    return [
+        Subject.of(
+            f"{mode} {reliability} {count}",
+            ProgramSpec.model_validate(
+                {**size, "reliability": reliability, "pipelines": count, "fan_in": 4 if count == 1 else 8}
+            ),
+        )
+        for reliability in reliabilities
+        for count in pipelines
+    ]
+
+
+def faults_of(subjects: Sequence[Subject], equivalents: Equivalents) -> list[Fault]:
+    """All mutations of some programs, with what is known of them."""
+    return [Fault(s, mutant, equivalents.reason(s.name, mutant)) for s in subjects for mutant in s.mutants]
+
+
+def sample(faults: Sequence[Fault], count: int, seed: int) -> list[Fault]:
+    """``count`` of the faults that count, so that each module of each program gets its share."""
+    chance = random.Random(seed)  # noqa: S311 - a repeatable choice
+    drawn = sorted(
+        (fault for fault in faults if fault.reason is None),
+        key=lambda fault: (fault.subject.name, fault.mutant.module, chance.random()),
+    )
+    step = max(len(drawn) / count, 1)
+    begin = chance.random() * step
+    return [drawn[int(begin + i * step)] for i in range(min(count, len(drawn)))]
+
+
+def run_operators(
+    faults: Sequence[Fault], *, seed: int, engine: EngineName = "interp", jobs: int | None = None
+) -> Generator[Trial[Fault]]:
+    """Run the scenarios on each faulty program until one catches the fault; trials in the order in which they end.
+
+    Raises ``FailedError`` if scenarios fail without any fault.
+    """
+    for subject in dict.fromkeys(fault.subject for fault in faults):
+        scenarios = load_suite(default_suite(), scenario_modules(subject.spec.mode))
+        yield from _on(subject, scenarios, [f for f in faults if f.subject is subject], seed, engine, jobs)
+
+
+def _on(
+    subject: Subject, scenarios: Scenarios, faults: Sequence[Fault], seed: int, engine: EngineName, jobs: int | None
+) -> Iterator[Trial[Fault]]:
+    program = subject.compiled.program
+    sound = Trial("sound", subject.spec, lambda: program, list(scenarios))
+    order = Order(check_sound(sound, scenarios, seed=seed, engine=engine))
+
+    def trials() -> Iterator[Trial[Fault]]:
+        for fault in faults:
+            mutant = fault.mutant
+            yield Trial(
+                fault,
+                subject.spec,
+                lambda mutant=mutant: mutant.apply(program),  # type: ignore[misc]
+                order.of(mutant.module),
+                mutant.ignored,
+            )
+
+    for trial in judge(trials(), scenarios, seed=seed, engine=engine, jobs=jobs):
+        if trial.finding is Finding.CAUGHT:
+            order.learn(trial.fault.mutant.module, trial.by)
+        yield trial
