@@ -181,8 +181,8 @@ def _ports(options: Options, observer: Observer, device: Device) -> UnixPorts | 
     if options.unix is None:
         return PacketPorts(observer.send, options.interfaces, device.set_link, send_batch=observer.send_batch)
     try:
-        if not options.until_eof:  # whoever started us has made it, and may have removed it since
-            options.unix.mkdir(parents=True, exist_ok=True)
+        # Whoever started us to end with it has made the folder that this one is in, and may have removed it since.
+        options.unix.mkdir(parents=not options.until_eof, exist_ok=True)
         return UnixPorts(observer.send, options.unix, sorted({*range(options.ports), AGENT_PORT}))
     except OSError as problem:
         raise InputError(f"cannot make ports in {options.unix}: {problem}") from None
