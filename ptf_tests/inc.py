@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from base import Output, P4genTest
@@ -67,6 +68,8 @@ class IncTest(P4genTest):
 
     numbers = Numbers()
     """What elements are; the spec's op and dtype, or with op dynamic what control messages announce."""
+    vlan: ClassVar[int | None] = None
+    """Tag control information of the 802.1Q tag that all frames have; None: they have none."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -176,14 +179,16 @@ class IncTest(P4genTest):
     ) -> RocePacket:
         """A packet from the far end of an edge to the switch's end."""
         edge = group.edges[rank]
-        return RocePacket(
+        packet = RocePacket(
             Ethernet(edge.local.mac, edge.remote.mac),
             IPv4(edge.remote.ip, edge.local.ip, ttl=63, identification=self.random.getrandbits(16)),
             UDP(49152 + rank),
             replace(bth, dst_qp=edge.local.qp),
             aeth=aeth,
             payload=payload,
-        ).sealed()
+            vlan=self.vlan,
+        )
+        return packet.sealed()
 
     def send_from(self, group: Group, rank: int, *packets: RocePacket | bytes) -> None:
         """Send packets, or frames, into the port of ``rank``."""
@@ -283,6 +288,7 @@ class IncTest(P4genTest):
         self.equal(f"{at}: P_Key", packet.bth.pkey, 0xFFFF)
         self.equal(f"{at}: solicited event", packet.bth.solicited, False)
         self.equal(f"{at}: padding", packet.padding, b"")
+        self.equal(f"{at}: VLAN tag", packet.vlan, self.vlan)
 
     def check_payload(self, at: str, packet: RocePacket, values: Values) -> None:
         """The packet carries ``values``, and nothing else."""

@@ -10,7 +10,7 @@ from p4gen.inc import modules as m
 from p4gen.inc.module import Drop, Gress, Metadata, Module
 from p4gen.spec import Mode, ProgramSpec
 
-HEADERS = ("ethernet", "ipv4", "udp", "bth", "aeth", "immediate", "cnp", "payload", "icrc")
+HEADERS = ("ethernet", "vlan", "arp", "ipv4", "udp", "bth", "aeth", "immediate", "cnp", "payload", "icrc")
 """Headers that the parser knows, outermost first."""
 
 MODES: dict[Mode, tuple[Module, ...]] = {
@@ -30,6 +30,7 @@ MODES: dict[Mode, tuple[Module, ...]] = {
         m.REPLICATE_DATA,
         m.REFLECT_ACK,
         m.COMBINE_ACKS,
+        m.ANSWER_ARP,
         m.FORWARD,
         m.TRANSLATE_HEADER,
         m.SET_ICRC,
@@ -52,6 +53,7 @@ MODES: dict[Mode, tuple[Module, ...]] = {
         m.AGGREGATE_DATA,
         m.REPLICATE_DATA,
         m.SEND_ACK,
+        m.ANSWER_ARP,
         m.FORWARD,
         m.ADVANCE_CURSOR,
         m.MAKE_ACK,

@@ -369,6 +369,16 @@ SEND_ACK = Module(
     provides=(Metadata("turns", "bit<1>", "1: it becomes the answer itself"),),
 )
 
+ANSWER_ARP = Module(
+    name="AnswerArp",
+    gress="ingress",
+    paper="beside EPIC: RFC 826",
+    purpose="hosts learn the MAC addresses of the switch's own IPv4 addresses",
+    needs=("hdr.ethernet", "hdr.arp"),
+    tables=(Table("neighbours", Size(1024), "the switch's own IPv4 addresses to its MAC address"),),
+    drops=(Drop("not_ours", "asks for no address of this switch, or is no request"),),
+)
+
 FORWARD = Module(
     name="Forward",
     gress="ingress",

@@ -13,6 +13,7 @@ from pathlib import Path
 from p4gen.errors import FailedError
 from p4gen.lab.network import MTU, ip
 from p4gen.manager.api import HostAddresses
+from p4gen.manager.placer import GATEWAY
 from p4gen.rocev2.headers import ipv4_text
 from p4gen.switch.running import listens
 
@@ -20,8 +21,6 @@ MANAGER_SOCKET = "inc-manager.sock"
 """In the lab's scratch folder."""
 FRAME_ROOM = MTU + 64
 ROCE_PORT = 4791
-_GATEWAY = "169.254.0.1"
-"""Stands for the switch: hosts send everything to its MAC, whatever the destination."""
 _SIOCETHTOOL = 0x8946
 _SETTX, _SETTSO, _SETGSO = 0x17, 0x1F, 0x24  # ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO
 _ATTACH_FILTER = 26
@@ -29,15 +28,14 @@ _BPF_RET = 0x06
 
 
 def configure(device: str, addresses: HostAddresses) -> None:
-    """Give an interface its addresses, and a default route over the switch; no ARP is needed for anybody.
+    """Give an interface its addresses, and a default route over the switch, whose MAC address ARP finds out.
 
     Raises ``FailedError`` with what ``ip`` says.
     """
     ip(
         f"link set {device} address {mac_text(addresses.mac)}",
         f"addr replace {ipv4_text(addresses.ip)}/32 dev {device}",
-        f"neigh replace {_GATEWAY} lladdr {mac_text(addresses.gateway)} dev {device} nud permanent",
-        f"route replace default via {_GATEWAY} dev {device} onlink src {ipv4_text(addresses.ip)}",
+        f"route replace default via {ipv4_text(GATEWAY)} dev {device} onlink src {ipv4_text(addresses.ip)}",
     )
     _checksum_in_full(device)
 

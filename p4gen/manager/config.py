@@ -6,7 +6,7 @@ The tables are those of the generated programs; docs/modes.md says what each ent
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 
 from p4gen.errors import InputError
@@ -32,9 +32,16 @@ class Traffic(IntEnum):
 
 
 def configure(
-    spec: ProgramSpec, groups: Sequence[Group], routes: Iterable[Route] = (), next_hops: Iterable[NextHop] = ()
+    spec: ProgramSpec,
+    groups: Sequence[Group],
+    routes: Iterable[Route] = (),
+    next_hops: Iterable[NextHop] = (),
+    gateways: Mapping[int, int] | None = None,
 ) -> SwitchConfig:
     """The configuration that makes a program of ``spec`` serve ``groups`` and route the rest.
+
+    ``gateways`` are IPv4 addresses of the switch that hosts send through, with the MAC addresses that ARP gives for
+    them; those that groups send to are answered for as well.
 
     Raises ``InputError``, naming every group that the program cannot serve and why.
     """
@@ -43,6 +50,11 @@ def configure(
         raise InputError(*found)
     addresses = sorted({edge.local.ip for group in groups for edge in group.edges})
     entries = [Entry("addresses", {"hdr.ipv4.dst_addr": Exact(ip)}, Action("NoAction")) for ip in addresses]
+    neighbours = {edge.local.ip: edge.local.mac for group in groups for edge in group.edges} | dict(gateways or {})
+    entries += [
+        Entry("neighbours", {"hdr.arp.dst_addr": Exact(ip)}, Action("answer", {"mac": mac}))
+        for ip, mac in sorted(neighbours.items())
+    ]
     trees: list[MulticastGroup] = []
     for group in groups:
         node = _Node(spec, group)

@@ -21,7 +21,7 @@ from p4gen.manager.placed import (
     Serves,
     placed_edges,
 )
-from p4gen.manager.placer import HOST_NETWORK, SWITCH_QP, Names, Placer, routes, switch_of, tree_routes
+from p4gen.manager.placer import GATEWAY, HOST_NETWORK, SWITCH_QP, Names, Placer, routes, switch_of, tree_routes
 from p4gen.manager.pools import HOST_QP, Pools
 from p4gen.manager.tree import IncTree, build_tree
 from p4gen.spec import ProgramSpec
@@ -113,7 +113,9 @@ def _placement(topology: TopologySpec, spec: ProgramSpec, names: Names, groups: 
             problems.append(f"{switch}: {len(contexts)} contexts are needed; the program has {spec.groups} (groups)")
             continue
         try:
-            switches[switch] = configure(spec, contexts, *routes(topology, names, switch, passed[switch]))
+            switches[switch] = configure(
+                spec, contexts, *routes(topology, names, switch, passed[switch]), {GATEWAY: names.mac[switch]}
+            )
         except InputError as error:
             problems += [f"{switch}: {diagnostic.message}" for diagnostic in error.diagnostics]
     if problems:

@@ -18,6 +18,8 @@ from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec
 
 HOST_NETWORK = 10 << 24
+GATEWAY = 169 << 24 | 254 << 16 | 1
+"""169.254.0.1: every switch answers ARP requests for it, so that hosts can have it as their gateway anywhere."""
 SWITCH_QP = 0x100
 """First QP of an edge's end at a switch."""
 UDP_PORTS = 0x1000

@@ -22,7 +22,7 @@ from p4gen.manager.config import configure
 from p4gen.manager.fabric import View
 from p4gen.manager.group import Group, SwitchConfig
 from p4gen.manager.placed import PlacedGroup, placed_edges
-from p4gen.manager.placer import routes, tree_routes
+from p4gen.manager.placer import GATEWAY, routes, tree_routes
 from p4gen.model.entries import Exact
 
 Key = tuple[str, int]
@@ -371,7 +371,7 @@ def wanted_config(info: SwitchInfo, view: View, admitted: Mapping[Key, PlacedGro
     there = {frozenset(link.ends) for link in view.topology.links}
     passed = tree_routes(view.topology, (placed for placed in admitted.values() if placed.links <= there))
     found = routes(view.topology, view.names, info.name, passed[info.name], down=view.down, fixed=True)
-    return configure(info.spec, _contexts(info.name, admitted), *found)
+    return configure(info.spec, _contexts(info.name, admitted), *found, {GATEWAY: view.names.mac[info.name]})
 
 
 def _contexts(switch: str, admitted: Mapping[Key, PlacedGroup]) -> list[Group]:

@@ -27,6 +27,12 @@ BOTH_MODES: tuple[Mutation, ...] = (
     Mutation("last-ack-request-wins", "CheckDuplicate", "bth.ack_request | word[71:71];", "bth.ack_request;"),
     Mutation("sum-wraps", "AggregateData", "(lane_t)((int<32>)held |+| (int<32>)element)", "held + element"),
     Mutation("lane-misplaced", "AggregateData", "lane_3.apply(payload.lane_3,", "lane_3.apply(payload.lane_2,"),
+    Mutation(
+        "tag-taken-off", "TranslateHeader", "hdr.udp.checksum = 0; ", "hdr.vlan.setInvalid(); hdr.udp.checksum = 0; "
+    ),
+    Mutation("tag-not-counted", "ValidatePacket", "frame_length = frame_length + 4;", ""),
+    Mutation("arp-replies-answered", "AnswerArp", "if (hdr.arp.form == ARP_REQUEST) {", "if (true) {"),
+    Mutation("arp-answer-to-all", "AnswerArp", "hdr.ethernet.dst_addr = hdr.ethernet.src_addr;", ""),
     Mutation("one-address-for-all", "TranslateHeader", "meta.lookup.edge = std_meta.egress_rid;", ""),
     Mutation("udp-checksum-kept", "TranslateHeader", "hdr.udp.checksum = 0; ", ""),
     Mutation("icrc-stale", "SetIcrc", "hdr.icrc.crc = icrc;", ""),

@@ -18,6 +18,9 @@ from p4gen.rocev2.opcodes import ROCE_UDP_PORT, Syndrome, decode_syndrome
 
 ETHERTYPE_IPV4: Final = 0x0800
 ETHERTYPE_IPV6: Final = 0x86DD
+ETHERTYPE_ARP: Final = 0x0806
+ETHERTYPE_VLAN: Final = 0x8100
+VLAN_TAG_SIZE: Final = 4
 IPPROTO_UDP: Final = 17
 DEFAULT_PKEY: Final = 0xFFFF
 

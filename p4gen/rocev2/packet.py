@@ -13,9 +13,11 @@ from p4gen.rocev2.headers import (
     AETH,
     BTH,
     ETHERTYPE_IPV4,
+    ETHERTYPE_VLAN,
     IPPROTO_UDP,
     RETH,
     UDP,
+    VLAN_TAG_SIZE,
     AtomicAckETH,
     AtomicETH,
     Ethernet,
@@ -35,6 +37,8 @@ MIN_FRAME = 60
 class RocePacket:
     """A RoCEv2 frame. ``payload`` includes the BTH's pad bytes; ``icrc`` is in wire order; ``padding`` is Ethernet's.
 
+    ``vlan`` is the tag control information of an 802.1Q tag: priority 3 bits, drop eligible 1, VLAN 12.
+
     Extension headers that are not None are written in the order RETH, AETH, ImmDt, AtomicETH, AtomicAckETH,
     whether or not the opcode calls for them.
     """
@@ -51,6 +55,7 @@ class RocePacket:
     payload: bytes = b""
     icrc: bytes = bytes(ICRC_SIZE)
     padding: bytes = b""
+    vlan: int | None = None
 
     def transport(self) -> bytes:
         """BTH, extension headers and payload, without the ICRC."""
@@ -63,7 +68,10 @@ class RocePacket:
 
     def to_bytes(self) -> bytes:
         """The frame exactly as stored, without an FCS."""
-        return self.eth.pack() + self.ip_packet() + self.icrc + self.padding
+        eth = self.eth.pack()
+        if self.vlan is not None:
+            eth = eth[:-2] + ETHERTYPE_VLAN.to_bytes(2) + self.vlan.to_bytes(2) + eth[-2:]
+        return eth + self.ip_packet() + self.icrc + self.padding
 
     def sealed(
         self,
@@ -97,6 +105,12 @@ def parse(frame: bytes) -> RocePacket:
     Raises HeaderError, which says what is missing, when it is not RoCEv2 over IPv4 or ends too soon.
     """
     eth = Ethernet.unpack(frame)
+    vlan = None
+    if eth.ethertype == ETHERTYPE_VLAN and len(frame) >= Ethernet.SIZE + VLAN_TAG_SIZE:
+        vlan = int.from_bytes(frame[Ethernet.SIZE : Ethernet.SIZE + 2])
+        # What follows is read as if there were no tag.
+        frame = frame[: Ethernet.SIZE - 2] + frame[Ethernet.SIZE + 2 :]
+        eth = Ethernet.unpack(frame)
     if eth.ethertype != ETHERTYPE_IPV4:
         raise HeaderError(f"Ethernet: ethertype {eth.ethertype:#06x} is not IPv4")
     ip = IPv4.unpack(frame, Ethernet.SIZE)
@@ -135,7 +149,7 @@ def parse(frame: bytes) -> RocePacket:
         raise HeaderError(f"ICRC: {ICRC_SIZE} bytes needed, {max(end - offset, 0)} left")
     payload, icrc = body[offset : end - ICRC_SIZE], body[end - ICRC_SIZE :]
     return RocePacket(
-        eth, ip, udp, bth, reth, aeth, immdt, atomic_eth, atomic_ack_eth, payload, icrc, padding=frame[end:]
+        eth, ip, udp, bth, reth, aeth, immdt, atomic_eth, atomic_ack_eth, payload, icrc, frame[end:], vlan
     )
 
 

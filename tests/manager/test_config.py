@@ -67,6 +67,7 @@ def test_each_edge_gets_an_endpoint_an_address_and_a_copy() -> None:
     tables = [entry.table for entry in config.entries]
     assert {name: tables.count(name) for name in set(tables)} == {
         "addresses": 1,
+        "neighbours": 1,
         "contexts": 1,
         "patterns": 2,
         "flows": 2,

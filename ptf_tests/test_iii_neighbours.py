@@ -1,0 +1,23 @@
+"""ARP on a program of Mode III: the same as on one of Mode II."""
+
+from __future__ import annotations
+
+import test_neighbours as neighbours
+
+from p4gen.spec import Mode
+
+
+class Answered(neighbours.Neighbours):
+    mode = Mode.III
+
+
+class SwitchAnswersForItsAddresses(Answered):
+    runTest = neighbours.SwitchAnswersForItsAddresses.runTest
+
+
+class TaggedRequestIsAnsweredInItsVlan(Answered):
+    runTest = neighbours.TaggedRequestIsAnsweredInItsVlan.runTest
+
+
+class OthersAnswerForThemselves(Answered):
+    runTest = neighbours.OthersAnswerForThemselves.runTest

@@ -1,0 +1,66 @@
+"""Frames with one 802.1Q tag in Mode III: results, answers and what is sent again have the tag of what they come from.
+
+Scenarios of other modules run as without a tag; the base class looks for the tag on each frame that comes out.
+"""
+
+from __future__ import annotations
+
+import test_iii_order as order
+import test_iii_range as ranges
+import test_iii_retransmission as retransmission
+import test_vlan as mode_ii
+from mode_iii import ROOT, UP, ModeIIITest
+
+from p4gen.spec import Mode
+
+
+class TaggedContributions(ModeIIITest):
+    vlan = mode_ii.PRIORITY_5_VLAN_100
+    role = ROOT
+    runTest = order.Contributions.runTest
+
+
+class TaggedContributionsUnderAPriorityTag(ModeIIITest):
+    vlan = mode_ii.PRIORITY_TAG
+    role = UP
+    runTest = order.Contributions.runTest
+
+
+class TaggedDuplicateIsAcknowledgedAgain(ModeIIITest):
+    vlan = mode_ii.PRIORITY_5_VLAN_100
+    role = ROOT
+    runTest = order.DuplicateIsAcknowledgedAgain.runTest
+
+
+class TaggedGapIsReportedOnce(ModeIIITest):
+    vlan = mode_ii.PRIORITY_5_VLAN_100
+    role = ROOT
+    runTest = order.GapIsReportedOnce.runTest
+
+
+class TaggedRankThatRunsAhead(ranges.RangeTest):
+    vlan = mode_ii.PRIORITY_5_VLAN_100
+    role = ROOT
+    runTest = ranges.RangeIsExactlyN.runTest
+
+
+class TaggedNakBringsAllSince(retransmission.Resends):
+    vlan = mode_ii.PRIORITY_5_VLAN_100
+    runTest = retransmission.NakBringsAllSince.runTest
+
+
+class TaggedTickResends(retransmission.Resends):
+    """The agent's ticks have the tag of the edge that they are for."""
+
+    vlan = mode_ii.PRIORITY_5_VLAN_100
+    runTest = retransmission.SecondTickWithoutProgressResends.runTest
+
+
+class TaggedTrafficIsRouted(mode_ii.TaggedFrames):
+    mode = Mode.III
+    runTest = mode_ii.TaggedTrafficIsRouted.runTest
+
+
+class TwoTagsAreNotRouted(mode_ii.TaggedFrames):
+    mode = Mode.III
+    runTest = mode_ii.TwoTagsAreNotRouted.runTest
