@@ -1,15 +1,24 @@
 """What documents show is true."""
 
+import os
 import re
+import shlex
+import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
 
+from p4gen.inc import compose
 from p4gen.manager.api import GroupSpec
 from p4gen.manager.policy import FabricView, SwitchRoom, find_policy
+from p4gen.render import render
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import load_topology
+from p4gen.stf import parse_text
+from p4gen.stf.parser import COMMANDS
+from p4gen.stf.statements import Command, CreateMember
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -53,3 +62,54 @@ def test_example_of_a_policy_works(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     down = {link.name: "cut" for link in topology.ports[lost]}
     proposed = [c.root for c in policy.candidates(FabricView(topology, down, rooms), GroupSpec("g", ranks))]
     assert lost not in proposed
+
+
+def test_example_of_a_policy_is_found_where_the_document_says(tmp_path: Path) -> None:
+    (example,) = (block for block in blocks("manager.md", "python") if "class RoomiestRoot" in block)
+    (tmp_path / "my_policies.py").write_text(example)
+    (line,) = (line for line in "".join(blocks("manager.md", "sh")).splitlines() if "my_policies" in line)
+    setting, _, *arguments = shlex.split(line)
+    # An address that cannot be listened at comes last of all that is wrong.
+    command = [str(Path(sysconfig.get_path("scripts")) / "p4gen"), *arguments, "--listen", "unix:/nowhere/socket"]
+
+    def complaint(**environment: str) -> str:
+        done = subprocess.run(
+            command, cwd=tmp_path, env={"PATH": os.defpath} | environment,
+            capture_output=True, text=True, timeout=600, check=False,
+        )  # fmt: skip
+        assert done.returncode != 0
+        return done.stderr
+
+    name, _, value = setting.partition("=")
+    assert "my_policies" not in complaint(**{name: value})
+    assert "my_policies" in complaint()
+
+
+def test_examples_of_the_native_engine_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "program.p4").write_text(render(compose(ProgramSpec(lanes=8, groups=1))).text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    names: dict[str, object] = {}
+    examples = blocks("native-engine.md", "python")
+    for example in examples:
+        exec(example, names)
+    assert len(examples) == 2
+    assert {"model", "sent"} <= names.keys()
+
+
+def test_stf_md_lists_every_command_as_the_parser_takes_it() -> None:
+    text = (ROOT / "docs" / "stf.md").read_text()
+    section = text.partition("## Everything else")[2].partition("Checks, at the point")[0]
+    tables = text.partition("## Tables")[2].partition("\n## ")[0]
+    shown = [
+        command for row in re.findall(r"^\| (`.*?`) \|", section + tables, re.MULTILINE) for command in row.split("`")
+    ]
+    commands = {command.split()[0]: command for command in shown if re.match(r"[a-z_]+ [A-Z]", command)}
+    assert {*COMMANDS, "act_prof_create_member"} <= commands.keys()
+    for name in (*COMMANDS, "act_prof_create_member"):
+        line = commands[name].replace("ACTION(ARG:VALUE, …)", "action(arg:1)").replace("RATE:BURST", "0.5:1")
+        line = re.sub(r"\b(NAME|PROFILE|SET)\b", "name", line)
+        if name in COMMANDS and COMMANDS[name][0] != "NAME":
+            assert "name" not in line.split()
+        (statement,) = parse_text(re.sub(r"\b[A-Z]+\b", "1", line).replace("…", " 2"))
+        assert isinstance(statement, CreateMember if name == "act_prof_create_member" else Command)

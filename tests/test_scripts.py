@@ -1,15 +1,19 @@
 """scripts/provision.sh, Vagrantfile and Containerfile: what can be checked of them without a machine to spoil."""
 
+import json
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from p4gen import packages
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = ROOT / "scripts"
@@ -203,3 +207,25 @@ def test_python_packages_are_pinned_within_the_project_s_ranges() -> None:
     for requirement in map(Requirement, project["dependencies"]):
         version = pinned[canonicalize_name(requirement.name)]
         assert requirement.specifier.contains(version), (requirement, version)
+
+
+def test_doctor_lab_md_and_the_list_of_packages_agree() -> None:
+    needed = {*packages.LAB.values()}
+    # bash is part of every Debian and Ubuntu.
+    assert needed - listed_names("lab") == {"bash"}
+    assert packages.LIBPCAP in listed_names("lab")
+    text = (ROOT / "docs" / "lab.md").read_text()
+    (sentence,) = re.findall(r"^It needs root and .*?;", text, re.MULTILINE | re.DOTALL)
+    assert set(re.findall(r"`([^`]+)`", sentence)) == needed
+    done = subprocess.run(
+        [sys.executable, "-m", "p4gen", "doctor", "--json"],
+        env={"PATH": "/nowhere"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    ways = {part["part"]: part["get"] for part in json.loads(done.stdout)["parts"]}
+    told = shlex.split(ways["Mininet"])[2:] + shlex.split(ways["lab tools"])[2:]
+    assert set(told) == needed
+
+
+def listed_names(group: str) -> set[str]:
+    """Packages of a group, without versions."""
+    return {package for of, _, package, _ in table() if of == group}

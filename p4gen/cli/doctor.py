@@ -15,12 +15,14 @@ from pathlib import Path
 
 import click
 
-from p4gen.cli.options import json_option
+from p4gen import packages
+from p4gen.cli.common import json_option
 from p4gen.cli.verb import verb
 from p4gen.p4 import p4c
 
 CAP_NET_RAW = 13
 CAP_NET_ADMIN = 12
+CAP_SYS_ADMIN = 21
 
 
 @dataclass(frozen=True)
@@ -50,28 +52,35 @@ def command(as_json: bool) -> None:
             "p4c-bm2-ss",
             _version(p4c.COMPILER, p4c.version),
             "BMv2 JSON, and a second opinion on every generated program",
-            "https://github.com/p4lang/p4c (packages for Ubuntu and Debian, or from source)",
+            f"https://github.com/p4lang/p4c: {packages.P4LANG}",
         ),
         Finding(
             "simple_switch_grpc",
             _version("simple_switch_grpc", _first_line),
             "running programs on BMv2",
-            "https://github.com/p4lang/behavioral-model (packages for Ubuntu and Debian, or from source)",
+            f"https://github.com/p4lang/behavioral-model: {packages.P4LANG}",
         ),
         Finding(
             "Mininet",
             shutil.which("mnexec") and f"mnexec at {shutil.which('mnexec')}",
             "labs of several switches and hosts",
-            "apt-get install mininet",
+            packages.install("mnexec"),
+        ),
+        Finding(
+            "lab tools",
+            None if (missing := _missing_lab_tools()) else "ip, unshare, mount, bash",
+            f"labs of several switches and hosts (missing: {', '.join(missing)})",
+            packages.install(*missing) if missing else "",
         ),
         Finding(
             "libpcap",
             ctypes.util.find_library("pcap"),
             "Scapy's capture filters on real interfaces",
-            "apt-get install libpcap0.8",
+            f"apt-get install {packages.LIBPCAP}",
         ),
         Finding("CAP_NET_RAW", _capability(CAP_NET_RAW), "switch ports on real or veth interfaces", "run as root"),
-        Finding("CAP_NET_ADMIN", _capability(CAP_NET_ADMIN), "making veth interfaces, Mininet", "run as root"),
+        Finding("CAP_NET_ADMIN", _capability(CAP_NET_ADMIN), "making veth interfaces, labs", "run as root"),
+        Finding("CAP_SYS_ADMIN", _capability(CAP_SYS_ADMIN), "namespaces and mounts of labs", "run as root"),
     ]
     if as_json:
         click.echo(json.dumps({"parts": [asdict(finding) for finding in findings]}))
@@ -93,6 +102,11 @@ def _version(tool: str, ask: Callable[[str], str]) -> str | None:
         return f"{ask(path)}, {path}"
     except (OSError, subprocess.SubprocessError) as error:
         return f"{path}, which does not run: {error}"
+
+
+def _missing_lab_tools() -> list[str]:
+    """What a lab calls, beside Mininet."""
+    return [tool for tool in packages.LAB if tool != "mnexec" and shutil.which(tool) is None]
 
 
 def _first_line(path: str) -> str:

@@ -38,7 +38,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     multiple=True,
     help="The packets of a capture (pcap or pcapng) arrive at a port; repeatable, all in the order of their times.",
 )
-@click.option("--entries", metavar="FILE.stf", type=_FILE, help="Table entries and the like for --packet and --pcap.")
+@click.option("--entries", metavar="FILE", type=_FILE, help="Table entries and the like for --packet and --pcap.")
 @click.option(
     "--out",
     metavar="FILE",

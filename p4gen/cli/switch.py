@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from p4gen.cli.common import json_option
+from p4gen.cli.common import json_option, preprocessor_options
 from p4gen.cli.values import ADDRESS, DEVICE_ID
 from p4gen.cli.verb import SEED, verb
 from p4gen.errors import InputError
@@ -69,6 +69,7 @@ _LEVELS = {
     help="What runs the program: the reference interpreter, or machine code (traces are the interpreter's).  [jit]",
 )  # fmt: skip
 @click.option("--until-eof", is_flag=True, hidden=True)
+@preprocessor_options
 @json_option
 def command(
     program: Path | None,
@@ -86,6 +87,8 @@ def command(
     seed: int,
     engine: EngineName,
     until_eof: bool,
+    includes: tuple[Path, ...],
+    defines: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Run a switch, with PROGRAM loaded or waiting for a controller to load one, until SIGTERM or Ctrl-C.
@@ -110,6 +113,8 @@ def command(
         seed,
         engine,
         until_eof,
+        includes,
+        defines,
     )
     if len(options.interfaces) != len(interfaces):
         raise click.UsageError("two interfaces for one port")

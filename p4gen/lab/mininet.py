@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from p4gen.errors import MissingToolError
+from p4gen.packages import install
 
 FOLDER = Path("/usr/lib/python3/dist-packages/mininet")
 """Debian's and Ubuntu's place; a ``mininet`` that this Python finds by itself comes first."""
-INSTALL = "apt-get install mininet"
-_TOOLS = ("mnexec", "ifconfig")
+MNEXEC = "mnexec"
+INSTALL = install(MNEXEC)
+_TOOLS = (MNEXEC, "ifconfig")
 """What Mininet cannot do without; its package brings them."""
 
 

@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+from p4gen import packages
 from p4gen.errors import InputError, MissingToolError
 from p4gen.lab import mininet
 from p4gen.spec import ProgramSpec
@@ -15,19 +16,13 @@ from p4gen.switch import targets
 INTERFACE_LENGTH = 15
 """Characters in the name of an interface (IFNAMSIZ - 1)."""
 _CAPABILITIES = {12: "CAP_NET_ADMIN", 13: "CAP_NET_RAW", 21: "CAP_SYS_ADMIN"}
-_TOOLS = {
-    "unshare": "apt-get install util-linux",
-    "mount": "apt-get install mount",
-    "ip": "apt-get install iproute2",
-    "bash": "apt-get install bash",
-}
 
 
 def check(target: str) -> None:
     """Raise ``MissingToolError`` unless labs can run here with this target: tools, Mininet, rights."""
-    for tool, install in _TOOLS.items():
-        if shutil.which(tool) is None:
-            raise MissingToolError(f"a lab needs {tool}, which is not on PATH: {install}")
+    for tool in packages.LAB:
+        if tool != mininet.MNEXEC and shutil.which(tool) is None:
+            raise MissingToolError(f"a lab needs {tool}, which is not on PATH: {packages.install(tool)}")
     mininet.check()
     targets.check(target)
     lacking = missing_capabilities()

@@ -19,6 +19,8 @@ _LOOK_S = 0.05
 _INSTANCE: Final = re.compile(r"\.(?P<array>edge|lane)_(?P<number>\d+)\b")
 """A step in one of the many controls of which a program has one for each edge or lane."""
 _BECOMES: Final = re.compile(r"becomes (\S+) \(was (\S+)\)")
+_STEP: Final = re.compile(r"\S*\s+(?:(?:if|switch|for) \(|[^=]+ = |\S+\.set(?:Valid|Invalid)\(\)$)")
+"""An assignment or a condition: too many to be printed at a prompt."""
 _CHANGED: Final = 2
 """Of an array's instances, as many are printed whose register changes."""
 
@@ -85,8 +87,9 @@ class Tracer:
 
 
 def folded(lines: Sequence[str]) -> Iterator[str]:
-    """A packet's trace without most of its edges and lanes: of each run of them the first is left, and the first
-    that change something; the others are counted."""
+    """A packet's trace without assignments and conditions, and without most of its edges and lanes: of each run of
+    them the first is left, and the first that change something; the others are counted."""
+    lines = [line for line in lines if not _STEP.match(line)]
     for array, run in itertools.groupby(lines, lambda line: _part(line, "array")):
         if not array:
             yield from run

@@ -38,23 +38,42 @@ class Bound:
     indirect: Indirect
     shares: tuple[tuple[Choice, int, int | None], ...] = ()
 
-    def choose(self, selector: Callable[[], int]) -> Choice | None:
+    def choose(self, selector: Callable[[], int]) -> Chosen | None:
         """The action for a packet; ``selector`` gives the hash of its selector keys. None if no member is alive."""
-        if self.indirect.member is not None:
-            return self.profile.members.get(self.indirect.member)
-        alive = self.shares if self.indirect.group is None else self.profile.shares(self.indirect.group)
-        down = self.profile.ports_down
-        if down:
-            alive = tuple(share for share in alive if share[2] not in down)
-        total = sum(weight for _, weight, _ in alive)
+        member, group = self.indirect.member, self.indirect.group
+        if member is not None:
+            choice = self.profile.members.get(member)
+            return None if choice is None else Chosen(choice, member)
+        listed, down = self.shares if group is None else self.profile.shares(group), self.profile.ports_down
+        total = sum(weight for _, weight, port in listed if port not in down)
         if not total:
             return None
-        place = selector() % total
-        for choice, weight, _ in alive:
+        number = selector()
+        place = number % total
+        for at, (choice, weight, port) in enumerate(listed):
+            if port in down:
+                continue
             if place < weight:
-                return choice
+                return Chosen(choice, at if group is None else self.profile.groups[group][at].member_id, number)
             place -= weight
         raise AssertionError("a share's place is within their sum")
+
+    def __str__(self) -> str:
+        """What an entry refers to, as traces name it."""
+        kind = "selector" if self.profile.selector else "profile"
+        if self.indirect.group is not None:
+            return f"{kind} {self.profile.name}, group {self.indirect.group}"
+        return f"{kind} {self.profile.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The action of a packet: the member's id, or which of the entry's own actions it is (from 0), and the hash that
+    chose it, where one did."""
+
+    choice: Choice
+    member: int
+    hash: int | None = None
 
 
 @dataclass(eq=False)

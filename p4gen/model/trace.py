@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from p4gen.errors import Pos
+from p4gen.model.values import HeaderValue, StackValue, StructValue, Varbit
 from p4gen.p4 import types as t
 
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened. ``kind`` is one of: packet, block, state, extract, reject, table, action,
-    read, write, count, meter, hash, request, decision, drop, emit, output, log, trap, digest; ``data``
-    holds its particulars by name; ``pos`` is None for what the traffic manager does."""
+    """One thing that happened. ``kind`` is one of: packet, block, state, extract, reject, table, selector, action,
+    assign, condition, read, write, count, meter, hash, request, decision, drop, emit, output, log, trap, digest;
+    ``data`` holds its particulars by name; ``pos`` is None for what the traffic manager does."""
 
     kind: str
     what: str
@@ -58,13 +59,37 @@ def render(events: Iterable[Event]) -> list[str]:
     ]
 
 
+_SHOWN = 16
+"""Fields of a header in a trace: all of IPv4's and of the BTH, some of a payload's."""
+
+
 def show(value: Any, of: t.Type | None = None) -> str:
     """A value as traces print it: numbers in hexadecimal from ten on, those of serialisable enums by name."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        return str(value)
     kind = t.strip(of) if of is not None else None
+    if isinstance(value, HeaderValue) and not value.valid:
+        return "invalid"
+    if isinstance(value, StructValue | HeaderValue) and isinstance(kind, t.Fields):
+        return f"{{{fields(value, kind)}}}"
+    if isinstance(value, StructValue):
+        return f"{{{', '.join(map(show, value.fields[:_SHOWN]))}{', …' if len(value.fields) > _SHOWN else ''}}}"
+    if isinstance(value, StackValue):
+        element = kind.element if isinstance(kind, t.Stack) else None
+        return f"[{', '.join(show(each, element) for each in value.fields)}]"
+    if isinstance(value, Varbit):
+        return f"{value.value:#x} of {value.width} bits"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, int):
+        return str(value)
     if isinstance(kind, t.SerEnum):
         name = next((name for name, number in kind.members if number == value), None)
         if name is not None:
             return f"{name} ({value})"
     return str(value) if -10 < value < 10 else f"{value} ({value:#x})" if value < 1 << 16 else f"{value:#x}"
+
+
+def fields(value: StructValue | HeaderValue, of: t.Fields) -> str:
+    """The fields of a struct or header with their values, the first of them where there are many."""
+    listed = list(zip(of.fields, value.fields, strict=True))
+    shown = ", ".join(f"{field.name}={show(each, field.type)}" for field, each in listed[:_SHOWN])
+    return f"{shown}, …" if len(listed) > _SHOWN else shown

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.errors import InputError
 from p4gen.model import EngineName
-from p4gen.p4.compile import compile_text
+from p4gen.p4.compile import compile_file
 from p4gen.p4rt.server import P4RuntimeServer
 from p4gen.p4rt.status import StatusError
 from p4gen.switch.address import START_S
@@ -64,6 +64,9 @@ class Options:
     engine: EngineName = "interp"
     until_eof: bool = False
     """Also stop when standard input ends: whoever started the switch may be killed without a word."""
+    includes: Sequence[Path] = ()
+    defines: Sequence[str] = ()
+    """For the preprocessor of ``program``."""
 
     def __post_init__(self) -> None:
         if self.on_signal and self.trace is None and self.pcap is None:
@@ -157,11 +160,7 @@ def _device(options: Options) -> tuple[Device, Any]:
         raise InputError(f"port {options.cpu_port} cannot be both the CPU port and a port with frames")
     programs, config = [], None
     if options.program is not None:
-        try:
-            text = options.program.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as problem:
-            raise InputError(f"{options.program}: cannot read the program: {problem}") from None
-        compiled = compile_text(text, str(options.program), folder=options.program.parent)
+        compiled = compile_file(options.program, options.defines, options.includes)
         programs = [compiled]
         # No device config: the P4Info says that it is this program, includes and all.
         config = pb.ForwardingPipelineConfig(p4info=compiled.p4info)

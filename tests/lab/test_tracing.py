@@ -58,3 +58,19 @@ def test_what_is_no_lane_is_printed() -> None:
     trace = DATA.splitlines()
     assert list(folded(trace)) == trace
     assert list(folded([])) == []
+
+
+def test_assignments_and_conditions_are_left_to_the_file() -> None:
+    trace = [
+        "program.p4:9     ingress",
+        "program.p4:10      if (meta.drop == drop_t.NONE): true",
+        "program.p4:11      hdr.stack[i + 1].a = 16 (0x10)",
+        "program.p4:12      table IncIngress.forward [hdr.ipv4.dst_addr=0xaff0002]: hit",
+        "program.p4:13        action IncIngress.set(value=16 (0x10))",
+        "program.p4:14      hdr.aeth.setValid()",
+        "program.p4:15      switch (meta.traffic): UP_DATA (1)",
+        "program.p4:16      IncIngress.slots[95] becomes 3 (was 2)",
+        "program.p4:17      extract hdr.bth: opcode=SEND_ONLY (4), dest_qp=256",
+        "                 unicast to port 1",
+    ]
+    assert list(folded(trace)) == [trace[i] for i in (0, 3, 4, 7, 8, 9)]

@@ -301,7 +301,7 @@ def test_the_trace_tells_the_whole_way() -> None:
     model, trace = maker.model(), Trace()
     model.process(1, b"\5\0", trace)
     kinds = [e.kind for e in trace.events if e.kind != "block"]
-    assert kinds == ["packet", "state", "extract", "read", "write", "decision", "emit", "output"]
+    assert kinds == ["packet", "state", "extract", "read", "write", "assign", "decision", "emit", "output"]
     assert trace.of("write")[0].data == {"register": "ig.r", "index": 1, "value": 5, "old": 0}
     assert "test.p4:1    ig.r[1] becomes 5 (was 0)" in str(trace)
 

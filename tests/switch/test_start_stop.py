@@ -97,6 +97,26 @@ def test_statistics_captures_and_a_tcp_address(echo: Path, place: Path) -> None:
     assert not listens(address)
 
 
+def test_a_program_with_headers_in_another_folder_and_macros(echo: Path, place: Path) -> None:
+    text = echo.read_text()
+    head, declarations = text.split("header h_t", 1)
+    (place / "include").mkdir()
+    (place / "include" / "rest.p4").write_text(f"header h_t{declarations}".replace("hops + 1", "hops + STEP"))
+    (place / "own.p4").write_text(f"{head}#include <rest.p4>\n")
+    address = f"unix:{place / 'control'}"
+    process = start(
+        str(place / "own.p4"), "-I", str(place / "include"), "-D", "STEP=7", "--unix", str(place), "--ports", "2",
+        "--grpc-server-addr", address,
+    )  # fmt: skip
+    wait_for(address, process)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
+        peer.connect(str(place / "port0.sock"))
+        peer.send(b"\0\0hello")
+        assert peer.recv(100) == b"\0\7hello"
+    process.terminate()
+    process.communicate(timeout=600)
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [

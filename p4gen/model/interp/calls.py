@@ -17,7 +17,7 @@ from p4gen.model.interp.context import Eval, Exec, ExitSignal, Frame, Reject
 from p4gen.model.interp.lvalues import LValue
 from p4gen.model.interp.parsers import parser_body
 from p4gen.model.interp.statements import return_slot
-from p4gen.model.profiles import Bound
+from p4gen.model.profiles import Bound, Chosen
 from p4gen.model.tables import Installed, key_width
 from p4gen.model.trace import show
 from p4gen.model.values import copy_value, is_composite
@@ -233,10 +233,16 @@ def _table_apply(b: Build, table: ir.Table) -> Applied:
             if metered:
                 size = ctx.ingress_length if in_bytes else 1
                 ctx.color = entry.meter.mark(size, clock.clock()) if entry.meter else 0
-        if chooser is not None and entry.bound is not None:
-            entry = _chosen(entry.bound, lambda: chooser(f), entry)
+        bound, chosen = entry.bound, None
+        if chooser is not None and bound is not None:
+            chosen = bound.choose(lambda: chooser(f))
+            if chosen is not None:  # without a live member, the entry's own action runs (NoAction)
+                entry = Installed(entry.fields, *chosen.choice, entry.priority)
         if note is not None:
             note(f, values, hit, entry)
+            if bound is not None:
+                _note_choice(f, table, bound, chosen)
+            _note_action(f, entry)
         # Taken before the action runs, for it may not outlive a change of the entry.
         ref, data = entry.ref, entry.args
         runners[ref](f, data)
@@ -261,32 +267,36 @@ def _selector_hash(b: Build, table: ir.Table) -> Callable[[Frame], int]:
     return chosen
 
 
-def _chosen(bound: Bound, selector: Callable[[], int], entry: Installed) -> Installed:
-    """The entry with the action that its profile gives it; without a live member, the entry's own (NoAction)."""
-    choice = bound.choose(selector)
-    return entry if choice is None else Installed(entry.fields, *choice, entry.priority)
-
-
 def _table_note(table: ir.Table) -> Callable[[Frame, tuple[Any, ...], bool, Installed], None]:
     names = {k.name: k.expr.type for k in table.keys if k.match_kind != "selector"}
 
     def note(f: Frame, values: tuple[Any, ...], hit: bool, entry: Installed) -> None:
-        trace = f[0].trace
-        params = {p.variable.name: p.variable.type for p in entry.ref.action.data}
-        args = dict(zip(params, entry.args, strict=True))
         keys = dict(zip(names, values, strict=True))
         shown = ", ".join(f"{k}={show(v, names[k])}" for k, v in keys.items()) or "no key"
-        trace.add(
+        f[0].trace.add(
             "table", f"table {table.name} [{shown}]: {'hit' if hit else 'miss'}", table.pos,
             table=table.name, keys=keys, hit=hit, priority=entry.priority, fields=entry.fields,
         )  # fmt: skip
-        call_text = ", ".join(f"{k}={show(v, params[k])}" for k, v in args.items())
-        trace.add(
-            "action", f"  action {entry.ref.action.name}({call_text})", entry.ref.action.pos,
-            action=entry.ref.action.name, args=args,
-        )  # fmt: skip
 
     return note
+
+
+def _note_choice(f: Frame, table: ir.Table, bound: Bound, chosen: Chosen | None) -> None:
+    what = "action" if bound.indirect.actions else "member"
+    shown = "no live member" if chosen is None else f"{what} {chosen.member}"
+    by = "" if chosen is None or chosen.hash is None else f" by hash {show(chosen.hash)}"
+    data = {} if chosen is None else {"member": chosen.member, "hash": chosen.hash}
+    f[0].trace.add("selector", f"  {bound}: {shown}{by}", table.pos, table=table.name, **data)
+
+
+def _note_action(f: Frame, entry: Installed) -> None:
+    params = {p.variable.name: p.variable.type for p in entry.ref.action.data}
+    args = dict(zip(params, entry.args, strict=True))
+    call_text = ", ".join(f"{k}={show(v, params[k])}" for k, v in args.items())
+    f[0].trace.add(
+        "action", f"  action {entry.ref.action.name}({call_text})", entry.ref.action.pos,
+        action=entry.ref.action.name, args=args,
+    )  # fmt: skip
 
 
 def _apply_table(b: Build, e: ir.ApplyTable) -> Eval:

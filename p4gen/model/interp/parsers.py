@@ -9,15 +9,14 @@ from p4gen.model.codec import HeaderCodec
 from p4gen.model.interp.build import Build, StmtHandler, unsupported
 from p4gen.model.interp.context import Eval, Exec, Frame, Reject
 from p4gen.model.interp.lvalues import LValue, only_valid
-from p4gen.model.trace import show
+from p4gen.model.trace import fields
 from p4gen.model.values import HeaderValue, StackValue, StructValue
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
+from p4gen.p4.unparse import text
 
 MAX_TRANSITIONS = 10_000
 """States after which a parser is taken to be endless; it rejects with ``ParserTimeout`` (spec 13.9)."""
-_SHOWN = 16
-"""Fields of a header in a trace: all of IPv4's and of the BTH, some of a payload's."""
 
 
 def parser_body(b: Build, parser: ir.Parser) -> Exec:
@@ -211,32 +210,16 @@ def _skip(f: Frame, width: int) -> None:
 
 def _traced_extract(s: ir.Extract, kind: t.Header, extract: Exec, place: LValue) -> Exec:
     assert s.header is not None
-    name, pos, names = describe(s.header), s.pos, {f.name: f.type for f in kind.fields}
+    name, pos, names = text(s.header), s.pos, [f.name for f in kind.fields]
 
     def traced(f: Frame) -> None:
         container, key = place.locate(f)
         extract(f)
-        values = dict(zip(names, container[key].fields, strict=True))
-        shown = ", ".join(f"{k}={show(v, names[k])}" for k, v in list(values.items())[:_SHOWN])
-        more = ", …" if len(values) > _SHOWN else ""
-        f[0].trace.add("extract", f"extract {name}: {shown}{more}", pos, header=name, fields=values)
+        header = container[key]
+        values = dict(zip(names, header.fields, strict=True))
+        f[0].trace.add("extract", f"extract {name}: {fields(header, kind)}", pos, header=name, fields=values)
 
     return traced
-
-
-def describe(e: ir.Expr) -> str:
-    """An lvalue as the program writes it."""
-    match e:
-        case ir.Var(variable=variable):
-            return variable.name
-        case ir.FieldOf(base=base, name=name) | ir.StackMember(base=base, name=name):
-            return f"{describe(base)}.{name}"
-        case ir.Index(base=base, index=index):
-            number = str(index.value) if isinstance(index, ir.Literal) else "…"
-            return f"{describe(base)}[{number}]"
-        case ir.Slice(base=base, hi=hi, lo=lo):
-            return f"{describe(base)}[{hi}:{lo}]"
-    return "…"
 
 
 def _advance(b: Build, s: ir.Advance) -> Exec:
@@ -273,7 +256,7 @@ def _emit(b: Build, s: ir.Emit) -> Exec:
     put = emit
     if not b.traced:
         return lambda f: put(value(f), f[0].emitted)
-    name, pos = describe(s.value), s.pos
+    name, pos = text(s.value), s.pos
 
     def traced(f: Frame) -> None:
         emitted = f[0].emitted

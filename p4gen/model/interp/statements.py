@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from p4gen.errors import Pos
 from p4gen.model.codec import HeaderCodec, header_width
 from p4gen.model.interp.build import Build, StmtHandler, fresh, has_calls, unsupported
 from p4gen.model.interp.context import BREAK, CONTINUE, RETURN, Eval, Exec, ExitSignal, Frame
 from p4gen.model.interp.lvalues import LValue, only_valid
+from p4gen.model.trace import show
 from p4gen.model.values import clear_header, copy_value, is_composite, shift_stack
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
+from p4gen.p4.unparse import text
 
 MAX_ITERATIONS = 1_000_000
 """Rounds after which a ``for`` is taken to be endless."""
@@ -30,7 +33,7 @@ def _declare(b: Build, s: ir.Declare) -> Exec:
             f[slot] = make()
 
         return declare
-    value = b.expr(s.init)
+    value = _told(b, s.pos, s.variable.name, s.variable.type, b.expr(s.init))
     if is_composite(s.variable.type):
 
         def declare_copy(f: Frame) -> None:
@@ -45,7 +48,8 @@ def _declare(b: Build, s: ir.Declare) -> Exec:
 
 
 def _assign(b: Build, s: ir.Assign) -> Exec:
-    target, value = LValue(b, s.target), b.expr(s.value)
+    target = LValue(b, s.target)
+    value = _told(b, s.pos, text(s.target) if b.traced else "", s.target.type, b.expr(s.value))
     if target.dynamic and has_calls(s.value):
         # Spec 12.1: the place comes first, and the value may change what the place depends on.
         locate, store = target.locate, target.store
@@ -71,6 +75,34 @@ def _assign(b: Build, s: ir.Assign) -> Exec:
     return assign
 
 
+def _told(b: Build, pos: Pos, name: str, of: t.Type, value: Eval) -> Eval:
+    """``value``, told to the trace as what is assigned to ``name``."""
+    if not b.traced:
+        return value
+
+    def assigned(f: Frame) -> Any:
+        found = value(f)
+        f[0].trace.add("assign", f"{name} = {show(found, of)}", pos, target=name, value=copy_value(found))
+        return found
+
+    return assigned
+
+
+def _decided(b: Build, pos: Pos, keyword: str, e: ir.Expr) -> Eval:
+    """A condition, or what a switch is on, with its value told to the trace."""
+    value = b.expr(e)
+    if not b.traced:
+        return value
+    what, of = f"{keyword} ({text(e)})", e.type
+
+    def decided(f: Frame) -> Any:
+        found = value(f)
+        f[0].trace.add("condition", f"{what}: {show(found, of)}", pos, value=found)
+        return found
+
+    return decided
+
+
 def _evaluate(b: Build, s: ir.Evaluate) -> Exec:
     value = b.expr(s.expr)
 
@@ -81,7 +113,7 @@ def _evaluate(b: Build, s: ir.Evaluate) -> Exec:
 
 
 def _if(b: Build, s: ir.If) -> Exec:
-    condition, then = b.expr(s.condition), b.stmt(s.then)
+    condition, then = _decided(b, s.pos, "if", s.condition), b.stmt(s.then)
     if s.otherwise is None:
         return lambda f: then(f) if condition(f) else None
     otherwise = b.stmt(s.otherwise)
@@ -93,7 +125,7 @@ def _nothing(f: Frame) -> None:
 
 
 def _switch(b: Build, s: ir.Switch) -> Exec:
-    subject = b.expr(s.subject)
+    subject = _decided(b, s.pos, "switch", s.subject)
     default: Exec = _nothing
     by_value: dict[Any, Exec] = {}
     for case in s.cases:
@@ -108,7 +140,8 @@ def _switch(b: Build, s: ir.Switch) -> Exec:
 
 
 def _for(b: Build, s: ir.For) -> Exec:
-    init, condition, update, body = b.body(s.init), b.expr(s.condition), b.body(s.update), b.stmt(s.body)
+    init, condition = b.body(s.init), _decided(b, s.pos, "for", s.condition)
+    update, body = b.body(s.update), b.stmt(s.body)
     pos, state = s.pos, b.state
 
     def loop(f: Frame) -> int | None:
@@ -200,11 +233,15 @@ def _set_validity(b: Build, s: ir.SetValidity) -> Exec:
     if not isinstance(kind, t.Header):
         raise unsupported(s.pos, f"setValid or setInvalid of {kind}")
     fixed, locate, in_union, valid = HeaderCodec(kind).width, place.locate, place.in_union, s.valid
+    traced, pos, name = b.traced, s.pos, text(s.header)
     garbage = fresh(kind, poison=True) if b.state.poison else None
 
     def set_validity(f: Frame) -> None:
         container, key = locate(f)
         header = container[key]
+        if traced:
+            what = f"{name}.{'setValid' if valid else 'setInvalid'}()"
+            f[0].trace.add("assign", what, pos, target=name, value=valid)
         if header.valid is not valid:
             size = header_width(header, fixed) // 8
             if valid and garbage is not None:

@@ -1,0 +1,26 @@
+"""Where the tools that p4gen calls come from: the one list for error messages and ``p4gen doctor``.
+
+``scripts/packages.txt`` installs the same on a new machine, and docs/lab.md names it; a test compares the three.
+"""
+
+from __future__ import annotations
+
+LAB = {
+    "mnexec": "mininet",
+    "ip": "iproute2",
+    "unshare": "util-linux",
+    "mount": "mount",
+    "bash": "bash",
+}
+"""What a lab needs: commands, and Debian's and Ubuntu's packages of them."""
+
+LIBPCAP = "libpcap0.8"
+"""Not for labs: Scapy compiles filters with it."""
+
+P4LANG = "the p4lang project's packages for Ubuntu (scripts/provision.sh installs them), or from source"
+"""p4c and BMv2, which neither Debian nor Ubuntu has."""
+
+
+def install(*commands: str) -> str:
+    """How to get the commands of a lab."""
+    return f"apt-get install {' '.join(dict.fromkeys(LAB[command] for command in commands))}"

@@ -1,0 +1,122 @@
+"""The console transcripts of README.md and docs/ are what p4gen prints, where that takes no more than seconds.
+
+``...`` stands for any number of lines. README.md's commands run in a checkout, those of docs/p4.md and docs/stf.md in
+tests/docs, and those of docs/native-engine.md are Python.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import pytest
+
+from p4gen.cli.app import cli
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+QUICK = ("build", "check", "run", "stf", "switch")
+"""Verbs whose transcripts are run: the others take minutes, other machines, or root."""
+FOLDERS = {"README.md": ROOT, "p4.md": ROOT / "tests" / "docs", "stf.md": ROOT}
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line of a transcript, and the lines below it."""
+
+    document: str
+    arguments: tuple[str, ...]
+    output: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.document}: {shlex.join(self.arguments)[:60]}"
+
+
+def blocks(document: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", document.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def transcripts() -> Iterator[Command]:
+    for document in DOCUMENTS:
+        if document.name not in FOLDERS:
+            continue
+        for block in blocks(document, "console"):
+            for command in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                line, *output = command.rstrip("\n").split("\n")
+                words = shlex.split(line, comments=True)
+                if words[0] in ("p4gen", "./scripts/p4gen") and words[1] in QUICK:
+                    yield Command(document.name, tuple(words[1:]), tuple(filter(None, output)))
+
+
+TRANSCRIPTS = list(transcripts())
+
+
+def matches(printed: list[str], shown: tuple[str, ...]) -> bool:
+    """Whether the lines are those shown, ``...`` for any number of them."""
+    pattern = "".join(r"(?:[^\n]*\n)*" if line == "..." else re.escape(line) + r"\n" for line in shown)
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) is not None
+
+
+@pytest.mark.parametrize("command", TRANSCRIPTS, ids=str)
+def test_transcripts_are_what_is_printed(command: Command, tmp_path: Path) -> None:
+    for entry in FOLDERS[command.document].iterdir():
+        if entry.name not in ("build", ".git"):
+            (tmp_path / entry.name).symlink_to(entry)
+    spec = ROOT / "tests" / "docs" / "spec.yaml"
+    if not (tmp_path / spec.name).exists():
+        (tmp_path / spec.name).symlink_to(spec)
+    done = subprocess.run(
+        [sys.executable, "-m", "p4gen", *command.arguments],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        text=True,
+        timeout=1200,
+        check=False,
+    )
+    printed = [line.rstrip() for line in done.stdout.splitlines() if line.strip()]
+    assert done.returncode in (0, 1, 2)
+    assert "Traceback" not in done.stdout
+    if command.output:
+        assert matches(printed, command.output), "\n".join(printed)
+    else:
+        assert done.returncode == 0, done.stdout
+
+
+def command_lines() -> Iterator[tuple[str, str]]:
+    """Every command line that begins with p4gen, in a block of shell or in the text."""
+    for document in DOCUMENTS:
+        for block in (*blocks(document, "sh"), *blocks(document, "console")):
+            for line in block.splitlines():
+                found = re.match(r"(?:\$ )?(?:sudo )?(?:PYTHONPATH=\S+ )?(?:\./scripts/)?p4gen (.*)", line)
+                if found and not found[1].endswith("..."):
+                    yield document.name, found[1]
+
+
+@pytest.mark.parametrize(("document", "line"), sorted(set(command_lines())))
+def test_command_lines_are_accepted(document: str, line: str) -> None:
+    words = [word for word in shlex.split(line.partition(" <")[0], comments=True) if word != "&"]
+    name, command, rest = cli.resolve_command(click.Context(cli), words)
+    assert name is not None
+    assert command is not None, name
+    complaint = ""
+    try:
+        command.make_context(name, list(rest))  # raises what the user would see
+    except click.BadParameter as error:
+        complaint = error.message
+    assert not complaint or "does not exist" in complaint, document  # a file of the reader's
+
+
+def test_there_is_something_to_look_at() -> None:
+    found = {command.document for command in TRANSCRIPTS}
+    assert found == {"README.md", "p4.md", "stf.md"}
+    assert len(TRANSCRIPTS) >= 12
+    assert len(set(command_lines())) >= 40
