@@ -39,6 +39,7 @@ class _Checked:
     examples=[
         ("build/modeii_sum_int32_x64/modeii_sum_int32_x64.p4", "a generated program, with its house rules"),
         ("mine.p4 --lenient", "any program; only warn of what BMv2 cannot do"),
+        ("mine.p4 -I include --p4info mine.p4info.txtpb", "also write the program's P4Info"),
     ]
 )
 @click.argument(

@@ -26,6 +26,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @verb(
     examples=[
         ("mine.p4 --stf mine.stf --trace", "a test, with each packet's way"),
+        ("mine.p4 --packet 0:ffffffffffff --entries entries.txt", "a packet, and what comes out of which port"),
+        ("mine.p4 --pcap 0:in.pcap --out out.pcapng", "the packets of a capture"),
     ]
 )
 @click.argument("file", metavar="FILE.p4", type=_FILE)

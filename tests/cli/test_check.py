@@ -78,7 +78,7 @@ def test_p4info_is_written_in_the_form_of_its_suffix(tmp_path: Path, suffix: str
         ([TABLES, "--p4info", "nowhere/tables.bin"], "there is no folder nowhere"),
         ([TABLES, CLONE, "--p4info", "tables.bin"], "--p4info is for one program; 2 are given"),
         (["plain.p4", "--p4info", "plain.bin"], "P4Info is made of v1model programs, and plain.p4 is without a main"),
-        ([], "Missing argument"),
+        ([], "missing argument"),
     ],
 )
 def test_wrong_wishes_are_refused_and_nothing_is_written(
