@@ -5,12 +5,16 @@ Scenarios of other modules run as without a tag; the base class looks for the ta
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import test_iii_order as order
 import test_iii_range as ranges
 import test_iii_retransmission as retransmission
 import test_vlan as mode_ii
-from mode_iii import ROOT, UP, ModeIIITest
+from mode_iii import ROOT, TICK, UP, ModeIIITest
 
+from p4gen.manager.group import Group
+from p4gen.rocev2.packet import RocePacket
 from p4gen.spec import Mode
 
 
@@ -50,9 +54,13 @@ class TaggedNakBringsAllSince(retransmission.Resends):
 
 
 class TaggedTickResends(retransmission.Resends):
-    """The agent's ticks have the tag of the edge that they are for."""
+    """The agent's ticks are untagged: the switch knows the tag of the edge from the rank's own packets."""
 
     vlan = mode_ii.PRIORITY_5_VLAN_100
+
+    def tick_of(self, group: Group, edge: int, opcode: int = TICK) -> RocePacket:
+        return replace(super().tick_of(group, edge, opcode), vlan=None)
+
     runTest = retransmission.SecondTickWithoutProgressResends.runTest
 
 

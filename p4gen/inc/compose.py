@@ -40,6 +40,7 @@ MODES: dict[Mode, tuple[Module, ...]] = {
         m.LOOKUP_TABLE,
         m.VALIDATE_PACKET,
         m.CHECK_ICRC,
+        m.LEARN_TAG,
         m.TRACK_INVOCATION,
         m.CLASSIFY_TRAFFIC,
         m.CHECK_RANGE,

@@ -117,6 +117,15 @@ CHECK_ICRC = Module(
     wanted=_icrc,
 )
 
+LEARN_TAG = Module(
+    name="LearnTag",
+    gress="ingress",
+    paper="beside EPIC: IEEE 802.1Q",
+    purpose="the VLAN tag of an edge, for what ticks have sent again",
+    needs=("hdr.ethernet", "hdr.vlan", "kind", "edge_index"),
+    keeps=(Register("tags", 17, _EDGES, "{tagged 1, tag control information 16} of each edge"),),
+)
+
 TRACK_INVOCATION = Module(
     name="TrackInvocation",
     gress="ingress",

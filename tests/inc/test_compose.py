@@ -85,16 +85,16 @@ def test_state_follows_the_formula() -> None:
 
 def test_state_of_mode_iii_follows_the_formula() -> None:
     spec = ProgramSpec(mode=Mode.III, lanes=64, window=16, message=4, groups=4, fan_in=8)
-    # Two pipes a context; lastAcked of each edge, psnStart of each pipe; receive and tick state by edge, from 1.
+    # Two pipes a context; lastAcked of each edge, psnStart of each pipe; receive and tick state and tag by edge, from 1.
     contexts = 4 * (ANNOUNCEMENTS + 8 * 32 + 2 * 32)
-    assert compose(spec).state_bits == 2 * 4 * 128 * SLOT + contexts + (4 * 8 + 1) * (57 + 32)
+    assert compose(spec).state_bits == 2 * 4 * 128 * SLOT + contexts + (4 * 8 + 1) * (57 + 32 + 17)
 
 
 def test_every_pipeline_has_a_bank_of_everything() -> None:
     one = ProgramSpec(mode=Mode.III, lanes=64, groups=4, fan_in=7)
     four = ProgramSpec(mode=Mode.III, lanes=64, groups=4, fan_in=7, pipelines=4)
     # 4 x 7 edges from 1 make 29; a bank has a power of two.
-    assert compose(four).state_bits - 4 * compose(one).state_bits == 4 * (32 - 29) * (57 + 32)
+    assert compose(four).state_bits - 4 * compose(one).state_bits == 4 * (32 - 29) * (57 + 32 + 17)
 
 
 def test_sizes_are_products_and_say_so() -> None:
