@@ -86,7 +86,9 @@ class ModeIIITest(IncTest):
 
     def unfit(self) -> str | None:
         if self.spec.loss_recovery not in self.reliability:
-            return f"with reliability {self.spec.loss_recovery} something else happens"
+            return (
+                f"it is about reliability {' and '.join(self.reliability)}; the program's is {self.spec.loss_recovery}"
+            )
         if self.spec.fan_in < self.edges:
             return f"the program's fan-in is {self.spec.fan_in}, which {self.edges} edges exceed"
         return None

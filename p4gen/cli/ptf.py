@@ -6,7 +6,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,8 +32,10 @@ from p4gen.cli.options import (
 from p4gen.cli.verb import verb
 from p4gen.model import EngineName
 from p4gen.ptf.conformance import Run, run_conformance
+from p4gen.ptf.matrix import axes_of, chosen_programs
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult
+from p4gen.ptf.scenarios import Scenario, check_names, scenarios
 from p4gen.ptf.variants import runs_for
 from p4gen.scratch import scratch
 from p4gen.spec import ProgramSpec
@@ -57,6 +59,13 @@ from p4gen.switch.running import Program, Running
 @engine_option
 @click.option("--seed", type=int, default=None, help="Seed of all random choices.  [drawn, and printed]")
 @click.option("--test", "tests", multiple=True, metavar="MODULE[.CLASS]", help="Only these scenarios; may be repeated.")
+@click.option("--list", "listing", is_flag=True, help="Name the scenarios that fit the program, and end.")
+@click.option(
+    "--matrix",
+    metavar="N|all",
+    help="Run on N small programs, or all: of every op, dtype, overflow, reliability, ICRC setting, congestion "
+    "notification and number of pipelines, as far as they are not given. N are drawn by seed.",
+)
 @click.option("--trace", is_flag=True, help="Print every packet's whole way through the program (with --test).")
 @click.option("--mutate", is_flag=True, help="Seed faults into small programs of the mode; each must be caught.")
 @click.option("--operators", is_flag=True, help="With --mutate: faults made by operators in place of those of a list.")
@@ -74,6 +83,8 @@ def command(
     engine: EngineName,
     seed: int | None,
     tests: tuple[str, ...],
+    listing: bool,
+    matrix: str | None,
     trace: bool,
     mutate: bool,
     operators: bool,
@@ -85,6 +96,8 @@ def command(
     The program runs on the embedded switch or on BMv2, in a process of its own, configured through P4Runtime and
     driven with RoCEv2 packets. Scenarios that need another op, dtype, ICRC setting, reliability or number of pipelines
     run on small variants of it.
+
+    Exit status 1 when a scenario fails, or when none at all fits; those that do not fit are named with the reason.
     """
     if mutate and (tests or trace):
         raise click.UsageError("--mutate runs all scenarios: it goes with neither --test nor --trace")
@@ -94,15 +107,24 @@ def command(
         raise click.UsageError("--trace of the whole suite is too much to read: name scenarios with --test")
     if target != targets.EMBEDDED and (mutate or trace):
         raise click.UsageError("--mutate and --trace go with the embedded switch (p4gen difftest --fault for BMv2)")
+    if matrix and (mutate or trace):
+        raise click.UsageError("--matrix goes with neither --mutate nor --trace")
     targets.check(target)
     spec = spec_from(spec_file, flags)
+    if listing or tests:
+        known = scenarios(spec)
+        check_names(tests, known)
+        if listing:
+            chosen = [s for s in known if not tests or s.name in tests or s.name.partition(".")[0] in tests]
+            _list(chosen, as_json=as_json)
+            return
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     with terminable(), scratch() as place:
         job = _Job(spec, target, engine, out, place, seed, report_console(quiet=as_json))
         if mutate:
             passed, report = _mutate(job, operators, faults, flags)
         else:
-            passed, report = job.conform(tests, trace)
+            passed, report = job.conform(tests, matrix, trace)
     if as_json:
         click.echo(json.dumps({"seed": seed, "passed": passed} | report))
     ctx.exit(0 if passed else 1)
@@ -134,12 +156,15 @@ class _Job:
     console: Console
     """Silent with --json."""
 
-    def conform(self, tests: tuple[str, ...], trace: bool) -> tuple[bool, dict[str, Any]]:
-        wanted = (Run(self.spec, tests),) if tests else runs_for(self.spec)
+    def conform(self, tests: tuple[str, ...], matrix: str | None, trace: bool) -> tuple[bool, dict[str, Any]]:
+        if matrix:
+            wanted = tuple(Run(spec, tests) for spec in chosen_programs(self.spec, matrix, self.seed))
+        else:
+            wanted = (Run(self.spec, tests),) if tests else runs_for(self.spec)
         self.console.print(f"seed {self.seed}")
         versions = targets.versions(self.target)
         self.console.print("target " + self.target + ": " + ", ".join(f"{k} {v}" for k, v in versions.items()))
-        show = (_Traces if trace else _Lines)(
+        show = (_Traces if trace else _Programs if matrix else _Lines)(
             self.console, targets.starter(self.target, trace=trace, engine=self.engine)
         )
         programs: list[Program] = []
@@ -157,27 +182,31 @@ class _Job:
             seed=self.seed,
             started=show.program,
             progress=show.scenario,
+            finished=show.summary,
             switch=show.switch,
             jobs=1 if trace or len(wanted) == 1 or self.target != targets.EMBEDDED else os.cpu_count() or 1,
         )
         left_out = result.left_out
-        for name, reason in left_out.items():
+        for name, reason in {} if matrix else left_out.items():
             self.console.print(f"[yellow]not run[/yellow]   {name}: {reason}")
         for run, outcome in result.runs:
             if outcome.problem:
                 self.console.print(f"[red]{run.spec.program}: {outcome.problem}[/red]")
+        if not result.ran_something:
+            self.console.print("[red]nothing ran: no scenario has to do with the program[/red]")
         done = sum(len(suite.of(Outcome.PASSED)) for _, suite in result.runs)
         failed = sum(len(suite.failures) for _, suite in result.runs)
         seconds = time.monotonic() - began
         self.console.print(
             f"\n{len(wanted)} program{'s' * (len(wanted) > 1)}, {seconds:.1f} s; "
-            f"repeat with --seed {self.seed}\n{done} passed, {failed} failed, {len(left_out)} skipped"
+            f"repeat with --seed {self.seed}\n{done} passed, {failed} failed, {len(left_out)} not run"
         )
         for number, program in enumerate(programs):
             files = [path for path in (program.p4, program.p4info, program.json) if path is not None]
             runs.keep(self.scratch / str(number), folder / program.p4.stem, files)
-        arguments = ["ptf", *" ".join(flags_of(self.spec)).split(), "--target", self.target, "--seed", str(self.seed)]
-        arguments += ["--engine", self.engine]
+        arguments = ["ptf", *(axes_of(self.spec) if matrix else " ".join(flags_of(self.spec)).split())]
+        arguments += ["--target", self.target, "--seed", str(self.seed), "--engine", self.engine]
+        arguments += ["--matrix", matrix] if matrix else []
         arguments += [word for test in tests for word in ("--test", test)]
         record = runs.RunRecord(
             "ptf", self.spec.program, self.target, tuple(arguments), self.seed, result.passed, versions
@@ -189,6 +218,7 @@ class _Job:
             "target": self.target,
             "versions": versions,
             "folder": str(folder),
+            "not_run": left_out,
             "runs": [_run_json(run, suite) for run, suite in result.runs],
         }
 
@@ -197,6 +227,23 @@ class _Job:
         json_file = result.program.with_suffix(".json")
         info = result.folder / f"{spec.program}.p4info.txtpb"
         return Program(result.program, info, json_file if json_file.exists() else None)
+
+
+def _list(known: Sequence[Scenario], *, as_json: bool) -> None:
+    """Scenarios that fit, then those of the mode that need another program, with the reason."""
+    if as_json:
+        click.echo(json.dumps({"scenarios": [asdict(scenario) for scenario in known]}))
+        return
+    console = report_console()
+    fitting = [scenario for scenario in known if scenario.unfit is None]
+    width = max((len(scenario.name) for scenario in fitting), default=0)
+    for scenario in fitting:
+        console.print(f"{scenario.name:{width}}  {scenario.about}".rstrip(), markup=False)
+    others = [scenario for scenario in known if scenario.unfit is not None and not scenario.of_another_mode]
+    if others:
+        console.print(f"\n{len(fitting)} fit; {len(others)} of this mode need another program:", markup=False)
+    for scenario in others:
+        console.print(f"{scenario.name}: {scenario.unfit}", markup=False)
 
 
 @dataclass
@@ -222,6 +269,27 @@ class _Lines:
         note = f"  {test.message}" if test.message else ""
         self.console.print(f"[{style}]{test.outcome:8}[/{style}] {test.seconds:6.2f} s  {test.name}", end="")
         self.console.print(note, markup=False)
+
+    def summary(self, run: Run, suite: SuiteResult) -> None:
+        """What came of a program."""
+
+
+@dataclass
+class _Programs(_Lines):
+    """One line a program, and one for each scenario that failed."""
+
+    def program(self, run: Run) -> None:
+        pass
+
+    def scenario(self, test: TestResult) -> None:
+        if not test.ok:
+            super().scenario(test)
+
+    def summary(self, run: Run, suite: SuiteResult) -> None:
+        passed, failed = len(suite.of(Outcome.PASSED)), len(suite.failures)
+        style = "green" if suite.problem is None and not failed else "red"
+        counts = f"{passed:4} passed, {failed} failed, {len(suite.of(Outcome.SKIPPED)):3} not run"
+        self.console.print(f"[{style}]{counts}[/{style}] {suite.seconds:6.1f} s  {run.spec.program}")
 
 
 @dataclass

@@ -52,13 +52,14 @@ def render(composition: Composition, *, line_directives: bool = True) -> Rendere
 
 
 def _templates(composition: Composition) -> Iterator[str]:
-    yield from ("v1model/preamble.p4.j2", "v1model/headers.p4.j2", "v1model/parser.p4.j2", "v1model/checksum.p4.j2")
+    arch, mode = composition.spec.arch, composition.spec.mode.lower()
+    yield from (f"{arch}/{part}.p4.j2" for part in ("preamble", "headers", "parser", "checksum"))
     if composition.has("CheckIcrc") or composition.has("SetIcrc"):
-        yield "v1model/invariant_crc.p4.j2"
+        yield f"{arch}/invariant_crc.p4.j2"
     for module in composition.modules:
         yield module.template
-    yield f"v1model/mode_{composition.spec.mode.value.lower()}.p4.j2"
-    yield "v1model/deparser.p4.j2"
+    yield f"{arch}/mode_{mode}.p4.j2"
+    yield f"{arch}/deparser.p4.j2"
 
 
 def _context(composition: Composition) -> dict[str, Any]:

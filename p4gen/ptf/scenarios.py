@@ -1,0 +1,85 @@
+"""The scenarios of a suite: their names, what they show, and whether they have to do with a program.
+
+A suite's modules have names such as ``base``, so a process of its own imports them: ``python -m p4gen.ptf.scenarios``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from p4gen.errors import Diagnostic, FailedError, InputError
+from p4gen.ptf.runner import default_suite, environment
+from p4gen.spec import ProgramSpec
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A test of a suite: ``name`` is module.Class, ``about`` the first line of its documentation."""
+
+    name: str
+    about: str
+    of_another_mode: bool
+    unfit: str | None
+    """Why it has nothing to do with the program; None when it has. What depends on the number of ranks that a scenario
+    draws shows only in the run."""
+
+
+def scenarios(spec: ProgramSpec, suite: Path | None = None) -> tuple[Scenario, ...]:
+    """All scenarios of a suite (p4gen's own by default), and how they fit a program, by module and in their order."""
+    folder = (suite or default_suite()).resolve()
+    command = [sys.executable, "-m", __name__, str(folder)]
+    given = spec.model_dump_json()
+    ran = subprocess.run(command, input=given, capture_output=True, text=True, env=environment(), check=False)
+    if ran.returncode:
+        raise FailedError(f"{folder} cannot be imported: {ran.stderr.strip().splitlines()[-1]}")
+    return tuple(Scenario(**fields) for fields in json.loads(ran.stdout.splitlines()[-1]))
+
+
+def check_names(wanted: Sequence[str], known: Sequence[Scenario]) -> None:
+    """``InputError``, with what may be meant, unless each name is that of a scenario or of a module."""
+    names = [scenario.name for scenario in known]
+    modules = list(dict.fromkeys(name.partition(".")[0] for name in names))
+    classes = {name.partition(".")[2]: name for name in names}
+    problems = []
+    for name in wanted:
+        if name in names or name in modules:
+            continue
+        near = difflib.get_close_matches(name, names if "." in name else modules, n=2, cutoff=0.75)
+        near += [classes[one] for one in difflib.get_close_matches(name.rpartition(".")[2], classes, n=3)]
+        near = list(dict.fromkeys(near))[:3]
+        hint = f"did you mean {' or '.join(near)}?" if near else "--list names all that fit a program"
+        problems.append(Diagnostic("--test", f"there is no scenario '{name}'; {hint}"))
+    if problems:
+        raise InputError(*problems)
+
+
+def _collect(folder: Path, spec: ProgramSpec) -> Iterator[Scenario]:
+    from p4gen.ptf.testcase import ReportedTest  # noqa: PLC0415  # brings PTF and Scapy, which the caller does without
+
+    sys.path.insert(0, str(folder))
+    for path in sorted(folder.glob("test_*.py")):
+        module = importlib.import_module(path.stem)
+        for name, kind in vars(module).items():
+            if not isinstance(kind, type) or kind.__module__ != module.__name__:
+                continue
+            if issubclass(kind, ReportedTest) and "runTest" in dir(kind):
+                foreign = getattr(kind, "mode", None) not in (None, spec.mode)
+                yield Scenario(f"{path.stem}.{name}", _about(kind), foreign, kind().misfit(spec))
+
+
+def _about(kind: type) -> str:
+    """The first line of a scenario's documentation, or of that of the scenario it is a case of."""
+    documented = (base.__doc__ for base in kind.__mro__ if "runTest" in dir(base) and base.__doc__)
+    return next(documented, "").strip().partition("\n")[0]
+
+
+if __name__ == "__main__":
+    _spec = ProgramSpec.model_validate_json(sys.stdin.read())
+    print(json.dumps([asdict(scenario) for scenario in _collect(Path(sys.argv[1]), _spec)]))  # noqa: T201

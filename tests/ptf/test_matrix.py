@@ -1,0 +1,91 @@
+"""Small programs of every setting: all of them, or a sample that leaves no value out."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from p4gen.errors import InputError
+from p4gen.ptf.conformance import EVERYTHING, MODE_III_PREFIX
+from p4gen.ptf.matrix import AXES, axes_of, chosen_programs, every_program, sample
+from p4gen.ptf.scenarios import scenarios
+from p4gen.ptf.variants import runs_for
+from p4gen.spec import Congestion, DType, Icrc, Mode, Op, Overflow, ProgramSpec, Reliability
+
+COUNTS = {Mode.II: 2 * 2 * 3, Mode.III: 3 * 2 * 2 * 3}
+"""Reliabilities, ICRC settings, congestion notification, numbers of pipelines."""
+SEED = 20260719
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_every_combination_is_there_once(mode: Mode) -> None:
+    programs = every_program(mode)
+    names = {spec.program for spec in programs}
+    kinds = {(spec.op, spec.dtype, spec.saturating) for spec in programs}
+    # Sums of two dtypes and dynamic saturate or wrap; minima and maxima do neither.
+    assert len(kinds) == 2 * 2 + 2 + 2 * 2
+    assert len(programs) == len(names) == len(kinds) * COUNTS[mode]
+    assert all(name.startswith("variant_") for name in names)
+    assert {spec.mode for spec in programs} == {mode}
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_sample_of_eight_leaves_no_value_out(mode: Mode) -> None:
+    for seed in range(SEED, SEED + 10):
+        chosen = sample(every_program(mode), 8, seed)
+        assert len(set(chosen)) == 8
+        assert {spec.op for spec in chosen} == set(Op), seed
+        assert {spec.dtype for spec in chosen} == set(DType), seed
+        assert {spec.icrc for spec in chosen} == set(Icrc), seed
+        assert {spec.pipelines for spec in chosen} == {1, 2, 4}, seed
+        assert {spec.resolved()["overflow"] for spec in chosen} == {None, *Overflow}, seed
+        assert {spec.loss_recovery for spec in chosen} == {spec.loss_recovery for spec in every_program(mode)}, seed
+        assert {spec.notifies for spec in chosen} == ({True, False} if mode is Mode.III else {False}), seed
+        assert chosen == sample(every_program(mode), 8, seed)
+
+
+def test_what_is_given_stays_so() -> None:
+    spec = ProgramSpec(mode=Mode.III, op=Op.MAX, reliability=Reliability.SACK, congestion=Congestion.NONE)
+    programs = chosen_programs(spec, "all", SEED)
+    assert len(programs) == 2 * 2 * 3
+    assert {(p.op, p.loss_recovery, p.notifies) for p in programs} == {(Op.MAX, Reliability.SACK, False)}
+    assert set(chosen_programs(spec, "3", SEED)) < set(programs)
+    assert " ".join(axes_of(spec)) == "--mode III --op max --reliability sack --congestion none"
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted", "cause"),
+    [
+        ({}, "0", "neither a number of programs nor all"),
+        ({}, "-1", "neither a number of programs nor all"),
+        ({}, "few", "neither a number of programs nor all"),
+        ({"lanes": 8, "window": 2}, "3", "it does not go with --lanes, --window"),
+    ],
+)
+def test_wrong_wishes(fields: dict[str, object], wanted: str, cause: str) -> None:
+    with pytest.raises(InputError, match=cause):
+        chosen_programs(ProgramSpec.model_validate(fields), wanted, SEED)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_the_variants_of_the_default_program_leave_no_scenario_out(mode: Mode) -> None:
+    """What ``p4gen ptf`` runs without further wishes is the whole suite of a mode."""
+    covered: set[str] = set()
+    everything: set[str] = set()
+    for run in runs_for(ProgramSpec(mode=mode)):
+        known = scenarios(run.spec)
+        everything |= {s.name for s in known if s.name.startswith(MODE_III_PREFIX) == mode.augmented}
+        covered |= {
+            s.name
+            for s in known
+            if s.unfit is None and (run.tests == EVERYTHING or {s.name, s.name.partition(".")[0]} & set(run.tests))
+        }
+    assert everything
+    assert everything - covered == set()
+
+
+def test_all_axes_are_fields() -> None:
+    assert AXES.keys() <= ProgramSpec.model_fields.keys()
+    assert all(len(set(values)) == len(values) > 1 for values in AXES.values())
+    assert len(list(itertools.product(*AXES.values()))) > len(every_program(Mode.III))
