@@ -47,7 +47,8 @@ from p4gen.switch.running import Program, Running
     examples=[
         ("--mode II", "the whole suite, on the embedded switch"),
         ("--mode III --reliability sr --target bmv2", "on BMv2"),
-        ("--mode III --test test_reliability --trace", "some scenarios, with each packet's way"),
+        ("--mode II --test test_reliability --trace", "some scenarios, with each packet's way"),
+        ("--mode III --matrix 8", "on eight small programs of different settings"),
         ("--mode II --mutate --faults 10", "do the scenarios notice faults?"),
         ("--mode III --mutate --operators --faults 100", "and faults that nobody chose?"),
     ]
