@@ -1,7 +1,14 @@
 """Settings shared by all tests."""
 
+import pytest
 from hypothesis import settings
 
 # A failing example prints the blob that reproduces it (@reproduce_failure), so every randomised test names its seed.
 settings.register_profile("p4gen", print_blob=True, deadline=None)
 settings.load_profile("p4gen")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What randomised tests of our own draw, and how much of it."""
+    parser.addoption("--seed", type=int, default=None, help="Seed of tests that draw one.  [drawn, and printed]")
+    parser.addoption("--full", action="store_true", help="Everything, where a test takes a sample.")

@@ -61,15 +61,13 @@ def every_program(mode: Mode) -> tuple[ProgramSpec, ...]:
 
 def sample(programs: Sequence[ProgramSpec], count: int, seed: int) -> tuple[ProgramSpec, ...]:
     """``count`` programs drawn by ``seed``, each for the pairs of values that those before it do not have."""
-    left = list(programs)
-    random.Random(seed).shuffle(left)  # noqa: S311 - tests are to be repeated
+    left = {spec: set(_pairs(spec)) for spec in random.Random(seed).sample(programs, len(programs))}  # noqa: S311 - to be repeated
     chosen: list[ProgramSpec] = []
     seen: set[object] = set()
     while left and len(chosen) < count:
-        best = max(left, key=lambda spec: len(set(_pairs(spec)) - seen))
-        left.remove(best)
+        best = max(left, key=lambda spec: len(left[spec] - seen))
         chosen.append(best)
-        seen.update(_pairs(best))
+        seen |= left.pop(best)
     return tuple(chosen)
 
 

@@ -6,7 +6,6 @@ A suite's modules have names such as ``base``, so a process of its own imports t
 from __future__ import annotations
 
 import difflib
-import importlib
 import json
 import subprocess
 import sys
@@ -32,7 +31,7 @@ class Scenario:
 
 
 def scenarios(spec: ProgramSpec, suite: Path | None = None) -> tuple[Scenario, ...]:
-    """All scenarios of a suite (p4gen's own by default), and how they fit a program, by module and in their order."""
+    """All scenarios of a suite (p4gen's own by default), and how they fit a program, by name."""
     folder = (suite or default_suite()).resolve()
     command = [sys.executable, "-m", __name__, str(folder)]
     given = spec.model_dump_json()
@@ -61,17 +60,12 @@ def check_names(wanted: Sequence[str], known: Sequence[Scenario]) -> None:
 
 
 def _collect(folder: Path, spec: ProgramSpec) -> Iterator[Scenario]:
-    from p4gen.ptf.testcase import ReportedTest  # noqa: PLC0415  # brings PTF and Scapy, which the caller does without
+    from p4gen.ptf.memory import load_suite  # noqa: PLC0415 - PTF and Scapy take a second to load
 
-    sys.path.insert(0, str(folder))
-    for path in sorted(folder.glob("test_*.py")):
-        module = importlib.import_module(path.stem)
-        for name, kind in vars(module).items():
-            if not isinstance(kind, type) or kind.__module__ != module.__name__:
-                continue
-            if issubclass(kind, ReportedTest) and "runTest" in dir(kind):
-                foreign = getattr(kind, "mode", None) not in (None, spec.mode)
-                yield Scenario(f"{path.stem}.{name}", _about(kind), foreign, kind().misfit(spec))
+    modules = sorted(path.stem for path in folder.glob("test_*.py"))
+    for name, kind in load_suite(folder, modules).items():
+        foreign = getattr(kind, "mode", None) not in (None, spec.mode)
+        yield Scenario(name, _about(kind), foreign, kind().misfit(spec))
 
 
 def _about(kind: type) -> str:
