@@ -24,7 +24,7 @@ from p4gen.host.control import Collective
 from p4gen.host.raw import RawNic
 from p4gen.host.realtime import RealTimeLoop
 from p4gen.lab import faults, hostnet
-from p4gen.lab.job import LabJob
+from p4gen.lab.job import JOIN_S, LabJob
 from p4gen.lab.prerequisites import interface
 from p4gen.manager.api import GroupState, HostInfo
 from p4gen.manager.client import ManagerClient
@@ -36,7 +36,7 @@ from p4gen.net.values import draw, expected
 from p4gen.packetio import PacketSocket
 from p4gen.spec import DType, Op
 
-MANAGER_S = 30.0
+MANAGER_S = 300.0
 """How long to wait for the manager."""
 
 
@@ -71,8 +71,8 @@ class Daemon:
 
     def join(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Wait until this host is a rank of an active group: of the generation wanted, or a later one."""
-        deadline = time.monotonic() + float(request.get("timeout", 10.0))
-        member = self.host.member(request["group"], timeout=float(request.get("timeout", 10.0)))
+        deadline = time.monotonic() + float(request.get("timeout", JOIN_S))
+        member = self.host.member(request["group"], timeout=float(request.get("timeout", JOIN_S)))
         while member.state is not GroupState.ACTIVE or member.generation < request.get("generation", 1):
             if time.monotonic() > deadline:
                 raise FailedError(f"{self.name} heard of no active generation of {member.group}: {member.reason}")
@@ -85,7 +85,7 @@ class Daemon:
         Ranks draw all ranks' data from the same seed; calls of up to ``ahead`` bytes in all are prepared before the
         first of them begins. Times are CLOCK_MONOTONIC in ps.
         """
-        member = self.host.member(request["group"], timeout=10.0)
+        member = self.host.member(request["group"], timeout=JOIN_S)
         calls = deque(enumerate(_call(fields) for fields in request["calls"]))
         deadline = time.monotonic() + float(request["deadline"])
         done: list[dict[str, Any]] = []

@@ -12,7 +12,7 @@ from typing import Any
 from p4gen.errors import FailedError
 from p4gen.lab.processes import Process
 
-_ANSWER_S = 15.0
+_ANSWER_S = 120.0
 
 
 class HostClient:

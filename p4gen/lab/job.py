@@ -11,6 +11,9 @@ from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology
 from p4gen.switch.running import Program
 
+JOIN_S = 120.0
+"""For all ranks to hear of a group."""
+
 JOB_FILE, RESULT_FILE, LOCK_FILE = "job.json", "result.json", "lock"
 """In the lab's scratch folder."""
 LAST_WORD = b"end"

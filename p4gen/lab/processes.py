@@ -14,7 +14,7 @@ from p4gen.errors import FailedError
 from p4gen.lab.forked import Forked
 from p4gen.switch.running import story
 
-START_S = 40.0
+START_S = 300.0
 """For all processes of a lab together."""
 
 

@@ -19,7 +19,7 @@ from p4gen.lab.faults import Troubles
 from p4gen.lab.forked import join_network
 from p4gen.lab.hostnet import MANAGER_SOCKET
 from p4gen.lab.hosts import HostClient
-from p4gen.lab.job import LabJob
+from p4gen.lab.job import JOIN_S, LabJob
 from p4gen.lab.network import Network
 from p4gen.lab.prerequisites import interface
 from p4gen.lab.processes import START_S, Process, end_all, wait_for
@@ -35,8 +35,6 @@ _MANAGER_CAUSES = {"Address already in use": "its address is taken"}
 _TICK_MS = {targets.EMBEDDED: 50, targets.BMV2: 200}
 """Two ticks without an acknowledgement send a window again, so between them there is time for more than a window takes
 on a busy machine."""
-JOIN_S = 15.0
-"""For all ranks to hear of a group."""
 _LOOK_S = 0.2
 """Between two looks at whether all processes live that are waited for."""
 _SETTLE_S = 0.15
@@ -228,7 +226,7 @@ class Lab:
             name += "x"
         return self.init_group(name, ranks)
 
-    def await_group(self, name: str, state: GroupState, after: int = 0, timeout: float = 15.0) -> GroupStatus:
+    def await_group(self, name: str, state: GroupState, after: int = 0, timeout: float = JOIN_S) -> GroupStatus:
         """Wait until a group is in a state, in a generation later than ``after``."""
         deadline = time.monotonic() + timeout
         while True:
@@ -243,7 +241,7 @@ class Lab:
                 )
             time.sleep(0.02)
 
-    def settle(self, noticed: Callable[[Status], bool], timeout: float = 5.0) -> list[GroupStatus]:
+    def settle(self, noticed: Callable[[Status], bool], timeout: float = 30.0) -> list[GroupStatus]:
         """Wait until the manager has noticed something, and until it has done with its groups what follows from it; the
         groups then, or after ``timeout`` seconds."""
         deadline = time.monotonic() + timeout

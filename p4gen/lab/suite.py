@@ -28,7 +28,7 @@ _LONG: Final = {targets.EMBEDDED: 4 << 20, targets.BMV2: 128 << 10}
 _LONG_CALLS: Final = 5
 _CUT_AFTER_S: Final = 0.03
 _LOSS, _DUPLICATE, _REORDER, _CORRUPT = "1%", "0.5%", "0.5%", "0.5%"
-_STEP_S: Final = 60.0
+_STEP_S: Final = 600.0
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Suite:
             pings.append((f"ping from {host} to {target}", popen))
         failed = []
         for what, popen in pings:
-            said = popen.communicate(timeout=20)[0]
+            said = popen.communicate(timeout=_STEP_S)[0]
             if popen.returncode:
                 failed.append(f"{what}: {said.strip().splitlines()[-1] if said.strip() else 'no answer'}")
         if failed:

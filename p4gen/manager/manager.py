@@ -45,6 +45,8 @@ from p4gen.spec.topology import TopologySpec
 
 COUNTING: Final = 0.5
 """Seconds that ``status`` waits for switches' counters; later the last known ones do."""
+ENDING: Final = 15.0
+"""Seconds that ``close`` waits for threads, all together: longer than a switch that hangs is waited for."""
 
 
 class IncManager:
@@ -107,11 +109,12 @@ class IncManager:
             self._changed.notify_all()
         for watch in watches:
             watch.close()
-        for thread in self._threads.values():
-            thread.close(0)
-        self._repair.close()
+        deadline = time.monotonic() + ENDING
         for thread in self._threads.values():
             thread.close()
+        self._repair.close(deadline)
+        for thread in self._threads.values():
+            thread.close(max(0.0, deadline - time.monotonic()))
         with self._changed:
             self._store.close()
 
@@ -141,7 +144,7 @@ class IncManager:
         with self._changed:
             if not known and not ledger.contexts_on(name):
                 ledger.fabric.remove_switch(name)
-                self._threads.pop(name).close(0)
+                self._threads.pop(name).close()
                 with self._store.transaction():
                     self._store.drop_switch(name)
                 self._fabric_changed()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from p4gen.manager.api import GroupState, ManagerError
 from p4gen.manager.ledger import Ledger, Record
 from p4gen.manager.lifecycle import Lifecycle
 from p4gen.manager.planner import NoPlaceError
+from p4gen.manager.store import ClosedError
 from p4gen.manager.switches import SwitchThread
 
 AT_ONCE: Final = 4
@@ -50,15 +52,15 @@ class Repair:
         """Look now."""
         self._wake.set()
 
-    def close(self, timeout: float = 2.0) -> None:
-        """End; repairs that are under way are waited for, but for those that wait for a switch that hangs."""
+    def close(self, deadline: float) -> None:
+        """End; repairs that are under way are waited for until ``deadline``: one may wait for a switch that hangs."""
         self._closed = True
         self._wake.set()
         with self._ledger.changed:
             repairs = [self._thread, *self._repairs]
         for thread in repairs:
             if thread.is_alive():
-                thread.join(timeout)
+                thread.join(max(0.0, deadline - time.monotonic()))
 
     def _work(self) -> None:
         while not self._closed:
@@ -113,14 +115,18 @@ class Repair:
         try:
             self._lifecycle.settle(record, record.spec)
         except Exception as error:
-            with self._ledger.changed:
-                if not isinstance(error, NoPlaceError):
-                    record.delay = min(max(2 * record.delay, FIRST_DELAY), LAST_DELAY)
-                    record.not_before = time.monotonic() + record.delay
-                reason = error.reason if isinstance(error, ManagerError) else f"{type(error).__name__}: {error}"
-                self._lifecycle.uproot(record, reason)
+            with contextlib.suppress(ClosedError):  # the manager has ended meanwhile
+                self._unsettled(record, error)
         finally:
             with self._ledger.changed:
                 self._repairs.discard(threading.current_thread())
             self._lifecycle.idle(record)
             self._wake.set()
+
+    def _unsettled(self, record: Record, error: Exception) -> None:
+        with self._ledger.changed:
+            if not isinstance(error, NoPlaceError):
+                record.delay = min(max(2 * record.delay, FIRST_DELAY), LAST_DELAY)
+                record.not_before = time.monotonic() + record.delay
+            reason = error.reason if isinstance(error, ManagerError) else f"{type(error).__name__}: {error}"
+            self._lifecycle.uproot(record, reason)

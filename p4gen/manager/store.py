@@ -63,6 +63,10 @@ class StoreError(ManagerError):
         super().__init__(Code.REFUSED, message)
 
 
+class ClosedError(StoreError):
+    """The manager has ended: nothing that is still under way is written any more."""
+
+
 @dataclass
 class StoredGroup:
     """A group as it was written last."""
@@ -101,6 +105,7 @@ class Store:
 
     def __init__(self, path: Path | str = ":memory:") -> None:
         self.path = str(path)
+        self._closed = False
         db = None
         try:
             db = sqlite3.connect(self.path, timeout=0.2, isolation_level=None, check_same_thread=False)
@@ -141,11 +146,14 @@ class Store:
 
     def close(self) -> None:
         """Let go of the file."""
+        self._closed = True
         self._db.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of what the block writes, or nothing. Raises ``StoreError``."""
+        """All of what the block writes, or nothing. Raises ``StoreError``, after ``close`` a ``ClosedError``."""
+        if self._closed:
+            raise ClosedError(f"{self.path}: the manager has ended")
         try:
             self._db.execute("BEGIN IMMEDIATE")
             try:

@@ -142,8 +142,8 @@ class SwitchThread:
         """Ticks that its agent sends, as that says."""
         return float(getattr(self._agent, "ticks_per_second", 0.0))
 
-    def close(self, timeout: float = 2.0) -> None:
-        """End the thread, and wait for it; one whose agent hangs is left alone."""
+    def close(self, timeout: float = 0.0) -> None:
+        """End the thread, and wait for it for ``timeout`` seconds; one whose agent hangs is left alone."""
         with self._wakes:
             self._closed = True
             self._wakes.notify()

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from p4gen.inc import compose
 from p4gen.spec import Mode, ProgramSpec
@@ -18,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 def p4gen(*args: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "p4gen", *map(str, args)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=4 * PATIENCE_S, check=False)
 
 
 def test_build_prints_a_table_and_what_to_type_next(tmp_path: Path) -> None:

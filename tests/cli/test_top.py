@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from patience import PATIENCE_S
 
 from p4gen.manager.api import (
     Code,
@@ -89,7 +90,7 @@ def top(*words: str, folder: Path | None = None, **environment: str) -> subproce
     inherited = {name: value for name, value in os.environ.items() if name != "P4GEN_MANAGER"}
     return subprocess.run(
         [sys.executable, "-m", "p4gen", "top", *words],
-        capture_output=True, text=True, timeout=60, check=False, cwd=folder, env={**inherited, **environment},
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=folder, env={**inherited, **environment},
     )  # fmt: skip
 
 
@@ -153,7 +154,7 @@ def test_a_line_for_each_look(address: str) -> None:
         assert process.stdout is not None
         lines = [json.loads(process.stdout.readline()) for _ in range(3)]
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE_S) == 0
     assert lines == [figures(status(0)), figures(status(1, 80), status(0)), figures(status(2, 160), status(1, 80))]
     assert by_name(lines[1]["groups"])["training"]["mbps"] == pytest.approx(80)
 
@@ -180,12 +181,12 @@ def test_it_refreshes_in_place_until_ctrl_c(address: str) -> None:
     )  # fmt: skip
     os.close(theirs)
     said = b""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while said.count(b"80.0") < 3 and time.monotonic() < deadline:
         if select.select([ours], [], [], 0.5)[0]:
             said += os.read(ours, 65536)
     process.send_signal(signal.SIGINT)
-    assert process.wait(10) == 0
+    assert process.wait(PATIENCE_S) == 0
     os.close(ours)
     assert said.count(b"80.0") >= 3, said
     assert b"\x1b[1A" in said, "the cursor goes back up"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-START_S = 40.0
+from patience import PATIENCE_S, until
+
 SMALL = ("--lanes", "16", "--window", "8", "--message", "2")
 """A program that compiles and starts quickly."""
 
@@ -16,7 +16,9 @@ def command(out: Path, *arguments: str) -> list[str]:
     return [sys.executable, "-m", "p4gen", "lab", *arguments, "--out", str(out)]
 
 
-def lab(out: Path, *arguments: str, script: str = "", timeout: float = 90.0) -> subprocess.CompletedProcess[str]:
+def lab(
+    out: Path, *arguments: str, script: str = "", timeout: float = 4 * PATIENCE_S
+) -> subprocess.CompletedProcess[str]:
     """Run a lab to its end; ``script`` is what is typed."""
     return subprocess.run(
         command(out, *arguments), input=script, capture_output=True, text=True, timeout=timeout, check=False
@@ -33,11 +35,8 @@ def start(out: Path, *arguments: str) -> subprocess.Popen[str]:
 
 def wait_until_up(out: Path, process: subprocess.Popen[str]) -> None:
     """Wait until the lab stands: then its manager's address is where ``p4gen top`` looks."""
-    deadline = time.monotonic() + START_S
-    while not (out / "lab" / "manager").exists():
-        assert process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < deadline, "the lab did not start"
-        time.sleep(0.02)
+    until(lambda: process.poll() is not None or (out / "lab" / "manager").exists())
+    assert process.poll() is None, process.communicate()[0]
 
 
 def inner_process(process: subprocess.Popen[str]) -> int:

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from .labs import SMALL, children, command, inner_process, lab, start, wait_until_up
 from .traces import Traces
@@ -28,7 +29,7 @@ def test_a_prompt_that_ends(tmp_path: Path, machine: Traces) -> None:
 def test_no_standard_input_at_all(tmp_path: Path, machine: Traces) -> None:
     words = [*command(tmp_path, "star-4", *SMALL)]
     done = subprocess.run(
-        ["sh", "-c", '"$@" <&-', "sh", *words], capture_output=True, text=True, timeout=60, check=False
+        ["sh", "-c", '"$@" <&-', "sh", *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == 0, done.stderr
     assert "star-4 is up" in done.stdout
@@ -55,7 +56,7 @@ def test_signals_in_the_middle_of_a_run(number: signal.Signals, status: int, tmp
     wait_until_up(tmp_path, process)
     time.sleep(0.5)
     os.killpg(process.pid, number)  # as a terminal does
-    said = process.communicate(timeout=20)[0]
+    said = process.communicate(timeout=PATIENCE_S)[0]
     assert process.returncode == status, said
     assert "Traceback" not in said
 
@@ -74,7 +75,7 @@ def test_the_inner_process_is_killed(tmp_path: Path, machine: Traces) -> None:
     process = start(tmp_path, *LONG)
     wait_until_up(tmp_path, process)
     os.kill(inner_process(process), signal.SIGKILL)
-    said = process.communicate(timeout=20)[0]
+    said = process.communicate(timeout=PATIENCE_S)[0]
     assert process.returncode == 1
     assert "the lab's first process was killed" in said
 
@@ -103,13 +104,13 @@ def test_a_closed_terminal(tmp_path: Path, machine: Traces) -> None:
     os.write(ours, b"h0 pong\n\x03")
     assert b"exit" in _read_until(ours, b"exit or Ctrl-D")
     os.close(ours)
-    process.wait(20)
+    process.wait(PATIENCE_S)
 
 
 def _read_until(terminal: int, text: bytes) -> bytes:
     said = b""
     while text not in said:
-        assert select.select([terminal], [], [], 40)[0], said
+        assert select.select([terminal], [], [], PATIENCE_S)[0], said
         said += os.read(terminal, 4096)
     return said
 
@@ -135,7 +136,7 @@ def test_a_switch_that_does_not_start_is_named_with_its_cause(
 
 @pytest.mark.parametrize("which", ["the manager", "host h1"])
 def test_a_run_does_not_wait_for_the_dead(which: str, tmp_path: Path, machine: Traces) -> None:
-    process = start(tmp_path, *LONG)
+    process = start(tmp_path, *LONG, "--deadline", str(10 * PATIENCE_S))
     wait_until_up(tmp_path, process)
     (log,) = tmp_path.glob("runs/*/manager.log")
     while "InitGroup all: done" not in log.read_text():
@@ -148,10 +149,8 @@ def test_a_run_does_not_wait_for_the_dead(which: str, tmp_path: Path, machine: T
         daemons = [each for each in children(inner) if b"p4gen.lab.inside" in _command_line(each)]
         victim = daemons[1]
     os.kill(victim, signal.SIGKILL)
-    began = time.monotonic()
-    said = process.communicate(timeout=40)[0]
+    said = process.communicate(timeout=PATIENCE_S)[0]  # its deadline is far off
     assert process.returncode == 1
-    assert time.monotonic() - began < 15  # its deadline is far off
     assert f"error: {which} has ended" in said
     assert "killed by SIGKILL" in said
     assert "  log: " in said

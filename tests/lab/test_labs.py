@@ -50,7 +50,7 @@ def test_suite(topology: str, mode: str, tmp_path: Path, machine: Traces) -> Non
 @pytest.mark.parametrize(("topology", "mode"), [("star-4", "III"), ("tree-3-2", "II")])
 def test_suite_on_bmv2(topology: str, mode: str, tmp_path: Path, machine: Traces) -> None:
     arguments = ["--mode", mode, "--target", "bmv2", "--lanes", "16", "--seed", str(SEED), "--json"]
-    done = lab(tmp_path, topology, "--suite", *arguments, timeout=200)
+    done = lab(tmp_path, topology, "--suite", *arguments)
     assert done.stdout, done.stderr
     report = json.loads(done.stdout)
     assert (done.returncode, report["passed"]) == (0, True), done.stdout

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-PATIENCE_S = 10.0
-"""The kernel takes a moment to end processes and to remove interfaces."""
+from patience import until
+
 MARK = "P4GEN_TEST_MARK"
 """An environment variable that all processes of a test's labs have."""
 
@@ -20,17 +19,19 @@ class Traces:
 
     mark: str
     folder: Path
+    before: frozenset[str] = field(default_factory=lambda: frozenset(_interfaces()))
+    """Interfaces of others that are named as those of labs."""
 
     def found(self) -> list[str]:
         """All there are now."""
-        return [*self._processes(), *_interfaces(), *map(str, self.folder.iterdir()), *self._mounts()]
+        return [*self._processes(), *self._interfaces(), *map(str, self.folder.iterdir()), *self._mounts()]
 
     def check(self) -> None:
-        """Fail unless there are none."""
-        deadline = time.monotonic() + PATIENCE_S
-        while (found := self.found()) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not found
+        """Fail, and say what there is, unless there are none: the kernel takes a moment to remove them."""
+        until(lambda: not self.found(), lambda: "left: " + "; ".join(self.found()), poll=0.05)
+
+    def _interfaces(self) -> list[str]:
+        return [line for line in _interfaces() if line not in self.before]
 
     def _processes(self) -> list[str]:
         wanted = f"{MARK}={self.mark}".encode()
@@ -47,7 +48,7 @@ class Traces:
 
     def _mounts(self) -> list[str]:
         lines = Path("/proc/self/mounts").read_text().splitlines()
-        return [line for line in lines if str(self.folder) in line or "/netns/" in line]
+        return [line for line in lines if str(self.folder) in line]
 
 
 def _interfaces() -> list[str]:

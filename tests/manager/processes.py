@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 
 from p4gen.host.plan import PsnSync
 from p4gen.inc import compose
@@ -166,8 +167,8 @@ def size(found: SwitchConfig) -> int:
     return len(found.entries) + len(found.multicast_groups) + len(found.clone_sessions)
 
 
-def eventually(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
-    deadline = time.monotonic() + seconds
+def eventually(condition: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + PATIENCE_S
     while not (found := condition()):
         assert time.monotonic() < deadline, "it did not come to pass"
         time.sleep(0.01)

@@ -4,9 +4,10 @@ can be made to fail at every step, and managers that can be killed."""
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+
+from patience import PATIENCE_S, until
 
 from p4gen.manager.api import Agent, AgentError, Changes, GroupSpec, LinkPort, SwitchInfo
 from p4gen.manager.fabric import View
@@ -21,10 +22,6 @@ from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology
 
 Key = tuple[object, ...]
-
-
-class Killed(BaseException):
-    """What kill -9 of the manager looks like from inside of it."""
 
 
 def key_of(item: Entry | MulticastGroup | CloneSession) -> Key:
@@ -90,7 +87,7 @@ class Switch:
 
 
 Fault = Callable[[str, str], None]
-"""Called with a switch's name and the step: may raise ``AgentError`` or ``Killed``, or take its time."""
+"""Called with a switch's name and the step: may raise ``AgentError``, or take its time."""
 
 
 class ModelAgent:
@@ -120,7 +117,7 @@ class ModelAgent:
 
     def _check(self) -> None:
         if not self._alive():
-            raise Killed
+            raise AgentError("the manager was killed", unreachable=True)
 
     def apply(self, wanted: SwitchConfig, *, resync: bool = False) -> Changes:
         target = by_key(wanted)
@@ -190,7 +187,7 @@ class Rig:
         self.switches = {name: Switch(name, specs[name], engine) for name in self.topology.switches}
         self.fault: Fault = lambda switch, step: None
         self.agents: dict[str, ModelAgent] = {}
-        self.options: dict[str, object] = {"seed": 1, "patience": 10.0, "store": store, **options}
+        self.options: dict[str, object] = {"seed": 1, "patience": PATIENCE_S, "store": store, **options}
         if given:
             self.options["topology"] = self.topology
         self.life = object()
@@ -224,11 +221,15 @@ class Rig:
             self.manager.register_switch(self.info(name))
         return self.manager
 
-    def kill(self) -> None:
-        """kill -9: nothing that the manager was doing goes on."""
+    def die(self) -> None:
+        """kill -9, at this instant: nothing that the manager was doing reaches a switch or its file any more."""
         self.life = object()
         with self.manager._changed:
             self.manager._store.close()
+
+    def kill(self) -> None:
+        """kill -9: the manager dies, if it has not, and its threads end."""
+        self.die()
         self.manager.close()
 
     def again(self) -> IncManager:
@@ -238,12 +239,9 @@ class Rig:
 
     # --- what must hold ---
 
-    def wait(self, what: Callable[[], object], seconds: float = 10.0) -> None:
+    def wait(self, what: Callable[[], object]) -> None:
         """Until it holds."""
-        deadline = time.monotonic() + seconds
-        while not what():
-            assert time.monotonic() < deadline, f"after {seconds} s: {self.manager.status()}"
-            time.sleep(0.01)
+        until(what, lambda: str(self.manager.status()))
 
     def settled(self) -> bool:
         """Every switch is reachable, and nothing is under way."""

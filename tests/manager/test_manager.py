@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from p4gen.manager.api import (
     AgentError,
@@ -134,7 +135,7 @@ def test_watchers_get_all_news_in_order() -> None:
         assert not other._news
         slow.close()
         assert list(slow) == []
-    reader.join(5)
+    reader.join(PATIENCE_S)
     assert not reader.is_alive(), "they end with the manager"
     assert list(late) == []
 
@@ -160,13 +161,14 @@ def test_ranks_agree_where_to_begin() -> None:
         threads = [threading.Thread(target=come, args=(rank, 7 + rank)) for rank in range(2)]
         for thread in threads:
             thread.start()
+        rig.wait(lambda: len(manager._ledger.records["g"].arrived) == 2)
         assert "not ready within 0.1 s: rank 2 (h2)" in refused(
             Code.UNREACHABLE, manager.ready, "g", 1, 0, 7, timeout=0.1
         )
         assert not answers
         assert manager.ready("g", 1, 2, 5) == 5
         for thread in threads:
-            thread.join(5)
+            thread.join(PATIENCE_S)
         assert answers == {0: 5, 1: 5}
         assert manager.ready("g", 1, 1, 99) == 5, "who asks again is told the same"
         assert "generation 1; not 2" in refused(Code.REFUSED, manager.ready, "g", 2, 0, 0)
@@ -177,7 +179,7 @@ def test_ranks_agree_where_to_begin() -> None:
         waiter.start()
         time.sleep(0.05)
         manager.destroy_group("g")
-        waiter.join(5)
+        waiter.join(PATIENCE_S)
         assert waiting
         refused(Code.NOT_FOUND, manager.ready, "g", 2, 0, 0)
 

@@ -6,11 +6,12 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
 
 import numpy as np
 import pytest
+from patience import PATIENCE_S, until
 
 from p4gen.errors import FailedError, InputError
 from p4gen.host.arrays import Array
@@ -28,7 +29,6 @@ from p4gen.spec import Mode, ProgramSpec, load_spec
 
 from .cluster import Cluster
 
-PATIENCE_S = 20.0
 Futures = list[Future[CallResult]]
 
 
@@ -93,13 +93,6 @@ def same(future: Future[CallResult], wanted: Array) -> bool:
     return value is not None and np.array_equal(value, wanted)
 
 
-def until(what: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not what():
-        assert time.monotonic() < end, "it never came about"
-        time.sleep(0.002)
-
-
 def deafen(cluster: Cluster, host: str, deaf: bool = True) -> None:
     """Nothing arrives at a host's NIC from now on."""
     nic, done = cluster.nics[host], threading.Event()
@@ -109,7 +102,7 @@ def deafen(cluster: Cluster, host: str, deaf: bool = True) -> None:
         done.set()
 
     cluster.loops[host].call_soon_threadsafe(switch)
-    assert done.wait(5)
+    assert done.wait(PATIENCE_S)
 
 
 ALL = [

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from p4gen.manager.api import Code, GroupSpec, GroupState, HostInfo, LinkPort, ManagerError
 from p4gen.manager.client import ManagerClient
@@ -120,7 +121,7 @@ def test_a_group_s_life(manager: ManagerRig, client: ManagerClient, switch: Swit
     assert held(switch) == {}
     assert manager.process is not None
     manager.process.terminate()
-    assert manager.process.wait(10) == 0
+    assert manager.process.wait(PATIENCE_S) == 0
     assert not Path(manager.address.removeprefix("unix:")).exists()
 
 
@@ -146,9 +147,9 @@ def test_groups_outlive_the_manager(manager: ManagerRig, client: ManagerClient, 
     there = held(switch)
     assert manager.process is not None
     getattr(manager.process, end)()
-    manager.process.wait(10)
+    manager.process.wait(PATIENCE_S)
     manager.start()
-    client.wait(10)
+    client.wait(PATIENCE_S)
     eventually(lambda: client.status().switches[0].reachable)
     assert client.group("g") == before
     assert held(switch) == there
@@ -182,7 +183,7 @@ def test_a_manager_that_is_killed_at_any_moment_leaves_nothing_half_done(
         manager.kill()
         thread.join()
         manager.start()
-        client.wait(10)
+        client.wait(PATIENCE_S)
         eventually(lambda: client.status().switches[0].reachable)
         states = {group.spec.name: group.state for group in client.groups()}
         if said == ["done"]:
@@ -211,7 +212,11 @@ def test_what_is_wrong_is_told_at_once(manager: ManagerRig, tmp_path: Path) -> N
         (("--listen", manager.address), "somebody else does"),
     ):
         done = subprocess.run(
-            [sys.executable, "-m", "p4gen", "manager", *words], capture_output=True, text=True, timeout=30, check=False
+            [sys.executable, "-m", "p4gen", "manager", *words],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
         )
         assert done.returncode in (1, 2), words
         assert "p4gen: error:" in done.stderr or "error: " in done.stderr
@@ -225,10 +230,10 @@ def test_it_ends_with_whoever_started_it(manager: ManagerRig) -> None:
     assert manager.process is not None
     assert manager.process.stdin is not None
     manager.process.stdin.close()
-    assert manager.process.wait(10) == 0
+    assert manager.process.wait(PATIENCE_S) == 0
 
 
 def test_ctrl_c(manager: ManagerRig) -> None:
     assert manager.process is not None
     os.kill(manager.process.pid, signal.SIGINT)
-    assert manager.process.wait(10) == 0
+    assert manager.process.wait(PATIENCE_S) == 0

@@ -14,6 +14,7 @@ import grpc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from patience import PATIENCE_S
 
 from p4gen.errors import FailedError, InputError
 from p4gen.manager import incmanager_pb2 as pb
@@ -143,7 +144,7 @@ def server(folder: Path, manager: FakeManager) -> Iterator[ManagerServer]:
 
 @pytest.fixture
 def client(server: ManagerServer) -> Iterator[ManagerClient]:
-    with ManagerClient(server.address, timeout=10) as made:
+    with ManagerClient(server.address, timeout=PATIENCE_S) as made:
         yield made
 
 
@@ -261,7 +262,7 @@ def test_news_arrive_in_order_as_they_come(manager: FakeManager, client: Manager
     assert next(watch) == NEWS[2]
     watch.close()
     assert list(watch) == []
-    assert manager.feeds[0].closed.wait(5), "the manager's watch ends with the client's"
+    assert manager.feeds[0].closed.wait(PATIENCE_S), "the manager's watch ends with the client's"
 
 
 def test_a_watch_that_waits_is_closed_by_another_thread(manager: FakeManager, client: ManagerClient) -> None:
@@ -271,7 +272,7 @@ def test_a_watch_that_waits_is_closed_by_another_thread(manager: FakeManager, cl
     thread.start()
     eventually(lambda: manager.feeds)
     watch.close()
-    thread.join(5)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
     assert found == []
 
@@ -285,10 +286,10 @@ def test_a_client_s_end_ends_its_watches(server: ManagerServer, manager: FakeMan
     eventually(lambda: len(manager.feeds) == 3)
     client.close()
     for thread in threads:
-        thread.join(5)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
     for feed in manager.feeds:
-        assert feed.closed.wait(5)
+        assert feed.closed.wait(PATIENCE_S)
     assert list(client.watch("h0")) == [], "of a client that is closed"
     with pytest.raises(ManagerError, match="the connection to the manager was closed"):
         client.groups()
@@ -301,7 +302,7 @@ def test_a_client_that_goes_without_a_word(server: ManagerServer, manager: FakeM
     eventually(lambda: manager.feeds)
     assert call.is_active()
     channel.close()
-    assert manager.feeds[0].closed.wait(5)
+    assert manager.feeds[0].closed.wait(PATIENCE_S)
 
 
 def test_a_watch_outlives_the_manager(folder: Path) -> None:
@@ -319,7 +320,7 @@ def test_a_watch_outlives_the_manager(folder: Path) -> None:
             manager = FakeManager()
             manager.present = NEWS[: round_ + 1]
             with ManagerServer(manager, address):
-                assert [found.get(timeout=10) for _ in manager.present] == manager.present
+                assert [found.get(timeout=PATIENCE_S) for _ in manager.present] == manager.present
                 for feed in manager.feeds:
                     feed.close()
         watch.close()
@@ -332,7 +333,7 @@ def test_many_watches_and_waits_at_once(manager: FakeManager, client: ManagerCli
     manager.present = NEWS[:1]
     for watch in watches:
         assert next(watch) == NEWS[0]
-    manager.answer = lambda: go.wait(20) and 7
+    manager.answer = lambda: go.wait(PATIENCE_S) and 7
     found: list[int] = []
     threads = [threading.Thread(target=lambda n=n: found.append(client.ready("g", 1, n, 0))) for n in range(50)]
     for thread in threads:
@@ -340,7 +341,7 @@ def test_many_watches_and_waits_at_once(manager: FakeManager, client: ManagerCli
     eventually(lambda: sum(asked[0] == "ready" for asked in manager.asked) == 50)
     go.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE_S)
     assert found == [7] * 50
 
 
@@ -349,12 +350,12 @@ def test_many_watches_and_waits_at_once(manager: FakeManager, client: ManagerCli
 
 def test_nobody_is_there(folder: Path) -> None:
     for address in (f"unix:{folder / 'none.sock'}", f"127.0.0.1:{free_port()}"):
-        with ManagerClient(address, timeout=3) as client:
+        with ManagerClient(address, timeout=PATIENCE_S) as client:
             for request in REQUESTS[:10]:
                 with pytest.raises(ManagerError, match=f"no manager answers at {address}") as caught:
                     request(client)
                 assert caught.value.code is Code.UNREACHABLE
-            with pytest.raises(ManagerError, match="no manager answers"):
+            with pytest.raises(ManagerError, match=r"no manager answers|did not answer in time"):
                 client.wait(0.2)
 
 
@@ -368,14 +369,14 @@ def test_waiting_for_a_manager(folder: Path) -> None:
 
     threading.Thread(target=later).start()
     with ManagerClient(address) as client:
-        client.wait(10)
+        client.wait(PATIENCE_S)
         assert client.groups() == []
     servers[0].close()
 
 
 def test_a_manager_that_hangs(server: ManagerServer, manager: FakeManager) -> None:
     go = threading.Event()
-    manager.answer = lambda: go.wait(10)
+    manager.answer = lambda: go.wait(PATIENCE_S)
     with ManagerClient(server.address, timeout=0.2) as client:
         with pytest.raises(ManagerError, match="did not answer in time") as caught:
             client.groups()

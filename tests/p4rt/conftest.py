@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from p4.v1 import p4runtime_pb2 as pb
+from patience import PATIENCE_S
 
 from p4gen.model.entries import Action
 from p4gen.p4.compile import Compiled, compile_file
@@ -60,6 +61,10 @@ class World:
     def send(self, what: int, key: int = 0, aux: int = 0, port: int = 1) -> list[int]:
         """The ports out of which a frame goes."""
         return [out for out, _ in self.device.send(port, frame(what, key, aux))]
+
+    def stop_time(self, now: int = 0) -> None:
+        """Have the digests' clock, in nanoseconds, stand still at ``now``."""
+        self.server._digests._clock = lambda: now
 
     # --- building entities ---
 
@@ -165,8 +170,8 @@ def entity_of(message: Any) -> Any:
     return message
 
 
-def eventually(condition: Callable[[], Any], seconds: float = 5.0) -> Any:
-    deadline = time.monotonic() + seconds
+def eventually(condition: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + PATIENCE_S
     while not (found := condition()):
         assert time.monotonic() < deadline, "it did not come to pass"
         time.sleep(0.005)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S, until
 
 from p4gen.switch.running import listens, scratch
 from p4gen.switch.unix import connect
@@ -74,15 +74,12 @@ def test_the_shell_does_all_that_a_user_needs(place: Path) -> None:
     command += ["--cpu-port", str(CPU), "--grpc-server-addr", address, "-L", "error"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as switch:
         try:
-            deadline = time.monotonic() + 30
-            while not listens(address):
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
+            until(lambda: listens(address))
             with connect(place, 2) as port:
                 said = converse(address, port)
         finally:
             switch.terminate()
-            assert switch.wait(10) == 0
+            assert switch.wait(PATIENCE_S) == 0
     assert "READ [b'\\x03']" in said
     assert "READ [b'\\x04']" in said
     assert "READ []" in said
@@ -102,10 +99,10 @@ def converse(address: str, port: socket.socket) -> str:
         assert shell.stdout is not None
         shell.stdin.write(SCRIPT)
         shell.stdin.flush()
-        port.settimeout(30)
+        port.settimeout(PATIENCE_S)
         assert port.recv(100) == bytes.fromhex("00000000050000")  # the packet-out
         port.send(frame(0, 7))
         shell.stdin.close()
         said = shell.stdout.read()
-        assert shell.wait(30) == 0
+        assert shell.wait(PATIENCE_S) == 0
     return said

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 from p4.v1 import p4runtime_pb2 as pb
+from patience import PATIENCE_S
 
 from p4gen.p4rt.status import Code
 
@@ -60,7 +60,7 @@ def test_metadata_that_do_not_match_the_p4info(
 ) -> None:
     request = packet_out(*metadata)
     world.session.stream_out_q.put(request)
-    error = world.session.get_stream_packet("error", 5).error
+    error = world.session.get_stream_packet("error", PATIENCE_S).error
     assert error.canonical_code == Code.INVALID_ARGUMENT
     assert error.packet_out.packet_out == request.packet
     assert sent == []
@@ -69,7 +69,7 @@ def test_metadata_that_do_not_match_the_p4info(
 def test_a_backup_s_packets_are_dropped(world: World, sent: list[tuple[int, bytes]]) -> None:
     backup = world.connect(0, 5)
     backup.stream_out_q.put(packet_out((1, b"\4"), (2, b"\0")))
-    assert backup.get_stream_packet("error", 5).error.canonical_code == Code.PERMISSION_DENIED
+    assert backup.get_stream_packet("error", PATIENCE_S).error.canonical_code == Code.PERMISSION_DENIED
     assert sent == []
 
 
@@ -84,7 +84,7 @@ def test_only_the_primary_gets_packets(world: World) -> None:
 def test_without_a_cpu_port_there_is_no_packet_out(world: World) -> None:
     world.device.cpu_port = 0
     world.session.stream_out_q.put(packet_out((1, b"\4"), (2, b"\0")))
-    error = world.session.get_stream_packet("error", 5).error
+    error = world.session.get_stream_packet("error", PATIENCE_S).error
     assert error.canonical_code == Code.INVALID_ARGUMENT
     assert "CPU port" in error.message
     world.device.cpu_port = CPU
@@ -94,7 +94,7 @@ def test_stream_messages_of_no_known_kind(world: World) -> None:
     request = pb.StreamMessageRequest()
     request.other.type_url = "x/y"
     world.session.stream_out_q.put(request)
-    error = world.session.get_stream_packet("error", 5).error
+    error = world.session.get_stream_packet("error", PATIENCE_S).error
     assert error.canonical_code == Code.UNIMPLEMENTED
     assert error.WhichOneof("details") == "other"
 
@@ -115,7 +115,7 @@ def learning(world: World, **config: int) -> Any:
     return message
 
 
-def next_list(world: World, timeout: float = 1.0) -> Any:
+def next_list(world: World, timeout: float = PATIENCE_S) -> Any:
     message = world.session.get_stream_packet("digest", timeout)
     return None if message is None else message.digest
 
@@ -147,15 +147,18 @@ def test_digests_that_are_enabled_or_not(world: World) -> None:
 
 
 def test_a_list_is_sent_when_it_is_full_or_when_time_is_up(world: World) -> None:
+    world.stop_time()
     learning(world, timeout=300_000_000, size=2)
     world.send(0, 5)
     assert next_list(world, 0.05) is None
     world.send(0, 5)  # the same again does not fill it
     assert next_list(world, 0.05) is None
     world.send(0, 6)
-    assert len(next_list(world, 0.1).data) == 2
+    assert len(next_list(world).data) == 2
     world.send(0, 5)
-    assert len(next_list(world, 2).data) == 1
+    assert next_list(world, 0.05) is None
+    world.stop_time(300_000_000)
+    assert len(next_list(world).data) == 1
 
 
 def test_what_is_not_acknowledged_is_not_repeated(world: World) -> None:
@@ -176,12 +179,13 @@ def test_what_is_not_acknowledged_is_not_repeated(world: World) -> None:
 
 
 def test_without_acknowledgement_it_is_repeated_after_the_timeout(world: World) -> None:
+    world.stop_time()
     learning(world, ack=100_000_000)
     world.send(0, 5)
     assert next_list(world) is not None
     world.send(0, 5)
     assert next_list(world, 0.03) is None
-    time.sleep(0.12)
+    world.stop_time(100_000_000)
     world.send(0, 5)
     assert next_list(world) is not None
 
@@ -190,7 +194,7 @@ def test_acknowledging_an_unknown_digest(world: World) -> None:
     request = pb.StreamMessageRequest()
     request.digest_ack.digest_id = 0x17FFFFFF
     world.session.stream_out_q.put(request)
-    error = world.session.get_stream_packet("error", 5).error
+    error = world.session.get_stream_packet("error", PATIENCE_S).error
     assert error.canonical_code == Code.INVALID_ARGUMENT
     assert error.digest_list_ack.digest_list_ack.digest_id == 0x17FFFFFF
 
@@ -204,14 +208,14 @@ def test_an_idle_entry_is_told_of_once_for_each_timeout(world: World) -> None:
     world.insert(entry)
     assert world.session.get_stream_packet("idle_timeout_notification", 0.1) is None
     world.now = 1000
-    message = world.session.get_stream_packet("idle_timeout_notification")
+    message = world.session.get_stream_packet("idle_timeout_notification", PATIENCE_S)
     (told,) = message.idle_timeout_notification.table_entry
     assert (told.table_id, told.match, told.idle_timeout_ns, told.metadata) == (
         entry.table_id, entry.match, 1_000_000, b"mine",
     )  # fmt: skip
     assert world.session.get_stream_packet("idle_timeout_notification", 0.1) is None
     world.now = 2000
-    assert world.session.get_stream_packet("idle_timeout_notification") is not None
+    assert world.session.get_stream_packet("idle_timeout_notification", PATIENCE_S) is not None
 
 
 def test_a_hit_starts_the_timeout_afresh(world: World) -> None:
@@ -223,7 +227,7 @@ def test_a_hit_starts_the_timeout_afresh(world: World) -> None:
     world.now = 1800
     assert world.session.get_stream_packet("idle_timeout_notification", 0.1) is None
     world.now = 1900
-    assert world.session.get_stream_packet("idle_timeout_notification") is not None
+    assert world.session.get_stream_packet("idle_timeout_notification", PATIENCE_S) is not None
     world.write(DELETE, entry)
     world.now = 5000
     assert world.session.get_stream_packet("idle_timeout_notification", 0.1) is None

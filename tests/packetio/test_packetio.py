@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import time
 
 import numpy as np
 import pytest
@@ -87,9 +86,7 @@ def test_an_interface_goes_down_and_comes_back(pair: tuple[str, str]) -> None:
     with PacketSocket(pair[0]) as a, PacketSocket(pair[1]) as b:
         link(pair[0], "down")
         assert not link_is_up(pair[0])
-        before = time.monotonic()
         assert a.send([frame(i) for i in range(3000)]) == 0
-        assert time.monotonic() - before < 1
         assert a.undelivered == 3000
         assert a.receive(0.05) == []
         link(pair[0], "up")

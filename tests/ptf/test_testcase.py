@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
+
+from patience import until
 
 SUITE = """
 import time
@@ -46,21 +47,14 @@ def test_ptf_ends_when_its_runner_is_killed(tmp_path: Path) -> None:
     finally:
         runner.send_signal(signal.SIGKILL)
         runner.wait()
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and _alive(pid):
-        time.sleep(0.05)
-    assert not _alive(pid)
+    until(lambda: not _alive(pid))
     assert not (tmp_path / "survived").exists()
 
 
 def _eventually(path: Path) -> str:
     """The text of a file that is about to be written."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        if path.exists() and (text := path.read_text()):
-            return text
-        time.sleep(0.05)
-    raise AssertionError(f"{path.name} was never written")
+    until(lambda: path.exists() and path.read_text())
+    return path.read_text()
 
 
 def _alive(pid: int) -> bool:

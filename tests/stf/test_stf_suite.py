@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from p4gen.stf.suite import FAILED, PASSED, SKIPPED, find_tests, run_test, run_tests
 
@@ -24,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 def p4gen(*args: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "p4gen", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=4 * PATIENCE_S, check=False)
 
 
 def test_a_script_belongs_to_the_program_whose_name_it_begins_with(folder: Path) -> None:

@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S, until
 
 from p4gen.errors import FailedError, MissingToolError
 from p4gen.model import EngineName, Model
@@ -160,9 +160,7 @@ def test_frames_from_controllers_join_and_frames_for_them_leave(
     for i in range(100):
         device.packet_out(frame(rng, CPU - 256, 1000 + i))
     device.packet_out(frame(rng, CPU - 256, 5000) + bytes(60_000))  # larger than any interface's
-    deadline = time.monotonic() + 10
-    while len(for_controllers) < 301 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: len(for_controllers) >= 301)
     numbers = [int.from_bytes(data[2:6]) for data in for_controllers]
     assert sorted(numbers) == [*range(200), *range(1000, 1100), 5000]
     assert [n for n in numbers if n < 200] == list(range(200))
@@ -227,13 +225,10 @@ def test_traces_and_captures_begin_and_end_by_signal(
     process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE))
     stack.callback(process.kill)
 
-    def until(text: str, number: int) -> None:
-        deadline = time.monotonic() + 30
-        while not (log.exists() and log.read_text().count(text) == number) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert log.read_text().count(text) == number
+    def said(text: str, number: int) -> None:
+        until(lambda: log.exists() and log.read_text().count(text) == number)
 
-    until("listening at", 1)
+    said("listening at", 1)
     assert listens(address)
     rng, numbers = random.Random(7), iter(range(10_000))
 
@@ -247,14 +242,14 @@ def test_traces_and_captures_begin_and_end_by_signal(
     for round_ in (1, 2):
         for number, what in ((signal.SIGUSR1, "tracing"), (signal.SIGUSR2, "capturing")):
             process.send_signal(number)
-            until(f"{what} to", 2 * round_ - 1)
+            said(f"{what} to", 2 * round_ - 1)
             through()
             process.send_signal(number)
-            until(f"{what} to", 2 * round_)
+            said(f"{what} to", 2 * round_)
             through()
         assert trace.read_text().count(" bytes out of port 1") == 50 * round_
         # Of the capture's header 24 bytes, of each frame's 16.
         assert (pcap / "port0_in.pcap").stat().st_size > 50 * round_ * (16 + 58)
         assert not (pcap / "port2_in.pcap").exists()
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10) == 0
+    assert process.wait(PATIENCE_S) == 0

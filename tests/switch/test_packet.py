@@ -7,11 +7,11 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
+from patience import PATIENCE_S, until
 
 from p4gen.packetio import wait_for_links
 from p4gen.switch.packet import PacketPorts, link_is_up
@@ -44,7 +44,7 @@ def pair(number: int, mtu: int) -> Iterator[tuple[str, str]]:
 def peer(name: str) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)) as made:
         made.bind((name, ETH_P_ALL))
-        made.settimeout(5)
+        made.settimeout(PATIENCE_S)
         yield made
 
 
@@ -105,9 +105,7 @@ def test_what_cannot_be_sent_is_counted(stack: ExitStack) -> None:
     )
     run(stack, ports)
     stack.enter_context(peer(left)).send((HEADER + b"\x88\xb5").ljust(100, b"x"))
-    deadline = time.monotonic() + 5
-    while len(ports.undelivered) < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: len(ports.undelivered) == 2)
     assert ports.undelivered == {0: 1, 7: 1}
 
 
@@ -117,14 +115,11 @@ def test_a_link_that_goes_down_is_told(stack: ExitStack) -> None:
     run(stack, PacketPorts(lambda *_: [], {5: a}, lambda port, up: told.append((port, up))))
     assert link_is_up(a)
     ip("link", "set", left, "down")
-    deadline = time.monotonic() + 5
-    while not told and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: told)
     assert told == [(5, False)]
     assert not link_is_up(a)
     ip("link", "set", left, "up")
-    while len(told) < 2 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: len(told) > 1)
     assert told == [(5, False), (5, True)]
 
 

@@ -8,10 +8,10 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S, until
 
 from p4gen.p4rt.client import Client
 from p4gen.switch.running import free_port, listens
@@ -26,11 +26,8 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 
 
 def wait_for(address: str, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 30
-    while not listens(address):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: process.poll() is not None or listens(address))
+    assert process.poll() is None
 
 
 def test_starts_and_stops_in_a_row_leave_nothing_behind(echo: Path, place: Path) -> None:
@@ -44,11 +41,11 @@ def test_starts_and_stops_in_a_row_leave_nothing_behind(echo: Path, place: Path)
         if number % 10 == 0:  # with a controller that is still there when it stops
             with Client(address) as client:
                 process.send_signal(signal.SIGTERM)
-                assert process.wait(10) == 0
+                assert process.wait(PATIENCE_S) == 0
                 assert client.session.address == address
         else:
             process.send_signal(signal.SIGTERM if number % 2 else signal.SIGINT)
-            assert process.wait(10) == 0
+            assert process.wait(PATIENCE_S) == 0
         output, errors = process.communicate()
         assert errors == ""
         assert output.startswith("  port")
@@ -87,7 +84,7 @@ def test_statistics_captures_and_a_tcp_address(echo: Path, place: Path) -> None:
         peer.send(b"\0\0hello")
         assert peer.recv(100) == b"\0\1hello"
     process.terminate()
-    output, errors = process.communicate(timeout=10)
+    output, errors = process.communicate(timeout=PATIENCE_S)
     assert errors == ""
     report = json.loads(output)
     assert report["ports"]["0"] == {"in_packets": 2, "in_bytes": 14, "out_packets": 1, "out_bytes": 7}
@@ -132,7 +129,7 @@ def test_a_program_with_headers_in_another_folder_and_macros(echo: Path, place: 
 )
 def test_wrong_usage_is_told_in_a_line(arguments: list[str], why: str, place: Path) -> None:
     command = [sys.executable, "-m", "p4gen", "switch", "--ports", "4", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=place, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=place, timeout=PATIENCE_S, check=False)
     assert done.returncode in (1, 2)
     assert why in done.stderr
     assert "Traceback" not in done.stderr
