@@ -112,12 +112,12 @@ class Count:
 
     @property
     def share(self) -> float:
-        """Of the program before: what the paper counts."""
+        """What share of the program before is found again, as the paper counts it."""
         return self.same / self.of_before if self.of_before else 0.0
 
     @property
     def share_after(self) -> float:
-        """Of the program after."""
+        """What share of the program after comes from the one before."""
         return self.same / self.of_after if self.of_after else 0.0
 
 

@@ -70,7 +70,7 @@ class Results:
     memcpy: float
 
     def rate(self, engine: str) -> Rate:
-        """Of one engine."""
+        """The rate of one engine."""
         return next(r for r in self.rates if r.engine == engine)
 
     def ratio(self, engine: str, other: str) -> float | None:

@@ -30,7 +30,7 @@ class Comparison:
     """Several runs that are reported together."""
 
     name: str
-    """Of its files."""
+    """The stem of the names of the files that it writes."""
     title: str
     unit: str
     axis: Axis

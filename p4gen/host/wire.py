@@ -86,7 +86,7 @@ class Start(NamedTuple):
     problem: str
     later: str = ""
     crc: int = 0
-    """Of these bytes and resv8a."""
+    """The ICRC's CRC after these bytes and resv8a, to be continued."""
     src: int = 0
     length: int = 0
     """Bytes of the frame by its IPv4 header."""

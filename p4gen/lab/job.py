@@ -56,14 +56,14 @@ class LabJob:
     target: str
     engine: str
     folder: Path
-    """Of the run: logs and captures."""
+    """Where the run's logs and captures go."""
     scratch: Path
     """Sockets; removed at the end."""
     address_file: Path
     """Where ``p4gen top`` looks for the manager."""
     wanted: Wanted
     timeout_ms: float = 50.0
-    """Of queue pairs."""
+    """The retransmission timeout of queue pairs."""
     pcap: bool = False
     """Capture everything from the start."""
     verbose: bool = False

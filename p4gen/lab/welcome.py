@@ -23,7 +23,7 @@ def shown(path: Path) -> str:
 
 
 def welcome(lab: Lab, console: Console) -> None:
-    """Say it."""
+    """Print how the lab came up, where its files are, and what can be typed."""
     job = lab.job
     parts = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in lab.stages.items() if name != "all")
     console.print(

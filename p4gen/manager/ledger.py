@@ -70,12 +70,12 @@ class Record:
 
     @property
     def key(self) -> Key:
-        """Of the placement in use."""
+        """Name and generation of the placement in use."""
         return self.spec.name, self.generation
 
     @property
     def pending_key(self) -> Key:
-        """Of the one that is being installed."""
+        """Name and generation of the placement that is being installed."""
         return self.spec.name, self.last
 
     def row(self, state: GroupState, generation: int, last: int, reason: str = "") -> StoredGroup:

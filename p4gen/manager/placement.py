@@ -40,7 +40,7 @@ class Placement:
     groups: tuple[PlacedGroup, ...]
     mac: Mapping[str, int]
     ip: Mapping[str, int]
-    """Of hosts."""
+    """The IPv4 addresses of hosts."""
     gateway: Mapping[str, int]
     """The MAC address that a host sends to: its switch's."""
     switches: Mapping[str, SwitchConfig]

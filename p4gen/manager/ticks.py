@@ -1,4 +1,4 @@
-"""Ticks for switches of Mode III: the packets that make up for timers, which v1model has not (docs/modes.md)."""
+"""Ticks for switches of Mode III. v1model has no timers; these packets stand in for them (docs/modes.md)."""
 
 from __future__ import annotations
 

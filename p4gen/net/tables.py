@@ -47,7 +47,7 @@ class PaperTable:
 
     @property
     def unit(self) -> str:
-        """Of its figures."""
+        """The unit of its figures."""
         return "barriers/s" if self.collective is Collective.BARRIER else "Gb/s"
 
     @property

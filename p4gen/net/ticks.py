@@ -1,4 +1,4 @@
-"""Ticks for switches of Mode III: the packets that make up for timers, which v1model has not."""
+"""Ticks for switches of Mode III. v1model has no timers; these packets stand in for them."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Client:
         return config.cookie.cookie if config is not None and config.HasField("cookie") else None
 
     def expect(self, schema: Schema) -> None:
-        """Take it that a program of this P4Info is loaded, which is faster than to ask."""
+        """Use this P4Info instead of asking the switch which program is loaded, which takes longer."""
         self._config, self._schema = None, schema
 
     def reset(self) -> None:

@@ -35,7 +35,7 @@ class Subject:
 
     @classmethod
     def of(cls, name: str, spec: ProgramSpec) -> Subject:
-        """Of a spec's program."""
+        """The program of a spec, with its mutants."""
         rendered = render(compose(spec))
         compiled = compile_text(rendered.text, f"{spec.program}.p4")
         return cls(name, spec, compiled, rendered.origins, tuple(mutants(compiled)))

@@ -41,7 +41,7 @@ class Machine:
 
 @functools.cache
 def machine() -> Machine:
-    """This one."""
+    """The processor that this process runs on."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return Machine(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
@@ -57,7 +57,7 @@ class Code:
         self._engine.finalize_object()
 
     def address(self, name: str) -> int:
-        """Of a function."""
+        """The address of a function's machine code."""
         found: int = self._engine.get_function_address(name)
         return found
 
