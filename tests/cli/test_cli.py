@@ -107,8 +107,8 @@ def test_check_knows_how_many_pipelines_a_generated_program_has(tmp_path: Path) 
     assert p4gen("check", program, cwd=tmp_path).returncode == 0
     spoilt = program.with_name("spoilt.p4")
     text = program.read_text()
-    assert "meta.pipeline ++ (base +" in text
-    spoilt.write_text(text.replace("meta.pipeline ++ (base +", "1w0 ++ (base +"))
+    assert "meta.lookup.pipeline ++ (base +" in text
+    spoilt.write_text(text.replace("meta.lookup.pipeline ++ (base +", "1w0 ++ (base +"))
     done = p4gen("check", spoilt, cwd=tmp_path)
     assert done.returncode == 1
     assert "not provably a pipeline's number" in done.stderr
