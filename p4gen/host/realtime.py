@@ -103,7 +103,7 @@ class RealTimeLoop:
         self._at_end.append(action)
 
     def remove_end(self, action: Callable[[], None]) -> None:
-        """No longer."""
+        """Undo ``add_end`` of the same action."""
         self._at_end.remove(action)
 
     def add_stop(self, action: Callable[[], None]) -> None:

@@ -302,7 +302,7 @@ def from_switch_status(message: Message) -> SwitchStatus:
 
 
 def to_status(status: Status) -> Message:
-    """Everything."""
+    """The message of the manager's whole status."""
     return pb.Status(
         time=status.time,
         groups=[to_group_status(group) for group in status.groups],
@@ -312,7 +312,7 @@ def to_status(status: Status) -> Message:
 
 
 def from_status(message: Message) -> Status:
-    """Everything."""
+    """The manager's whole status from its message."""
     return Status(
         message.time,
         tuple(from_group_status(group) for group in message.groups),

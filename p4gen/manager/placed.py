@@ -80,7 +80,7 @@ class Channel:
 
     serves: Serves
     ends: tuple[RankEnd, ...]
-    """By rank."""
+    """The ranks' ends, in order of rank."""
     contexts: Mapping[NodeKey, Group] = field(repr=False)
 
     @property

@@ -29,7 +29,7 @@ class SwitchRoom:
     spec: ProgramSpec
     contexts_free: int
     slots_free: tuple[int, ...]
-    """By pipeline."""
+    """Free slots in the memory of each pipeline."""
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,7 @@ class Need:
 
 @dataclass(frozen=True)
 class Taken:
-    """What it got."""
+    """What a group was given on a switch."""
 
     context: int
     edge_ids: tuple[int, ...]

@@ -45,11 +45,11 @@ class Repair:
         self._thread = threading.Thread(target=self._work, name="inc-repair", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread that repairs."""
         self._thread.start()
 
     def wake(self) -> None:
-        """Look now."""
+        """Look for something to repair now, not at the next interval."""
         self._wake.set()
 
     def close(self, deadline: float) -> None:

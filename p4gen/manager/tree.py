@@ -51,7 +51,7 @@ class TreeEdge:
     far: NodeKey | None
     """The node at the other end; None when a rank is there."""
     ranks: frozenset[int]
-    """Those behind it."""
+    """The ranks that are reached through it."""
 
     @property
     def internal(self) -> bool:

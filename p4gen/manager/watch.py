@@ -23,7 +23,7 @@ class Watch(Iterator[Membership]):
         self._closed = False
 
     def put(self, news: Membership) -> None:
-        """Never waits."""
+        """Queue a change for whoever watches; it never blocks."""
         with self._changed:
             if len(self._news) >= ROOM:
                 newest = {item.group: item for item in self._news}

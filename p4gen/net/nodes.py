@@ -37,7 +37,7 @@ class SwitchNode:
     def __init__(self, switch: Model, latency: int, loop: EventLoop) -> None:
         self.switch = switch
         self.outputs: dict[int, Direction] = {}
-        """By port."""
+        """The outgoing direction of the link at each port."""
         self.received = 0
         self.lost_ports = 0
         """Packets for ports without a link."""

@@ -93,7 +93,7 @@ class Cells(MutableSequence[int]):
         raise TypeError("the cells of a switch cannot be removed")
 
     def insert(self, index: int, value: int) -> None:
-        """Not possible."""
+        """Raises ``TypeError``: a switch's cells have a fixed number."""
         raise TypeError("a switch cannot get more cells")
 
 

@@ -32,7 +32,7 @@ class Piece:
     value: Value | None = None
 
     def load(self, g: Gen) -> Value:
-        """Its bits."""
+        """The value's bits."""
         if self.value is not None:
             return self.value
         assert self.at is not None
