@@ -9,6 +9,7 @@ from p4gen.spec.reductions import NUMBERS
 SUMS = ("test_iii_collectives.SumsSaturateOrWrap",)
 ARITHMETIC = ("test_iii_order.Contributions", "test_iii_order.ResultsFromTheParent")
 RANGE = "test_iii_range"
+WHOLE_RANGE = (RANGE, "test_iii_generations")
 LARGE = 32
 """More slots than this take their time to go round: small programs do it then, but for a few scenarios."""
 ON_LARGE = tuple(f"{RANGE}.{name}" for name in ("RangeIsExactlyN", "RangeFromTheParent", "FastContributionsAreSafe"))
@@ -18,6 +19,8 @@ MODULES = (
     "test_iii_collectives",
     "test_iii_selective",
     "test_iii_forwarding",
+    "test_iii_headers",
+    "test_iii_phases",
 )
 
 
@@ -26,12 +29,12 @@ def mode_iii_runs(spec: ProgramSpec) -> tuple[Run, ...]:
     large = spec.slots_per_group > LARGE
     runs = [Run(spec, (*MODULES, "test_iii_pipelines", *ON_LARGE) if large else ())]
     if large or not spec.loss_recovery.in_order:
-        runs.append(Run(_small(), (RANGE,) if spec.loss_recovery.in_order else ()))
+        runs.append(Run(_small(), WHOLE_RANGE if spec.loss_recovery.in_order else ()))
     runs += [
         Run(_long(Reliability.GBN), ("test_iii_retransmission.OneNakBringsSixtyFourPackets",)),
         Run(_long(Reliability.SR), ("test_iii_selective",)),
         Run(_long(Reliability.SACK), ("test_iii_selective",)),
-        Run(_small(lanes=8, reliability=Reliability.SR), (*MODULES, RANGE)),
+        Run(_small(lanes=8, reliability=Reliability.SR), (*MODULES, *WHOLE_RANGE)),
         Run(_small(op=Op.DYNAMIC), ("test_iii_collectives",)),
         Run(_small(lanes=8, congestion="none"), (RANGE,)),
         Run(_small(icrc=Icrc.IGNORE), ("test_iii_order.Contributions", "test_iii_order.GapIsReportedOnce")),

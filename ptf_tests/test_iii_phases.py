@@ -1,0 +1,186 @@
+"""Where one collective meets the next: what is announced when, whose ACKs are lost, and what a repetition changes."""
+
+from __future__ import annotations
+
+from inc import allreduce, broadcast_from, reduce_to
+from mode_iii import DOWN, ROOT, Flow, ModeIIITest, Role, ack_of, again, control_of, flow_at, to
+
+from p4gen.host.control import Collective
+from p4gen.spec import Reliability
+
+EVERY = tuple(Reliability)
+
+
+class LastAckOfAReduceIsLost(ModeIIITest):
+    """Whoever acknowledges something of the next collective is through with the one before: a parent that has
+    acknowledged an announcement may announce in its turn, though its last ACK of the Reduce never came."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        group = self.node(allreduce(3), reduce_to(0, 3))
+        self.serve(group)
+        reduction = flow_at(group, Collective.REDUCE)
+        self.begin(reduction, 2)
+        self.round(reduction, self.psn(1))
+        self.round(reduction, self.psn(2), acked=False)
+        up, down = flow_at(group, Collective.ALLREDUCE), flow_at(group, Collective.ALLREDUCE, down=True)
+        for flow in (up, down):
+            self.begin(flow, 2, psn=self.psn(3))
+        for flow in (up, down):
+            self.rounds(flow, 4, 2)
+
+
+class LastAckOfABroadcastIsLost(ModeIIITest):
+    """The same where a child is the source: the others' last ACKs are lost, and they take part in what follows."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        group = self.node(allreduce(3), broadcast_from(0, 3))
+        self.serve(group)
+        broadcast = flow_at(group, Collective.BROADCAST, down=True)
+        self.begin(broadcast, 2)
+        self.round(broadcast, self.psn(1))
+        results = [self.round(broadcast, self.psn(2), acked=False)]
+        # Children cannot be ahead of what they have not got: the timer asks them again.
+        self.tick(group, *broadcast.outputs)
+        self.tick(group, *broadcast.outputs)
+        self.check(group, {}, to(broadcast.outputs, *results))
+        self.ack(group, broadcast.outputs, self.psn(2))
+        up, down = flow_at(group, Collective.ALLREDUCE), flow_at(group, Collective.ALLREDUCE, down=True)
+        for flow in (up, down):
+            self.begin(flow, 2, psn=self.psn(3))
+        for flow in (up, down):
+            self.rounds(flow, 4, 2)
+
+
+class NoAckPassesWhatItsSenderHasSent(ModeIIITest):
+    """A rank that gets a Reduce has sent nothing in it. When it repeats something older, the ACK is of what it has
+    sent, and not of where the group is: a requester takes an ACK of what it has yet to send for one of that."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        group = self.node(allreduce(), reduce_to(0, 0), parent=False)
+        self.serve(group)
+        everybody, reduction = flow_at(group, Collective.ALLREDUCE), flow_at(group, Collective.REDUCE)
+        self.begin(everybody, 1)
+        self.round(everybody, self.psn(1))
+        self.begin(reduction, 2, psn=self.psn(2))
+        self.rounds(reduction, 3, 2)
+        for psn in (self.psn(0), self.psn(1)):
+            if psn == self.psn(0):
+                self.announce(group, [0], psn, self.immediate(everybody, 1))
+            else:
+                self.push(everybody, [0], psn, self.inputs(everybody))
+            self.check(group, {0: [ack_of(self.psn(1))]})
+        self.push(reduction, [1], self.psn(3), self.inputs(reduction))
+        self.check(group, {1: [ack_of(self.psn(4))]})
+
+
+class TicksAcknowledgeNothing(ModeIIITest):
+    """A tick's PSN is 0, which may lie ahead of all that is outstanding."""
+
+    reliability = EVERY
+    role: Role = ROOT
+
+    def runTest(self) -> None:
+        self.first_psn = (1 << 24) - 100
+        flow = self.begun(self.role, 2)
+        outstanding = self.rounds(flow, 1, 2, acked=False)
+        self.ack(flow.group, flow.outputs[:-1], self.psn(2))
+        following, value = self.psn(3), self.immediate(flow, 2)
+        self.announce(flow.group, flow.sources[:1], following, value)
+        announced = [control_of(following, value)] if len(flow.sources) == 1 else []
+        self.check(flow.group, to(flow.sources[:1], ack_of(following)), to(flow.outputs, *announced))
+        last = flow.outputs[-1:]
+        self.tick(flow.group, *last)
+        self.expect_nothing()
+        self.tick(flow.group, *last)
+        self.check(flow.group, {}, to(last, *map(again, outstanding), *announced))
+
+
+class TicksOfChildrenAcknowledgeNothing(TicksAcknowledgeNothing):
+    role = DOWN
+
+
+class OldestOfThreeAnnouncements(ModeIIITest):
+    """A rank is through with a Broadcast and a Barrier and has announced what comes then, while another one still
+    misses the Broadcast's last packet: its NAK is understood by the oldest of three announcements."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        group = self.node(allreduce(), broadcast_from(1, 1), parent=False)
+        self.serve(group)
+        broadcast = flow_at(group, Collective.BROADCAST, 1, down=True)
+        self.begin(broadcast, 1)
+        result = self.round(broadcast, self.psn(1), acked=False)
+        self.ack(group, [0, 2], self.psn(1))
+        barrier, everybody = self.call(Collective.BARRIER, 0).encode(), flow_at(group, Collective.ALLREDUCE)
+        announcements = [(self.psn(2), barrier), (self.psn(3), self.immediate(everybody, 2))]
+        for psn, value in announcements:
+            self.announce(group, [0], psn, value)
+            self.check(group, {0: [ack_of(psn)]})
+        # Whatever repeats what is known changes nothing.
+        for _ in range(3):
+            for psn, value in announcements:
+                state = self.state()
+                self.announce(group, [0], psn, value)
+                self.check(group, {0: [ack_of(self.psn(3))]})
+                self.equal("registers", self.state(), state)
+        self.announce(group, [1, 2], *announcements[0])
+        self.check(group, to([1, 2], ack_of(self.psn(2))))
+        self.nak(group, 3, self.psn(1))
+        self.check(group, {}, {3: [again(result)]})
+        self.ack(group, [3], self.psn(1))
+        self.announce(group, [3], *announcements[0])
+        self.check(group, {3: [ack_of(self.psn(2))]}, to(everybody.outputs, control_of(*announcements[0])))
+        self.ack(group, everybody.outputs, self.psn(2))
+        self.announce(group, [1, 2, 3], *announcements[1])
+        self.check(group, to([1, 2, 3], ack_of(self.psn(3))), to(everybody.outputs, control_of(*announcements[1])))
+        self.ack(group, everybody.outputs, self.psn(3))
+        self.rounds(everybody, 4, 2)
+
+
+class RepeatedPacketsChangeNothing(ModeIIITest):
+    """Control messages, data and ACKs that come again leave every register as it was."""
+
+    reliability = EVERY
+    role: Role = ROOT
+
+    def runTest(self) -> None:
+        flow = self.begun(self.role, 4)
+        self.rounds(flow, 1, 4)
+        self.begin(flow, 3, psn=self.psn(5))
+        values = self.inputs(flow)
+        self.push(flow, flow.sources[:-1], self.psn(6), values)
+        self.outputs()
+        for repeat in (self.announcement_again, self.data_again, self.data_before_again, self.acks_again):
+            state = self.state()
+            repeat(flow)
+            self.equal(f"registers after {repeat.__name__}", self.state(), state)
+
+    def announcement_again(self, flow: Flow) -> None:
+        for offset, packets in ((0, 4), (5, 3)):
+            self.announce(flow.group, flow.sources[:1], self.psn(offset), self.immediate(flow, packets))
+            self.check(flow.group, to(flow.sources[:1], ack_of(self.psn(6 if len(flow.sources) > 1 else 5))))
+
+    def data_again(self, flow: Flow) -> None:
+        if len(flow.sources) > 1:
+            self.push(flow, flow.sources[:1], self.psn(6), self.inputs(flow))
+            self.check(flow.group, to(flow.sources[:1], ack_of(self.psn(6))))
+
+    def data_before_again(self, flow: Flow) -> None:
+        self.push(flow, flow.sources[-1:], self.psn(2), self.inputs(flow))
+        self.check(flow.group, to(flow.sources[-1:], ack_of(self.psn(5))))
+
+    def acks_again(self, flow: Flow) -> None:
+        for offset in (0, 3, 5):
+            self.ack(flow.group, flow.outputs, self.psn(offset))
+        self.expect_nothing()
+
+
+class RepeatedPacketsBelowAParentChangeNothing(RepeatedPacketsChangeNothing):
+    role = DOWN
