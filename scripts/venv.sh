@@ -1,4 +1,5 @@
-# Sourced by scripts/p4gen and scripts/test: makes .venv on first use, and again when pyproject.toml changes.
+# Sourced by scripts/p4gen and scripts/test: makes .venv on first use, and again when pyproject.toml or constraints.txt
+# change; all packages have the versions of constraints.txt.
 # Usage: make_venv EXTRAS     (EXTRAS: '' or '[dev]')
 
 fail() {
@@ -17,7 +18,7 @@ find_python() {
 }
 
 make_venv() {
-    stamp=".venv/.p4gen$1-$(cksum <pyproject.toml | tr ' ' '-')"
+    stamp=".venv/.p4gen$1-$(cat pyproject.toml scripts/constraints.txt | cksum | tr ' ' '-')"
     [ -e "$stamp" ] && return
     if [ ! -x .venv/bin/python ]; then
         python=$(find_python) || exit 3
@@ -25,7 +26,8 @@ make_venv() {
         "$python" -m venv .venv || fail "cannot make a virtual environment; on Debian: apt-get install python3-venv"
     fi
     echo "p4gen: installing p4gen$1 and what it needs into .venv (once)" >&2
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable ".$1" ||
-        fail 'pip could not install the dependencies; see above'
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint scripts/constraints.txt \
+        --editable ".$1" ||
+        fail 'pip could not install p4gen with the versions of scripts/constraints.txt; see above'
     : >"$stamp"
 }

@@ -1,12 +1,15 @@
 """scripts/provision.sh, Vagrantfile and Containerfile: what can be checked of them without a machine to spoil."""
 
 import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tomllib
+from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -204,9 +207,116 @@ def test_images_are_pinned_to_the_release_that_has_p4_packages() -> None:
 def test_python_packages_are_pinned_within_the_project_s_ranges() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     pinned = pins((SCRIPTS / "constraints.txt").read_text())
-    for requirement in map(Requirement, project["dependencies"]):
+    for requirement in map(Requirement, [*project["dependencies"], *project["optional-dependencies"]["dev"]]):
         version = pinned[canonicalize_name(requirement.name)]
         assert requirement.specifier.contains(version), (requirement, version)
+
+
+def test_everything_that_is_installed_is_pinned() -> None:
+    """What p4gen and its tests need, what that needs, and so on."""
+    pinned = pins((SCRIPTS / "constraints.txt").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = [*map(Requirement, [*project["dependencies"], *project["optional-dependencies"]["dev"]])]
+    seen: set[tuple[str, frozenset[str]]] = set()
+    while needed:
+        requirement = needed.pop()
+        name, extras = canonicalize_name(requirement.name), frozenset(requirement.extras)
+        if (name, extras) in seen:
+            continue
+        seen.add((name, extras))
+        assert name in pinned
+        for text in metadata.requires(name) or ():
+            further = Requirement(text)
+            if further.marker is None or any(further.marker.evaluate({"extra": extra}) for extra in ("", *extras)):
+                needed.append(further)
+    assert len(seen) > 40
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """The scripts alone, with a virtual environment of stand-ins that say what they were called with."""
+
+    folder: Path
+
+    def tool(self, name: str, status: int = 0, says: str = "") -> None:
+        path = self.folder / ".venv" / "bin" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(
+            f'#!/bin/sh\necho "{name} $* P4GEN_STARTS=$P4GEN_STARTS" >>calls\necho "{says}"\nexit {status}\n'
+        )
+        path.chmod(0o755)
+
+    def test(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {name: value for name, value in os.environ.items() if name != "P4GEN_STARTS"}
+        return subprocess.run(
+            [self.folder / "scripts" / "test", *arguments], env=environment, capture_output=True, text=True, check=False
+        )
+
+    @property
+    def calls(self) -> list[str]:
+        return (self.folder / "calls").read_text().splitlines()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    made = Checkout(tmp_path)
+    (tmp_path / "scripts").mkdir()
+    for name in ("test", "venv.sh", "constraints.txt"):
+        shutil.copy(SCRIPTS / name, tmp_path / "scripts")
+    (tmp_path / "pyproject.toml").write_text("[project]\n")
+    for name in ("python", "ruff", "mypy", "p4gen"):
+        made.tool(name)
+    made.tool("pytest", says="7 passed, 2 skipped in 1.00s")
+    return made
+
+
+def test_a_step_that_fails_does_not_keep_others_from_running(checkout: Checkout) -> None:
+    checkout.tool("mypy", 1, "Found 3 errors in 2 files")
+    done = checkout.test("-x")
+    assert done.returncode == 1
+    assert "About " in done.stdout.partition("== ")[0]
+    assert any(line.startswith("pytest -n auto --ignore tests/lab -x ") for line in checkout.calls)
+    assert any(line.startswith("pytest tests/lab") for line in checkout.calls)
+    summary = [line.split(maxsplit=3) for line in done.stdout.partition("== summary\n")[2].splitlines()]
+    assert [(how, rest) for how, _, _, rest in summary if how != "passed"] == [
+        ("FAILED", "mypy: Found 3 errors in 2 files")
+    ]
+    assert len(summary) == 9
+    assert summary[-1][3] == "pytest tests/lab --durations 5: 7 passed, 2 skipped in 1.00s"
+
+
+def test_full_leaves_nothing_out(checkout: Checkout) -> None:
+    checkout.tool("simple_switch_grpc")
+    checkout.tool("p4c-bm2-ss")
+    assert checkout.test().returncode == 0
+    (usual, calls) = checkout.calls, checkout.folder / "calls"
+    calls.unlink()
+    assert checkout.test("--full").returncode == 0
+    assert any("--mutate --faults 25" in line for line in usual)
+    assert not any("--faults" in line for line in checkout.calls)
+    for mode in ("II", "III"):
+        for more in ("--engine jit", "--target bmv2"):
+            assert any(f"p4gen ptf --mode {mode} --out build/test {more}" in line for line in checkout.calls)
+        assert any(f"difftest --mode {mode} --out build/test --packets 20000" in line for line in checkout.calls)
+    assert any(line == "pytest -n auto --ignore tests/lab --full P4GEN_STARTS=100" for line in checkout.calls)
+
+
+def test_packages_have_the_versions_of_constraints_txt(checkout: Checkout) -> None:
+    """And when one cannot be had, the last line says whose wish it was. A change of the file installs anew."""
+    assert checkout.test().returncode == 0
+    assert "pip install" in checkout.calls[0]
+    assert "--constraint scripts/constraints.txt" in checkout.calls[0]
+    (checkout.folder / "calls").unlink()
+    assert checkout.test().returncode == 0
+    assert not any("pip install" in line for line in checkout.calls)
+    with (checkout.folder / "scripts" / "constraints.txt").open("a") as file:
+        file.write("pytest==0.0.0\n")
+    checkout.tool("python", 1)
+    done = checkout.test()
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-1] == (
+        "p4gen: error: pip could not install p4gen with the versions of scripts/constraints.txt; see above"
+    )
 
 
 def test_doctor_lab_md_and_the_list_of_packages_agree() -> None:
