@@ -136,7 +136,7 @@ class GapClosesWithAnAck(SelectiveTest):
         values = self.inputs(flow)
         self.push(flow, [0], self.psn(2), values)
         self.push(flow, [0], self.psn(1), values, asks=False)
-        first = nak_of(self.psn(1)) if self.spec.loss_recovery is SR else selective_of(self.psn(1), 1)
+        first = selective_of(self.psn(1), 1) if self.spec.loss_recovery.selective_naks else nak_of(self.psn(1))
         self.check(flow.group, to([0], first, ack_of(self.psn(2))))
 
 
@@ -145,7 +145,7 @@ class RepeatedOutOfOrder(SelectiveTest):
 
     def runTest(self) -> None:
         flow = self.begun(ROOT)
-        first = nak_of(self.psn(1)) if self.spec.loss_recovery is SR else selective_of(self.psn(1), 1)
+        first = selective_of(self.psn(1), 1) if self.spec.loss_recovery.selective_naks else nak_of(self.psn(1))
         answers = [first, ack_of(self.psn(0)), ack_of(self.psn(2)), *[ack_of(self.psn(2))] * 2]
         self.offsets(flow, [2, 2, 1, 2, 1], 0, answers)
         self.equal("losses", self.losses(), Counter({"CheckOrder.duplicate": 3}))
@@ -167,7 +167,7 @@ class AnnouncementsAreTakenInOrder(SelectiveTest):
         self.begin(flow, 3, psn=self.psn(2))
         # The limiter has been reset: the next gap is reported, too.
         self.push(flow, [0], self.psn(4), values)
-        wanted = nak_of(self.psn(3)) if self.spec.loss_recovery is SR else selective_of(self.psn(3), 1)
+        wanted = selective_of(self.psn(3), 1) if self.spec.loss_recovery.selective_naks else nak_of(self.psn(3))
         self.check(flow.group, to([0], wanted))
 
 
@@ -212,7 +212,7 @@ class ReorderingHasALimit(SelectiveTest):
 
     def runTest(self) -> None:
         flow = self.begun(ROOT, edges=2)
-        values, sr = self.inputs(flow), self.spec.loss_recovery is SR
+        values, sr = self.inputs(flow), not self.spec.loss_recovery.selective_naks
         self.push(flow, [0], self.psn(101), values)
         first = nak_of(self.psn(1)) if sr else selective_of(self.psn(1), 100)
         self.check(flow.group, to([0], first))

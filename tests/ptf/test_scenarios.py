@@ -71,9 +71,11 @@ NAMES = ("test_validation.WrongIcrc", "test_validation.WrongQp", "test_order.Gap
     ("wanted", "hint"),
     [
         ("test_validatoin", "did you mean test_validation?"),
-        ("WrongIcrc", "did you mean test_validation.WrongIcrc"),
+        ("WrongIcrc", "did you mean test_validation.WrongIcrc?"),
+        ("test_validatoin.Nonsense", "did you mean test_validation?"),
         ("test_order.WrongIcr", "test_validation.WrongIcrc"),
-        ("test_validation.Nonsense", "--list names all"),
+        ("Nonsense", "--list names all"),
+        ("test_validation.Nonsense", "did you mean test_validation?"),
         ("", "--list names all"),
     ],
 )
