@@ -13,7 +13,8 @@ import click
 
 from p4gen import runs
 from p4gen.builder import build
-from p4gen.cli.options import flags_of, json_option, out_option, parsed, spec_from, spec_options, target_option
+from p4gen.cli.options import flags_of, json_option, out_option, spec_from, spec_options, target_option
+from p4gen.cli.values import parsed
 from p4gen.cli.verb import verb
 from p4gen.errors import InputError
 from p4gen.host.clock import MS

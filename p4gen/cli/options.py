@@ -14,7 +14,6 @@ from p4gen.cli.common import engine_option as engine_option  # noqa: PLC0414  (f
 from p4gen.cli.common import json_option as json_option  # noqa: PLC0414
 from p4gen.cli.values import SpecValue
 from p4gen.cli.verb import GroupedOption
-from p4gen.errors import Diagnostic, InputError
 from p4gen.spec import ProgramSpec, flag_name, load_spec
 from p4gen.switch.targets import TARGETS
 
@@ -68,14 +67,6 @@ def _values(field: str) -> tuple[str, ...]:
         if values:
             return tuple(map(str, values))
     return ()
-
-
-def parsed(flag: str, parse: Callable[[str], T], text: str) -> T:
-    """A flag's value, where it is text such as 64K or 5%. Raises ``InputError`` with the flag as its place."""
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise InputError(Diagnostic(flag, str(error))) from None
 
 
 def spec_from(spec_file: Path | None, flags: dict[str, str | None]) -> ProgramSpec:

@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from p4gen.cli.options import json_option, parsed, report_console, spec_from, spec_options
+from p4gen.cli.options import json_option, report_console, spec_from, spec_options
 from p4gen.cli.tables import compare, numbers, swept, tabled
-from p4gen.cli.values import TOPOLOGY
+from p4gen.cli.values import TOPOLOGY, parsed
 from p4gen.cli.verb import SEED, FiniteRange, verb
 from p4gen.errors import Diagnostic, InputError
 from p4gen.host.clock import SECOND, US, duration_text

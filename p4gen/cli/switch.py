@@ -13,14 +13,16 @@ from pathlib import Path
 import click
 
 from p4gen.cli.common import json_option, preprocessor_options
-from p4gen.cli.values import ADDRESS, DEVICE_ID
+from p4gen.cli.values import ADDRESS, DEVICE_ID, parsed
 from p4gen.cli.verb import SEED, verb
 from p4gen.errors import InputError
 from p4gen.model import ENGINES, EngineName
+from p4gen.spec import units
 from p4gen.switch.process import LOGGER, TRACE_LEVEL, Options, Statistics, run_switch
 
 DEFAULT_ADDRESS = "127.0.0.1:9559"
 DEFAULT_PORTS = 32
+_SMALLEST_TRACE = 64 << 10
 _LEVELS = {
     "trace": TRACE_LEVEL,
     "debug": logging.DEBUG,
@@ -58,8 +60,13 @@ _LEVELS = {
 )
 @click.option("--trace", metavar="FILE", type=click.Path(path_type=Path), help="Append every packet's whole way.")
 @click.option(
-    "--on-signal", is_flag=True,
-    help="Start without traces and captures: SIGUSR1 turns --trace on and off, SIGUSR2 --pcap.",
+    "--trace-limit", metavar="BYTES", default="64M", show_default=True,
+    help="Largest trace file; its last line says that it was reached.",
+)  # fmt: skip
+@click.option(
+    "--control", metavar="SOCKET", type=click.Path(path_type=Path, dir_okay=False),
+    help="Start without --trace and --pcap; lines at this unix socket turn them on and off: trace on, trace off, "
+    "capture on, capture off, status.",
 )  # fmt: skip
 @click.option("-L", "--log-level", type=click.Choice(list(_LEVELS)), default="info", help="[info]")
 @click.option("--log-file", metavar="FILE", type=click.Path(path_type=Path), help="[standard error]")
@@ -81,7 +88,8 @@ def command(
     cpu_port: int,
     pcap: Path | None,
     trace: Path | None,
-    on_signal: bool,
+    trace_limit: str,
+    control: Path | None,
     log_level: str,
     log_file: Path | None,
     seed: int,
@@ -109,7 +117,8 @@ def command(
         cpu_port,
         pcap,
         trace,
-        on_signal,
+        parsed("--trace-limit", _trace_limit, trace_limit),
+        control,
         seed,
         engine,
         until_eof,
@@ -123,6 +132,13 @@ def command(
     with _logging(log_level, log_file):
         statistics = run_switch(options)
     _report(statistics, as_json)
+
+
+def _trace_limit(text: str) -> int:
+    value = units.size(text)
+    if value < _SMALLEST_TRACE:
+        raise ValueError(f"a trace file has room for a packet: at least {_SMALLEST_TRACE >> 10}K")
+    return value
 
 
 def _interface(text: str) -> tuple[int, str]:

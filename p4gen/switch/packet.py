@@ -151,7 +151,7 @@ class PacketPorts:
             if not self._receiver.put(frame, port):
                 larger.append((port, frame))
         if self._injected:
-            self._wake()
+            self.wake()
         return larger
 
     def _handle(self, frames: Frames) -> None:
@@ -169,7 +169,7 @@ class PacketPorts:
     def inject(self, port: int, frame: bytes) -> None:
         """Have ``frame`` handled as if it had arrived at ``port``, which may be none of these; from any thread."""
         self._injected.append((port, frame))
-        self._wake()
+        self.wake()
 
     def send(self, port: int, frame: bytes) -> None:
         """Send a frame out of a port, from any thread; what cannot be sent is counted in ``undelivered``."""
@@ -188,9 +188,10 @@ class PacketPorts:
     def stop(self) -> None:
         """Make ``run`` return soon."""
         self._stopping = True
-        self._wake()
+        self.wake()
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """End the waiting of ``run``, which then calls ``between``."""
         with contextlib.suppress(OSError):
             self._waker.send(b"x")
 

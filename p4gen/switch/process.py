@@ -27,8 +27,9 @@ from p4gen.p4.compile import compile_file
 from p4gen.p4rt.server import P4RuntimeServer
 from p4gen.p4rt.status import StatusError
 from p4gen.switch.address import START_S
+from p4gen.switch.control import ControlSocket
 from p4gen.switch.device import Device
-from p4gen.switch.observe import Observer
+from p4gen.switch.observe import TRACE_LIMIT, Observer
 from p4gen.switch.packet import PacketPorts
 from p4gen.switch.unix import UnixPorts, check_path, fence_path
 
@@ -58,8 +59,10 @@ class Options:
     cpu_port: int = 0
     pcap: Path | None = None
     trace: Path | None = None
-    on_signal: bool = False
-    """Do not trace and capture from the beginning; signals turn it on."""
+    trace_limit: int = TRACE_LIMIT
+    """Bytes of the trace file."""
+    control: Path | None = None
+    """Do not trace and capture from the beginning; requests at this socket turn it on (``ControlSocket``)."""
     seed: int = 0
     engine: EngineName = "interp"
     until_eof: bool = False
@@ -69,8 +72,8 @@ class Options:
     """For the preprocessor of ``program``."""
 
     def __post_init__(self) -> None:
-        if self.on_signal and self.trace is None and self.pcap is None:
-            raise InputError("--on-signal needs something to turn on: --trace FILE, --pcap DIR or both")
+        if self.control is not None and self.trace is None and self.pcap is None:
+            raise InputError("--control needs something to turn on: --trace FILE, --pcap DIR or both")
 
 
 @dataclass(frozen=True)
@@ -89,17 +92,15 @@ class Statistics:
 def run_switch(options: Options) -> Statistics:
     """Run a switch until SIGTERM, SIGINT or SIGHUP. Call it in the main thread.
 
-    SIGUSR1 turns traces to ``options.trace`` on and off, SIGUSR2 captures to ``options.pcap``.
-
     Raises ``P4genError`` when the program does not compile, or a port or the address cannot be used.
     """
     # A program is a large heap that stays: looking for garbage in it again and again delays start and packets.
     gc.set_threshold(*_COLLECT)
     device, config = _device(options)
     with contextlib.ExitStack() as stack:
-        observer = Observer(device, options.trace, options.pcap, LOGGER)
+        observer = Observer(device, options.trace, options.pcap, LOGGER, options.trace_limit)
         stack.callback(observer.close)
-        if not options.on_signal:
+        if options.control is None:
             _observe(observer, options)
         if options.trace is None and LOGGER.isEnabledFor(TRACE_LEVEL):
             device.trace = lambda trace: LOGGER.log(TRACE_LEVEL, "%s", trace)
@@ -111,11 +112,11 @@ def run_switch(options: Options) -> Statistics:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup
                 signal.signal(number, lambda *_: carrier.stop())
-        signal.signal(signal.SIGUSR1, lambda *_: observer.toggle_trace())
-        signal.signal(signal.SIGUSR2, lambda *_: observer.toggle_capture())
         # A signal that comes just before the carrier begins to wait would be noticed only when it has waited.
         signal.set_wakeup_fd(carrier.wakeup, warn_on_full_buffer=False)
         stack.callback(signal.set_wakeup_fd, -1)
+        if options.control is not None:
+            stack.callback(_control(options.control, observer, carrier).close)
         if options.until_eof:
             threading.Thread(target=_stop_with_parent, args=(carrier,), daemon=True).start()
         socket = options.address.removeprefix("unix:") if options.address.startswith("unix:") else None
@@ -142,11 +143,18 @@ def run_switch(options: Options) -> Statistics:
     return Statistics(ports, undelivered, truncated, missed, traps)
 
 
+def _control(path: Path, observer: Observer, carrier: UnixPorts | PacketPorts) -> ControlSocket:
+    try:
+        return ControlSocket(path, observer, carrier.wake)
+    except OSError as problem:
+        raise InputError(f"cannot make the control socket {path}: {problem.strerror}") from None
+
+
 def _observe(observer: Observer, options: Options) -> None:
     if options.trace is not None:
-        observer.toggle_trace()
+        observer.set_trace(True)
     if options.pcap is not None:
-        observer.toggle_capture()
+        observer.set_capture(True)
     try:
         observer.settle()
     except OSError as problem:

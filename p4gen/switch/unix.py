@@ -148,8 +148,7 @@ class UnixPorts:
     def inject(self, port: int, frame: bytes) -> None:
         """Have ``frame`` handled as if it had arrived at ``port``, which may be none of these; from any thread."""
         self._injected.append((time.time_ns(), port, frame))
-        with contextlib.suppress(OSError):
-            self._waker.send(b"x")
+        self.wake()
 
     @property
     def wakeup(self) -> int:
@@ -159,6 +158,10 @@ class UnixPorts:
     def stop(self) -> None:
         """Make ``run`` return soon."""
         self._stopping = True
+        self.wake()
+
+    def wake(self) -> None:
+        """End the waiting of ``run``, which then calls ``between``."""
         with contextlib.suppress(OSError):
             self._waker.send(b"x")
 

@@ -21,6 +21,7 @@ from p4gen.model.entries import MulticastGroup, Replica
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
 from p4gen.packetio import PacketSocket, wait_for_links
+from p4gen.switch.control import ask
 from p4gen.switch.device import Device
 from p4gen.switch.packet import PacketPorts
 from p4gen.switch.running import listens
@@ -214,12 +215,13 @@ def test_a_link_goes_down_amid_traffic_and_comes_back(
     assert len(collected(hosts[3], 1)) == 1
 
 
-def test_traces_and_captures_begin_and_end_by_signal(
+def test_traces_and_captures_begin_and_end_by_request(
     stack: ExitStack, pairs: dict[int, tuple[str, str]], hosts: dict[int, PacketSocket], echo: Path, place: Path
 ) -> None:
     address, trace, pcap, log = f"unix:{place / 'p4rt.sock'}", place / "trace.txt", place / "pcap", place / "log"
     command = [sys.executable, "-m", "p4gen", "switch", str(echo), "--grpc-server-addr", address, "--json"]
-    command += ["--trace", str(trace), "--pcap", str(pcap), "--on-signal", "--log-file", str(log)]
+    control = place / "control"
+    command += ["--trace", str(trace), "--pcap", str(pcap), "--control", str(control), "--log-file", str(log)]
     for port, (inner, _) in pairs.items():
         command += ["-i", f"{port}@{inner}"]
     process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE))
@@ -240,12 +242,13 @@ def test_traces_and_captures_begin_and_end_by_signal(
     through()
     assert not trace.exists()
     for round_ in (1, 2):
-        for number, what in ((signal.SIGUSR1, "tracing"), (signal.SIGUSR2, "capturing")):
-            process.send_signal(number)
-            said(f"{what} to", 2 * round_ - 1)
+        for what in ("trace", "capture"):
+            for _ in range(2):  # again changes nothing
+                assert ask(control, f"{what} on")[what] is True
+            assert ask(control, "status")[what] is True
             through()
-            process.send_signal(number)
-            said(f"{what} to", 2 * round_)
+            for _ in range(2):
+                assert ask(control, f"{what} off")[what] is False
             through()
         assert trace.read_text().count(" bytes out of port 1") == 50 * round_
         # Of the capture's header 24 bytes, of each frame's 16.
