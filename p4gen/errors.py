@@ -22,8 +22,18 @@ class Pos:
         return f"{self.file}:{self.line}:{self.column}"
 
 
+_LONGEST_MESSAGE: Final = 1000
+"""Characters of a line of a message."""
 _LONGEST_LINE: Final = 200
 """Characters of a source line that are shown, around the place that is meant."""
+
+
+def _readable(message: str) -> str:
+    """Lines that quote a user's endless word lose their middle."""
+    half = _LONGEST_MESSAGE // 2
+    return "\n".join(
+        line if len(line) <= _LONGEST_MESSAGE else f"{line[:half]}…{line[-half:]}" for line in message.split("\n")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +48,7 @@ class Diagnostic:
 
     def __str__(self) -> str:
         head = f"{self.where}: " if self.where is not None else ""
-        lines = [f"{head}{self.severity}: {self.message}"]
+        lines = [f"{head}{self.severity}: {_readable(self.message)}"]
         if self.source_line is not None and isinstance(self.where, Pos):
             start = max(0, self.where.column - 1 - _LONGEST_LINE // 2)
             part = "".join(c if c.isprintable() or c == "\t" else " " for c in self.source_line[start:][:_LONGEST_LINE])

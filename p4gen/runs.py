@@ -20,6 +20,7 @@ from google.protobuf import text_format
 from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.errors import InputError
+from p4gen.inputs import read_text
 from p4gen.p4rt.session import recorded
 from p4gen.switch.running import WRITES_FILE
 
@@ -80,10 +81,10 @@ def write_record(folder: Path, record: RunRecord, cases: Sequence[Case], extra: 
 def read_record(folder: Path) -> RunRecord:
     """What a run was. Raises ``InputError`` when ``folder`` is none of a run."""
     try:
-        content = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+        content = json.loads(read_text(folder / RUN_FILE))
         fields = {name: content[name] for name in RunRecord.__dataclass_fields__}
         return RunRecord(**{**fields, "arguments": tuple(fields["arguments"])})
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as problem:
         raise InputError(f"{folder}: not the folder of a run ({RUN_FILE}: {problem})") from None
 
 

@@ -14,16 +14,19 @@ import click
 from p4gen import runs
 from p4gen.builder import build
 from p4gen.cli.options import flags_of, json_option, out_option, spec_from, spec_options, target_option
-from p4gen.cli.values import parsed
-from p4gen.cli.verb import verb
+from p4gen.cli.values import POLICY, TOPOLOGY, parsed
+from p4gen.cli.verb import SEED, FiniteRange, verb
 from p4gen.errors import InputError
 from p4gen.host.clock import MS
 from p4gen.host.control import Collective
+from p4gen.inputs import shown as shown_value
 from p4gen.lab import faults, prerequisites
+from p4gen.lab.calls import check_calls
 from p4gen.lab.job import LabJob, Wanted
 from p4gen.lab.launch import Outcome, launch
 from p4gen.lab.scratch import scratch_folder
 from p4gen.lab.welcome import shown
+from p4gen.manager.policy import find_policy
 from p4gen.model import ENGINES
 from p4gen.net.config import Call
 from p4gen.net.faults import parse_place
@@ -34,6 +37,7 @@ from p4gen.switch.running import Program
 
 ADDRESS_FILE = Path("lab") / "manager"
 """Below ``--out``: where ``p4gen top`` looks for the manager of the lab that runs."""
+_LONGEST_TIMER = 60_000 * MS
 _SCENARIO = ("collective", "size", "root", "ranks", "repeat", "fail")
 _TIMEOUT = {targets.EMBEDDED: "50ms", targets.BMV2: "300ms"}
 """BMv2 does some thousand packets a second: what a window takes has to be well below this."""
@@ -55,15 +59,17 @@ _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
         ("star-4 --collective reduce --size 64K --root 2 --loss 1%@h0", "with losses at one host"),
     ]
 )
-@click.argument("topology")
+@click.argument("topology", type=TOPOLOGY)
 @spec_options
 @target_option
 @click.option("--engine", type=click.Choice(ENGINES), default="jit", show_default=True, help="Of embedded switches.")
 @click.option("--collective", type=click.Choice([str(c) for c in Collective]), help="Run it, and end.")
 @click.option("--size", metavar="BYTES", help="Each rank's data, such as 64K or 1M.  [1M]")
-@click.option("--root", type=click.IntRange(0), help="Rank; of reduce and broadcast.  [0]")
+@click.option("--root", type=click.IntRange(0, 1023), help="Rank; of reduce and broadcast.  [0]")
 @click.option("--ranks", metavar="all|h0,h2,...", help="Hosts, in order of rank.  [the topology's ranks]")
-@click.option("--repeat", type=click.IntRange(1), help="Collectives, one after another.  [1; --measure: 10, BMv2: 3]")
+@click.option(
+    "--repeat", type=click.IntRange(1, 99_999), help="Collectives, one after another.  [1; --measure: 10, BMv2: 3]"
+)
 @click.option(
     "--loss", multiple=True, metavar="SHARE[@HOST]", help="Lose packets at hosts' links, each way: 1%, 5%@h1."
 )
@@ -79,11 +85,12 @@ _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
 )
 @click.option("--suite", is_flag=True, help="All collectives, under loss, and over a link that fails and comes back.")
 @click.option("--measure", is_flag=True, help="AllReduce of 4K, 64K and 1M beside EPIC's Table 19.")
-@click.option("--seed", type=int, default=None, help="Seed of data and faults.  [drawn, and printed]")
-@click.option("--timeout", metavar="TIME", help="Retransmission timer of queue pairs.  [50ms; BMv2: 300ms]")
+@click.option("--seed", type=SEED, default=None, help="Seed of data and faults.  [drawn, and printed]")
+@click.option("--timeout", metavar="TIME", help="Retransmission timer of queue pairs, 1ms to 60s.  [50ms; BMv2: 300ms]")
 @click.option(
-    "--deadline", type=click.FloatRange(0.1), default=120.0, show_default=True, help="Seconds for a scenario."
+    "--deadline", type=FiniteRange(0.1, 86_400), default=120.0, show_default=True, help="Seconds for a scenario."
 )
+@click.option("--policy", type=POLICY, help="Where the manager puts groups.  [lowest-common-switch]")
 @click.option("--pcap", is_flag=True, help="Capture every node from the start.")
 @click.option("--verbose", is_flag=True, help="BMv2 logs every step of every packet.")
 @out_option
@@ -103,7 +110,9 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
     prerequisites.check_topology(network, spec)
     request.check_call(wanted, spec, network)
     timeout = options["timeout"] or _TIMEOUT[options["target"]]
-    options["timeout"] = parsed("--timeout", units.duration, timeout)
+    options["timeout"] = parsed("--timeout", _timer, timeout)
+    if options["policy"]:
+        find_policy(options["policy"])
     prerequisites.check(options["target"])
     outcome, folder = _run(network, file, spec, wanted, options)
     if options["as_json"]:
@@ -170,7 +179,7 @@ class _Request:
         """Whether the group can do the scenario's call."""
         if wanted.what == "scenario":
             ranks = len(wanted.ranks or topology.rank_hosts)
-            Call(Collective(wanted.collective), wanted.size, wanted.root).check(spec, ranks)
+            check_calls([Call(Collective(wanted.collective), wanted.size, wanted.root)], spec, ranks)
 
     def _ranks(self, topology: TopologySpec) -> tuple[str, ...]:
         text = self.options["ranks"]
@@ -196,6 +205,14 @@ class _Request:
                     )
                 found.append((kind, value, place))
         return found
+
+
+def _timer(text: str) -> int:
+    """A retransmission timer, ps. One below what a process takes to wake up would send all again, for ever."""
+    value = units.duration(text)
+    if not MS <= value <= _LONGEST_TIMER:
+        raise ValueError(f"a retransmission timer in real time has 1ms to 60s; this is {shown_value(text)}")
+    return value
 
 
 def _outage(text: str, topology: TopologySpec) -> tuple[str, str, float, float]:
@@ -238,6 +255,7 @@ def _run(
             options["timeout"] / MS,
             options["pcap"],
             options["verbose"],
+            options["policy"],
         )
         outcome = launch(job, lock)
     arguments = _arguments(copy, spec, options, wanted.seed)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from p4gen.errors import FailedError, P4genError
+from p4gen.errors import FailedError, InputError, P4genError
 from p4gen.host.clock import SECOND
 from p4gen.host.control import Collective
 from p4gen.lab.hostd import call_fields
 from p4gen.lab.session import Lab
 from p4gen.manager.api import GroupStatus
 from p4gen.net.config import Call
+from p4gen.spec import ProgramSpec
 
 _LOOK_S = 0.2
 """Between two looks at whether all processes live that a run needs."""
@@ -54,6 +55,8 @@ class RunOutcome:
     """By switch, then by module and reason."""
     failures: tuple[str, ...] = ()
     """Calls that did not end."""
+    traced: tuple[str, ...] = ()
+    """Switches that were traced, which makes them slow."""
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -79,11 +82,13 @@ class Running:
         deadline: float,
         aligned: bool = True,
         ahead: int = 0,
+        progress: Callable[[float, int], None] | None = None,
     ) -> None:
-        for call in calls:
-            call.check(lab.job.spec, len(group.spec.ranks))
+        check_calls(calls, lab.job.spec, len(group.spec.ranks))
+        self._progress, self._total = progress, len(calls)
         self._lab, self._group, self._calls = lab, group, tuple(calls)
         self._patience = deadline + 10
+        self._traced = lab.traced()
         self._before = _counts(lab, group)
         self._drops = lab.switch_drops()
         fields = [call_fields(call) for call in calls]
@@ -107,10 +112,16 @@ class Running:
             self._give_up()
             raise
 
-    def _give_up(self) -> None:
-        """Destroy the group: its ranks are no longer in step."""
-        with contextlib.suppress(P4genError):
-            self._lab.manager.destroy_group(self._group.spec.name)
+    def _give_up(self) -> str:
+        """Destroy the group: its ranks are no longer in step. What to say of that."""
+        name = self._group.spec.name
+        try:
+            self._lab.manager.destroy_group(name)
+        except P4genError as error:
+            return (
+                f"group {name} is of no more use, its ranks are out of step; it could not be destroyed: {error.reason}"
+            )
+        return f"group {name} is destroyed: its ranks are out of step; the next run makes it again"
 
     def _result(self) -> RunOutcome:
         answers: list[dict[str, Any]] = []
@@ -135,14 +146,17 @@ class Running:
         if failures:
             dead = self._lab.dead_switches(self._group)
             failures += [diagnostic.message for error in dead for diagnostic in error.diagnostics]
-            self._give_up()
+            failures += [slow(switch) for switch in {*self._traced, *self._lab.traced()}]
+            failures.append(self._give_up())
         outcomes = [] if failures else [self._outcome(n, call, answers) for n, call in enumerate(self._calls)]
         after, drops = _counts(self._lab, self._group), self._lab.switch_drops()
         ranks = tuple(_difference(now, then) for now, then in zip(after, self._before, strict=True))
         changed = {
             switch: dict(Counter(counts) - Counter(self._drops.get(switch, {}))) for switch, counts in drops.items()
         }
-        return RunOutcome(self._group, tuple(filter(None, outcomes)), ranks, changed, tuple(failures))
+        return RunOutcome(
+            self._group, tuple(filter(None, outcomes)), ranks, changed, tuple(failures), tuple(self._traced)
+        )
 
     def _wait(self) -> None:
         """Wait for all ranks' answers; not for those of the dead, or when no one can say how it ends."""
@@ -150,9 +164,20 @@ class Running:
         while wait(self._asked, _LOOK_S).not_done and time.monotonic() < until:
             try:
                 self._lab.check_group(self._group)
-            except FailedError:
-                self._give_up()
-                raise
+            except FailedError as error:
+                traced = [slow(switch) for switch in self._traced]
+                raise FailedError(*error.diagnostics, *traced, self._give_up()) from None
+            self._tell()
+
+    def _tell(self) -> None:
+        """Say how many calls the slowest rank has done, and of how many; who does not answer is slow, too."""
+        if self._progress is None:
+            return
+        asked = [self._lab.hosts[host].ask("progress") for host in self._group.spec.ranks]
+        wait(asked, _LOOK_S)
+        done = [future.result()["done"] for future in asked if future.done() and future.exception() is None]
+        if len(done) == len(asked):
+            self._progress(min(done), self._total)
 
     def _outcome(self, number: int, call: Call, answers: list[dict[str, Any]]) -> CallOutcome | None:
         # A rank that found something wrong made no further calls.
@@ -184,13 +209,46 @@ def run(
     deadline: float = 60.0,
     aligned: bool = True,
     ahead: int = 0,
+    progress: Callable[[float, int], None] | None = None,
 ) -> RunOutcome:
     """Run collectives and wait for them. With ``aligned`` a barrier stands before each. Data of up to ``ahead`` bytes
     is drawn before the first begins; otherwise a rank that is through draws the next call's while others still work.
+    ``progress`` is told every now and then how many calls are done, of how many.
 
     Raises ``InputError`` for calls that the group cannot do.
     """
-    return Running(lab, group, calls, seed=seed, deadline=deadline, aligned=aligned, ahead=ahead).result()
+    return Running(
+        lab, group, calls, seed=seed, deadline=deadline, aligned=aligned, ahead=ahead, progress=progress
+    ).result()
+
+
+def slow(switch: str) -> str:
+    """What everybody is told who waits while a switch is traced."""
+    return f"{switch} is traced, packet by packet, which makes it many times slower: trace {switch} off ends it"
+
+
+def check_calls(calls: Sequence[Call], spec: ProgramSpec, ranks: int) -> None:
+    """Raise ``InputError`` for calls that ranks cannot do, or for which there is not the memory: every rank draws all
+    ranks' data, to know what has to come out."""
+    for call in set(calls):
+        call.check(spec, ranks)
+        copies = 2 * ranks * ranks
+        room = _room()
+        if call.size * copies > room:
+            raise InputError(
+                f"{call.collective} of {call.size:,} bytes: {ranks} ranks draw all ranks' data each, with what has to "
+                f"come out {call.size * copies >> 20:,} MiB; there are {room >> 20:,} MiB for it, so "
+                f"{room // copies >> 10:,}K is the limit here"
+            )
+
+
+def _room() -> int:
+    """Half of the memory that is free now, in bytes."""
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        name, _, rest = line.partition(":")
+        if name == "MemAvailable":
+            return int(rest.split()[0]) * 512
+    return 1 << 30
 
 
 def _counts(lab: Lab, group: GroupStatus) -> list[dict[str, Any]]:

@@ -17,21 +17,23 @@ from rich.console import Console
 from p4gen.errors import InputError, P4genError
 from p4gen.host.clock import SECOND
 from p4gen.host.control import Collective
+from p4gen.inputs import shown as text_shown
 from p4gen.lab import faults
-from p4gen.lab.calls import run
+from p4gen.lab.calls import check_calls, run, slow
 from p4gen.lab.outages import fail_links
-from p4gen.lab.report import counts_text, show, size_text, table, without_kernel
+from p4gen.lab.report import counts_text, progress, show, size_text, table, without_kernel
 from p4gen.lab.session import Lab
 from p4gen.lab.tracing import KINDS, Tracer
 from p4gen.lab.welcome import shown
 from p4gen.manager.api import GroupState, GroupStatus, Status
 from p4gen.net.config import Call
 from p4gen.rocev2.headers import ipv4_text
-from p4gen.spec import units
+from p4gen.spec import Mode, units
 
 PING: Final = (sys.executable, "-m", "p4gen.lab.ping")
 """Ours, which is always there."""
 _MANY: Final = 64
+_DIGITS: Final = 5
 
 
 class Session:
@@ -85,6 +87,7 @@ class Command:
 
 
 def _groups(session: Session, _words: list[str]) -> bool:
+    _tell_traced(session)
     groups = session.lab.manager.groups()
     if not groups:
         session.console.print("no groups; init NAME HOST HOST … makes one, and so does run")
@@ -108,8 +111,14 @@ def _tree(status: GroupStatus) -> str:
     return " ".join(f"{switch}→{up}" if up else f"{switch} (root)" for switch, up in status.tree.items())
 
 
+def _tell_traced(session: Session) -> None:
+    for switch in session.lab.traced():
+        session.console.print(slow(switch), markup=False)
+
+
 def _net(session: Session, _words: list[str]) -> bool:
     lab = session.lab
+    _tell_traced(session)
     switches = table("switch", "process", "ports")
     for switch, process in lab.switches.items():
         ports = []
@@ -131,6 +140,7 @@ def _net(session: Session, _words: list[str]) -> bool:
 
 def _counters(session: Session, words: list[str]) -> bool:
     lab, name = session.lab, words[0]
+    _tell_traced(session)
     if name in lab.hosts:
         counters = lab.hosts[name].call("counters")
         for group, counts in counters["groups"].items():
@@ -172,16 +182,20 @@ def _drops(session: Session, _words: list[str]) -> bool:
 
 def _trace(session: Session, words: list[str]) -> bool:
     switch, *rest = words
-    kind = rest.pop() if rest and rest[-1] in KINDS else ""
-    count = _number(rest.pop(0), "how many packets") if rest else 1
-    if rest:
-        raise InputError(f"say: {COMMANDS['trace'].usage}")
     session.lab.check_switch(switch)
     tracer = session.tracers.get(switch)
-    if tracer is not None and tracer.active:
-        tracer.close()
-        session.console.print(f"{switch} no longer traces")
+    if rest == ["off"]:
+        if tracer is not None:
+            tracer.close()
+        session.lab.set_trace(switch, False)
+        session.console.print(f"{switch} does not trace")
         return True
+    kind = rest.pop() if rest and rest[-1] in KINDS else ""
+    count = _number(rest.pop(0), "how many packets") if rest else 1
+    if rest or not count:
+        raise InputError(f"say: {COMMANDS['trace'].usage}")
+    if tracer is not None:
+        tracer.close()  # this one takes its place
     session.tracers[switch] = tracer = Tracer(session.lab, switch, count, session.console, kind, turn=session.turn)
     tracer.start()
     what = {"": "packet", "data": "data packet", "ticks": "tick"}[kind]
@@ -215,7 +229,13 @@ def _fail(session: Session, words: list[str]) -> bool:
             session.console.print(f"{words[1]} is dead; restart switch {words[1]} starts it again, empty")
     elif words == ["manager"]:
         session.lab.fail_manager()
-        session.console.print("the manager is dead, and groups go on; restart manager starts it again, on its store")
+        ticks = (
+            "; without its ticks a switch repeats nothing by itself" if session.lab.job.spec.mode is Mode.III else ""
+        )
+        session.console.print(
+            f"the manager is dead; groups go on, and run works on those that there are{ticks}. "
+            "restart manager starts it again, on its store"
+        )
     else:
         raise InputError(f"say: {COMMANDS['fail'].usage}")
     return True
@@ -317,15 +337,24 @@ def _run(session: Session, words: list[str]) -> bool:
     repeat, root = _option(rest, "repeat", 1), _option(rest, "root", 0)
     if not repeat:
         raise InputError("repeat 0: nothing would be run")
-    names = {status.spec.name: status for status in lab.manager.groups()}
-    if len(rest) == 1 and rest[0] in names:
-        group = names[rest[0]]
-    else:
-        group = lab.group_of(lab.topology.rank_hosts if rest in ([], ["all"]) else rest)
+    calls = [Call(collective, size, root)] * repeat
+    names = {status.spec.name: status for status in lab.groups()}
+    named = names[rest[0]] if len(rest) == 1 and rest[0] in names else None
+    ranks = named.spec.ranks if named else lab.topology.rank_hosts if rest in ([], ["all"]) else tuple(rest)
+    lab.check_hosts(ranks)
+    check_calls(calls, lab.job.spec, len(ranks))  # before there is a group that would be lost with it
+    group = named or lab.group_of(ranks)
     lab.join(group)
     session.runs += 1
-    calls = [Call(collective, size, root)] * repeat
-    outcome = run(lab, group, calls, seed=lab.job.wanted.seed + session.runs, deadline=lab.job.wanted.deadline)
+    with progress(session.console, str(collective)) as tell:
+        outcome = run(
+            lab,
+            group,
+            calls,
+            seed=lab.job.wanted.seed + session.runs,
+            deadline=lab.job.wanted.deadline,
+            progress=tell,
+        )
     what = f"{collective} of {size_text(size)}" if size else str(collective)
     with session.turn:
         session.console.print(f"{what}, group {group.spec.name}: {_tree(group)}")
@@ -369,12 +398,13 @@ def _resize(session: Session, words: list[str]) -> bool:
 
 
 def _top(session: Session, _words: list[str]) -> bool:
+    _tell_traced(session)
     return session.execute([sys.executable, "-m", "p4gen", "top", "--manager", session.lab.manager_address]) == 0
 
 
 def _number(text: str, what: str) -> int:
-    if not text.isdecimal():
-        raise InputError(f"{text}: {what} has to be a number")
+    if not (text.isdecimal() and len(text) <= _DIGITS):
+        raise InputError(f"{text_shown(text, quoted=False)}: {what} has to be a number of {_DIGITS} digits at most")
     return int(text)
 
 
@@ -419,8 +449,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "counters": Command("counters NODE", "What a switch's ports, or a host's ranks have counted.", _counters, 1, 1),
     "drops": Command("drops", "What was dropped, where and why.", _drops, 0, 0),
     "trace": Command(
-        "trace SWITCH [N] [data|ticks]",
-        "Print the next packets' way through a switch; by default no ticks.",
+        "trace SWITCH [N] [data|ticks] | trace SWITCH off",
+        "Print the next packets' way through a switch, by default no ticks; or no more.",
         _trace,
         1,
         3,

@@ -11,12 +11,16 @@ from dataclasses import dataclass, fields
 
 from p4gen.errors import InputError
 from p4gen.host.clock import MS
+from p4gen.inputs import shown
 from p4gen.net.faults import DirectionFaults, Fate, Impairment
 from p4gen.net.kinds import Kinds
 from p4gen.spec import units
 
 JITTER = 2 * MS
 """By how much a packet may be late that others overtake, ps: machines that run a lab are not quicker."""
+
+
+MAX_DELAY = 10_000 * MS
 
 
 @dataclass(frozen=True)
@@ -52,9 +56,14 @@ KINDS = tuple(field.name for field in fields(Troubles))
 def parse(kind: str, text: str) -> float | int:
     """A share (``5%``, ``0.05``), or for ``delay`` a time (``1ms``). Raises ``InputError``."""
     if kind not in KINDS:
-        raise InputError(f"'{kind}' is no fault; there are {', '.join(KINDS)}")
+        raise InputError(f"{shown(kind)} is no fault; there are {', '.join(KINDS)}")
     try:
-        return units.duration(text) if kind == "delay" else units.share(text)
+        if kind != "delay":
+            return units.share(text)
+        delay = units.duration(text)
+        if delay > MAX_DELAY:
+            raise ValueError(f"at most 10s, for packets wait in memory; this is {shown(text)}")
+        return delay
     except ValueError as error:
         raise InputError(f"{kind}: {error}") from None
 

@@ -54,6 +54,10 @@ class Daemon:
         self.port = PacketSocket(device, frame_room=hostnet.FRAME_ROOM)
         self.loop = RealTimeLoop()
         self.nic = RawNic(self.loop, self.port, self.addresses.mac, self.addresses.ip)
+        self._running: str | None = None
+        """The group of the run that began last."""
+        self._done: list[dict[str, Any]] = []
+        """Its calls that are done."""
         self.loop.start()
         self.host = Host(self.manager, name, self.nic, timeout_ps=int(job.timeout_ms * 1e9))
 
@@ -85,10 +89,11 @@ class Daemon:
         Ranks draw all ranks' data from the same seed; calls of up to ``ahead`` bytes in all are prepared before the
         first of them begins. Times are CLOCK_MONOTONIC in ps.
         """
+        self._running = request["group"]
         member = self.host.member(request["group"], timeout=JOIN_S)
         calls = deque(enumerate(_call(fields) for fields in request["calls"]))
         deadline = time.monotonic() + float(request["deadline"])
-        done: list[dict[str, Any]] = []
+        done = self._done = []
         while calls:
             # Before the calls, since it would take the processor from ranks that are not through yet.
             prepared: list[tuple[Call, Array | None, Array | None]] = []
@@ -103,6 +108,12 @@ class Daemon:
                 if done[-1]["problem"]:
                     return {"rank": member.rank, "calls": done, "generation": member.generation}
         return {"rank": member.rank, "calls": done, "generation": member.generation}
+
+    def progress(self, _request: Mapping[str, Any]) -> dict[str, Any]:
+        """How many calls of the run are done; of the one that is under way the part that is."""
+        group = self._running
+        member = self.host.members().get(group) if group is not None else None
+        return {"done": len(self._done) + (member.progress() if member is not None else 0.0)}
 
     def _prepared(self, member: Member, seed: int, number: int, call: Call) -> tuple[Call, Array | None, Array | None]:
         """What a call takes and should give."""
@@ -179,6 +190,7 @@ def serve(daemon: Daemon, lines: Iterator[str], write: Callable[[str], None]) ->
         "addresses": daemon.addresses_given,
         "join": daemon.join,
         "run": daemon.run,
+        "progress": daemon.progress,
         "faults": daemon.set_faults,
         "counters": daemon.counters,
     }

@@ -68,6 +68,8 @@ class LabJob:
     """Capture everything from the start."""
     verbose: bool = False
     """BMv2 logs every step of every packet."""
+    policy: str | None = None
+    """Where the manager puts groups (``find_policy``); its default otherwise."""
 
     def save(self, path: Path) -> None:
         """Write it as JSON."""
@@ -76,7 +78,7 @@ class LabJob:
             "program": {name: str(value) if value else None for name, value in asdict(self.program).items()},
             "wanted": asdict(self.wanted),
         }
-        for name in ("target", "engine", "timeout_ms", "pcap", "verbose"):
+        for name in ("target", "engine", "timeout_ms", "pcap", "verbose", "policy"):
             fields[name] = getattr(self, name)
         for name in _PATHS:
             fields[name] = str(getattr(self, name))

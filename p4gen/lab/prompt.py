@@ -17,8 +17,11 @@ from p4gen.host.control import Collective
 from p4gen.lab import faults
 from p4gen.lab.commands import COMMANDS, PING, Command, Session
 from p4gen.lab.session import Lab
+from p4gen.lab.tracing import KINDS
 
 PROMPT = "lab> "
+PINGS = "3"
+"""Echo requests of a ping that does not say how many."""
 _FIRST_WORDS = ("exit", "help", "quit")
 _HOST_COMMANDS = ("ping", "ip addr", "bash")
 
@@ -117,8 +120,8 @@ class Prompt(cmd.Cmd):
             raise InputError(f"say what {host} is to do: {host} ping {self._hosts[-1]}")
         words = [self.session.ip_text(word) if word in self._hosts else word for word in words]
         if words[0] == "ping":
-            if not self.interactive and "-c" not in words:
-                words[1:1] = ["-c", "3", "-i", "0.2"]
+            if "-c" not in words:
+                words[1:1] = ["-c", PINGS] if self.interactive else ["-c", PINGS, "-i", "0.2"]
             if shutil.which("ping") is None:
                 words[:1] = PING
         status = self.session.execute([*self.session.lab.network.inside(host), *words])
@@ -148,7 +151,9 @@ class Prompt(cmd.Cmd):
         for command in dict.fromkeys(COMMANDS.values()):
             self._console.print(f"  {command.usage:{width}}  {command.help}", markup=False)
         host = self._hosts[0]
-        self._console.print(f"  {f'{host} COMMAND …':{width}}  Any command on a host: {host} ping {self._hosts[-1]}.")
+        self._console.print(
+            f"  {f'{host} COMMAND …':{width}}  Any command on a host: {host} ping {self._hosts[-1]} (Ctrl-C ends it)."
+        )
         self._console.print(f"  {'exit':{width}}  End the lab; nothing is left of it but its logs and captures.")
 
     # --- completion ---
@@ -171,6 +176,8 @@ class Prompt(cmd.Cmd):
             words = (*self._hosts, "all")
         elif first in ("destroy", "move", "resize"):
             words = self._groups()
+        elif first == "trace" and rest[1:]:
+            words = ("off", *filter(None, KINDS))
         elif first == "help":
             words = tuple(COMMANDS)
         return [word for word in words if word.startswith(text)]

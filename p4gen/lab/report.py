@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from p4gen.host.clock import SECOND, duration_text
@@ -63,6 +65,8 @@ def show(outcome: RunOutcome, console: Console) -> None:
             dropped.add_row(switch, counts_text(drops))
     if dropped.row_count:
         console.print(dropped)
+    for switch in outcome.traced:
+        console.print(f"{switch} is traced: figures are those of a switch that takes packets one by one", markup=False)
     for problem in outcome.problems:
         console.print("[red]wrong[/red]  ", end="")
         console.print(problem, markup=False)
@@ -92,6 +96,20 @@ def _show_calls(calls: tuple[CallOutcome, ...], console: Console) -> None:
         console.print(f"throughput: mean {rate(sum(sized) / len(sized))}, best {rate(max(sized))}")
 
 
+@contextmanager
+def progress(console: Console, what: str) -> Iterator[Callable[[float, int], None]]:
+    """A bar on a terminal, elsewhere nothing; it is told how many calls are done, and of how many."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+
+        def tell(done: float, total: int) -> None:
+            of = f" {int(done)} of {total}" if total > 1 else ""
+            bar.update(task, description=f"{what}{of}", completed=done, total=total)
+
+        yield tell
+
+
 def to_json(outcome: RunOutcome) -> dict[str, Any]:
     """The same for machines."""
     return {
@@ -111,5 +129,6 @@ def to_json(outcome: RunOutcome) -> dict[str, Any]:
             for each in outcome.calls
         ],
         "ranks": list(outcome.ranks),
+        "traced": list(outcome.traced),
         "drops": outcome.drops,
     }

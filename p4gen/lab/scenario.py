@@ -10,7 +10,7 @@ from rich.console import Console
 from p4gen.host.control import Collective
 from p4gen.lab.calls import Running
 from p4gen.lab.outages import fail_links
-from p4gen.lab.report import show, size_text, to_json
+from p4gen.lab.report import progress, show, size_text, to_json
 from p4gen.lab.session import Lab
 from p4gen.net.config import Call
 
@@ -24,9 +24,10 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     call = Call(Collective(wanted.collective), wanted.size, wanted.root)
     what = f"{call.collective} of {size_text(call.size)}" if call.size else str(call.collective)
     console.print(f"{what}, {len(group.spec.ranks)} ranks, {wanted.repeat} times, seed {wanted.seed}")
-    running = Running(lab, group, [call] * wanted.repeat, seed=wanted.seed, deadline=wanted.deadline)
-    outages = threading.Thread(target=fail_links, args=(lab, wanted.outages, console), daemon=True)
-    outages.start()
-    outcome = running.result()
+    with progress(console, str(call.collective)) as tell:
+        running = Running(lab, group, [call] * wanted.repeat, seed=wanted.seed, deadline=wanted.deadline, progress=tell)
+        outages = threading.Thread(target=fail_links, args=(lab, wanted.outages, console), daemon=True)
+        outages.start()
+        outcome = running.result()
     show(outcome, console)
     return 0 if outcome.ok else 1, {"passed": outcome.ok, "seed": wanted.seed} | to_json(outcome)

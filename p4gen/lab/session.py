@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,10 +23,11 @@ from p4gen.lab.network import Network
 from p4gen.lab.prerequisites import interface
 from p4gen.lab.processes import START_S, Process, end_all, wait_for
 from p4gen.lab.scratch import add_address
-from p4gen.lab.switches import CPU_PORT, address, prepare, switch_process
+from p4gen.lab.switches import CPU_PORT, address, control_socket, prepare, switch_process
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, LinkPort, Status, SwitchInfo
 from p4gen.manager.client import ManagerClient
 from p4gen.switch import targets
+from p4gen.switch.control import ask
 from p4gen.switch.running import listens
 
 MANAGER_LOG, MANAGER_DB = "manager.log", "manager.db"
@@ -35,6 +35,8 @@ _MANAGER_CAUSES = {"Address already in use": "its address is taken"}
 _TICK_MS = {targets.EMBEDDED: 50, targets.BMV2: 200}
 """Two ticks without an acknowledgement send a window again, so between them there is time for more than a window takes
 on a busy machine."""
+_STATUS_S = 10.0
+"""For a switch to say whether it traces: it answers from a thread of its own."""
 _LOOK_S = 0.2
 """Between two looks at whether all processes live that are waited for."""
 _SETTLE_S = 0.15
@@ -60,6 +62,10 @@ class Lab:
         """Seconds that parts of the start took."""
         self._manager_process: Process | None = None
         self._manager: ManagerClient | None = None
+        self._without_manager = False
+        """Its process was killed on request, so that runs do without it."""
+        self._known: dict[str, GroupStatus] = {}
+        """Groups as the manager last told of them."""
 
     # --- start and end ---
 
@@ -135,6 +141,8 @@ class Lab:
         command = [sys.executable, "-m", "p4gen", "manager", "--listen", self.manager_address]
         command += ["--topology", str(job.topology_file), "--db", str(job.folder / MANAGER_DB)]
         command += ["--tick-interval", str(_TICK_MS[job.target])]
+        if job.policy is not None:
+            command += ["--policy", job.policy]
         log = job.folder / MANAGER_LOG
         place = self.manager_address
         return Process("the manager", command, log, lambda: listens(place), _MANAGER_CAUSES)
@@ -203,23 +211,54 @@ class Lab:
 
     def check_group(self, status: GroupStatus) -> None:
         """Raise ``FailedError`` when a process without which a group's calls cannot be followed has ended: that of
-        the manager or of a rank. A dead switch is the manager's business."""
-        for process in (self._manager_process, *(self.hosts[host].process for host in status.spec.ranks)):
-            if process is not None and not process.running:
+        the manager (unless it was killed on request), of a rank, or of a switch that no tree can do without."""
+        processes = [self.hosts[host].process for host in status.spec.ranks]
+        if self._manager_process is not None and not self._without_manager:
+            processes.append(self._manager_process)
+        for process in processes:
+            if not process.running:
                 raise process.failure(f"{process.name} has ended")
+        self._check_switches(status)
+
+    def _check_switches(self, status: GroupStatus) -> None:
+        """Raise ``FailedError`` when switches have ended without which nothing joins a group's ranks: then no tree can
+        ever carry it, for nobody starts switches while a run is waited for."""
+        dead = [name for name, process in self.switches.items() if not process.running]
+        if not dead:
+            return
+        gone = {link.name for name in dead for link in self.topology.ports[name]}
+        ranks = status.spec.ranks
+        if set(ranks) <= self.topology.distances(ranks[0], gone).keys():
+            return
+        stories = [self.switches[name].failure(f"switch {name} has ended").diagnostics[0] for name in dead]
+        raise FailedError(*stories, f"group {status.spec.name} cannot go on: no other way joins its ranks")
 
     def dead_switches(self, status: GroupStatus) -> list[FailedError]:
         """The stories of a group's switches that have ended."""
         processes = (self.switches[name] for name in status.tree)
         return [process.failure(f"{process.name} has ended") for process in processes if not process.running]
 
+    def groups(self) -> list[GroupStatus]:
+        """All groups: as the manager has them, or as it had them when it was killed on request."""
+        if not self._without_manager:
+            self._known = {status.spec.name: status for status in self.manager.groups()}
+        return list(self._known.values())
+
+    @property
+    def without_manager(self) -> bool:
+        """Whether the manager was killed on request, and has not been started again."""
+        return self._without_manager
+
     def group_of(self, ranks: Sequence[str]) -> GroupStatus:
         """An existing group of exactly these ranks, or a new one."""
         self.check_hosts(ranks)
-        groups = self.manager.groups()
+        groups = self.groups()
         for status in groups:
             if status.spec.ranks == tuple(ranks):
                 return status
+        if self._without_manager:
+            known = ", ".join(f"{status.spec.name} ({' '.join(status.spec.ranks)})" for status in groups) or "none"
+            raise InputError(f"the manager is dead, and a new group needs it; groups there are: {known}")
         name = "all" if tuple(ranks) == self.topology.rank_hosts else "-".join(ranks)[:40]
         taken = {status.spec.name for status in groups}
         while name in taken:
@@ -307,6 +346,7 @@ class Lab:
         (self.job.scratch / MANAGER_SOCKET).unlink(missing_ok=True)
         process.start()
         wait_for([process], START_S)
+        self._without_manager = False
         self.manager.wait(START_S)
 
     def fail_manager(self) -> None:
@@ -315,6 +355,8 @@ class Lab:
         assert process is not None
         if not process.running:
             raise InputError("the manager does not run")
+        self.groups()  # as long as it can tell of them
+        self._without_manager = True
         assert process.popen is not None
         process.popen.kill()
         process.popen.wait()
@@ -343,15 +385,24 @@ class Lab:
         self.taps[node] = process
         return file
 
-    def toggle_trace(self, switch: str) -> None:
-        """Have the embedded switch begin to write packets' ways, or end it."""
+    def set_trace(self, switch: str, on: bool) -> None:
+        """Have the embedded switch write packets' ways from now on, or no longer; asking again changes nothing."""
         process = self.check_switch(switch)
         if self.job.target != targets.EMBEDDED:
             raise InputError("BMv2 traces from the start or not at all: p4gen lab … --verbose, then see its log")
         if not process.running:
             raise InputError(f"{switch} does not run")
-        assert process.popen is not None
-        process.popen.send_signal(signal.SIGUSR1)
+        ask(control_socket(self.job, switch), f"trace {'on' if on else 'off'}")
+
+    def traced(self) -> list[str]:
+        """The switches that trace now, by their own word."""
+        found = []
+        for name, process in self.switches.items():
+            if self.job.target == targets.EMBEDDED and process.running:
+                with contextlib.suppress(FailedError):
+                    if ask(control_socket(self.job, name), "status", _STATUS_S)["trace"]:
+                        found.append(name)
+        return found
 
     # --- what there is to see ---
 
@@ -380,7 +431,9 @@ class Lab:
         return {name: future.result(JOIN_S) for name, future in asked.items()}
 
     def switch_drops(self) -> Mapping[str, Mapping[str, int]]:
-        """Packets that programs took out, by switch and reason."""
+        """Packets that programs took out, by switch and reason; nothing while there is no manager to ask switches."""
+        if self._without_manager:
+            return {}
         return {status.name: status.drops for status in self.manager.status().switches}
 
     def shell_command(self, node: str) -> list[str]:

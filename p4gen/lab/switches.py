@@ -72,10 +72,15 @@ def trace_file(job: LabJob, switch: str) -> Path:
     return job.folder / switch / "trace.txt"
 
 
+def control_socket(job: LabJob, switch: str) -> Path:
+    """Where the embedded switch is asked to trace, or not to."""
+    return job.scratch / f"{switch}.ctl"
+
+
 def _embedded(job: LabJob, switch: str) -> list[str]:
     command = [sys.executable, "-m", "p4gen", "switch", "--grpc-server-addr", address(job, switch)]
     command += ["--cpu-port", str(CPU_PORT), "--engine", job.engine]
-    return [*command, "--trace", str(trace_file(job, switch)), "--on-signal"]
+    return [*command, "--trace", str(trace_file(job, switch)), "--control", str(control_socket(job, switch))]
 
 
 def _bmv2(job: LabJob, switch: str) -> list[str]:

@@ -14,6 +14,7 @@ from rich.console import Console
 from p4gen.errors import P4genError
 from p4gen.lab.session import Lab
 from p4gen.lab.switches import CPU_PORT, trace_file
+from p4gen.switch.observe import TRACE_END
 
 _LOOK_S = 0.05
 _INSTANCE: Final = re.compile(r"\.(?P<array>edge|lane)_(?P<number>\d+)\b")
@@ -57,7 +58,9 @@ class Tracer:
     def start(self) -> None:
         """Begin. Raises ``InputError`` where the switch cannot trace."""
         self._at = self.file.stat().st_size if self.file.exists() else 0
-        self._lab.toggle_trace(self._switch)
+        self._lab.set_trace(self._switch, True)
+        if self.file.exists() and self.file.stat().st_size < self._at:
+            self._at = 0  # it was full, and begins anew
         self.active = True
         self._thread.start()
 
@@ -76,13 +79,17 @@ class Tracer:
                 self._at = file.tell()
             while left and "\n\n" in text:
                 packet, _, text = text.partition("\n\n")
-                if self._wanted(packet):
+                if packet.startswith(TRACE_END):
+                    with self._turn:
+                        self._console.print(f"{self._switch}: {packet}", markup=False)
+                    left = 0
+                elif self._wanted(packet):
                     lines = "\n".join(folded(packet.splitlines()))
                     with self._turn:
                         self._console.print(f"{self._switch}:\n{lines}\n", markup=False)
                     left -= 1
         with contextlib.suppress(P4genError):
-            self._lab.toggle_trace(self._switch)
+            self._lab.set_trace(self._switch, False)
         self.active = False
 
 

@@ -7,6 +7,7 @@ with the inputs that were kept. Who has completed such a call has its result; it
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
 from collections import Counter, deque
@@ -192,6 +193,14 @@ class Member:
         if deadline is not None:
             self._loop.call_soon_threadsafe(self._limit, (weakref.ref(call), deadline))
         return call.future
+
+    def progress(self) -> float:
+        """The part of the call under way that is done, from 0 to 1; for those who look on, from any thread."""
+        with contextlib.suppress(IndexError):  # it has just ended
+            invocation = self._under_way[0].invocation
+            if invocation is not None and invocation.messages:
+                return min(1.0, (invocation.messages_sent + invocation.messages_received) / invocation.messages)
+        return 0.0
 
     def _wait(self, future: Future[CallResult]) -> CallResult:
         if self._loop.inside:

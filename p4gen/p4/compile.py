@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from p4gen.errors import Diagnostic, Pos
+from p4gen.errors import Diagnostic, InputError, Pos
+from p4gen.inputs import read_text
 from p4gen.p4 import ir, target, uninitialised
 from p4gen.p4.elaborate import elaborate
 from p4gen.p4.parser import parse
@@ -57,9 +58,9 @@ def compile_file(path: str | Path, defines: Iterable[str] = (), includes: Iterab
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise P4Error(Diagnostic(str(path), f"cannot read the program: {problem}")) from None
+        text = read_text(path)
+    except InputError as problem:
+        raise P4Error(*problem.diagnostics) from None
     return compile_text(text, str(path), defines, includes, path.parent)
 
 

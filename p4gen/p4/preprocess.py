@@ -14,7 +14,8 @@ from typing import Any
 
 from pcpp.preprocessor import Preprocessor as Pcpp
 
-from p4gen.errors import Diagnostic, Pos
+from p4gen.errors import Diagnostic, InputError, Pos
+from p4gen.inputs import read_text
 from p4gen.p4.source import Line, P4Error, Source
 
 _COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
@@ -296,9 +297,8 @@ def _join(lines: list[str], index: int) -> tuple[str, int]:
 
 def _read(path: Path, at: P4Error) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
+        return read_text(path)
+    except InputError as problem:
         where = at.diagnostics[0]
-        raise P4Error(
-            Diagnostic(where.where, f"cannot read {path}: {problem}", source_line=where.source_line)
-        ) from None
+        reason = f"cannot include {path}: {problem.reason}"
+        raise P4Error(Diagnostic(where.where, reason, source_line=where.source_line)) from None

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from p4gen.errors import Diagnostic, Pos
+from p4gen.errors import Diagnostic, InputError, Pos
+from p4gen.inputs import read_text
 from p4gen.stf.lexer import Cursor, StfError, Token, number, tokens
 from p4gen.stf.statements import (
     Add,
@@ -80,9 +81,9 @@ _NIBBLES = re.compile(r"[0-9a-fA-F*]*")
 def parse_file(path: str | Path) -> tuple[Statement, ...]:
     """The statements of the file at ``path``. Raises ``StfError`` with a diagnostic for each line that is wrong."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise StfError(Diagnostic(str(path), f"cannot read the test: {problem}")) from None
+        text = read_text(Path(path))
+    except InputError as problem:
+        raise StfError(*problem.diagnostics) from None
     return parse_text(text, str(path))
 
 

@@ -134,7 +134,7 @@ def test_a_switch_that_does_not_start_is_named_with_its_cause(
     assert "s2" not in done.stderr.partition("command")[0]
 
 
-@pytest.mark.parametrize("which", ["the manager", "host h1"])
+@pytest.mark.parametrize("which", ["the manager", "host h1", "switch s0"])
 def test_a_run_does_not_wait_for_the_dead(which: str, tmp_path: Path, machine: Traces) -> None:
     process = start(tmp_path, *LONG, "--deadline", str(10 * PATIENCE_S))
     wait_until_up(tmp_path, process)
@@ -145,6 +145,8 @@ def test_a_run_does_not_wait_for_the_dead(which: str, tmp_path: Path, machine: T
     inner = inner_process(process)
     if which == "the manager":
         (victim,) = (each for each in children(inner) if b"manager\0--listen" in _command_line(each))
+    elif which == "switch s0":
+        (victim,) = (each for each in children(inner) if b"p4gen\0switch\0" in _command_line(each))
     else:
         daemons = [each for each in children(inner) if b"p4gen.lab.inside" in _command_line(each)]
         victim = daemons[1]

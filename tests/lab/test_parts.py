@@ -14,9 +14,10 @@ from pydantic import TypeAdapter, ValidationError
 from p4gen.cli.app import cli
 from p4gen.errors import InputError, MissingToolError
 from p4gen.host.clock import MS
-from p4gen.lab import faults, mininet, prerequisites, scratch
+from p4gen.lab import calls, faults, mininet, prerequisites, scratch
 from p4gen.lab.hostnet import MANAGER_SOCKET
 from p4gen.lab.job import LabJob, Wanted
+from p4gen.net.config import Call
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import Name, TopologySpec, load_topology, packaged
 from p4gen.switch.running import Program
@@ -42,6 +43,11 @@ def p4gen_lab(*arguments: str) -> Result:
         (["star-4", "--suite", "--loss", "5%@s0"], "there is no host 's0'"),
         (["star-4", "--suite", "--delay", "7"], "delay: "),
         (["star-4", "--suite", "--timeout", "7"], "--timeout: "),
+        (["star-4", "--suite", "--timeout", "1ps"], "in real time has 1ms to 60s; this is '1ps'"),
+        (["star-4", "--suite", "--timeout", "0"], "in real time has 1ms to 60s"),
+        (["star-4", "--suite", "--delay", "11s"], "delay: at most 10s"),
+        (["star-4", "--collective", "allreduce", "--size", "100G"], "bytes are the limit"),
+        (["star-4", "--suite", "--policy", "nonsense"], "there is no placement policy 'nonsense'"),
         (["star-4", "--ports", "2"], "s0 has 4 links; the program has 2 ports"),
     ],
 )
@@ -64,6 +70,14 @@ def test_wrong_input(arguments: list[str], cause: str, tmp_path: Path) -> None:
 )
 def test_options_that_do_not_go_together(arguments: list[str], cause: str) -> None:
     assert cause in str(p4gen_lab("star-4", *arguments).exception)
+
+
+def test_the_memory_that_there_is_bounds_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "_room", lambda: 32 << 20)
+    calls.check_calls([Call(size=1 << 20)], ProgramSpec(), 4)
+    with pytest.raises(InputError, match=r"4 ranks draw all ranks' data each.* 64 MiB; there are 32 MiB.* 1,024K is"):
+        calls.check_calls([Call(size=1 << 20), Call(size=2 << 20)], ProgramSpec(), 4)
+    assert calls._room() > 0
 
 
 def test_a_malformed_topology_is_told_with_its_place(tmp_path: Path) -> None:
