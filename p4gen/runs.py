@@ -84,8 +84,9 @@ def read_record(folder: Path) -> RunRecord:
         content = json.loads(read_text(folder / RUN_FILE))
         fields = {name: content[name] for name in RunRecord.__dataclass_fields__}
         return RunRecord(**{**fields, "arguments": tuple(fields["arguments"])})
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as problem:
-        raise InputError(f"{folder}: not the folder of a run ({RUN_FILE}: {problem})") from None
+    except (InputError, ValueError, KeyError, TypeError, RecursionError) as problem:
+        why = problem.reason if isinstance(problem, InputError) else str(problem)
+        raise InputError(f"{folder}: not the folder of a run ({RUN_FILE}: {why})") from None
 
 
 def write_junit(path: Path, cases: Sequence[Case]) -> None:

@@ -45,6 +45,8 @@ from p4gen.spec.topology import TopologySpec
 
 COUNTING: Final = 0.5
 """Seconds that ``status`` waits for switches' counters; later the last known ones do."""
+MAX_WAIT_S: Final = 3600.0
+"""For ranks that wait for each other."""
 ENDING: Final = 15.0
 """Seconds that ``close`` waits for threads, all together: longer than a switch that hangs is waited for."""
 
@@ -260,6 +262,8 @@ class IncManager:
 
     def ready(self, group: str, generation: int, rank: int, completed: int, timeout: float = 60.0) -> int:
         """See ``api.Manager``."""
+        if not 0 <= timeout <= MAX_WAIT_S:  # neither is nan
+            raise ManagerError(Code.INVALID, f"a rank waits for others up to {MAX_WAIT_S:,} s, not {timeout:g}")
         deadline = time.monotonic() + timeout
         with self._changed:
             record = self._ledger.get(group)

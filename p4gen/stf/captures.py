@@ -34,6 +34,10 @@ class Captured:
     frame: bytes
 
 
+MAX_CAPTURE = 256 << 20
+"""Bytes of a capture: it is read as a whole."""
+
+
 def read_capture(path: Path) -> tuple[Captured, ...]:
     """The frames of a capture in their order.
 
@@ -41,9 +45,12 @@ def read_capture(path: Path) -> tuple[Captured, ...]:
     they were captured, or is not of Ethernet.
     """
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MAX_CAPTURE + 1)
     except OSError as error:
         raise InputError(Diagnostic(str(path), f"cannot read the capture: {error.strerror}")) from error
+    if len(data) > MAX_CAPTURE:
+        raise InputError(Diagnostic(str(path), f"has more than {MAX_CAPTURE >> 20} MiB, which is the limit"))
     try:
         if data[:4] == struct.pack("<I", BlockType.SECTION):  # the same in either byte order
             return tuple(_pcapng(data))

@@ -19,6 +19,7 @@ from p4gen.stf.runner import configure, reference
 from p4gen.stf.statements import Check, Expect, ExpectDigest, NoPacket, Packet, Statement, Wait
 
 _OF_TESTS = (Packet, Expect, NoPacket, Wait, Check, ExpectDigest)
+MAX_FRAME = 65535
 _HEX = re.compile(r"[0-9a-fA-F]*")
 
 
@@ -108,6 +109,8 @@ def _packet(text: str) -> Arrival:
     if len(digits) % 2 or not digits:
         what = "half a byte is left over" if digits else "the packet has no bytes"
         raise InputError(Diagnostic("--packet", f"{_short(text)}: {what}"))
+    if len(digits) > 2 * MAX_FRAME:
+        raise InputError(Diagnostic("--packet", f"{_short(text)}: a packet has {MAX_FRAME:,} bytes at most"))
     return Arrival(port, bytes.fromhex(digits))
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from p4gen.cli.app import main
 
+ECHO = Path(__file__).parents[1] / "switch" / "echo.p4"
 STYLE = re.compile(r"^(\S+|p4gen [a-z]+|\S+:\d+:\d+): error: \S")
 
 
@@ -50,6 +51,10 @@ def p4gen(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
         (["build", "x" * 5000], "cannot read: File name too long"),
         (["topo", "x" * 5000], "neither a file nor a topology"),
         (["build", "--" + "x" * 9000], "no such option"),
+        (["run", str(ECHO), "--packet", "70000:ff"], "--packet: error: 70000:ff: ports are numbered from 0 to "),
+        (["run", str(ECHO), "--packet", "0:" + "ff" * 65536], "a packet has 65,535 bytes at most"),
+        (["run", "/dev/zero", "--packet", "0:ff"], "/dev/zero: error: "),
+        (["rerun", "."], "not the folder of a run"),
     ],
     ids=lambda value: " ".join(word[:20] for word in value) if isinstance(value, list) else "",
 )
