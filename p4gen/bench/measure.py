@@ -23,6 +23,7 @@ from p4gen.model.jit import Batch
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
 from p4gen.scratch import scratch
+from p4gen.switch import bmv2_build
 
 THREADS = 2
 BMV2_PACKETS = 10_000
@@ -41,7 +42,8 @@ _COMPILATIONS = 3
 
 @dataclass(frozen=True)
 class Rate:
-    """What an engine achieved: ``packets`` received in ``seconds``; or why it was not measured."""
+    """What an engine achieved: ``packets`` received in ``seconds``, and of BMv2 how it was built; or why it was not
+    measured."""
 
     engine: str
     packets: int
@@ -179,7 +181,7 @@ def _bmv2(work: Workload, folder: Path) -> Rate:
     if absent is not None:
         return Rate(BMV2, 0, 0.0, absent)
     packets = min(len(work.packets), BMV2_PACKETS)
-    return Rate(BMV2, *bm.rate(work, packets, folder / "bmv2"))
+    return Rate(BMV2, *bm.rate(work, packets, folder / "bmv2"), note=str(bmv2_build.build()))
 
 
 def _snapshots(native: Model) -> tuple[int, float, float, float]:

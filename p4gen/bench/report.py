@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.table import Table
 
-from p4gen.bench.measure import BATCHED, BMV2, C, Results
+from p4gen.bench.measure import BATCHED, BMV2, C, Rate, Results
 
 COLUMNS = ("program", "lanes", "engine", "packets", "seconds", "packets_per_second", "note")
 
@@ -42,8 +42,13 @@ def table(results: Results) -> Table:
             result.add_row(rate.engine, "-", "", "", "", style="dim")
             continue
         ratios = (_ratio(results.ratio(rate.engine, BMV2), "{:,.1f}"), _ratio(results.ratio(rate.engine, C), "{:.0%}"))
-        result.add_row(rate.engine, f"{rate.per_second:,.0f}", f"{1e9 / rate.per_second:,.0f}", *ratios)
+        result.add_row(_row(rate), f"{rate.per_second:,.0f}", f"{1e9 / rate.per_second:,.0f}", *ratios)
     return result
+
+
+def _row(rate: Rate) -> str:
+    """An engine's name in the table; with BMv2's the build that was found, for others are faster or slower."""
+    return rate.note or rate.engine
 
 
 def ratios_to(first: Results, other: Results) -> dict[str, float]:
@@ -76,7 +81,7 @@ def _ratio(value: float | None, form: str) -> str:
 def sentences(results: Results) -> list[str]:
     """What is not in the table."""
     size = results.state_bytes
-    lines = [f"{rate.engine}: not measured, {rate.note}" for rate in results.rates if rate.note]
+    lines = [f"{rate.engine}: not measured, {rate.note}" for rate in results.rates if rate.note and not rate.packets]
     lines += [
         f"from P4 text to the first packet: {results.compile_cold:.3f} s, from the cache {results.compile_cached:.3f} s"
         f" (front end: {results.front_end:.3f} s)",

@@ -17,6 +17,7 @@ from p4gen.bench.workload import Workload, workload
 from p4gen.cli.options import json_option, out_option, spec_flags, specs_from
 from p4gen.cli.verb import verb
 from p4gen.spec import ProgramSpec
+from p4gen.switch import bmv2_build
 
 NET_SPEC: dict[str, tuple[str, ...]] = {"window": ("8",), "message": ("16",)}
 """For --net: 128 packets under way, as many as Soft-RoCE keeps unacknowledged, in messages of 16."""
@@ -123,4 +124,5 @@ def _given(flags: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
 def _summary(results: Results) -> dict[str, object]:
     ratios = {"jit_to_bmv2": results.ratio(BATCHED, BMV2), "jit_to_c": results.ratio(BATCHED, C)}
     rates = [asdict(r) | {"packets_per_second": r.per_second} for r in results.rates]
-    return asdict(results) | ratios | {"rates": rates}
+    build = bmv2_build.build()
+    return asdict(results) | ratios | {"rates": rates, "bmv2": asdict(build) if build else None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from p4gen.errors import InputError
 from p4gen.model import Model
 from p4gen.p4.compile import compile_text
 from p4gen.spec import ProgramSpec
+from p4gen.switch import bmv2_build
 
 SMALL = {"lanes": 8, "window": 2, "message": 2, "groups": 1, "fan_in": 4, "ports": 4}
 
@@ -126,7 +128,7 @@ def test_bmv2_is_given_the_whole_load(mode: str, tmp_path: Path) -> None:
     work = workload(ProgramSpec.model_validate(SMALL | {"mode": mode}), 3000, 1)
     packets, seconds = bm.rate(work, len(work.packets), tmp_path / "bmv2")
     assert 0 < packets <= len(work.packets) + len(work.opening)
-    assert 0 < seconds < 60
+    assert seconds > 0
 
 
 @pytest.mark.parametrize("mode", ["II", "III"])
@@ -136,3 +138,45 @@ def test_a_whole_run_measures_every_engine(mode: str, monkeypatch: pytest.Monkey
     found = measure(small(mode=mode))
     assert all(rate.packets or rate.note for rate in found.rates)
     assert found.state_bytes > 0
+
+
+def bmv2_of(folder: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A simple_switch_grpc on PATH that is a script, with ``content`` behind its end."""
+    program = folder / "simple_switch_grpc"
+    program.write_bytes(b"#!/bin/sh\necho 1.15.5-test\nexit\n" + content)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    return program
+
+
+@pytest.mark.parametrize(
+    ("content", "logging", "optimisation"),
+    [
+        (b"", "unknown", "unknown"),
+        (b"\0Invalid reference to object of type '\0", "off", "unknown"),
+        (b"\0Invalid reference to object of type '\0[{}] [cxt {}] Bytes parsed: {}\0", "on", "unknown"),
+        (b"\0GNU C++17 12.2.0 -mtune=generic -march=x86-64 -g -O0 -O3 -fPIC\0", "unknown", "-O3"),
+        (b"\0GNU C++17 12.2.0 -g -O2\0\0GNU C++17 12.2.0 -O0\0", "unknown", "-O0 and -O2"),
+    ],
+)
+def test_how_bmv2_was_built_is_told_as_far_as_its_files_say(
+    content: bytes, logging: str, optimisation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bmv2_of(tmp_path, content, monkeypatch)
+    assert bmv2_build.build() == bmv2_build.Build("1.15.5-test", logging, optimisation)
+
+
+def test_without_bmv2_there_is_no_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert bmv2_build.build() is None
+
+
+def test_the_table_says_which_bmv2_it_was() -> None:
+    build = bmv2_build.Build("1.15.5", "off", "-O3")
+    rates = [Rate(BMV2, 10, 1.0, str(build)) if rate.engine == BMV2 else rate for rate in results().rates]
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(table(replace(results(), rates=tuple(rates))))
+    assert "BMv2 1.15.5, logging macros off, optimisation -O3" in console.export_text()
+    assert not any(
+        "not measured" in line and "BMv2" in line for line in sentences(replace(results(), rates=tuple(rates)))
+    )
