@@ -249,15 +249,18 @@ def _composite(cx: Context, entity: TypeEntity, decl: ast.Composite, args: tuple
 
 
 def _field_lists(cx: Context, at: int, annotation: Annotation) -> Annotation:
-    """``@field_list`` with constants in place of numbers, which p4c takes and v1model programs like."""
+    """``@field_list`` with constants and enum members in place of numbers, as p4c takes them."""
     if annotation.name != "field_list" or annotation.args:
         return annotation
-    names = [word.strip() for word in annotation.body.split(",")]
-    lists = [
-        int(name, 0) if name.isdecimal() else lower_expr.constant_int(cx, ast.Name(at, name), "a field list")
-        for name in names
-    ]
-    return replace(annotation, args=tuple(lists))
+
+    def number(text: str) -> int:
+        name, _, member = map(str.strip, text.partition("."))
+        if name.isdecimal():
+            return int(name, 0)
+        e = ast.Member(at, ast.TypeName(at, ast.NamedType(at, name)), member) if member else ast.Name(at, name)
+        return lower_expr.constant_int(cx, e, "a field list")
+
+    return replace(annotation, args=tuple(map(number, annotation.body.split(","))))
 
 
 def _check_field(cx: Context, kind: str, field: ast.Field, type_: Type) -> None:

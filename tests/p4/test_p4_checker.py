@@ -226,3 +226,8 @@ def test_field_lists_go_by_constants_too() -> None:
     assert isinstance(metadata, Struct)
     assert [field.annotations[0].args for field in metadata.fields[:2]] == [(1, 2), (3,)]
     assert "LOST" in errors(text.replace("(KEPT", "(LOST"))[0].message
+    text = text.replace("const bit<8> KEPT = 1;", "enum bit<8> List { KEPT = 1 }").replace("(KEPT", "(List.KEPT")
+    metadata = compiled(text).program.type_args[1]
+    assert isinstance(metadata, Struct)
+    assert metadata.fields[0].annotations[0].args == (1, 2)
+    assert "LOST" in errors(text.replace("List.KEPT,", "List.LOST,"))[0].message
