@@ -36,9 +36,9 @@ class AcksOfAnOldGenerationFreeNothing(GenerationTest):
         self.begin(flow, acked=False)
         last = self.psn(self.window - 1)
         self.rounds(flow, 1, self.window - 1, acked=False)
-        for edge in flow.outputs[:-1]:
+        for number, edge in enumerate(flow.outputs[:-1]):
             self.ack(flow.group, [edge], last)
-            self.refuse(flow, self.psn(self.window))
+            self.refuse(flow, self.psn(self.window), again=number > 0)
         self.ack(flow.group, flow.outputs[-1:], last)
         self.expect_nothing()
         self.round(flow, self.psn(self.window))
