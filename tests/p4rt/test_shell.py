@@ -53,10 +53,9 @@ punt.insert()
 p = packet_out(payload=bytes.fromhex("00000000050000"), egress_port="2", pad="0")
 p.send()
 print("READY")
-import time
-time.sleep(1)
 found = []
-packet_in.sniff(found.append, timeout=2)
+while not found: packet_in.sniff(found.append, timeout=1)
+
 print("PACKET-IN", [(x.packet.payload.hex(), [y.value for y in x.packet.metadata]) for x in found])
 exit
 """

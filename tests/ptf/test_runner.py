@@ -30,7 +30,7 @@ class A_FrameComesBack(ReportedTest):
         big = bytes(range(256)) * 34
         for port in (0, 1):
             ptf.dataplane_instance.send(0, port, big)
-            found = ptf.dataplane_instance.poll(port_number=port, timeout=5)
+            found = ptf.dataplane_instance.poll(port_number=port, timeout=300)
             self.equal("frame mirrored", found.packet == big, True)
 
 
@@ -65,7 +65,7 @@ class F_SkipsInSetUp(ReportedTest):
 
 class G_Hangs(ReportedTest):
     def runTest(self):
-        time.sleep(60)
+        time.sleep(3600)
 
 
 class H_Crashes(ReportedTest):
@@ -149,7 +149,7 @@ def test_stopping_at_the_first_failure(suite: Path) -> None:
 
 
 def test_a_hanging_test_is_an_error_and_the_next_one_runs(suite: Path) -> None:
-    result = run(suite, "G_Hangs", "B_ParametersArrive", test_timeout=1)
+    result = run(suite, "G_Hangs", "B_ParametersArrive", test_timeout=10)
     assert result.problem is None
     assert [test.outcome for test in result.tests] == [Outcome.ERROR, Outcome.PASSED]
     assert "Timeout" in result.tests[0].message
