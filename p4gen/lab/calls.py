@@ -115,6 +115,10 @@ class Running:
     def _give_up(self) -> str:
         """Destroy the group: its ranks are no longer in step. What to say of that."""
         name = self._group.spec.name
+        if self._lab.without_manager:
+            return (
+                f"group {name} is of no use any more, its ranks are out of step: restart manager, then destroy {name}"
+            )
         try:
             self._lab.manager.destroy_group(name)
         except P4genError as error:

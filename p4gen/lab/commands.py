@@ -28,7 +28,7 @@ from p4gen.lab.welcome import shown
 from p4gen.manager.api import GroupState, GroupStatus, Status
 from p4gen.net.config import Call
 from p4gen.rocev2.headers import ipv4_text
-from p4gen.spec import Mode, units
+from p4gen.spec import units
 
 PING: Final = (sys.executable, "-m", "p4gen.lab.ping")
 """Ours, which is always there."""
@@ -229,13 +229,10 @@ def _fail(session: Session, words: list[str]) -> bool:
             session.console.print(f"{words[1]} is dead; restart switch {words[1]} starts it again, empty")
     elif words == ["manager"]:
         session.lab.fail_manager()
-        ticks = (
-            "; without its ticks a switch repeats nothing by itself" if session.lab.job.spec.mode is Mode.III else ""
-        )
-        session.console.print(
-            f"the manager is dead; groups go on, and run works on those that there are{ticks}. "
-            "restart manager starts it again, on its store"
-        )
+        goes_on = "groups stay as they are, and run works on them"
+        if session.lab.job.spec.mode.augmented:
+            goes_on = "groups stay as they are, but get no ticks, which their calls need, so run has to wait for it"
+        session.console.print(f"the manager is dead: {goes_on}; restart manager starts it again, on its store")
     else:
         raise InputError(f"say: {COMMANDS['fail'].usage}")
     return True
@@ -337,6 +334,7 @@ def _run(session: Session, words: list[str]) -> bool:
     repeat, root = _option(rest, "repeat", 1), _option(rest, "root", 0)
     if not repeat:
         raise InputError("repeat 0: nothing would be run")
+    lab.check_run()
     calls = [Call(collective, size, root)] * repeat
     names = {status.spec.name: status for status in lab.groups()}
     named = names[rest[0]] if len(rest) == 1 and rest[0] in names else None

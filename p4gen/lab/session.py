@@ -249,6 +249,11 @@ class Lab:
         """Whether the manager was killed on request, and has not been started again."""
         return self._without_manager
 
+    def check_run(self) -> None:
+        """Raise ``InputError`` where calls cannot end: the manager's agents send the ticks that Mode III lives on."""
+        if self._without_manager and self.job.spec.mode.augmented:
+            raise InputError("the manager is dead, and its agents send the ticks that this mode needs: restart manager")
+
     def group_of(self, ranks: Sequence[str]) -> GroupStatus:
         """An existing group of exactly these ranks, or a new one."""
         self.check_hosts(ranks)
