@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from base import Output, P4genTest
@@ -30,6 +30,14 @@ from p4gen.spec import Op
 OUTPUT_TTL = 64
 STATE_WORDS = 1 << 11
 STATE_ARRAYS = 8
+FRAGMENTS_AND_OPTIONS: tuple[dict[str, Any], ...] = (
+    {"flags": 0b001},
+    {"flags": 0, "fragment_offset": 8},
+    {"flags": 0b001, "fragment_offset": 1},
+    {"options": bytes(4)},
+    {"options": bytes(40)},
+)
+"""Fields of IPv4 headers that RoCEv2 forbids (InfiniBand A17.3.1)."""
 PSN_SPREAD = 1 << 17
 """How far behind ``first_psn`` random PSNs are; ``MAX_PACKETS`` leaves room for streams behind them."""
 

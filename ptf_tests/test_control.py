@@ -98,9 +98,11 @@ class RanksThatCallDifferentCollectives(Control):
     def runTest(self) -> None:
         psn, value = self.random_psn(), self.some_call()
         self.announce(self.group, [0], psn, value)
-        for other in (value ^ 1, self.call(BARRIER, 0).encode(), value ^ 1 << 19, value & (1 << 29) - 1):
-            packet = self.announcement(self.group, 1, psn, other)
-            self.refused(self.group, 1, packet, "CheckDuplicate.mixed_control")
+        mixed, unknown = "CheckDuplicate.mixed_control", "ClassifyTraffic.no_pattern"
+        barrier = self.call(BARRIER, 0).encode()
+        others = {value ^ 1: mixed, barrier: mixed, value ^ 1 << 19: unknown, value & (1 << 29) - 1: unknown}
+        for other, reason in others.items():
+            self.refused(self.group, 1, self.announcement(self.group, 1, psn, other), reason)
         self.announce(self.group, [1, 2], psn, value)
         self.expect_announced(self.group, (psn, value))
         # Once complete, a repetition that announces something else is no repetition.

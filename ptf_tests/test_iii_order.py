@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from inc import FRAGMENTS_AND_OPTIONS
 from mode_iii import (
     AGENT_PORT,
     BROADCAST_FROM_CHILD,
@@ -361,6 +362,13 @@ class CorruptPacketsLeaveNoTrace(ModeIIITest):
         self.refused(group, 0, replace(ack, bth=replace(ack.bth, psn=self.psn(5))), "CheckIcrc.bad_icrc")
         tick = self.tick_of(group, 0)
         self.refused_at(AGENT_PORT, replace(tick, icrc=bytes(4)), "CheckIcrc.bad_icrc")
+        notification = self.notification(group, 0)
+        for corrupt in (
+            replace(notification, icrc=bytes(4)),
+            replace(notification, payload=bytes(15) + b"\1"),
+            replace(notification, bth=replace(notification.bth, psn=1)),
+        ):
+            self.refused(group, 0, corrupt, "CheckIcrc.bad_icrc")
         self.round(flow, psn)
 
 
@@ -407,6 +415,27 @@ class MalformedPacketsLeaveNoTrace(ModeIIITest):
         longer = sound.sealed(total_length=sound.ip.total_length + 4).to_bytes() + bytes(4)
         self.refused(group, 0, longer, "ValidatePacket.bad_length")
         self.round(flow, self.psn(1))
+
+
+class FragmentsAndOptionsAreNotForTheEngine(ModeIIITest):
+    """To an endpoint, of any kind: no state is touched. There is no route to the switch's own address here."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        group, psn, values = flow.group, self.psn(1), self.inputs(flow)
+        kinds = (
+            (self.packet_of(group, 0, psn, values[0]), group.edges[0].port),
+            (self.announcement(group, 0, psn, self.immediate(flow, 1)), group.edges[0].port),
+            (self.acknowledgement(group, 0, self.psn(0)), group.edges[0].port),
+            (self.notification(group, 0), group.edges[0].port),
+            (self.tick_of(group, 0), AGENT_PORT),
+        )
+        for sound, port in kinds:
+            for fields in FRAGMENTS_AND_OPTIONS:
+                self.refused_at(port, replace(sound, ip=replace(sound.ip, **fields)).sealed(), "Forward.no_route")
+        self.round(flow, psn)
 
 
 class MessagesKeepTheirShape(ModeIIITest):

@@ -199,7 +199,7 @@ class OneNakBringsSixtyFourPackets(Resends):
 
 
 class NothingToSendAgain(Resends):
-    """NAKs of what has not been sent, or whose slot has gone to another PSN; answers that are no sequence error."""
+    """NAKs of what has gone from its slot; answers that are no sequence error."""
 
     reliability = EVERY
 
@@ -208,7 +208,6 @@ class NothingToSendAgain(Resends):
         group = flow.group
         for syndrome in (Ack(), RnrNak(1), Nak(NakCode.INVALID_REQUEST), Nak(NakCode.REMOTE_ACCESS_ERROR)):
             self.answer(group, 1, self.psn(1), syndrome.syndrome)
-        self.nak(group, 1, self.psn(len(sent)))
         self.expect_nothing()
         self.ack(group, flow.outputs, self.psn(len(sent) - 1))
         self.rounds(flow, len(sent), 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from inc import reduce_to
+from inc import FRAGMENTS_AND_OPTIONS, reduce_to
 from mode_ii import ModeIITest
 
 from p4gen.host.control import MAX_PACKETS
@@ -247,14 +247,28 @@ class FragmentsAndOptionsAreNotForTheEngine(Refusal):
     """RoCEv2 forbids fragments and IPv4 options (annex A17.3.1): no state is touched, nothing is reduced."""
 
     def runTest(self) -> None:
-        sound = self.sound()
+        control = self.announcement(self.group, 1, self.round_psn, self.call(packets=1))
+        notification = self.notification(self.group, 1)
         spoilt = [
-            replace(sound, ip=replace(sound.ip, flags=0b001)).sealed(),
-            replace(sound, ip=replace(sound.ip, flags=0, fragment_offset=8)).sealed(),
-            replace(sound, ip=replace(sound.ip, options=bytes(4))).sealed(),
+            replace(sound, ip=replace(sound.ip, **fields)).sealed()
+            for sound in (self.sound(), self.sound_ack(), control, notification)
+            for fields in FRAGMENTS_AND_OPTIONS
         ]
         # There is no route to the switch's own address here.
         self.refuse("Forward.no_route", *spoilt)
+
+
+class CorruptNotification(Refusal):
+    """A congestion notification with a wrong ICRC, in its padding, its BTH or itself, slows nobody down."""
+
+    def unfit(self) -> str | None:
+        return super().unfit() or (None if self.spec.icrc.checked else "the program ignores the ICRC")
+
+    def runTest(self) -> None:
+        sound = self.notification(self.group, 1)
+        padded = replace(sound, payload=bytes(15) + b"\1")
+        queue_pair = replace(sound, bth=replace(sound.bth, psn=1))
+        self.refuse("CheckIcrc.bad_icrc", padded, queue_pair, replace(sound, icrc=bytes(4)))
 
 
 class NotServed(ModeIITest):

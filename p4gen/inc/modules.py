@@ -126,21 +126,35 @@ LEARN_TAG = Module(
     keeps=(Register("tags", 17, _EDGES, "{tagged 1, tag control information 16} of each edge"),),
 )
 
+FIND_CONTEXT = Module(
+    name="FindContext",
+    gress="ingress",
+    paper="section 3.3.2",
+    purpose="the group's state; what a control message says of itself",
+    part="invocation",
+    needs=("hdr.immediate", "kind", "context"),
+    provides=(
+        Metadata("epoch", "epoch_t", "generation of the context's state; older state counts as empty"),
+        Metadata("first_psn", "psn_t", "the PSN that all its flows begin with", wanted=_augmented),
+        Metadata("announced", "bit<32>", "what a control message announces; 0 for data"),
+        Metadata("code", "bit<8>", "collective and root"),
+        Metadata("numbers", "numbers_t", "op and dtype", wanted=_dynamic),
+    ),
+    tables=(Table("contexts", Size("groups"), "context to the generation of its state"),),
+)
+
 TRACK_INVOCATION = Module(
     name="TrackInvocation",
     gress="ingress",
     paper="section 3.3.2; Context's invocation states (Algorithm 1, line 14)",
     purpose="which collective a PSN belongs to, by what was announced",
     part="invocation",
-    needs=("hdr.bth", "hdr.immediate", "kind", "context"),
+    needs=("hdr.bth", "kind", "context", "epoch", "announced"),
     provides=(
-        Metadata("epoch", "epoch_t", "generation of the context's state; older state counts as empty"),
-        Metadata("first_psn", "psn_t", "the PSN that all its flows begin with", wanted=_augmented),
         Metadata("start", "psn_t", "the PSN of its control message; behind its own if unknown", wanted=_augmented),
-        Metadata("announced", "bit<32>", "what a control message announces; 0 for data"),
+        Metadata("end", "psn_t", "the last PSN of its announcement; its own if unknown", wanted=_augmented),
+        Metadata("last_announced", "psn_t", "the last PSN of all announcements", wanted=_translated),
         Metadata("begins", "bit<1>", "1: a control message that announces something new", wanted=_translated),
-        Metadata("code", "bit<8>", "collective and root"),
-        Metadata("numbers", "numbers_t", "op and dtype", wanted=_dynamic),
     ),
     keeps=(
         Register(
@@ -149,7 +163,6 @@ TRACK_INVOCATION = Module(
         Register("previous.announcement", 64, _CONTEXTS, "the one before"),
         Register("oldest.announcement", 64, _CONTEXTS, "the one before that"),
     ),
-    tables=(Table("contexts", Size("groups"), "context to the generation of its state"),),
     drops=(
         Drop("not_served", "the context is not set up"),
         Drop("unsupported", "announces an op or dtype that the program does not have"),
@@ -174,6 +187,7 @@ CLASSIFY_TRAFFIC = Module(
         Metadata("out_mask", "bitmap_t", "edges that answers are awaited from"),
         Metadata("out_group", "bit<16>", "multicast group of the edges that it, or the result, goes to"),
         Metadata("alone", "bit<1>", "1: a repetition is answered to its sender alone", wanted=_translated),
+        Metadata("takes_slot", "bit<1>", "1: passed on, and takes its slot all the same", wanted=_translated),
         Metadata("pipe", "bit<1>", "EPIC's pipe: 0 aggregation, 1 broadcast", wanted=_augmented),
         Metadata("sync", "bit<1>", "1: nothing flows the other way (Reduce, Broadcast)", wanted=_augmented),
         Metadata(
@@ -242,6 +256,19 @@ CHECK_ORDER = Module(
     ),
 )
 
+TRACK_SENT = Module(
+    name="TrackSent",
+    gress="ingress",
+    paper="Algorithm 2, line 15: maxPsnSent; InfiniBand 9.7.5.1.1",
+    purpose="an answer to what was never sent must not be believed",
+    needs=("hdr.bth", "kind", "context", "epoch", "first_psn", "slot_mask", "pipe"),
+    keeps=(
+        Register("aggregation.sent", 32, _CONTEXTS, "{epoch 8, maxPsnSent 24} of each context's aggregation pipe"),
+        Register("broadcast.sent", 32, _CONTEXTS, "the same of its broadcast pipe"),
+    ),
+    drops=(Drop("never_sent", "answers what was never sent, or so long ago that nobody awaits it"),),
+)
+
 RECEIVE_ACK = Module(
     name="ReceiveAck",
     gress="ingress",
@@ -303,7 +330,11 @@ CHECK_DUPLICATE = Module(
         Register("slots", 104, _SLOTS, "{epoch 8, PSN 24, AckReq 1, opcode 7, announced 32, bitmap 32} of each slot"),
     ),
     drops=(
-        Drop("stale", "its slot already serves a newer PSN"),
+        Drop(
+            "stale",
+            "its slot already serves a newer PSN",
+            wanted=lambda spec: _translated(spec) or spec.variant is Variant.PSN_RECYCLING,
+        ),
         Drop("mixed_opcode", "the edges do not agree where messages begin and end"),
         Drop("mixed_control", "the edges do not announce the same collective"),
         Drop("duplicate", "already in the slot, which waits for others", wanted=_translated),

@@ -124,7 +124,13 @@ class _Node:
             }
             yield Traffic.UP_DATA, Action("aggregate", arguments)
         if group.has_down(pattern):
-            yield Traffic.DOWN_DATA, Action("replicate", {"out_group": self._output(away)})
+            arguments = {"out_group": self._output(away)}
+            if pattern.collective is Collective.BROADCAST and group.ranges(self._spec.mode):
+                # Slots that other patterns aggregate in.
+                arguments |= {"base": group.base, "mask": group.slots - 1}
+                yield Traffic.DOWN_DATA, Action("pass_on", arguments)
+            else:
+                yield Traffic.DOWN_DATA, Action("replicate", arguments)
         if pattern.collective is Collective.ALLREDUCE:
             yield Traffic.UP_ANSWER, Action("reflect")
         elif pattern.collective is Collective.REDUCE and away:

@@ -2,13 +2,16 @@
 
 The first is that one pass of a packet touches each register array once: at most one read, then at
 most one write at the same index. Paths through the control flow are followed with symbolic values
-(``lint_values``), so "the same index" means provably equal, not spelt alike.
+(``lint_values``), so "the same index" means provably equal, not spelt alike; two places that no packet
+comes to both of, because one is where a value equals a constant and the other where it does not, are no two accesses.
 
 The second is for programs with several pipelines: each has a bank of every register, and a pass touches
 no other bank than that of its own, which the metadata's field ``pipeline`` names.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from p4gen.errors import Diagnostic, Pos
 from p4gen.p4 import ir
@@ -102,7 +105,7 @@ class _Checker:
         index_arg = call.args[1 if reads else 0].expr
         assert index_arg is not None
         index = self.values.of(index_arg, state)
-        access = Access("read" if reads else "write", index, call.pos)
+        access = Access("read" if reads else "write", index, call.pos, state.facts)
         if self.pipelines > 1:
             self.bank(register, access, state)
         after: set[Access | None] = set()
@@ -115,6 +118,8 @@ class _Checker:
     def follow(self, register: ir.ExternInstance, before: Access, now: Access) -> None:
         if before.kind == "read" and now.kind == "write" and before.index == now.index:
             return
+        if any(fact.excludes(other) for fact in before.facts for other in now.facts):
+            return  # no packet comes to both
         if before.kind == "read" and now.kind == "write":
             what = "is written at an index that is not provably the one it was read at"
         elif before.kind == now.kind:
@@ -305,6 +310,10 @@ class _Checker:
         if not self.expression(s.condition, state):
             return None
         other = state.copy()
+        fact = self.values.fact(s.condition, state)
+        if fact is not None:
+            state.facts |= {fact}
+            other.facts |= {replace(fact, holds=not fact.holds)}
         ends = [self.statement(s.then, state)]
         ends.append(self.statement(s.otherwise, other) if s.otherwise is not None else other)
         return join([e for e in ends if e is not None], self.values)

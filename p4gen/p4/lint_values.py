@@ -23,12 +23,28 @@ in place, so that a parameter can share it with its argument."""
 
 
 @dataclass(frozen=True)
+class Fact:
+    """What a condition says where it has decided: a value is, or is not, a constant."""
+
+    value: Value
+    constant: Value
+    holds: bool
+
+    def excludes(self, other: Fact) -> bool:
+        """Whether no packet can take a path with this fact and one with the other."""
+        if self.value != other.value or not (self.holds or other.holds):
+            return False
+        return (self.constant != other.constant) if self.holds and other.holds else self.constant == other.constant
+
+
+@dataclass(frozen=True)
 class Access:
-    """The last access to a register on a path."""
+    """The last access to a register on a path, and what is certain of a packet that comes there."""
 
     kind: str
     index: Value
     pos: Pos
+    facts: frozenset[Fact] = frozenset()
 
 
 @dataclass
@@ -40,14 +56,16 @@ class State:
     accesses: dict[ir.ExternInstance, frozenset[Access | None]] = field(default_factory=dict)
     banks: Mapping[Value, Access] = field(default_factory=dict)
     """The banks that registers were accessed in, each with the first access. Never changed in place."""
+    facts: frozenset[Fact] = frozenset()
 
     def copy(self) -> State:
         """An independent copy."""
-        return State(dict(self.env), dict(self.accesses), self.banks)
+        return State(dict(self.env), dict(self.accesses), self.banks, self.facts)
 
     def become(self, other: State) -> None:
         """Take over what ``other`` knows."""
         self.env, self.accesses, self.banks = other.env, other.accesses, other.banks
+        self.facts = other.facts
 
     def forget(self, variables: Iterable[ir.Variable]) -> None:
         """Drop variables that are out of scope."""
@@ -95,6 +113,13 @@ class Values:
         if isinstance(e.type, Fields | Stack) and len(held) > 1 and _below(held, place[1]):
             return self.fresh()
         return lookup(held, place[1])
+
+    def fact(self, condition: ir.Expr, state: State) -> Fact | None:
+        """What is known where ``condition`` holds; None where that is no comparison with a constant."""
+        if not isinstance(condition, ir.Binary) or condition.op not in ("==", "!="):
+            return None
+        value, constant = self.of(condition.left, state), self.of(condition.right, state)
+        return Fact(value, constant, condition.op == "==") if constant[0] == "literal" else None
 
     def held(self, variable: ir.Variable, state: State) -> Held:
         """What ``variable`` holds; its value on entry if nothing else is known."""
@@ -211,4 +236,4 @@ def join(states: Sequence[State], values: Values) -> State | None:
             *(s.accesses.get(register, nothing) for s in others)
         )
     banks = {bank: access for s in reversed(states) for bank, access in s.banks.items()}
-    return State(env, accesses, banks)
+    return State(env, accesses, banks, first.facts.intersection(*(s.facts for s in others)))

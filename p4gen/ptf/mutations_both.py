@@ -15,12 +15,6 @@ BOTH_MODES: tuple[Mutation, ...] = (
     Mutation("any-ip-checksum", "ValidatePacket", "std_meta.checksum_error != 0", "false"),
     Mutation("corruption-laundered", "CheckIcrc", "hdr.icrc.crc != expected", "false"),
     Mutation("epoch-ignored", "RecycleBuffer", "held_epoch != epoch", "held_epoch == 0"),
-    Mutation(
-        "wrap-forgotten",
-        "RecycleBuffer",
-        "else if (precedes(psn, held_psn) == 0) { slot_use",
-        "else if (psn > held_psn) { slot_use",
-    ),
     Mutation("any-opcode-mix", "CheckDuplicate", "word[70:64] != opcode", "false"),
     Mutation("any-control-mix", "CheckDuplicate", "word[63:32] != meta.invocation.announced", "false"),
     Mutation("complete-at-once", "CheckDuplicate", "arrived == meta.flow.source_mask", "arrived != 0"),
@@ -36,5 +30,5 @@ BOTH_MODES: tuple[Mutation, ...] = (
     Mutation("one-address-for-all", "TranslateHeader", "meta.lookup.edge = std_meta.egress_rid;", ""),
     Mutation("udp-checksum-kept", "TranslateHeader", "hdr.udp.checksum = 0; ", ""),
     Mutation("icrc-stale", "SetIcrc", "hdr.icrc.crc = icrc;", ""),
-    Mutation("any-numbers", "TrackInvocation", "hdr.immediate.value[28:24] != NUMBERS", "false"),
+    Mutation("any-numbers", "FindContext", "announced[28:24] != NUMBERS", "false"),
 )

@@ -56,9 +56,35 @@ MODE_III: tuple[Mutation, ...] = (
     Mutation(
         "range-starts-at-the-acked",
         "CheckRange",
-        "candidate = meta.progress.acked + 1;",
-        "candidate = meta.progress.acked;",
+        "candidate = through + 1;",
+        "candidate = through;",
     ),
+    Mutation(
+        "old-ack-moves-the-range-too-far",
+        "CheckRange",
+        "if (precedes(meta.invocation.end, through) == 1) { through = meta.invocation.end; }",
+        "",
+    ),
+    Mutation(
+        "idle-slot-is-newer", "RecycleBuffer", "else if (psn != held_psn)", "else if (precedes(held_psn, psn) == 1)"
+    ),
+    Mutation("idle-slot-is-joined", "RecycleBuffer", "else if (left_over == 1)", "else if (false)"),
+    Mutation("never-sent-is-believed", "TrackSent", "if (behind > REMEMBERED) {", "if (false) {"),
+    Mutation("sent-is-not-kept", "TrackSent", "{ newest = psn; }", "{}"),
+    Mutation("one-pipe-sends", "TrackSent", "if (meta.flow.pipe == 0) { aggregation", "if (true) { aggregation"),
+    Mutation(
+        "gap-after-not-ready",
+        "CheckOrder",
+        "nak_sent = nak_sent | meta.lookup.first_hop; ",
+        "",
+    ),
+    Mutation(
+        "announced-though-refused",
+        "IncIngress",
+        "if (meta.lookup.kind != kind_t.CONTROL) { track_invocation.apply(hdr, meta); }",
+        "track_invocation.apply(hdr, meta);",
+    ),
+    Mutation("conflict-passes", "TrackInvocation", "{ conflicts = 1; }", "{}"),
     Mutation("other-range-stays", "CheckRange", "{ both = advances; }", "{ both = 0; }"),
     Mutation(
         "wrap-forgotten-in-range",

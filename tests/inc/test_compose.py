@@ -85,8 +85,9 @@ def test_state_follows_the_formula() -> None:
 
 def test_state_of_mode_iii_follows_the_formula() -> None:
     spec = ProgramSpec(mode=Mode.III, lanes=64, window=16, message=4, groups=4, fan_in=8)
-    # Two pipes a context; lastAcked of each edge, psnStart of each pipe; receive, tick state and tag by edge, from 1.
-    contexts = 4 * (ANNOUNCEMENTS + 8 * 32 + 2 * 32)
+    # Two pipes a context, each with psnStart and maxPsnSent; lastAcked of each edge; receive and tick state and tag by
+    # edge, from 1.
+    contexts = 4 * (ANNOUNCEMENTS + 8 * 32 + 2 * (32 + 32))
     assert compose(spec).state_bits == 2 * 4 * 128 * SLOT + contexts + (4 * 8 + 1) * (57 + 32 + 17)
 
 

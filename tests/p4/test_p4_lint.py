@@ -19,6 +19,9 @@ CLEAN = [
     "switch (meta.x) { 1: { r.read(v, 1); } default: { r.write(1, 2); } }",
     "r.write(meta.y, 1);",
     "r.read(v, (bit<32>)hdr.h.a); hdr.h.b = v; r.write((bit<32>)hdr.h.a, v);",
+    "if (meta.x == 1) { r.read(v, 1); } if (meta.x != 1) { r.read(v, 2); }",
+    "if (meta.x == 1) { r.read(v, 1); } if (meta.x == 2) { r.read(v, 2); }",
+    "if (meta.x == 1) {} else { r.read(v, 1); } hdr.h.b = 3; if (meta.x == 1) { if (meta.flag) { r.write(2, v); } }",
 ]
 BROKEN = [
     ("r.read(v, 1); r.read(v, 1);", "read twice"),
@@ -29,6 +32,9 @@ BROKEN = [
     ("r.read(v, meta.y); if (v == 1) { meta.y = 2; } r.write(meta.y, v);", "not provably"),
     ("if (meta.flag) { r.read(v, 1); } r.read(v, 1);", "read twice"),
     ("r.read(v, 1); r.write(1, v); r.write(1, v);", "written twice"),
+    ("if (meta.x != 1) { r.read(v, 1); } if (meta.x != 2) { r.read(v, 2); }", "read twice"),
+    ("if (meta.x == 1) { r.read(v, 1); } meta.x = 2; if (meta.x != 1) { r.read(v, 2); }", "read twice"),
+    ("if (meta.x == 1) { r.read(v, 1); } if (meta.y == 2) { r.read(v, 2); }", "read twice"),
     ("for (bit<8> k in 8w0 .. 8w3) { r.write(1, k); }", "in a loop"),
     ("", "never accessed"),
 ]  # fmt: skip

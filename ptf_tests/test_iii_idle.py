@@ -1,0 +1,59 @@
+"""Slots that idle while PSNs go on, by half of the number space and more, and once round.
+
+A generation in which all of a context's words take part, and few slots, stands for the millions of packets of other
+collectives that go on without the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mode_iii import BROADCAST_FROM_CHILD, DOWN, ROOT, UP, Flow, ModeIIITest, Role
+
+from p4gen.manager.config import configure
+from p4gen.rocev2 import psn as serial
+from p4gen.spec import Reliability
+
+LIVE = 3
+"""Announcements that a context keeps."""
+
+
+class SlotsThatIdled(ModeIIITest):
+    """Results are as of a new switch, whatever PSNs the slots were left with."""
+
+    role: Role = ROOT
+    reliability = tuple(Reliability)
+
+    def runTest(self) -> None:
+        flow = self.begun(self.role)
+        packets = min(self.window - 1, 15)
+        self.rounds(flow, 1, packets)
+        idles = (serial.HALF, serial.HALF + self.window + 1, (1 << 24) - self.window, (1 << 24) - 1, 1 << 24)
+        for idle in (*idles, (1 << 24) + 1, (1 << 24) + self.window):
+            last = self.first_psn
+            flow = self.generation(flow, 2, serial.add(last, self.window))
+            for count in range(LIVE):
+                self.begin(flow, 0, psn=self.psn(count))
+            flow = self.generation(flow, 1, serial.add(last, idle))
+            self.begin(flow)
+            self.rounds(flow, 1, packets)
+        self.equal("losses", dict(self.losses()), {})
+
+    def generation(self, flow: Flow, epoch: int, first_psn: int) -> Flow:
+        """The context in another epoch, from another PSN on."""
+        self.first_psn = first_psn
+        group = replace(flow.group, epoch=epoch, first_psn=first_psn)
+        self.control.modify(*(e for e in configure(self.spec, [group]).entries if e.table == "contexts"))
+        return replace(flow, group=group)
+
+
+class SlotsTowardTheParentThatIdled(SlotsThatIdled):
+    role = UP
+
+
+class SlotsFromTheParentThatIdled(SlotsThatIdled):
+    role = DOWN
+
+
+class SlotsOfABroadcastThatIdled(SlotsThatIdled):
+    role = BROADCAST_FROM_CHILD
