@@ -356,7 +356,7 @@ MODE_II: tuple[Mutation, ...] = (
         "repeated-control-sets-back",
         "FilterOrder",
         "} else if (precedes(bth.psn, word[23:0]) == 0) {\n                word = meta.invocation.epoch",
-        "} else {\n                word = meta.invocation.epoch",
+        "} else if (true) {\n                word = meta.invocation.epoch",
         "gbn",
     ),
     Mutation(
