@@ -117,18 +117,18 @@ def test_a_program_with_headers_in_another_folder_and_macros(echo: Path, place: 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["nowhere.p4", "--unix", "."], "cannot read the program"),
+        (["nowhere.p4", "--unix", "."], "nowhere.p4: error: cannot read: "),
         (["-i", "0@nosuchif0"], "interface nosuchif0: "),
         (["-i", "0=veth0"], "must be PORT@INTERFACE"),
         (["-i", "0@lo", "--unix", "."], "either interfaces"),
         (["-i", "0@lo", "-i", "0@lo"], "two interfaces for one port"),
         (["-i", "0@lo", "-i", "1@lo"], "one interface for two ports"),
-        (["--unix", ".", "--cpu-port", "3"], "cannot be both the CPU port"),
+        (["--unix", ".", "--ports", "4", "--cpu-port", "3"], "cannot be both the CPU port"),
         (["--grpc-server-addr", "256.0.0.1:1"], "cannot listen at 256.0.0.1:1"),
     ],
 )
 def test_wrong_usage_is_told_in_a_line(arguments: list[str], why: str, place: Path) -> None:
-    command = [sys.executable, "-m", "p4gen", "switch", "--ports", "4", *arguments]
+    command = [sys.executable, "-m", "p4gen", "switch", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, cwd=place, timeout=PATIENCE_S, check=False)
     assert done.returncode in (1, 2)
     assert why in done.stderr
