@@ -17,8 +17,8 @@ from p4gen.packetio import (
     Sender,
     link_is_up,
     open_socket,
-    sending_socket,
     send,
+    sending_socket,
     wait_for_links,
 )
 from p4gen.switch.veth import MTU
