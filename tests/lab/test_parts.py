@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -21,6 +23,8 @@ from p4gen.net.config import Call
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import Name, TopologySpec, load_topology, packaged
 from p4gen.switch.running import Program
+
+from .traces import Traces
 
 
 def p4gen_lab(*arguments: str) -> Result:
@@ -219,3 +223,18 @@ def test_faults_of_a_host() -> None:
     assert faults.Troubles(loss=0.05, delay=MS).text() == "loss 0.05, delay 1 ms"
     with pytest.raises(InputError, match="'lss' is no fault"):
         faults.parse("lss", "1%")
+
+
+def test_what_others_have_on_the_machine_is_no_trace_of_a_lab(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces need root")
+    name = f"p4gen-test-{os.getpid()}"
+    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"no named namespaces here: {made.stderr.strip()}")
+    try:
+        assert Traces("nobody's", tmp_path).found() == []
+        (tmp_path / "left").touch()
+        assert Traces("nobody's", tmp_path).found() == [str(tmp_path / "left")]
+    finally:
+        subprocess.run(["ip", "netns", "del", name], check=True)
