@@ -60,9 +60,15 @@ def tokens(text: str, file: str, line: int, column: int) -> list[Token]:
     return result
 
 
+_LONGEST_NUMBER = 4096
+"""Digits: bit<N> of any width that programs have; Python refuses decimal numbers that are somewhat longer."""
+
+
 def number(token: Token) -> Value:
     """The value of a number token: hexadecimal, binary and octal with ``*`` digits, decimal, MAC, IPv4."""
     text = token.text.replace("_", "")
+    if len(text) > _LONGEST_NUMBER:
+        raise StfError(Diagnostic(token.pos, f"a number has {_LONGEST_NUMBER} digits at most"))
     if ":" in text:
         return Value(int(text.replace(":", ""), 16), None, 48, text, token.pos)
     if "." in text:

@@ -14,7 +14,7 @@ from p4gen.switch.device import Device, Outputs
 from p4gen.switch.pcap import PcapTap
 
 TRACE_LIMIT: Final = 64 << 20
-"""Bytes of a trace file, unless told otherwise: some 3,000 packets of 64 lanes."""
+"""Bytes of a trace file, unless told otherwise: 3,800 packets of 16 lanes, say."""
 
 TRACE_END: Final = "tracing ends here"
 """What the last line of a trace begins with that has reached its limit."""

@@ -54,8 +54,9 @@ def test_mode_iii_needs_the_managers_ticks_and_says_so(tmp_path: Path, machine: 
 
 def test_tracing_is_set_and_unset_and_everybody_is_told(tmp_path: Path, machine: Traces) -> None:
     script = (
-        "run allreduce 4K\ntrace s0 1000 ticks\ntrace s0 1000 ticks\nrun allreduce 4K\nnet\ngroups\ncounters s0\n"
-        "loss h0 100%\nrun allreduce 4K\nheal\ntrace s0 off\ntrace s0 off\nnet\nrun allreduce 4K\n"
+        "run allreduce 4K\ntrace s0 1000 ticks\ntrace s0 1000 ticks\nnet\ngroups\ncounters s0\nrun allreduce 4K\n"
+        "trace s0 1000 ticks\nloss h0 100%\nrun allreduce 4K\nheal\n"
+        "trace s0 off\ntrace s0 off\nnet\nrun allreduce 4K\n"
     )
     done = lab(tmp_path, "star-4", *SMALL, "--deadline", "20", script=script)
     assert done.returncode == 1
