@@ -10,6 +10,8 @@ SUMS = ("test_iii_collectives.SumsSaturateOrWrap",)
 ARITHMETIC = ("test_iii_order.Contributions", "test_iii_order.ResultsFromTheParent")
 RANGE = "test_iii_range"
 WHOLE_RANGE = (RANGE, "test_iii_generations")
+PIPELINES = ("test_iii_pipelines", "test_iii_internal")
+HOLES = ("test_iii_holes",)
 LARGE = 32
 """More slots than this take their time to go round: small programs do it then, but for a few scenarios."""
 ON_LARGE = tuple(f"{RANGE}.{name}" for name in ("RangeIsExactlyN", "RangeFromTheParent", "FastContributionsAreSafe"))
@@ -27,18 +29,18 @@ MODULES = (
 def mode_iii_runs(spec: ProgramSpec) -> tuple[Run, ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
     large = spec.slots_per_group > LARGE
-    runs = [Run(spec, (*MODULES, "test_iii_pipelines", *ON_LARGE) if large else ())]
+    runs = [Run(spec, (*MODULES, *PIPELINES, *HOLES, *ON_LARGE) if large else ())]
     if large or not spec.loss_recovery.in_order:
         runs.append(Run(_small(), WHOLE_RANGE if spec.loss_recovery.in_order else ()))
     runs += [
         Run(_long(Reliability.GBN), ("test_iii_retransmission.OneNakBringsSixtyFourPackets",)),
-        Run(_long(Reliability.SR), ("test_iii_selective",)),
-        Run(_long(Reliability.SACK), ("test_iii_selective",)),
+        Run(_long(Reliability.SR), ("test_iii_selective", *HOLES)),
+        Run(_long(Reliability.SACK), ("test_iii_selective", *HOLES)),
         Run(_small(lanes=8, reliability=Reliability.SR), (*MODULES, *WHOLE_RANGE)),
         Run(_small(op=Op.DYNAMIC), ("test_iii_collectives",)),
         Run(_small(lanes=8, congestion="none"), (RANGE,)),
         Run(_small(icrc=Icrc.IGNORE), ("test_iii_order.Contributions", "test_iii_order.GapIsReportedOnce")),
-        *(Run(_pipelines(count, how), ("test_iii_pipelines",)) for count, how in _BANKS),
+        *(Run(_pipelines(count, how), PIPELINES) for count, how in _BANKS),
     ]
     for numbers in NUMBERS:
         if numbers.op.overflows:

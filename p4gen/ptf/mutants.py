@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from p4gen.errors import FailedError, InputError
 from p4gen.model import EngineName
+from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
 from p4gen.ptf.conformance import scenario_modules
 from p4gen.ptf.judge import Finding, Trial, check_sound, judge
@@ -46,9 +48,8 @@ def run_mutants(
         modules = seeding.tests.get(name, scenario_modules(sound.spec.mode, suite))
         scenarios = load_suite(suite or default_suite(), modules)
         program = compile_text(sound.text).program
-        order = Order(
-            check_sound(Trial("", sound.spec, lambda: program, list(scenarios)), scenarios, seed=seed, engine=engine)  # noqa: B023 - run at once
-        )
+        sound_trial = Trial("", sound.spec, partial(_same, program), list(scenarios))
+        order = Order(check_sound(sound_trial, scenarios, seed=seed, engine=engine))
 
         def trials(name: str = name, sound: Sound = sound, order: Order = order) -> Iterator[Trial[Mutation]]:
             for mutation in seeding.mutations:
@@ -58,7 +59,7 @@ def run_mutants(
                     except InputError as error:
                         raise FailedError(f"mutation {mutation.name} does not compile", *error.diagnostics) from error
                     names = order.of(mutation.module, seeding.first.get(mutation.module, ()))
-                    yield Trial(mutation, sound.spec, lambda faulty=faulty: faulty, names)  # type: ignore[misc]
+                    yield Trial(mutation, sound.spec, partial(_same, faulty), names)
 
         for trial in judge(trials(), scenarios, seed=seed, engine=engine, jobs=jobs):
             if trial.finding is Finding.INVALID:
@@ -66,3 +67,7 @@ def run_mutants(
             if trial.finding is Finding.CAUGHT:
                 order.learn(trial.fault.module, trial.by)
             yield trial
+
+
+def _same(program: ir.Program) -> ir.Program:
+    return program

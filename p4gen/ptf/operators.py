@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from p4gen.inc import compose
 from p4gen.model import EngineName
@@ -19,6 +20,7 @@ from p4gen.ptf.runner import default_suite
 from p4gen.render import render
 from p4gen.spec import Mode, ProgramSpec, Reliability
 
+OfModule = Callable[[str], bool]
 RELIABILITIES = (Reliability.GBN, Reliability.SR)
 PIPELINES = (1, 2)
 
@@ -32,13 +34,16 @@ class Subject:
     compiled: Compiled
     origins: tuple[tuple[str, int], ...]
     mutants: tuple[Mutant, ...]
+    tests: tuple[str, ...] = ()
+    """Modules of scenarios; none for all of the mode's."""
 
     @classmethod
-    def of(cls, name: str, spec: ProgramSpec) -> Subject:
-        """The program of a spec, with its mutants."""
+    def of(cls, name: str, spec: ProgramSpec, of_module: OfModule = lambda _: True, *tests: str) -> Subject:
+        """A spec's program, with the mutations of some of its modules."""
         rendered = render(compose(spec))
         compiled = compile_text(rendered.text, f"{spec.program}.p4")
-        return cls(name, spec, compiled, rendered.origins, tuple(mutants(compiled)))
+        found = tuple(mutant for mutant in mutants(compiled) if of_module(mutant.module))
+        return cls(name, spec, compiled, rendered.origins, found, tests)
 
     def template(self, mutant: Mutant) -> str:
         """The template's line that a mutation is made in."""
@@ -58,18 +63,33 @@ class Fault:
 def subjects(
     mode: Mode, reliabilities: Sequence[Reliability] = RELIABILITIES, pipelines: Sequence[int] = PIPELINES
 ) -> list[Subject]:
-    """The small programs of a mode that are mutated."""
-    size = {"mode": mode, "lanes": 8, "window": 2, "message": 2, "groups": 4, "ports": 8}
-    return [
-        Subject.of(
-            f"{mode} {reliability} {count}",
-            ProgramSpec.model_validate(
-                {**size, "reliability": reliability, "pipelines": count, "fan_in": 4 if count == 1 else 8}
-            ),
-        )
-        for reliability in reliabilities
-        for count in pipelines
-    ]
+    """The small programs of a mode that are mutated.
+
+    Where packets out of order are kept, what keeps them is mutated in a program whose range is larger than what may be
+    missing at a time.
+    """
+    made = []
+    for reliability in reliabilities:
+        for count in pipelines:
+            name, spec = f"{mode} {reliability} {count}", _spec(mode, reliability, count)
+            if mode is Mode.II or reliability.in_order:
+                made.append(Subject.of(name, spec))
+                continue
+            made.append(Subject.of(name, spec, lambda module: module != _KEEPS_ORDER))
+            long = _spec(mode, reliability, count, slots=256)
+            made.append(Subject.of(f"{name} long", long, lambda module: module == _KEEPS_ORDER, *_ORDER))
+    return made
+
+
+_KEEPS_ORDER = "CheckOrder"
+_ORDER = ("test_iii_order", "test_iii_selective", "test_iii_holes", "test_iii_generations", "test_iii_phases",
+          "test_iii_collectives", "test_iii_pipelines")  # fmt: skip
+
+
+def _spec(mode: Mode, reliability: Reliability, pipelines: int, **fields: object) -> ProgramSpec:
+    size = {"lanes": 8, "window": 2, "message": 2, "groups": 4, "ports": 8, "fan_in": 4 if pipelines == 1 else 8}
+    what = {"mode": mode, "reliability": reliability, "pipelines": pipelines}
+    return ProgramSpec.model_validate({**size, **what, **fields})
 
 
 def faults_of(subjects: Sequence[Subject], equivalents: Equivalents) -> list[Fault]:
@@ -97,7 +117,7 @@ def run_operators(
     Raises ``FailedError`` if scenarios fail without any fault.
     """
     for subject in dict.fromkeys(fault.subject for fault in faults):
-        scenarios = load_suite(default_suite(), scenario_modules(subject.spec.mode))
+        scenarios = load_suite(default_suite(), subject.tests or scenario_modules(subject.spec.mode))
         yield from _on(subject, scenarios, [f for f in faults if f.subject is subject], seed, engine, jobs)
 
 
@@ -114,7 +134,7 @@ def _on(
             yield Trial(
                 fault,
                 subject.spec,
-                lambda mutant=mutant: mutant.apply(program),  # type: ignore[misc]
+                partial(mutant.apply, program),
                 order.of(mutant.module),
                 mutant.ignored,
             )
