@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inc import allreduce, broadcast_from, reduce_to
-from mode_iii import DOWN, ROOT, Flow, ModeIIITest, Role, ack_of, again, control_of, flow_at, to
+from mode_iii import DOWN, ROOT, Flow, ModeIIITest, Role, ack_of, again, control_of, flow_at, nak_of, to
 
 from p4gen.host.control import Collective
 from p4gen.spec import Reliability
@@ -184,3 +184,52 @@ class RepeatedPacketsChangeNothing(ModeIIITest):
 
 class RepeatedPacketsBelowAParentChangeNothing(RepeatedPacketsChangeNothing):
     role = DOWN
+
+
+class LateAckOfAnEarlierBarrier(ModeIIITest):
+    """After a Reduce whose last ACK was lost, children have announced Barriers when the parent's ACK of the first one
+    comes: it moves the parent to where that one began, by what was announced then and not by what is newest."""
+
+    reliability = EVERY
+    barriers = 2
+
+    def runTest(self) -> None:
+        group = self.node(allreduce(3), reduce_to(0, 3))
+        self.serve(group)
+        reduction = flow_at(group, Collective.REDUCE)
+        self.begin(reduction, 1)
+        self.round(reduction, self.psn(1), acked=False)
+        value = self.call(Collective.BARRIER, 0).encode()
+        up, down = flow_at(group, Collective.ALLREDUCE), flow_at(group, Collective.ALLREDUCE, down=True)
+        numbers = [self.psn(2 + index) for index in range(self.barriers)]
+        for psn in numbers:
+            self.announce(group, up.sources, psn, value)
+            self.check(group, to(up.sources, ack_of(psn)), to(up.outputs, control_of(psn, value)))
+        self.ack(group, up.outputs, numbers[0])
+        self.expect_nothing()
+        for psn in numbers:
+            self.announce(group, down.sources, psn, value)
+            self.check(group, to(down.sources, ack_of(psn)), to(down.outputs, control_of(psn, value)))
+
+
+class LateAckOfTheFirstOfThreeBarriers(LateAckOfAnEarlierBarrier):
+    barriers = 3
+
+
+class GapsAreReportedAgainWhereTheGroupIs(ModeIIITest):
+    """A gap was reported to a rank that then stood still: where the group has taken it, the next one is reported."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        group = self.node(allreduce(), reduce_to(0, 0), parent=False)
+        self.serve(group)
+        everybody, reduction = flow_at(group, Collective.ALLREDUCE), flow_at(group, Collective.REDUCE)
+        self.begin(everybody, 1)
+        self.round(everybody, self.psn(1))
+        self.push(everybody, [0], self.psn(3), self.inputs(everybody))
+        self.check(group, {0: [nak_of(self.psn(2))]})
+        self.begin(reduction, 1, psn=self.psn(2))
+        self.round(reduction, self.psn(3))
+        self.push(everybody, [0], self.psn(5), self.inputs(everybody))
+        self.check(group, {0: [nak_of(self.psn(4))]})
