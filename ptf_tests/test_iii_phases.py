@@ -231,5 +231,7 @@ class GapsAreReportedAgainWhereTheGroupIs(ModeIIITest):
         self.check(group, {0: [nak_of(self.psn(2))]})
         self.begin(reduction, 1, psn=self.psn(2))
         self.round(reduction, self.psn(3))
+        self.announce(group, [1, 2, 3], self.psn(4), self.immediate(everybody, 1))
+        self.check(group, to([1, 2, 3], ack_of(self.psn(4))))
         self.push(everybody, [0], self.psn(5), self.inputs(everybody))
         self.check(group, {0: [nak_of(self.psn(4))]})
