@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -76,9 +77,12 @@ class Lab:
         self.check_manager()
         return self._manager
 
-    def check_manager(self) -> None:
-        """Raise ``FailedError`` with the manager's story when its process has ended."""
+    def check_manager(self, patience: float = 0.0) -> None:
+        """Raise ``FailedError`` with the manager's story when its process has ended, or does so in ``patience`` s."""
         process = self._manager_process
+        if process is not None and process.popen is not None and patience:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.popen.wait(patience)
         if process is not None and process.popen is not None and not process.running:
             raise process.failure("the manager has ended")
 

@@ -9,8 +9,9 @@ from p4gen.lab.console import lab_console
 from p4gen.lab.job import LabJob
 from p4gen.lab.session import Lab
 from p4gen.lab.welcome import welcome
-from p4gen.manager.api import ManagerError
+from p4gen.manager.api import Code, ManagerError
 
+_ENDING_S = 5.0
 _WORK = {"prompt": prompt.work, "scenario": scenario.work, "suite": suite.work, "measure": measure.work}
 
 
@@ -23,8 +24,9 @@ def work(job: LabJob, outer: int) -> tuple[int, dict[str, Any]]:
         lab.start()
         welcome(lab, console)
         return _WORK[job.wanted.what](lab, console)
-    except ManagerError:
-        lab.check_manager()  # why it does not answer
+    except ManagerError as error:
+        # Why it does not answer; its connection ends before its process has.
+        lab.check_manager(_ENDING_S if error.code is Code.UNREACHABLE else 0.0)
         raise
     finally:
         lab.stop()
