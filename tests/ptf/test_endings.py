@@ -46,9 +46,16 @@ def start(verb: str, place: Path) -> subprocess.Popen[str]:
         command, cwd=place, env={**os.environ, "TMPDIR": str(place / "tmp")}, text=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
-    until(lambda: process.poll() is not None or (running("p4gen.ptf.child", place) and list(place.rglob("ptf.pcap"))))
+    until(lambda: process.poll() is not None or workers(process, place))
     assert process.poll() is None, process.communicate()[1]
     return process
+
+
+def workers(process: subprocess.Popen[str], place: Path) -> list[int]:
+    """The processes that carry scenarios out: PTF's, once it has ports; where faults are judged, forks of ours."""
+    if running("--mutate", place):
+        return [worker for worker in running("--mutate", place) if worker != process.pid]
+    return running("p4gen.ptf.child", place) if list(place.rglob("ptf.pcap")) else []
 
 
 def running(what: str, place: Path) -> list[int]:
@@ -74,7 +81,7 @@ def left(place: Path) -> list[object]:
 @pytest.mark.parametrize(("verb", "number"), TOLD)
 def test_told_to_end_it_does_not_wait_for_scenarios(verb: str, number: signal.Signals, place: Path) -> None:
     with start(verb, place) as process:
-        for child in running("p4gen.ptf.child", place):
+        for child in workers(process, place):
             os.kill(child, signal.SIGSTOP)  # none of its scenarios will come to an end
         process.send_signal(number)
         _, said = process.communicate()
