@@ -18,6 +18,7 @@ from inc import IncTest
 
 from p4gen.host.control import Collective, Control
 from p4gen.manager.group import Group, Pattern
+from p4gen.render.manifest import TICK_US
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak, ends_message
@@ -29,6 +30,8 @@ Seen = Mapping[int, Sequence[str]]
 
 AGENT_PORT = 510
 TICK, CURSOR = 0xC0, 0xC1
+TICK_UNITS = TICK_US // 10
+"""A tick stands for so many units of 10 us."""
 RNR_TIMER = 1
 AT_A_TIME = 16
 """PSNs that a source sends before another's turn comes: few enough for the queues of any switch."""
@@ -192,14 +195,14 @@ class ModeIIITest(IncTest):
         """The one behind ``edge`` misses ``psn``."""
         self.answer(group, edge, psn, Nak().syndrome)
 
-    def tick_of(self, group: Group, edge: int, opcode: int = TICK) -> RocePacket:
-        """What the agent sends for an edge, every now and then."""
-        return self.from_rank(group, edge, BTH(opcode, 0, 0), aeth=AETH(0, msn=group.pipe))
+    def tick_of(self, group: Group, edge: int, opcode: int = TICK, units: int = TICK_UNITS) -> RocePacket:
+        """What the agent sends for an edge, every now and then; it stands for so many units of 10 us."""
+        return self.from_rank(group, edge, BTH(opcode, 0, 0), aeth=AETH(group.pipe, msn=units))
 
-    def tick(self, group: Group, *edges: int) -> None:
+    def tick(self, group: Group, *edges: int, units: int = TICK_UNITS) -> None:
         """Time passes for edges."""
         for edge in edges:
-            self.send(AGENT_PORT, self.tick_of(group, edge).to_bytes())
+            self.send(AGENT_PORT, self.tick_of(group, edge, units=units).to_bytes())
 
     def immediate(self, flow: Flow, packets: int, numbers: Numbers | None = None) -> int:
         """What announces ``packets`` packets of the flow's collective, as an immediate."""

@@ -25,6 +25,7 @@ from mode_iii import (
     data_of,
     flow_at,
     nak_of,
+    rnr_of,
     to,
 )
 
@@ -166,8 +167,7 @@ class UpAndDownAreIndependent(ModeIIITest):
         self.ack(up.group, up.outputs, self.psn(0))
         self.round(up, beyond, acked=False)
         self.push(down, down.sources, beyond, self.inputs(down))
-        wanted = [] if self.spec.notifies else [nak_of(beyond)]
-        self.check(up.group, to(down.sources, *wanted))
+        self.check(up.group, to(down.sources, rnr_of(beyond)))
         self.ack(up.group, down.outputs, self.psn(1))
         self.round(down, beyond, acked=False)
         self.rounds(down, self.window + 1, 1, acked=False)

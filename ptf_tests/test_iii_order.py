@@ -14,6 +14,7 @@ from mode_iii import (
     AGENT_PORT,
     BROADCAST_FROM_CHILD,
     BROADCAST_FROM_PARENT,
+    CNP,
     DOWN,
     REDUCE_TO_CHILD,
     REDUCE_TO_PARENT,
@@ -328,7 +329,7 @@ class UdpChecksumsOfSendersAreNotPassedOn(ModeIIITest):
 
 
 class CongestionMarksOfASenderDoNoHarm(ModeIIITest):
-    """ECN bits, other traffic classes and FECN change on the way and are no part of the ICRC."""
+    """ECN bits, other traffic classes and FECN change on the way and are no part of the ICRC; a mark brings a CNP."""
 
     reliability = EVERY
 
@@ -339,7 +340,8 @@ class CongestionMarksOfASenderDoNoHarm(ModeIIITest):
             packet = self.packet_of(flow.group, edge, psn, values[edge])
             marked = replace(packet, ip=replace(packet.ip, tos=0x6B, ttl=3), bth=replace(packet.bth, fecn=True))
             self.send_from(flow.group, edge, marked.sealed())
-        self.check(flow.group, to(flow.sources, ack_of(psn)), to(flow.outputs, self.result(psn, values)))
+        answers = [ack_of(psn), CNP] if self.spec.notifies else [ack_of(psn)]
+        self.check(flow.group, to(flow.sources, *answers), to(flow.outputs, self.result(psn, values)))
 
 
 class CorruptPacketsLeaveNoTrace(ModeIIITest):

@@ -34,11 +34,20 @@ class RangeTest(ModeIIITest):
 
     reliability = EVERY
 
+    def setUp(self) -> None:
+        super().setUp()
+        self.notified: set[int] = set()
+        """Edges that have had a CNP; no time passes, so they get no other."""
+
     def refusal(self, flow: Flow, edge: int, psn: int) -> list[str]:
         """What is sent to an edge whose packet is beyond the range."""
+        if not flow.group.edges[edge].first_hop:
+            return [rnr_of(psn)]
         if not self.spec.notifies:
             return [nak_of(psn)]
-        return [CNP, rnr_of(psn)] if flow.group.edges[edge].first_hop else []
+        answers = [rnr_of(psn)] if edge in self.notified else [CNP, rnr_of(psn)]
+        self.notified.add(edge)
+        return answers
 
     def refuse(self, flow: Flow, psn: int, *, again: bool = False) -> None:
         """Every source's packet is beyond the range; without notifications, only the first time is it told."""
@@ -75,7 +84,7 @@ class RangeTowardTheParent(RangeIsExactlyN):
 
 
 class RangeFromTheParent(RangeIsExactlyN):
-    """Another switch is told nothing: it tries again after a tick."""
+    """Another switch has no rate that it could lower: it is told to wait, and gets no CNP."""
 
     role = DOWN
 

@@ -11,7 +11,7 @@ import test_iii_order as order
 import test_iii_range as ranges
 import test_iii_retransmission as retransmission
 import test_vlan as mode_ii
-from mode_iii import ROOT, TICK, UP, ModeIIITest
+from mode_iii import ROOT, TICK, TICK_UNITS, UP, ModeIIITest
 
 from p4gen.manager.group import Group
 from p4gen.rocev2.packet import RocePacket
@@ -58,8 +58,8 @@ class TaggedTickResends(retransmission.Resends):
 
     vlan = mode_ii.PRIORITY_5_VLAN_100
 
-    def tick_of(self, group: Group, edge: int, opcode: int = TICK) -> RocePacket:
-        return replace(super().tick_of(group, edge, opcode), vlan=None)
+    def tick_of(self, group: Group, edge: int, opcode: int = TICK, units: int = TICK_UNITS) -> RocePacket:
+        return replace(super().tick_of(group, edge, opcode, units), vlan=None)
 
     runTest = retransmission.SecondTickWithoutProgressResends.runTest
 

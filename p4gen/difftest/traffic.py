@@ -236,7 +236,11 @@ class Traffic:
             self._ticked = rng.choice(rng.choice(self.streams).served.edges)
         pipe, edge = self._ticked
         bth = BTH(TICK, edge.local.qp, rng.choice((0, rng.getrandbits(24))))
-        return Packet(AGENT_PORT, self._from(edge, bth, aeth=AETH(0, pipe)).sealed().to_bytes(), "tick")
+        return Packet(
+            AGENT_PORT,
+            self._from(edge, bth, aeth=AETH(pipe, rng.choice((2, 2000, 1 << 17)))).sealed().to_bytes(),
+            "tick",
+        )
 
     def _forged(self) -> Packet:
         """Ticks and cursors from where none come from."""

@@ -42,6 +42,14 @@ def _notifies(spec: ProgramSpec) -> bool:
     return spec.notifies
 
 
+def _selective(spec: ProgramSpec) -> bool:
+    return _augmented(spec) and not spec.loss_recovery.in_order
+
+
+def _message_bits(spec: ProgramSpec) -> int:
+    return 56 if _selective(spec) else 32
+
+
 def reorder_window(spec: ProgramSpec) -> int:
     """PSNs of an edge that mode III's CheckOrder remembers one by one, where packets are taken out of order.
 
@@ -242,11 +250,12 @@ CHECK_ORDER = Module(
     needs=("hdr.bth", "hdr.immediate", "kind", "edge", "epoch", "first_psn", "position", "first_hop"),
     provides=(
         Metadata("accepted", "bit<1>", "1: goes into its slot"),
-        Metadata("answers", "bit<1>", "1: its sender gets an answer"),
+        Metadata("answers", "bit<1>", "1: its sender gets an answer", kept=True),
         Metadata("answer_psn", "psn_t", "the answer's PSN", kept=True),
         Metadata("syndrome", "bit<8>", "the answer's AETH syndrome", kept=True),
-        Metadata("missing_count", "bit<24>", "how many packets a selective NAK asks for", kept=True),
-        Metadata("notifies", "bit<1>", "1: its sender gets a congestion notification", wanted=_notifies),
+        Metadata("msn", "bit<24>", "the answer's MSN; in a selective NAK how many packets it asks for", kept=True),
+        Metadata("whole", "bit<1>", "1: nothing is missing", wanted=_selective),
+        Metadata("notifies", "bit<1>", "1: its sender gets a congestion notification", kept=True, wanted=_notifies),
     ),
     keeps=(Register("receive", receive_bits, _EDGES, "what has arrived over each edge, and what has been announced"),),
     drops=(
@@ -291,12 +300,42 @@ RECEIVE_ACK = Module(
         Metadata("acked", "psn_t", "the least lastAcked of a pipe's output edges; of a tick, that of its edge"),
         Metadata("now_acked", "psn_t", "up to which this answer says that a flow that stands still is through"),
         Metadata("passes", "bit<1>", "1: this answer says so"),
-        Metadata("stalled", "bit<1>", "1: no progress since the tick before"),
     ),
     keeps=(
         Register("edge_*.acked", 32, _CONTEXTS, "{epoch 8, lastAcked 24} of one edge of each context", Size("fan_in")),
-        Register("ticked", 32, _EDGES, "{epoch 8, lastAcked at the last tick 24} of each edge"),
     ),
+)
+
+RESEND_TIMER = Module(
+    name="ResendTimer",
+    gress="ingress",
+    paper="Algorithm 2, line 14; Algorithm 3, lines 3 and 14: resend",
+    purpose="when an edge that acknowledges nothing is sent it again, and when it is given up",
+    part="progress",
+    needs=("hdr.bth", "hdr.aeth", "kind", "edge", "epoch", "acked", "complete"),
+    provides=(Metadata("stalled", "bit<1>", "1: a tick that sends again what is outstanding"),),
+    keeps=(Register("timers", 64, _EDGES, "{epoch 8, lastAcked 24, counts down 1, RNR NAKs 4, time 27} of each edge"),),
+)
+
+NOTIFY_CONGESTION = Module(
+    name="NotifyCongestion",
+    gress="ingress",
+    paper="section 4.4, congestion control; DCQCN's notification point",
+    purpose="a rank whose packets arrive marked, or beyond the range, is to slow down",
+    part="order",
+    needs=("hdr.ipv4", "kind", "edge", "first_hop", "notifies"),
+    keeps=(Register("notified", 1, _EDGES, "whether an edge has been sent a CNP since its last tick"),),
+    wanted=_notifies,
+)
+
+COUNT_MESSAGES = Module(
+    name="CountMessages",
+    gress="ingress",
+    paper="beside EPIC: InfiniBand 9.7.7.2 (message sequence number)",
+    purpose="how many messages an edge has sent whole",
+    part="order",
+    needs=("hdr.bth", "edge", "epoch", "accepted", "syndrome"),
+    keeps=(Register("completed", _message_bits, _EDGES, "the MSN of what each edge is answered with, by epoch"),),
 )
 
 START_CURSOR = Module(
@@ -324,10 +363,15 @@ CHECK_DUPLICATE = Module(
     paper="Algorithm 1, lines 20 and 28-30; Algorithm 2, line 33",
     purpose="each edge contributes to a slot once",
     part="buffer",
-    needs=("hdr.bth", "announced", "slot", "epoch", "edge_bit", "source_mask", "slot_use"),
+    needs=("hdr.ipv4", "hdr.bth", "announced", "slot", "epoch", "edge_bit", "source_mask", "slot_use"),
     provides=(Metadata("complete", "bit<1>", "1: every source has contributed to the slot"),),
     keeps=(
-        Register("slots", 104, _SLOTS, "{epoch 8, PSN 24, AckReq 1, opcode 7, announced 32, bitmap 32} of each slot"),
+        Register(
+            "slots",
+            104,
+            _SLOTS,
+            "{epoch 8, PSN 24, AckReq 1, ECN 2, operation 5, announced 32, bitmap 32} of each slot",
+        ),
     ),
     drops=(
         Drop(
@@ -441,7 +485,7 @@ ADVANCE_CURSOR = Module(
     gress="egress",
     paper="Algorithm 3, line 9",
     purpose="a cursor goes round once for each slot",
-    needs=("hdr.bth", "goes_round"),
+    needs=("hdr.bth", "hdr.aeth", "goes_round"),
 )
 
 MAKE_ACK = Module(
@@ -449,7 +493,7 @@ MAKE_ACK = Module(
     gress="egress",
     paper="Algorithm 3, lines 4-7",
     purpose="the answer itself",
-    needs=("hdr.bth", "hdr.aeth", "hdr.cnp", "answer_psn", "syndrome"),
+    needs=("hdr.ipv4", "hdr.bth", "hdr.aeth", "hdr.cnp", "answer_psn", "syndrome", "msn"),
 )
 
 TRANSLATE_HEADER = Module(

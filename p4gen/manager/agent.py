@@ -124,7 +124,8 @@ class IncAgent:
     def set_ticks(self, edges: Sequence[PlacedEdge]) -> None:
         """See ``Agent.set_ticks``. They pause while there is no connection."""
         if self._ticks is not None:
-            self._ticks.set(self.name, [tick(edge) for edge in edges], self._send_ticks)
+            interval = self._ticks.interval_of(len(edges))
+            self._ticks.set(self.name, [tick(edge, interval) for edge in edges], self._send_ticks)
 
     def restart(self) -> None:
         """See ``Agent.restart``."""

@@ -19,14 +19,18 @@ INTERVAL_S = 0.020
 """How often an edge gets a tick; two without progress start a retransmission."""
 MOST_PER_SECOND = 1000
 """Ticks that a switch gets at most; with more edges than that allows each has to wait longer."""
+UNIT_S = 10e-6
+"""In which ticks count time: RNR timers are multiples of it (InfiniBand 9.7.5.2.8)."""
 _RATE_S = 1.0
 
 
-def tick(placed: PlacedEdge) -> bytes:
-    """The tick of an edge: from its far end to its near end; the pipeline stands in its AETH's MSN."""
+def tick(placed: PlacedEdge, interval_s: float) -> bytes:
+    """The tick of an edge: from its far end to its near end. Its AETH holds the pipeline (syndrome) and how long the
+    tick stands for, in ``UNIT_S`` (MSN); at least one."""
+    units = min(max(1, round(interval_s / UNIT_S)), (1 << 24) - 1)
     near, far = placed.edge.local, placed.edge.remote
     writer = Writer(far.mac, far.ip, Peer(near.mac, near.ip, near.qp, placed.edge.udp_src_port))
-    return writer.frame(OPCODE, 0, body=bytes(1) + placed.pipe.to_bytes(3))
+    return writer.frame(OPCODE, 0, body=placed.pipe.to_bytes(1) + units.to_bytes(3))
 
 
 @dataclass(eq=False)
@@ -54,6 +58,10 @@ class TickSender:
         self._switches: dict[str, _Switch] = {}
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
+
+    def interval_of(self, edges: int) -> float:
+        """How often each of so many edges of a switch gets a tick, s."""
+        return max(self.interval_s, edges / MOST_PER_SECOND)
 
     def set(self, name: str, frames: Sequence[bytes], send: Callable[[Sequence[bytes]], bool]) -> None:
         """Send these frames to a switch, over and over, in place of those before; no frames: stop.

@@ -21,6 +21,7 @@ from p4gen.net.check import problems
 from p4gen.net.config import Call, SimConfig, Work
 from p4gen.net.diagnosis import Diagnosis, diagnose
 from p4gen.net.network import Network
+from p4gen.net.state import resend_timer
 from p4gen.net.ticks import Ticker
 from p4gen.net.values import Member, draw, invoke
 from p4gen.p4 import ir
@@ -186,7 +187,13 @@ class Simulation:
         def sent() -> int:
             return sum(direction.packets for direction in network.directions.values())
 
-        Ticker(network.nodes, self.placement.edges, network.loop, used, sent, latency)
+        def waits() -> bool:
+            return any(
+                timer.runs
+                for timer in (resend_timer(network.switches, self.spec, placed) for placed in self.placement.edges)
+            )
+
+        Ticker(network.nodes, self.placement.edges, network.loop, used, waits, sent, latency)
 
     def _begin(self, which: tuple[RunningGroup, int]) -> None:
         group, rank = which

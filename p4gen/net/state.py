@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p4gen.host.control import Collective
 from p4gen.manager.group import Group, Pattern
-from p4gen.manager.placement import Channel
+from p4gen.manager.placement import Channel, PlacedEdge
 from p4gen.manager.tree import NodeKey, TreeNode
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.spec.reductions import NUMBERS_BITS
 
 if TYPE_CHECKING:
+    from p4gen.model import Model
     from p4gen.net.simulation import RunningGroup, Simulation
+    from p4gen.spec import ProgramSpec
 
 _MASK = (1 << 24) - 1
+GIVEN_UP = 1 << 20
+"""Units of 10 us after which a switch of Mode III gives an edge up: the template's constant of that name."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,30 @@ class EdgeState:
             f"{self.node.switch}, edge to {self.name}: expects PSN {self.expects:#08x}{nak}; "
             f"it has acknowledged {self.acked:#08x}"
         )
+
+
+@dataclass(frozen=True)
+class ResendTimer:
+    """Mode III: an edge's timer, in units of 10 us."""
+
+    time: int
+    """Since what is outstanding was sent, or, after an RNR NAK, until it is sent again."""
+
+    @property
+    def given_up(self) -> bool:
+        """Nothing is sent again until the edge acknowledges something."""
+        return self.time >= GIVEN_UP
+
+    @property
+    def runs(self) -> bool:
+        """Ticks will make something of it."""
+        return 0 < self.time < GIVEN_UP
+
+
+def resend_timer(switches: Mapping[str, Model], spec: ProgramSpec, placed: PlacedEdge) -> ResendTimer:
+    """The timer of an edge as its switch holds it."""
+    word = switches[placed.switch].register("timers", placed.pipe * spec.bank_edges + placed.edge.edge_id)
+    return ResendTimer(word & (1 << 27) - 1)
 
 
 class SwitchState:
@@ -143,7 +171,7 @@ class SwitchState:
         base = context.base_down if down and context.base_down is not None else context.base
         index = context.pipe * spec.bank_slots + base + (psn & (context.slots - 1))
         word = switch.register("slots", index)
-        epoch, held, opcode, bitmap = word >> 96, word >> 72 & _MASK, word >> 64 & 0x7F, word & 0xFFFFFFFF
+        epoch, held, opcode, bitmap = word >> 96, word >> 72 & _MASK, word >> 64 & 0x1F, word & 0xFFFFFFFF
         fresh = epoch == context.epoch
         if not fresh or held != psn:
             bitmap = 0

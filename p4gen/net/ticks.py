@@ -14,14 +14,17 @@ from p4gen.render.manifest import TICK_US
 
 INTERVAL = TICK_US * US
 QUIET = 4
-"""Rounds in which nothing but ticks has happened; then nothing will, for two ticks start a retransmission."""
+"""Rounds in which nothing but ticks has happened; then nothing will, unless a timer of a switch runs."""
+STRETCH = 12
+"""While nothing but that happens, a round comes later than the one before, and stands for as much: 2 to this power at
+most."""
 
 
 class Ticker:
     """Sends a tick for every edge in each interval, spread over it, until nothing comes of them.
 
     ``wanted`` says whether an edge's context has been used at all: without that, no packet could be sent again.
-    ``sent`` counts the packets on all links, lost ones too.
+    ``waits`` says whether a timer of the switch runs. ``sent`` counts the packets on all links, lost ones too.
     """
 
     def __init__(
@@ -30,16 +33,22 @@ class Ticker:
         edges: Iterable[PlacedEdge],
         loop: EventLoop,
         wanted: Callable[[str, int], bool],
+        waits: Callable[[], bool],
         sent: Callable[[], int],
         latency: int,
     ) -> None:
         self.rounds = 0
         by_context = groupby(edges, key=lambda placed: (placed.switch, placed.context))
-        self._ticks = [(key, nodes[key[0]].port(PORT), [tick(placed) for placed in mine]) for key, mine in by_context]
-        self._count = max(1, sum(len(frames) for _, _, frames in self._ticks))
+        self._ticks = [(key, nodes[key[0]].port(PORT), list(mine)) for key, mine in by_context]
+        self._count = max(1, sum(len(mine) for _, _, mine in self._ticks))
+        self._frames: dict[tuple[int, int], bytes] = {}
+        """Ticks, by number and stretch."""
+        self._stretch = 0
+        """The round before was two to this power of intervals ago."""
         self._span = max(1, INTERVAL - latency - 1)
         self._loop = loop
         self._wanted = wanted
+        self._waits = waits
         self._sent = sent
         self._sent_before = -1
         self._quiet = 0
@@ -50,14 +59,22 @@ class Ticker:
         sent = self._sent()
         self._quiet = self._quiet + 1 if loop.idle and sent == self._sent_before else 0
         self._sent_before = sent
-        if self._quiet > QUIET:
+        if self._quiet > QUIET and not self._waits():
             return
         self.rounds += 1
         number = 0
-        for key, deliver, frames in self._ticks:
+        for key, deliver, edges in self._ticks:
             wanted = self._wanted(*key)
-            for frame in frames:
+            for placed in edges:
                 if wanted:
-                    deliver(loop.now + number * self._span // self._count, frame)
+                    deliver(loop.now + number * self._span // self._count, self._frame(number, placed))
                 number += 1
-        loop.at(loop.now + INTERVAL, self._round)
+        self._stretch = min(max(0, self._quiet - QUIET), STRETCH)
+        loop.at(loop.now + (INTERVAL << self._stretch), self._round)
+
+    def _frame(self, number: int, placed: PlacedEdge) -> bytes:
+        key = number, self._stretch
+        frame = self._frames.get(key)
+        if frame is None:
+            frame = self._frames[key] = tick(placed, (TICK_US << self._stretch) / 1e6)
+        return frame

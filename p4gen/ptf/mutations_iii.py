@@ -16,6 +16,7 @@ PROGRAMS: dict[str, dict[str, object]] = {
 }
 
 _ORDER, _RANGE, _RESEND = "test_iii_order", "test_iii_range", "test_iii_retransmission"
+_TIMER, _CONGESTION = "test_iii_timer", "test_iii_congestion"
 _COLLECTIVES, _SELECTIVE, _PIPES = "test_iii_collectives", "test_iii_selective", "test_iii_pipelines"
 
 MODE_III: tuple[Mutation, ...] = (
@@ -75,7 +76,7 @@ MODE_III: tuple[Mutation, ...] = (
     Mutation(
         "gap-after-not-ready",
         "CheckOrder",
-        "nak_sent = nak_sent | meta.lookup.first_hop; ",
+        "nak_sent = 1;                                             // what",
         "",
     ),
     Mutation(
@@ -115,7 +116,10 @@ MODE_III: tuple[Mutation, ...] = (
     Mutation("credit-given", "MakeAck", "SYNDROME_ACK           = 0x1f", "SYNDROME_ACK           = 0x03"),
     Mutation("any-range", "CheckOrder", "} else if (meta.range.position == range_t.AHEAD) {", "} else if (false) {"),
     Mutation(
-        "switches-are-told", "CheckOrder", "meta.order.answers = meta.lookup.first_hop;", "meta.order.answers = 1;"
+        "switches-are-notified",
+        "CheckOrder",
+        "meta.order.notifies = meta.lookup.first_hop;",
+        "meta.order.notifies = 1;",
     ),
     Mutation(
         "nobody-is-notified", "CheckOrder", "meta.order.notifies = meta.lookup.first_hop;", "meta.order.notifies = 0;"
@@ -135,8 +139,48 @@ MODE_III: tuple[Mutation, ...] = (
         "counts & (~precedes(word[23:0], lowest) |",
     ),
     Mutation("acks-of-others", "ReceiveAck", "bitmap_t takes = meta.lookup.edge_bit;", "bitmap_t takes = 32w0xf;"),
-    Mutation("one-tick-is-enough", "ReceiveAck", "if (before == now) {", "if (true) {"),
-    Mutation("ticks-forgotten", "ReceiveAck", "ticked.write(meta.lookup.edge_index, now);", ""),
+    Mutation("one-tick-is-enough", "ResendTimer", "if (stands != now) {", "if (false) {"),
+    Mutation(
+        "ticks-forgotten",
+        "ResendTimer",
+        "timers.write(meta.lookup.edge_index, stands ++ counts_down ++ refusals ++ time);",
+        "",
+    ),
+    Mutation("no-back-off", "ResendTimer", "else if (changed > word[26:0]) {", "else {"),
+    Mutation("never-given-up", "ResendTimer", "if (time >= GIVEN_UP) {", "if (false) {"),
+    Mutation("given-up-in-silence", "ResendTimer", "given_up.count(meta.lookup.edge_index);", ""),
+    Mutation("given-up-for-good", "ResendTimer", "refusals = 0;\n                time = 0;", "refusals = 0;"),
+    Mutation("rnr-timer-ignored", "ResendTimer", "counts_down = 1;\n", "time = 0;\n"),
+    Mutation(
+        "rnr-timer-off-by-one",
+        "ResendTimer",
+        "bit<5> code = hdr.aeth.syndrome[4:0];",
+        "bit<5> code = hdr.aeth.syndrome[4:0] - 1;",
+    ),
+    Mutation("longest-rnr-timer-is-shortest", "ResendTimer", "{ delay = 65536; }", "{ delay = 1; }"),
+    Mutation("rnr-without-back-off", "ResendTimer", "refusals = refusals + 1;", "refusals = 0;"),
+    Mutation("rnr-without-limit", "ResendTimer", "{ time = MOST_PATIENT; }", "{ }"),
+    Mutation("rnr-limit-shortens", "ResendTimer", "if (delay > time) { time = delay; }", ""),
+    Mutation("naks-start-the-timer", "StartCursor", "hdr.aeth.syndrome = (bit<8>)ticks; ", "hdr.aeth.syndrome = 1;"),
+    Mutation("the-idle-are-given-up", "ResendTimer", "hdr.aeth.syndrome[0:0] & meta.buffer.complete; ", "1;"),
+    Mutation("marks-unnoticed", "NotifyCongestion", "else if (ipv4.ecn == ECN_CE) {", "else if (false) {"),
+    Mutation("cnp-for-all", "NotifyCongestion", "else if (ipv4.ecn == ECN_CE) {", "else {"),
+    Mutation("cnp-without-limit", "NotifyCongestion", "meta.order.notifies & ~before;", "meta.order.notifies;"),
+    Mutation(
+        "one-cnp-for-ever", "NotifyCongestion", "if (meta.lookup.kind == kind_t.TICK) { ticks = 1; }", "if (false) { }"
+    ),
+    Mutation("answers-are-marked", "MakeAck", "if (hdr.ipv4.ecn == ECN_CE) {", "if (false) {"),
+    Mutation("resent-with-the-ticks-ecn", "CheckDuplicate", "ecn = word[70:69]; ", ""),
+    Mutation("messages-uncounted", "CountMessages", "count = count + (bit<24>)ends;", ""),
+    Mutation(
+        "packets-counted", "CountMessages", "if (bth.opcode == opcode_t.SEND_FIRST) { ends = 0; }", "if (false) { }"
+    ),
+    Mutation("middles-counted", "CountMessages", "else if (bth.opcode == opcode_t.SEND_MIDDLE) { ends = 0; }", ""),
+    Mutation("duplicates-counted", "CountMessages", "bit<1> ends = meta.order.accepted;", "bit<1> ends = 1;"),
+    Mutation(
+        "msn-epoch-ignored", "CountMessages", "if (word[31:24] != meta.invocation.epoch) { count", "if (false) { count"
+    ),
+    Mutation("msn-too-early", "CountMessages", "if (meta.order.whole == 1) {", "if (true) {", "sr"),
     Mutation(
         "tick-skips-one",
         "StartCursor",
@@ -167,7 +211,7 @@ MODE_III: tuple[Mutation, ...] = (
         "cursor-takes-any-slot", "CheckDuplicate", "if (meta.buffer.slot_use == slot_use_t.MERGE) {", "if (true) {"
     ),
     Mutation("resent-without-ackreq", "CheckDuplicate", "bth.ack_request = 1; ", ""),
-    Mutation("opcode-forgotten", "CheckDuplicate", "(opcode_t)(1w0 ++ word[70:64])", "opcode_t.SEND_ONLY"),
+    Mutation("opcode-forgotten", "CheckDuplicate", "(opcode_t)(3w0 ++ word[68:64])", "opcode_t.SEND_ONLY"),
     Mutation(
         "incomplete-is-resent",
         "Retransmission",
@@ -193,9 +237,16 @@ MODE_III: tuple[Mutation, ...] = (
         "if (meta.buffer.complete == 0) {                                     // line 38",
         "if (false) {",
     ),
-    Mutation("completing-ack-lost", "SendAck", "if (beside == 1) {", "if (false) {"),
+    Mutation(
+        "completing-ack-lost",
+        "SendAck",
+        "if (meta.buffer.complete == 1) {\n            clone",
+        "if (false) {\n            clone",
+    ),
     Mutation("answers-to-the-next-port", "SendAck", "(bit<32>)meta.lookup.port + 1", "(bit<32>)meta.lookup.port + 2"),
-    Mutation("cursor-stands-still", "AdvanceCursor", "bth.psn = bth.psn + 1;", "bth.psn = bth.psn + 2;"),
+    Mutation(
+        "cursor-stands-still", "AdvanceCursor", "hdr.bth.psn = hdr.bth.psn + 1;", "hdr.bth.psn = hdr.bth.psn + 2;"
+    ),
     Mutation(
         "syndrome-forgotten", "MakeAck", "hdr.aeth.syndrome = meta.order.syndrome;", "hdr.aeth.syndrome = SYNDROME_ACK;"
     ),
@@ -213,9 +264,9 @@ MODE_III: tuple[Mutation, ...] = (
     ),
     Mutation("limiter-stays", "CheckOrder", "if (in_order == 1) { nak_sent = 0; }", "", "sr"),
     Mutation("later-gap-unasked", "CheckOrder", "if (missing != 0) { asks = 1; }", "", "sr"),
-    Mutation("newest-is-expected", "CheckOrder", "if (missing != 0) { expected = next - 1 - oldest; }", "", "sr"),
+    Mutation("newest-is-expected", "CheckOrder", "expected = next - 1 - oldest;", "", "sr"),
     Mutation("announcements-out-of-order", "CheckOrder", "(control_message & ~in_order) | ", "", "sr"),
-    Mutation("gap-of-one", "CheckOrder", "meta.order.missing_count = ahead;", "meta.order.missing_count = 1;", "sack"),
+    Mutation("gap-of-one", "CheckOrder", "meta.order.msn = ahead;", "meta.order.msn = 1;", "sack"),
     Mutation("gap-unreported", "CheckOrder", "meta.order.syndrome = SYNDROME_SELECTIVE_NAK;", "", "sack"),
     Mutation(
         "selective-nak-acknowledges",
@@ -238,6 +289,9 @@ SEEDING = Seeding(
         "CheckRange": (_RANGE,),
         "CheckOrder": (_ORDER, _COLLECTIVES),
         "ReceiveAck": (_RANGE, _RESEND),
+        "ResendTimer": (_TIMER, _RESEND),
+        "NotifyCongestion": (_CONGESTION, _RANGE),
+        "CountMessages": (_ORDER,),
         "StartCursor": (_RESEND,),
         "Retransmission": (_RESEND,),
         "AdvanceCursor": (_RESEND,),

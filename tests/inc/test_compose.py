@@ -75,6 +75,8 @@ def test_drop_reasons_are_numbered_from_one_without_gaps() -> None:
 
 SLOT, ANNOUNCEMENTS = 104 + 64 * 32, 3 * 64
 """Bits: a slot with 64 lanes, and what a context remembers of what was announced."""
+EDGE = 57 + 32 + 64 + 1 + 17
+"""Bits of an edge in Mode III: what it has sent, messages and all, its timer, whether it has had a CNP, its tag."""
 
 
 def test_state_follows_the_formula() -> None:
@@ -85,17 +87,17 @@ def test_state_follows_the_formula() -> None:
 
 def test_state_of_mode_iii_follows_the_formula() -> None:
     spec = ProgramSpec(mode=Mode.III, lanes=64, window=16, message=4, groups=4, fan_in=8)
-    # Two pipes a context, each with psnStart and maxPsnSent; lastAcked of each edge; receive and tick state and tag by
-    # edge, from 1.
+    # Two pipes a context, each with psnStart and maxPsnSent; lastAcked of each edge; the rest is
+    # by edge, from 1.
     contexts = 4 * (ANNOUNCEMENTS + 8 * 32 + 2 * (32 + 32))
-    assert compose(spec).state_bits == 2 * 4 * 128 * SLOT + contexts + (4 * 8 + 1) * (57 + 32 + 17)
+    assert compose(spec).state_bits == 2 * 4 * 128 * SLOT + contexts + (4 * 8 + 1) * EDGE
 
 
 def test_every_pipeline_has_a_bank_of_everything() -> None:
     one = ProgramSpec(mode=Mode.III, lanes=64, groups=4, fan_in=7)
     four = ProgramSpec(mode=Mode.III, lanes=64, groups=4, fan_in=7, pipelines=4)
     # 4 x 7 edges from 1 make 29; a bank has a power of two.
-    assert compose(four).state_bits - 4 * compose(one).state_bits == 4 * (32 - 29) * (57 + 32 + 17)
+    assert compose(four).state_bits - 4 * compose(one).state_bits == 4 * (32 - 29) * EDGE
 
 
 def test_sizes_are_products_and_say_so() -> None:

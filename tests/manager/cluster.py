@@ -129,7 +129,7 @@ class Switches:
                 for session in config.clone_sessions:
                     model.set_clone_session(session)
             if self._spec.mode is Mode.III:
-                self._ticks = [(edge.switch, tick(edge)) for edge in placement.edges]
+                self._ticks = [(edge.switch, tick(edge, 0.02)) for edge in placement.edges]
 
     def _run(self) -> None:
         poll = select.poll()

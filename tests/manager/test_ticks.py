@@ -108,7 +108,7 @@ def test_the_thread_ends_with_the_last_frame(sender: TickSender) -> None:
 
 def test_a_tick_goes_to_the_near_end_from_the_far_end() -> None:
     edge = placement(1).edges[0]
-    frame = tick(edge)
+    frame = tick(edge, 0.020)
     near, far = edge.edge.local, edge.edge.remote
     assert PORT == 510
     assert frame[:6] == near.mac.to_bytes(6)
@@ -117,4 +117,4 @@ def test_a_tick_goes_to_the_near_end_from_the_far_end() -> None:
     assert frame[30:34] == near.ip.to_bytes(4)
     assert frame[42] == 0xC0
     assert frame[47:50] == near.qp.to_bytes(3)
-    assert frame[54:58] == bytes(1) + edge.pipe.to_bytes(3), "the pipeline stands in the AETH's MSN"
+    assert frame[54:58] == edge.pipe.to_bytes(1) + (2000).to_bytes(3), "the pipeline, and the time in units of 10 us"

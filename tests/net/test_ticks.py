@@ -27,16 +27,16 @@ class Silent(SwitchNode):
 
 
 def test_a_tick_comes_from_the_edges_far_end_and_names_the_pipeline() -> None:
-    frame = tick(PLACED[0])
+    frame = tick(PLACED[0], 20e-6)
     assert icrc.check(frame)
     assert (frame[26:30], frame[30:34]) == (FAR.ip.to_bytes(4), NEAR.ip.to_bytes(4))
     assert (frame[42], frame[47:50]) == (0xC0, NEAR.qp.to_bytes(3))
-    assert frame[54:58] == b"\0\0\0\3"
+    assert frame[54:58] == b"\3\0\0\2", "the pipeline, and the time in units of 10 us"
 
 
 def test_edges_that_were_used_are_ticked_until_nothing_comes_of_it() -> None:
     loop, node = EventLoop(), Silent()
-    ticker = Ticker({"s0": node}, PLACED, loop, lambda _, context: context == 1, lambda: 0, US)
+    ticker = Ticker({"s0": node}, PLACED, loop, lambda _, context: context == 1, lambda: False, lambda: 0, US)
     loop.at(10 * INTERVAL, lambda _: None)
     loop.run()
     assert loop.idle

@@ -47,10 +47,10 @@ def test_text_is_tidy(spec: ProgramSpec) -> None:
     ("mode", "reliability"),
     [(Mode.II, "sr"), (Mode.II, "gbn"), (Mode.III, "gbn"), (Mode.III, "sr"), (Mode.III, "sack")],
 )
-def test_a_64_lane_program_fits_on_1800_lines(mode: Mode, reliability: str, pipelines: int) -> None:
+def test_a_64_lane_program_fits_on_2000_lines(mode: Mode, reliability: str, pipelines: int) -> None:
     fields = {"mode": mode, "reliability": reliability, "pipelines": pipelines}
     lines = len(render(compose(ProgramSpec.model_validate(fields))).origins)
-    assert lines <= 1800
+    assert lines <= 2000
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.program)

@@ -1,0 +1,238 @@
+"""When what an edge does not acknowledge is sent again: later each time, not before an RNR timer is up, and not for
+ever (Algorithm 3, line 3; InfiniBand 9.7.5.2.8)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mode_iii import (
+    BROADCAST_FROM_PARENT,
+    DOWN,
+    ROOT,
+    TICK_UNITS,
+    UP,
+    Flow,
+    ModeIIITest,
+    again,
+    control_of,
+    describe,
+)
+
+from p4gen.host.control import Collective
+from p4gen.rocev2.opcodes import RnrNak
+from p4gen.spec import Reliability
+
+EVERY = tuple(Reliability)
+LONG = 1 << 17
+"""Units of 10 us that a tick stands for where ten seconds are to pass: eight of them are GIVEN_UP."""
+
+
+class TimerTest(ModeIIITest):
+    """Some results are under way, and nobody has acknowledged any."""
+
+    reliability = EVERY
+    role = ROOT
+    outstanding = 3
+
+    def under_way(self) -> tuple[Flow, int, list[str]]:
+        """A flow, one of its outputs, and what that has been sent."""
+        flow = self.begun(self.role, acked=False)
+        sent = [control_of(self.psn(0), self.immediate(flow, 1 << 12))]
+        sent += self.rounds(flow, 1, min(self.outstanding, self.window - 1), acked=False)
+        return flow, flow.outputs[-1], [again(result) for result in sent]
+
+    def bursts(self, flow: Flow, edge: int, sent: list[str], ticks: int, units: int = TICK_UNITS) -> list[int]:
+        """Which of the next ticks of an edge bring all that it has been sent; the others bring nothing."""
+        found = []
+        for number in range(ticks):
+            self.tick(flow.group, edge, units=units)
+            if self.brought(flow, edge, sent):
+                found.append(number)
+        return found
+
+    def brought(self, flow: Flow, edge: int, sent: list[str]) -> bool:
+        """Whether an edge has got all that it had been sent, since the last look; the others get nothing."""
+        received = self.received(flow.group)
+        for index, packets in enumerate(received.of_rank):
+            wanted = sent if index == edge and packets else []
+            self.equal(f"edge {index}", [describe(packet) for packet in packets], wanted)
+        return bool(received.total)
+
+    def later_epoch(self, flow: Flow) -> Flow:
+        """The flow of a group that is set up anew."""
+        group = replace(flow.group, epoch=flow.group.epoch + 1)
+        self.reconfigure(group)
+        return replace(flow, group=group)
+
+    def given_up(self, flow: Flow, edge: int) -> int:
+        """How many ticks have found an edge given up."""
+        index = flow.group.edges[edge].edge_id
+        return self.counts("IncIngress.resend_timer.given_up").get(index, 0)
+
+
+class BackOffDoubles(TimerTest):
+    """The link is down: after one tick, two, four, eight and so on, so 64 ticks bring seven bursts."""
+
+    def runTest(self) -> None:
+        flow, edge, sent = self.under_way()
+        self.equal("bursts", self.bursts(flow, edge, sent, 64), [1, 2, 3, 5, 9, 17, 33])
+
+
+class BackOffDoublesTowardTheParent(BackOffDoubles):
+    role = UP
+
+
+class BackOffDoublesFromTheParent(BackOffDoubles):
+    role = DOWN
+
+
+class BackOffDoublesInABroadcast(BackOffDoubles):
+    role = BROADCAST_FROM_PARENT
+
+
+class BackOffDoublesAcrossTheWrap(BackOffDoubles):
+    wraps = True
+
+
+class ProgressEndsBackOff(TimerTest):
+    """An ACK of something new, and the first two ticks behind it are the first ones again."""
+
+    def runTest(self) -> None:
+        flow, edge, sent = self.under_way()
+        self.equal("bursts", self.bursts(flow, edge, sent, 12), [1, 2, 3, 5, 9])
+        self.ack(flow.group, [edge], self.psn(0))
+        self.equal("bursts after progress", self.bursts(flow, edge, sent[1:], 12), [1, 2, 3, 5, 9])
+        self.ack(flow.group, [edge], self.psn(0))  # says nothing new
+        self.equal("bursts without progress", self.bursts(flow, edge, sent[1:], 4), [])
+
+
+class BackOffIsEachEdgesOwn(TimerTest):
+    """What one edge does not acknowledge is no reason to wait with another's."""
+
+    def runTest(self) -> None:
+        flow, edge, sent = self.under_way()
+        other = flow.outputs[0]
+        self.equal("bursts", self.bursts(flow, edge, sent, 8), [1, 2, 3, 5])
+        self.equal("bursts of another", self.bursts(flow, other, sent, 8), [1, 2, 3, 5])
+
+
+class IdleEdgesDoNotBackOff(TimerTest):
+    """Time without anything outstanding is not waited for later, and nobody is given up over it."""
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        edge = flow.outputs[0]
+        for _ in range(12):
+            self.tick(flow.group, edge, units=LONG)
+        self.expect_nothing()
+        self.equal("ticks of an edge given up", self.given_up(flow, edge), 0)
+        sent = [again(self.round(flow, self.psn(1), acked=False))]
+        self.ack(flow.group, [output for output in flow.outputs if output != edge], self.psn(1))
+        self.equal("bursts", self.bursts(flow, edge, sent, 8), [0, 1, 2, 4])
+
+
+class NaksDoNotStartTheTimer(TimerTest):
+    """Who asks gets it at once, and the first tick without progress afterwards sends again as it would have."""
+
+    def runTest(self) -> None:
+        flow, edge, sent = self.under_way()
+        self.tick(flow.group, edge)
+        self.nak(flow.group, edge, self.psn(0))
+        self.check(flow.group, {}, {edge: self.resent(sent)})
+        self.equal("bursts", self.bursts(flow, edge, sent, 8), [0, 1, 2, 4])
+
+
+class EdgesAreGivenUp(TimerTest):
+    """After ten seconds without an ACK there is silence, and each tick is counted, until there is progress."""
+
+    def runTest(self) -> None:
+        flow, edge, sent = self.under_way()
+        self.equal("bursts", self.bursts(flow, edge, sent, 9, LONG), [1, 2, 3, 5])
+        self.equal("ticks of an edge given up", self.given_up(flow, edge), 0)
+        self.equal("bursts of an edge given up", self.bursts(flow, edge, sent, 12, LONG), [])
+        self.equal("ticks of an edge given up", self.given_up(flow, edge), 12)
+        for other in flow.outputs:
+            if other != edge:
+                self.equal(f"ticks of edge {other} given up", self.given_up(flow, other), 0)
+        self.ack(flow.group, [edge], self.psn(0))
+        self.equal("bursts of an edge that is back", self.bursts(flow, edge, sent[1:], 6), [1, 2, 3, 5])
+        self.equal("ticks of an edge given up", self.given_up(flow, edge), 12)
+
+
+class EdgesTowardTheParentAreGivenUp(EdgesAreGivenUp):
+    role = UP
+
+
+class NewEpochsStartTheTimerAfresh(TimerTest):
+    """A group that gets its edges anew has given up none of them."""
+
+    def runTest(self) -> None:
+        flow, edge, sent = self.under_way()
+        self.bursts(flow, edge, sent, 12, LONG)
+        before = self.given_up(flow, edge)
+        self.equal("it is given up", before > 0, True)
+        later = self.later_epoch(flow)
+        self.begin(later, acked=False)
+        sent = [control_of(later.group.first_psn, self.immediate(later, 1 << 12))]
+        self.equal("bursts", self.bursts(later, edge, sent, 6), [1, 2, 3, 5])
+        self.equal("ticks of an edge given up", self.given_up(later, edge), before)
+
+
+class RnrTimersAreWaitedFor(TimerTest):
+    """An RNR NAK of each code: at least that time, whatever ticks stand for; then everything again."""
+
+    def runTest(self) -> None:
+        flow, edge, sent = self.under_way()
+        self.bursts(flow, edge, sent, 6)
+        for number, code in enumerate((1, 2, 3, 4, 7, 12, 19, 30, 31, 0)):
+            psn = number % 2  # each is the first one for its PSN
+            self.answer(flow.group, edge, self.psn(psn), RnrNak(code).syndrome)
+            asked = round(RnrNak(code).delay_us / 10)
+            period = max(1, asked // 3)
+            found = self.bursts(flow, edge, sent[psn:], 6, period)[:1]
+            full = -(-asked // period)  # ticks; the first comes at once
+            self.equal(f"first burst after RNR NAK {code} ({asked} units, ticks of {period})", found, [full])
+            if psn == 1:
+                flow, edge, sent = self.restarted(flow, edge)
+
+    def restarted(self, flow: Flow, edge: int) -> tuple[Flow, int, list[str]]:
+        """The same, in a new epoch."""
+        later = self.later_epoch(flow)
+        self.begin(later, acked=False)
+        sent = [control_of(later.group.first_psn, self.immediate(later, 1 << 12))]
+        sent += self.rounds(later, 1, min(self.outstanding, self.window - 1), acked=False)
+        return later, edge, [again(result) for result in sent]
+
+
+class LongRnrTimersBringNothing(TimerTest):
+    """An RNR NAK that asks for 491 ms gets not one packet in ten ticks of 20 ms."""
+
+    def runTest(self) -> None:
+        flow, edge, sent = self.under_way()
+        self.answer(flow.group, edge, self.psn(0), RnrNak(31).syndrome)
+        self.equal("bursts", self.bursts(flow, edge, sent, 25, 2000), [])
+        self.equal("bursts later", self.bursts(flow, edge, sent, 3, 2000), [0, 1, 2])
+
+
+class RnrNaksBackOff(TimerTest):
+    """Who is not ready again and again is asked less and less often, but every 41 ms, and is not given up."""
+
+    def runTest(self) -> None:
+        flow, edge, sent = self.under_way()
+        for number in range(15):
+            wait = min(2 << number, 4096)
+            self.answer(flow.group, edge, self.psn(0), RnrNak(2).syndrome)
+            found = self.bursts(flow, edge, sent, 5, wait // 2)
+            self.equal(f"first burst after RNR NAK {number}, ticks of {wait // 2} units", found[:1], [2])
+        self.equal("ticks of an edge given up", self.given_up(flow, edge), 0)
+
+
+class BarriersAreWaitedForToo(TimerTest):
+    """A control message alone is outstanding like data."""
+
+    def runTest(self) -> None:
+        flow = self.served(ROOT)
+        value = self.call(Collective.BARRIER, 0).encode()
+        self.announce(flow.group, flow.sources, self.psn(0), value)
+        self.outputs()
+        self.equal("bursts", self.bursts(flow, 0, [control_of(self.psn(0), value)], 8), [1, 2, 3, 5])
