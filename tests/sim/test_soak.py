@@ -1,8 +1,8 @@
 """Groups of one queue pair a rank (refined PSN synchronisation) under what makes old packets meet new collectives.
 
 Windows are small, duplicates and delays reach across several Barriers, roots change with every collective, and PSNs
-wrap. ``P4GEN_SIM_CASES=500 pytest tests/sim/test_soak.py`` is what ``scripts/test --full`` runs; every run has a seed,
-``P4GEN_SOAK_SEED`` is that of the first. A run that hangs ends by its own diagnosis, not by a clock.
+wrap. ``P4GEN_SIM_CASES=500 pytest tests/sim/test_soak.py`` makes 500 runs (``scripts/test --full`` 600), each of a seed;
+``P4GEN_SOAK_SEED`` is the first. A run that hangs ends by its own diagnosis, not by a clock.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from p4gen.spec.topology import load_topology
 from .runs import CASES, star, tiny
 
 FIRST_SEED = int(os.environ.get("P4GEN_SOAK_SEED", "0"))
+RUNS = CASES if CASES > 60 else 20
+HUNG = (47, 58, 115, 155)
+"""Seeds of runs that hung while an old ACK could move psnStart beyond the end of its own collective."""
 TOPOLOGIES = (star(3), star(4), load_topology("tree-3-2"))
 PROGRAMS = tuple(
     tiny(groups=8, window=window, message=message, **fields)
@@ -73,7 +76,7 @@ def config(seed: int) -> SimConfig:
     )
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + CASES))
+@pytest.mark.parametrize("seed", sorted({*HUNG, *range(FIRST_SEED, FIRST_SEED + RUNS)}))
 def test_no_old_packet_hangs_a_group(seed: int) -> None:
     print(f"soak: seed {seed}")  # noqa: T201  # shown where it fails
     result = simulate(config(seed))
