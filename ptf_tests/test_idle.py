@@ -151,3 +151,16 @@ class AnnouncementInPlaceOfAnother(Idle):
         self.expect_nothing()
         other = self.announcement(self.group, 1, self.at, self.call(broadcast_from(1, 1), 2))
         self.refused(self.group, 1, other, "CheckDuplicate.mixed_control")
+
+
+class AnnouncementFromTheParentInPlaceOfAnother(ModeIITest):
+    """Results take no slots, so that no slot tells: a parent that has another collective's is refused all the same."""
+
+    def runTest(self) -> None:
+        parent = 2
+        group = self.node_of(3, allreduce(parent), broadcast_from(0, 0))
+        psn, call = self.first_psn, self.call(broadcast_from(0, 0), 2)
+        self.announce(group, [0], psn, call)
+        self.expect_announced(group, (psn, call), at=[1, parent])
+        other = self.announcement(group, parent, psn, self.call(packets=2))
+        self.refused(group, parent, other, "CheckDuplicate.mixed_control")

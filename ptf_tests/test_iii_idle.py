@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mode_iii import BROADCAST_FROM_CHILD, DOWN, ROOT, UP, Flow, ModeIIITest, Role
+from mode_iii import BROADCAST_FROM_CHILD, DOWN, ROOT, UP, Flow, ModeIIITest, Role, ack_of, to
 
 from p4gen.manager.config import configure
 from p4gen.rocev2 import psn as serial
@@ -57,3 +57,18 @@ class SlotsFromTheParentThatIdled(SlotsThatIdled):
 
 class SlotsOfABroadcastThatIdled(SlotsThatIdled):
     role = BROADCAST_FROM_CHILD
+
+
+class SlotOfAnotherGeneration(SlotsThatIdled):
+    """The same PSNs in another epoch: what one source left in a slot is not what the others' packets are added to."""
+
+    def runTest(self) -> None:
+        flow = self.begun(self.role)
+        self.push(flow, flow.sources[:1], self.psn(1), self.inputs(flow))
+        self.check(flow.group, to(flow.sources[:1], ack_of(self.psn(1))))
+        flow, values = self.generation(flow, 2, self.first_psn), self.inputs(flow)
+        self.begin(flow)
+        for edge in reversed(flow.sources):
+            self.push(flow, [edge], self.psn(1), values)
+        result = self.result(self.psn(1), values)
+        self.check(flow.group, to(flow.sources, ack_of(self.psn(1))), to(flow.outputs, result))

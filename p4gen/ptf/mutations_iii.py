@@ -17,6 +17,7 @@ PROGRAMS: dict[str, dict[str, object]] = {
 
 _ORDER, _RANGE, _RESEND = "test_iii_order", "test_iii_range", "test_iii_retransmission"
 _TIMER, _CONGESTION = "test_iii_timer", "test_iii_congestion"
+_LATE, _IDLE = "test_iii_late_answers", "test_iii_idle"
 _COLLECTIVES, _SELECTIVE, _PIPES = "test_iii_collectives", "test_iii_selective", "test_iii_pipelines"
 
 MODE_III: tuple[Mutation, ...] = (
@@ -286,7 +287,11 @@ SEEDING = Seeding(
     PROGRAMS,
     tests={"sr": (_SELECTIVE,), "sack": (_SELECTIVE,), "pipes": (_PIPES,), "dynamic": (_COLLECTIVES, _ORDER)},
     first={
-        "CheckRange": (_RANGE,),
+        "FindContext": (_COLLECTIVES,),
+        "TrackInvocation": (_COLLECTIVES, _LATE),
+        "TrackSent": (_LATE,),
+        "RecycleBuffer": (_IDLE,),
+        "CheckRange": (_RANGE, _LATE),
         "CheckOrder": (_ORDER, _COLLECTIVES),
         "ReceiveAck": (_RANGE, _RESEND),
         "ResendTimer": (_TIMER, _RESEND),
