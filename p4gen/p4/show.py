@@ -1,4 +1,4 @@
-"""Expressions and statements of the IR as P4 text, a line each: for reports, not for a compiler.
+"""Expressions and statements of the IR as P4 text, a line each: for reports and traces, not for a compiler.
 
 A statement that holds others is shown by its head: ``if (…)``, ``switch (…)``.
 """
@@ -15,6 +15,13 @@ _LEVELS = (
 _LEVEL = {op: level for level, ops in enumerate(_LEVELS, 1) for op in ops}
 _UNARY = len(_LEVELS) + 1
 _HEX_FROM = 256
+_LONGEST = 160
+
+
+def text(e: ir.Expr) -> str:
+    """``expression``, cut where it gets too long for a line of a trace."""
+    whole = expression(e)
+    return whole if len(whole) <= _LONGEST else f"{whole[: _LONGEST - 2]} …"
 
 
 def expression(e: ir.Expr, level: int = 0) -> str:

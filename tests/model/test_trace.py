@@ -72,7 +72,7 @@ STEPS = """
 27 meta.total = 1000 (0x3e8)
 28 switch (hdr.h.kind): TWO (2)
 29 hdr.h.kind = ONE (1)
-32 if (!meta.odd || (meta.total > (0xa + (bit<16>)hdr.h.a))): true
+32 if (!meta.odd || meta.total > 10 + (bit<16>)hdr.h.a): true
 33 std.egress_spec = 1
 37 i = 0
 37 for (i < 1): true

@@ -13,7 +13,7 @@ from p4gen.model.trace import fields
 from p4gen.model.values import HeaderValue, StackValue, StructValue
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
-from p4gen.p4.unparse import text
+from p4gen.p4.show import text
 
 MAX_TRANSITIONS = 10_000
 """States after which a parser is taken to be endless; it rejects with ``ParserTimeout`` (spec 13.9)."""

@@ -14,7 +14,7 @@ from p4gen.model.trace import show
 from p4gen.model.values import clear_header, copy_value, is_composite, shift_stack
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
-from p4gen.p4.unparse import text
+from p4gen.p4.show import text
 
 MAX_ITERATIONS = 1_000_000
 """Rounds after which a ``for`` is taken to be endless."""
