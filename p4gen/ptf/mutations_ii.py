@@ -183,13 +183,13 @@ MODE_II: tuple[Mutation, ...] = (
     Mutation(
         "data-in-place-of-control",
         "TrackInvocation",
-        "if (meta.lookup.kind == kind_t.DATA) {                   // in the place of a control message",
+        "if (meta.lookup.kind == kind_t.DATA) {                // in the place of a control message",
         "if (false) {",
     ),
     Mutation(
         "control-in-place-of-data",
         "TrackInvocation",
-        "} else if (meta.lookup.kind == kind_t.CONTROL) {             // in the place of data",
+        "} else if (meta.lookup.kind == kind_t.CONTROL) {          // in the place of data",
         "} else if (false) {",
     ),
     Mutation(
@@ -257,7 +257,7 @@ MODE_II: tuple[Mutation, ...] = (
     Mutation(
         "nak-lost-behind-ack",
         "CombineAcks",
-        "if (acks.syndrome[6:5] != 0) {                             // a NAK says more than an ACK",
+        "if (acks.syndrome[6:5] != 0) {                        // a NAK says more than an ACK",
         "if (false) {",
     ),
     Mutation(
@@ -289,7 +289,7 @@ MODE_II: tuple[Mutation, ...] = (
     Mutation(
         "rnr-nak-is-an-ack",
         "CombineAcks",
-        "if (acks.syndrome[6:5] != 0) {                                 // NAK, RNR NAK: up to the PSN before",
+        "if (acks.syndrome[6:5] != 0) {                            // NAK, RNR NAK: up to the PSN before",
         "if (acks.syndrome[6:6] != 0) {",
     ),
     Mutation("repeated-ack-swallowed", "CombineAcks", "if (acks.psn == acks.lowest) {", "if (false) {"),

@@ -185,7 +185,7 @@ MODE_III: tuple[Mutation, ...] = (
     Mutation(
         "tick-skips-one",
         "StartCursor",
-        "meta.progress.acked + 1;                         // line 9",
+        "meta.progress.acked + 1;                // line 9",
         "meta.progress.acked + 2;",
     ),
     Mutation("naks-ignored", "StartCursor", "hdr.aeth.syndrome == SYNDROME_NAK", "false"),
@@ -216,7 +216,7 @@ MODE_III: tuple[Mutation, ...] = (
     Mutation(
         "incomplete-is-resent",
         "Retransmission",
-        "if (meta.buffer.complete == 0) {                                     // line 10",
+        "if (meta.buffer.complete == 0) {                              // line 10",
         "if (false) {",
     ),
     Mutation("one-packet-bursts", "Retransmission", "if (hdr.bth.psn != hdr.aeth.msn) {", "if (false) {"),
@@ -235,7 +235,7 @@ MODE_III: tuple[Mutation, ...] = (
     Mutation(
         "incomplete-goes-out",
         "ReplicateData",
-        "if (meta.buffer.complete == 0) {                                     // line 38",
+        "if (meta.buffer.complete == 0) {                              // line 38",
         "if (false) {",
     ),
     Mutation(
