@@ -96,7 +96,7 @@ MODE_II: tuple[Mutation, ...] = (
     Mutation(
         "result-not-replicated",
         "ReplicateData",
-        "std_meta.mcast_grp = meta.flow.out_group;                  // line 25",
+        "                std_meta.mcast_grp = meta.flow.out_group;             // line 25",
         "std_meta.egress_spec = std_meta.ingress_port;",
     ),
     Mutation(
