@@ -90,6 +90,8 @@ class ResendTimer:
 
     time: int
     """Since what is outstanding was sent, or, after an RNR NAK, until it is sent again."""
+    counts_down: bool = False
+    """An RNR NAK's time has not passed, or the tick that sends again is still to come."""
 
     @property
     def given_up(self) -> bool:
@@ -99,13 +101,13 @@ class ResendTimer:
     @property
     def runs(self) -> bool:
         """Ticks will make something of it."""
-        return 0 < self.time < GIVEN_UP
+        return self.counts_down or 0 < self.time < GIVEN_UP
 
 
 def resend_timer(switches: Mapping[str, Model], spec: ProgramSpec, placed: PlacedEdge) -> ResendTimer:
     """The timer of an edge as its switch holds it."""
     word = switches[placed.switch].register("timers", placed.pipe * spec.bank_edges + placed.edge.edge_id)
-    return ResendTimer(word & (1 << 27) - 1)
+    return ResendTimer(word & (1 << 27) - 1, bool(word >> 31 & 1))
 
 
 class SwitchState:
