@@ -29,3 +29,13 @@ class DscpIsKept(ModeIITest):
             self.equal(
                 "DSCP of answers", {p.ip.tos >> 2 for rank in self.received(group).of_rank for p in rank}, {dscp}
             )
+
+
+class AnotherVersionIsNotForTheEngine(ModeIITest):
+    """A header that says it is no IPv4, behind an EtherType that says it is: not parsed any further."""
+
+    def runTest(self) -> None:
+        group = self.group_of(2)
+        packet = self.contribution(group, 0, self.random_psn(), self.random_values(2)[0])
+        other = replace(packet, ip=replace(packet.ip, version=5))
+        self.refused(group, 0, other.sealed(icrc=packet.icrc), "Forward.no_route")
