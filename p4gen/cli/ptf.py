@@ -71,6 +71,10 @@ from p4gen.switch.running import Program, Running
 @click.option("--mutate", is_flag=True, help="Seed faults into small programs of the mode; each must be caught.")
 @click.option("--operators", is_flag=True, help="With --mutate: faults made by operators in place of those of a list.")
 @click.option(
+    "--at-least", type=click.FloatRange(0, 100), default=98.0, metavar="PERCENT",
+    help="With --operators: the score below which the exit status is 1.  [98]",
+)  # fmt: skip
+@click.option(
     "--faults", type=click.IntRange(min=1), default=None, help="With --mutate: so many, drawn by seed.  [all]"
 )
 @click.pass_context
@@ -89,6 +93,7 @@ def command(
     trace: bool,
     mutate: bool,
     operators: bool,
+    at_least: float,
     faults: int | None,
     **flags: str | None,
 ) -> None:
@@ -123,7 +128,7 @@ def command(
     with terminable(), scratch() as place:
         job = _Job(spec, target, engine, out, place, seed, report_console(quiet=as_json))
         if mutate:
-            passed, report = _mutate(job, operators, faults, flags)
+            passed, report = _mutate(job, operators, at_least, faults, flags)
         else:
             passed, report = job.conform(tests, matrix, trace)
     if as_json:
@@ -132,7 +137,7 @@ def command(
 
 
 def _mutate(
-    job: _Job, operators: bool, faults: int | None, flags: Mapping[str, str | None]
+    job: _Job, operators: bool, at_least: float, faults: int | None, flags: Mapping[str, str | None]
 ) -> tuple[bool, dict[str, Any]]:
     from p4gen.cli.ptf_mutate import Mutate  # noqa: PLC0415 - PTF takes a second to load
 
@@ -143,6 +148,7 @@ def _mutate(
     return trials.operators(
         job.spec.loss_recovery if flags.get("reliability") else None,
         job.spec.pipelines if flags.get("pipelines") else None,
+        at_least,
     )
 
 

@@ -64,7 +64,9 @@ class Mutate:
         report = [asdict(trial.fault) | _json(trial) for trial in trials]
         return len(caught) == count, {"mutations": report}
 
-    def operators(self, reliability: Reliability | None, pipelines: int | None) -> tuple[bool, dict[str, Any]]:
+    def operators(
+        self, reliability: Reliability | None, pipelines: int | None, at_least: float
+    ) -> tuple[bool, dict[str, Any]]:
         """Faults made by operators on the typed IR, in programs of one reliability or count of pipelines, or of all."""
         programs = subjects(
             self.mode,
@@ -91,7 +93,7 @@ class Mutate:
         self._table("program", by_program)
         total = score(("all", trial.finding) for trial in trials).get("all", Score())
         self.console.print(f"\n{total}, {time.monotonic() - started:.0f} s; repeat with --seed {self.seed}")
-        return total.passed, {
+        return total.reaches(at_least), {
             "score": total.share,
             "modules": {name: asdict(found) for name, found in by_module.items()},
             "programs": {name: asdict(found) for name, found in by_program.items()},

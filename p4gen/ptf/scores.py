@@ -28,10 +28,9 @@ class Score:
         """The part of them that was caught, 0 to 1."""
         return self.caught / self.counted if self.counted else 1.0
 
-    @property
-    def passed(self) -> bool:
-        """There were faults, and all were caught."""
-        return 0 < self.counted == self.caught
+    def reaches(self, percent: float) -> bool:
+        """There were faults, and so many of a hundred were caught."""
+        return self.counted > 0 and 100 * self.caught >= percent * self.counted
 
     def __str__(self) -> str:
         return (

@@ -74,7 +74,9 @@ def test_scores_count_what_somebody_could_have_caught() -> None:
     found = score([("a", finding) for finding in findings] + [("b", Finding.CAUGHT)])
     assert found == {"a": Score(3, 1, 1, 1), "b": Score(1)}
     assert found["a"].share == pytest.approx(0.6)
-    assert (found["a"].passed, found["b"].passed, Score(invalid=1).passed) == (False, True, False)
+    assert [found["a"].reaches(percent) for percent in (0, 60, 61)] == [True, True, False]
+    assert found["b"].reaches(100)
+    assert not Score(invalid=1).reaches(0)
 
 
 def p4gen(words: str) -> subprocess.CompletedProcess[str]:
@@ -88,7 +90,7 @@ def test_faults_by_operators_from_the_command_line() -> None:
     assert len(report["mutations"]) == 3
     assert {m["finding"] for m in report["mutations"]} <= {"caught", "survived"}
     assert all(m["template"].startswith("templates/") and m["before"] != m["after"] for m in report["mutations"])
-    assert (result.returncode == 0) == report["passed"] == (report["score"] == 1.0)
+    assert (result.returncode == 0) == report["passed"] == (report["score"] >= 0.98)
 
 
 def test_operators_without_mutate_say_so() -> None:
