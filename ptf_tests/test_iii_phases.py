@@ -31,6 +31,25 @@ class LastAckOfAReduceIsLost(ModeIIITest):
             self.rounds(flow, 4, 2)
 
 
+class LastAcksOfAReduceAreLost(ModeIIITest):
+    """The children stood still in the Reduce, and so did what they have acknowledged: the parent's ACK of the next
+    collective takes it to where that begins, and the children's pipe has its whole range from there."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        group = self.node(allreduce(3), reduce_to(0, 3))
+        self.serve(group)
+        reduction = flow_at(group, Collective.REDUCE)
+        self.begin(reduction, 3)
+        self.rounds(reduction, 1, 3, acked=False)
+        up, down = flow_at(group, Collective.ALLREDUCE), flow_at(group, Collective.ALLREDUCE, down=True)
+        self.begin(up, 1 << 12, psn=self.psn(4))
+        self.begin(down, 1 << 12, psn=self.psn(4), acked=False)
+        self.ack(group, down.outputs[:1], self.psn(4))
+        self.rounds(down, 5, min(self.window - 1, 16), acked=False)
+
+
 class LastAckOfABroadcastIsLost(ModeIIITest):
     """The same where a child is the source: the others' last ACKs are lost, and they take part in what follows."""
 

@@ -22,6 +22,7 @@ MODULES = (
     "test_iii_selective",
     "test_iii_forwarding",
     "test_iii_headers",
+    "test_iii_fan_in",
     "test_iii_phases",
 )
 
