@@ -29,7 +29,7 @@ BOTH_MODES: tuple[Mutation, ...] = (
     Mutation("arp-answer-to-all", "AnswerArp", "hdr.ethernet.dst_addr = hdr.ethernet.src_addr;", ""),
     Mutation("one-address-for-all", "TranslateHeader", "meta.lookup.edge = std_meta.egress_rid;", ""),
     Mutation("udp-checksum-kept", "TranslateHeader", "hdr.udp.checksum = 0; ", ""),
-    Mutation("dscp-zeroed", "TranslateHeader", "hdr.udp.checksum = 0; ", "hdr.udp.checksum = 0; hdr.ipv4.tos = 0; "),
+    Mutation("dscp-zeroed", "TranslateHeader", "hdr.udp.checksum = 0; ", "hdr.udp.checksum = 0; hdr.ipv4.dscp = 0; "),
     Mutation("icrc-stale", "SetIcrc", "hdr.icrc.crc = icrc;", ""),
     Mutation("any-numbers", "FindContext", "announced[28:24] != NUMBERS", "false"),
 )
