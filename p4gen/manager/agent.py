@@ -121,6 +121,14 @@ class IncAgent:
                 raise GoneError(f"there is no connection to {self.info.address}")
             return losses(self.info.spec, self._client.counters)
 
+    def given_up(self) -> Mapping[int, int]:
+        """See ``Agent.given_up``."""
+        with self._telling("read the counters of edges given up"):
+            if self._client is None or not self._client.session.alive:
+                raise GoneError(f"there is no connection to {self.info.address}")
+            cells = self._client.counters("IncIngress.resend_timer.given_up")
+            return {index: cell.packets for index, cell in enumerate(cells) if cell.packets}
+
     def set_ticks(self, edges: Sequence[PlacedEdge]) -> None:
         """See ``Agent.set_ticks``. They pause while there is no connection."""
         if self._ticks is not None:

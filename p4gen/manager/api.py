@@ -330,6 +330,10 @@ class Agent(Protocol):
         """Packets that the program took out, by ``module.reason``."""
         ...
 
+    def given_up(self) -> Mapping[int, int]:
+        """By index of an edge's state, how many ticks have found it given up (Mode III); those above 0 only."""
+        ...
+
     def set_ticks(self, edges: Sequence[PlacedEdge]) -> None:
         """Send ticks for these edges from now on (Mode III); others get none."""
 

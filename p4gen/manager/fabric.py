@@ -61,6 +61,8 @@ class Fabric:
         self.ports_down: set[tuple[str, int]] = set()
         self.silent: dict[str, str] = {}
         """Switches that do not answer, or not as they should, with the reason."""
+        self._doubted: dict[tuple[str, int], float] = {}
+        """Ports by which nothing is acknowledged, and until when, of ``time.monotonic``, they are not used."""
         self._view: View | None = None
 
     @property
@@ -141,12 +143,34 @@ class Fabric:
         if wrong:
             raise ManagerError(Code.INVALID, f"{switch} has no link at port {', '.join(map(str, wrong))}")
         before = set(self.ports_down)
+        changed = False
         for port, up in ports.items():
             (self.ports_down.discard if up else self.ports_down.add)((switch, port))
-        changed = self.ports_down != before
+            changed |= self._doubted.pop((switch, port), None) is not None
+        changed |= self.ports_down != before
         if changed:
             self._view = None
         return changed
+
+    def doubt(self, switch: str, port: int, until: float) -> bool:
+        """Nothing is acknowledged over a link: it is not to be used until then, or until its state is reported.
+        Whether it was used."""
+        if not 0 <= port < len(self.view.topology.ports.get(switch, ())):
+            return False
+        fresh = (switch, port) not in self._doubted
+        self._doubted[switch, port] = until
+        if fresh:
+            self._view = None
+        return fresh
+
+    def trust(self, now: float) -> bool:
+        """Links whose time is up may be used again; whether there are any."""
+        over = [at for at, until in self._doubted.items() if until <= now]
+        for at in over:
+            del self._doubted[at]
+        if over:
+            self._view = None
+        return bool(over)
 
     def set_silent(self, switch: str, reason: str | None) -> bool:
         """A switch does not answer, or does again (None); whether that is news."""
@@ -163,7 +187,8 @@ class Fabric:
     def links_down(self, switch: str) -> tuple[str, ...]:
         """A switch's neighbours behind links that are down, by port."""
         links = self.view.topology.ports.get(switch, ())
-        return tuple(link.other(switch) for port, link in enumerate(links) if (switch, port) in self.ports_down)
+        down = self.ports_down | self._doubted.keys()
+        return tuple(link.other(switch) for port, link in enumerate(links) if (switch, port) in down)
 
     # --- seeing it ---
 
@@ -179,6 +204,8 @@ class Fabric:
             for port, link in enumerate(topology.ports[switch]):
                 if (switch, port) in self.ports_down:
                     down[link.name] = f"link {link.name} is down"
+                elif (switch, port) in self._doubted:
+                    down.setdefault(link.name, f"{link.other(switch)} acknowledges nothing of {switch}'s")
         for switch in topology.switches:
             reason = self.silent.get(switch)
             if switch not in specs:

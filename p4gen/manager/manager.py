@@ -8,6 +8,7 @@ undo. Nothing waits for a switch with the ledger's lock held.
 from __future__ import annotations
 
 import concurrent.futures
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -43,6 +44,9 @@ from p4gen.manager.watch import Watch
 from p4gen.spec import Mode
 from p4gen.spec.topology import TopologySpec
 
+LOGGER = logging.getLogger("p4gen.manager")
+DOUBT: Final = 30.0
+"""Seconds that a link is not used after a switch has given up what it sends over it."""
 COUNTING: Final = 0.5
 """Seconds that ``status`` waits for switches' counters; later the last known ones do."""
 MAX_WAIT_S: Final = 3600.0
@@ -366,6 +370,16 @@ class IncManager:
                 record.lost |= record.placed is not None and record.key in keys
                 record.pending_lost |= record.pending is not None and record.pending_key in keys
             self._repair.wake()
+
+    def edges_given_up(self, switch: str, ports: set[int]) -> None:
+        """Links over which nothing is acknowledged count as down for a while: groups go another way, or are broken."""
+        fabric = self._ledger.fabric
+        with self._changed:
+            for port in sorted(ports):
+                if fabric.doubt(switch, port, time.monotonic() + DOUBT):
+                    other = fabric.view.topology.ports[switch][port].other(switch)
+                    LOGGER.warning("%s: %s acknowledges nothing and is given up for %g s", switch, other, DOUBT)
+                    self._fabric_changed()
 
     def switch_restarted(self, switch: str) -> None:
         """A switch's program was loaded anew, so all epochs are clean."""

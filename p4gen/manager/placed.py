@@ -11,6 +11,7 @@ from p4gen.host.plan import SYMMETRIC, ChannelKey, PsnSync
 from p4gen.host.verbs import Peer
 from p4gen.manager.group import Edge, Group
 from p4gen.manager.tree import IncTree, NodeKey
+from p4gen.spec import ProgramSpec
 
 TREE_NETWORK = 10 << 24 | 255 << 16
 """10.255.0.0: of tree number g the root's switch answers to 10.255.g.1, the others to 10.255.g.2 and on."""
@@ -159,6 +160,15 @@ class PlacedEdge:
     pipe: int
     context: int
     edge: Edge
+
+    def index(self, spec: ProgramSpec) -> int:
+        """Where the switch keeps the edge's state."""
+        return self.pipe * spec.bank_edges + self.edge.edge_id
+
+    @property
+    def internal(self) -> bool:
+        """Both ends are on this switch, in two of its pipelines."""
+        return self.edge.local.ip == self.edge.remote.ip
 
 
 def placed_edges(switch: str, contexts: Iterable[Group]) -> tuple[PlacedEdge, ...]:

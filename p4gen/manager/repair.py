@@ -77,6 +77,7 @@ class Repair:
                 reason, soon = self._silence(name, thread)
                 troubled |= soon
                 changed |= ledger.fabric.set_silent(name, reason)
+            changed |= ledger.fabric.trust(time.monotonic())
             if changed:
                 ledger.version += 1
                 for thread in self._threads.values():

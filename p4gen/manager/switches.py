@@ -21,7 +21,7 @@ from p4gen.manager.api import Agent, AgentError, SwitchInfo
 from p4gen.manager.config import configure
 from p4gen.manager.fabric import View
 from p4gen.manager.group import Group, SwitchConfig
-from p4gen.manager.placed import PlacedGroup, placed_edges
+from p4gen.manager.placed import PlacedEdge, PlacedGroup, placed_edges
 from p4gen.manager.placer import GATEWAY, routes, tree_routes
 from p4gen.model.entries import Exact
 
@@ -53,6 +53,9 @@ class Owner(Protocol):
 
     def switch_lost(self, switch: str, keys: set[Key]) -> None:
         """It does not hold these any more: it was restarted."""
+
+    def edges_given_up(self, switch: str, ports: set[int]) -> None:
+        """Nothing that it sends by these ports is acknowledged, and it has stopped to send it again (Mode III)."""
 
     def switch_restarted(self, switch: str) -> None:
         """Its program was loaded anew, by us; no state is left."""
@@ -95,6 +98,10 @@ class SwitchThread:
         """What the agent was asked for last."""
         self._refreshing: Future[Any] | None = None
         self._counting: Future[Any] | None = None
+        self._edges: tuple[PlacedEdge, ...] = ()
+        """Those that get ticks."""
+        self._given_up: Mapping[int, int] | None = None
+        """How many ticks had found them given up when that was last read; None if not since they get them."""
         self._thread = threading.Thread(target=self._work, name=f"inc-switch {self.name}", daemon=True)
         self._thread.start()
 
@@ -293,10 +300,23 @@ class SwitchThread:
             return
         try:
             self.drops = _asked(self._agent.drops)
+            self._look_at_edges(self._agent)
         except AgentError as error:
             if error.unreachable:
                 self._trouble(error.reason)
             raise
+
+    def _look_at_edges(self, agent: Agent) -> None:
+        """Tell of edges that were found given up since the last look. They are as long as there is no progress."""
+        if not self._edges:
+            return
+        before, self._given_up = self._given_up, _asked(agent.given_up)
+        if before is None:
+            return
+        more = {index for index, ticks in self._given_up.items() if ticks > before.get(index, 0)}
+        ports = {p.edge.port for p in self._edges if p.index(self._info.spec) in more and not p.internal}
+        if ports:
+            self._owner.edges_given_up(self.name, ports)
 
     def _disconnected(self) -> None:
         if self.stale_since is None:
@@ -360,7 +380,10 @@ class SwitchThread:
         if self._info.spec.mode.augmented and self._agent is not None:
             agent = self._agent
             contexts = _contexts(self.name, {key: p for key, p in self._admitted.items() if key in self._ticking})
-            _asked(lambda: agent.set_ticks(placed_edges(self.name, contexts)))
+            edges = placed_edges(self.name, contexts)
+            _asked(lambda: agent.set_ticks(edges))
+            if edges != self._edges:
+                self._edges, self._given_up = edges, None
 
 
 def wanted_config(info: SwitchInfo, view: View, admitted: Mapping[Key, PlacedGroup]) -> SwitchConfig:

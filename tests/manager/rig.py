@@ -70,6 +70,12 @@ class Switch:
         self.model.reset()
         self.loads += 1
 
+    def given_up(self) -> Mapping[int, int]:
+        """Ticks of edges given up, by index."""
+        with self.lock:
+            cells = self.model.counters("IncIngress.resend_timer.given_up")
+        return {index: cell.packets for index, cell in enumerate(cells) if cell.packets}
+
     def holds(self) -> SwitchConfig:
         """Everything but what the program itself says."""
         model, state = self.model, self.model._state
@@ -157,6 +163,10 @@ class ModelAgent:
     def drops(self) -> Mapping[str, int]:
         self._step("drops")
         return {}
+
+    def given_up(self) -> Mapping[int, int]:
+        self._step("given up")
+        return self.switch.given_up()
 
     def set_ticks(self, edges: Sequence[PlacedEdge]) -> None:
         self.ticking = edges

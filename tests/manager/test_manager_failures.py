@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sqlite3
 import threading
 import time
@@ -12,9 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from p4gen.host.control import Collective, Control
+from p4gen.host.verbs import Peer
+from p4gen.host.wire import Writer
 from p4gen.manager.api import AgentError, Code, GroupState, ManagerError, Membership
 from p4gen.manager.manager import IncManager
+from p4gen.manager.placed import placed_edges
+from p4gen.manager.ticks import tick
 from p4gen.manager.watch import Watch
+from p4gen.spec import DType, Op
 
 from .collectives import Wires
 from .rig import Rig, group, small
@@ -81,6 +88,53 @@ def test_a_cut_link_moves_the_groups_that_use_it() -> None:
         assert manager.move_group("g", "spine0").tree["spine0"] is None
         assert read(watch, lambda item: item.generation == 3) == [(GroupState.ACTIVE, 3)]
         wires.run("g")
+        rig.check()
+
+
+def test_a_rank_that_acknowledges_nothing_is_given_up_and_its_group_is_broken() -> None:
+    """The switch's own timer and counter, its thread that reads it, and what the manager makes of it."""
+    rig = Rig("leaf-spine", small("III"))
+    with rig.register() as manager:
+        manager.init_group(group("near", "h0", "h1"))
+        record, thread = rig.manager._ledger.records["near"], rig.manager._threads["leaf0"]
+        assert record.placed is not None
+        switch = rig.switches["leaf0"]
+        edges = placed_edges("leaf0", record.placed.contexts_on("leaf0"))
+        context = next(c for c in record.placed.contexts_on("leaf0") if len(c.edges) == 2)
+        barrier = Control(Collective.BARRIER, 0, 0, Op.SUM, DType.INT32).encode().to_bytes(4)
+        rig.wait(lambda: thread._given_up is not None)
+        with switch.lock:
+            sent = []
+            for edge in context.edges:
+                near, far = edge.local, edge.remote
+                writer = Writer(far.mac, far.ip, Peer(near.mac, near.ip, near.qp, 0xC000))
+                frame = writer.frame(0x05, context.first_psn, ack_request=True, body=barrier)
+                sent += switch.model.process(edge.port, frame)
+            assert len(sent) == 4, "two ACKs, and the barrier to both"
+            quiet = next(p for p in edges if p.context == context.context and p.edge is context.edges[1])
+            bursts = [len(switch.model.process(510, tick(quiet, 2.0))) for _ in range(12)]
+        assert bursts == [0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
+        rig.wait(lambda: state(manager, "near", GroupState.BROKEN))
+        assert "h1 acknowledges nothing of leaf0's" in manager.group("near").reason
+        (status,) = (s for s in manager.status().switches if s.name == "leaf0")
+        assert "h1" in status.links_down
+        cut(rig, "leaf0", "h1", up=True)  # whoever says that the link is well is believed
+        rig.wait(lambda: state(manager, "near", GroupState.ACTIVE, 2))
+
+
+def test_a_link_over_which_nothing_is_acknowledged_is_left() -> None:
+    rig = Rig("leaf-spine", small("III"))
+    with rig.register() as manager:
+        assert manager.init_group(group("g", *EDGES)).tree["spine0"] is None
+        record, thread = rig.manager._ledger.records["g"], rig.manager._threads["leaf0"]
+        assert record.placed is not None
+        up, switch = port(rig, "leaf0", "spine0"), rig.switches["leaf0"]
+        rig.wait(lambda: thread._edges)
+        edge = next(p for p in thread._edges if p.edge.port == up)
+        ticks = itertools.count(1)
+        switch.given_up = lambda: {edge.index(switch.spec): min(next(ticks), 2)}  # type: ignore[method-assign]
+        rig.wait(lambda: state(manager, "g", GroupState.ACTIVE, 2))
+        assert manager.group("g").tree["spine1"] is None
         rig.check()
 
 
