@@ -20,6 +20,7 @@ from mode_iii import (
     REDUCE_TO_PARENT,
     ROOT,
     UP,
+    Flow,
     ModeIIITest,
     ack_of,
     again,
@@ -478,3 +479,52 @@ class BarrierPassesWithAnAnnouncementAlone(ModeIIITest):
             self.announce(flow.group, [last], psn, value)
             self.check(flow.group, to([last], ack_of(psn)), to(flow.outputs, control_of(psn, value)))
             self.ack(flow.group, flow.outputs, psn)
+
+
+class AnswersCountMessages(ModeIIITest):
+    """The MSN of an ACK or NAK: messages that its edge has sent whole, the announcement among them. Each edge has its
+    own; duplicates and packets inside a message count nothing; a new epoch begins at 0."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        flow = self.served(ROOT)
+        one, other = flow.sources[:2]
+        values, psn = self.inputs(flow), self.psn
+        self.announce(flow.group, [one, other], psn(0), self.immediate(flow, 64))
+        self.equal("MSNs after announcements", self.numbers_of(flow), {one: [1], other: [1]})
+        self.push(flow, [one], psn(1), values, Opcode.SEND_FIRST, asks=True)
+        self.push(flow, [one], psn(2), values, Opcode.SEND_MIDDLE, asks=True)
+        self.equal("MSNs inside a message", self.numbers_of(flow), {one: [1, 1]})
+        self.push(flow, [one], psn(3), values, Opcode.SEND_LAST, asks=True)
+        self.push(flow, [one], psn(3), values, Opcode.SEND_LAST, asks=True)
+        self.equal("MSNs at its end, and of a duplicate", self.numbers_of(flow), {one: [2, 2]})
+        self.push(flow, [other], psn(1), values, Opcode.SEND_FIRST, asks=True)
+        self.equal("MSNs of another edge", self.numbers_of(flow), {other: [1]})
+        later = replace(flow, group=replace(flow.group, epoch=2))
+        self.reconfigure(later.group)
+        self.announce(later.group, [one], psn(0), self.immediate(later, 64))
+        self.equal("MSNs in a new epoch", self.numbers_of(later), {one: [1]})
+
+    def numbers_of(self, flow: Flow) -> dict[int, list[int]]:
+        """The MSNs of the ACKs and NAKs that each edge has got."""
+        received = self.received(flow.group).of_rank
+        found = {edge: [packet.aeth.msn for packet in got if packet.aeth] for edge, got in enumerate(received)}
+        return {edge: numbers for edge, numbers in found.items() if numbers}
+
+
+class MessagesBehindAGapAreNotCounted(AnswersCountMessages):
+    """While something is missing the MSN stays; when the gap closes it counts all."""
+
+    reliability = (Reliability.SR,)
+
+    def runTest(self) -> None:
+        flow = self.served(ROOT)
+        one = flow.sources[0]
+        values, psn = self.inputs(flow), self.psn
+        self.announce(flow.group, [one], psn(0), self.immediate(flow, 64))
+        self.push(flow, [one], psn(2), values)
+        self.push(flow, [one], psn(3), values)
+        self.equal("MSNs with a gap", set(self.numbers_of(flow)[one]), {1})
+        self.push(flow, [one], psn(1), values)
+        self.equal("MSNs without", self.numbers_of(flow), {one: [4]})

@@ -25,6 +25,9 @@ from p4gen.cli.verb import verb
 from p4gen.p4 import p4info_file
 from p4gen.p4.p4c import COMPILER
 
+LEAST_PATH_MTU = 256
+"""Bytes (InfiniBand 9.4.3): what real NICs send at least in each packet of a message but the last."""
+
 
 @verb(
     examples=[
@@ -46,6 +49,12 @@ def command(
     The program's folder always has its P4Info, <program>.p4info.txtpb; --p4info writes it elsewhere as well.
     """
     spec = spec_from(spec_file, flags)
+    if spec.payload_bytes < LEAST_PATH_MTU:
+        click.echo(
+            f"p4gen: warning: no NIC cuts messages into packets of {spec.payload_bytes} bytes; the least path MTU is"
+            f" {LEAST_PATH_MTU}: --lanes {LEAST_PATH_MTU // 4}",
+            err=True,
+        )
     if p4info is not None:
         p4info_file.check_path(p4info)
     built = build(spec, out, line_directives=not no_line)

@@ -125,7 +125,7 @@ def test_a_rank_that_acknowledges_nothing_is_given_up_and_its_group_is_broken() 
 def test_a_link_over_which_nothing_is_acknowledged_is_left() -> None:
     rig = Rig("leaf-spine", small("III"))
     with rig.register() as manager:
-        assert manager.init_group(group("g", *EDGES)).tree["spine0"] is None
+        assert manager.init_group(group("g", "h0", "h1", "h2", "h3")).tree["spine0"] is None
         record, thread = rig.manager._ledger.records["g"], rig.manager._threads["leaf0"]
         assert record.placed is not None
         up, switch = port(rig, "leaf0", "spine0"), rig.switches["leaf0"]
