@@ -78,7 +78,7 @@ MODE_III: tuple[Mutation, ...] = (
         "gap-after-not-ready",
         "CheckOrder",
         "nak_sent = 1;                                             // what",
-        "",
+        "// what",
     ),
     Mutation(
         "announced-though-refused",
