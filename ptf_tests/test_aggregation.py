@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from inc import psns
 from mode_ii import ModeIITest
 
+from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
 
 
@@ -232,3 +234,20 @@ class ResultsGoToEveryPortOfTheSwitch(ModeIITest):
             self.control.reset()
             group = self.group_of(4, context=context % self.spec.groups, first_port=first_port)
             self.complete(group, psn)
+
+
+class MarksOfAnyRankMarkTheResult(ModeIITest):
+    """CE of an absorbed contribution is that of the result (RFC 3168); without marks the result is as it was sent."""
+
+    def runTest(self) -> None:
+        group = self.group_of(3)
+        first = self.random_psn()
+        for number, marked in enumerate((None, 0, 1, 2)):
+            psn, values = serial.add(first, number), self.random_values(3)
+            for rank in range(3):
+                packet = self.contribution(group, rank, psn, values[rank])
+                ecn = 0b11 if rank == marked else 0b10
+                self.send_from(group, rank, replace(packet, ip=replace(packet.ip, tos=26 << 2 | ecn)).sealed())
+            wanted = 26 << 2 | (0b10 if marked is None else 0b11)
+            for rank, packets in enumerate(self.received(group).of_rank):
+                self.equal(f"rank {rank}: traffic class", [packet.ip.tos for packet in packets], [wanted])

@@ -14,7 +14,7 @@ from p4gen.host.verbs import Recovery
 from p4gen.model import ENGINES, EngineName
 from p4gen.net.faults import Faults, parse_outage
 from p4gen.net.simulation import SimConfig, Simulation, simulate
-from p4gen.spec import DType, Op, Overflow, ProgramSpec
+from p4gen.spec import DType, Mode, Op, Overflow, ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology, packaged_folder
 
 from .runs import CASES, SMALL, run, scripted, star, trouble
@@ -132,7 +132,8 @@ def test_a_link_that_goes_down_and_comes_back() -> None:
     assert result.drops["h1>s0 link_down"] > 0
 
 
-def test_congestion_notifications_slow_ranks_down() -> None:
+@pytest.mark.parametrize("mode", Mode)
+def test_congestion_notifications_slow_ranks_down(mode: Mode) -> None:
     # Two ranks share a link a tenth as fast as their own: its queue fills, and packets are marked.
     links = [["h0", "s1"], ["h1", "s1"], {"ends": ["s1", "s0"], "bandwidth": "10G"}, ["h2", "s0"], ["h3", "s0"]]
     topology = TopologySpec.model_validate(
@@ -145,7 +146,7 @@ def test_congestion_notifications_slow_ranks_down() -> None:
             "links": links,
         }
     )
-    program = ProgramSpec(lanes=64, window=16, message=4, groups=1, ports=16)
+    program = ProgramSpec(mode=mode, lanes=64, window=16, message=4, groups=1, ports=16)
     result = simulate(SimConfig(topology, program, size=1 << 17, dcqcn=DcqcnConfig(), engine="jit"))
     assert result.ok
     assert result.cnps > 0
