@@ -40,11 +40,19 @@ class Routing(ModeIITest):
         self.install(configure(self.spec, [], routes, hops))
 
     def ip_frame(
-        self, dst: int, payload: bytes, protocol: int = 17, *, ttl: int = 64, options: bytes = b"", tos: int = 0
+        self,
+        dst: int,
+        payload: bytes,
+        protocol: int = 17,
+        *,
+        ttl: int = 64,
+        options: bytes = b"",
+        tos: int = 0,
+        src: str = "192.168.0.9",
     ) -> bytes:
         """A frame of a host behind port 0, with a right IPv4 checksum."""
         header = IPv4(
-            ipv4("192.168.0.9"),
+            ipv4(src),
             dst,
             protocol,
             ttl,
@@ -203,6 +211,27 @@ class EqualPathsAreUsedByFlow(Routing):
             self.equal("routed frame", outputs[0].frame, self.routed(frame, hops[port]))
             used.add(port)
         self.equal("ports used by 64 flows", used, set(range(count)))
+
+
+class FlowsAreToldApartByEveryField(Routing):
+    """ECMP: flows that differ in one address, in the protocol or in one port alone go different ways."""
+
+    def runTest(self) -> None:
+        count = 4
+        hops = [hop_to(port, hop_id=200 + port) for port in range(count)]
+        self.add_routes([Route("198.51.100.0/24", 200, count)], hops)
+        dst, numbers = ipv4("198.51.100.1"), range(1, 65)
+        differing = {
+            "source address": [self.ip_frame(dst, self.udp(b"x"), src=f"192.168.0.{n}") for n in numbers],
+            "destination address": [self.ip_frame(ipv4(f"198.51.100.{n}"), self.udp(b"x")) for n in numbers],
+            "protocol": [self.ip_frame(dst, b"some bytes", protocol=100 + n) for n in numbers],
+            "source port": [self.ip_frame(dst, self.udp(b"x", source=2000 + n)) for n in numbers],
+            "destination port": [self.ip_frame(dst, self.udp(b"x", port=2000 + n)) for n in numbers],
+        }
+        for field, frames in differing.items():
+            self.send(0, *frames)
+            used = {output.port for output in self.outputs()}
+            self.equal(f"64 flows that differ in {field} use several ports", len(used) > 1, True)
 
 
 class ForeignRoceIsUntouched(Routing):

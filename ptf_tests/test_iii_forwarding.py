@@ -49,6 +49,10 @@ class EqualPathsAreUsedByFlow(Routed):
     runTest = forwarding.EqualPathsAreUsedByFlow.runTest
 
 
+class FlowsAreToldApartByEveryField(Routed):
+    runTest = forwarding.FlowsAreToldApartByEveryField.runTest
+
+
 class ForeignRoceIsUntouched(Routed):
     runTest = forwarding.ForeignRoceIsUntouched.runTest
 
