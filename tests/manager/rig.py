@@ -4,6 +4,7 @@ can be made to fail at every step, and managers that can be killed."""
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -284,12 +285,14 @@ class Rig:
         assert counts["groups"] == len(manager.groups())
 
     def check_empty(self) -> None:
-        """Nothing but routes is left, and no row."""
+        """Nothing but routes and the gateway's address is left, and no row."""
         self.check()
         assert not self.manager.groups()
         for switch in self.switches.values():
             held = switch.holds()
-            assert {entry.table.rpartition(".")[2] for entry in held.entries} <= {"routes", "next_hops"}
+            left = Counter(entry.table.rpartition(".")[2] for entry in held.entries)
+            assert left.keys() <= {"routes", "next_hops", "neighbours"}
+            assert left["neighbours"] <= 1  # the gateway's address
             assert not held.multicast_groups
             assert not held.clone_sessions
         counts = self.manager._store.counts()

@@ -100,7 +100,7 @@ def test_mode_ii_node_below_the_root() -> None:
         (1, UP_ANSWER): ("reflect", {}),
         (2, UP_DATA): ("aggregate", {**slots, "source_mask": 0b110, "out_group": 0b001}),
         (2, DOWN_ANSWER): ("replicate", {"out_group": 0b110}),
-        (3, DOWN_DATA): ("replicate", {"out_group": 0b110}),
+        (3, DOWN_DATA): ("pass_on", {"base": 0, "mask": 127, "out_group": 0b110}),
         (3, UP_ANSWER): ("combine", {"out_mask": 0b110, "out_group": 0b001}),
     }
     assert codes(config) == {
