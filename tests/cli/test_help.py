@@ -36,8 +36,10 @@ def test_examples_are_command_lines(name: str, tmp_path: Path, monkeypatch: pyte
     assert examples
     for words, what in examples:
         arguments = shlex.split(words)
-        for word in arguments:
-            if word.endswith((".p4", ".stf", ".yaml", ".pcap")):
+        for before, word in zip(["", *arguments], arguments, strict=False):
+            if before == "-I":
+                Path(word).mkdir(exist_ok=True)
+            elif word.endswith((".p4", ".stf", ".yaml", ".pcap", ".txt")):
                 Path(word).parent.mkdir(parents=True, exist_ok=True)
                 Path(word).touch()
             elif "/" in word and not word.startswith(("-", "unix:", "/")):

@@ -35,7 +35,10 @@ def test_an_unknown_scenario_is_refused_before_anything_is_built(tmp_path: Path)
     done = p4gen("ptf", "--test", "test_validatoin", "--test", "test_order", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr == "--test: error: there is no scenario 'test_validatoin'; did you mean test_validation?\n"
+    assert (
+        done.stderr
+        == "--test: error: there is no scenario 'test_validatoin'; did you mean test_validation or test_vlan?\n"
+    )
     assert list(tmp_path.iterdir()) == []
 
 

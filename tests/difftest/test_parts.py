@@ -33,11 +33,13 @@ SMALL = {"lanes": 8, "window": 2, "message": 2, "groups": 16, "fan_in": 6, "port
 FAULTS = {
     fault.name: fault
     for fault in (
-        Mutation("epoch-ignored", "RecycleBuffer", "held_epoch != epoch", "held_epoch == 0"),
+        Mutation(
+            "stale-starts-afresh", "RecycleBuffer", "slot_use = slot_use_t.STALE;", "slot_use = slot_use_t.FRESH;"
+        ),
         Mutation("overflow-uncounted", "AggregateData", "overflows.count((bit<32>)meta.lookup.context);", ""),
         Mutation("ttl-kept", "Forward", "hdr.ipv4.ttl = hdr.ipv4.ttl - 1;", ""),
         Mutation("nothing-recirculates", "IncEgress", "if (meta.path.goes_round == 1) {", "if (false) {"),
-        Mutation("cursor-skips", "AdvanceCursor", "bth.psn = bth.psn + 1;", "bth.psn = bth.psn + 2;"),
+        Mutation("cursor-skips", "AdvanceCursor", "hdr.bth.psn = hdr.bth.psn + 1;", "hdr.bth.psn = hdr.bth.psn + 2;"),
     )
 }
 
@@ -186,7 +188,7 @@ def test_ticks_are_addressed_to_edges() -> None:
     assert len(ticks) > 50
     for tick in ticks:
         packet = parse(tick.frame)
-        assert edges[packet.ip.src, packet.ip.dst, packet.bth.dst_qp] == packet.payload[3]  # the AETH's MSN
+        assert edges[packet.ip.src, packet.ip.dst, packet.bth.dst_qp] == packet.payload[0]  # the AETH's syndrome
         assert packet.sealed().to_bytes() == tick.frame  # checksums and ICRC are right
 
 
@@ -202,7 +204,7 @@ def test_the_same_program_twice_shows_no_difference(place: Path, mode: Mode, pip
 @pytest.mark.parametrize(
     ("fault", "mode", "pipelines"),
     [
-        ("epoch-ignored", Mode.II, 1),
+        ("stale-starts-afresh", Mode.II, 1),
         ("overflow-uncounted", Mode.II, 1),
         ("ttl-kept", Mode.III, 1),
         ("nothing-recirculates", Mode.II, 2),
