@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from p4gen.difftest.events import Event, Packet
 from p4gen.difftest.sides import BATCH, Outputs, Side, State
+from p4gen.rocev2.headers import HeaderError
+from p4gen.rocev2.opcodes import Opcode
+from p4gen.rocev2.packet import parse
 
 STATE_EVERY = 512
 """Packets between two comparisons of counters and registers, which take longer than packets."""
@@ -105,7 +108,7 @@ class Comparison:
     def _exchange(self, batch: Sequence[Packet]) -> Difference | None:
         if not batch:
             return None
-        left, right = self.left.exchange(batch), self.right.exchange(batch)
+        left, right = settled(self.left.exchange(batch)), settled(self.right.exchange(batch))
         self.tally.packets += len(batch)
         self.tally.outputs += sum(map(len, right.values()))
         return None if left == right else _outputs(self.left.name, left, self.right.name, right)
@@ -127,6 +130,33 @@ class Comparison:
         if limits:
             left, right = _limited(left, min(limits)), _limited(right, min(limits))
         return _states(self.left.name, left, self.right.name, right)
+
+
+def settled(outputs: Outputs) -> Outputs:
+    """The frames of each port in an order that does not depend on when egress ran.
+
+    A CNP that egress clones from an ACK (or NAK) waits behind what the port's queue holds by then. In simple_switch,
+    whose threads for ingress and egress run at the same time, that may be frames of later packets, or not even all of
+    the same packet. So these CNPs come last here. The ACK, which goes first, has their addresses and identification.
+    """
+    return {port: _clones_last(frames) for port, frames in outputs.items()}
+
+
+def _clones_last(frames: list[bytes]) -> list[bytes]:
+    answered: set[tuple[int, int, int]] = set()
+    fixed: list[bytes] = []
+    clones: list[bytes] = []
+    for frame in frames:
+        try:
+            packet = parse(frame)
+        except HeaderError:
+            fixed.append(frame)
+            continue
+        key = (packet.ip.dst, packet.bth.dst_qp, packet.ip.identification)
+        if packet.bth.opcode == Opcode.ACKNOWLEDGE:
+            answered.add(key)
+        (clones if packet.bth.opcode == Opcode.CNP and key in answered else fixed).append(frame)
+    return fixed + sorted(clones)
 
 
 def _outputs(left_name: str, left: Outputs, right_name: str, right: Outputs) -> Difference:
