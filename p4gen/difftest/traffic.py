@@ -31,6 +31,7 @@ _REQUEST_EVERY = 25
 _REMEMBERED = 64
 _EXTREMES = (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 _HOPS = 6
+_TAGGED = 0.08
 
 
 class Traffic:
@@ -142,6 +143,7 @@ class Traffic:
             (70, self._stream), (6, self._repeated), (4, self._stale), (4, self._out_of_turn),
             (3, self._unrequested), (3, self._notification), (2, self._odd_control), (4, self._spoilt),
             (3, self._other_opcode), (3, self._malformed), (3, self._foreign), (5, self._ordinary), (2, self._noise),
+            (2, self._question),
         ]  # fmt: skip
         if self._spec.mode.augmented:
             kinds += [(6, self._tick), (1, self._forged)]
@@ -185,12 +187,14 @@ class Traffic:
     def _from(
         self, edge: Edge, bth: BTH, *, aeth: AETH | None = None, immdt: ImmDt | None = None, payload: bytes = b""
     ) -> RocePacket:
-        """A packet from the far end of an edge."""
+        """A packet from the far end of an edge; now and then with an 802.1Q tag."""
         rng = self._random
         ip = IPv4(edge.remote.ip, edge.local.ip, ttl=rng.choice((64, 63, 1, 255)), tos=rng.choice((0, 0, 2, 3, 0x68)))
         ip = replace(ip, identification=rng.getrandbits(16))
         ethernet = Ethernet(edge.local.mac, edge.remote.mac)
-        return RocePacket(ethernet, ip, UDP(0xD000 + edge.edge_id % 64), bth, aeth=aeth, immdt=immdt, payload=payload)
+        udp = UDP(0xD000 + edge.edge_id % 64)
+        tag = rng.getrandbits(16) if rng.random() < _TAGGED else None
+        return RocePacket(ethernet, ip, udp, bth, aeth=aeth, immdt=immdt, payload=payload, vlan=tag)
 
     def _repeated(self) -> Packet:
         """Something sent not long ago, again."""
@@ -342,6 +346,17 @@ class Traffic:
         udp = UDP(rng.getrandbits(16), rng.choice((53, 4791, 4791, 80)), length=8 + len(payload))
         frame = Ethernet(rng.getrandbits(48), rng.getrandbits(48)).pack() + ip.pack() + udp.pack() + payload
         return Packet(rng.randrange(self._spec.ports), frame, "ordinary")
+
+    def _question(self) -> Packet:
+        """ARP: who has one of the switch's addresses, mostly."""
+        rng, edge = self._random, self._any_line().edge
+        asked = rng.choice((edge.local.ip, edge.local.ip, edge.remote.ip))
+        form = rng.choice((1, 1, 1, 2, rng.getrandbits(16)))
+        arp = b"\x00\x01\x08\x00\x06\x04" + form.to_bytes(2) + edge.remote.mac.to_bytes(6)
+        arp += edge.remote.ip.to_bytes(4) + bytes(6) + asked.to_bytes(4) + bytes(rng.choice((0, 18)))
+        tag = b"\x81\x00" + rng.randbytes(2) if rng.random() < _TAGGED else b""
+        ends = rng.choice((b"\xff" * 6, edge.local.mac.to_bytes(6))) + edge.remote.mac.to_bytes(6)
+        return self._send(self._any_line(), ends + tag + b"\x08\x06" + arp, "question")
 
     def _noise(self) -> Packet:
         """No IPv4, or hardly a frame."""
