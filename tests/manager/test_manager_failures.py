@@ -81,7 +81,7 @@ def test_a_cut_link_moves_the_groups_that_use_it() -> None:
         wires.run("g")
         wires.run("near")
         tables = {entry.table.rpartition(".")[2] for entry in rig.switches["spine0"].holds().entries}
-        assert tables == {"routes", "next_hops"}
+        assert tables == {"routes", "next_hops", "neighbours"}
         cut(rig, "leaf0", "spine0", up=True)
         time.sleep(0.1)
         assert manager.group("g").generation == 2, "what works stays where it is"
