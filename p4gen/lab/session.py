@@ -32,7 +32,10 @@ from p4gen.switch.control import ask
 from p4gen.switch.running import listens
 
 MANAGER_LOG, MANAGER_DB = "manager.log", "manager.db"
-_MANAGER_CAUSES = {"Address already in use": "its address is taken"}
+_MANAGER_CAUSES = {
+    "Address already in use": "its address is taken",
+    "database or disk is full": "No space left on device",
+}
 _TICK_MS = {targets.EMBEDDED: 50, targets.BMV2: 200}
 """Two ticks without an acknowledgement send a window again, so between them there is time for more than a window takes
 on a busy machine."""

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -190,11 +187,7 @@ def story(process: Ended, command: Sequence[str], log: Path, head: str, causes: 
         ended = f"killed by {signal.Signals(-status).name}"
     else:
         ended = f"exit status {status}"
-    cause = next((meaning for sign, meaning in causes.items() if sign in text), None)
-    if cause is None:
-        # A log that could not be written says nothing.
-        full = shutil.disk_usage(log.parent).free == 0
-        cause = f"{os.strerror(errno.ENOSPC)}: {log.parent}" if full else "see its log"
+    cause = next((meaning for sign, meaning in causes.items() if sign in text), "see its log")
     return "\n".join(
         [
             f"{head}: {cause}",
