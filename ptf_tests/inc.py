@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from base import Output, P4genTest
@@ -76,7 +76,7 @@ class IncTest(P4genTest):
 
     numbers = Numbers()
     """What elements are; the spec's op and dtype, or with op dynamic what control messages announce."""
-    vlan: ClassVar[int | None] = None
+    vlan: int | None = None
     """Tag control information of the 802.1Q tag that all frames have; None: they have none."""
 
     def setUp(self) -> None:

@@ -41,6 +41,30 @@ class SumOfTwoRanks(Aggregation):
         self.run_orders(2, itertools.permutations(range(2)))
 
 
+class GroupsOfDifferentSizes(ModeIITest):
+    """A group may have fewer slots than another one beside it; all of both are in use at a time."""
+
+    def unfit(self) -> str | None:
+        return None if self.spec.groups >= 4 else "the program has no room for groups of different sizes"
+
+    def runTest(self) -> None:
+        slots = self.spec.slots_per_group
+        small = self.make_group(2, context=1)
+        large = replace(self.make_group(2), base=2 * slots, slots=2 * slots)
+        self.ready(small, large)
+        first = serial.add(self.first_psn, 1)
+        rounds = {group.context: [self.random_values(2) for _ in range(group.slots)] for group in (small, large)}
+        for rank in (0, 1):
+            for group in (small, large):
+                for psn, values in enumerate(rounds[group.context], start=first):
+                    self.contribute(group, [rank], serial.add(psn, 0), values)
+            if rank == 0:
+                self.expect_nothing()
+        for group, results in zip((small, large), self.received_by(small, large), strict=True):
+            expected = enumerate(map(self.reduced, rounds[group.context]), start=first)
+            self.check_results(group, results, [(serial.add(psn, 0), values) for psn, values in expected])
+
+
 class SumOfFourRanksInEveryOrder(Aggregation):
     def runTest(self) -> None:
         self.run_orders(4, itertools.permutations(range(4)))

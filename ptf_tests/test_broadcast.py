@@ -405,3 +405,17 @@ class TwoBroadcastsAtOnce(ModeIITest):
         self.expect_answers(groups[0], [0], (psn, ACK))
         self.send_from(groups[1], 1, self.acknowledgement(groups[1], 1, psn))
         self.expect_answers(groups[1], [0], (psn, ACK))
+        # One is far ahead; the other's least edge advances all the same.
+        for ahead, behind in (groups, groups[::-1]):
+            psn = serial.add(psn, 10)
+            for edge in (1, 2):
+                self.expect_nothing()
+                self.send_from(ahead, edge, self.acknowledgement(ahead, edge, psn))
+            self.expect_answers(ahead, [0], (psn, ACK))
+            least, more = psns(serial.add(psn, -5), 2)
+            self.send_from(behind, 1, self.acknowledgement(behind, 1, least))
+            self.expect_nothing()
+            self.send_from(behind, 2, self.acknowledgement(behind, 2, more))
+            self.expect_answers(behind, [0], (least, ACK))
+            self.send_from(behind, 1, self.acknowledgement(behind, 1, more))
+            self.expect_answers(behind, [0], (more, ACK))

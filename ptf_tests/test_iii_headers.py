@@ -33,6 +33,41 @@ class FragmentsAndOptionsAreNotForTheEngine(ModeIIITest):
         self.round(flow, self.psn(1))
 
 
+class FirstFaultIsTheReason(ModeIIITest):
+    """What is wrong with a packet itself comes before what its content would be refused for, and leaves no trace."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        psn, value = self.psn(1), self.immediate(flow, 2)
+        packets = [
+            self.announcement(flow.group, 0, psn, value ^ 1 << 28),
+            self.announcement(flow.group, 0, psn, value & (1 << 29) - 1),
+            replace(self.packet_of(flow.group, 0, psn, self.lanes(1)), vlan=3 << 13 | 5),
+            self.acknowledgement(flow.group, 0, self.psn(3)),
+        ]
+        for packet in packets:
+            spoilt = replace(packet, bth=replace(packet.bth, version=1)).sealed()
+            self.refused(flow.group, 0, spoilt, "ValidatePacket.bad_version")
+        unknown = self.announcement(flow.group, 0, psn, value & (1 << 29) - 1 ^ 1 << 28)
+        self.refused(flow.group, 0, unknown, "TrackInvocation.unsupported")
+        self.round(flow, psn)
+
+
+class CnpsOfOtherOpcodes(ModeIIITest):
+    """As long as a notification, but of another opcode: not one."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        sound = self.notification(flow.group, 1)
+        for opcode in (0x80, 0x82, 0xC3, 0x1F):
+            spoilt = replace(sound, bth=replace(sound.bth, opcode=opcode)).sealed()
+            self.refused(flow.group, 1, spoilt, "ValidatePacket.bad_opcode")
+
+
 class ReservedFlagsDoNoHarm(ModeIIITest):
     """Don't Fragment may be set or not, and the reserved flag is nobody's business."""
 

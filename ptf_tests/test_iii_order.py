@@ -304,6 +304,9 @@ class RanksThatCallDifferentCollectives(ModeIIITest):
         self.announce(flow.group, [1], psn, value ^ 1)
         self.check(flow.group, {0: [ack_of(psn)], 1: [invalid_of(psn)]})
         self.equal("losses", self.losses(), Counter({"CheckDuplicate.mixed_control": 1}))
+        # Its announcement does not stand for the right one.
+        self.announce(flow.group, [2], psn, value)
+        self.check(flow.group, {2: [ack_of(psn)]})
 
 
 class AnnouncementWhereOthersSendData(ModeIIITest):

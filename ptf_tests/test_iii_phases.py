@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from inc import allreduce, broadcast_from, reduce_to
-from mode_iii import DOWN, ROOT, Flow, ModeIIITest, Role, ack_of, again, control_of, flow_at, nak_of, to
+from mode_iii import DOWN, ROOT, Flow, ModeIIITest, Role, ack_of, again, control_of, flow_at, invalid_of, nak_of, to
+from test_iii_range import RangeTest
 
 from p4gen.host.control import Collective
 from p4gen.spec import Reliability
@@ -161,6 +162,68 @@ class OldestOfThreeAnnouncements(ModeIIITest):
         self.check(group, to([1, 2, 3], ack_of(self.psn(3))), to(everybody.outputs, control_of(*announcements[1])))
         self.ack(group, everybody.outputs, self.psn(3))
         self.rounds(everybody, 4, 2)
+
+
+class AnnouncementInPlaceOfTheOldestsData(ModeIIITest):
+    """The same, but that a receiver announces something where the Broadcast's packet is: refused by the oldest."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        group = self.node(allreduce(), broadcast_from(1, 1), parent=False)
+        self.serve(group)
+        broadcast = flow_at(group, Collective.BROADCAST, 1, down=True)
+        self.begin(broadcast, 1)
+        self.round(broadcast, self.psn(1), acked=False)
+        self.ack(group, [0, 2], self.psn(1))
+        barrier, everybody = self.call(Collective.BARRIER, 0).encode(), flow_at(group, Collective.ALLREDUCE)
+        for psn, value in ((self.psn(2), barrier), (self.psn(3), self.immediate(everybody, 2))):
+            self.announce(group, [0], psn, value)
+            self.check(group, {0: [ack_of(psn)]})
+        self.announce(group, [3], self.psn(1), barrier)
+        self.check(group, {3: [invalid_of(self.psn(1))]})
+
+
+class NakOfAnAnnouncementMovesNobody(ModeIIITest):
+    """Who misses an announcement has acknowledged nothing of what it announces. So a parent that stood still in a
+    Reduce stays where it was, and is told so, until it acknowledges the announcement."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        group = self.node(allreduce(3), reduce_to(0, 3))
+        self.serve(group)
+        reduction = flow_at(group, Collective.REDUCE)
+        self.begin(reduction, 2)
+        self.round(reduction, self.psn(1))
+        self.round(reduction, self.psn(2), acked=False)
+        up, down = flow_at(group, Collective.ALLREDUCE), flow_at(group, Collective.ALLREDUCE, down=True)
+        self.begin(up, 2, psn=self.psn(3), acked=False)
+        value = self.immediate(up, 2)
+        self.nak(group, 3, self.psn(3))
+        self.check(group, {}, {3: [control_of(self.psn(3), value)]})
+        self.announce(group, [3], self.psn(3), value)
+        self.check(group, {3: [nak_of(self.psn(2))]})
+        self.ack(group, [3], self.psn(3))
+        self.begin(down, 2, psn=self.psn(3))
+
+
+class NobodyAcknowledgesForAnother(RangeTest):
+    """Two of three receivers acknowledge a Broadcast; the third has not even acknowledged what was before it."""
+
+    def runTest(self) -> None:
+        group = self.node(allreduce(), broadcast_from(0, 0), parent=False)
+        self.serve(group)
+        everybody, broadcast = flow_at(group, Collective.ALLREDUCE), flow_at(group, Collective.BROADCAST, down=True)
+        self.begin(everybody, 1)
+        self.round(everybody, self.psn(1), acked=False)
+        self.ack(group, [0, 1, 3], self.psn(1))
+        self.begin(broadcast, 1 << 12, psn=self.psn(2), acked=False)
+        self.ack(group, [1, 3], self.psn(2))
+        self.rounds(broadcast, 3, self.window - 2, acked=False)
+        self.refuse(broadcast, self.psn(self.window + 1))
+        self.ack(group, [2], self.psn(2))
+        self.round(broadcast, self.psn(self.window + 1), acked=False)
 
 
 class RepeatedPacketsChangeNothing(ModeIIITest):

@@ -11,11 +11,13 @@ import test_iii_order as order
 import test_iii_range as ranges
 import test_iii_retransmission as retransmission
 import test_vlan as mode_ii
-from mode_iii import ROOT, TICK, TICK_UNITS, UP, ModeIIITest
+from mode_iii import ROOT, TICK, TICK_UNITS, UP, Flow, ModeIIITest, again
 
 from p4gen.manager.group import Group
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import Mode
+from p4gen.spec import Mode, Reliability
+
+DROP_ELIGIBLE = 2 << 13 | 1 << 12 | 0x7FF
 
 
 class TaggedContributions(ModeIIITest):
@@ -53,15 +55,46 @@ class TaggedNakBringsAllSince(retransmission.Resends):
     runTest = retransmission.NakBringsAllSince.runTest
 
 
-class TaggedTickResends(retransmission.Resends):
+class UntaggedTicks(retransmission.Resends):
     """The agent's ticks are untagged: the switch knows the tag of the edge from the rank's own packets."""
 
-    vlan = mode_ii.PRIORITY_5_VLAN_100
+    vlan: int | None = mode_ii.PRIORITY_5_VLAN_100
 
     def tick_of(self, group: Group, edge: int, opcode: int = TICK, units: int = TICK_UNITS) -> RocePacket:
         return replace(super().tick_of(group, edge, opcode, units), vlan=None)
 
+
+class TaggedTickResends(UntaggedTicks):
     runTest = retransmission.SecondTickWithoutProgressResends.runTest
+
+
+class TickResendsUnderTheLatestTag(UntaggedTicks):
+    """What a rank sends last, data or an ACK, tells the tag of its edge; without a tag there is none any more."""
+
+    reliability = tuple(Reliability)
+    tags = (DROP_ELIGIBLE, None, mode_ii.PRIORITY_TAG, None, mode_ii.PRIORITY_5_VLAN_100)
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        slow, *others = self.random.sample(flow.outputs, len(flow.outputs))
+        for offset, tag in enumerate(self.tags, start=1):
+            self.vlan = tag
+            result = again(self.round(flow, self.psn(offset), acked=False))
+            self.ack(flow.group, others, self.psn(offset))
+            self.resends(flow, slow, result)
+            self.vlan = self.tags[offset % len(self.tags)]
+            self.ack(flow.group, [slow], self.psn(offset - 1))  # says nothing new, but under another tag
+            self.tick(flow.group, slow)
+            self.check(flow.group, {}, {slow: [result]})
+            self.ack(flow.group, [slow], self.psn(offset))
+            self.expect_nothing()
+
+    def resends(self, flow: Flow, edge: int, result: str) -> None:
+        """The second tick without progress brings what is outstanding."""
+        self.tick(flow.group, edge)
+        self.expect_nothing()
+        self.tick(flow.group, edge)
+        self.check(flow.group, {}, {edge: [result]})
 
 
 class TaggedTrafficIsRouted(mode_ii.TaggedFrames):

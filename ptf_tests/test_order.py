@@ -121,15 +121,23 @@ class AnnouncementIsANewBeginning(InOrder):
 class DataBeforeTheEdgesOwnAnnouncement(InOrder):
     """Another rank has announced; this one's control message is missing, so its data is ahead of its turn."""
 
+    begins = 5
+
     def runTest(self) -> None:
         group = self.node_of(2, allreduce())
-        psn, values = self.random_psn(), self.random_values(2)
+        psn, values = self.begins, self.random_values(2)
         self.announce(group, [0], psn, self.call(packets=1))
         data = serial.add(psn, 1)
         self.refused(group, 1, self.contribution(group, 1, data, values[1]), AHEAD)
         self.announce(group, [1], psn, self.call(packets=1))
         self.outputs()
         self.complete(group, data)
+
+
+class DataBeforeTheEdgesOwnAnnouncementInTheUpperHalf(DataBeforeTheEdgesOwnAnnouncement):
+    """The same with PSNs that lie before 0, which is no edge's ePSN before its announcement."""
+
+    begins = serial.HALF + 5
 
 
 class OrderAcrossTheWrap(InOrder):

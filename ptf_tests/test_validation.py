@@ -255,7 +255,42 @@ class FragmentsAndOptionsAreNotForTheEngine(Refusal):
             for fields in FRAGMENTS_AND_OPTIONS
         ]
         # There is no route to the switch's own address here.
-        self.refuse("Forward.no_route", *spoilt)
+        other = replace(self.sound(), ip=replace(self.sound().ip, version=5))
+        self.refuse("Forward.no_route", *spoilt, other.sealed(icrc=self.sound().icrc))
+
+
+class FirstFaultIsTheReason(Refusal):
+    """What is wrong with a packet itself comes before what its content would be refused for."""
+
+    def runTest(self) -> None:
+        value = self.call(packets=1).encode()
+        early, late = serial.add(self.first_psn, -1), serial.add(self.first_psn, MAX_PACKETS + 1)
+        packets = [
+            self.announcement(self.group, 1, late, value ^ 1 << 28),
+            self.announcement(self.group, 1, late, value & (1 << 29) - 1),
+            self.contribution(self.group, 1, late, self.values[1]),
+            self.acknowledgement(self.group, 1, early),
+        ]
+        spoilt = [replace(packet, bth=replace(packet.bth, version=1)).sealed() for packet in packets]
+        self.refuse("ValidatePacket.bad_version", *spoilt)
+
+
+class UnsupportedNumbersInAnUnknownCollective(Refusal):
+    """Numbers that the program does not add are refused as such, whatever they are announced for."""
+
+    def runTest(self) -> None:
+        value = self.call(packets=1).encode() & (1 << 29) - 1 ^ 1 << 28
+        announcement = self.announcement(self.group, 1, serial.add(self.first_psn, MAX_PACKETS + 1), value)
+        self.refuse("TrackInvocation.unsupported", announcement)
+
+
+class CnpsOfOtherOpcodes(Refusal):
+    """As long as a notification, but of another opcode: not one."""
+
+    def runTest(self) -> None:
+        sound = self.notification(self.group, 1)
+        spoilt = [replace(sound, bth=replace(sound.bth, opcode=opcode)).sealed() for opcode in (0x80, 0x82, 0xC1, 0x1F)]
+        self.refuse("ValidatePacket.bad_opcode", *spoilt)
 
 
 class CorruptNotification(Refusal):

@@ -16,7 +16,6 @@ BOTH_MODES: tuple[Mutation, ...] = (
     Mutation("corruption-laundered", "CheckIcrc", "hdr.icrc.crc != expected", "false"),
     Mutation("epoch-ignored", "RecycleBuffer", "held_epoch != epoch", "held_epoch == 0"),
     Mutation("any-opcode-mix", "CheckDuplicate", "word[68:64] != opcode", "false"),
-    Mutation("any-control-mix", "CheckDuplicate", "word[63:32] != meta.invocation.announced", "false"),
     Mutation("complete-at-once", "CheckDuplicate", "arrived == meta.flow.source_mask", "arrived != 0"),
     Mutation("last-ack-request-wins", "CheckDuplicate", "bth.ack_request | word[71:71];", "bth.ack_request;"),
     Mutation("sum-wraps", "AggregateData", "(lane_t)((int<32>)held |+| (int<32>)element)", "held + element"),

@@ -148,7 +148,7 @@ MODE_II: tuple[Mutation, ...] = (
     Mutation(
         "repetition-displaces-the-one-before",
         "TrackInvocation",
-        "carried = 0;                                          // known already",
+        "carried = 0;                                      // known already, or no announcement's place",
         "replaced = 0;",
     ),
     Mutation(

@@ -22,6 +22,7 @@ _COLLECTIVES, _SELECTIVE, _PIPES = "test_iii_collectives", "test_iii_selective",
 
 MODE_III: tuple[Mutation, ...] = (
     *BOTH_MODES,
+    Mutation("any-control-mix", "CheckDuplicate", "word[63:32] != meta.invocation.announced", "false"),
     Mutation("any-qp", "LookupTable", "meta.drop = drop_t.LookupTable_unknown_qp;", ""),
     Mutation("ticks-from-anywhere", "LookupTable", "std_meta.ingress_port == CPU_PORT", "true"),
     Mutation("cursors-from-anywhere", "LookupTable", "std_meta.instance_type == RECIRCULATED", "true"),
@@ -285,7 +286,7 @@ MODE_III: tuple[Mutation, ...] = (
 SEEDING = Seeding(
     MODE_III,
     PROGRAMS,
-    tests={"sr": (_SELECTIVE,), "sack": (_SELECTIVE,), "pipes": (_PIPES,), "dynamic": (_COLLECTIVES, _ORDER)},
+    tests={"sr": (_SELECTIVE, _ORDER), "sack": (_SELECTIVE,), "pipes": (_PIPES,), "dynamic": (_COLLECTIVES, _ORDER)},
     first={
         "FindContext": (_COLLECTIVES,),
         "TrackInvocation": (_COLLECTIVES, _LATE),
