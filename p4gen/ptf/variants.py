@@ -35,7 +35,7 @@ def mode_ii_runs(spec: ProgramSpec) -> tuple[Run, ...]:
     else:
         runs.append(Run(small(), ("test_validation.WrongIcrc",)))
     if not spec.loss_recovery.in_order:
-        runs.append(Run(small(reliability=Reliability.GBN), ("test_order",)))
+        runs.append(Run(small(reliability=Reliability.GBN), ("test_order", "test_idle.OrderOfEdgesThatIdled")))
     for pipelines, reliability in ((2, Reliability.GBN), (4, Reliability.SR)):
         if (pipelines, reliability) != (spec.pipelines, spec.loss_recovery):
             runs.append(Run(small(pipelines=pipelines, reliability=reliability), ("test_pipelines",)))
