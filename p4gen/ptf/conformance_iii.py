@@ -24,6 +24,12 @@ MODULES = (
     "test_iii_headers",
     "test_iii_fan_in",
     "test_iii_phases",
+    "test_iii_late_answers",
+    "test_iii_idle",
+    "test_iii_timer",
+    "test_iii_congestion",
+    "test_iii_vlan",
+    "test_iii_neighbours",
 )
 
 
