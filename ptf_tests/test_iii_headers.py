@@ -28,6 +28,8 @@ class FragmentsAndOptionsAreNotForTheEngine(ModeIIITest):
             replace(sound.ip, protocol=6),
         ):
             self.refused(flow.group, 0, replace(sound, ip=ip).sealed(), "Forward.no_route")
+        port = replace(sound, udp=replace(sound.udp, dst_port=4792)).sealed()
+        self.refused(flow.group, 0, port, "Forward.no_route")
         other = replace(sound, ip=replace(sound.ip, version=5))
         self.refused(flow.group, 0, other.sealed(icrc=sound.icrc), "Forward.no_route")
         self.round(flow, self.psn(1))

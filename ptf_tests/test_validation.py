@@ -256,7 +256,8 @@ class FragmentsAndOptionsAreNotForTheEngine(Refusal):
         ]
         # There is no route to the switch's own address here.
         other = replace(self.sound(), ip=replace(self.sound().ip, version=5))
-        self.refuse("Forward.no_route", *spoilt, other.sealed(icrc=self.sound().icrc))
+        port = replace(self.sound(), udp=replace(self.sound().udp, dst_port=4792)).sealed()
+        self.refuse("Forward.no_route", *spoilt, port, other.sealed(icrc=self.sound().icrc))
 
 
 class FirstFaultIsTheReason(Refusal):
