@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from p4gen.errors import FailedError
@@ -36,6 +37,18 @@ def version(compiler: str) -> str:
     return said[1] if said else "unknown version"
 
 
+@cache
+def _in_place() -> tuple[str, ...]:
+    """What goes before a command so that its memory is laid out the same way each time, where the system allows it.
+
+    p4c orders some things by their addresses: of statements that are alike, the first gives its ``source_info`` to all.
+    """
+    setarch = shutil.which("setarch")
+    if setarch is None or subprocess.run([setarch, "-R", "true"], capture_output=True, check=False).returncode:
+        return ()
+    return (setarch, "-R")
+
+
 def compile_for_bmv2(compiler: str, source: Path, out: Path, *, warnings: bool = False) -> P4cOutput:
     """Compile ``source`` into folder ``out``.
 
@@ -44,7 +57,14 @@ def compile_for_bmv2(compiler: str, source: Path, out: Path, *, warnings: bool =
     """
     result = P4cOutput(out / f"{source.stem}.json", out / f"{source.stem}.p4c.p4info.txtpb")
     # The JSON holds the name that the compiler was given: without its folder, every build of a program is the same.
-    command = [compiler, "--p4runtime-files", str(result.p4info.absolute()), "-o", str(result.json.absolute())]
+    command = [
+        *_in_place(),
+        compiler,
+        "--p4runtime-files",
+        str(result.p4info.absolute()),
+        "-o",
+        str(result.json.absolute()),
+    ]
     command += [source.name]
     try:
         done = subprocess.run(
