@@ -1,11 +1,17 @@
 """Settings shared by all tests."""
 
+import signal
+
 import pytest
 from hypothesis import settings
 
 # A failing example prints the blob that reproduces it (@reproduce_failure), so every randomised test names its seed.
 settings.register_profile("p4gen", print_blob=True, deadline=None)
 settings.load_profile("p4gen")
+
+
+# Children inherit what is ignored, as SIGHUP is under nohup; tests that send it must hold however they were started.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
