@@ -18,7 +18,7 @@ from p4gen.ptf.memory import Scenarios, load_suite
 from p4gen.ptf.order import Order
 from p4gen.ptf.runner import default_suite
 from p4gen.render import render
-from p4gen.spec import Mode, ProgramSpec, Reliability
+from p4gen.spec import DType, Mode, ProgramSpec, Reliability
 
 OfModule = Callable[[str], bool]
 RELIABILITIES = (Reliability.GBN, Reliability.SR)
@@ -91,7 +91,8 @@ _ORDER = ("test_iii_order", "test_iii_selective", "test_iii_holes", "test_iii_ge
 
 def _spec(mode: Mode, reliability: Reliability, pipelines: int, **fields: object) -> ProgramSpec:
     size = {"lanes": 8, "window": 2, "message": 2, "groups": 4, "ports": 8, "fan_in": 4 if pipelines == 1 else 8}
-    what = {"mode": mode, "reliability": reliability, "pipelines": pipelines}
+    # Numbers whose announced code is not 0: what reads as 0 is not taken for an announcement of theirs.
+    what = {"mode": mode, "reliability": reliability, "pipelines": pipelines, "dtype": DType.UINT32}
     return ProgramSpec.model_validate({**size, **what, **fields})
 
 
