@@ -280,7 +280,7 @@ class UnsupportedNumbersInAnUnknownCollective(Refusal):
     """Numbers that the program does not add are refused as such, whatever they are announced for."""
 
     def runTest(self) -> None:
-        value = self.call(packets=1).encode() & (1 << 29) - 1 ^ 1 << 28
+        value = self.call(packets=1).encode() & (1 << 27) - 1 | 3 << 27  # no op has the code 3
         announcement = self.announcement(self.group, 1, serial.add(self.first_psn, MAX_PACKETS + 1), value)
         self.refuse("TrackInvocation.unsupported", announcement)
 
