@@ -52,7 +52,7 @@ class FirstFaultIsTheReason(ModeIIITest):
         for packet in packets:
             spoilt = replace(packet, bth=replace(packet.bth, version=1)).sealed()
             self.refused(flow.group, 0, spoilt, "ValidatePacket.bad_version")
-        unknown = self.announcement(flow.group, 0, psn, value & (1 << 29) - 1 ^ 1 << 28)
+        unknown = self.announcement(flow.group, 0, psn, value & (1 << 27) - 1 | 3 << 27)
         self.refused(flow.group, 0, unknown, "TrackInvocation.unsupported")
         self.round(flow, psn)
 
