@@ -138,7 +138,8 @@ class Channel:
     def _completed(self, completion: Completion) -> None:
         if completion.status is not Status.SUCCESS:
             self._sending = None
-            self._owner.channel_failed(completion.status)
+            # A flush says only that the pair is in error: with no send outstanding, no completion tells why.
+            self._owner.channel_failed(self.pair.broken or completion.status)
             return
         if completion.receive:
             self._received(completion)

@@ -176,7 +176,7 @@ class Communicator:
         invocation = Invocation(collective, _finish=finish)
         if self._broken is not None:
             invocation.started = self._nic.clock.now
-            self._end(invocation, Status.FLUSHED)
+            self._end(invocation, self._broken)
             return invocation
         runs: deque[tuple[Step, list[Run]]] = deque()
         self._queue.append((invocation, runs))

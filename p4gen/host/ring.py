@@ -286,7 +286,7 @@ class Ring:
         invocation = Invocation(collective, messages=sends + len(rooms), _finish=finish)
         if self._broken is not None:
             invocation.started = self._nic.clock.now
-            self._end(invocation, Status.FLUSHED)
+            self._end(invocation, self._broken)
             return invocation
         run = _Run(invocation, rooms, begin, arrived, sends, gets_result)
         self._queue.append(run)
@@ -319,7 +319,9 @@ class Ring:
 
     def _completed(self, completion: Completion) -> None:
         if completion.status is not Status.SUCCESS:
-            self._fail(completion.status)
+            # A flush says only that a pair is in error; this is the first, so one pair at most says why.
+            causes = (pair.broken for pair in self.pairs if pair.broken is not None)
+            self._fail(next(causes, completion.status))
             return
         if completion.receive:
             run, number = self._expected.pop(completion.wr_id)

@@ -27,7 +27,7 @@ from p4gen.host.commlib import (
 )
 from p4gen.host.control import MAX_PACKETS, Collective, Control
 from p4gen.host.nic import Nic
-from p4gen.host.verbs import Peer, QpConfig, Recovery
+from p4gen.host.verbs import Peer, QpConfig, Recovery, Status
 from p4gen.net.loop import EventLoop
 from p4gen.spec import DType, Op
 
@@ -195,6 +195,16 @@ def test_destroying_a_group_ends_what_is_under_way() -> None:
     assert call.done
     with pytest.raises(FailedError, match="flushed"):
         call.result()
+
+
+@pytest.mark.parametrize("under_way", [True, False])
+def test_calls_say_why_a_queue_pair_broke_though_it_only_flushes_receives(under_way: bool) -> None:
+    """A rank that only receives has no send that could end with the cause, and an idle pair completes nothing."""
+    _, ranks, _ = pair()
+    calls = [ranks[0].broadcast(values(0), 1)] if under_way else []
+    ranks[0].channels[Collective.BROADCAST, 1].pair.fail(Status.REMOTE_ACCESS_ERROR)
+    calls += [ranks[0].broadcast(values(0), 1), ranks[0].barrier()]
+    assert [call.error for call in calls] == [Status.REMOTE_ACCESS_ERROR] * len(calls)
 
 
 @given(

@@ -16,7 +16,7 @@ from p4gen.host.control import Collective
 from p4gen.host.invocation import Invocation
 from p4gen.host.plan import Connection
 from p4gen.host.ring import Ring, RingConfig
-from p4gen.host.verbs import Peer, QpConfig, Recovery
+from p4gen.host.verbs import Peer, QpConfig, Recovery, Status
 from p4gen.spec import Op, Overflow
 
 from .fabric import Fabric, Trouble
@@ -226,6 +226,17 @@ def test_what_it_refuses() -> None:
     config = rings[1].config
     with pytest.raises(ValueError, match="one to rank 0"):
         RingConfig(0, 3, config.left, config.right, config.star)
+
+
+@pytest.mark.parametrize("under_way", [True, False])
+def test_calls_say_why_a_queue_pair_broke_though_it_only_flushes_receives(under_way: bool) -> None:
+    """The last rank of a Broadcast has no send that could end with the cause, and an idle pair completes nothing."""
+    rings = make(Fabric(2))
+    array = np.zeros(5, np.int32)
+    calls = [rings[0].broadcast(array, 1)] if under_way else []
+    rings[0].pairs[0].fail(Status.REMOTE_ACCESS_ERROR)
+    calls += [rings[0].broadcast(array, 1), rings[0].barrier()]
+    assert [call.error for call in calls] == [Status.REMOTE_ACCESS_ERROR] * len(calls)
 
 
 def test_destroying_a_ring_ends_what_is_under_way() -> None:

@@ -403,17 +403,20 @@ def test_inputs_are_kept_for_some_calls_only(cluster_iii: Cluster, monkeypatch: 
     until(lambda: ranks[0].generation == 4)
 
 
-def test_a_queue_pair_that_fails_takes_its_generation_along(cluster_iii: Cluster) -> None:
+@pytest.mark.parametrize("collective", [Collective.BARRIER, Collective.BROADCAST])
+def test_a_queue_pair_that_fails_takes_its_generation_along(cluster_iii: Cluster, collective: Collective) -> None:
     cluster = cluster_iii
     ranks = activate(cluster)
     run(cluster, ranks, Call(size=400))
     pairs = list(cluster.nics["h0"].nic.pairs.values())
-    future = ranks[0].begin(Collective.BARRIER)
+    values = np.zeros(4, np.int32)
+    # Rank 0 only receives the Broadcast, so the failure reaches it as a flushed receive.
+    future = ranks[0].begin(collective, values, root=1)
     cluster.loops["h0"].call_soon_threadsafe(lambda _: pairs[0].fail(Status.REMOTE_ACCESS_ERROR))
-    for failed in (future, ranks[0].begin(Collective.BARRIER)):
+    for failed in (future, ranks[0].begin(collective, values, root=1)):
         with pytest.raises(FailedError, match="a queue pair failed: remote access error"):
             failed.result(PATIENCE_S)
-    others = [[member.begin(Collective.BARRIER) for member in ranks[1:]] for _ in range(2)]
+    others = [[member.begin(collective, values, root=1) for member in ranks[1:]] for _ in range(2)]
     activate(cluster)
     for future in (f for mine in others for f in mine):
         future.result(PATIENCE_S)
