@@ -16,7 +16,7 @@ import numpy as np
 from base import Output, P4genTest
 from elements import Numbers, Values
 
-from p4gen.host.control import MAX_PACKETS, Collective, Control
+from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
 from p4gen.inc import compose
 from p4gen.inc.module import Register
 from p4gen.manager.config import configure

@@ -11,7 +11,7 @@ from collections import Counter
 from inc import allreduce, broadcast_from
 from mode_ii import ModeIITest
 
-from p4gen.host.control import MAX_PACKETS, Collective
+from p4gen.host.collectives.control import MAX_PACKETS, Collective
 from p4gen.manager.group import Group
 from p4gen.rocev2 import psn as serial
 

@@ -29,7 +29,7 @@ from mode_iii import (
     to,
 )
 
-from p4gen.host.control import Collective, Control
+from p4gen.host.collectives.control import Collective, Control
 from p4gen.manager.config import configure
 from p4gen.manager.group import Group
 from p4gen.model.entries import Entry

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from test_iii_pipelines import CHILDREN, PipelineTest
 
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
 from p4gen.rocev2.opcodes import Opcode
 
 

@@ -30,7 +30,7 @@ from mode_iii import (
     to,
 )
 
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.spec import Reliability

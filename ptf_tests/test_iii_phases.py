@@ -6,7 +6,7 @@ from inc import allreduce, broadcast_from, reduce_to
 from mode_iii import DOWN, ROOT, Flow, ModeIIITest, Role, ack_of, again, control_of, flow_at, invalid_of, nak_of, to
 from test_iii_range import RangeTest
 
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
 from p4gen.spec import Reliability
 
 EVERY = tuple(Reliability)

@@ -22,7 +22,7 @@ from mode_iii import (
     to,
 )
 
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, RnrNak
 from p4gen.spec import Reliability
 

@@ -18,7 +18,7 @@ from mode_iii import (
     describe,
 )
 
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
 from p4gen.rocev2.opcodes import RnrNak
 from p4gen.spec import Reliability
 

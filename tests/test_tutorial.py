@@ -9,7 +9,7 @@ import click
 import pytest
 
 from p4gen.cli.app import cli
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
 from p4gen.lab import faults
 from p4gen.lab.commands import COMMANDS
 from p4gen.lab.tracing import KINDS

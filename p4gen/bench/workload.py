@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from p4gen.errors import InputError
-from p4gen.host.control import MAX_PACKETS, Collective, Control
+from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
 from p4gen.inc import compose
 from p4gen.manager.group import Edge, SwitchConfig
 from p4gen.manager.placement import GroupRequest, place

@@ -17,8 +17,8 @@ from p4gen.cli.options import flags_of, json_option, out_option, spec_from, spec
 from p4gen.cli.values import POLICY, TOPOLOGY, parsed
 from p4gen.cli.verb import SEED, FiniteRange, verb
 from p4gen.errors import InputError
-from p4gen.host.clock import MS
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
+from p4gen.host.transport.clock import MS
 from p4gen.inputs import shown as shown_value
 from p4gen.lab import faults, prerequisites
 from p4gen.lab.calls import check_calls

@@ -19,11 +19,11 @@ from p4gen.cli.tables import compare, numbers, swept, tabled
 from p4gen.cli.values import TOPOLOGY, parsed
 from p4gen.cli.verb import SEED, FiniteRange, verb
 from p4gen.errors import Diagnostic, InputError
-from p4gen.host.clock import SECOND, US, duration_text
-from p4gen.host.control import Collective
-from p4gen.host.dcqcn import DcqcnConfig
-from p4gen.host.plan import PsnSync
-from p4gen.host.verbs import Recovery
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.plan import PsnSync
+from p4gen.host.transport.clock import SECOND, US, duration_text
+from p4gen.host.transport.dcqcn import DcqcnConfig
+from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import shown
 from p4gen.model import ENGINES, EngineName
 from p4gen.net.capture import Capture

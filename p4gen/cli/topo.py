@@ -12,8 +12,8 @@ from p4gen.cli.options import json_option, report_console
 from p4gen.cli.values import TOPOLOGY
 from p4gen.cli.verb import verb
 from p4gen.errors import InputError
-from p4gen.host.clock import duration_text
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
+from p4gen.host.transport.clock import duration_text
 from p4gen.manager.placement import GroupRequest, place
 from p4gen.net.drawing import topology_svg
 from p4gen.rocev2.headers import ipv4_text

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from p4gen.errors import InputError
-from p4gen.host.control import Collective
-from p4gen.host.plan import PsnSync
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.plan import PsnSync
 from p4gen.manager.group import Edge, Group
 from p4gen.manager.placement import GroupRequest, place
 from p4gen.spec import ProgramSpec

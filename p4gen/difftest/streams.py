@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from p4gen.difftest.layout import Line, Pattern, Served
-from p4gen.host.control import Collective, Control
+from p4gen.host.collectives.control import Collective, Control
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.spec import ProgramSpec

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from p4gen.errors import FailedError, InputError, P4genError
-from p4gen.host.clock import SECOND
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
+from p4gen.host.transport.clock import SECOND
 from p4gen.lab.hostd import call_fields
 from p4gen.lab.session import Lab
 from p4gen.manager.api import GroupStatus

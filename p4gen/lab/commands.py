@@ -15,8 +15,8 @@ from typing import Final
 from rich.console import Console
 
 from p4gen.errors import InputError, P4genError
-from p4gen.host.clock import SECOND
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
+from p4gen.host.transport.clock import SECOND
 from p4gen.inputs import shown as text_shown
 from p4gen.lab import faults
 from p4gen.lab.calls import check_calls, run, slow

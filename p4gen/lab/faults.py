@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 
 from p4gen.errors import InputError
-from p4gen.host.clock import MS
+from p4gen.host.transport.clock import MS
 from p4gen.inputs import shown
 from p4gen.net.faults import DirectionFaults, Fate, Impairment
 from p4gen.net.kinds import Kinds

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from p4gen.errors import FailedError, P4genError
-from p4gen.host.arrays import Array
-from p4gen.host.control import Collective
-from p4gen.host.raw import RawNic
-from p4gen.host.realtime import RealTimeLoop
+from p4gen.host.collectives.arrays import Array
+from p4gen.host.collectives.control import Collective
+from p4gen.host.transport.raw import RawNic
+from p4gen.host.transport.realtime import RealTimeLoop
 from p4gen.lab import faults, hostnet
 from p4gen.lab.job import JOIN_S, LabJob
 from p4gen.lab.prerequisites import interface

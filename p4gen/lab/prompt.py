@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from p4gen.errors import InputError, P4genError
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
 from p4gen.lab import faults
 from p4gen.lab.commands import COMMANDS, PING, Command, Session
 from p4gen.lab.session import Lab

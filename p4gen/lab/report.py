@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from p4gen.host.clock import SECOND, duration_text
+from p4gen.host.transport.clock import SECOND, duration_text
 from p4gen.lab.calls import COUNTERS, CallOutcome, RunOutcome
 
 KERNEL = ("not_udp_over_ipv4", "not_rocev2", "truncated")

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
 from p4gen.lab.calls import Running
 from p4gen.lab.outages import fail_links
 from p4gen.lab.report import progress, show, size_text, to_json

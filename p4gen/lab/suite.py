@@ -11,7 +11,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from p4gen.errors import FailedError, P4genError
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
 from p4gen.lab.calls import Running, RunOutcome, run
 from p4gen.lab.commands import PING
 from p4gen.lab.session import Lab

@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import Protocol
 
 from p4gen.errors import FailedError
-from p4gen.host.control import Collective
-from p4gen.host.plan import ChannelKey, PsnSync
-from p4gen.host.verbs import Peer
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.plan import ChannelKey, PsnSync
+from p4gen.host.transport.verbs import Peer
 from p4gen.manager.group import SwitchConfig
 from p4gen.manager.placement import PlacedEdge
 from p4gen.spec import ProgramSpec

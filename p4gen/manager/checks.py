@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from p4gen.host.control import MAX_RANKS, Collective
+from p4gen.host.collectives.control import MAX_RANKS, Collective
 from p4gen.manager.group import Edge, Group
 from p4gen.spec import ProgramSpec
 

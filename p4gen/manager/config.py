@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 
 from p4gen.errors import InputError
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
 from p4gen.manager.checks import problems
 from p4gen.manager.group import Edge, Endpoint, Group, NextHop, Pattern, Route, SwitchConfig
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, Lpm, MulticastGroup, Replica

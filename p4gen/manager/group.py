@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from p4gen.host.control import Collective, Control
+from p4gen.host.collectives.control import Collective, Control
 from p4gen.model.entries import CloneSession, Entry, MulticastGroup
 from p4gen.spec import Mode
 

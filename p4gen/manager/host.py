@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from p4gen.errors import FailedError
-from p4gen.host.raw import RawNic
+from p4gen.host.transport.raw import RawNic
 from p4gen.manager.api import Code, HostInfo, Manager, ManagerError, Membership, RankReport
 from p4gen.manager.member import Member
 from p4gen.manager.ranks import ACK_EVERY, TIMEOUT

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from p4gen.host.control import Collective
-from p4gen.host.plan import PsnSync
-from p4gen.host.verbs import Peer
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.plan import PsnSync
+from p4gen.host.transport.verbs import Peer
 from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager.api import (
     Code,

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from p4gen.errors import InputError
-from p4gen.host.control import Collective
-from p4gen.host.plan import SYMMETRIC, ChannelKey, PsnSync
-from p4gen.host.verbs import Peer
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.plan import SYMMETRIC, ChannelKey, PsnSync
+from p4gen.host.transport.verbs import Peer
 from p4gen.manager.group import Edge, Group
 from p4gen.manager.tree import IncTree, NodeKey
 from p4gen.spec import ProgramSpec

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from p4gen.errors import InputError
-from p4gen.host.plan import PsnSync
+from p4gen.host.collectives.plan import PsnSync
 from p4gen.manager.config import configure
 from p4gen.manager.group import Group, SwitchConfig
 from p4gen.manager.placed import (

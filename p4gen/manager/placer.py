@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from p4gen.errors import InputError
-from p4gen.host.control import Collective
-from p4gen.host.verbs import Peer
+from p4gen.host.collectives.control import Collective
+from p4gen.host.transport.verbs import Peer
 from p4gen.manager.group import Edge, Endpoint, Group, NextHop, Pattern, Route
 from p4gen.manager.placed import TREE_NETWORK, Channel, GroupRequest, PlacedGroup, RankEnd, Serves
 from p4gen.manager.pools import HOST_QP, Need, NoRoomError, Pools, Taken

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from p4gen.host.clock import MS
-from p4gen.host.dcqcn import DcqcnConfig
-from p4gen.host.plan import ChannelKey, Connection, Flow, GroupConfig, PsnSync
-from p4gen.host.verbs import Peer, QpConfig, Recovery
+from p4gen.host.collectives.plan import ChannelKey, Connection, Flow, GroupConfig, PsnSync
+from p4gen.host.transport.clock import MS
+from p4gen.host.transport.dcqcn import DcqcnConfig
+from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
 from p4gen.manager.api import RankConfig
 from p4gen.spec import ProgramSpec
 from p4gen.spec.program import Reliability

@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from p4gen.host.verbs import Peer
-from p4gen.host.wire import Writer
+from p4gen.host.transport.verbs import Peer
+from p4gen.host.transport.wire import Writer
 from p4gen.manager.placement import PlacedEdge
 
 PORT = 510

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from p4gen.errors import InputError
-from p4gen.host.control import MAX_RANKS
+from p4gen.host.collectives.control import MAX_RANKS
 from p4gen.spec.topology import TopologySpec
 
 NOTHING_DOWN: Final[Mapping[str, str]] = MappingProxyType({})

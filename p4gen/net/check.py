@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from p4gen.host.arrays import Array
-from p4gen.host.commlib import Invocation
-from p4gen.host.control import Collective
+from p4gen.host.collectives.arrays import Array
+from p4gen.host.collectives.commlib import Invocation
+from p4gen.host.collectives.control import Collective
 from p4gen.net.config import Call
 from p4gen.net.values import expected
 from p4gen.spec import ProgramSpec

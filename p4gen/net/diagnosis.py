@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from p4gen.host.clock import duration_text
-from p4gen.host.commlib import Communicator
-from p4gen.host.plan import ChannelKey
+from p4gen.host.collectives.commlib import Communicator
+from p4gen.host.collectives.plan import ChannelKey
+from p4gen.host.transport.clock import duration_text
 from p4gen.manager.placement import Channel
 from p4gen.net.state import EdgeState, SlotState, SwitchState
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from p4gen.errors import InputError
-from p4gen.host.clock import US
+from p4gen.host.transport.clock import US
 from p4gen.inputs import shown
 from p4gen.net.kinds import KINDS, Kinds, Label
 from p4gen.spec import units

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from p4gen.host.clock import duration_text
+from p4gen.host.transport.clock import duration_text
 from p4gen.net.kinds import Kinds
 from p4gen.net.link import Passage
 

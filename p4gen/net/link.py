@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from p4gen.host.clock import SECOND
+from p4gen.host.transport.clock import SECOND
 from p4gen.net.faults import DirectionFaults
 from p4gen.net.loop import EventLoop
 from p4gen.spec.topology import Ecn

@@ -5,13 +5,13 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import Any
 
-from p4gen.host.clock import Action
+from p4gen.host.transport.clock import Action
 
 _NEVER = 1 << 200
 
 
 class EventLoop:
-    """A clock (``p4gen.host.clock.Clock``) that is wound by ``run``."""
+    """A clock (``p4gen.host.transport.clock.Clock``) that is wound by ``run``."""
 
     def __init__(self) -> None:
         self.now = 0

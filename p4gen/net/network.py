@@ -7,8 +7,8 @@ from collections import Counter, deque
 from collections.abc import Iterable
 
 from p4gen.errors import InputError
-from p4gen.host.clock import US
-from p4gen.host.nic import Nic
+from p4gen.host.transport.clock import US
+from p4gen.host.transport.nic import Nic
 from p4gen.manager.placement import Placement
 from p4gen.model import EngineName, Model
 from p4gen.net.faults import DirectionFaults, Faults, Impairment, Outage, ScriptState

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import pairwise
 
-from p4gen.host.nic import Nic
+from p4gen.host.transport.nic import Nic
 from p4gen.model import Model
 from p4gen.net.link import Deliver, Direction
 from p4gen.net.loop import EventLoop

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from p4gen.host.plan import Connection
-from p4gen.host.ring import Ring, RingConfig
-from p4gen.host.verbs import Peer, QpConfig, Recovery
+from p4gen.host.collectives.plan import Connection
+from p4gen.host.collectives.ring import Ring, RingConfig
+from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
 from p4gen.manager.placement import PlacedGroup
 from p4gen.net.config import SimConfig
 from p4gen.net.simulation import SimResult, Simulation

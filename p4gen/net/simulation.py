@@ -10,10 +10,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from p4gen.host.arrays import Array
-from p4gen.host.clock import MS, NS, SECOND, US
-from p4gen.host.commlib import Communicator, GroupConfig, Invocation
-from p4gen.host.rc import QueuePair
+from p4gen.host.collectives.arrays import Array
+from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
+from p4gen.host.transport.clock import MS, NS, SECOND, US
+from p4gen.host.transport.rc import QueuePair
 from p4gen.inc import compose
 from p4gen.manager.placement import PlacedGroup, place
 from p4gen.manager.ranks import host_config

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
 from p4gen.manager.group import Group, Pattern
 from p4gen.manager.placement import Channel, PlacedEdge
 from p4gen.manager.tree import NodeKey, TreeNode

@@ -11,11 +11,11 @@ from statistics import median
 from typing import Any, Final
 
 from p4gen.errors import InputError
-from p4gen.host.clock import SECOND, US, duration_text
-from p4gen.host.control import Collective
-from p4gen.host.dcqcn import DcqcnConfig
-from p4gen.host.plan import Flow
-from p4gen.host.verbs import Recovery
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.plan import Flow
+from p4gen.host.transport.clock import SECOND, US, duration_text
+from p4gen.host.transport.dcqcn import DcqcnConfig
+from p4gen.host.transport.verbs import Recovery
 from p4gen.net.config import SimConfig
 from p4gen.net.faults import Faults, Impairment
 from p4gen.net.rings import simulate_ring

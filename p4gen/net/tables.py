@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
 
 
 class Axis(StrEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import groupby
 
-from p4gen.host.clock import US
+from p4gen.host.transport.clock import US
 from p4gen.manager.placement import PlacedEdge
 from p4gen.manager.ticks import PORT, tick
 from p4gen.net.loop import EventLoop

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from p4gen.host.arrays import Array, reduced
-from p4gen.host.commlib import Communicator, Invocation
-from p4gen.host.control import Collective
-from p4gen.host.ring import Ring
+from p4gen.host.collectives.arrays import Array, reduced
+from p4gen.host.collectives.commlib import Communicator, Invocation
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.ring import Ring
 from p4gen.net.config import Call
 from p4gen.spec import ProgramSpec
 

@@ -17,7 +17,7 @@ from p4gen.difftest.reduce import minimise, shortest_tail
 from p4gen.difftest.save import save
 from p4gen.difftest.sides import checked, embedded_side
 from p4gen.difftest.traffic import AGENT_PORT, Traffic
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
 from p4gen.inc import compose
 from p4gen.model import Model
 from p4gen.model.errors import ControlError

@@ -15,8 +15,8 @@ import re
 from collections import deque
 from dataclasses import replace
 
-from p4gen.host.nic import Nic
-from p4gen.host.verbs import Completion, Peer, QpConfig, RecvWr, SendWr
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.verbs import Completion, Peer, QpConfig, RecvWr, SendWr
 from p4gen.net.loop import EventLoop
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Ack, Nak, Opcode, RnrNak, carries_payload, decode_syndrome, has_imm, has_reth

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from p4gen.host.clock import US
-from p4gen.host.nic import Nic
+from p4gen.host.transport.clock import US
+from p4gen.host.transport.nic import Nic
 from p4gen.net.loop import EventLoop
 
 PS_PER_BYTE = 80

@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from p4gen.errors import FailedError, InputError
-from p4gen.host.clock import SECOND, US
-from p4gen.host.commlib import (
+from p4gen.host.collectives.commlib import (
     SYMMETRIC,
     Array,
     ChannelKey,
@@ -25,9 +24,10 @@ from p4gen.host.commlib import (
     Invocation,
     PsnSync,
 )
-from p4gen.host.control import MAX_PACKETS, Collective, Control
-from p4gen.host.nic import Nic
-from p4gen.host.verbs import Peer, QpConfig, Recovery, Status
+from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
+from p4gen.host.transport.clock import SECOND, US
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.verbs import Peer, QpConfig, Recovery, Status
 from p4gen.net.loop import EventLoop
 from p4gen.spec import DType, Op
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.host.clock import SECOND, US
-from p4gen.host.dcqcn import DcqcnConfig, ReactionPoint
-from p4gen.host.verbs import QpConfig
+from p4gen.host.transport.clock import SECOND, US
+from p4gen.host.transport.dcqcn import DcqcnConfig, ReactionPoint
+from p4gen.host.transport.verbs import QpConfig
 from p4gen.rocev2.headers import IPv4
 from p4gen.rocev2.packet import RocePacket
 

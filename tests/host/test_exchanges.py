@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from p4gen.host.clock import US
-from p4gen.host.verbs import QpConfig, Recovery, SendWr
+from p4gen.host.transport.clock import US
+from p4gen.host.transport.verbs import QpConfig, Recovery, SendWr
 from p4gen.rocev2.opcodes import Ack, Nak, Opcode
 
 from .bench import FIRST_PSN, MTU, PEER, Bench

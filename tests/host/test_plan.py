@@ -13,11 +13,20 @@ import numpy as np
 import pytest
 
 from p4gen.errors import FailedError, InputError
-from p4gen.host.commlib import SYMMETRIC, ChannelKey, Communicator, Connection, Flow, GroupConfig, Invocation, PsnSync
-from p4gen.host.control import MAX_PACKETS, Collective, Control
-from p4gen.host.nic import Nic
-from p4gen.host.plan import Part, Phase, Planner, Step
-from p4gen.host.verbs import Peer, QpConfig
+from p4gen.host.collectives.commlib import (
+    SYMMETRIC,
+    ChannelKey,
+    Communicator,
+    Connection,
+    Flow,
+    GroupConfig,
+    Invocation,
+    PsnSync,
+)
+from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
+from p4gen.host.collectives.plan import Part, Phase, Planner, Step
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.verbs import Peer, QpConfig
 from p4gen.net.loop import EventLoop
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Ack, Opcode

@@ -20,12 +20,12 @@ import pytest
 from patience import PATIENCE_S
 
 from p4gen.errors import FailedError
-from p4gen.host import realtime
-from p4gen.host.clock import MS, SECOND
-from p4gen.host.commlib import SYMMETRIC, Communicator, Connection, GroupConfig, Invocation
-from p4gen.host.raw import FramePort, RawNic
-from p4gen.host.realtime import RealTimeLoop
-from p4gen.host.verbs import Peer, QpConfig, Recovery, SendWr
+from p4gen.host.collectives.commlib import SYMMETRIC, Communicator, Connection, GroupConfig, Invocation
+from p4gen.host.transport import realtime
+from p4gen.host.transport.clock import MS, SECOND
+from p4gen.host.transport.raw import FramePort, RawNic
+from p4gen.host.transport.realtime import RealTimeLoop
+from p4gen.host.transport.verbs import Peer, QpConfig, Recovery, SendWr
 from p4gen.net.faults import DirectionFaults, Impairment
 from p4gen.net.kinds import Kinds
 from p4gen.packetio import PacketSocket

@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from p4gen.errors import FailedError, InputError
-from p4gen.host.arrays import Array
-from p4gen.host.clock import MS, SECOND, US
-from p4gen.host.control import Collective
-from p4gen.host.invocation import Invocation
-from p4gen.host.plan import Connection
-from p4gen.host.ring import Ring, RingConfig
-from p4gen.host.verbs import Peer, QpConfig, Recovery, Status
+from p4gen.host.collectives.arrays import Array
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.invocation import Invocation
+from p4gen.host.collectives.plan import Connection
+from p4gen.host.collectives.ring import Ring, RingConfig
+from p4gen.host.transport.clock import MS, SECOND, US
+from p4gen.host.transport.verbs import Peer, QpConfig, Recovery, Status
 from p4gen.spec import Op, Overflow
 
 from .fabric import Fabric, Trouble

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from p4gen.host.clock import MS, US
-from p4gen.host.nic import Nic
-from p4gen.host.roundtrips import RoundTrips
-from p4gen.host.verbs import Completion, Peer, QpConfig, Recovery, RecvWr, SendWr
+from p4gen.host.transport.clock import MS, US
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.roundtrips import RoundTrips
+from p4gen.host.transport.verbs import Completion, Peer, QpConfig, Recovery, RecvWr, SendWr
 from p4gen.net.loop import EventLoop
 
 LEAST = 50 * MS

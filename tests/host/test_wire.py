@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p4gen.host.verbs import Peer
-from p4gen.host.wire import Reader, Writer
+from p4gen.host.transport.verbs import Peer
+from p4gen.host.transport.wire import Reader, Writer
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, IPv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket, parse, problems

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from p4gen.cli.app import cli
 from p4gen.errors import InputError, MissingToolError
-from p4gen.host.clock import MS
+from p4gen.host.transport.clock import MS
 from p4gen.lab import calls, faults, mininet, prerequisites, scratch
 from p4gen.lab.hostnet import MANAGER_SOCKET
 from p4gen.lab.job import LabJob, Wanted

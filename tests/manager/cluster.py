@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from p4gen.host.clock import MS
-from p4gen.host.plan import PsnSync
-from p4gen.host.raw import RawNic
-from p4gen.host.realtime import RealTimeLoop
+from p4gen.host.collectives.plan import PsnSync
+from p4gen.host.transport.clock import MS
+from p4gen.host.transport.raw import RawNic
+from p4gen.host.transport.realtime import RealTimeLoop
 from p4gen.inc import compose
 from p4gen.manager.api import (
     Code,
@@ -54,7 +54,7 @@ TICK_S = 0.02
 
 
 class SocketPort:
-    """One end of a socket pair, as ``p4gen.host.raw.FramePort`` wants it."""
+    """One end of a socket pair, as ``p4gen.host.transport.raw.FramePort`` wants it."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end

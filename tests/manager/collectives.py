@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from p4gen.host.clock import MS, US
-from p4gen.host.commlib import Communicator
-from p4gen.host.control import Collective
+from p4gen.host.collectives.commlib import Communicator
+from p4gen.host.collectives.control import Collective
+from p4gen.host.transport.clock import MS, US
 from p4gen.manager.api import GroupState, Membership, RankConfig
 from p4gen.manager.placement import place
 from p4gen.manager.placer import Names

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
 from p4gen.manager.placement import Channel, Placement
 from p4gen.model.entries import Action, Exact, Lpm
 from p4gen.spec import ProgramSpec

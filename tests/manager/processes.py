@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from patience import PATIENCE_S
 
-from p4gen.host.plan import PsnSync
+from p4gen.host.collectives.plan import PsnSync
 from p4gen.inc import compose
 from p4gen.manager.agent import IncAgent
 from p4gen.manager.api import SwitchInfo

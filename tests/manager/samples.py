@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from p4gen.host.control import Collective
-from p4gen.host.plan import PsnSync
-from p4gen.host.verbs import Peer
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.plan import PsnSync
+from p4gen.host.transport.verbs import Peer
 from p4gen.manager.api import (
     GroupSpec,
     GroupState,

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
 from p4gen.manager.api import Code, GroupState, ManagerError
 from p4gen.net.config import Call
 

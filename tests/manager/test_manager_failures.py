@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.host.control import Collective, Control
-from p4gen.host.verbs import Peer
-from p4gen.host.wire import Writer
+from p4gen.host.collectives.control import Collective, Control
+from p4gen.host.transport.verbs import Peer
+from p4gen.host.transport.wire import Writer
 from p4gen.manager.api import AgentError, Code, GroupState, ManagerError, Membership
 from p4gen.manager.manager import IncManager
 from p4gen.manager.placed import placed_edges

@@ -14,10 +14,10 @@ import pytest
 from patience import PATIENCE_S, until
 
 from p4gen.errors import FailedError, InputError
-from p4gen.host.arrays import Array
-from p4gen.host.clock import MS
-from p4gen.host.control import Collective
-from p4gen.host.verbs import Status
+from p4gen.host.collectives.arrays import Array
+from p4gen.host.collectives.control import Collective
+from p4gen.host.transport.clock import MS
+from p4gen.host.transport.verbs import Status
 from p4gen.manager.api import Code, GroupState, ManagerError
 from p4gen.manager.host import Member
 from p4gen.manager.member import KEPT, CallResult

@@ -13,8 +13,8 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p4gen.host.control import Collective
-from p4gen.host.plan import PsnSync
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.plan import PsnSync
 from p4gen.manager import api, messages
 from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager.api import Code, GroupSpec, GroupState, ManagerError

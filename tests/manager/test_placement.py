@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
-from p4gen.host.control import Collective
-from p4gen.host.plan import PsnSync
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.plan import PsnSync
 from p4gen.manager.placement import Channel, GroupRequest, PlacedGroup, Placement, contexts_needed, place
 from p4gen.spec import Mode, ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology

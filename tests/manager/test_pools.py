@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
 from p4gen.manager.group import Edge, Endpoint, Group, Pattern
 from p4gen.manager.pools import (
     EPOCHS,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.host.plan import SYMMETRIC, PsnSync
-from p4gen.host.verbs import Peer, Recovery
+from p4gen.host.collectives.plan import SYMMETRIC, PsnSync
+from p4gen.host.transport.verbs import Peer, Recovery
 from p4gen.manager.api import HostAddresses, RankChannel, RankConfig
 from p4gen.manager.ranks import ACK_EVERY, TIMEOUT, group_config
 from p4gen.spec import load_spec

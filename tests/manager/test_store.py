@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
-from p4gen.host.plan import PsnSync
+from p4gen.host.collectives.plan import PsnSync
 from p4gen.manager.api import GroupSpec, GroupState, LinkPort, SwitchInfo
 from p4gen.manager.encoding import decode, encode
 from p4gen.manager.placement import GroupRequest, PlacedGroup, place

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
-from p4gen.host.verbs import Peer
-from p4gen.host.wire import Writer
+from p4gen.host.transport.verbs import Peer
+from p4gen.host.transport.wire import Writer
 from p4gen.net.faults import DirectionFaults, Impairment, Outage, Script, ScriptState, parse_outage, parse_place
 from p4gen.net.kinds import Kinds
 from p4gen.net.link import Direction, LinkTraits, Passage

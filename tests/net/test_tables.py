@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.host.clock import US
-from p4gen.host.control import Collective
-from p4gen.host.verbs import Recovery
+from p4gen.host.collectives.control import Collective
+from p4gen.host.transport.clock import US
+from p4gen.host.transport.verbs import Recovery
 from p4gen.net.faults import Faults, Impairment, Script
 from p4gen.net.rings import simulate_ring
 from p4gen.net.simulation import SimConfig, simulate

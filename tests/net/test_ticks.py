@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from p4gen.host.clock import US
+from p4gen.host.transport.clock import US
 from p4gen.manager.group import Edge, Endpoint
 from p4gen.manager.placement import PlacedEdge
 from p4gen.manager.ticks import tick

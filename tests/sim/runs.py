@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
 from p4gen.net.config import Call
 from p4gen.net.faults import Faults, Impairment, Script
 from p4gen.net.simulation import SimConfig, SimResult, Simulation

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
-from p4gen.host.clock import US
-from p4gen.host.control import Collective
-from p4gen.host.dcqcn import DcqcnConfig
-from p4gen.host.verbs import Recovery
+from p4gen.host.collectives.control import Collective
+from p4gen.host.transport.clock import US
+from p4gen.host.transport.dcqcn import DcqcnConfig
+from p4gen.host.transport.verbs import Recovery
 from p4gen.model import ENGINES, EngineName
 from p4gen.net.faults import Faults, parse_outage
 from p4gen.net.simulation import SimConfig, Simulation, simulate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from p4gen.host.verbs import Recovery
+from p4gen.host.transport.verbs import Recovery
 
 from .runs import run, scripted
 

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
-from p4gen.host.clock import US
-from p4gen.host.control import Collective
-from p4gen.host.plan import Flow, PsnSync
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.plan import Flow, PsnSync
+from p4gen.host.transport.clock import US
 from p4gen.net.config import Call, SimConfig, Work
 from p4gen.net.faults import Faults, Impairment, Outage
 from p4gen.net.simulation import Simulation, simulate

@@ -12,9 +12,9 @@ import random
 
 import pytest
 
-from p4gen.host.clock import US
-from p4gen.host.control import Collective
-from p4gen.host.plan import Flow, PsnSync
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.plan import Flow, PsnSync
+from p4gen.host.transport.clock import US
 from p4gen.net.config import Call, SimConfig, Work
 from p4gen.net.faults import Faults, Impairment
 from p4gen.net.simulation import simulate

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from p4gen.host.clock import NS
-from p4gen.host.plan import Flow
+from p4gen.host.collectives.plan import Flow
+from p4gen.host.transport.clock import NS
 from p4gen.net.faults import Faults, Outage
 from p4gen.net.simulation import SimConfig, SimResult, simulate
 from p4gen.spec import Mode

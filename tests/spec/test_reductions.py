@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import p4gen
-from p4gen.host.control import Collective, Control
+from p4gen.host.collectives.control import Collective, Control
 from p4gen.spec import DType, Op, ProgramSpec
 from p4gen.spec.reductions import DTYPE_BITS, NUMBERS, OP_BITS, OPS, numbers_of
 

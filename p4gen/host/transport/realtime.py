@@ -19,14 +19,14 @@ from heapq import heappop, heappush
 from typing import Any, Final
 
 from p4gen.errors import FailedError
-from p4gen.host.clock import MS, NS, Action
+from p4gen.host.transport.clock import MS, NS, Action
 
 _POLLED: Final = select.POLLIN
 _LONGEST_WAIT_MS: Final = 60_000
 
 
 class RealTimeLoop:
-    """A clock (``p4gen.host.clock.Clock``) of CLOCK_MONOTONIC, so that times of several processes compare.
+    """A clock (``p4gen.host.transport.clock.Clock``) of CLOCK_MONOTONIC, so that times of several processes compare.
 
     ``now`` stands still between two looks at the clock; timers are late by up to a millisecond and the turn's length.
     Only ``call_soon_threadsafe`` and ``stop`` may be called from other threads.

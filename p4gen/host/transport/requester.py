@@ -10,14 +10,14 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from p4gen.host.clock import US
-from p4gen.host.dcqcn import ReactionPoint
-from p4gen.host.roundtrips import RoundTrips
-from p4gen.host.verbs import Completion, Recovery, SendWr, Status
+from p4gen.host.transport.clock import US
+from p4gen.host.transport.dcqcn import ReactionPoint
+from p4gen.host.transport.roundtrips import RoundTrips
+from p4gen.host.transport.verbs import Completion, Recovery, SendWr, Status
 from p4gen.rocev2.opcodes import Nak, NakCode, Opcode, RnrNak, decode_syndrome
 
 if TYPE_CHECKING:
-    from p4gen.host.rc import QueuePair
+    from p4gen.host.transport.rc import QueuePair
 
 _FATAL: Final = {
     NakCode.INVALID_REQUEST: Status.REMOTE_INVALID_REQUEST,

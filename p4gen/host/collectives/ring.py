@@ -16,13 +16,13 @@ from typing import Final
 import numpy as np
 
 from p4gen.errors import InputError
-from p4gen.host.arrays import Array, check_root, combine, divide, dtype_of
-from p4gen.host.control import Collective
-from p4gen.host.invocation import Invocation
-from p4gen.host.nic import Nic
-from p4gen.host.plan import Connection
-from p4gen.host.rc import QueuePair
-from p4gen.host.verbs import Completion, RecvWr, SendWr, Status
+from p4gen.host.collectives.arrays import Array, check_root, combine, divide, dtype_of
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.invocation import Invocation
+from p4gen.host.collectives.plan import Connection
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.verbs import Completion, RecvWr, SendWr, Status
 from p4gen.spec import Op, Overflow
 from p4gen.spec.reductions import OPS
 

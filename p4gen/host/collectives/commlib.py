@@ -12,12 +12,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from p4gen.host.arrays import Array, check_root, combine, divide, dtype_of, from_wire, room_for, to_wire
-from p4gen.host.channel import Channel, Run
-from p4gen.host.control import Collective
-from p4gen.host.invocation import Invocation
-from p4gen.host.nic import Nic
-from p4gen.host.plan import (
+from p4gen.host.collectives.arrays import Array, check_root, combine, divide, dtype_of, from_wire, room_for, to_wire
+from p4gen.host.collectives.channel import Channel, Run
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.invocation import Invocation
+from p4gen.host.collectives.plan import (
     SYMMETRIC,
     ChannelKey,
     Connection,
@@ -28,8 +27,9 @@ from p4gen.host.plan import (
     PsnSync,
     Step,
 )
-from p4gen.host.rc import QueuePair
-from p4gen.host.verbs import Status
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.verbs import Status
 from p4gen.spec import DType, Op
 
 __all__ = [

@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from typing import Final, NamedTuple
 
-from p4gen.host.verbs import Peer
+from p4gen.host.transport.verbs import Peer
 from p4gen.rocev2.headers import DEFAULT_PKEY, UDP, Ethernet, IPv4, internet_checksum
 from p4gen.rocev2.opcodes import ROCE_UDP_PORT
 

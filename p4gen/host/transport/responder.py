@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from p4gen.host.verbs import Completion, Recovery, RecvWr, Status
+from p4gen.host.transport.verbs import Completion, Recovery, RecvWr, Status
 from p4gen.rocev2.opcodes import (
     Ack,
     Nak,
@@ -23,7 +23,7 @@ from p4gen.rocev2.opcodes import (
 )
 
 if TYPE_CHECKING:
-    from p4gen.host.rc import QueuePair
+    from p4gen.host.transport.rc import QueuePair
 
 _BODY: Final = 54
 _ICRC: Final = 4

@@ -31,8 +31,8 @@ from enum import StrEnum
 from typing import Final
 
 from p4gen.errors import InputError
-from p4gen.host.control import MAX_PACKETS, Collective, Control
-from p4gen.host.verbs import Peer, QpConfig
+from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
+from p4gen.host.transport.verbs import Peer, QpConfig
 from p4gen.spec import DType, Op, Overflow
 from p4gen.spec.reductions import OPS
 

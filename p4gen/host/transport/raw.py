@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from p4gen.host.nic import Nic
-from p4gen.host.realtime import RealTimeLoop
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.realtime import RealTimeLoop
 
 BURST: Final = 64
 """Packets that leave in one turn, before what has come in is looked at."""

@@ -6,12 +6,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
-from p4gen.host.clock import Clock
-from p4gen.host.memory import ProtectionDomain
-from p4gen.host.rc import QueuePair
-from p4gen.host.requester import Requester
-from p4gen.host.verbs import Completion, Peer, QpConfig
-from p4gen.host.wire import Reader
+from p4gen.host.transport.clock import Clock
+from p4gen.host.transport.memory import ProtectionDomain
+from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.requester import Requester
+from p4gen.host.transport.verbs import Completion, Peer, QpConfig
+from p4gen.host.transport.wire import Reader
 
 BURST: Final = 8
 """Packets handed to the line at once, as a NIC's pipeline holds a few; an ACK may have to wait for so many."""

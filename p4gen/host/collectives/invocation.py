@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from p4gen.errors import FailedError
-from p4gen.host.arrays import Array
-from p4gen.host.control import Collective
-from p4gen.host.verbs import Status
+from p4gen.host.collectives.arrays import Array
+from p4gen.host.collectives.control import Collective
+from p4gen.host.transport.verbs import Status
 
 
 @dataclass

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from p4gen.host.clock import SECOND, US
+from p4gen.host.transport.clock import SECOND, US
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,15 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from p4gen.host.clock import Clock
-from p4gen.host.memory import ProtectionDomain
-from p4gen.host.requester import Requester
-from p4gen.host.responder import Responder
-from p4gen.host.verbs import Completion, Peer, QpConfig, RecvWr, SendWr, Status
-from p4gen.host.wire import Writer
+from p4gen.host.transport.clock import Clock
+from p4gen.host.transport.memory import ProtectionDomain
+from p4gen.host.transport.requester import Requester
+from p4gen.host.transport.responder import Responder
+from p4gen.host.transport.verbs import Completion, Peer, QpConfig, RecvWr, SendWr, Status
+from p4gen.host.transport.wire import Writer
 
 if TYPE_CHECKING:
-    from p4gen.host.nic import Nic
+    from p4gen.host.transport.nic import Nic
 
 
 class QueuePair:

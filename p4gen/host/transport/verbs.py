@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from p4gen.host.clock import US
-from p4gen.host.dcqcn import DcqcnConfig
+from p4gen.host.transport.clock import US
+from p4gen.host.transport.dcqcn import DcqcnConfig
 
 
 class Recovery(StrEnum):

@@ -13,11 +13,11 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from p4gen.host.invocation import Invocation
-from p4gen.host.nic import Nic
-from p4gen.host.plan import ChannelKey, Flow, GroupConfig, Phase, PsnSync
-from p4gen.host.rc import QueuePair
-from p4gen.host.verbs import Completion, RecvWr, SendWr, Status
+from p4gen.host.collectives.invocation import Invocation
+from p4gen.host.collectives.plan import ChannelKey, Flow, GroupConfig, Phase, PsnSync
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.verbs import Completion, RecvWr, SendWr, Status
 
 
 @dataclass(eq=False)

@@ -1,0 +1,1 @@
+"""The RNIC: queue pairs of the reliable connection service, their loss recovery and congestion control, frames."""
