@@ -14,8 +14,9 @@ from p4gen.errors import Diagnostic, FailedError, InputError
 from p4gen.inc import Composition, compose
 from p4gen.p4 import p4c
 from p4gen.p4.compile import Compiled, compile_text
-from p4gen.p4.lint import lint
-from p4gen.p4.p4info import differences, generate, parse_text, to_text
+from p4gen.p4.info.generate import generate
+from p4gen.p4.info.text import differences, parse_text, to_text
+from p4gen.p4.lint.rules import lint
 from p4gen.render import Manifest, manifest, render
 from p4gen.render.manifest import to_json
 from p4gen.scratch import scratch

@@ -15,8 +15,8 @@ from p4gen.errors import Diagnostic, FailedError, InputError, Pos
 from p4gen.inc import Composition, compose
 from p4gen.p4 import p4c
 from p4gen.p4.compile import compile_text
-from p4gen.p4.lint import lint, pipelines
-from p4gen.p4.p4info import parse_text
+from p4gen.p4.info.text import parse_text
+from p4gen.p4.lint.rules import lint, pipelines
 from p4gen.render import Rendered, render
 from p4gen.spec import Mode, ProgramSpec, Variant
 

@@ -20,7 +20,7 @@ from p4gen.model import Model
 from p4gen.model.jit import Batch
 from p4gen.p4 import p4c
 from p4gen.p4.compile import compile_text
-from p4gen.p4.p4info import parse_text
+from p4gen.p4.info.text import parse_text
 from p4gen.p4rt.client import Client
 from p4gen.switch import bmv2
 from p4gen.switch.running import free_port, started

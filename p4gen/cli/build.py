@@ -22,7 +22,7 @@ from p4gen.cli.options import (
     this_command,
 )
 from p4gen.cli.verb import verb
-from p4gen.p4 import p4info_file
+from p4gen.p4.info import files as p4info_files
 from p4gen.p4.p4c import COMPILER
 
 LEAST_PATH_MTU = 256
@@ -56,11 +56,11 @@ def command(
             err=True,
         )
     if p4info is not None:
-        p4info_file.check_path(p4info)
+        p4info_files.check_path(p4info)
     built = build(spec, out, line_directives=not no_line)
     written = built.files
     if p4info is not None:
-        p4info_file.write(p4info, built.compiled)
+        p4info_files.write(p4info, built.compiled)
         written += (p4info,)
     if as_json:
         files = [str(file) for file in written]

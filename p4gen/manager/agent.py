@@ -22,7 +22,7 @@ from p4gen.manager.group import SwitchConfig
 from p4gen.manager.placement import PlacedEdge
 from p4gen.manager.ticks import TickSender, tick
 from p4gen.model.errors import ControlError
-from p4gen.p4.p4info import parse_text
+from p4gen.p4.info.text import parse_text
 from p4gen.p4rt import encoded
 from p4gen.p4rt.client import Client
 from p4gen.p4rt.encoded import CLONE, MULTICAST, Held, Key

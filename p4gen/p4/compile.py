@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.inputs import read_text
-from p4gen.p4 import ir, target, uninitialised
-from p4gen.p4.elaborate import elaborate
-from p4gen.p4.parser import parse
-from p4gen.p4.preprocess import preprocess
-from p4gen.p4.scope import Unit
-from p4gen.p4.source import P4Error, Reporter, Source
+from p4gen.p4 import ir
+from p4gen.p4.check.scope import Unit
+from p4gen.p4.lint import target, uninitialised
+from p4gen.p4.lower.program import elaborate
+from p4gen.p4.parse.parser import parse
+from p4gen.p4.parse.preprocess import preprocess
+from p4gen.p4.parse.source import P4Error, Reporter, Source
 
 if TYPE_CHECKING:
     from p4.config.v1 import p4info_pb2
@@ -36,7 +37,7 @@ class Compiled:
     def p4info(self) -> p4info_pb2.P4Info:
         """The program's P4Info; P4Error where it is nested too deeply."""
         # protobuf takes a while to load, and only P4Info needs it.
-        from p4gen.p4.p4info import generate  # noqa: PLC0415
+        from p4gen.p4.info.generate import generate  # noqa: PLC0415
 
         with _not_too_deep(self.program.source):
             return generate(self.program)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from p4gen.p4.mutate import Mutant
+from p4gen.p4.mutate.mutants import Mutant
 
 FILE = Path(__file__).with_name("equivalents.yaml")
 

@@ -20,7 +20,7 @@ from typing import Generic, NoReturn, TypeVar
 from p4gen.errors import FailedError, P4genError
 from p4gen.model import EngineName
 from p4gen.p4 import ir
-from p4gen.p4.mutate import Ignored
+from p4gen.p4.mutate.mutants import Ignored
 from p4gen.ptf import report
 from p4gen.ptf.memory import Scenarios, TestedSwitch, run_in_memory
 from p4gen.ptf.report import Outcome, TestResult

@@ -22,7 +22,7 @@ import ptf
 from p4gen.model import ControlError, EngineName, Model
 from p4gen.model.entries import Entry, Exact, Match
 from p4gen.p4 import ir
-from p4gen.p4.mutate import Ignored
+from p4gen.p4.mutate.mutants import Ignored
 from p4gen.ptf.report import TestResult
 from p4gen.ptf.testcase import ReportedTest
 from p4gen.spec import ProgramSpec

@@ -10,7 +10,7 @@ from functools import partial
 from p4gen.inc import compose
 from p4gen.model import EngineName
 from p4gen.p4.compile import Compiled, compile_text
-from p4gen.p4.mutate import Mutant, mutants
+from p4gen.p4.mutate.mutants import Mutant, mutants
 from p4gen.ptf.conformance import scenario_modules
 from p4gen.ptf.equivalents import Equivalents
 from p4gen.ptf.judge import Finding, Trial, check_sound, judge

@@ -13,7 +13,7 @@ import numpy as np
 from p4gen.errors import InputError
 from p4gen.model import Clock, Digest, EngineName, Model, Trace
 from p4gen.p4.compile import Compiled, compile_text
-from p4gen.p4.p4info import differences
+from p4gen.p4.info.text import differences
 from p4gen.packetio import Frames
 
 P4Info = Any

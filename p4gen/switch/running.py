@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from p4gen import child_environment
 from p4gen.errors import FailedError
 from p4gen.p4.compile import Compiled, compile_text
-from p4gen.p4.p4info import parse_text, to_text
+from p4gen.p4.info.text import parse_text, to_text
 from p4gen.p4rt.client import Client
 from p4gen.p4rt.session import GoneError
 from p4gen.scratch import scratch

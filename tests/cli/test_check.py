@@ -13,7 +13,7 @@ from google.protobuf import json_format
 from p4.config.v1 import p4info_pb2
 
 from p4gen.p4.compile import compile_file
-from p4gen.p4.p4info import parse_text
+from p4gen.p4.info.text import parse_text
 
 ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "tests" / "stf" / "tables.p4"

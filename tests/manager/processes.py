@@ -27,7 +27,7 @@ from p4gen.manager.placement import GroupRequest, Placement, place
 from p4gen.model.entries import Entry
 from p4gen.p4 import p4c
 from p4gen.p4.compile import compile_text
-from p4gen.p4.p4info import to_text
+from p4gen.p4.info.text import to_text
 from p4gen.render import render
 from p4gen.spec import Mode, ProgramSpec
 from p4gen.spec.topology import load_topology

@@ -5,7 +5,7 @@ from __future__ import annotations
 from p4gen.errors import Diagnostic, Pos
 from p4gen.p4 import ir
 from p4gen.p4.compile import Compiled, compile_text
-from p4gen.p4.source import P4Error
+from p4gen.p4.parse.source import P4Error
 
 HEAD = """#include <core.p4>
 #include <v1model.p4>

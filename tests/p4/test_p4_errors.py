@@ -7,7 +7,7 @@ import re
 import pytest
 from p4_programs import FIRST, HEAD, TAIL, compiled, errors, ingress, places, program
 
-from p4gen.p4.source import P4Error
+from p4gen.p4.parse.source import P4Error
 
 # Body of an ingress, column of the error in it, and the message.
 BODIES = [

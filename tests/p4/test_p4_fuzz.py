@@ -12,7 +12,7 @@ from p4_programs import ingress
 
 from p4gen.errors import InputError
 from p4gen.p4.compile import compile_text
-from p4gen.p4.lexer import KEYWORDS
+from p4gen.p4.parse.lexer import KEYWORDS
 
 # More by setting the variable; the project's own figure is 100,000 over all runs.
 EXAMPLES = int(os.environ.get("P4GEN_FUZZ", "300"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from p4_programs import FIRST, HEAD, compiled, ingress, places
 
-from p4gen.p4.lint import lint, pipelines
+from p4gen.p4.lint.rules import lint, pipelines
 
 REGISTER = "register<bit<8>>(16) r; bit<8> v; bit<32> i = 0;"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from p4_programs import compiled, ingress
 
+from p4gen.p4.info.text import to_text
 from p4gen.p4.p4c import find
-from p4gen.p4.p4info import to_text
 
 LOCAL = """
     action a() { hdr.h.a = 1; }

@@ -11,7 +11,7 @@ from p4gen.model import Model
 from p4gen.model.entries import Action, Entry, Exact
 from p4gen.p4 import ir
 from p4gen.p4.compile import Compiled, compile_text
-from p4gen.p4.mutate import DROPPED, Mutant, mutants
+from p4gen.p4.mutate.mutants import DROPPED, Mutant, mutants
 from p4gen.p4.show import statement
 from p4gen.p4.walk import walk
 from p4gen.ptf.conformance import small

@@ -13,9 +13,9 @@ import pytest
 
 from p4gen.errors import Pos
 from p4gen.p4.compile import compile_file
+from p4gen.p4.info.text import differences, parse_text, to_text
 from p4gen.p4.p4c import find
-from p4gen.p4.p4info import differences, parse_text, to_text
-from p4gen.p4.source import P4Error
+from p4gen.p4.parse.source import P4Error
 
 _TESTDATA = os.environ.get("P4C_TESTDATA")
 pytestmark = pytest.mark.skipif(not _TESTDATA, reason="P4C_TESTDATA does not name a checkout of p4c's testdata")

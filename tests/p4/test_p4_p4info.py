@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from p4_programs import compiled, ingress
 
-from p4gen.p4.p4info import differences, parse_text, to_text
-from p4gen.p4.p4info_ids import ACTION, Symbols, member_ids, name_hash
+from p4gen.p4.info.ids import ACTION, Symbols, member_ids, name_hash
+from p4gen.p4.info.text import differences, parse_text, to_text
 from p4gen.p4.types import Annotation
 
 # The id of NoAction, the same in every P4Info that p4c ever wrote.

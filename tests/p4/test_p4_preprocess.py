@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.p4.preprocess import preprocess
-from p4gen.p4.source import P4Error
+from p4gen.p4.parse.preprocess import preprocess
+from p4gen.p4.parse.source import P4Error
 
 
 def text_of(text: str, defines: tuple[str, ...] = ()) -> list[str]:

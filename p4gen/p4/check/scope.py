@@ -1,0 +1,410 @@
+"""Names and what they mean: scopes, the entities declared in them, and the checker's own types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, Literal
+
+from p4gen.errors import Pos
+from p4gen.p4 import ir
+from p4gen.p4.parse import ast
+from p4gen.p4.parse.source import Reporter
+from p4gen.p4.types import Annotation, Bits, Bool, Header, HeaderUnion, Int, Struct, Type
+
+
+@cache
+def bits(width: int, signed: bool = False) -> Bits:
+    """``bit<width>`` or ``int<width>``, one object for each."""
+    return Bits(width, signed)
+
+
+BOOL = Bool()
+INT = Int()
+BIT32 = bits(32)
+
+# --- types that exist only while checking --------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class TypeVar(Type):
+    """A type parameter: to be inferred at a call, opaque within its own declaration."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class DontCareType(Type):
+    """``_`` as a type argument, or of an argument left out."""
+
+    def __str__(self) -> str:
+        return "_"
+
+
+@dataclass(frozen=True)
+class SequenceType(Type):
+    """``list<element>``."""
+
+    element: Type
+
+    def __str__(self) -> str:
+        return f"list<{self.element}>"
+
+
+@dataclass(frozen=True)
+class RecordType(Type):
+    """Of ``{a = …, b = …}`` before it meets a struct; ``dots`` where the rest takes defaults."""
+
+    names: tuple[str, ...]
+    elements: tuple[Type, ...]
+    dots: bool = False
+
+    def __str__(self) -> str:
+        return "{" + ", ".join(f"{n} = {t}" for n, t in zip(self.names, self.elements, strict=True)) + "}"
+
+
+@dataclass(frozen=True)
+class DefaultType(Type):
+    """Of ``...``, the default value of whatever type is wanted."""
+
+    def __str__(self) -> str:
+        return "..."
+
+
+@dataclass(frozen=True)
+class InvalidType(Type):
+    """Of ``{#}`` before it meets a header type."""
+
+    def __str__(self) -> str:
+        return "{#}"
+
+
+@dataclass(frozen=True, eq=False)
+class ExternType(Type):
+    """An extern with its type arguments."""
+
+    name: str
+    entity: TypeEntity
+    args: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}<{', '.join(map(str, self.args))}>" if self.args else self.name
+
+
+@dataclass(frozen=True, eq=False)
+class StructOf(Struct):
+    """An instantiation of a generic struct."""
+
+    entity: TypeEntity | None = None
+    args: tuple[Type, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class HeaderOf(Header):
+    """An instantiation of a generic header."""
+
+    entity: TypeEntity | None = None
+    args: tuple[Type, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class UnionOf(HeaderUnion):
+    """An instantiation of a generic header union."""
+
+    entity: TypeEntity | None = None
+    args: tuple[Type, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class ParamSig:
+    """A parameter as callers see it."""
+
+    name: str
+    direction: ir.Direction
+    type: Type
+    default: ast.Expr | None
+    optional: bool
+    at: int
+    annotations: tuple[Annotation, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Signature:
+    """How something is called."""
+
+    name: str
+    type_vars: tuple[TypeVar, ...]
+    params: tuple[ParamSig, ...]
+    returns: Type
+    context: Context
+    """Where its default arguments are evaluated."""
+    at: int
+
+
+@dataclass(frozen=True, eq=False)
+class BlockTypeOf(Type):
+    """The type of parsers or controls with these run-time parameters."""
+
+    kind: str
+    name: str
+    params: tuple[ParamSig, ...]
+    entity: TypeEntity
+    args: tuple[Type, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, eq=False)
+class PackageType(Type):
+    """A package with its type arguments."""
+
+    name: str
+    entity: TypeEntity
+    args: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+# --- entities ------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Entity:
+    """What a name means; ``at`` is where it was declared."""
+
+    at: int
+
+
+@dataclass(eq=False)
+class Poison(Entity):
+    """Something whose declaration is wrong: uses of it are not complained about again."""
+
+
+@dataclass(eq=False)
+class VariableEntity(Entity):
+    """A variable or a parameter."""
+
+    variable: ir.Variable
+    parameter: bool = False
+
+
+@dataclass(eq=False)
+class ConstantEntity(Entity):
+    """A compile-time value."""
+
+    expr: ir.Expr
+
+
+@dataclass(eq=False)
+class TypeEntity(Entity):
+    """A declared type, generic or not; ``made`` holds its instantiations by type arguments."""
+
+    decl: ast.Decl
+    context: Context
+    made: dict[tuple[Type, ...], Type] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class BoundType(Entity):
+    """A type parameter bound to a type (or to its own ``TypeVar``)."""
+
+    type: Type
+
+
+@dataclass(eq=False)
+class FunctionEntity(Entity):
+    """A function or extern function with all its overloads."""
+
+    overloads: list[ast.FunctionDecl]
+    context: Context
+    made: dict[tuple[ast.FunctionDecl, tuple[Type, ...]], ir.Function] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class ActionEntity(Entity):
+    """An action, lowered."""
+
+    function: ir.Function
+    signature: Signature
+
+
+@dataclass(eq=False)
+class TableEntity(Entity):
+    """A table, lowered, and the type of its ``action_run``."""
+
+    table: ir.Table
+    result: Type
+
+
+@dataclass(eq=False)
+class InstanceEntity(Entity):
+    """An instance of an extern, parser, control or package."""
+
+    type: Type
+    value: ir.ExternInstance | ir.Parser | ir.Control | PackageInstance | PendingBlock
+
+
+@dataclass(frozen=True, eq=False)
+class PackageInstance:
+    """An instance of a package, with what its parameters were given."""
+
+    name: str
+    type: PackageType
+    blocks: dict[str, InstanceEntity | ir.Expr | None]
+
+
+@dataclass(eq=False)
+class PendingBlock:
+    """A block with run-time parameters of extern types. It is lowered where it is first applied: that
+    is where the externs are known."""
+
+    type: BlockTypeOf
+    name: str
+    bound: list[tuple[ParamSig, InstanceEntity | ir.Expr]]
+    places: list[int]
+    """Where in the unit's lists the objects it declares belong."""
+    externs: list[object] = field(default_factory=list)
+    made: InstanceEntity | None = None
+
+
+@dataclass(eq=False)
+class ValueSetEntity(Entity):
+    """A value set."""
+
+    value_set: ir.ValueSet
+
+
+class Scope:
+    """Names declared in one place, and the scope around it."""
+
+    __slots__ = ("names", "parent")
+
+    def __init__(self, parent: Scope | None = None) -> None:
+        self.names: dict[str, Entity] = {}
+        self.parent = parent
+
+    def find(self, name: str, at: int) -> Entity | None:
+        """The entity that ``name`` means at offset ``at``: declared before it, innermost first."""
+        scope: Scope | None = self
+        while scope is not None:
+            entity = scope.names.get(name)
+            if entity is not None and entity.at <= at:
+                return entity
+            scope = scope.parent
+        return None
+
+    def all_names(self) -> Iterator[str]:
+        """Every name visible from here."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield from scope.names
+            scope = scope.parent
+
+
+# --- state of a compilation ----------------------------------------------------------------------
+
+
+class Unit:
+    """What one compilation accumulates."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self.reporter = reporter
+        self.globals = Scope()
+        self.errors: dict[str, int] = {}
+        self.match_kinds: dict[str, int] = {}
+        self.frozen: dict[ir.Variable, str] = {}
+        self.tables: list[ir.Table] = []
+        self.actions: list[ir.Function] = []
+        self.externs: list[ir.ExternInstance] = []
+        self.value_sets: list[ir.ValueSet] = []
+        self.headers: list[Type] = []
+        self.blocks: list[tuple[TypeEntity, Context]] = []
+        self.elaborated: set[int] = set()
+        self.pending: list[PendingBlock] = []
+        self.signatures: dict[tuple[ast.Decl, tuple[Type, ...]], Signature] = {}
+        self.active: set[int] = set()
+        self.depth = 0
+
+    @property
+    def lists(self) -> tuple[list[Any], ...]:
+        """The objects of the program, by kind, in the order of their declaration."""
+        return self.tables, self.actions, self.externs, self.value_sets
+
+    @property
+    def is_v1model(self) -> bool:
+        """Whether the program is for v1model, so that what its targets refuse is refused."""
+        return "V1Switch" in self.globals.names
+
+
+class Builder:
+    """What elaborating one parser or control instance accumulates."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.locals: list[ir.Stmt] = []
+        self.tables: list[ir.Table] = []
+        self.applied: dict[ir.Table, int] = {}
+
+
+Place = Literal["global", "parser", "state", "control", "apply", "action", "function", "table"]
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where in the program something is being lowered."""
+
+    unit: Unit
+    scope: Scope
+    place: Place
+    prefix: str = ""
+    returns: Type | None = None
+    in_loop: bool = False
+    builder: Builder | None = None
+
+    @property
+    def owner(self) -> str:
+        """Name of the block instance whose declarations these are; empty at the top level."""
+        return self.builder.name if self.builder is not None else ""
+
+    def inner(self) -> Context:
+        """The same, in a new scope."""
+        return replace(self, scope=Scope(self.scope))
+
+    def with_scope(self, scope: Scope) -> Context:
+        """The same, in another scope."""
+        return replace(self, scope=scope)
+
+    def pos(self, at: int) -> Pos:
+        """The place of an offset."""
+        return self.unit.reporter.source.pos(at)
+
+    def declare(self, name: str, entity: Entity) -> None:
+        """Bind ``name`` here; a second declaration in the same scope is an error (spec 6.9)."""
+        previous = self.scope.names.get(name)
+        if previous is not None and not isinstance(previous, Poison):
+            self.unit.reporter.error(
+                entity.at, f"'{name}' is already declared in this scope", (previous.at, f"'{name}' was declared here")
+            )
+            return
+        self.scope.names[name] = entity
+
+    def poison(self, name: str, at: int) -> None:
+        """After an error in its declaration, let uses of ``name`` pass in silence."""
+        self.scope.names.setdefault(name, Poison(at))
+
+    def full_name(self, name: str, annotations: tuple[Annotation, ...]) -> str:
+        """The control-plane name of something declared here (spec 18.3.2): ``@name`` replaces the
+        last part, and with a leading dot the whole."""
+        for annotation in annotations:
+            if annotation.name == "name" and annotation.args:
+                given = str(annotation.args[0])
+                if given.startswith("."):
+                    return given[1:]
+                name = given
+        return f"{self.prefix}.{name}" if self.prefix else name

@@ -1,0 +1,54 @@
+"""P4Info files. A file's suffix tells its form, as with p4c's ``--p4runtime-files``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from p4gen.errors import InputError
+
+if TYPE_CHECKING:
+    from p4gen.p4.compile import Compiled
+
+TEXT, JSON, BINARY = "text", "JSON", "binary"
+FORMS = {".txtpb": TEXT, ".txt": TEXT, ".json": JSON, ".bin": BINARY, ".binpb": BINARY}
+"""protobuf's text format, its JSON form, or the serialised message, by suffix."""
+
+
+def check_path(path: Path) -> None:
+    """Raise ``InputError`` for a path that ``write`` would refuse; nothing is written."""
+    if path.suffix not in FORMS:
+        raise InputError(f"{path}: P4Info is text (.txtpb, .txt), JSON (.json) or binary (.bin, .binpb) by its suffix")
+    if path.is_dir():
+        raise InputError(f"cannot write {path}: it is a folder")
+    if not path.parent.is_dir():
+        raise InputError(f"cannot write {path}: there is no folder {path.parent}")
+
+
+def write(path: Path, compiled: Compiled) -> None:
+    """Write the program's P4Info to ``path``.
+
+    Raises ``InputError`` for a program that is not for v1model, for an unknown suffix, and where the file cannot be
+    written.
+    """
+    # protobuf takes a while to load.
+    from google.protobuf import json_format  # noqa: PLC0415
+
+    from p4gen.p4.info.text import to_text  # noqa: PLC0415
+
+    check_path(path)
+    if compiled.program.package != "V1Switch":
+        what = f"for {compiled.program.package}" if compiled.program.package else "without a main"
+        raise InputError(f"{path}: P4Info is made of v1model programs, and {compiled.program.source} is {what}")
+    info = compiled.p4info
+    match FORMS[path.suffix]:
+        case "text":
+            content = to_text(info).encode()
+        case "JSON":
+            content = (json_format.MessageToJson(info, preserving_proto_field_name=False) + "\n").encode()
+        case _:
+            content = info.SerializeToString(deterministic=True)
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error

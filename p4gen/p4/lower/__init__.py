@@ -1,0 +1,1 @@
+"""From syntax to the typed IR, checked on the way. Start at ``program``."""

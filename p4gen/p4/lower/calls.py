@@ -1,0 +1,213 @@
+"""Calls: of functions, actions, methods, tables and blocks (P4_16 specification 8.17 to 8.20)."""
+
+from __future__ import annotations
+
+from typing import cast as type_cast
+
+from p4gen.p4 import ir
+from p4gen.p4.check.scope import (
+    BOOL,
+    ActionEntity,
+    BlockTypeOf,
+    Context,
+    ExternType,
+    FunctionEntity,
+    InstanceEntity,
+    PackageInstance,
+    Signature,
+    TableEntity,
+    VariableEntity,
+)
+from p4gen.p4.lower import arguments, builtins, expressions, functions, inference, instances, type_refs
+from p4gen.p4.parse import ast
+from p4gen.p4.types import Annotation, Type, Void
+
+Lowered = ir.Expr | ir.Stmt
+
+
+def call(cx: Context, e: ast.CallOf) -> ir.Expr:
+    """A call where a value is expected."""
+    found = _call(cx, e)
+    if isinstance(found, ir.Stmt):
+        cx.unit.reporter.fail(e.at, "this call returns no value")
+    return found
+
+
+def call_statement(cx: Context, e: ast.CallOf) -> ir.Stmt:
+    """A call for its effect."""
+    found = _call(cx, e)
+    return found if isinstance(found, ir.Stmt) else ir.Evaluate(cx.pos(e.at), found)
+
+
+def table_result(cx: Context, e: ast.CallOf, name: str, at: int, in_switch: bool = False) -> ir.Expr | None:
+    """``t.apply().hit`` and its kin; None where ``e`` does not apply a table. ``action_run`` can be
+    asked for only by ``switch``."""
+    callee = e.callee
+    if not isinstance(callee, ast.Member) or callee.name != "apply" or not isinstance(callee.base, ast.Name):
+        return None
+    entity = cx.scope.find(callee.base.name, callee.base.at)
+    if not isinstance(entity, TableEntity):
+        return None
+    if name not in ("hit", "miss", "action_run"):
+        cx.unit.reporter.fail(at, f"the result of applying a table has no member '{name}'")
+    if name == "action_run" and not in_switch:
+        cx.unit.reporter.fail(at, "'action_run' can be used only as what 'switch' chooses by")
+    _check_apply(cx, e)
+    type_: Type = entity.result if name == "action_run" else BOOL
+    return ir.ApplyTable(type_, cx.pos(e.callee.at), entity.table, type_cast(ir.ApplyResult, name))
+
+
+def _check_apply(cx: Context, e: ast.CallOf) -> None:
+    if e.args:
+        cx.unit.reporter.fail(e.args[0].at, "a table's apply takes no arguments")
+    if cx.place != "apply":
+        cx.unit.reporter.fail(e.at, f"a table cannot be applied in {_PLACES[cx.place]}")
+
+
+_PLACES = {
+    "global": "a declaration", "parser": "a parser", "state": "a parser", "control": "a declaration",
+    "apply": "a control", "action": "an action", "function": "a function", "table": "a table's declaration",
+}  # fmt: skip
+
+
+def _call(cx: Context, e: ast.CallOf) -> Lowered:
+    callee = e.callee
+    if isinstance(callee, ast.Name):
+        entity = expressions.find(cx, callee.name, callee.at, callee.rooted)
+        if isinstance(entity, FunctionEntity):
+            return _function(cx, e, entity)
+        if isinstance(entity, ActionEntity):
+            return _action(cx, e, entity)
+        note = (entity.at, f"'{callee.name}' was declared here")
+        cx.unit.reporter.fail(callee.at, f"'{callee.name}' cannot be called", note)
+    if isinstance(callee, ast.Member):
+        return _method(cx, e, callee)
+    if isinstance(callee, ast.TypeName):
+        cx.unit.reporter.fail(e.at, "instances are made by declarations, not in expressions")
+    cx.unit.reporter.fail(e.at, "this cannot be called")
+
+
+def _method(cx: Context, e: ast.CallOf, callee: ast.Member) -> Lowered:
+    base = callee.base
+    if isinstance(base, ast.TypeName):
+        return _on_type(cx, e, callee, base)
+    if isinstance(base, ast.Name):
+        entity = expressions.find(cx, base.name, base.at, base.rooted)
+        if isinstance(entity, TableEntity):
+            if callee.name != "apply":
+                cx.unit.reporter.fail(callee.at, f"a table has no method '{callee.name}'")
+            _check_apply(cx, e)
+            return ir.ApplyTable(Void(), cx.pos(callee.at), entity.table, None)
+        if isinstance(entity, InstanceEntity):
+            return _on_instance(cx, e, callee, entity)
+        if isinstance(entity, VariableEntity) and isinstance(entity.variable.type, ExternType):
+            return builtins.packet(cx, e, callee, entity.variable.type)
+    return builtins.method(cx, e, callee, expressions.lower(cx, base))
+
+
+# --- functions and actions -----------------------------------------------------------------------
+
+
+def _function(cx: Context, e: ast.CallOf, entity: FunctionEntity) -> Lowered:
+    overloads = [d for d in entity.overloads if d.at <= e.at]
+    decl = arguments.choose(cx, e.at, overloads[0].name, overloads, e.args)
+    sig = type_refs.signature(entity.context, decl)
+    pos = cx.pos(e.callee.at)
+    if decl.body is None:
+        builtin = builtins.core_function(cx, e, decl, sig)
+        if builtin is not None:
+            return builtin
+        _warn_deprecated(cx, e.at, decl.name, decl.annotations)
+    given = tuple(type_refs.resolve(cx, a) for a in e.type_args)
+    bindings, args = arguments.lower(cx, e.at, sig, given, e.args, constants=decl.body is None)
+    returns = inference.substitute(sig.returns, bindings)
+    types = tuple(bindings[v] for v in sig.type_vars)
+    if decl.body is None:
+        return ir.ExternCall(returns, pos, None, decl.name, types, args, decl.annotations)
+    callee = functions.function(cx, entity, decl, types, e.at)
+    return ir.Call(returns, pos, callee, args)
+
+
+def _action(cx: Context, e: ast.CallOf, entity: ActionEntity) -> Lowered:
+    if cx.place not in ("apply", "action"):
+        cx.unit.reporter.fail(e.at, f"an action cannot be called in {_PLACES[cx.place]}")
+    if e.type_args:
+        cx.unit.reporter.fail(e.at, "an action takes no type arguments")
+    _, args = arguments.lower(cx, e.at, entity.signature, (), e.args, constants=False)
+    return ir.Call(entity.signature.returns, cx.pos(e.callee.at), entity.function, args)
+
+
+def _warn_deprecated(cx: Context, at: int, name: str, annotations: tuple[Annotation, ...]) -> None:
+    for annotation in annotations:
+        if annotation.name == "deprecated":
+            reason = f": {annotation.args[0]}" if annotation.args else ""
+            cx.unit.reporter.warn(at, f"'{name}' is deprecated{reason}")
+
+
+# --- instances -----------------------------------------------------------------------------------
+
+
+def _on_instance(cx: Context, e: ast.CallOf, callee: ast.Member, entity: InstanceEntity) -> Lowered:
+    value = entity.value
+    if isinstance(value, ir.ExternInstance):
+        return extern_method(cx, e, callee, value, entity.type)
+    if isinstance(value, PackageInstance) or callee.name != "apply":
+        cx.unit.reporter.fail(callee.at, f"{entity.type} has no method '{callee.name}'")
+    return apply_block(cx, e, entity)
+
+
+def extern_method(
+    cx: Context, e: ast.CallOf, callee: ast.Member, instance: ir.ExternInstance | None, type_: Type
+) -> ir.Expr:
+    """A call of a method of an extern instance."""
+    assert isinstance(type_, ExternType)
+    decl, sig = extern_signature(cx, e, callee, type_)
+    _warn_deprecated(cx, e.at, f"{type_.name}.{decl.name}", decl.annotations)
+    given = tuple(type_refs.resolve(cx, a) for a in e.type_args)
+    bindings, args = arguments.lower(cx, e.at, sig, given, e.args, constants=True)
+    returns = inference.substitute(sig.returns, bindings)
+    types = tuple(bindings[v] for v in sig.type_vars)
+    if instance is None:
+        cx.unit.reporter.fail(e.at, f"calls through a parameter of type {type_} are not supported")
+    return ir.ExternCall(returns, cx.pos(callee.at), instance, decl.name, types, args, decl.annotations)
+
+
+def extern_signature(
+    cx: Context, e: ast.CallOf, callee: ast.Member, type_: ExternType
+) -> tuple[ast.FunctionDecl, Signature]:
+    """The method that is called, and how, with the extern's type arguments in place."""
+    extern = type_.entity.decl
+    assert isinstance(extern, ast.ExternDecl)
+    methods = [m for m in extern.methods if m.name == callee.name and m.returns is not None]
+    if not methods:
+        cx.unit.reporter.fail(
+            callee.at, f"extern {type_} has no method '{callee.name}'", (extern.at, "it is declared here")
+        )
+    decl = arguments.choose(cx, e.at, callee.name, methods, e.args)
+    return decl, type_refs.signature(type_.entity.context, decl, type_)
+
+
+def apply_block(cx: Context, e: ast.CallOf, entity: InstanceEntity) -> ir.Stmt:
+    """``instance.apply(…)`` of a parser or control."""
+    entity, given = instances.applied(cx, entity, e.args, e.at)
+    block = entity.value
+    assert isinstance(block, ir.Parser | ir.Control)
+    wanted = "state" if isinstance(block, ir.Parser) else "apply"
+    if cx.place != wanted:
+        kind = "parser" if isinstance(block, ir.Parser) else "control"
+        cx.unit.reporter.fail(e.at, f"a {kind} cannot be applied in {_PLACES[cx.place]}")
+    sig = functions.block_signature(entity)
+    _, args = arguments.lower(cx, e.at, sig, (), given, constants=False)
+    return ir.ApplyBlock(cx.pos(e.at), block, args)
+
+
+def _on_type(cx: Context, e: ast.CallOf, callee: ast.Member, base: ast.TypeName) -> Lowered:
+    type_ = type_refs.resolve(cx, base.type)
+    size = builtins.size_of(cx, callee, type_, cx.pos(callee.at))
+    if size is not None:
+        return size
+    named = base.type.base if isinstance(base.type, ast.SpecializedType) else base.type
+    declared = isinstance(type_, BlockTypeOf) and isinstance(type_.entity.decl, ast.ControlDecl | ast.ParserDecl)
+    if callee.name == "apply" and isinstance(named, ast.NamedType) and isinstance(type_, BlockTypeOf) and declared:
+        return apply_block(cx, e, functions.direct_instance(cx, type_, named.name, e.args, base.at))
+    cx.unit.reporter.fail(callee.at, f"{type_} has no method '{callee.name}'")

@@ -1,0 +1,411 @@
+"""Expressions: names resolved, types checked, constants folded (P4_16 specification 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from typing import cast as type_cast
+
+from p4gen.p4 import fold, ir
+from p4gen.p4.check import convert, operators
+from p4gen.p4.check.scope import (
+    BIT32,
+    BOOL,
+    INT,
+    ConstantEntity,
+    Context,
+    DefaultType,
+    Entity,
+    InvalidType,
+    Poison,
+    RecordType,
+    VariableEntity,
+    bits,
+)
+from p4gen.p4.lower import calls, type_refs
+from p4gen.p4.parse import ast
+from p4gen.p4.parse.source import Reported
+from p4gen.p4.types import (
+    Bits,
+    Bool,
+    Enum,
+    Error,
+    Fields,
+    Int,
+    MatchKind,
+    SerEnum,
+    Stack,
+    String,
+    Tuple,
+    Type,
+    Void,
+)
+
+
+def lower(cx: Context, e: ast.Expr) -> ir.Expr:
+    """The typed expression that ``e`` means here; reports an error and raises where it means none."""
+    return _LOWER[type(e)](cx, e)
+
+
+def lower_as(cx: Context, e: ast.Expr, to: Type, what: str = "", *notes: tuple[int, str]) -> ir.Expr:
+    """``e`` converted implicitly to ``to``."""
+    return convert.coerce(cx, lower(cx, e), to, ast.begin(e), what, *notes)
+
+
+def value(cx: Context, e: ast.Expr) -> ir.Expr:
+    """``e``, which must have a value (a call of a void function has none)."""
+    found = lower(cx, e)
+    if isinstance(found.type, Void):
+        cx.unit.reporter.fail(e.at, "this call returns no value")
+    return found
+
+
+def constant(cx: Context, e: ast.Expr, to: Type | None, what: str, *notes: tuple[int, str]) -> ir.Literal:
+    """``e`` as a compile-time value."""
+    found = lower(cx, e) if to is None else lower_as(cx, e, to, what, *notes)
+    if not isinstance(found, ir.Literal):
+        cx.unit.reporter.fail(ast.begin(e), f"{what} must be a compile-time constant", *notes)
+    return found
+
+
+def constant_int(cx: Context, e: ast.Expr, what: str) -> int:
+    """``e`` as a compile-time integer."""
+    found = convert.without_enum(constant(cx, e, None, what))
+    if not isinstance(found, ir.Literal) or not isinstance(found.type, Int | Bits) or not isinstance(found.value, int):
+        cx.unit.reporter.fail(ast.begin(e), f"{what} must be an integer, not {found.type}")
+    return int(found.value)
+
+
+def is_constant(e: ir.Expr) -> bool:
+    """Whether the compiler knows the value."""
+    if isinstance(e, ir.Aggregate):
+        return all(is_constant(i) for i in e.elements)
+    return isinstance(e, ir.Literal | ir.InvalidHeader)
+
+
+def condition(cx: Context, e: ast.Expr) -> ir.Expr:
+    """``e`` as a bool."""
+    found = lower(cx, e)
+    if not isinstance(found.type, Bool):
+        cx.unit.reporter.fail(ast.begin(e), f"a condition must be a bool, not {found.type}")
+    return found
+
+
+# --- names and literals --------------------------------------------------------------------------
+
+
+def find(cx: Context, name: str, at: int, rooted: bool) -> Entity:
+    """What ``name`` means at ``at``."""
+    entity = (cx.unit.globals if rooted else cx.scope).find(name, at)
+    if entity is None:
+        cx.unit.reporter.fail(at, f"'{name}' is not declared")
+    if isinstance(entity, Poison):
+        raise Reported
+    return entity
+
+
+def _name(cx: Context, e: ast.Name) -> ir.Expr:
+    if e.name in cx.unit.match_kinds and cx.scope.find(e.name, e.at) is None:
+        return ir.Literal(MatchKind(), cx.pos(e.at), e.name)
+    entity = find(cx, e.name, e.at, e.rooted)
+    if isinstance(entity, VariableEntity):
+        return ir.Var(entity.variable.type, cx.pos(e.at), entity.variable)
+    if isinstance(entity, ConstantEntity):
+        found = entity.expr
+        return ir.Literal(found.type, cx.pos(e.at), found.value) if isinstance(found, ir.Literal) else found
+    note = (entity.at, f"'{e.name}' was declared here")
+    cx.unit.reporter.fail(e.at, f"'{e.name}' is not a value", note)
+
+
+def _int(cx: Context, e: ast.IntLit) -> ir.Expr:
+    pos = cx.pos(e.at)
+    if e.width is None:
+        return ir.Literal(INT, pos, e.value)
+    if e.width > fold.MAX_BITS or (e.signed and e.width < 1):
+        cx.unit.reporter.fail(e.at, f"{e.width} is not a possible width")
+    found = fold.wrap(e.value, e.width, e.signed)
+    if found != e.value:
+        cx.unit.reporter.warn(e.at, f"value {e.value} does not fit in {e.width} bits and becomes {found}")
+    return ir.Literal(bits(e.width, e.signed), pos, found)
+
+
+def _bool(cx: Context, e: ast.BoolLit) -> ir.Expr:
+    return ir.Literal(BOOL, cx.pos(e.at), e.value)
+
+
+def _string(cx: Context, e: ast.StrLit) -> ir.Expr:
+    return ir.Literal(String(), cx.pos(e.at), e.value)
+
+
+def _type_name(cx: Context, e: ast.TypeName) -> ir.Expr:
+    cx.unit.reporter.fail(e.at, "a type is not a value")
+
+
+def _list(cx: Context, e: ast.ListOf) -> ir.Expr:
+    items = tuple(value(cx, i) for i in e.items)
+    return ir.Aggregate(Tuple(tuple(i.type for i in items)), cx.pos(e.at), items)
+
+
+def _struct(cx: Context, e: ast.StructOf) -> ir.Expr:
+    names: list[str] = []
+    items: list[ir.Expr] = []
+    for item in e.items:
+        assert item.name is not None
+        if item.name in names:
+            cx.unit.reporter.fail(item.at, f"a second value for field '{item.name}'")
+        names.append(item.name)
+        items.append(value(cx, item.value))
+    type_ = RecordType(tuple(names), tuple(i.type for i in items), e.dots)
+    return ir.Aggregate(type_, cx.pos(e.at), tuple(items))
+
+
+def _invalid(cx: Context, e: ast.InvalidOf) -> ir.Expr:
+    return ir.InvalidHeader(InvalidType(), cx.pos(e.at))
+
+
+def _dots(cx: Context, e: ast.Dots) -> ir.Expr:
+    return ir.Literal(DefaultType(), cx.pos(e.at), 0)
+
+
+def _out_of_place(cx: Context, e: ast.Expr) -> ir.Expr:
+    cx.unit.reporter.fail(e.at, "this can stand only in a keyset")
+
+
+# --- members -------------------------------------------------------------------------------------
+
+
+def _member(cx: Context, e: ast.Member) -> ir.Expr:
+    if isinstance(e.base, ast.TypeName):
+        return _type_member(cx, e, type_refs.resolve(cx, e.base.type))
+    if isinstance(e.base, ast.CallOf):
+        applied = calls.table_result(cx, e.base, e.name, e.at)
+        if applied is not None:
+            return applied
+    base = lower(cx, e.base)
+    type_ = base.type
+    if isinstance(type_, Fields):
+        field = type_.get(e.name)
+        if field is None:
+            cx.unit.reporter.fail(e.at, f"{type_} has no field '{e.name}'")
+        if isinstance(base, ir.Aggregate):
+            return base.elements[type_.fields.index(field)]
+        return ir.FieldOf(field.type, cx.pos(e.at), base, e.name)
+    if isinstance(type_, Stack):
+        return _stack_member(cx, e, base, type_)
+    if isinstance(type_, RecordType) and isinstance(base, ir.Aggregate) and e.name in type_.names:
+        return base.elements[type_.names.index(e.name)]
+    cx.unit.reporter.fail(e.at, f"{type_} has no member '{e.name}'")
+
+
+def _stack_member(cx: Context, e: ast.Member, base: ir.Expr, type_: Stack) -> ir.Expr:
+    pos = cx.pos(e.at)
+    match e.name:
+        case "next" | "last":
+            if cx.place not in ("parser", "state"):
+                cx.unit.reporter.fail(e.at, f"'{e.name}' of a header stack can be used only in a parser")
+            return ir.StackMember(type_.element, pos, base, "next" if e.name == "next" else "last")
+        case "lastIndex":
+            if cx.place not in ("parser", "state"):
+                cx.unit.reporter.fail(e.at, "'lastIndex' of a header stack can be used only in a parser")
+            return ir.StackMember(BIT32, pos, base, "lastIndex")
+        case "size":
+            return ir.Literal(BIT32, pos, type_.size)
+    cx.unit.reporter.fail(e.at, f"a header stack has no member '{e.name}'")
+
+
+def _type_member(cx: Context, e: ast.Member, type_: Type) -> ir.Expr:
+    pos = cx.pos(e.at)
+    match type_:
+        case Enum(members=names):
+            if e.name in names:
+                return ir.Literal(type_, pos, e.name)
+        case SerEnum(members=pairs):
+            for name, number in pairs:
+                if name == e.name:
+                    return ir.Literal(type_, pos, number)
+        case Error():
+            declared = cx.unit.errors.get(e.name)
+            if declared is not None and declared <= e.at:
+                return ir.Literal(type_, pos, e.name)
+            cx.unit.reporter.fail(e.at, f"error.{e.name} is not declared")
+        case _:
+            cx.unit.reporter.fail(e.at, f"type {type_} has no members that are values")
+    cx.unit.reporter.fail(e.at, f"enum {type_} has no member '{e.name}'")
+
+
+# --- indexing and slicing ------------------------------------------------------------------------
+
+
+def _index(cx: Context, e: ast.IndexOf) -> ir.Expr:
+    base = lower(cx, e.base)
+    index = convert.without_enum(lower(cx, e.index))
+    if not isinstance(index.type, Int | Bits):
+        cx.unit.reporter.fail(e.index.at, f"an index must be an integer, not {index.type}")
+    known = int(index.value) if isinstance(index, ir.Literal) else None
+    type_ = base.type
+    if isinstance(type_, Stack):
+        if known is not None and not 0 <= known < type_.size:
+            cx.unit.reporter.fail(e.index.at, f"index {known} is outside the stack, which has {type_.size} elements")
+        if isinstance(index.type, Int):
+            index = convert.coerce(cx, index, BIT32, e.index.at)
+        return ir.Index(type_.element, cx.pos(e.at), base, index)
+    if isinstance(type_, Tuple):
+        if known is None:
+            cx.unit.reporter.fail(e.index.at, "the index into a tuple must be a compile-time constant")
+        if not 0 <= known < len(type_.elements):
+            cx.unit.reporter.fail(e.index.at, f"index {known} is outside the tuple, which has {len(type_.elements)}")
+        if isinstance(base, ir.Aggregate):
+            return base.elements[known]
+        return ir.Index(type_.elements[known], cx.pos(e.at), base, ir.Literal(BIT32, index.pos, known))
+    cx.unit.reporter.fail(e.at, f"{type_} cannot be indexed")
+
+
+def _slice(cx: Context, e: ast.SliceOf) -> ir.Expr:
+    base = convert.without_enum(lower(cx, e.base))
+    hi, lo = constant_int(cx, e.hi, "a bit number"), constant_int(cx, e.lo, "a bit number")
+    return sliced(cx, base, hi, lo, e.at)
+
+
+def sliced(cx: Context, base: ir.Expr, hi: int, lo: int, at: int) -> ir.Expr:
+    """``base[hi:lo]``, folded where ``base`` is known."""
+    type_ = base.type
+    if not isinstance(type_, Bits | Int) or (isinstance(type_, Int) and not isinstance(base, ir.Literal)):
+        cx.unit.reporter.fail(at, f"bits of {type_} cannot be selected")
+    if lo < 0 or hi < lo:
+        cx.unit.reporter.fail(at, f"[{hi}:{lo}] is no range of bits")
+    if isinstance(type_, Bits) and hi >= type_.width:
+        cx.unit.reporter.fail(at, f"bit {hi} is outside {type_}")
+    if hi - lo >= fold.MAX_BITS:
+        cx.unit.reporter.fail(at, f"[{hi}:{lo}] selects too many bits")
+    result = bits(hi - lo + 1)
+    if isinstance(base, ir.Literal):
+        return ir.Literal(result, cx.pos(at), fold.slice_of(int(base.value), hi, lo))
+    return ir.Slice(result, cx.pos(at), base, hi, lo)
+
+
+def _plus_slice(cx: Context, e: ast.PlusSlice) -> ir.Expr:
+    base = convert.without_enum(lower(cx, e.base))
+    width = constant_int(cx, e.width, "the number of bits")
+    low = convert.without_enum(lower(cx, e.low))
+    if isinstance(low, ir.Literal) and isinstance(low.value, int):
+        return sliced(cx, base, low.value + width - 1, low.value, e.at)
+    if not isinstance(base.type, Bits) or not isinstance(low.type, Bits):
+        cx.unit.reporter.fail(e.at, f"bits of {base.type} cannot be selected by {low.type}")
+    if not 0 < width <= base.type.width:
+        cx.unit.reporter.fail(e.width.at, f"{width} bits cannot be selected from {base.type}")
+    pos = cx.pos(e.at)
+    unsigned = convert.cast(cx, base, bits(base.type.width), e.at)
+    shifted = ir.Binary(unsigned.type, pos, ">>", unsigned, low)
+    return ir.Slice(bits(width), pos, shifted, width - 1, 0)
+
+
+# --- operators -----------------------------------------------------------------------------------
+
+
+def _unary(cx: Context, e: ast.UnaryOp) -> ir.Expr:
+    operand = convert.without_enum(lower(cx, e.operand))
+    type_, pos = operand.type, cx.pos(e.at)
+    if e.op == "!":
+        if not isinstance(type_, Bool):
+            cx.unit.reporter.fail(e.at, f"'!' needs a bool, not {type_}")
+        return (
+            ir.Literal(BOOL, pos, not operand.value)
+            if isinstance(operand, ir.Literal)
+            else ir.Unary(BOOL, pos, "!", operand)
+        )
+    if not isinstance(type_, Bits | Int) or (e.op == "~" and isinstance(type_, Int)):
+        cx.unit.reporter.fail(e.at, f"'{e.op}' cannot be applied to {type_}")
+    if e.op == "+":
+        return operand
+    if isinstance(operand, ir.Literal):
+        number = int(operand.value)
+        return ir.Literal(type_, pos, fold.to_type(-number if e.op == "-" else ~number, type_))
+    if isinstance(type_, Int):
+        cx.unit.reporter.fail(e.at, "the width of this value is unknown")
+    return ir.Unary(type_, pos, type_cast(ir.UnaryOp, e.op), operand)
+
+
+def _binary(cx: Context, e: ast.BinaryOp) -> ir.Expr:
+    return operators.binary(cx, e.op, lower(cx, e.left), lower(cx, e.right), e.at)
+
+
+def _conditional(cx: Context, e: ast.Conditional) -> ir.Expr:
+    test = condition(cx, e.condition)
+    then, otherwise = value(cx, e.then), value(cx, e.otherwise)
+    both = convert.same_type(cx, then, otherwise, e.at)
+    if both is None:
+        cx.unit.reporter.fail(e.at, f"the alternatives have different types: {then.type} and {otherwise.type}")
+    then, otherwise = both
+    if isinstance(test, ir.Literal):
+        return then if test.value else otherwise
+    return ir.Mux(then.type, cx.pos(e.at), test, then, otherwise)
+
+
+def _cast(cx: Context, e: ast.CastTo) -> ir.Expr:
+    to = type_refs.resolve(cx, e.type)
+    return convert.cast(cx, value(cx, e.operand), to, e.at)
+
+
+def _call(cx: Context, e: ast.CallOf) -> ir.Expr:
+    return calls.call(cx, e)
+
+
+# --- lvalues -------------------------------------------------------------------------------------
+
+
+def lvalue(cx: Context, e: ast.Expr) -> ir.Expr:
+    """``e`` as something that can be written (spec 6.7)."""
+    found = lower(cx, e)
+    check_lvalue(cx, found, ast.begin(e))
+    return found
+
+
+def check_lvalue(cx: Context, found: ir.Expr, at: int) -> None:
+    """Report an error unless ``found`` can be written to."""
+    inner = found
+    while True:
+        match inner:
+            case ir.FieldOf(base=base) | ir.Index(base=base) | ir.Slice(base=base):
+                inner = base
+            case ir.StackMember(base=base, name="next" | "last"):
+                inner = base
+            case ir.Var(variable=variable):
+                why = cx.unit.frozen.get(variable)
+                if why is not None:
+                    cx.unit.reporter.fail(at, f"'{variable.name}' cannot be written: it is {why}")
+                return
+            case _:
+                cx.unit.reporter.fail(at, "this expression cannot be written to")
+
+
+def is_writable(cx: Context, found: ir.Expr) -> bool:
+    """Whether ``found`` is an lvalue."""
+    inner = found
+    while isinstance(inner, ir.FieldOf | ir.Index | ir.Slice | ir.StackMember):
+        inner = inner.base
+    return isinstance(inner, ir.Var) and inner.variable not in cx.unit.frozen
+
+
+_LOWER: dict[type[ast.Expr], Callable[[Context, Any], ir.Expr]] = {
+    ast.Name: _name,
+    ast.TypeName: _type_name,
+    ast.IntLit: _int,
+    ast.BoolLit: _bool,
+    ast.StrLit: _string,
+    ast.Member: _member,
+    ast.IndexOf: _index,
+    ast.SliceOf: _slice,
+    ast.PlusSlice: _plus_slice,
+    ast.UnaryOp: _unary,
+    ast.BinaryOp: _binary,
+    ast.Conditional: _conditional,
+    ast.CastTo: _cast,
+    ast.CallOf: _call,
+    ast.ListOf: _list,
+    ast.StructOf: _struct,
+    ast.InvalidOf: _invalid,
+    ast.Dots: _dots,
+    ast.DontCare: _out_of_place,
+    ast.MaskOf: _out_of_place,
+    ast.RangeOf: _out_of_place,
+}

@@ -1,0 +1,1 @@
+"""Programs with one small thing wrong. Start at ``mutants``."""

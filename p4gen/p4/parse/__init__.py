@@ -1,0 +1,1 @@
+"""From text to syntax: preprocessor, lexer, recursive-descent parser. Start at ``parser``."""
