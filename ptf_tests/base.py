@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import ptf
 
-from p4gen.manager.config import SwitchConfig
+from p4gen.groups import SwitchConfig
 from p4gen.ptf.testcase import ReportedTest, parameter, parameters
 from p4gen.spec import Mode, ProgramSpec
 from p4gen.switch.api import ControlPlane

@@ -16,8 +16,8 @@ from typing import ClassVar
 from elements import Numbers, Values
 from inc import IncTest
 
+from p4gen.groups.group import Group, Pattern
 from p4gen.host.collectives.control import Collective, Control
-from p4gen.manager.group import Group, Pattern
 from p4gen.render.manifest import TICK_US
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH

@@ -9,8 +9,8 @@ from __future__ import annotations
 from inc import allreduce, broadcast_from, psns
 from mode_ii import ModeIITest
 
+from p4gen.groups.group import Group
 from p4gen.host.collectives.control import MAX_PACKETS, Collective
-from p4gen.manager.group import Group
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
 

@@ -8,7 +8,7 @@ import numpy as np
 from elements import Numbers, Values
 from mode_ii import ModeIITest
 
-from p4gen.manager.group import Group
+from p4gen.groups.group import Group
 from p4gen.rocev2 import psn as serial
 from p4gen.spec import DType, Op
 

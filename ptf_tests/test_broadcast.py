@@ -9,7 +9,7 @@ from __future__ import annotations
 from inc import broadcast_from, psns
 from mode_ii import ModeIITest
 
-from p4gen.manager.group import Group
+from p4gen.groups.group import Group
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak
 

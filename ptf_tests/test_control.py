@@ -12,8 +12,8 @@ from dataclasses import replace
 from inc import psns
 from mode_ii import ModeIITest, allreduce
 
+from p4gen.groups.group import Group
 from p4gen.host.collectives.control import MAX_PACKETS, Collective
-from p4gen.manager.group import Group
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import ImmDt
 from p4gen.rocev2.opcodes import Opcode

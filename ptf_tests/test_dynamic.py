@@ -9,7 +9,7 @@ from elements import Numbers, Values
 from inc import allreduce
 from mode_ii import ModeIITest
 
-from p4gen.manager.group import Group
+from p4gen.groups.group import Group
 from p4gen.rocev2 import psn as serial
 from p4gen.spec import DType, Op
 from p4gen.spec.reductions import NUMBERS

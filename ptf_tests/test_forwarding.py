@@ -9,7 +9,8 @@ from dataclasses import replace
 from base import Output
 from mode_ii import ModeIITest
 
-from p4gen.manager.config import NextHop, Route, configure
+from p4gen.groups import NextHop, Route
+from p4gen.groups.config import configure
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, Ethernet, IPv4, internet_checksum, ipv4
 from p4gen.rocev2.opcodes import Ack, Opcode
 from p4gen.rocev2.packet import RocePacket

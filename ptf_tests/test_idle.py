@@ -11,8 +11,8 @@ from collections import Counter
 from inc import allreduce, broadcast_from
 from mode_ii import ModeIITest
 
+from p4gen.groups.group import Group
 from p4gen.host.collectives.control import MAX_PACKETS, Collective
-from p4gen.manager.group import Group
 from p4gen.rocev2 import psn as serial
 
 ROUND = 1 << 24

@@ -29,9 +29,9 @@ from mode_iii import (
     to,
 )
 
+from p4gen.groups.config import configure
+from p4gen.groups.group import Group
 from p4gen.host.collectives.control import Collective, Control
-from p4gen.manager.config import configure
-from p4gen.manager.group import Group
 from p4gen.model.entries import Entry
 from p4gen.rocev2 import psn as serial
 from p4gen.spec import Op, Reliability

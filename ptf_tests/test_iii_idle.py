@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from mode_iii import BROADCAST_FROM_CHILD, DOWN, ROOT, UP, Flow, ModeIIITest, Role, ack_of, to
 
-from p4gen.manager.config import configure
+from p4gen.groups.config import configure
 from p4gen.rocev2 import psn as serial
 from p4gen.spec import Reliability
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from elements import Values
 from mode_iii import DOWN, ModeIIITest, Seen, ack_of, again, control_of, data_of, nak_of, to
 
+from p4gen.groups.group import Edge, Group, Pattern
 from p4gen.host.collectives.control import Collective, Control
-from p4gen.manager.group import Edge, Group, Pattern
 from p4gen.spec import Reliability
 
 EVERY = tuple(Reliability)

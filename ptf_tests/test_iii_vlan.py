@@ -13,7 +13,7 @@ import test_iii_retransmission as retransmission
 import test_vlan as mode_ii
 from mode_iii import ROOT, TICK, TICK_UNITS, UP, Flow, ModeIIITest, again
 
-from p4gen.manager.group import Group
+from p4gen.groups.group import Group
 from p4gen.rocev2.packet import RocePacket
 from p4gen.spec import Mode, Reliability
 

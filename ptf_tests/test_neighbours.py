@@ -8,7 +8,7 @@ from collections import Counter
 from base import Output
 from mode_ii import ModeIITest
 
-from p4gen.manager.config import configure
+from p4gen.groups.config import configure
 from p4gen.rocev2.headers import ETHERTYPE_ARP, ETHERTYPE_VLAN, Ethernet, ipv4
 
 BROADCAST = (1 << 48) - 1

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from inc import allreduce, broadcast_from, psns, reduce_to
 from mode_ii import ModeIITest, sources
 
+from p4gen.groups.group import Group, Pattern
 from p4gen.host.collectives.control import Collective
-from p4gen.manager.group import Group, Pattern
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Ack, Nak
 

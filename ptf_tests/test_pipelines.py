@@ -12,8 +12,8 @@ from elements import Values
 from inc import allreduce, broadcast_from, psns, reduce_to
 from mode_ii import ModeIITest
 
+from p4gen.groups.group import Edge, Endpoint, Group, Pattern
 from p4gen.host.collectives.control import Collective, Control
-from p4gen.manager.group import Edge, Endpoint, Group, Pattern
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Ack, Nak
 

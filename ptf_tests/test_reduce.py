@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from inc import psns, reduce_to
 from mode_ii import ModeIITest
 
-from p4gen.manager.group import Group
+from p4gen.groups.group import Group
 from p4gen.rocev2.opcodes import Ack, Nak, Opcode, RnrNak
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from inc import allreduce, psns
 from mode_ii import ModeIITest
 
+from p4gen.groups.group import Group
 from p4gen.host.collectives.control import Collective
-from p4gen.manager.group import Group
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Ack, Nak, Opcode, RnrNak
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from inc import FRAGMENTS_AND_OPTIONS, reduce_to
 from mode_ii import ModeIITest
 
+from p4gen.groups.group import Group
 from p4gen.host.collectives.control import MAX_PACKETS
-from p4gen.manager.group import Group
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import RETH, ImmDt, ipv4
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions

@@ -12,7 +12,7 @@ import pytest
 
 from p4gen.inc import compose
 from p4gen.manager.api import GroupSpec
-from p4gen.manager.policy import FabricView, SwitchRoom, find_policy
+from p4gen.placement.policy import FabricView, SwitchRoom, find_policy
 from p4gen.render import render
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import load_topology

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from p4gen.errors import InputError
+from p4gen.groups.group import Edge, SwitchConfig
 from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
 from p4gen.inc import compose
-from p4gen.manager.group import Edge, SwitchConfig
-from p4gen.manager.placement import GroupRequest, place
 from p4gen.model import Model
 from p4gen.model.jit import Batch
+from p4gen.placement.network import place
+from p4gen.placement.placed import GroupRequest
 from p4gen.render import render
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Opcode

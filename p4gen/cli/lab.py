@@ -26,10 +26,10 @@ from p4gen.lab.job import LabJob, Wanted
 from p4gen.lab.launch import Outcome, launch
 from p4gen.lab.scratch import scratch_folder
 from p4gen.lab.welcome import shown
-from p4gen.manager.policy import find_policy
 from p4gen.model import ENGINES
 from p4gen.net.config import Call
 from p4gen.net.faults import parse_place
+from p4gen.placement.policy import find_policy
 from p4gen.spec import ProgramSpec, units
 from p4gen.spec.topology import TopologySpec, load_topology, packaged
 from p4gen.switch import targets

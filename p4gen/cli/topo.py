@@ -14,8 +14,9 @@ from p4gen.cli.verb import verb
 from p4gen.errors import InputError
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import duration_text
-from p4gen.manager.placement import GroupRequest, place
 from p4gen.net.drawing import topology_svg
+from p4gen.placement.network import place
+from p4gen.placement.placed import GroupRequest
 from p4gen.rocev2.headers import ipv4_text
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology

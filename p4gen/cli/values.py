@@ -44,7 +44,7 @@ class _Policy(click.ParamType):  # type: ignore[type-arg]  # generic in newer ve
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Those built in, and those of entry points."""
-        from p4gen.manager.policy import known_policies  # noqa: PLC0415 - only here is a manager's part needed
+        from p4gen.placement.policy import known_policies  # noqa: PLC0415 - only here is a manager's part needed
 
         return [CompletionItem(name) for name in known_policies() if name.startswith(incomplete)]
 

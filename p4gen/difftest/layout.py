@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from p4gen.errors import InputError
+from p4gen.groups.group import Edge, Group
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
-from p4gen.manager.group import Edge, Group
-from p4gen.manager.placement import GroupRequest, place
+from p4gen.placement.network import place
+from p4gen.placement.placed import GroupRequest
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec
 

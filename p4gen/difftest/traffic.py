@@ -14,8 +14,8 @@ from dataclasses import replace
 from p4gen.difftest.events import Event, Mirroring, Packet, Replication, Request
 from p4gen.difftest.layout import Line, layout
 from p4gen.difftest.streams import SENDS, Said, Stream
-from p4gen.manager.config import NextHop, Route, configure
-from p4gen.manager.group import Edge
+from p4gen.groups.config import configure
+from p4gen.groups.group import Edge, NextHop, Route
 from p4gen.model.entries import Entry, Exact, MulticastGroup
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicETH, Ethernet, ImmDt, IPv4

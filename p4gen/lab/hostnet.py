@@ -13,7 +13,7 @@ from pathlib import Path
 from p4gen.errors import FailedError
 from p4gen.lab.network import MTU, ip
 from p4gen.manager.api import HostAddresses
-from p4gen.manager.placer import GATEWAY
+from p4gen.placement.placer import GATEWAY
 from p4gen.rocev2.headers import ipv4_text
 from p4gen.switch.running import listens
 

@@ -17,10 +17,10 @@ from queue import Empty
 from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.errors import P4genError
+from p4gen.groups.group import PlacedEdge, SwitchConfig
+from p4gen.groups.ticks import tick
 from p4gen.manager.api import AgentError, Changes, SwitchInfo
-from p4gen.manager.group import SwitchConfig
-from p4gen.manager.placement import PlacedEdge
-from p4gen.manager.ticks import TickSender, tick
+from p4gen.manager.ticks import TickSender
 from p4gen.model.errors import ControlError
 from p4gen.p4.info.text import parse_text
 from p4gen.p4rt import encoded

@@ -12,40 +12,17 @@ from enum import StrEnum
 from typing import Protocol
 
 from p4gen.errors import FailedError
-from p4gen.host.collectives.control import Collective
+from p4gen.groups.group import PlacedEdge, SwitchConfig
 from p4gen.host.collectives.plan import ChannelKey, PsnSync
 from p4gen.host.transport.verbs import Peer
-from p4gen.manager.group import SwitchConfig
-from p4gen.manager.placement import PlacedEdge
+from p4gen.placement.request import Code, GroupSpec, ManagerError
 from p4gen.spec import ProgramSpec
 
-
-class Code(StrEnum):
-    """Why a request failed; gRPC's names for it."""
-
-    INVALID = "INVALID_ARGUMENT"
-    """The request makes no sense: a rank twice, a host that is not registered."""
-    EXISTS = "ALREADY_EXISTS"
-    """The name is taken."""
-    NOT_FOUND = "NOT_FOUND"
-    NO_ROOM = "RESOURCE_EXHAUSTED"
-    """It cannot be placed; the message says which switch lacks what, for every candidate."""
-    UNREACHABLE = "UNAVAILABLE"
-    """A switch does not answer."""
-    REFUSED = "FAILED_PRECONDITION"
-    """A switch refused, or the group is in no state for it."""
-
-
-class ManagerError(FailedError):
-    """A request failed, and nothing of it is left behind."""
-
-    def __init__(self, code: Code, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-    def __reduce__(self) -> tuple[type[ManagerError], tuple[Code, str]]:  # type: ignore[override]
-        return type(self), (self.code, self.diagnostics[0].message)
-
+__all__ = [
+    "Agent", "AgentError", "Changes", "Code", "GroupSpec", "GroupState", "GroupStatus", "HostAddresses",
+    "HostInfo", "LinkPort", "Manager", "ManagerError", "Membership", "RankChannel", "RankConfig", "RankReport",
+    "Status", "SwitchInfo", "SwitchStatus",
+]  # fmt: skip
 
 # --- who is there ---
 
@@ -107,21 +84,6 @@ class GroupState(StrEnum):
     BROKEN = "broken"
     """No tree can carry it at present; it comes back by itself when one can."""
     REMOVING = "removing"
-
-
-@dataclass(frozen=True)
-class GroupSpec:
-    """InitGroup's request."""
-
-    name: str
-    ranks: tuple[str, ...]
-    """Hosts, in order of rank."""
-    root: str | None = None
-    """Switch at the IncTree's root; the policy chooses by default."""
-    sync: PsnSync = PsnSync.REFINED
-    collectives: frozenset[Collective] = frozenset(Collective)
-    slots: int | None = None
-    """N for each pipe; the program's by default."""
 
 
 @dataclass(frozen=True)

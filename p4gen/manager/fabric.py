@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 from p4gen.manager.api import Code, HostAddresses, ManagerError, SwitchInfo
-from p4gen.manager.placer import Names, switch_of
-from p4gen.spec import ProgramSpec
+from p4gen.placement.placer import Names, switch_of
+from p4gen.placement.planner import View
 from p4gen.spec.topology import Link, TopologySpec
 
 
@@ -26,27 +25,6 @@ class Discovered(TopologySpec):
     def ports(self) -> Mapping[str, tuple[Link, ...]]:
         """The links of each node, by port."""
         return self.cabling
-
-
-@dataclass(frozen=True)
-class View:
-    """The fabric at one moment; nobody changes it."""
-
-    topology: TopologySpec
-    names: Names
-    specs: Mapping[str, ProgramSpec]
-    """Of the switches that have registered."""
-    down: Mapping[str, str]
-    """Names of links that cannot be used, each with the reason."""
-
-    @cached_property
-    def links(self) -> frozenset[frozenset[str]]:
-        """The links that can be used, by their ends."""
-        return frozenset(frozenset(link.ends) for link in self.topology.links if link.name not in self.down)
-
-    def addresses(self, host: str) -> HostAddresses:
-        """A host's addresses; ``KeyError`` for one that is not in the topology."""
-        return HostAddresses(self.names.mac[host], self.names.ip[host], self.names.mac[switch_of(self.topology, host)])
 
 
 class Fabric:
@@ -191,6 +169,11 @@ class Fabric:
         return tuple(link.other(switch) for port, link in enumerate(links) if (switch, port) in down)
 
     # --- seeing it ---
+
+    def addresses(self, host: str) -> HostAddresses:
+        """A host's addresses; ``KeyError`` for one that is not in the topology."""
+        view = self.view
+        return HostAddresses(view.names.mac[host], view.names.ip[host], view.names.mac[switch_of(view.topology, host)])
 
     def _look(self) -> View:
         specs = {name: info.spec for name, info in self.switches.items()}

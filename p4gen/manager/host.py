@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from p4gen.errors import FailedError
+from p4gen.groups.ranks import ACK_EVERY
 from p4gen.host.transport.raw import RawNic
 from p4gen.manager.api import Code, HostInfo, Manager, ManagerError, Membership, RankReport
 from p4gen.manager.member import Member
-from p4gen.manager.ranks import ACK_EVERY, TIMEOUT
+from p4gen.manager.ranks import TIMEOUT
 
 __all__ = ["Host", "Member"]
 

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from p4gen.groups.group import Group
 from p4gen.manager.api import (
     Code,
     GroupSpec,
@@ -27,14 +28,13 @@ from p4gen.manager.api import (
     RankReport,
 )
 from p4gen.manager.fabric import Fabric
-from p4gen.manager.group import Group
-from p4gen.manager.placed import PlacedGroup
-from p4gen.manager.planner import plan
-from p4gen.manager.policy import PlacementPolicy
-from p4gen.manager.pools import History, Limits, Pools, held_by
 from p4gen.manager.store import Store, StoredGroup
 from p4gen.manager.switches import Key
 from p4gen.manager.watch import Watch
+from p4gen.placement.placed import PlacedGroup
+from p4gen.placement.planner import plan
+from p4gen.placement.policy import PlacementPolicy
+from p4gen.placement.pools import History, Limits, Pools, held_by
 from p4gen.spec import Mode
 
 LOGGER = logging.getLogger("p4gen.manager")

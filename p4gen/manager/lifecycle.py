@@ -10,9 +10,9 @@ from typing import Any
 
 from p4gen.manager.api import AgentError, Code, GroupSpec, GroupState, ManagerError
 from p4gen.manager.ledger import Ledger, Record
-from p4gen.manager.placed import PlacedGroup
-from p4gen.manager.planner import NoPlaceError
 from p4gen.manager.switches import Key, SwitchThread
+from p4gen.placement.placed import PlacedGroup
+from p4gen.placement.planner import NoPlaceError
 
 Answers = Mapping[str, Future[Any]]
 """Futures of what switches have been asked for, by their names."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from p4gen.groups.group import Group
 from p4gen.manager.api import (
     Agent,
     Code,
@@ -30,17 +31,16 @@ from p4gen.manager.api import (
     SwitchInfo,
     SwitchStatus,
 )
-from p4gen.manager.fabric import Fabric, View
-from p4gen.manager.group import Group
+from p4gen.manager.fabric import Fabric
 from p4gen.manager.ledger import Ledger, Record
 from p4gen.manager.lifecycle import Lifecycle, of_switch
-from p4gen.manager.placed import PlacedGroup
-from p4gen.manager.planner import check
-from p4gen.manager.policy import PlacementPolicy, find_policy
 from p4gen.manager.repair import Repair
 from p4gen.manager.store import Store
 from p4gen.manager.switches import Key, SwitchThread
 from p4gen.manager.watch import Watch
+from p4gen.placement.placed import PlacedGroup
+from p4gen.placement.planner import View, check
+from p4gen.placement.policy import PlacementPolicy, find_policy
 from p4gen.spec import Mode
 from p4gen.spec.topology import TopologySpec
 
@@ -169,7 +169,7 @@ class IncManager:
                 self._fabric_changed()
             if host.name not in fabric.view.topology.hosts:
                 raise ManagerError(Code.REFUSED, f"no switch that has registered has a link to {host.name} yet")
-            return fabric.view.addresses(host.name)
+            return fabric.addresses(host.name)
 
     def report_links(self, switch: str, ports: Mapping[int, bool]) -> None:
         """See ``api.Manager``. A link is down when either end says so."""

@@ -19,13 +19,14 @@ from typing import Final
 import numpy as np
 
 from p4gen.errors import FailedError, InputError
+from p4gen.groups.ranks import ACK_EVERY
 from p4gen.host.collectives.arrays import Array, check_root, divide, dtype_of
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import MS, SECOND
 from p4gen.host.transport.raw import RawNic
 from p4gen.manager.api import Code, GroupState, Manager, ManagerError, Membership, RankConfig, RankReport
-from p4gen.manager.ranks import ACK_EVERY, TIMEOUT, group_config
+from p4gen.manager.ranks import TIMEOUT, group_config
 from p4gen.spec import Op
 
 KEPT: Final = 8

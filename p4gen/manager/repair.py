@@ -11,9 +11,9 @@ from typing import Final
 from p4gen.manager.api import GroupState, ManagerError
 from p4gen.manager.ledger import Ledger, Record
 from p4gen.manager.lifecycle import Lifecycle
-from p4gen.manager.planner import NoPlaceError
 from p4gen.manager.store import ClosedError
 from p4gen.manager.switches import SwitchThread
+from p4gen.placement.planner import NoPlaceError
 
 AT_ONCE: Final = 4
 """Groups that are placed again at the same time."""

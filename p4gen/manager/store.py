@@ -17,8 +17,8 @@ from typing import Any, Final
 from p4gen.errors import InputError
 from p4gen.manager.api import Code, GroupSpec, GroupState, ManagerError, SwitchInfo
 from p4gen.manager.encoding import decode, encode
-from p4gen.manager.placed import PlacedGroup
-from p4gen.manager.pools import HOST_QP, History, Kind, Spans, held_by
+from p4gen.placement.placed import PlacedGroup
+from p4gen.placement.pools import HOST_QP, History, Kind, Spans, held_by
 
 APPLICATION: Final = 0x70346765
 """SQLite's application_id of our files."""

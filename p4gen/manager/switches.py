@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from p4gen.errors import P4genError
+from p4gen.groups.config import configure
+from p4gen.groups.group import Group, PlacedEdge, SwitchConfig, placed_edges
 from p4gen.manager.api import Agent, AgentError, SwitchInfo
-from p4gen.manager.config import configure
-from p4gen.manager.fabric import View
-from p4gen.manager.group import Group, SwitchConfig
-from p4gen.manager.placed import PlacedEdge, PlacedGroup, placed_edges
-from p4gen.manager.placer import GATEWAY, routes, tree_routes
 from p4gen.model.entries import Exact
+from p4gen.placement.placed import PlacedGroup
+from p4gen.placement.placer import GATEWAY, routes, tree_routes
+from p4gen.placement.planner import View
 
 Key = tuple[str, int]
 """A placement: its group's name and its generation."""

@@ -1,4 +1,4 @@
-"""Ticks for switches of Mode III. v1model has no timers; these packets stand in for them (docs/modes.md)."""
+"""Sends switches of Mode III their ticks, in real time."""
 
 from __future__ import annotations
 
@@ -8,29 +8,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from p4gen.host.transport.verbs import Peer
-from p4gen.host.transport.wire import Writer
-from p4gen.manager.placement import PlacedEdge
-
-PORT = 510
-"""Where a switch takes its agent's frames."""
-OPCODE = 0xC0
 INTERVAL_S = 0.020
 """How often an edge gets a tick; two without progress start a retransmission."""
 MOST_PER_SECOND = 1000
 """Ticks that a switch gets at most; with more edges than that allows each has to wait longer."""
-UNIT_S = 10e-6
-"""In which ticks count time: RNR timers are multiples of it (InfiniBand 9.7.5.2.8)."""
 _RATE_S = 1.0
-
-
-def tick(placed: PlacedEdge, interval_s: float) -> bytes:
-    """The tick of an edge: from its far end to its near end. Its AETH holds the pipeline (syndrome) and how long the
-    tick stands for, in ``UNIT_S`` (MSN); at least one."""
-    units = min(max(1, round(interval_s / UNIT_S)), (1 << 24) - 1)
-    near, far = placed.edge.local, placed.edge.remote
-    writer = Writer(far.mac, far.ip, Peer(near.mac, near.ip, near.qp, placed.edge.udp_src_port))
-    return writer.frame(OPCODE, 0, body=placed.pipe.to_bytes(1) + units.to_bytes(3))
 
 
 @dataclass(eq=False)

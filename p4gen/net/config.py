@@ -6,16 +6,17 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from p4gen.errors import InputError
+from p4gen.groups.ranks import recovery_of
 from p4gen.host.collectives.arrays import check_root
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
-from p4gen.manager.placement import GroupRequest, contexts_needed
-from p4gen.manager.ranks import recovery_of
 from p4gen.model import EngineName
 from p4gen.net.faults import Faults
+from p4gen.placement.network import contexts_needed
+from p4gen.placement.placed import GroupRequest
 from p4gen.spec import DType, Op, ProgramSpec, load_spec
 from p4gen.spec.topology import TopologySpec
 

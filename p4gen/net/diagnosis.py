@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from p4gen.host.collectives.commlib import Communicator
 from p4gen.host.collectives.plan import ChannelKey
 from p4gen.host.transport.clock import duration_text
-from p4gen.manager.placement import Channel
 from p4gen.net.state import EdgeState, SlotState, SwitchState
+from p4gen.placement.placed import Channel
 
 if TYPE_CHECKING:
     from p4gen.net.simulation import RunningGroup, Simulation

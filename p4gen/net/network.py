@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from p4gen.errors import InputError
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.nic import Nic
-from p4gen.manager.placement import Placement
 from p4gen.model import EngineName, Model
 from p4gen.net.faults import DirectionFaults, Faults, Impairment, Outage, ScriptState
 from p4gen.net.kinds import Kinds
@@ -17,6 +16,7 @@ from p4gen.net.link import Direction, LinkTraits, Passage, Watcher
 from p4gen.net.loop import EventLoop
 from p4gen.net.nodes import HostNode, SwitchNode
 from p4gen.p4 import ir
+from p4gen.placement.network import Placement
 from p4gen.spec.topology import Link, TopologySpec
 
 REMEMBERED_DROPS = 10_000

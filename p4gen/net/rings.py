@@ -5,9 +5,9 @@ from __future__ import annotations
 from p4gen.host.collectives.plan import Connection
 from p4gen.host.collectives.ring import Ring, RingConfig
 from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
-from p4gen.manager.placement import PlacedGroup
 from p4gen.net.config import SimConfig
 from p4gen.net.simulation import SimResult, Simulation
+from p4gen.placement.placed import PlacedGroup
 
 _LEFT, _RIGHT, _STAR = 0x1000, 0x1001, 0x1100
 """QP numbers; that of rank 0's connection with rank r is ``_STAR`` + r."""

@@ -10,13 +10,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from p4gen.groups.ranks import host_config
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.transport.clock import MS, NS, SECOND, US
 from p4gen.host.transport.rc import QueuePair
 from p4gen.inc import compose
-from p4gen.manager.placement import PlacedGroup, place
-from p4gen.manager.ranks import host_config
 from p4gen.net.check import problems
 from p4gen.net.config import Call, SimConfig, Work
 from p4gen.net.diagnosis import Diagnosis, diagnose
@@ -26,6 +25,8 @@ from p4gen.net.ticks import Ticker
 from p4gen.net.values import Member, draw, invoke
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
+from p4gen.placement.network import place
+from p4gen.placement.placed import PlacedGroup
 from p4gen.render import render
 from p4gen.spec import ProgramSpec
 from p4gen.switch.drops import losses

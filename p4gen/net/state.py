@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from p4gen.groups.group import Group, Pattern, PlacedEdge
 from p4gen.host.collectives.control import Collective
-from p4gen.manager.group import Group, Pattern
-from p4gen.manager.placement import Channel, PlacedEdge
-from p4gen.manager.tree import NodeKey, TreeNode
+from p4gen.placement.placed import Channel
+from p4gen.placement.tree import NodeKey, TreeNode
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.spec.reductions import NUMBERS_BITS
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import groupby
 
+from p4gen.groups.group import PlacedEdge
+from p4gen.groups.ticks import PORT, tick
 from p4gen.host.transport.clock import US
-from p4gen.manager.placement import PlacedEdge
-from p4gen.manager.ticks import PORT, tick
 from p4gen.net.loop import EventLoop
 from p4gen.net.nodes import SwitchNode
 from p4gen.render.manifest import TICK_US

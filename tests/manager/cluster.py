@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
+from p4gen.groups.ticks import PORT, tick
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.raw import RawNic
@@ -39,12 +40,12 @@ from p4gen.manager.api import (
     SwitchInfo,
 )
 from p4gen.manager.host import Host
-from p4gen.manager.placement import GroupRequest, Placement, place
-from p4gen.manager.ticks import PORT, tick
 from p4gen.model import Model
 from p4gen.model.jit import Batch
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
+from p4gen.placement.network import Placement, place
+from p4gen.placement.placed import GroupRequest
 from p4gen.render import render
 from p4gen.spec import Mode, ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology

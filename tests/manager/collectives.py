@@ -7,19 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 
+from p4gen.groups.ranks import host_config
 from p4gen.host.collectives.commlib import Communicator
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import MS, US
 from p4gen.manager.api import GroupState, Membership, RankConfig
-from p4gen.manager.placement import place
-from p4gen.manager.placer import Names
-from p4gen.manager.ranks import host_config
 from p4gen.net.check import problems
 from p4gen.net.config import Call
 from p4gen.net.faults import Faults
 from p4gen.net.network import Network
 from p4gen.net.simulation import program_of
 from p4gen.net.values import draw, invoke
+from p4gen.placement.network import place
+from p4gen.placement.placer import Names
 
 from .rig import Rig
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from p4gen.host.collectives.control import Collective
-from p4gen.manager.placement import Channel, Placement
 from p4gen.model.entries import Action, Exact, Lpm
+from p4gen.placement.network import Placement
+from p4gen.placement.placed import Channel
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec
 

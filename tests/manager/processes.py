@@ -18,16 +18,17 @@ from typing import Any
 import pytest
 from patience import PATIENCE_S
 
+from p4gen.groups.group import SwitchConfig
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.inc import compose
 from p4gen.manager.agent import IncAgent
 from p4gen.manager.api import SwitchInfo
-from p4gen.manager.group import SwitchConfig
-from p4gen.manager.placement import GroupRequest, Placement, place
 from p4gen.model.entries import Entry
 from p4gen.p4 import p4c
 from p4gen.p4.compile import compile_text
 from p4gen.p4.info.text import to_text
+from p4gen.placement.network import Placement, place
+from p4gen.placement.placed import GroupRequest
 from p4gen.render import render
 from p4gen.spec import Mode, ProgramSpec
 from p4gen.spec.topology import load_topology

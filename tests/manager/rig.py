@@ -10,15 +10,14 @@ from pathlib import Path
 
 from patience import PATIENCE_S, until
 
+from p4gen.groups.group import PlacedEdge, SwitchConfig
 from p4gen.manager.api import Agent, AgentError, Changes, GroupSpec, LinkPort, SwitchInfo
-from p4gen.manager.fabric import View
-from p4gen.manager.group import SwitchConfig
 from p4gen.manager.manager import IncManager
-from p4gen.manager.placement import PlacedEdge
 from p4gen.manager.switches import wanted_config
 from p4gen.model import ControlError, EngineName, Model
 from p4gen.model.entries import CloneSession, Entry, Exact, Lpm, MulticastGroup
 from p4gen.net.simulation import program_of
+from p4gen.placement.planner import View
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology
 

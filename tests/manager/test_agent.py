@@ -11,10 +11,9 @@ from typing import Any, TypeVar
 import pytest
 from patience import PATIENCE_S
 
+from p4gen.groups.group import Endpoint, PlacedEdge, SwitchConfig
 from p4gen.manager.agent import IncAgent, cookie_of
 from p4gen.manager.api import AgentError, Changes
-from p4gen.manager.group import Endpoint, SwitchConfig
-from p4gen.manager.placement import PlacedEdge
 from p4gen.manager.ticks import TickSender
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, MulticastGroup, Replica
 from p4gen.p4rt import encoded

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from p4gen.errors import InputError
+from p4gen.groups import Edge, Endpoint, Group, NextHop, Pattern, Route, SwitchConfig, configure
 from p4gen.host.collectives.control import Collective
-from p4gen.manager import Edge, Endpoint, Group, NextHop, Pattern, Route, SwitchConfig, configure
 from p4gen.model.entries import Action, CloneSession, Exact, Lpm, Replica
 from p4gen.spec import Mode, ProgramSpec, Reliability
 

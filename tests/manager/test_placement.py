@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from p4gen.errors import InputError
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
-from p4gen.manager.placement import Channel, GroupRequest, PlacedGroup, Placement, contexts_needed, place
+from p4gen.placement.network import Placement, contexts_needed, place
+from p4gen.placement.placed import Channel, GroupRequest, PlacedGroup
 from p4gen.spec import Mode, ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology
 

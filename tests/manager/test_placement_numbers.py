@@ -8,7 +8,8 @@ import pytest
 
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
-from p4gen.manager.placement import GroupRequest, Placement, place
+from p4gen.placement.network import Placement, place
+from p4gen.placement.placed import GroupRequest
 from p4gen.spec import Mode, ProgramSpec
 from p4gen.spec.topology import load_topology
 

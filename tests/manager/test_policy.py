@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.manager import policy as module
 from p4gen.manager.api import Code, GroupSpec, ManagerError
-from p4gen.manager.policy import Candidate, FabricView, LowestCommonSwitch, PlacementPolicy, SwitchRoom, find_policy
+from p4gen.placement import policy as module
+from p4gen.placement.policy import Candidate, FabricView, LowestCommonSwitch, PlacementPolicy, SwitchRoom, find_policy
 from p4gen.spec.topology import load_topology
 
 from .rig import Rig, group, small

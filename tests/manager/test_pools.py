@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
+from p4gen.groups.group import Edge, Endpoint, Group, Pattern
 from p4gen.host.collectives.control import Collective
-from p4gen.manager.group import Edge, Endpoint, Group, Pattern
-from p4gen.manager.pools import (
+from p4gen.placement.pools import (
     EPOCHS,
     HOST_QP,
     History,

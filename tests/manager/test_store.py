@@ -14,9 +14,10 @@ from p4gen.errors import InputError
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.manager.api import GroupSpec, GroupState, LinkPort, SwitchInfo
 from p4gen.manager.encoding import decode, encode
-from p4gen.manager.placement import GroupRequest, PlacedGroup, place
-from p4gen.manager.pools import Kind, Spans
 from p4gen.manager.store import Store, StoredGroup, StoreError
+from p4gen.placement.network import place
+from p4gen.placement.placed import GroupRequest, PlacedGroup
+from p4gen.placement.pools import Kind, Spans
 from p4gen.spec import Mode
 from p4gen.spec.topology import load_topology
 

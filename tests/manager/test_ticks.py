@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from p4gen.manager.ticks import MOST_PER_SECOND, PORT, TickSender, tick
+from p4gen.groups.ticks import PORT, tick
+from p4gen.manager.ticks import MOST_PER_SECOND, TickSender
 
 from .processes import eventually, placement
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from p4gen.groups.group import Edge, Endpoint, PlacedEdge
+from p4gen.groups.ticks import tick
 from p4gen.host.transport.clock import US
-from p4gen.manager.group import Edge, Endpoint
-from p4gen.manager.placement import PlacedEdge
-from p4gen.manager.ticks import tick
 from p4gen.net.loop import EventLoop
 from p4gen.net.nodes import SwitchNode
 from p4gen.net.ticks import INTERVAL, Ticker

@@ -14,8 +14,8 @@ from typing import Final, Protocol, runtime_checkable
 
 from p4gen.errors import InputError
 from p4gen.inputs import shown
-from p4gen.manager.api import GroupSpec
-from p4gen.manager.tree import IncTree, by_distance
+from p4gen.placement.request import GroupSpec
+from p4gen.placement.tree import IncTree, by_distance
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec
 
@@ -49,7 +49,7 @@ class Candidate:
 
     root: str
     tree: IncTree | None = None
-    """By default ``p4gen.manager.tree.build_tree``'s for this root. One of another shape keeps to its rules: children
+    """By default ``p4gen.placement.tree.build_tree``'s for this root. One of another shape keeps to its rules: children
     by lowest rank, then the parent; a node for each pipeline that has edges."""
 
 

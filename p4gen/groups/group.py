@@ -8,11 +8,12 @@ bits, QP 24 bits.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from p4gen.host.collectives.control import Collective, Control
 from p4gen.model.entries import CloneSession, Entry, MulticastGroup
-from p4gen.spec import Mode
+from p4gen.spec import Mode, ProgramSpec
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,32 @@ class Group:
         if mode.augmented and self.base_down is not None and any(map(self.has_down, self.patterns)):
             bases.append(self.base_down)
         return tuple((base, base + self.slots) for base in bases)
+
+
+@dataclass(frozen=True)
+class PlacedEdge:
+    """A node's end of an edge: what ticks are addressed to."""
+
+    switch: str
+    pipe: int
+    context: int
+    edge: Edge
+
+    def index(self, spec: ProgramSpec) -> int:
+        """Where the switch keeps the edge's state."""
+        return self.pipe * spec.bank_edges + self.edge.edge_id
+
+    @property
+    def internal(self) -> bool:
+        """Both ends are on this switch, in two of its pipelines."""
+        return self.edge.local.ip == self.edge.remote.ip
+
+
+def placed_edges(switch: str, contexts: Iterable[Group]) -> tuple[PlacedEdge, ...]:
+    """The edges of a switch's contexts, internal ones too."""
+    return tuple(
+        PlacedEdge(switch, context.pipe, context.context, edge) for context in contexts for edge in context.edges
+    )
 
 
 @dataclass(frozen=True)

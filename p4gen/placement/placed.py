@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from p4gen.errors import InputError
+from p4gen.groups.group import Group
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import SYMMETRIC, ChannelKey, PsnSync
 from p4gen.host.transport.verbs import Peer
-from p4gen.manager.group import Edge, Group
-from p4gen.manager.tree import IncTree, NodeKey
-from p4gen.spec import ProgramSpec
+from p4gen.placement.tree import IncTree, NodeKey
 
 TREE_NETWORK = 10 << 24 | 255 << 16
 """10.255.0.0: of tree number g the root's switch answers to 10.255.g.1, the others to 10.255.g.2 and on."""
@@ -150,29 +149,3 @@ class PlacedGroup:
     def contexts_on(self, switch: str) -> list[Group]:
         """Its contexts on one switch."""
         return [context for key, context in self.contexts if key.switch == switch]
-
-
-@dataclass(frozen=True)
-class PlacedEdge:
-    """A node's end of an edge: what ticks are addressed to."""
-
-    switch: str
-    pipe: int
-    context: int
-    edge: Edge
-
-    def index(self, spec: ProgramSpec) -> int:
-        """Where the switch keeps the edge's state."""
-        return self.pipe * spec.bank_edges + self.edge.edge_id
-
-    @property
-    def internal(self) -> bool:
-        """Both ends are on this switch, in two of its pipelines."""
-        return self.edge.local.ip == self.edge.remote.ip
-
-
-def placed_edges(switch: str, contexts: Iterable[Group]) -> tuple[PlacedEdge, ...]:
-    """The edges of a switch's contexts, internal ones too."""
-    return tuple(
-        PlacedEdge(switch, context.pipe, context.context, edge) for context in contexts for edge in context.edges
-    )

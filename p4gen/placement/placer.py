@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import chain
 
 from p4gen.errors import InputError
+from p4gen.groups.group import Edge, Endpoint, Group, NextHop, Pattern, Route
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.verbs import Peer
-from p4gen.manager.group import Edge, Endpoint, Group, NextHop, Pattern, Route
-from p4gen.manager.placed import TREE_NETWORK, Channel, GroupRequest, PlacedGroup, RankEnd, Serves
-from p4gen.manager.pools import HOST_QP, Need, NoRoomError, Pools, Taken
-from p4gen.manager.tree import NOTHING_DOWN, IncTree, NodeKey, TreeNode, port_to
+from p4gen.placement.placed import TREE_NETWORK, Channel, GroupRequest, PlacedGroup, RankEnd, Serves
+from p4gen.placement.pools import HOST_QP, Need, NoRoomError, Pools, Taken
+from p4gen.placement.tree import NOTHING_DOWN, IncTree, NodeKey, TreeNode, port_to
 from p4gen.rocev2.headers import ipv4_text
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec

@@ -7,30 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from p4gen.errors import InputError
+from p4gen.groups.config import configure
+from p4gen.groups.group import Group, PlacedEdge, SwitchConfig, placed_edges
 from p4gen.host.collectives.plan import PsnSync
-from p4gen.manager.config import configure
-from p4gen.manager.group import Group, SwitchConfig
-from p4gen.manager.placed import (
-    TREE_NETWORK,
-    TREES,
-    Channel,
-    GroupRequest,
-    PlacedEdge,
-    PlacedGroup,
-    RankEnd,
-    Serves,
-    placed_edges,
-)
-from p4gen.manager.placer import GATEWAY, HOST_NETWORK, SWITCH_QP, Names, Placer, routes, switch_of, tree_routes
-from p4gen.manager.pools import HOST_QP, Pools
-from p4gen.manager.tree import IncTree, build_tree
+from p4gen.placement.placed import TREES, GroupRequest, PlacedGroup
+from p4gen.placement.placer import GATEWAY, Names, Placer, routes, switch_of, tree_routes
+from p4gen.placement.pools import Pools
+from p4gen.placement.tree import IncTree, build_tree
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec
-
-__all__ = [
-    "HOST_NETWORK", "HOST_QP", "SWITCH_QP", "TREE_NETWORK", "Channel", "GroupRequest", "PlacedEdge", "PlacedGroup",
-    "Placement", "RankEnd", "Serves", "contexts_needed", "place",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)

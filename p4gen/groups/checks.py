@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from p4gen.groups.group import Edge, Group
 from p4gen.host.collectives.control import MAX_RANKS, Collective
-from p4gen.manager.group import Edge, Group
 from p4gen.spec import ProgramSpec
 
 _SERVED = (Collective.ALLREDUCE, Collective.REDUCE, Collective.BROADCAST)

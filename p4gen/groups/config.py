@@ -10,13 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 
 from p4gen.errors import InputError
+from p4gen.groups.checks import problems
+from p4gen.groups.group import Edge, Group, NextHop, Pattern, Route, SwitchConfig
 from p4gen.host.collectives.control import Collective
-from p4gen.manager.checks import problems
-from p4gen.manager.group import Edge, Endpoint, Group, NextHop, Pattern, Route, SwitchConfig
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, Lpm, MulticastGroup, Replica
 from p4gen.spec import ProgramSpec
-
-__all__ = ["Edge", "Endpoint", "Group", "NextHop", "Pattern", "Route", "SwitchConfig", "Traffic", "configure"]
 
 CURSOR_SESSION = 511
 """Clone session of Mode III's retransmission cursor; an answer out of port p takes session p + 1."""

@@ -18,9 +18,9 @@ from itertools import chain
 from typing import Final
 
 from p4gen.errors import Diagnostic, InputError
-from p4gen.manager.checks import last_edge_id
-from p4gen.manager.group import Group
-from p4gen.manager.placed import TREES, PlacedGroup
+from p4gen.groups.checks import last_edge_id
+from p4gen.groups.group import Group
+from p4gen.placement.placed import TREES, PlacedGroup
 from p4gen.spec import Mode, ProgramSpec
 
 HOST_QP: Final = 0x200

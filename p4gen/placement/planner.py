@@ -4,22 +4,41 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Final
 
 from p4gen.errors import InputError
-from p4gen.manager.api import Code, GroupSpec, ManagerError
-from p4gen.manager.fabric import View
-from p4gen.manager.placed import GroupRequest, PlacedGroup
-from p4gen.manager.placer import Placer, switch_of
-from p4gen.manager.policy import Candidate, FabricView, PlacementPolicy, SwitchRoom
-from p4gen.manager.pools import NoRoomError, Pools
-from p4gen.manager.tree import IncTree, build_tree, no_path, tree_problems
+from p4gen.placement.placed import GroupRequest, PlacedGroup
+from p4gen.placement.placer import Names, Placer, switch_of
+from p4gen.placement.policy import Candidate, FabricView, PlacementPolicy, SwitchRoom
+from p4gen.placement.pools import NoRoomError, Pools
+from p4gen.placement.request import Code, GroupSpec, ManagerError
+from p4gen.placement.tree import IncTree, build_tree, no_path, tree_problems
 from p4gen.spec import ProgramSpec
+from p4gen.spec.topology import TopologySpec
 
 _PROPOSALS: Final = 10_000
 """Candidates that a policy is asked for, for one group: it may repeat itself for ever."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
+
+
+@dataclass(frozen=True)
+class View:
+    """The fabric at one moment; nobody changes it."""
+
+    topology: TopologySpec
+    names: Names
+    specs: Mapping[str, ProgramSpec]
+    """Of the switches that have registered."""
+    down: Mapping[str, str]
+    """Names of links that cannot be used, each with the reason."""
+
+    @cached_property
+    def links(self) -> frozenset[frozenset[str]]:
+        """The links that can be used, by their ends."""
+        return frozenset(frozenset(link.ends) for link in self.topology.links if link.name not in self.down)
 
 
 class NoPlaceError(ManagerError):

@@ -1,0 +1,76 @@
+"""What a rank's CommLib must be made with for a group: the hosts' counterpart of what switches must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from p4gen.host.collectives.plan import ChannelKey, Connection, Flow, GroupConfig, PsnSync
+from p4gen.host.transport.dcqcn import DcqcnConfig
+from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
+from p4gen.spec import ProgramSpec
+from p4gen.spec.program import Reliability
+
+ACK_EVERY: Final = 32
+
+_RECOVERY: Final = {
+    Reliability.GBN: Recovery.GO_BACK_N,
+    Reliability.SR: Recovery.SELECTIVE_REPEAT,
+    Reliability.SACK: Recovery.IDEAL,
+}
+
+
+def recovery_of(spec: ProgramSpec) -> Recovery:
+    """How NICs repair loss on trees of this program: as the switches do, so that each end knows what the other says."""
+    return _RECOVERY[spec.loss_recovery]
+
+
+def host_config(
+    spec: ProgramSpec,
+    rank: int,
+    size: int,
+    channels: Mapping[ChannelKey, tuple[int, Peer]],
+    first_psn: int,
+    sync: PsnSync,
+    *,
+    timeout_ps: int,
+    ack_every: int = ACK_EVERY,
+    recovery: Recovery | None = None,
+    retry_count: int | None = None,
+    dcqcn: DcqcnConfig | None = None,
+    flow: Flow = Flow.RESULTS,
+    adaptive: bool = False,
+) -> GroupConfig:
+    """CommLib's configuration for a rank of a group on switches that run ``spec``; ``channels`` are (QP, far end).
+
+    ``timeout_ps`` 0 switches the timer off, and ``adaptive`` makes it follow the round trips; ``recovery`` is by
+    default what the program wants; a ``retry_count`` of None never gives up.
+    """
+    recovery = recovery or recovery_of(spec)
+    qp = QpConfig(
+        mtu=spec.payload_bytes,
+        initial_psn=first_psn,
+        recovery=recovery,
+        # EPIC's flow control (§4.2): W messages of M packets, and not one more, or slots would be overrun.
+        max_outstanding=spec.window * spec.message,
+        ack_every=ack_every,
+        timeout_ps=timeout_ps,
+        adaptive=adaptive,
+        retry_count=retry_count,
+        rnr_retry=None,
+        dcqcn=dcqcn,
+        selective_naks=recovery is Recovery.IDEAL and spec.mode.augmented,
+    )
+    return GroupConfig(
+        rank,
+        size,
+        {key: Connection(number, peer, qp) for key, (number, peer) in channels.items()},
+        spec.window,
+        spec.message,
+        spec.dtype,
+        spec.op,
+        spec.overflow,
+        sync,
+        flow,
+        hop_by_hop=spec.mode.augmented,
+    )

@@ -1,0 +1,52 @@
+"""What clients ask for, and why it may not be had."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from p4gen.errors import FailedError
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.plan import PsnSync
+
+
+class Code(StrEnum):
+    """Why a request failed; gRPC's names for it."""
+
+    INVALID = "INVALID_ARGUMENT"
+    """The request makes no sense: a rank twice, a host that is not registered."""
+    EXISTS = "ALREADY_EXISTS"
+    """The name is taken."""
+    NOT_FOUND = "NOT_FOUND"
+    NO_ROOM = "RESOURCE_EXHAUSTED"
+    """It cannot be placed; the message says which switch lacks what, for every candidate."""
+    UNREACHABLE = "UNAVAILABLE"
+    """A switch does not answer."""
+    REFUSED = "FAILED_PRECONDITION"
+    """A switch refused, or the group is in no state for it."""
+
+
+class ManagerError(FailedError):
+    """A request failed, and nothing of it is left behind."""
+
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    def __reduce__(self) -> tuple[type[ManagerError], tuple[Code, str]]:  # type: ignore[override]
+        return type(self), (self.code, self.diagnostics[0].message)
+
+
+@dataclass(frozen=True)
+class GroupSpec:
+    """InitGroup's request."""
+
+    name: str
+    ranks: tuple[str, ...]
+    """Hosts, in order of rank."""
+    root: str | None = None
+    """Switch at the IncTree's root; the policy chooses by default."""
+    sync: PsnSync = PsnSync.REFINED
+    collectives: frozenset[Collective] = frozenset(Collective)
+    slots: int | None = None
+    """N for each pipe; the program's by default."""
