@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from placement.networks import spec_for, topologies
 
 from p4gen.errors import InputError
 from p4gen.host.collectives.plan import PsnSync
@@ -21,9 +22,7 @@ from p4gen.placement.pools import Kind, Spans
 from p4gen.spec import Mode
 from p4gen.spec.topology import load_topology
 
-from .networks import topologies
 from .rig import small
-from .test_placement import spec_for
 
 INFO = SwitchInfo("s0", "unix:/s0", small("III"), "p4info", bytes(range(256)), links=(LinkPort(0, "h0", "veth0"),))
 

@@ -13,14 +13,34 @@ from hypothesis import strategies as st
 
 from p4gen.host.collectives.control import Collective
 from p4gen.model.entries import Action, Exact, Lpm
-from p4gen.placement.network import Placement
-from p4gen.placement.placed import Channel
-from p4gen.spec import ProgramSpec
+from p4gen.placement.network import Placement, contexts_needed
+from p4gen.placement.placed import Channel, GroupRequest
+from p4gen.spec import Mode, ProgramSpec
 from p4gen.spec.topology import TopologySpec
 
 Value = Counter[int]
 CODES = {Collective.ALLREDUCE: 1, Collective.REDUCE: 2, Collective.BROADCAST: 3, Collective.BARRIER: 4}
 """Of the control message (docs/wire-format.md)."""
+
+
+def spec_for(
+    topology: TopologySpec, requests: list[GroupRequest], mode: Mode = Mode.II, pipelines: int = 1
+) -> ProgramSpec:
+    """A program with as few ports and contexts as will do."""
+    widest = max(len(links) for links in topology.ports.values())
+    ports = -(-widest // pipelines) * pipelines
+    contexts = max(1, contexts_needed(topology, requests, pipelines=pipelines, ports=ports))
+    return ProgramSpec.model_validate(
+        {
+            "mode": mode,
+            "lanes": 8,
+            "groups": contexts,
+            "pipelines": pipelines,
+            "ports": ports,
+            "message": 1,
+            "window": 1,
+        }
+    )
 
 
 @st.composite

@@ -17,30 +17,10 @@ from p4gen.placement.placed import Channel, GroupRequest, PlacedGroup
 from p4gen.spec import Mode, ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology
 
-from .networks import Fabric, topologies
+from .networks import Fabric, spec_for, topologies
 
 ALLREDUCE, REDUCE, BROADCAST = Collective.ALLREDUCE, Collective.REDUCE, Collective.BROADCAST
 ONLY_ALLREDUCE = frozenset({ALLREDUCE})
-
-
-def spec_for(
-    topology: TopologySpec, requests: list[GroupRequest], mode: Mode = Mode.II, pipelines: int = 1
-) -> ProgramSpec:
-    """A program with as few ports and contexts as will do."""
-    widest = max(len(links) for links in topology.ports.values())
-    ports = -(-widest // pipelines) * pipelines
-    contexts = max(1, contexts_needed(topology, requests, pipelines=pipelines, ports=ports))
-    return ProgramSpec.model_validate(
-        {
-            "mode": mode,
-            "lanes": 8,
-            "groups": contexts,
-            "pipelines": pipelines,
-            "ports": ports,
-            "message": 1,
-            "window": 1,
-        }
-    )
 
 
 def check_group(fabric: Fabric, group: PlacedGroup, mode: Mode) -> None:
