@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.inputs import read_text
 from p4gen.p4 import ir
-from p4gen.p4.check.scope import Unit
 from p4gen.p4.lint import target, uninitialised
 from p4gen.p4.lower.program import elaborate
 from p4gen.p4.parse.parser import parse
@@ -78,13 +77,12 @@ def compile_text(
         reporter = Reporter(source)
         tree = parse(source, reporter)
         reporter.raise_if_failed()
-        unit = Unit(reporter)
-        program = elaborate(unit, tree, name)
+        program, names = elaborate(reporter, tree, name)
         reporter.raise_if_failed()
         warnings = list(reporter.warnings())
         found = uninitialised.reads(program)
         warnings += [Diagnostic(p, m, "warning", source_line=source.line_text(p)) for p, m in found]
-        declared = {n: source.pos(e.at) for n, e in unit.globals.names.items()}
+        declared = {n: source.pos(at) for n, at in names.items()}
     return Compiled(program, tuple(warnings), source, declared)
 
 

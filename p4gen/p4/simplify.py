@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 from p4gen.p4 import fold, ir
-from p4gen.p4.check.scope import BOOL
-from p4gen.p4.types import Annotation, Bits, Error, Type
+from p4gen.p4.types import BOOL, Annotation, Bits, Error, Type
 from p4gen.p4.walk import walk
 
 _ARITHMETIC = ("+", "-", "*", "/", "%", "|+|", "|-|", "&", "|", "^")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
 
 _TRANSLATION = re.compile(r'^"(?P<uri>[^"]*)" , (?:(?P<string>string)|bit < (?P<bit>\d\w*) >|(?P<plain>\d\w*))$')
 
@@ -228,3 +229,17 @@ def translation(type_: Type) -> tuple[str, int | None] | None:
             number = match["bit"] or match["plain"]
             return match["uri"], None if match["string"] else int(number, 0)
     return None
+
+
+# --- the commonest types, one object for each ------------------------------------------------------
+
+
+@cache
+def bits(width: int, signed: bool = False) -> Bits:
+    """``bit<width>`` or ``int<width>``, one object for each."""
+    return Bits(width, signed)
+
+
+BOOL = Bool()
+INT = Int()
+BIT32 = bits(32)

@@ -5,17 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from p4gen.p4 import fold, ir
-from p4gen.p4.check.scope import (
+from p4gen.p4.check.scope import Context, DefaultType, DontCareType, InvalidType, RecordType, SequenceType
+from p4gen.p4.types import (
     BOOL,
     INT,
-    Context,
-    DefaultType,
-    DontCareType,
-    InvalidType,
-    RecordType,
-    SequenceType,
-)
-from p4gen.p4.types import (
     Bits,
     Bool,
     Enum,
@@ -31,13 +24,6 @@ from p4gen.p4.types import (
     Tuple,
     Type,
 )
-
-
-def literal(type_: Type, at: ir.Expr | None, value: int | bool | str, pos: ir.Expr | None = None) -> ir.Literal:
-    """A literal at the place of another expression."""
-    where = at or pos
-    assert where is not None
-    return ir.Literal(type_, where.pos, value)
 
 
 def as_int(cx: Context, expr: ir.Expr, at: int, to: Bits) -> ir.Expr:

@@ -6,8 +6,8 @@ from typing import cast as type_cast
 
 from p4gen.p4 import fold, ir
 from p4gen.p4.check import convert
-from p4gen.p4.check.scope import BOOL, Context, DefaultType, InvalidType, RecordType, TypeVar, bits
-from p4gen.p4.types import Bits, Bool, Error, Int, String, Type, Void
+from p4gen.p4.check.scope import Context, DefaultType, InvalidType, RecordType, TypeVar
+from p4gen.p4.types import BOOL, Bits, Bool, Error, Int, String, Type, Void, bits
 
 
 def binary(cx: Context, op: str, left: ir.Expr, right: ir.Expr, at: int) -> ir.Expr:

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any, Literal
 
 from p4gen.errors import Pos
 from p4gen.p4 import ir
 from p4gen.p4.parse import ast
 from p4gen.p4.parse.source import Reporter
-from p4gen.p4.types import Annotation, Bits, Bool, Header, HeaderUnion, Int, Struct, Type
-
-
-@cache
-def bits(width: int, signed: bool = False) -> Bits:
-    """``bit<width>`` or ``int<width>``, one object for each."""
-    return Bits(width, signed)
-
-
-BOOL = Bool()
-INT = Int()
-BIT32 = bits(32)
+from p4gen.p4.types import Annotation, Header, HeaderUnion, Struct, Type
 
 # --- types that exist only while checking --------------------------------------------------------
 
@@ -299,22 +287,30 @@ class Scope:
             scope = scope.parent
         return None
 
-    def all_names(self) -> Iterator[str]:
-        """Every name visible from here."""
-        scope: Scope | None = self
-        while scope is not None:
-            yield from scope.names
-            scope = scope.parent
-
 
 # --- state of a compilation ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Handlers:
+    """How each class of syntax node is lowered.
+
+    Expressions hold types, types hold expressions, and a call may lower a whole body: the modules of ``lower`` reach
+    each other through these tables, which its topmost module fills, and import only what is below them.
+    """
+
+    expressions: Mapping[type[ast.Expr], Callable[[Context, Any], ir.Expr]]
+    statements: Mapping[type[ast.Node], Callable[[Context, Any], ir.Stmt | None]]
+    locals: Mapping[type[ast.Decl], Callable[[Context, Any], None]]
+    """Declarations in a parser or control."""
 
 
 class Unit:
     """What one compilation accumulates."""
 
-    def __init__(self, reporter: Reporter) -> None:
+    def __init__(self, reporter: Reporter, handlers: Handlers) -> None:
         self.reporter = reporter
+        self.handlers = handlers
         self.globals = Scope()
         self.errors: dict[str, int] = {}
         self.match_kinds: dict[str, int] = {}
@@ -324,12 +320,10 @@ class Unit:
         self.externs: list[ir.ExternInstance] = []
         self.value_sets: list[ir.ValueSet] = []
         self.headers: list[Type] = []
-        self.blocks: list[tuple[TypeEntity, Context]] = []
         self.elaborated: set[int] = set()
         self.pending: list[PendingBlock] = []
         self.signatures: dict[tuple[ast.Decl, tuple[Type, ...]], Signature] = {}
         self.active: set[int] = set()
-        self.depth = 0
 
     @property
     def lists(self) -> tuple[list[Any], ...]:
@@ -349,7 +343,6 @@ class Builder:
         self.name = name
         self.locals: list[ir.Stmt] = []
         self.tables: list[ir.Table] = []
-        self.applied: dict[ir.Table, int] = {}
 
 
 Place = Literal["global", "parser", "state", "control", "apply", "action", "function", "table"]

@@ -17,7 +17,7 @@ from p4gen.p4.check.scope import (
     RecordType,
     Signature,
 )
-from p4gen.p4.lower import expressions, inference
+from p4gen.p4.lower import evaluate, inference
 from p4gen.p4.parse import ast
 from p4gen.p4.types import Int, String, Tuple, Type, Void
 
@@ -99,7 +99,7 @@ def lower(
     for p, source, expr in zip(sig.params, given, exprs, strict=True):
         type_ = inference.substitute(p.type, bindings)
         if source is None and p.default is not None:
-            default = expressions.lower(sig.context, p.default)
+            default = evaluate.lower(sig.context, p.default)
             made.append(_argument(cx, at, sig, p, type_, p.default, default, constants))
         else:
             made.append(_argument(cx, at, sig, p, type_, source, expr, constants))
@@ -109,7 +109,7 @@ def lower(
 def _operand(cx: Context, e: ast.Expr | None) -> ir.Expr | None:
     if e is None or isinstance(e, ast.DontCare):
         return None
-    return expressions.value(cx, e)
+    return evaluate.value(cx, e)
 
 
 def _argument(
@@ -128,7 +128,7 @@ def _argument(
         return ir.Arg(p.direction, None)
     where = ast.begin(source) if source is not None else at
     if p.direction in ("out", "inout"):
-        expressions.check_lvalue(cx, expr, where)
+        evaluate.check_lvalue(cx, expr, where)
         if expr.type != type_ and not isinstance(type_, DontCareType):
             cx.unit.reporter.fail(
                 where,
@@ -139,7 +139,7 @@ def _argument(
     if isinstance(type_, ExternType) and isinstance(expr.type, ExternType) and expr.type.entity is type_.entity:
         return ir.Arg(p.direction, expr)
     expr = convert.coerce(cx, expr, type_, where, f"argument '{p.name}' of '{sig.name}'")
-    if constants and p.direction == "none" and not expressions.is_constant(expr):
+    if constants and p.direction == "none" and not evaluate.is_constant(expr):
         cx.unit.reporter.fail(where, f"argument '{p.name}' of '{sig.name}' must be a compile-time constant")
     return ir.Arg(p.direction, expr)
 

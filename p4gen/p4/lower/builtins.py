@@ -6,10 +6,13 @@ from __future__ import annotations
 from p4gen.errors import Pos
 from p4gen.p4 import ir
 from p4gen.p4.check import convert
-from p4gen.p4.check.scope import BIT32, BOOL, INT, Context, ExternType, Signature, TypeVar
-from p4gen.p4.lower import arguments, calls, expressions, type_refs
+from p4gen.p4.check.scope import Context, ExternType, Signature, TypeVar
+from p4gen.p4.lower import arguments, evaluate, externs, type_refs
 from p4gen.p4.parse import ast
 from p4gen.p4.types import (
+    BIT32,
+    BOOL,
+    INT,
     Bits,
     Bool,
     Fields,
@@ -78,13 +81,13 @@ def method(cx: Context, e: ast.CallOf, callee: ast.Member, base: ir.Expr) -> Low
         return ir.IsValid(BOOL, pos, base)
     if isinstance(type_, Header) and name in ("setValid", "setInvalid"):
         _no_args(cx, e)
-        expressions.check_lvalue(cx, base, callee.at)
+        evaluate.check_lvalue(cx, base, callee.at)
         return ir.SetValidity(pos, base, name == "setValid")
     if isinstance(type_, Stack) and name in ("push_front", "pop_front"):
-        expressions.check_lvalue(cx, base, callee.at)
+        evaluate.check_lvalue(cx, base, callee.at)
         if len(e.args) != 1:
             cx.unit.reporter.fail(e.at, f"'{name}' takes one argument")
-        count = expressions.constant_int(cx, e.args[0].value, f"the argument of '{name}'")
+        count = evaluate.constant_int(cx, e.args[0].value, f"the argument of '{name}'")
         if count < 0:
             cx.unit.reporter.fail(e.args[0].at, f"the argument of '{name}' must not be negative")
         return ir.ShiftStack(pos, base, count, name == "push_front")
@@ -102,8 +105,8 @@ def _no_args(cx: Context, e: ast.CallOf) -> None:
 def packet(cx: Context, e: ast.CallOf, callee: ast.Member, type_: ExternType) -> Lowered:
     """A method of ``packet_in`` or ``packet_out``."""
     if type_.name not in ("packet_in", "packet_out"):
-        return calls.extern_method(cx, e, callee, None, type_)
-    decl, sig = calls.extern_signature(cx, e, callee, type_)
+        return externs.extern_method(cx, e, callee, None, type_)
+    decl, sig = externs.extern_signature(cx, e, callee, type_)
     pos = cx.pos(callee.at)
     given = arguments.match(cx, e.at, sig, e.args)
     types = tuple(type_refs.resolve(cx, t) for t in e.type_args)
@@ -120,12 +123,12 @@ def packet(cx: Context, e: ast.CallOf, callee: ast.Member, type_: ExternType) ->
             return ir.Lookahead(types[0], pos)
         case "advance":
             assert given[0] is not None
-            return ir.Advance(pos, expressions.lower_as(cx, given[0], BIT32, "the argument of 'advance'"))
+            return ir.Advance(pos, evaluate.lower_as(cx, given[0], BIT32, "the argument of 'advance'"))
         case "length":
             return ir.PacketLength(BIT32, pos)
         case "emit":
             assert given[0] is not None
-            value = expressions.value(cx, given[0])
+            value = evaluate.value(cx, given[0])
             if types:
                 value = convert.coerce(cx, value, types[0], given[0].at)
             if not emittable(value.type):
@@ -142,12 +145,12 @@ def _extract(cx: Context, e: ast.CallOf, given: list[ast.Expr | None], types: tu
     bits = None
     if len(given) > 1:
         assert given[1] is not None
-        bits = expressions.lower_as(cx, given[1], BIT32, "the number of bits of the varbit field")
+        bits = evaluate.lower_as(cx, given[1], BIT32, "the number of bits of the varbit field")
     if isinstance(target, ast.DontCare):
         if not types:
             cx.unit.reporter.fail(e.at, "extract(_) needs the type to skip: extract<T>(_)")
         return ir.Extract(pos, None, bits, types[0])
-    header = expressions.lvalue(cx, target)
+    header = evaluate.lvalue(cx, target)
     if isinstance(header.type, TypeVar):
         return ir.Extract(pos, header, bits)
     if not isinstance(header.type, Header):

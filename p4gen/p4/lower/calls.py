@@ -6,7 +6,6 @@ from typing import cast as type_cast
 
 from p4gen.p4 import ir
 from p4gen.p4.check.scope import (
-    BOOL,
     ActionEntity,
     BlockTypeOf,
     Context,
@@ -14,13 +13,12 @@ from p4gen.p4.check.scope import (
     FunctionEntity,
     InstanceEntity,
     PackageInstance,
-    Signature,
     TableEntity,
     VariableEntity,
 )
-from p4gen.p4.lower import arguments, builtins, expressions, functions, inference, instances, type_refs
+from p4gen.p4.lower import arguments, builtins, evaluate, externs, functions, inference, instances, type_refs
 from p4gen.p4.parse import ast
-from p4gen.p4.types import Annotation, Type, Void
+from p4gen.p4.types import BOOL, Type, Void
 
 Lowered = ir.Expr | ir.Stmt
 
@@ -73,7 +71,7 @@ _PLACES = {
 def _call(cx: Context, e: ast.CallOf) -> Lowered:
     callee = e.callee
     if isinstance(callee, ast.Name):
-        entity = expressions.find(cx, callee.name, callee.at, callee.rooted)
+        entity = evaluate.find(cx, callee.name, callee.at, callee.rooted)
         if isinstance(entity, FunctionEntity):
             return _function(cx, e, entity)
         if isinstance(entity, ActionEntity):
@@ -92,7 +90,7 @@ def _method(cx: Context, e: ast.CallOf, callee: ast.Member) -> Lowered:
     if isinstance(base, ast.TypeName):
         return _on_type(cx, e, callee, base)
     if isinstance(base, ast.Name):
-        entity = expressions.find(cx, base.name, base.at, base.rooted)
+        entity = evaluate.find(cx, base.name, base.at, base.rooted)
         if isinstance(entity, TableEntity):
             if callee.name != "apply":
                 cx.unit.reporter.fail(callee.at, f"a table has no method '{callee.name}'")
@@ -102,7 +100,7 @@ def _method(cx: Context, e: ast.CallOf, callee: ast.Member) -> Lowered:
             return _on_instance(cx, e, callee, entity)
         if isinstance(entity, VariableEntity) and isinstance(entity.variable.type, ExternType):
             return builtins.packet(cx, e, callee, entity.variable.type)
-    return builtins.method(cx, e, callee, expressions.lower(cx, base))
+    return builtins.method(cx, e, callee, evaluate.lower(cx, base))
 
 
 # --- functions and actions -----------------------------------------------------------------------
@@ -117,7 +115,7 @@ def _function(cx: Context, e: ast.CallOf, entity: FunctionEntity) -> Lowered:
         builtin = builtins.core_function(cx, e, decl, sig)
         if builtin is not None:
             return builtin
-        _warn_deprecated(cx, e.at, decl.name, decl.annotations)
+        externs.warn_deprecated(cx, e.at, decl.name, decl.annotations)
     given = tuple(type_refs.resolve(cx, a) for a in e.type_args)
     bindings, args = arguments.lower(cx, e.at, sig, given, e.args, constants=decl.body is None)
     returns = inference.substitute(sig.returns, bindings)
@@ -137,54 +135,16 @@ def _action(cx: Context, e: ast.CallOf, entity: ActionEntity) -> Lowered:
     return ir.Call(entity.signature.returns, cx.pos(e.callee.at), entity.function, args)
 
 
-def _warn_deprecated(cx: Context, at: int, name: str, annotations: tuple[Annotation, ...]) -> None:
-    for annotation in annotations:
-        if annotation.name == "deprecated":
-            reason = f": {annotation.args[0]}" if annotation.args else ""
-            cx.unit.reporter.warn(at, f"'{name}' is deprecated{reason}")
-
-
 # --- instances -----------------------------------------------------------------------------------
 
 
 def _on_instance(cx: Context, e: ast.CallOf, callee: ast.Member, entity: InstanceEntity) -> Lowered:
     value = entity.value
     if isinstance(value, ir.ExternInstance):
-        return extern_method(cx, e, callee, value, entity.type)
+        return externs.extern_method(cx, e, callee, value, entity.type)
     if isinstance(value, PackageInstance) or callee.name != "apply":
         cx.unit.reporter.fail(callee.at, f"{entity.type} has no method '{callee.name}'")
     return apply_block(cx, e, entity)
-
-
-def extern_method(
-    cx: Context, e: ast.CallOf, callee: ast.Member, instance: ir.ExternInstance | None, type_: Type
-) -> ir.Expr:
-    """A call of a method of an extern instance."""
-    assert isinstance(type_, ExternType)
-    decl, sig = extern_signature(cx, e, callee, type_)
-    _warn_deprecated(cx, e.at, f"{type_.name}.{decl.name}", decl.annotations)
-    given = tuple(type_refs.resolve(cx, a) for a in e.type_args)
-    bindings, args = arguments.lower(cx, e.at, sig, given, e.args, constants=True)
-    returns = inference.substitute(sig.returns, bindings)
-    types = tuple(bindings[v] for v in sig.type_vars)
-    if instance is None:
-        cx.unit.reporter.fail(e.at, f"calls through a parameter of type {type_} are not supported")
-    return ir.ExternCall(returns, cx.pos(callee.at), instance, decl.name, types, args, decl.annotations)
-
-
-def extern_signature(
-    cx: Context, e: ast.CallOf, callee: ast.Member, type_: ExternType
-) -> tuple[ast.FunctionDecl, Signature]:
-    """The method that is called, and how, with the extern's type arguments in place."""
-    extern = type_.entity.decl
-    assert isinstance(extern, ast.ExternDecl)
-    methods = [m for m in extern.methods if m.name == callee.name and m.returns is not None]
-    if not methods:
-        cx.unit.reporter.fail(
-            callee.at, f"extern {type_} has no method '{callee.name}'", (extern.at, "it is declared here")
-        )
-    decl = arguments.choose(cx, e.at, callee.name, methods, e.args)
-    return decl, type_refs.signature(type_.entity.context, decl, type_)
 
 
 def apply_block(cx: Context, e: ast.CallOf, entity: InstanceEntity) -> ir.Stmt:
@@ -209,5 +169,5 @@ def _on_type(cx: Context, e: ast.CallOf, callee: ast.Member, base: ast.TypeName)
     named = base.type.base if isinstance(base.type, ast.SpecializedType) else base.type
     declared = isinstance(type_, BlockTypeOf) and isinstance(type_.entity.decl, ast.ControlDecl | ast.ParserDecl)
     if callee.name == "apply" and isinstance(named, ast.NamedType) and isinstance(type_, BlockTypeOf) and declared:
-        return apply_block(cx, e, functions.direct_instance(cx, type_, named.name, e.args, base.at))
+        return apply_block(cx, e, instances.direct_instance(cx, type_, named.name, e.args, base.at))
     cx.unit.reporter.fail(callee.at, f"{type_} has no method '{callee.name}'")

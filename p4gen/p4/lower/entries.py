@@ -8,7 +8,7 @@ from __future__ import annotations
 from p4gen.p4 import fold, ir
 from p4gen.p4.check import convert
 from p4gen.p4.check.scope import Context
-from p4gen.p4.lower import expressions, tables
+from p4gen.p4.lower import evaluate, table_actions
 from p4gen.p4.parse import ast, ast_table
 from p4gen.p4.parse.source import Reported
 from p4gen.p4.types import Bits, SerEnum, Type, strip
@@ -20,7 +20,7 @@ def lower(
     cx: Context,
     decl: ast_table.TableDecl,
     keys: tuple[ir.Key, ...],
-    entities: tables.Entities,
+    entities: table_actions.Entities,
     properties: dict[str, ast_table.Property],
 ) -> tuple[ir.TableEntry, ...]:
     """The entries in order, each with the priority that the control plane sees."""
@@ -38,7 +38,7 @@ def lower(
                 note = (first[values], "the first is here")
                 cx.unit.reporter.error(entry.at, "a second entry for this key", note)
             first.setdefault(values, entry.at)
-            call = tables.action_call(cx, entry.action, entities, "the action of an entry")
+            call = table_actions.action_call(cx, entry.action, entities, "the action of an entry")
             if call.ref.default_only:
                 cx.unit.reporter.fail(entry.action.at, f"'{call.ref.name}' is @defaultonly: entries cannot use it")
         except Reported:
@@ -67,14 +67,14 @@ def _priorities(
         order = [_priority_annotation(e, i + 1) for i, e in enumerate(entries)]
         last = max(order, default=0)
         return [last + 1 - number for number in order]
-    largest_wins = tables.flag(cx, properties.get("largest_priority_wins"), True)
+    largest_wins = table_actions.flag(cx, properties.get("largest_priority_wins"), True)
     delta = _delta(cx, properties.get("priority_delta"))
     if entries and explicit and entries[0].priority is None:
         cx.unit.reporter.fail(entries[0].at, "the first entry needs a priority, since others have one")
     given: list[int] = []
     for i, entry in enumerate(entries):
         if entry.priority is not None:
-            given.append(expressions.constant_int(cx, entry.priority, "a priority"))
+            given.append(evaluate.constant_int(cx, entry.priority, "a priority"))
         elif not given:
             given.append((len(entries) - 1) * delta + 1 if largest_wins else 1)
         else:
@@ -98,7 +98,7 @@ def _priority_annotation(entry: ast_table.TableEntry, default: int) -> int:
 def _delta(cx: Context, prop: ast_table.Property | None) -> int:
     if prop is None:
         return 1
-    found = expressions.constant_int(cx, prop.value, "'priority_delta'")
+    found = evaluate.constant_int(cx, prop.value, "'priority_delta'")
     if found <= 0:
         cx.unit.reporter.fail(prop.value.at, "'priority_delta' must be positive")
     return found
@@ -132,7 +132,7 @@ def _value(cx: Context, e: ast.Expr, key: ir.Key) -> ir.KeyValue:
         if low > high:
             cx.unit.reporter.fail(e.at, f"the range {low}..{high} is empty")
         return ir.Between(low, high)
-    return ir.Exactly(expressions.constant(cx, e, type_, "the value of a key").value)
+    return ir.Exactly(evaluate.constant(cx, e, type_, "the value of a key").value)
 
 
 def _width(cx: Context, type_: Type, at: int) -> int:
@@ -146,7 +146,7 @@ def _width(cx: Context, type_: Type, at: int) -> int:
 
 def _number(cx: Context, e: ast.Expr, type_: Type) -> int:
     bare = strip(type_)
-    found = expressions.value(cx, e)
+    found = evaluate.value(cx, e)
     if isinstance(bare, SerEnum) and isinstance(found.type, SerEnum):
         found = convert.cast_to_base(found, found.type)
     base = bare.base if isinstance(bare, SerEnum) else bare

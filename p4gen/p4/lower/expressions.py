@@ -9,23 +9,19 @@ from typing import cast as type_cast
 from p4gen.p4 import fold, ir
 from p4gen.p4.check import convert, operators
 from p4gen.p4.check.scope import (
-    BIT32,
-    BOOL,
-    INT,
     ConstantEntity,
     Context,
     DefaultType,
-    Entity,
     InvalidType,
-    Poison,
     RecordType,
     VariableEntity,
-    bits,
 )
-from p4gen.p4.lower import calls, type_refs
+from p4gen.p4.lower import calls, evaluate, type_refs
 from p4gen.p4.parse import ast
-from p4gen.p4.parse.source import Reported
 from p4gen.p4.types import (
+    BIT32,
+    BOOL,
+    INT,
     Bits,
     Bool,
     Enum,
@@ -38,76 +34,16 @@ from p4gen.p4.types import (
     String,
     Tuple,
     Type,
-    Void,
+    bits,
 )
 
-
-def lower(cx: Context, e: ast.Expr) -> ir.Expr:
-    """The typed expression that ``e`` means here; reports an error and raises where it means none."""
-    return _LOWER[type(e)](cx, e)
-
-
-def lower_as(cx: Context, e: ast.Expr, to: Type, what: str = "", *notes: tuple[int, str]) -> ir.Expr:
-    """``e`` converted implicitly to ``to``."""
-    return convert.coerce(cx, lower(cx, e), to, ast.begin(e), what, *notes)
-
-
-def value(cx: Context, e: ast.Expr) -> ir.Expr:
-    """``e``, which must have a value (a call of a void function has none)."""
-    found = lower(cx, e)
-    if isinstance(found.type, Void):
-        cx.unit.reporter.fail(e.at, "this call returns no value")
-    return found
-
-
-def constant(cx: Context, e: ast.Expr, to: Type | None, what: str, *notes: tuple[int, str]) -> ir.Literal:
-    """``e`` as a compile-time value."""
-    found = lower(cx, e) if to is None else lower_as(cx, e, to, what, *notes)
-    if not isinstance(found, ir.Literal):
-        cx.unit.reporter.fail(ast.begin(e), f"{what} must be a compile-time constant", *notes)
-    return found
-
-
-def constant_int(cx: Context, e: ast.Expr, what: str) -> int:
-    """``e`` as a compile-time integer."""
-    found = convert.without_enum(constant(cx, e, None, what))
-    if not isinstance(found, ir.Literal) or not isinstance(found.type, Int | Bits) or not isinstance(found.value, int):
-        cx.unit.reporter.fail(ast.begin(e), f"{what} must be an integer, not {found.type}")
-    return int(found.value)
-
-
-def is_constant(e: ir.Expr) -> bool:
-    """Whether the compiler knows the value."""
-    if isinstance(e, ir.Aggregate):
-        return all(is_constant(i) for i in e.elements)
-    return isinstance(e, ir.Literal | ir.InvalidHeader)
-
-
-def condition(cx: Context, e: ast.Expr) -> ir.Expr:
-    """``e`` as a bool."""
-    found = lower(cx, e)
-    if not isinstance(found.type, Bool):
-        cx.unit.reporter.fail(ast.begin(e), f"a condition must be a bool, not {found.type}")
-    return found
-
-
 # --- names and literals --------------------------------------------------------------------------
-
-
-def find(cx: Context, name: str, at: int, rooted: bool) -> Entity:
-    """What ``name`` means at ``at``."""
-    entity = (cx.unit.globals if rooted else cx.scope).find(name, at)
-    if entity is None:
-        cx.unit.reporter.fail(at, f"'{name}' is not declared")
-    if isinstance(entity, Poison):
-        raise Reported
-    return entity
 
 
 def _name(cx: Context, e: ast.Name) -> ir.Expr:
     if e.name in cx.unit.match_kinds and cx.scope.find(e.name, e.at) is None:
         return ir.Literal(MatchKind(), cx.pos(e.at), e.name)
-    entity = find(cx, e.name, e.at, e.rooted)
+    entity = evaluate.find(cx, e.name, e.at, e.rooted)
     if isinstance(entity, VariableEntity):
         return ir.Var(entity.variable.type, cx.pos(e.at), entity.variable)
     if isinstance(entity, ConstantEntity):
@@ -142,7 +78,7 @@ def _type_name(cx: Context, e: ast.TypeName) -> ir.Expr:
 
 
 def _list(cx: Context, e: ast.ListOf) -> ir.Expr:
-    items = tuple(value(cx, i) for i in e.items)
+    items = tuple(evaluate.value(cx, i) for i in e.items)
     return ir.Aggregate(Tuple(tuple(i.type for i in items)), cx.pos(e.at), items)
 
 
@@ -154,7 +90,7 @@ def _struct(cx: Context, e: ast.StructOf) -> ir.Expr:
         if item.name in names:
             cx.unit.reporter.fail(item.at, f"a second value for field '{item.name}'")
         names.append(item.name)
-        items.append(value(cx, item.value))
+        items.append(evaluate.value(cx, item.value))
     type_ = RecordType(tuple(names), tuple(i.type for i in items), e.dots)
     return ir.Aggregate(type_, cx.pos(e.at), tuple(items))
 
@@ -181,7 +117,7 @@ def _member(cx: Context, e: ast.Member) -> ir.Expr:
         applied = calls.table_result(cx, e.base, e.name, e.at)
         if applied is not None:
             return applied
-    base = lower(cx, e.base)
+    base = evaluate.lower(cx, e.base)
     type_ = base.type
     if isinstance(type_, Fields):
         field = type_.get(e.name)
@@ -237,8 +173,8 @@ def _type_member(cx: Context, e: ast.Member, type_: Type) -> ir.Expr:
 
 
 def _index(cx: Context, e: ast.IndexOf) -> ir.Expr:
-    base = lower(cx, e.base)
-    index = convert.without_enum(lower(cx, e.index))
+    base = evaluate.lower(cx, e.base)
+    index = convert.without_enum(evaluate.lower(cx, e.index))
     if not isinstance(index.type, Int | Bits):
         cx.unit.reporter.fail(e.index.at, f"an index must be an integer, not {index.type}")
     known = int(index.value) if isinstance(index, ir.Literal) else None
@@ -261,8 +197,8 @@ def _index(cx: Context, e: ast.IndexOf) -> ir.Expr:
 
 
 def _slice(cx: Context, e: ast.SliceOf) -> ir.Expr:
-    base = convert.without_enum(lower(cx, e.base))
-    hi, lo = constant_int(cx, e.hi, "a bit number"), constant_int(cx, e.lo, "a bit number")
+    base = convert.without_enum(evaluate.lower(cx, e.base))
+    hi, lo = evaluate.constant_int(cx, e.hi, "a bit number"), evaluate.constant_int(cx, e.lo, "a bit number")
     return sliced(cx, base, hi, lo, e.at)
 
 
@@ -284,9 +220,9 @@ def sliced(cx: Context, base: ir.Expr, hi: int, lo: int, at: int) -> ir.Expr:
 
 
 def _plus_slice(cx: Context, e: ast.PlusSlice) -> ir.Expr:
-    base = convert.without_enum(lower(cx, e.base))
-    width = constant_int(cx, e.width, "the number of bits")
-    low = convert.without_enum(lower(cx, e.low))
+    base = convert.without_enum(evaluate.lower(cx, e.base))
+    width = evaluate.constant_int(cx, e.width, "the number of bits")
+    low = convert.without_enum(evaluate.lower(cx, e.low))
     if isinstance(low, ir.Literal) and isinstance(low.value, int):
         return sliced(cx, base, low.value + width - 1, low.value, e.at)
     if not isinstance(base.type, Bits) or not isinstance(low.type, Bits):
@@ -303,7 +239,7 @@ def _plus_slice(cx: Context, e: ast.PlusSlice) -> ir.Expr:
 
 
 def _unary(cx: Context, e: ast.UnaryOp) -> ir.Expr:
-    operand = convert.without_enum(lower(cx, e.operand))
+    operand = convert.without_enum(evaluate.lower(cx, e.operand))
     type_, pos = operand.type, cx.pos(e.at)
     if e.op == "!":
         if not isinstance(type_, Bool):
@@ -326,12 +262,12 @@ def _unary(cx: Context, e: ast.UnaryOp) -> ir.Expr:
 
 
 def _binary(cx: Context, e: ast.BinaryOp) -> ir.Expr:
-    return operators.binary(cx, e.op, lower(cx, e.left), lower(cx, e.right), e.at)
+    return operators.binary(cx, e.op, evaluate.lower(cx, e.left), evaluate.lower(cx, e.right), e.at)
 
 
 def _conditional(cx: Context, e: ast.Conditional) -> ir.Expr:
-    test = condition(cx, e.condition)
-    then, otherwise = value(cx, e.then), value(cx, e.otherwise)
+    test = evaluate.condition(cx, e.condition)
+    then, otherwise = evaluate.value(cx, e.then), evaluate.value(cx, e.otherwise)
     both = convert.same_type(cx, then, otherwise, e.at)
     if both is None:
         cx.unit.reporter.fail(e.at, f"the alternatives have different types: {then.type} and {otherwise.type}")
@@ -343,50 +279,14 @@ def _conditional(cx: Context, e: ast.Conditional) -> ir.Expr:
 
 def _cast(cx: Context, e: ast.CastTo) -> ir.Expr:
     to = type_refs.resolve(cx, e.type)
-    return convert.cast(cx, value(cx, e.operand), to, e.at)
+    return convert.cast(cx, evaluate.value(cx, e.operand), to, e.at)
 
 
 def _call(cx: Context, e: ast.CallOf) -> ir.Expr:
     return calls.call(cx, e)
 
 
-# --- lvalues -------------------------------------------------------------------------------------
-
-
-def lvalue(cx: Context, e: ast.Expr) -> ir.Expr:
-    """``e`` as something that can be written (spec 6.7)."""
-    found = lower(cx, e)
-    check_lvalue(cx, found, ast.begin(e))
-    return found
-
-
-def check_lvalue(cx: Context, found: ir.Expr, at: int) -> None:
-    """Report an error unless ``found`` can be written to."""
-    inner = found
-    while True:
-        match inner:
-            case ir.FieldOf(base=base) | ir.Index(base=base) | ir.Slice(base=base):
-                inner = base
-            case ir.StackMember(base=base, name="next" | "last"):
-                inner = base
-            case ir.Var(variable=variable):
-                why = cx.unit.frozen.get(variable)
-                if why is not None:
-                    cx.unit.reporter.fail(at, f"'{variable.name}' cannot be written: it is {why}")
-                return
-            case _:
-                cx.unit.reporter.fail(at, "this expression cannot be written to")
-
-
-def is_writable(cx: Context, found: ir.Expr) -> bool:
-    """Whether ``found`` is an lvalue."""
-    inner = found
-    while isinstance(inner, ir.FieldOf | ir.Index | ir.Slice | ir.StackMember):
-        inner = inner.base
-    return isinstance(inner, ir.Var) and inner.variable not in cx.unit.frozen
-
-
-_LOWER: dict[type[ast.Expr], Callable[[Context, Any], ir.Expr]] = {
+EXPRESSIONS: dict[type[ast.Expr], Callable[[Context, Any], ir.Expr]] = {
     ast.Name: _name,
     ast.TypeName: _type_name,
     ast.IntLit: _int,

@@ -18,7 +18,7 @@ from p4gen.p4.check.scope import (
     Signature,
     VariableEntity,
 )
-from p4gen.p4.lower import arguments, inference, instances, statements, type_refs
+from p4gen.p4.lower import bodies, type_refs
 from p4gen.p4.parse import ast
 from p4gen.p4.types import Int, String, Type, Void
 
@@ -62,9 +62,9 @@ def function(
         params = declare_params(inner, type_refs.params(inner, decl.params), f"function '{decl.name}'")
         assert decl.body is not None
         before = inner.unit.reporter.count
-        body = statements.block(inner, decl.body)
+        body = bodies.block(inner, decl.body)
         clean = inner.unit.reporter.count == before
-        if clean and not isinstance(returns, Void) and not statements.always_leaves(body):
+        if clean and not isinstance(returns, Void) and not bodies.always_leaves(body):
             inner.unit.reporter.error(decl.at, f"function '{decl.name}' does not return a value on every path")
         made = ir.Function(decl.name, params, (), returns, body, False, decl.annotations, cx.pos(decl.at))
     finally:
@@ -86,7 +86,7 @@ def action(cx: Context, decl: ast.ActionDecl) -> ActionEntity:
             cx.unit.reporter.error(p.at, f"parameter '{p.name}' has a direction and must come before those without one")
     inner = replace(cx.inner(), place="action", returns=Void(), in_loop=False)
     params = declare_params(inner, sigs, f"action '{decl.name}'")
-    body = statements.block(inner, decl.body)
+    body = bodies.block(inner, decl.body)
     name = cx.full_name(decl.name, decl.annotations)
     made = ir.Function(
         name,
@@ -108,17 +108,3 @@ def block_signature(entity: InstanceEntity) -> Signature:
     type_ = entity.type
     assert isinstance(type_, BlockTypeOf)
     return Signature(type_.name, (), type_.params, Void(), type_.entity.context, type_.entity.at)
-
-
-def direct_instance(
-    cx: Context, type_: BlockTypeOf, name: str, args: tuple[ast.Argument, ...], at: int
-) -> InstanceEntity:
-    """The nameless instance of ``Type.apply(args)`` (spec 14.5.1, 12.12)."""
-    own = tuple(type_refs.type_var(type_.entity, n) for n in type_refs.type_params(type_.entity.decl))
-    if own and type_.args == own:
-        sig = Signature(type_.name, own, type_.params, Void(), type_.entity.context, type_.entity.at)
-        bindings, _ = arguments.lower(cx, at, sig, (), args, constants=False)
-        inferred = inference.substitute(type_, bindings)
-        assert isinstance(inferred, BlockTypeOf)
-        type_ = inferred
-    return instances.instance(cx, type_, name, (), at)

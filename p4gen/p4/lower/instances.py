@@ -22,8 +22,8 @@ from p4gen.p4.check.scope import (
     Scope,
     Signature,
 )
-from p4gen.p4.lower import arguments, expressions, functions, inference, parsers, statements, tables, type_refs
-from p4gen.p4.parse import ast, ast_table
+from p4gen.p4.lower import arguments, bodies, evaluate, functions, inference, parsers, type_refs
+from p4gen.p4.parse import ast
 from p4gen.p4.parse.source import Reported
 from p4gen.p4.types import Annotation, Type, Void
 
@@ -156,10 +156,10 @@ def constructor_arg(cx: Context, p: ParamSig, e: ast.Expr, bindings: inference.B
     """A constructor's argument: an instance, or a compile-time value (spec 18.2)."""
     found = _instance_arg(cx, e, inference.substitute(p.type, bindings))
     if found is None:
-        value = expressions.lower(cx, e)
+        value = evaluate.lower(cx, e)
         inference.unify(p.type, value.type, bindings)
         value = convert.coerce(cx, value, inference.substitute(p.type, bindings), e.at, f"argument '{p.name}'")
-        if not expressions.is_constant(value):
+        if not evaluate.is_constant(value):
             cx.unit.reporter.fail(e.at, f"argument '{p.name}' must be a compile-time constant")
         return value
     if isinstance(p.type, BlockTypeOf) and isinstance(found.type, BlockTypeOf):
@@ -176,7 +176,7 @@ def constructor_arg(cx: Context, p: ParamSig, e: ast.Expr, bindings: inference.B
 
 def _instance_arg(cx: Context, e: ast.Expr, wanted: Type) -> InstanceEntity | None:
     if isinstance(e, ast.Name):
-        entity = expressions.find(cx, e.name, e.at, e.rooted)
+        entity = evaluate.find(cx, e.name, e.at, e.rooted)
         return entity if isinstance(entity, InstanceEntity) else None
     if isinstance(e, ast.CallOf) and isinstance(e.callee, ast.TypeName):
         type_ = type_refs.resolve(cx, e.callee.type)
@@ -229,6 +229,20 @@ def instance(
         cx.unit.pending.append(pending)
         return InstanceEntity(at, resolved, pending)
     return elaborated(cx, resolved, full, bound, at)
+
+
+def direct_instance(
+    cx: Context, type_: BlockTypeOf, name: str, args: tuple[ast.Argument, ...], at: int
+) -> InstanceEntity:
+    """The nameless instance of ``Type.apply(args)`` (spec 14.5.1, 12.12)."""
+    own = tuple(type_refs.type_var(type_.entity, n) for n in type_refs.type_params(type_.entity.decl))
+    if own and type_.args == own:
+        sig = Signature(type_.name, own, type_.params, Void(), type_.entity.context, type_.entity.at)
+        bindings, _ = arguments.lower(cx, at, sig, (), args, constants=False)
+        inferred = inference.substitute(type_, bindings)
+        assert isinstance(inferred, BlockTypeOf)
+        type_ = inferred
+    return instance(cx, type_, name, (), at)
 
 
 def extern_params(type_: BlockTypeOf) -> tuple[ParamSig, ...]:
@@ -306,43 +320,31 @@ def elaborated(
         params = functions.declare_params(inner, type_.params, f"{decl.head.kind} '{decl.name}'")
         local = replace(inner, scope=Scope(inner.scope))
         for item in decl.locals:
-            _local(local, builder, item)
+            _declare(local, item)
         made: ir.Parser | ir.Control
         if isinstance(decl, ast.ParserDecl):
             states = parsers.states(local, decl)
             made = ir.Parser(full, params, tuple(builder.locals), states, cx.pos(decl.at))
         else:
-            body = statements.block(replace(local, place="apply"), decl.body)
+            body = bodies.block(replace(local, place="apply"), decl.body)
             made = ir.Control(full, params, tuple(builder.locals), tuple(builder.tables), body, cx.pos(decl.at))
     finally:
         unit.active.discard(id(decl))
     return InstanceEntity(at, type_, made)
 
 
+def _declare(cx: Context, item: ast.Decl) -> None:
+    """A declaration in a parser or control; an error leaves only this one out."""
+    handler = cx.unit.handlers.locals.get(type(item))
+    try:
+        if handler is None:
+            cx.unit.reporter.fail(item.at, "this declaration cannot stand here")
+        handler(cx, item)
+    except Reported:
+        cx.poison(item.name, item.at)
+
+
 def _rebound(p: ParamSig, value: InstanceEntity | ir.Expr) -> Entity:
     if isinstance(value, InstanceEntity):
         return InstanceEntity(p.at, value.type, value.value)
     return ConstantEntity(p.at, value)
-
-
-def _local(cx: Context, builder: Builder, item: ast.Decl) -> None:
-    try:
-        match item:
-            case ast.Constant():
-                statements.constant(cx, item)
-            case ast.Variable():
-                builder.locals.append(statements.variable(cx, item))
-            case ast.Instance():
-                declare_instance(cx, item)
-            case ast.ActionDecl():
-                cx.declare(item.name, functions.action(cx, item))
-            case ast_table.TableDecl():
-                entity = tables.lower(cx, item)
-                builder.tables.append(entity.table)
-                cx.declare(item.name, entity)
-            case ast.ValueSetDecl():
-                cx.declare(item.name, parsers.value_set(cx, item))
-            case _:
-                cx.unit.reporter.fail(item.at, "this declaration cannot stand here")
-    except Reported:
-        cx.poison(item.name, item.at)

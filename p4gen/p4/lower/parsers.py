@@ -8,7 +8,7 @@ from p4gen.errors import Pos
 from p4gen.p4 import ir
 from p4gen.p4.check import convert
 from p4gen.p4.check.scope import Context, ValueSetEntity
-from p4gen.p4.lower import expressions, statements, type_refs
+from p4gen.p4.lower import bodies, evaluate, type_refs
 from p4gen.p4.parse import ast
 from p4gen.p4.parse.source import Reported
 from p4gen.p4.types import Bits, Bool, Enum, Error, SerEnum, Struct, Tuple, Type, strip
@@ -48,7 +48,7 @@ def _check_ends(cx: Context, decl: ast.ParserDecl, made: dict[str, ir.State]) ->
 
 def _state(cx: Context, decl: ast.StateDecl, known: set[str]) -> ir.State:
     inner = replace(cx.inner(), place="state")
-    body = statements.body(inner, decl.body)
+    body = bodies.body(inner, decl.body)
     pos = cx.pos(decl.at)
     if decl.transition is None:
         cx.unit.reporter.warn(decl.at, f"state '{decl.name}' has no transition: it rejects")
@@ -116,7 +116,7 @@ def _transition(cx: Context, t: ast.Transition, known: set[str]) -> ir.Transitio
 def _subjects(cx: Context, given: tuple[ast.Expr, ...]) -> tuple[ir.Expr, ...]:
     found: list[ir.Expr] = []
     for e in given:
-        expr = expressions.value(cx, e)
+        expr = evaluate.value(cx, e)
         parts = expr.elements if isinstance(expr, ir.Aggregate) and isinstance(expr.type, Tuple) else (expr,)
         for part in parts:
             if not isinstance(strip(part.type), Bits | Bool | Enum | SerEnum | Error):
@@ -177,7 +177,7 @@ def _keyset(cx: Context, e: ast.Expr, type_: Type, note: tuple[int, str]) -> ir.
         return ir.MaskSet(_part(cx, e.value, type_), _part(cx, e.mask, type_))
     if isinstance(e, ast.RangeOf):
         return ir.RangeSet(_part(cx, e.low, type_), _part(cx, e.high, type_))
-    found = expressions.value(cx, e)
+    found = evaluate.value(cx, e)
     if isinstance(type_, SerEnum) and found.type == type_.base:
         found = convert.cast(cx, found, type_, e.at)
     if any(isinstance(n, ir.Call | ir.ExternCall) for n in walk(found)):
@@ -190,8 +190,8 @@ def _part(cx: Context, e: ast.Expr, type_: Type) -> ir.Expr:
     base = type_.base if isinstance(type_, SerEnum) else type_
     if not isinstance(strip(base), Bits):
         cx.unit.reporter.fail(e.at, f"masks and ranges need bit strings, not {type_}")
-    found = convert.coerce(cx, expressions.value(cx, e), base, e.at, "this keyset")
-    if not expressions.is_constant(found):
+    found = convert.coerce(cx, evaluate.value(cx, e), base, e.at, "this keyset")
+    if not evaluate.is_constant(found):
         cx.unit.reporter.fail(e.at, "masks and ranges must be compile-time constants")
     return found
 
@@ -201,7 +201,7 @@ def value_set(cx: Context, decl: ast.ValueSetDecl) -> ValueSetEntity:
     type_ = type_refs.resolve(cx, decl.type)
     if not isinstance(strip(type_), Bits | Bool | Enum | SerEnum | Error | Struct | Tuple):
         cx.unit.reporter.fail(decl.at, f"a value set cannot hold values of type {type_}")
-    size = expressions.constant_int(cx, decl.size, "the size of a value set")
+    size = evaluate.constant_int(cx, decl.size, "the size of a value set")
     if size <= 0:
         cx.unit.reporter.fail(decl.size.at, "the size of a value set must be positive")
     made = ir.ValueSet(cx.full_name(decl.name, decl.annotations), type_, size, cx.pos(decl.at), decl.annotations)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from p4gen.p4 import ir
 from p4gen.p4.check.scope import (
     BlockTypeOf,
     Context,
     ExternType,
     FunctionEntity,
+    Handlers,
     InstanceEntity,
     PackageInstance,
     ParamSig,
@@ -18,20 +16,21 @@ from p4gen.p4.check.scope import (
     TypeEntity,
     Unit,
 )
-from p4gen.p4.lower import functions, instances, statements, type_refs
+from p4gen.p4.lower import declarations, expressions, functions, instances, statements, type_refs
 from p4gen.p4.parse import ast
-from p4gen.p4.parse.source import Reported
+from p4gen.p4.parse.source import Reported, Reporter
 from p4gen.p4.types import Bits, Bool, Enum, Int, SerEnum, String, Type
 
-# --- the program ---------------------------------------------------------------------------------
+HANDLERS = Handlers(expressions.EXPRESSIONS, statements.STATEMENTS, declarations.LOCALS)
 
 
-def elaborate(unit: Unit, program: ast.Program, source: str) -> ir.Program:
-    """Check the whole program and lower what ``main`` is made of."""
+def elaborate(reporter: Reporter, program: ast.Program, source: str) -> tuple[ir.Program, dict[str, int]]:
+    """Check the whole program and lower what ``main`` is made of; gives where each global name is declared, too."""
+    unit = Unit(reporter, HANDLERS)
     cx = Context(unit, unit.globals, "global")
     for decl in program.decls:
         try:
-            handler = _DECLARE.get(type(decl))
+            handler = declarations.DECLARATIONS.get(type(decl))
             if handler is not None:
                 handler(cx, decl)
         except Reported:
@@ -51,11 +50,12 @@ def elaborate(unit: Unit, program: ast.Program, source: str) -> ir.Program:
     lists = [list(found) for found in (unit.tables, unit.actions, unit.externs, unit.value_sets)]
     _check_unused(cx, program)
     unit.tables, unit.actions, unit.externs, unit.value_sets = lists  # type: ignore[assignment]
-    return ir.Program(
+    lowered = ir.Program(
         source, package, type_args, blocks, tuple(unit.errors), tuple(unit.tables), tuple(unit.actions),
         tuple(unit.externs), tuple(unit.value_sets), tuple(unit.headers),
         next((d.annotations for d in program.decls if isinstance(d, ast.Instance) and d.name == "main"), ()),
     )  # fmt: skip
+    return lowered, {name: entity.at for name, entity in unit.globals.names.items()}
 
 
 def _check_names(cx: Context) -> None:
@@ -131,104 +131,3 @@ def _stand_in(cx: Context, p: ParamSig) -> InstanceEntity | ir.Expr | None:
         case BlockTypeOf():
             return InstanceEntity(p.at, p.type, ir.Parser(p.name, (), (), {}, pos))
     return None
-
-
-# --- top-level declarations ----------------------------------------------------------------------
-
-
-def _type(cx: Context, decl: ast.Decl) -> None:
-    entity = TypeEntity(decl.at, decl, cx)
-    previous = cx.scope.names.get(decl.name)
-    if isinstance(decl, ast.ExternDecl) and not decl.methods and isinstance(previous, TypeEntity):
-        return
-    if isinstance(previous, TypeEntity) and isinstance(previous.decl, ast.ExternDecl) and not previous.decl.methods:
-        del cx.scope.names[decl.name]
-    cx.declare(decl.name, entity)
-    params = type_refs.type_params(decl)
-    type_refs.check_type_params(cx, params, decl.at)
-    if isinstance(decl, ast.ControlDecl | ast.ParserDecl):
-        taken = dict.fromkeys(params, decl.at)
-        for p in (*decl.head.params, *decl.ctor):
-            if p.name in taken:
-                cx.unit.reporter.error(p.at, f"a second parameter '{p.name}'", (taken[p.name], "the first is here"))
-            taken[p.name] = p.at
-    made = type_refs.instantiate(entity, tuple(type_refs.type_var(entity, n) for n in params))
-    if isinstance(decl, ast.Composite) and decl.kind == "header":
-        cx.unit.headers.append(made)
-    if isinstance(decl, ast.ExternDecl) and isinstance(made, ExternType):
-        seen: dict[tuple[str, ...], int] = {}
-        for method in decl.methods:
-            key = (method.name, *(p.name for p in method.params))
-            if key in seen:
-                note = (seen[key], "it was declared here")
-                cx.unit.reporter.error(method.at, f"'{method.name}' is already declared with these parameters", note)
-            seen[key] = method.at
-            if method.returns is not None and method.name == decl.name:
-                cx.unit.reporter.error(method.at, f"the constructor of '{decl.name}' cannot have a result")
-            type_refs.signature(cx, method, made)
-    elif isinstance(decl, ast.PackageDecl):
-        type_refs.params(
-            type_refs.bound_context(entity, tuple(type_refs.type_var(entity, n) for n in params)), decl.params
-        )
-
-
-def _typedef(cx: Context, decl: ast.Typedef) -> None:
-    if not isinstance(decl.type, ast.TypeRef):
-        _type(cx, decl.type)
-    _type(cx, decl)
-
-
-def _function(cx: Context, decl: ast.FunctionDecl) -> None:
-    existing = cx.scope.names.get(decl.name)
-    if isinstance(existing, FunctionEntity):
-        for other in existing.overloads:
-            if [p.name for p in other.params] == [p.name for p in decl.params]:
-                cx.unit.reporter.fail(
-                    decl.at, f"'{decl.name}' is already declared with these parameters", (other.at, "here")
-                )
-        existing.overloads.append(decl)
-        entity = existing
-    else:
-        entity = FunctionEntity(decl.at, [decl], cx)
-        cx.declare(decl.name, entity)
-    sig = type_refs.signature(cx, decl)
-    if decl.body is not None and not sig.type_vars:
-        functions.function(cx, entity, decl, (), decl.at)
-
-
-def _errors(cx: Context, decl: ast.ErrorDecl) -> None:
-    for at, name in decl.members:
-        if name in cx.unit.errors:
-            note = (cx.unit.errors[name], "it was declared here")
-            cx.unit.reporter.error(at, f"error.{name} is already declared", note)
-        cx.unit.errors.setdefault(name, at)
-
-
-def _match_kinds(cx: Context, decl: ast.MatchKindDecl) -> None:
-    for at, name in decl.members:
-        if name in cx.unit.match_kinds:
-            note = (cx.unit.match_kinds[name], "it was declared here")
-            cx.unit.reporter.error(at, f"match kind '{name}' is already declared", note)
-        cx.unit.match_kinds.setdefault(name, at)
-
-
-def _action(cx: Context, decl: ast.ActionDecl) -> None:
-    cx.declare(decl.name, functions.action(cx, decl))
-
-
-_DECLARE: dict[type[ast.Decl], Callable[[Context, Any], None]] = {
-    ast.Constant: statements.constant,
-    ast.Composite: _type,
-    ast.EnumDecl: _type,
-    ast.Typedef: _typedef,
-    ast.ExternDecl: _type,
-    ast.PackageDecl: _type,
-    ast.BlockType: _type,
-    ast.ControlDecl: _type,
-    ast.ParserDecl: _type,
-    ast.FunctionDecl: _function,
-    ast.ActionDecl: _action,
-    ast.Instance: instances.declare_instance,
-    ast.ErrorDecl: _errors,
-    ast.MatchKindDecl: _match_kinds,
-}

@@ -18,54 +18,11 @@ from p4gen.p4.check.scope import (
     SequenceType,
     VariableEntity,
 )
-from p4gen.p4.lower import calls, expressions, type_refs
+from p4gen.p4.lower import bodies, calls, evaluate, type_refs
 from p4gen.p4.parse import ast
 from p4gen.p4.parse.source import Reported
 from p4gen.p4.types import Bits, Enum, Error, Int, MatchKind, SerEnum, Stack, String, Tuple, Type, Void
 from p4gen.p4.walk import walk
-
-
-def block(cx: Context, b: ast.Block) -> ir.Block:
-    """A block, in a scope of its own; an error leaves only the statement it is in."""
-    return ir.Block(cx.pos(b.at), body(cx.inner(), b.body))
-
-
-def body(cx: Context, items: tuple[ast.Stmt | ast.Decl, ...]) -> tuple[ir.Stmt, ...]:
-    """The statements of a block, lowered in the scope of ``cx``."""
-    found: list[ir.Stmt] = []
-    for item in items:
-        try:
-            lowered = statement(cx, item)
-        except Reported:
-            if isinstance(item, ast.Decl):
-                cx.poison(item.name, item.at)
-            continue
-        if lowered is not None:
-            found.append(lowered)
-    return tuple(found)
-
-
-def statement(cx: Context, s: ast.Stmt | ast.Decl) -> ir.Stmt | None:
-    """The lowered statement; None for one that does nothing (a constant, ``;``)."""
-    lower = _LOWER.get(type(s))
-    if lower is None:
-        cx.unit.reporter.fail(s.at, "this declaration cannot stand among statements")
-    return lower(cx, s)
-
-
-def always_leaves(s: ir.Stmt | None) -> bool:
-    """Whether every path through ``s`` ends in ``return`` or ``exit``."""
-    match s:
-        case ir.Return() | ir.Exit():
-            return True
-        case ir.Block(body=items):
-            return any(map(always_leaves, items))
-        case ir.If(then=then, otherwise=otherwise):
-            return always_leaves(then) and always_leaves(otherwise)
-        case ir.Switch(cases=cases):
-            return any(not c.labels for c in cases) and all(always_leaves(c.body) for c in cases)
-    return False
-
 
 # --- declarations --------------------------------------------------------------------------------
 
@@ -73,8 +30,8 @@ def always_leaves(s: ir.Stmt | None) -> bool:
 def constant(cx: Context, s: ast.Constant) -> None:
     """Declare a constant; it leaves no statement."""
     type_ = type_refs.resolve(cx, s.type)
-    found = expressions.lower_as(cx, s.value, type_, f"the value of '{s.name}'")
-    if not expressions.is_constant(found):
+    found = evaluate.lower_as(cx, s.value, type_, f"the value of '{s.name}'")
+    if not evaluate.is_constant(found):
         cx.unit.reporter.fail(ast.begin(s.value), f"the value of constant '{s.name}' must be known at compile time")
     cx.declare(s.name, ConstantEntity(s.at, found))
 
@@ -93,7 +50,7 @@ def variable(cx: Context, s: ast.Variable) -> ir.Stmt:
     check_variable_type(cx, type_, s.at, s.name)
     init = None
     if s.init is not None:
-        init = expressions.lower_as(cx, s.init, type_, f"the value of '{s.name}'")
+        init = evaluate.lower_as(cx, s.init, type_, f"the value of '{s.name}'")
     made = ir.Variable(s.name, type_, cx.pos(s.at))
     outer = cx.scope.parent.find(s.name, s.at) if cx.scope.parent is not None else None
     if isinstance(outer, VariableEntity) and outer.parameter and cx.place not in ("control", "parser"):
@@ -110,17 +67,17 @@ def _instance(cx: Context, s: ast.Instance) -> ir.Stmt:
 
 
 def _assignment(cx: Context, s: ast.Assignment) -> ir.Stmt:
-    target = expressions.lvalue(cx, s.target)
+    target = evaluate.lvalue(cx, s.target)
     if s.op:
         before: list[ir.Stmt] = []
         target = _evaluated_once(cx, target, before)
-        found = operators.binary(cx, s.op, target, expressions.value(cx, s.value), s.at)
+        found = operators.binary(cx, s.op, target, evaluate.value(cx, s.value), s.at)
         found = convert.coerce(cx, found, target.type, ast.begin(s.value))
         if before:
             pos = cx.pos(s.target.at)
             return ir.Block(pos, (*before, ir.Assign(pos, target, found)))
     else:
-        found = convert.coerce(cx, expressions.value(cx, s.value), target.type, ast.begin(s.value))
+        found = convert.coerce(cx, evaluate.value(cx, s.value), target.type, ast.begin(s.value))
     return ir.Assign(cx.pos(s.target.at), target, found)
 
 
@@ -160,7 +117,7 @@ def _return(cx: Context, s: ast.ReturnStmt) -> ir.Stmt:
         return ir.Return(pos, None)
     if s.value is None:
         cx.unit.reporter.fail(s.at, f"a value of type {cx.returns} must be returned")
-    return ir.Return(pos, expressions.lower_as(cx, s.value, cx.returns, "the value returned"))
+    return ir.Return(pos, evaluate.lower_as(cx, s.value, cx.returns, "the value returned"))
 
 
 def _jump(cx: Context, s: ast.Jump) -> ir.Stmt:
@@ -180,13 +137,15 @@ def _jump(cx: Context, s: ast.Jump) -> ir.Stmt:
 
 
 def _nested(cx: Context, s: ast.Stmt) -> ir.Stmt:
-    return ir.Block(cx.pos(s.at), body(cx.inner(), (s,))) if not isinstance(s, ast.Block) else block(cx, s)
+    return (
+        ir.Block(cx.pos(s.at), bodies.body(cx.inner(), (s,))) if not isinstance(s, ast.Block) else bodies.block(cx, s)
+    )
 
 
 def _if(cx: Context, s: ast.IfStmt) -> ir.Stmt:
     test: ir.Expr | None
     try:
-        test = expressions.condition(cx, s.condition)
+        test = evaluate.condition(cx, s.condition)
     except Reported:
         test = None
     then = _nested(cx, s.then)
@@ -202,7 +161,7 @@ def _switch(cx: Context, s: ast.SwitchStmt) -> ir.Stmt:
     applied: ir.Expr | None = None
     if isinstance(s.subject, ast.Member) and isinstance(s.subject.base, ast.CallOf):
         applied = calls.table_result(cx, s.subject.base, s.subject.name, s.subject.at, in_switch=True)
-    subject = applied if applied is not None else expressions.lower(cx, s.subject)
+    subject = applied if applied is not None else evaluate.lower(cx, s.subject)
     on_action = isinstance(subject, ir.ApplyTable) and subject.result == "action_run"
     if not on_action and not isinstance(subject.type, Bits | SerEnum | Enum | Error):
         cx.unit.reporter.fail(ast.begin(s.subject), f"'switch' cannot choose by a value of type {subject.type}")
@@ -220,14 +179,14 @@ def _switch(cx: Context, s: ast.SwitchStmt) -> ir.Stmt:
             if on_action:
                 label = _action_label(cx, case.label, subject)
             else:
-                label = expressions.constant(cx, case.label, subject.type, "a label", note)
+                label = evaluate.constant(cx, case.label, subject.type, "a label", note)
             if label.value in seen:
                 note = (seen[label.value], "the first is here")
                 cx.unit.reporter.fail(case.label.at, f"a second case for '{label.value}'", note)
             seen[label.value] = case.label.at
             labels.append(label)
         if case.body is not None:
-            cases.append(ir.SwitchCase(() if default is not None else tuple(labels), block(cx, case.body)))
+            cases.append(ir.SwitchCase(() if default is not None else tuple(labels), bodies.block(cx, case.body)))
             labels = []
     if labels or (default is not None and not (cases and not cases[-1].labels)):
         cases.append(ir.SwitchCase(() if default is not None else tuple(labels), ir.Block(cx.pos(s.at), ())))
@@ -250,9 +209,9 @@ def _action_label(cx: Context, label: ast.Expr, subject: ir.Expr) -> ir.Literal:
 def _for(cx: Context, s: ast.ForStmt) -> ir.Stmt:
     _no_loop_in_parser(cx, s.at)
     inner = cx.inner()
-    init = body(inner, s.init)
-    test = expressions.condition(inner, s.condition)
-    update = body(inner, s.update)
+    init = bodies.body(inner, s.init)
+    test = evaluate.condition(inner, s.condition)
+    update = bodies.body(inner, s.update)
     return ir.For(cx.pos(s.at), init, test, update, _nested(replace(inner, in_loop=True), s.body))
 
 
@@ -264,8 +223,8 @@ def _for_in(cx: Context, s: ast.ForInStmt) -> ir.Stmt:
     if isinstance(s.values, ast.RangeOf):
         what = "a bound of the range"
         values = (
-            expressions.lower_as(cx, s.values.low, type_, what),
-            expressions.lower_as(cx, s.values.high, type_, what),
+            evaluate.lower_as(cx, s.values.low, type_, what),
+            evaluate.lower_as(cx, s.values.high, type_, what),
         )
     else:
         values = _collection(cx, s.values, type_)
@@ -276,7 +235,7 @@ def _for_in(cx: Context, s: ast.ForInStmt) -> ir.Stmt:
 
 
 def _collection(cx: Context, e: ast.Expr, type_: Type) -> ir.Expr:
-    found = expressions.value(cx, e)
+    found = evaluate.value(cx, e)
     if isinstance(found.type, Tuple) and isinstance(found, ir.Aggregate):
         return convert.coerce(cx, found, SequenceType(type_), e.at)
     if not isinstance(found.type, Stack | SequenceType):
@@ -291,8 +250,8 @@ def _no_loop_in_parser(cx: Context, at: int) -> None:
         cx.unit.reporter.fail(at, "loops cannot be used in a parser")
 
 
-_LOWER: dict[type[ast.Node], Callable[[Context, Any], ir.Stmt | None]] = {
-    ast.Block: block,
+STATEMENTS: dict[type[ast.Node], Callable[[Context, Any], ir.Stmt | None]] = {
+    ast.Block: bodies.block,
     ast.Constant: constant,
     ast.Variable: variable,
     ast.Instance: _instance,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from p4gen.p4 import ir
 from p4gen.p4.check.scope import ActionEntity, Context, InstanceEntity, Signature, TableEntity, TypeVar
-from p4gen.p4.lower import arguments, entries, expressions, instances, type_refs
+from p4gen.p4.lower import arguments, entries, evaluate, instances, table_actions, type_refs
 from p4gen.p4.parse import ast, ast_table
 from p4gen.p4.parse.source import Reported
 from p4gen.p4.types import Annotation, Bits, Bool, Enum, Error, Fields, SerEnum, Varbits, strip
@@ -37,7 +37,7 @@ def lower(cx: Context, decl: ast_table.TableDecl) -> TableEntity:
     _unknown(cx, decl)
     table = ir.Table(
         name, keys, actions, default, const_default, size, written, decl.const_entries, direct, implementation,
-        flag(cx, properties.get("support_timeout")), decl.annotations, cx.pos(decl.at),
+        table_actions.flag(cx, properties.get("support_timeout")), decl.annotations, cx.pos(decl.at),
     )  # fmt: skip
     cx.unit.tables.append(table)
     return TableEntity(decl.at, table, Enum(f"{decl.name}.action_run", tuple(a.name for a in actions)))
@@ -50,7 +50,7 @@ def _keys(cx: Context, decl: ast_table.TableDecl) -> tuple[ir.Key, ...]:
     found: list[ir.Key] = []
     for key in decl.keys or ():
         # A key is evaluated where the table is applied, so what can be called there can be called here.
-        expr = expressions.value(replace(cx, place="apply"), key.expr)
+        expr = evaluate.value(replace(cx, place="apply"), key.expr)
         if key.match_kind not in cx.unit.match_kinds:
             cx.unit.reporter.fail(key.at, f"match kind '{key.match_kind}' is not declared")
         if not isinstance(strip(expr.type), Bits | Bool | Enum | SerEnum | Error | Varbits):
@@ -75,7 +75,7 @@ def key_name(cx: Context, e: ast.Expr) -> str | None:
             return f"{inner}[{at}]" if inner and at else None
         case ast.SliceOf(base=base, hi=hi, lo=lo):
             inner = key_name(cx, base)
-            top, bottom = (expressions.constant_int(cx, i, "a bit number") for i in (hi, lo))
+            top, bottom = (evaluate.constant_int(cx, i, "a bit number") for i in (hi, lo))
             return f"{inner}[{top}:{bottom}]" if inner else None
         case ast.IntLit(value=value, base=base_number):
             return _number(value, base_number)
@@ -89,7 +89,7 @@ def key_name(cx: Context, e: ast.Expr) -> str | None:
 
 
 def _member_name(cx: Context, base: ast.Expr, name: str) -> str | None:
-    type_ = expressions.lower(cx, base).type
+    type_ = evaluate.lower(cx, base).type
     field = type_.get(name) if isinstance(type_, Fields) else None
     for annotation in field.annotations if field is not None else ():
         if annotation.name == "name" and annotation.args:
@@ -107,15 +107,15 @@ def _number(value: int, base: int) -> str:
 
 # --- actions -------------------------------------------------------------------------------------
 
-Entities = dict[str, tuple[ir.ActionRef, ActionEntity, ast_table.TableAction]]
 
-
-def _actions(cx: Context, found: tuple[ast_table.TableAction, ...]) -> tuple[tuple[ir.ActionRef, ...], Entities]:
+def _actions(
+    cx: Context, found: tuple[ast_table.TableAction, ...]
+) -> tuple[tuple[ir.ActionRef, ...], table_actions.Entities]:
     refs: list[ir.ActionRef] = []
-    entities: Entities = {}
+    entities: table_actions.Entities = {}
     for item in found:
         try:
-            entity = find_action(cx, item.name, item.at, item.rooted)
+            entity = table_actions.find_action(cx, item.name, item.at, item.rooted)
             if item.name in entities:
                 cx.unit.reporter.fail(item.at, f"action '{item.name}' is listed twice")
             ref = _ref(cx, item, entity)
@@ -124,14 +124,6 @@ def _actions(cx: Context, found: tuple[ast_table.TableAction, ...]) -> tuple[tup
         refs.append(ref)
         entities[item.name] = (ref, entity, item)
     return tuple(refs), entities
-
-
-def find_action(cx: Context, name: str, at: int, rooted: bool) -> ActionEntity:
-    """The action that ``name`` means here."""
-    entity = expressions.find(cx, name, at, rooted)
-    if not isinstance(entity, ActionEntity):
-        cx.unit.reporter.fail(at, f"'{name}' is not an action", (entity.at, f"'{name}' was declared here"))
-    return entity
 
 
 def _ref(cx: Context, item: ast_table.TableAction, entity: ActionEntity) -> ir.ActionRef:
@@ -161,11 +153,11 @@ def _default(
     decl: ast_table.TableDecl,
     prop: ast_table.Property | None,
     actions: tuple[ir.ActionRef, ...],
-    entities: Entities,
+    entities: table_actions.Entities,
 ) -> tuple[ir.ActionCall, tuple[ir.ActionRef, ...]]:
     """The default action; ``NoAction`` where none is given, then listed for that alone."""
     if prop is not None:
-        return action_call(cx, prop.value, entities, "the default action"), actions
+        return table_actions.action_call(cx, prop.value, entities, "the default action"), actions
     if "NoAction" in entities:
         return ir.ActionCall(entities["NoAction"][0], ()), actions
     entity = cx.unit.globals.find("NoAction", decl.at)
@@ -175,48 +167,6 @@ def _default(
         cx.unit.reporter.fail(decl.at, message, *note)
     ref = ir.ActionRef("NoAction", entity.function, (), True, False, (Annotation("defaultonly"),))
     return ir.ActionCall(ref, ()), (*actions, ref)
-
-
-def action_call(cx: Context, e: ast.Expr | ast_table.TableAction, entities: Entities, what: str) -> ir.ActionCall:
-    """A listed action with constants for its data, as default actions and entries have it."""
-    args: tuple[ast.Argument, ...] = ()
-    match e:
-        case ast_table.TableAction(name=name, rooted=rooted, args=given):
-            args = given or ()
-        case ast.Name(name=name, rooted=rooted):
-            pass
-        case ast.CallOf(callee=ast.Name(name=name, rooted=rooted), args=args):
-            pass
-        case _:
-            cx.unit.reporter.fail(e.at, f"{what} must be an action")
-    found = entities.get(name)
-    if found is None:
-        cx.unit.reporter.fail(e.at, f"'{name}' is not in the table's list of actions")
-    ref, entity, listed = found
-    if find_action(cx, name, e.at, rooted) is not entity:
-        note = (listed.at, "the action listed is another one of that name")
-        cx.unit.reporter.fail(e.at, f"'{name}' is not in the table's list of actions", note)
-    params = entity.signature.params
-    data = tuple(p for p in params if p.direction == "none")
-    given_exprs = arguments.match(cx, e.at, entity.signature, args)
-    values: list[int | bool | str] = []
-    for p, source in zip(params, given_exprs, strict=True):
-        if p.direction != "none":
-            bound = next(
-                (a.value for i, a in enumerate(listed.args or ()) if (a.name or params[i].name) == p.name), None
-            )
-            if source is not None and bound is not None and not ast.same(source, bound):
-                note = (bound.at, "it is given here")
-                cx.unit.reporter.fail(
-                    source.at, f"argument '{p.name}' differs from the one in the list of actions", note
-                )
-            continue
-        expr = source if source is not None else p.default
-        if expr is None:
-            cx.unit.reporter.fail(e.at, f"no argument for parameter '{p.name}' of '{name}'")
-        values.append(expressions.constant(cx, expr, p.type, f"argument '{p.name}' of '{name}'").value)
-    assert len(values) == len(data)
-    return ir.ActionCall(ref, tuple(values))
 
 
 # --- other properties ----------------------------------------------------------------------------
@@ -244,20 +194,10 @@ def _unknown(cx: Context, decl: ast_table.TableDecl) -> None:
 def _size(cx: Context, prop: ast_table.Property | None) -> int | None:
     if prop is None:
         return None
-    size = expressions.constant_int(cx, prop.value, "the size of a table")
+    size = evaluate.constant_int(cx, prop.value, "the size of a table")
     if size < 0:
         cx.unit.reporter.fail(prop.value.at, "the size of a table must not be negative")
     return size
-
-
-def flag(cx: Context, prop: ast_table.Property | None, default: bool = False) -> bool:
-    """The value of a property that is true or false; ``default`` without it."""
-    if prop is None:
-        return default
-    found = expressions.constant(cx, prop.value, None, f"'{prop.name}'")
-    if not isinstance(found.type, Bool):
-        cx.unit.reporter.fail(prop.value.at, f"'{prop.name}' is true or false, not {found.type}")
-    return bool(found.value)
 
 
 def _implementation(
@@ -289,7 +229,7 @@ def _direct(
 def _extern(cx: Context, decl: ast_table.TableDecl, prop: ast_table.Property, e: ast.Expr) -> ir.ExternInstance:
     """The extern instance that a property names or makes on the spot."""
     if isinstance(e, ast.Name):
-        entity = expressions.find(cx, e.name, e.at, e.rooted)
+        entity = evaluate.find(cx, e.name, e.at, e.rooted)
         if isinstance(entity, InstanceEntity) and isinstance(entity.value, ir.ExternInstance):
             return entity.value
         cx.unit.reporter.fail(e.at, f"'{e.name}' is not an instance of an extern")

@@ -7,8 +7,6 @@ from typing import cast as type_cast
 
 from p4gen.p4 import fold, ir
 from p4gen.p4.check.scope import (
-    BOOL,
-    INT,
     BlockTypeOf,
     BoundType,
     ConstantEntity,
@@ -26,12 +24,13 @@ from p4gen.p4.check.scope import (
     TypeEntity,
     TypeVar,
     UnionOf,
-    bits,
 )
-from p4gen.p4.lower import expressions
+from p4gen.p4.lower import evaluate
 from p4gen.p4.parse import ast
 from p4gen.p4.parse.source import Reported
 from p4gen.p4.types import (
+    BOOL,
+    INT,
     Annotation,
     Bits,
     Bool,
@@ -52,6 +51,7 @@ from p4gen.p4.types import (
     Type,
     Varbits,
     Void,
+    bits,
     strip,
     translation,
 )
@@ -96,7 +96,7 @@ def resolve(cx: Context, ref: ast.TypeRef) -> Type:
             inner = resolve(cx, element)
             if not isinstance(inner, Header | HeaderUnion | TypeVar):
                 cx.unit.reporter.fail(ref.at, f"a stack holds headers or header unions, not {inner}")
-            count = expressions.constant_int(cx, size, "the size of a stack")
+            count = evaluate.constant_int(cx, size, "the size of a stack")
             if not 0 < count <= MAX_STACK:
                 cx.unit.reporter.fail(size.at, f"the size of a stack must be from 1 to {MAX_STACK}, not {count}")
             return Stack(inner, count)
@@ -106,7 +106,7 @@ def resolve(cx: Context, ref: ast.TypeRef) -> Type:
 def _sized(cx: Context, ref: ast.SizedType) -> Type:
     if ref.width is None:
         return bits(1)
-    width = ref.width.value if type(ref.width) is ast.IntLit else expressions.constant_int(cx, ref.width, "a width")
+    width = ref.width.value if type(ref.width) is ast.IntLit else evaluate.constant_int(cx, ref.width, "a width")
     least = 1 if ref.name == "int" else 0
     most = MAX_VARBIT if ref.name == "varbit" else fold.MAX_BITS
     if not least <= width <= most:
@@ -260,7 +260,7 @@ def _field_lists(cx: Context, at: int, annotation: Annotation) -> Annotation:
         if name.isdecimal():
             return int(name, 0)
         e = ast.Member(at, ast.TypeName(at, ast.NamedType(at, name)), member) if member else ast.Name(at, name)
-        return expressions.constant_int(cx, e, "a field list")
+        return evaluate.constant_int(cx, e, "a field list")
 
     return replace(annotation, args=tuple(map(number, annotation.body.split(","))))
 
@@ -312,7 +312,7 @@ def _enum(cx: Context, decl: ast.EnumDecl) -> Type:
     cx = cx.with_scope(Scope(cx.scope))
     for at, name, value in decl.members:
         assert value is not None
-        number = expressions.constant(cx, value, base, f"the value of '{name}'")
+        number = evaluate.constant(cx, value, base, f"the value of '{name}'")
         cx.scope.names[name] = ConstantEntity(at + 1, number)
         if not isinstance(number.value, int):
             cx.unit.reporter.fail(at, f"the value of '{name}' must be a number")
@@ -365,8 +365,8 @@ def params(cx: Context, found: tuple[ast.Parameter, ...]) -> tuple[ParamSig, ...
         if isinstance(type_, ExternType | BlockTypeOf | PackageType) and p.direction != "none":
             cx.unit.reporter.error(p.at, f"parameter '{p.name}' of type {type_} cannot have a direction")
         if p.default is not None and isinstance(type_, Bits | Bool | Int | Enum | SerEnum | Struct | Error):
-            default = expressions.lower_as(cx, p.default, type_, f"the default of '{p.name}'")
-            if not expressions.is_constant(default):
+            default = evaluate.lower_as(cx, p.default, type_, f"the default of '{p.name}'")
+            if not evaluate.is_constant(default):
                 cx.unit.reporter.error(p.default.at, f"the default of '{p.name}' must be a compile-time constant")
         if isinstance(type_, String | Int) and p.direction != "none":
             cx.unit.reporter.error(p.at, f"parameter '{p.name}' of type {type_} cannot have a direction")

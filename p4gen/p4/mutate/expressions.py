@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 
 from p4gen.p4 import ir
-from p4gen.p4.check.scope import BOOL
-from p4gen.p4.types import Bits, SerEnum, strip
+from p4gen.p4.types import BOOL, Bits, SerEnum, strip
 
 Variants = Iterator[tuple[str, ir.Expr]]
 
