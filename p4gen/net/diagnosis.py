@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from p4gen.host.collectives.commlib import Communicator
 from p4gen.host.collectives.plan import ChannelKey
 from p4gen.host.transport.clock import duration_text
+from p4gen.net.running import Running, RunningGroup
 from p4gen.net.state import EdgeState, SlotState, SwitchState
 from p4gen.placement.placed import Channel
-
-if TYPE_CHECKING:
-    from p4gen.net.simulation import RunningGroup, Simulation
 
 _MOST = 4
 """PSNs that are looked into."""
@@ -81,7 +78,7 @@ class Diagnosis:
         ]
 
 
-def diagnose(simulation: Simulation, *, deadlocked: bool) -> Diagnosis:
+def diagnose(simulation: Running, *, deadlocked: bool) -> Diagnosis:
     """Why ``simulation`` does not end."""
     ranks: list[RankState] = []
     slots: list[SlotState] = []
@@ -131,7 +128,7 @@ def _rank_states(group: RunningGroup, channel: Channel) -> Iterator[RankState]:
 
 
 def _slots(
-    simulation: Simulation, group: RunningGroup, channel: Channel, psn: int, waiting: Sequence[int]
+    simulation: Running, group: RunningGroup, channel: Channel, psn: int, waiting: Sequence[int]
 ) -> Iterator[SlotState]:
     """The slots of a PSN at which it is stuck: what they miss is not explained by another switch that misses it.
 
@@ -148,7 +145,7 @@ def _slots(
         yield from [slot for slot in complete if slot.node in near] or complete[:1]
 
 
-def _edges(simulation: Simulation, group: RunningGroup, channel: Channel, slot: SlotState) -> Iterator[EdgeState]:
+def _edges(simulation: Running, group: RunningGroup, channel: Channel, slot: SlotState) -> Iterator[EdgeState]:
     """Mode III: how far the edges are at a node that is stuck."""
     state = SwitchState(simulation, group, channel)
     for edge in state.edges(slot.node):
@@ -156,7 +153,7 @@ def _edges(simulation: Simulation, group: RunningGroup, channel: Channel, slot: 
             yield edge
 
 
-def _lost(simulation: Simulation, psns: set[int]) -> list[str]:
+def _lost(simulation: Running, psns: set[int]) -> list[str]:
     """What links did to packets of the PSNs that are waited for."""
     found: Counter[tuple[str, int | None, int, str, str]] = Counter()
     for passage in simulation.network.recent_drops:
@@ -170,7 +167,7 @@ def _lost(simulation: Simulation, psns: set[int]) -> list[str]:
     ]
 
 
-def _refused(simulation: Simulation) -> list[str]:
+def _refused(simulation: Running) -> list[str]:
     """What the programs keep refusing for a reason that resending does not mend."""
     telling = (
         *("mixed", "not_served", "unsupported", "no_pattern", "not_announced", "stale"),

@@ -11,7 +11,6 @@ from functools import lru_cache
 import numpy as np
 
 from p4gen.groups.ranks import host_config
-from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.transport.clock import MS, NS, SECOND, US
 from p4gen.host.transport.rc import QueuePair
@@ -20,6 +19,7 @@ from p4gen.net.check import problems
 from p4gen.net.config import Call, SimConfig, Work
 from p4gen.net.diagnosis import Diagnosis, diagnose
 from p4gen.net.network import Network
+from p4gen.net.running import RunningGroup
 from p4gen.net.state import resend_timer
 from p4gen.net.ticks import Ticker
 from p4gen.net.values import Member, draw, invoke
@@ -96,27 +96,6 @@ class SimResult:
 def program_of(spec: ProgramSpec) -> ir.Program:
     """The generated program of a spec, compiled."""
     return compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
-
-
-@dataclass
-class RunningGroup:
-    """A group, its ranks' communicators, and what they are given and have called."""
-
-    number: int
-    work: Work
-    placed: PlacedGroup
-    communicators: Sequence[Member]
-    values: list[list[Array]]
-    """By call, then by rank."""
-    invocations: list[list[Invocation]]
-    """By rank, as far as they are made."""
-    name: str = ""
-    """What its findings begin with; nothing when there is one group only."""
-
-    def done(self, rank: int) -> bool:
-        """Whether a rank is through with its calls."""
-        mine = self.invocations[rank]
-        return len(mine) == len(self.work.calls) and all(i.done for i in mine)
 
 
 class Simulation:

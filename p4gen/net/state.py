@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from p4gen.groups.group import Group, Pattern, PlacedEdge
 from p4gen.host.collectives.control import Collective
+from p4gen.model import Model
+from p4gen.net.running import Running, RunningGroup
 from p4gen.placement.placed import Channel
 from p4gen.placement.tree import NodeKey, TreeNode
 from p4gen.rocev2.opcodes import Opcode
+from p4gen.spec import ProgramSpec
 from p4gen.spec.reductions import NUMBERS_BITS
-
-if TYPE_CHECKING:
-    from p4gen.model import Model
-    from p4gen.net.simulation import RunningGroup, Simulation
-    from p4gen.spec import ProgramSpec
 
 _MASK = (1 << 24) - 1
 GIVEN_UP = 1 << 20
@@ -113,7 +110,7 @@ def resend_timer(switches: Mapping[str, Model], spec: ProgramSpec, placed: Place
 class SwitchState:
     """The nodes of one channel."""
 
-    def __init__(self, simulation: Simulation, group: RunningGroup, channel: Channel) -> None:
+    def __init__(self, simulation: Running, group: RunningGroup, channel: Channel) -> None:
         self._spec = simulation.spec
         self._switches = simulation.network.switches
         self._tree = group.placed.tree

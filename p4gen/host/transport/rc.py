@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.memory import ProtectionDomain
@@ -13,8 +13,37 @@ from p4gen.host.transport.responder import Responder
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig, RecvWr, SendWr, Status
 from p4gen.host.transport.wire import Writer
 
-if TYPE_CHECKING:
-    from p4gen.host.transport.nic import Nic
+
+class Port(Protocol):
+    """What a queue pair sees of its NIC."""
+
+    @property
+    def mac(self) -> int:
+        """Its MAC address."""
+        ...
+
+    @property
+    def ip(self) -> int:
+        """Its IPv4 address."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The time, and what happens later."""
+        ...
+
+    @property
+    def domain(self) -> ProtectionDomain:
+        """The memory that peers may write."""
+        ...
+
+    def kick(self, pair: QueuePair) -> None:
+        """``pair`` may have something that is ready to leave."""
+        ...
+
+    def list_answers(self, pair: QueuePair) -> None:
+        """``pair`` has answers to send."""
+        ...
 
 
 class QueuePair:
@@ -26,7 +55,7 @@ class QueuePair:
 
     def __init__(
         self,
-        nic: Nic,
+        nic: Port,
         number: int,
         peer: Peer,
         config: QpConfig,

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import ReactionPoint
+from p4gen.host.transport.parts import Pair
 from p4gen.host.transport.roundtrips import RoundTrips
 from p4gen.host.transport.verbs import Completion, Recovery, SendWr, Status
 from p4gen.rocev2.opcodes import Nak, NakCode, Opcode, RnrNak, decode_syndrome
-
-if TYPE_CHECKING:
-    from p4gen.host.transport.rc import QueuePair
 
 _FATAL: Final = {
     NakCode.INVALID_REQUEST: Status.REMOTE_INVALID_REQUEST,
@@ -59,7 +57,7 @@ class SendStats:
 class Requester:
     """Cuts messages into packets, keeps them until they are acknowledged, sends again what was lost."""
 
-    def __init__(self, qp: QueuePair) -> None:
+    def __init__(self, qp: Pair) -> None:
         self._qp = qp
         self._c = qp.config
         self._clock = qp.clock

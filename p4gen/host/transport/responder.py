@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from p4gen.host.transport.parts import Pair
 from p4gen.host.transport.verbs import Completion, Recovery, RecvWr, Status
 from p4gen.rocev2.opcodes import (
     Ack,
@@ -21,9 +22,6 @@ from p4gen.rocev2.opcodes import (
     is_write,
     starts_message,
 )
-
-if TYPE_CHECKING:
-    from p4gen.host.transport.rc import QueuePair
 
 _BODY: Final = 54
 _ICRC: Final = 4
@@ -55,7 +53,7 @@ class ReceiveStats:
 class Responder:
     """Accepts packets in order, puts data where it belongs, says what is missing."""
 
-    def __init__(self, qp: QueuePair) -> None:
+    def __init__(self, qp: Pair) -> None:
         self._qp = qp
         self._c = qp.config
         self._mtu = qp.config.mtu
