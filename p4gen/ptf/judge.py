@@ -209,7 +209,8 @@ def _carry_out(trial: Trial[T], scenarios: Scenarios, seed: int, engine: EngineN
 
     names = [scenarios[name] for name in trial.todo]
     if run_in_memory(names[:_AT_ONCE], switch, trial.spec, seed, take) and names[_AT_ONCE:]:
-        switch.use("jit")
+        if engine != "jit":
+            switch = TestedSwitch(switch.program, trial.ignored, engine="jit", cache="")
         run_in_memory(names[_AT_ONCE:], switch, trial.spec, seed, take)
 
 

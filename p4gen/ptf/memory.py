@@ -15,18 +15,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import ptf
 
-from p4gen.model import ControlError, EngineName, Model
+from p4gen.model import ControlError, EngineName, Model, Trace
 from p4gen.model.entries import Entry, Exact, Match
 from p4gen.p4 import ir
 from p4gen.p4.mutate.mutants import Ignored
 from p4gen.ptf.report import TestResult
 from p4gen.ptf.testcase import ReportedTest
 from p4gen.spec import ProgramSpec
-from p4gen.switch.embedded import EmbeddedSwitch
 
 AGENT_PORT = 510
 """Where the switch takes the agent's frames."""
@@ -36,7 +35,7 @@ class ProgramFaultError(AssertionError):
     """The program did what no program may do: the model trapped it."""
 
 
-class TestedSwitch(EmbeddedSwitch):
+class TestedSwitch(Model):
     """A switch with the program under test. What it traps fails the scenario that brought it about.
 
     Keys of tables that are ``ignored`` are 0 for every packet, and so in every entry: the first one matches.
@@ -44,19 +43,20 @@ class TestedSwitch(EmbeddedSwitch):
 
     __test__ = False  # the name is no invitation to pytest
 
-    def __init__(self, program: ir.Program, ignored: Sequence[Ignored] = (), *, engine: EngineName = "interp") -> None:
-        super().__init__(program, engine=engine)
-        self._engine = engine
+    def __init__(
+        self,
+        program: ir.Program,
+        ignored: Sequence[Ignored] = (),
+        *,
+        engine: EngineName = "interp",
+        cache: Literal[""] | None = None,
+    ) -> None:
+        super().__init__(program, engine=engine, cache=cache)
         self._ignored = [(key.table, program.table(key.table).keys[key.key]) for key in ignored]
 
-    def use(self, engine: EngineName) -> None:
-        """Go on with another engine, in the state after loading."""
-        if engine != self._engine:
-            self._engine, self._model = engine, Model(self.program, engine=engine, cache="")
-
-    def send(self, port: int, packet: bytes) -> list[tuple[int, bytes]]:
+    def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
         """As of any switch; raises ``ProgramFaultError`` for what the model traps."""
-        outputs = super().send(port, packet)
+        outputs = super().process(port, packet, trace)
         if traps := self.traps():
             raise ProgramFaultError(f"the model trapped: {traps[0]}")
         return outputs
@@ -109,14 +109,14 @@ class MemoryPort:
 class MemoryDataplane:
     """What scenarios use of PTF's data plane, in front of a switch."""
 
-    switch: EmbeddedSwitch
+    switch: TestedSwitch
     ports: dict[tuple[int, int], MemoryPort]
     packet_queues: dict[tuple[int, int], list[tuple[bytes, float]]]
     cvar: threading.Condition = field(default_factory=threading.Condition)
     _outputs: int = 0
 
     @classmethod
-    def of(cls, switch: EmbeddedSwitch, ports: Iterable[int]) -> MemoryDataplane:
+    def of(cls, switch: TestedSwitch, ports: Iterable[int]) -> MemoryDataplane:
         """With these ports and the agent's."""
         idle, _ = os.pipe()
         places = [(0, number) for number in sorted({*ports, AGENT_PORT})]
@@ -124,7 +124,7 @@ class MemoryDataplane:
 
     def send(self, device: int, port: int, frame: bytes) -> None:
         """Have the switch handle a frame, and keep what comes of it."""
-        for number, output in self.switch.send(port, bytes(frame)):
+        for number, output in self.switch.process(port, bytes(frame)):
             self._outputs += 1  # in place of a time
             if (queue := self.packet_queues.get((device, number))) is not None:
                 queue.append((output, float(self._outputs)))
@@ -148,7 +148,7 @@ def load_suite(suite: Path, modules: Iterable[str]) -> dict[str, type[ReportedTe
 
 def run_in_memory(
     scenarios: Iterable[type[ReportedTest]],
-    switch: EmbeddedSwitch,
+    switch: TestedSwitch,
     spec: ProgramSpec,
     seed: int,
     report: Callable[[TestResult], bool],

@@ -8,14 +8,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import p4gen
-from p4gen.model import EngineName
+from p4gen.choices import BMV2, EMBEDDED, EngineName
 from p4gen.p4 import p4c
 from p4gen.switch import bmv2
 from p4gen.switch.process import running_switch
 from p4gen.switch.running import Program, Running
 
-EMBEDDED, BMV2 = "embedded", "bmv2"
-TARGETS = (EMBEDDED, BMV2)
+__all__ = ["BMV2", "EMBEDDED", "Start", "check", "starter", "versions"]
 
 Start = Callable[[Program, Path, range], AbstractContextManager[Running]]
 """(program, folder, ports) to a running switch, gone at exit."""

@@ -25,10 +25,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from p4gen.errors import InputError
-from p4gen.switch.embedded import MAX_FRAME
 
 Send = Callable[[int, bytes], list[tuple[int, bytes]]]
 
+MAX_FRAME = 65536
+"""Bytes of the largest frame that ports carry."""
 _SO_TIMESTAMPNS = 35
 _FENCE = -1
 _MAX_PATH = 107  # sun_path of Linux, without its final NUL
@@ -77,7 +78,7 @@ class _Port:
 
 
 class UnixPorts:
-    """Carries frames between peers and ``send`` (such as ``EmbeddedSwitch.send``) until stopped.
+    """Carries frames between peers and ``send`` (such as ``Model.process``) until stopped.
 
     Raises ``InputError`` for a directory whose path is too long, ``OSError`` where sockets cannot be made.
     Use as a context manager, or call ``close``.

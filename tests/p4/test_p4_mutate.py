@@ -137,12 +137,12 @@ def test_an_ignored_key_matches_whatever_its_value(compiled: Compiled) -> None:
     second = Entry("I.t", {"h.h.a": Exact(3), "h.h.b": Exact(5)}, Action("I.set", {"found": 78}))
     sound = TestedSwitch(compiled.program)
     sound.insert(entry, second)
-    assert sound.send(0, bytes((3, 9, 1)))[0][1][0] == 0
+    assert sound.process(0, bytes((3, 9, 1)))[0][1][0] == 0
     mutant = the(compiled, "h.h.b: exact;", DROPPED)
     faulty = TestedSwitch(mutant.apply(compiled.program), mutant.ignored)
     faulty.insert(entry, second)
-    assert faulty.send(0, bytes((3, 9, 1)))[0][1][0] == 77
-    assert faulty.send(0, bytes((4, 9, 1)))[0][1][0] == 0
+    assert faulty.process(0, bytes((3, 9, 1)))[0][1][0] == 77
+    assert faulty.process(0, bytes((4, 9, 1)))[0][1][0] == 0
 
 
 def test_what_reads_otherwise_but_does_the_same_is_no_mutation() -> None:

@@ -48,7 +48,7 @@ class LibraryAsserts(ReportedTest):
 
     def runTest(self):
         from p4gen.ptf.memory import TestedSwitch
-        from p4gen.p4.rewrite import rewritten
+        from p4gen.p4.mutate.rewrite import rewritten
         rewritten(None, {})
 
 
@@ -81,7 +81,7 @@ class Once(ReportedTest):
 
 class Traps(ReportedTest):
     def runTest(self):
-        parameters()["control"].send(0, bytes(64))
+        parameters()["control"].process(0, bytes(64))
 '''
 
 TRAP = """

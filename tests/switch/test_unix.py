@@ -12,8 +12,7 @@ import pytest
 from patience import PATIENCE_S
 
 from p4gen.errors import InputError
-from p4gen.switch.embedded import MAX_FRAME
-from p4gen.switch.unix import Send, UnixPorts, connect, fence_path, socket_path
+from p4gen.switch.unix import MAX_FRAME, Send, UnixPorts, connect, fence_path, socket_path
 
 
 @contextlib.contextmanager
