@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from p4gen.model import ENGINES
+from p4gen.choices import ENGINES
 
 F = TypeVar("F", bound=Callable[..., Any])
 

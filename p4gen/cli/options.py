@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 
+from p4gen.choices import TARGETS
 from p4gen.cli.common import engine_option as engine_option  # noqa: PLC0414  (for the other verbs)
 from p4gen.cli.common import json_option as json_option  # noqa: PLC0414
 from p4gen.cli.values import SpecValue
 from p4gen.cli.verb import GroupedOption
 from p4gen.spec import ProgramSpec, flag_name, load_spec
-from p4gen.switch.targets import TARGETS
 
 PROGRAM = "The program: these, or a YAML file with the same fields; flags win"
 """What the spec's options are called in ``--help``."""

@@ -10,7 +10,6 @@ from click.shell_completion import CompletionItem
 
 from p4gen.errors import Diagnostic, InputError
 from p4gen.spec.topology import packaged_folder
-from p4gen.switch.address import checked
 
 T = TypeVar("T")
 DEVICE_ID = click.IntRange(0, (1 << 64) - 1)
@@ -56,6 +55,8 @@ class _Address(click.ParamType):  # type: ignore[type-arg]  # generic in newer v
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The address, where it is one."""
+        from p4gen.switch.address import checked  # noqa: PLC0415 - only verbs that talk to a switch need it
+
         try:
             return checked(value)
         except InputError as error:

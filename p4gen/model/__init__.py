@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from p4gen.choices import ENGINES, EngineName
 from p4gen.model.errors import ControlError
 from p4gen.model.externs import MeterConfig, Trap
 from p4gen.model.resources import Resources
@@ -24,10 +25,6 @@ __all__ = [
     "ENGINES", "Clock", "ControlError", "Digest", "EngineName", "Event", "MeterConfig", "Model", "Trace", "Trap",
     "render",
 ]  # fmt: skip
-
-EngineName = Literal["interp", "jit"]
-ENGINES: tuple[EngineName, ...] = ("interp", "jit")
-"""What can run a program: the reference interpreter, and machine code by way of LLVM. They agree on every bit."""
 
 
 class _Runs(Protocol):
