@@ -75,19 +75,11 @@ class Process:
         end_all([self], patience)
 
 
-def start_all(processes: Iterable[Process], timeout: float = START_S) -> None:
-    """Start processes at the same time, and wait until all are ready.
+def wait_for(processes: Iterable[Process], timeout: float = START_S) -> None:
+    """Wait until all are ready.
 
     Raises ``FailedError`` with the stories of all that have ended, or are not ready in ``timeout`` seconds.
     """
-    waiting = list(processes)
-    for process in waiting:
-        process.start()
-    wait_for(waiting, timeout)
-
-
-def wait_for(processes: Iterable[Process], timeout: float = START_S) -> None:
-    """Wait until all are ready; see ``start_all``."""
     waiting = list(processes)
     deadline = time.monotonic() + timeout
     failed: list[FailedError] = []

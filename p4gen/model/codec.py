@@ -125,13 +125,6 @@ class HeaderCodec:
             return int.from_bytes(self._struct.pack(*fields)), self.width
         return self._flatten(HeaderValue(fields, True))
 
-    def encode_bytes(self, fields: list[Any]) -> bytes | None:
-        """The fields as bytes; None where they are no whole number of bytes."""
-        if self._struct is not None:
-            return self._struct.pack(*fields)
-        bits, width = self._flatten(HeaderValue(fields, True))
-        return None if width & 7 else bits.to_bytes(width >> 3)
-
 
 Flatten = Callable[[Any], tuple[int, int]]
 

@@ -107,7 +107,7 @@ class _Pipeline:
         }
         self.slots = slots
         headers, meta, standard = (p.variable.type for p in program.blocks["ig"].params[-3:])
-        self.headers_type, self.meta_type, self.standard_type = headers, meta, standard
+        self.meta_type = meta
         self.positions = {name: block.pos for name, block in program.blocks.items()}
         # Standard metadata is the architecture's, and always initialised.
         self._prototypes = initial(headers, poison=poison), initial(meta, poison=poison), zero(standard)

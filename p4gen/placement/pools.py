@@ -207,16 +207,6 @@ class SwitchPool:
         """Contexts that nobody has."""
         return self.limits.contexts - len(self._contexts)
 
-    @property
-    def contexts_taken(self) -> int:
-        """Contexts that somebody has."""
-        return len(self._contexts)
-
-    @property
-    def slots_taken(self) -> int:
-        """Slots that somebody has, in all pipelines together."""
-        return sum(map(len, self._slots.values()))
-
     def slots_free(self, pipe: int) -> int:
         """Slots of a pipeline that nobody has; a pipe takes its slots in a row."""
         return self.limits.slots - len(self._slots[pipe])

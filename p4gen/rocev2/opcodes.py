@@ -73,7 +73,6 @@ _EXTENSIONS: Final[dict[int, tuple[Extension, ...]]] = {
 }
 
 _FIRST: Final = frozenset({_O.SEND_FIRST, _O.WRITE_FIRST, _O.READ_RESPONSE_FIRST})
-_MIDDLE: Final = frozenset({_O.SEND_MIDDLE, _O.WRITE_MIDDLE, _O.READ_RESPONSE_MIDDLE})
 _LAST: Final = frozenset({_O.SEND_LAST, _O.SEND_LAST_IMM, _O.WRITE_LAST, _O.WRITE_LAST_IMM, _O.READ_RESPONSE_LAST})
 _ONLY: Final = frozenset({_O.SEND_ONLY, _O.SEND_ONLY_IMM, _O.WRITE_ONLY, _O.WRITE_ONLY_IMM, _O.READ_RESPONSE_ONLY})
 
@@ -88,11 +87,6 @@ def has_reth(opcode: int) -> bool:
     return Extension.RETH in extensions(opcode)
 
 
-def has_aeth(opcode: int) -> bool:
-    """Whether an AETH follows the BTH."""
-    return Extension.AETH in extensions(opcode)
-
-
 def has_imm(opcode: int) -> bool:
     """Whether immediate data follows."""
     return Extension.IMMDT in extensions(opcode)
@@ -101,11 +95,6 @@ def has_imm(opcode: int) -> bool:
 def is_first(opcode: int) -> bool:
     """The first packet of a message of several; ``is_only`` is apart."""
     return opcode in _FIRST
-
-
-def is_middle(opcode: int) -> bool:
-    """Neither the first nor the last packet of its message."""
-    return opcode in _MIDDLE
 
 
 def is_last(opcode: int) -> bool:
@@ -141,16 +130,6 @@ def is_write(opcode: int) -> bool:
 def is_read_response(opcode: int) -> bool:
     """A packet of the answer to an RDMA READ."""
     return _O.READ_RESPONSE_FIRST <= opcode <= _O.READ_RESPONSE_ONLY
-
-
-def is_request(opcode: int) -> bool:
-    """Sent by a requester: SEND, WRITE, READ request and atomics."""
-    return opcode <= _O.READ_REQUEST or opcode in (_O.COMPARE_SWAP, _O.FETCH_ADD)
-
-
-def is_response(opcode: int) -> bool:
-    """Sent by a responder: READ responses and acknowledgements."""
-    return _O.READ_RESPONSE_FIRST <= opcode <= _O.ATOMIC_ACKNOWLEDGE
 
 
 def carries_payload(opcode: int) -> bool:

@@ -25,18 +25,3 @@ def diff(a: int, b: int) -> int:
 def is_newer(a: int, b: int) -> bool:
     """Whether ``a`` comes after ``b``; equal PSNs are neither newer nor older."""
     return diff(a, b) > 0
-
-
-def is_older(a: int, b: int) -> bool:
-    """Whether ``a`` comes before ``b``."""
-    return diff(a, b) < 0
-
-
-def latest(a: int, b: int) -> int:
-    """The newer of the two."""
-    return a if is_newer(a, b) else b
-
-
-def in_window(psn: int, first: int, count: int) -> bool:
-    """Whether ``psn`` is one of the ``count`` (at most 2^23) PSNs from ``first`` on."""
-    return 0 <= diff(psn, first) < count

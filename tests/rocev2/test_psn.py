@@ -15,27 +15,19 @@ def test_diff_undoes_add(base: int, count: int) -> None:
 
 @given(PSNS)
 def test_half_the_space_ahead_is_old_one_less_is_new(base: int) -> None:
-    assert psn.is_older(psn.add(base, psn.HALF), base)
+    assert not psn.is_newer(psn.add(base, psn.HALF), base)
     assert psn.is_newer(psn.add(base, psn.HALF - 1), base)
     assert not psn.is_newer(base, base)
-    assert not psn.is_older(base, base)
 
 
 @given(PSNS, st.integers(1, psn.HALF - 1))
-def test_newer_and_older_mirror_each_other(base: int, count: int) -> None:
+def test_of_two_one_is_newer(base: int, count: int) -> None:
     ahead = psn.add(base, count)
     assert psn.is_newer(ahead, base)
-    assert psn.is_older(base, ahead)
-    assert psn.latest(base, ahead) == psn.latest(ahead, base) == ahead
+    assert not psn.is_newer(base, ahead)
 
 
 def test_wrap() -> None:
     assert psn.add(0xFFFFFF, 1) == 0
     assert psn.add(0, -1) == 0xFFFFFF
     assert psn.diff(2, 0xFFFFFE) == 4
-    assert [p for p in (0xFFFFFD, 0xFFFFFE, 0xFFFFFF, 0, 1, 2) if psn.in_window(p, 0xFFFFFE, 4)] == [
-        0xFFFFFE,
-        0xFFFFFF,
-        0,
-        1,
-    ]

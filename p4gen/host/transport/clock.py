@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-PS: Final = 1
 NS: Final = 1_000
 US: Final = 1_000_000
 MS: Final = 1_000_000_000

@@ -33,10 +33,6 @@ class ProtectionDomain:
         self._regions[rkey] = region
         return region
 
-    def deregister(self, region: MemoryRegion) -> None:
-        """Forget a region; remote accesses to it fail from now on."""
-        self._regions.pop(region.rkey, None)
-
     def for_write(self, rkey: int, address: int, length: int) -> memoryview | None:
         """The bytes that a remote WRITE may fill; None when key, range or permission do not allow it."""
         region = self._regions.get(rkey)
