@@ -249,6 +249,28 @@ class NewEpochForgetsTheOldState(ModeIITest):
         self.equal("drops that lose something", self.losses(), {})
 
 
+class EpochsOfGroupsAreTheirOwn(ModeIITest):
+    """One group is set up again while another one beside it is in the middle of a round."""
+
+    def unfit(self) -> str | None:
+        return None if self.spec.groups > 1 else "the program serves one group"
+
+    def runTest(self) -> None:
+        for stays, again in ((0, 1), (1, 0)):
+            self.control.reset()
+            groups = [self.make_group(2, context=context) for context in (0, 1)]
+            self.ready(*groups)
+            psn, values = self.random_psn(), self.random_values(2)
+            for group in groups:
+                self.contribute(group, [0], psn, values)
+            self.expect_nothing()
+            self.reconfigure(replace(groups[again], epoch=2))
+            late = self.contribution(groups[again], 1, psn, values[1])
+            self.refused(groups[again], 1, late, "ClassifyTraffic.no_pattern")
+            self.contribute(groups[stays], [1], psn, values)
+            self.expect_results(groups[stays], [(psn, self.reduced(values))])
+
+
 class ResultsGoToEveryPortOfTheSwitch(ModeIITest):
     """Groups of four, wherever they are plugged in: no port is special."""
 
@@ -258,6 +280,26 @@ class ResultsGoToEveryPortOfTheSwitch(ModeIITest):
             self.control.reset()
             group = self.group_of(4, context=context % self.spec.groups, first_port=first_port)
             self.complete(group, psn)
+
+
+class NothingIsLeftOfASlotsLastPacket(ModeIITest):
+    """A slot's last packet was marked, asked for an ACK and ended its message: the next one in its slot does not."""
+
+    def runTest(self) -> None:
+        group, slots = self.group_of(3), self.spec.slots_per_group
+        first = self.random_psn()
+        for turn, (opcode, ecn) in enumerate(((Opcode.SEND_ONLY, 0b11), (Opcode.SEND_FIRST, 0b10))):
+            expected = []
+            for psn in psns(serial.add(first, turn * slots), slots):
+                values = self.random_values(3)
+                for rank in range(3):
+                    packet = self.contribution(group, rank, psn, values[rank], opcode)
+                    self.send_from(group, rank, replace(packet, ip=replace(packet.ip, tos=26 << 2 | ecn)).sealed())
+                expected.append((psn, self.reduced(values)))
+            results = self.received(group)
+            self.check_results(group, results, expected, [opcode] * slots)
+            for rank, packets in enumerate(results.of_rank):
+                self.equal(f"turn {turn}, rank {rank}: ECN", {packet.ip.tos & 0b11 for packet in packets}, {ecn})
 
 
 class MarksOfAnyRankMarkTheResult(ModeIITest):

@@ -23,10 +23,12 @@ class Announced(ModeIITest):
     """A star of three ranks, of which nothing is announced yet."""
 
     ranks = 3
+    epoch = 1
 
     def setUp(self) -> None:
         super().setUp()
-        self.group: Group = self.node_of(self.ranks, allreduce())
+        self.group: Group = self.make_group(self.ranks, patterns=[allreduce()], epoch=self.epoch)
+        self.serve(self.group)
 
     def call_all(self, psn: int, packets: int) -> None:
         """All ranks announce an AllReduce."""
@@ -145,6 +147,56 @@ class SomeAnnouncementsLive(Announced):
         for psn in controls[1:]:
             self.contribute(self.group, [1], serial.add(psn, 1), values)
             self.equal(f"PSN {psn} + 1 answered", self.received(self.group).total, 1)
+
+
+class RanksSomeCollectivesApart(Announced):
+    """Each rank does some collectives in a row before the next rank begins with the first of them."""
+
+    def runTest(self) -> None:
+        controls = [serial.add(self.first_psn, 2 * number) for number in range(LIVE)]
+        rounds, call = [self.random_values(self.ranks) for _ in controls], self.call(packets=1)
+        for rank in range(self.ranks):
+            last = rank == self.ranks - 1
+            for psn, values in zip(controls, rounds, strict=True):
+                data = serial.add(psn, 1)
+                self.announce(self.group, [rank], psn, call)
+                self.expect_announced(self.group, *([(psn, call)] if last else []))
+                self.contribute(self.group, [rank], data, values)
+                self.expect_results(self.group, [(data, self.reduced(values))] if last else [])
+        # Who lost the results asks for all of them again.
+        for psn, values in zip(controls, rounds, strict=True):
+            self.announce(self.group, [0], psn, call)
+            self.expect_announced(self.group, (psn, call), at=[0])
+            self.contribute(self.group, [0], serial.add(psn, 1), values)
+            self.expect_at(self.group, [0], [(serial.add(psn, 1), self.reduced(values))])
+        self.equal("drops that lose something", self.losses(), {})
+
+
+class RanksApartInTheLastEpoch(RanksSomeCollectivesApart):
+    """The same where a register without an announcement must not be taken for one: all bits of the epoch are set.
+
+    PSN 0xFFFFFF, which a word of ones names, is ahead of all that is announced.
+    """
+
+    epoch = 255
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.first_psn = self.random.randrange(serial.HALF + 1, 0xFFFFFF - (1 << 20))
+
+
+class OldEpochsAnnounceNothing(Announced):
+    """A group is set up again and announces something: data that belongs to what was announced before is refused."""
+
+    def runTest(self) -> None:
+        controls = [serial.add(self.first_psn, 2 * number) for number in range(LIVE + 1)]
+        for psn in controls[:-1]:
+            self.call_all(psn, 1)
+        again = self.make_group(self.ranks, patterns=[allreduce()], epoch=2)
+        self.reconfigure(again)
+        self.call_all(controls[-1], 1)
+        self.refuse_data(*(serial.add(psn, 1) for psn in controls[:-1]))
+        self.complete(again, serial.add(controls[-1], 1))
 
 
 class StaleAnnouncement(Announced):

@@ -101,7 +101,8 @@ class OverflowIsCounted(Arithmetic):
     def runTest(self) -> None:
         context = self.spec.groups - 1
         group, top = self.group_of(2, context=context), self.limits[1]
-        self.round(group, [self.lanes(top), self.lanes(0)], self.lanes(top))
+        for one, other in ((top, 0), (top - 1, 1), (top // 2, top - top // 2)):
+            self.round(group, [self.lanes(one), self.lanes(other)], self.lanes(top))
         self.equal("overflows counted", self.counts("overflows"), {})
         self.round(group, [self.lanes(top), self.mixed(1, 0)], self.lanes(top))
         self.equal("overflows counted", self.counts("overflows"), {context: 1})

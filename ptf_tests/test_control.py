@@ -37,15 +37,25 @@ class Control(ModeIITest):
 
 class AnnouncementReachesAllOnceAllHaveMadeIt(Control):
     def runTest(self) -> None:
-        psn, value = self.random_psn(), self.some_call()
-        lanes = {name: cells for name, cells in self.state().items() if name.startswith("lane")}
+        slots = self.spec.slots_per_group
+        # Every slot has been used before, so that there is something to be harmed.
+        self.announce(self.group, range(self.ranks), self.first_psn, self.call(packets=slots))
+        self.outputs()
+        for number in psns(serial.add(self.first_psn, 1), slots):
+            self.complete(self.group, number)
+        psn, value = serial.add(self.first_psn, slots + 1 + self.random.randrange(slots)), self.some_call()
+        before, lanes = self.all_drops(), self.lanes_kept()
+        self.equal("lanes are in use", any(any(cells) for cells in lanes.values()), True)
         self.announce(self.group, [0, 2], psn, value)
         self.expect_nothing()
         self.announce(self.group, [1], psn, value)
         self.expect_announced(self.group, (psn, value))
-        self.equal("drops", self.drops(), Counter({"ReplicateData.absorbed": 2}))
-        after = {name: cells for name, cells in self.state().items() if name.startswith("lane")}
-        self.equal("lanes", after, lanes)
+        self.equal("dropped", self.all_drops() - before, Counter({"ReplicateData.absorbed": 2}))
+        self.equal("lanes", self.lanes_kept(), lanes)
+
+    def lanes_kept(self) -> dict[str, list[int]]:
+        """What the payload buffer holds."""
+        return {name: cells for name, cells in self.state().items() if name.startswith("lane")}
 
 
 class BarrierAfterBarrier(Control):

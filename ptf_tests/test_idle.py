@@ -111,20 +111,40 @@ class OrderOfEdgesThatIdled(Idle):
     def unfit(self) -> str | None:
         return None if self.spec.loss_recovery.in_order else "the program takes packets in any order"
 
+    def in_order(self) -> None:
+        """Three packets of an AllReduce from the next PSN on, the first of which is lost at first."""
+        call = self.call(packets=3)
+        self.announce(self.group, range(self.ranks), self.at, call)
+        self.expect_announced(self.group, (self.at, call))
+        before = self.all_drops()
+        self.contribute(self.group, range(self.ranks), serial.add(self.at, 2), self.random_values(self.ranks))
+        self.expect_nothing()
+        self.equal("dropped", self.all_drops() - before, Counter({"FilterOrder.out_of_order": self.ranks}))
+        for offset in (1, 2, 3):
+            self.complete(self.group, serial.add(self.at, offset))
+        self.at = serial.add(self.at, 4)
+
     def runTest(self) -> None:
         self.all_reduce(2)
         for idle in (serial.HALF + 2, ROUND - 8 * self.spec.slots_per_group):
             self.go_on(idle)
-            call = self.call(packets=3)
-            self.announce(self.group, range(self.ranks), self.at, call)
-            self.expect_announced(self.group, (self.at, call))
-            before = self.all_drops()
-            self.contribute(self.group, range(self.ranks), serial.add(self.at, 2), self.random_values(self.ranks))
-            self.expect_nothing()
-            self.equal("dropped", self.all_drops() - before, Counter({"FilterOrder.out_of_order": self.ranks}))
-            for offset in (1, 2, 3):
-                self.complete(self.group, serial.add(self.at, offset))
-            self.at = serial.add(self.at, 4)
+            self.in_order()
+
+
+class OrderOfEdgesThatIdledAlmostOnceRound(OrderOfEdgesThatIdled):
+    """An ePSN that lies one behind the largest that there can be."""
+
+    def runTest(self) -> None:
+        self.all_reduce(2)
+        left = self.at
+        control, (values,) = self.broadcast(self.spec.slots_per_group), self.random_values(1)
+        for offset in range(1, 1 + self.spec.slots_per_group):
+            packet = self.contribution(self.group, 1, serial.add(control, offset), values)
+            self.send_from(self.group, 1, packet)
+        self.outputs()
+        self.go_on((left - 5 - self.at) % ROUND)
+        self.in_order()
+        self.equal("the last PSN but one", self.at, serial.add(left, -1))
 
 
 class AnnouncementsThatAreNotServedAreNotKept(Idle):

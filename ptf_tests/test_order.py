@@ -85,6 +85,24 @@ class EdgesAreFilteredApart(InOrder):
         self.equal("drops that lose something", self.losses(), {})
 
 
+class OneEdgesTurnIsNoOthers(InOrder):
+    """That one rank's packet has come does not make it the next one's turn at any other edge."""
+
+    def runTest(self) -> None:
+        ranks = min(8, self.spec.fan_in)
+        group = self.group_of(ranks)
+        first, second = psns(self.random_psn(), 2)
+        values = self.random_values(ranks)
+        for rank in range(ranks):
+            self.contribute(group, [rank], first, values)
+            self.equal("results", self.received(group).total, ranks if rank == ranks - 1 else 0)
+            before = self.all_drops()[AHEAD]
+            self.contribute(group, range(rank + 1, ranks), second, values)
+            self.expect_nothing()
+            self.equal("ahead of their turn", self.all_drops()[AHEAD] - before, ranks - 1 - rank)
+        self.complete(group, second)
+
+
 class GroupsAreFilteredApart(InOrder):
     """Edges of other contexts have ePSNs of their own."""
 
@@ -110,12 +128,52 @@ class AnnouncementIsANewBeginning(InOrder):
         control = serial.add(self.first_psn, (1 << 19) + 1000)
         self.announce(group, [0, 1], control, self.call(packets=4))
         self.outputs()
+        for ahead in (2, 4):
+            packet = self.contribution(group, 0, serial.add(control, ahead), self.random_values(1)[0])
+            self.refused(group, 0, packet, AHEAD)
         self.complete(group, serial.add(control, 1))
         self.announce(group, [0], control, self.call(packets=4))
         self.expect_announced(group, (control, self.call(packets=4)), at=[0])
         packet = self.contribution(group, 0, serial.add(control, 3), self.random_values(1)[0])
         self.refused(group, 0, packet, AHEAD)
         self.complete(group, serial.add(control, 2))
+
+
+class AnnouncementRepeatedAfterTheLastPacket(InOrder):
+    """All that was announced has been sent, and the control message is repeated: any packet may be repeated, too."""
+
+    def runTest(self) -> None:
+        group, packets = self.node_of(2, allreduce()), 3
+        control, call = self.first_psn, self.call(packets=packets)
+        rounds = {psn: self.random_values(2) for psn in psns(serial.add(control, 1), packets)}
+        self.announce(group, [0, 1], control, call)
+        self.expect_announced(group, (control, call))
+        for psn, values in rounds.items():
+            self.contribute(group, [0, 1], psn, values)
+            self.expect_results(group, [(psn, self.reduced(values))])
+        state = self.state()
+        self.announce(group, [1], control, call)
+        self.expect_announced(group, (control, call), at=[1])
+        self.equal("registers", self.state(), state)
+        for psn, values in reversed(rounds.items()):
+            self.contribute(group, [1], psn, values)
+            self.expect_at(group, [1], [(psn, self.reduced(values))])
+
+
+class AheadOfItsTurnAndWrong(InOrder):
+    """Of what is wrong with a packet that comes ahead of its turn, its turn is the first."""
+
+    def runTest(self) -> None:
+        group = self.group_of(2)
+        numbers = psns(self.random_psn(), 2)
+        rounds = [self.random_values(2) for _ in numbers]
+        for psn, values in zip(numbers, rounds, strict=True):
+            self.contribute(group, [0], psn, values)
+        mixed = self.contribution(group, 1, numbers[1], rounds[1][1], Opcode.SEND_FIRST)
+        self.refused(group, 1, mixed, AHEAD)
+        for psn, values in zip(numbers, rounds, strict=True):
+            self.contribute(group, [1], psn, values)
+            self.expect_results(group, [(psn, self.reduced(values))])
 
 
 class DataBeforeTheEdgesOwnAnnouncement(InOrder):

@@ -13,7 +13,7 @@ from inc import allreduce, broadcast_from, psns, reduce_to
 from mode_ii import ModeIITest
 
 from p4gen.groups.group import Edge, Endpoint, Group, Pattern
-from p4gen.host.collectives.control import Collective, Control
+from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Ack, Nak
 
@@ -111,6 +111,35 @@ class Pipelines(ModeIITest):
             packets = taken[rank.node.context].of_rank[rank.edge]
             got = [(p.bth.psn, p.aeth.syndrome) for p in packets if p.aeth is not None]
             self.equal(f"rank {number}: answers", got, list(expected) if number in who else [])
+
+
+class StateStaysInItsBank(ModeIITest):
+    """What arrives in a pipeline touches its own bank of every register, which is one run of cells."""
+
+    def unfit(self) -> str | None:
+        return "the program has one pipeline" if self.spec.pipelines == 1 else None
+
+    def runTest(self) -> None:
+        for pipe in range(self.spec.pipelines):
+            self.control.reset()
+            group = self.make_group(3, pipe=pipe, patterns=[allreduce(), broadcast_from(0, 0)])
+            self.serve(group)
+            before, psn = self.state(), self.first_psn
+            for pattern in group.patterns:
+                self.open(group, psn=psn, pattern=pattern)
+                for number in psns(serial.add(psn, 1), self.spec.slots_per_group):
+                    self.contribute(group, [2, 1, 0] if pattern == allreduce() else [0], number, self.random_values(3))
+                    for rank in (1, 2):
+                        self.send_from(group, rank, self.acknowledgement(group, rank, number))
+                psn = serial.add(psn, 1 + MAX_PACKETS)
+            self.equal("drops that lose something", set(self.losses()) - {"CombineAcks.waits"}, set())
+            touched = {
+                name: sorted({index * self.spec.pipelines // len(cells) for index, cell in enumerate(cells) if cell})
+                for name, cells in self.state().items()
+                if cells != before[name]
+            }
+            self.equal("banks touched", touched, dict.fromkeys(touched, [pipe]))
+            self.equal("registers touched", {"slots", "newest.announcement", "node_acked"} <= set(touched), True)
 
 
 class PartialResultsAreMerged(Pipelines):

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
-from inc import psns
+from inc import allreduce, psns
 from mode_ii import ModeIITest
 
 from p4gen.rocev2 import psn as serial
@@ -109,6 +109,23 @@ class StalePsnIsIgnored(ModeIITest):
         self.expect_results(group, [(ahead, self.reduced(new))])
         late = self.contribution(group, 0, serial.add(ahead, -slots), old[0])
         self.refused(group, 0, late, "CheckDuplicate.stale")
+
+
+class StaleAtTheEndOfItsCollective(ModeIITest):
+    """What slots are used for last is as new as what they are used for first: what is older by a buffer is stale."""
+
+    def runTest(self) -> None:
+        group, slots = self.node_of(2, allreduce()), self.spec.slots_per_group
+        packets = 2 * slots
+        self.announce(group, [0, 1], self.first_psn, self.call(packets=packets))
+        self.outputs()
+        numbers = psns(serial.add(self.first_psn, 1), packets)
+        for psn in numbers:
+            self.complete(group, psn)
+        for psn in numbers[:slots]:
+            late = self.contribution(group, 0, psn, self.random_values(1)[0])
+            self.refused(group, 0, late, "CheckDuplicate.stale")
+        self.equal("drops that lose something", self.losses(), {"CheckDuplicate.stale": slots})
 
 
 class HalfTheNumberSpaceDividesNewFromOld(ModeIITest):

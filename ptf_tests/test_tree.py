@@ -228,3 +228,8 @@ class EachGroupHasItsOwnRoot(ModeIITest):
             result = self.reduced([rounds[number][rank] for rank in sources[number]])
             outs = range(3) if parent is None else [parent]
             self.check_results(groups[number], taken[number], [(psn, result)], ranks=outs)
+        for number, parent in enumerate(roles):
+            if parent is not None:
+                group, values = groups[number], rounds[number]
+                self.contribute(group, [parent], psn, values)
+                self.expect_at(group, sources[number], [(psn, values[parent])])

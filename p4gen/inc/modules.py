@@ -65,6 +65,11 @@ def receive_bits(spec: ProgramSpec) -> int:
     return 57 + numbers + (0 if spec.loss_recovery.in_order else reorder_window(spec))
 
 
+def slot_bits(spec: ProgramSpec) -> int:
+    """Width of CheckDuplicate's word: epoch 8, PSN 24, AckReq 1, ECN 2, operation 5, bitmap 32, and an announcement."""
+    return 72 + (32 if _augmented(spec) else 0)
+
+
 LOOKUP_TABLE = Module(
     name="LookupTable",
     gress="ingress",
@@ -144,7 +149,7 @@ FIND_CONTEXT = Module(
     provides=(
         Metadata("epoch", "epoch_t", "generation of the context's state; older state counts as empty"),
         Metadata("first_psn", "psn_t", "the PSN that all its flows begin with", wanted=_augmented),
-        Metadata("announced", "bit<32>", "what a control message announces; 0 for data"),
+        Metadata("announced", "bit<32>", "what a control message announces; in Mode III 0 for data"),
         Metadata("code", "bit<8>", "collective and root"),
         Metadata("numbers", "numbers_t", "op and dtype", wanted=_dynamic),
     ),
@@ -368,9 +373,9 @@ CHECK_DUPLICATE = Module(
     keeps=(
         Register(
             "slots",
-            104,
+            slot_bits,
             _SLOTS,
-            "{epoch 8, PSN 24, AckReq 1, ECN 2, operation 5, announced 32, bitmap 32} of each slot",
+            "{announced 32 (Mode III), epoch 8, PSN 24, AckReq 1, ECN 2, operation 5, bitmap 32} of each slot",
         ),
     ),
     drops=(

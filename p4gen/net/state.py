@@ -170,7 +170,7 @@ class SwitchState:
         base = context.base_down if down and context.base_down is not None else context.base
         index = context.pipe * spec.bank_slots + base + (psn & (context.slots - 1))
         word = switch.register("slots", index)
-        epoch, held, opcode, bitmap = word >> 96, word >> 72 & _MASK, word >> 64 & 0x1F, word & 0xFFFFFFFF
+        epoch, held, opcode, bitmap = word >> 64 & 0xFF, word >> 40 & _MASK, word >> 32 & 0x1F, word & 0xFFFFFFFF
         fresh = epoch == context.epoch
         if not fresh or held != psn:
             bitmap = 0

@@ -15,9 +15,9 @@ BOTH_MODES: tuple[Mutation, ...] = (
     Mutation("any-ip-checksum", "ValidatePacket", "std_meta.checksum_error != 0", "false"),
     Mutation("corruption-laundered", "CheckIcrc", "hdr.icrc.crc != expected", "false"),
     Mutation("epoch-ignored", "RecycleBuffer", "held_epoch != epoch", "held_epoch == 0"),
-    Mutation("any-opcode-mix", "CheckDuplicate", "word[68:64] != opcode", "false"),
+    Mutation("any-opcode-mix", "CheckDuplicate", "word[36:32] != opcode", "false"),
     Mutation("complete-at-once", "CheckDuplicate", "arrived == meta.flow.source_mask", "arrived != 0"),
-    Mutation("last-ack-request-wins", "CheckDuplicate", "bth.ack_request | word[71:71];", "bth.ack_request;"),
+    Mutation("last-ack-request-wins", "CheckDuplicate", "bth.ack_request | word[39:39];", "bth.ack_request;"),
     Mutation("sum-wraps", "AggregateData", "(lane_t)((int<32>)held |+| (int<32>)element)", "held + element"),
     Mutation("lane-misplaced", "AggregateData", "lane_3.apply(payload.lane_3,", "lane_3.apply(payload.lane_2,"),
     Mutation(

@@ -69,7 +69,6 @@ MODE_II: tuple[Mutation, ...] = (
         "if (false) { meta.drop",
     ),
     Mutation("no-duplicate-check", "CheckDuplicate", "arrived & meta.lookup.edge_bit;", "arrived & 0;"),
-    Mutation("announcement-not-kept", "CheckDuplicate", "++ meta.invocation.announced ++", "++ word[63:32] ++"),
     Mutation(
         "duplicate-unanswered",
         "CheckDuplicate",
@@ -82,7 +81,7 @@ MODE_II: tuple[Mutation, ...] = (
         "psn-not-kept",
         "CheckDuplicate",
         "meta.invocation.epoch ++ bth.psn ++",
-        "meta.invocation.epoch ++ word[95:72] ++",
+        "meta.invocation.epoch ++ word[63:40] ++",
     ),
     Mutation("old-data-added", "AggregateData", "(slot_use == slot_use_t.MERGE)", "(slot_use != slot_use_t.REPEAT)"),
     Mutation("sum-unsigned", "AggregateData", "(lane_t)((int<32>)held |+| (int<32>)element)", "held |+| element"),

@@ -22,7 +22,7 @@ _COLLECTIVES, _SELECTIVE, _PIPES = "test_iii_collectives", "test_iii_selective",
 
 MODE_III: tuple[Mutation, ...] = (
     *BOTH_MODES,
-    Mutation("any-control-mix", "CheckDuplicate", "word[63:32] != meta.invocation.announced", "false"),
+    Mutation("any-control-mix", "CheckDuplicate", "word[103:72] != meta.invocation.announced", "false"),
     Mutation("any-qp", "LookupTable", "meta.drop = drop_t.LookupTable_unknown_qp;", ""),
     Mutation("ticks-from-anywhere", "LookupTable", "std_meta.ingress_port == CPU_PORT", "true"),
     Mutation("cursors-from-anywhere", "LookupTable", "std_meta.instance_type == RECIRCULATED", "true"),
@@ -172,7 +172,7 @@ MODE_III: tuple[Mutation, ...] = (
         "one-cnp-for-ever", "NotifyCongestion", "if (meta.lookup.kind == kind_t.TICK) { ticks = 1; }", "if (false) { }"
     ),
     Mutation("answers-are-marked", "MakeAck", "if (hdr.ipv4.ecn == ECN_CE) {", "if (false) {"),
-    Mutation("resent-with-the-ticks-ecn", "CheckDuplicate", "ecn = word[70:69]; ", ""),
+    Mutation("resent-with-the-ticks-ecn", "CheckDuplicate", "ecn = word[38:37]; ", ""),
     Mutation("messages-uncounted", "CountMessages", "count = count + (bit<24>)ends;", ""),
     Mutation(
         "packets-counted", "CountMessages", "if (bth.opcode == opcode_t.SEND_FIRST) { ends = 0; }", "if (false) { }"
@@ -213,7 +213,7 @@ MODE_III: tuple[Mutation, ...] = (
         "cursor-takes-any-slot", "CheckDuplicate", "if (meta.buffer.slot_use == slot_use_t.MERGE) {", "if (true) {"
     ),
     Mutation("resent-without-ackreq", "CheckDuplicate", "bth.ack_request = 1; ", ""),
-    Mutation("opcode-forgotten", "CheckDuplicate", "(opcode_t)(3w0 ++ word[68:64])", "opcode_t.SEND_ONLY"),
+    Mutation("opcode-forgotten", "CheckDuplicate", "(opcode_t)(3w0 ++ word[36:32])", "opcode_t.SEND_ONLY"),
     Mutation(
         "incomplete-is-resent",
         "Retransmission",

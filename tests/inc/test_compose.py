@@ -73,8 +73,8 @@ def test_drop_reasons_are_numbered_from_one_without_gaps() -> None:
     assert len({drop.symbol for drop in drops}) == len(drops)
 
 
-SLOT, ANNOUNCEMENTS = 104 + 64 * 32, 3 * 64
-"""Bits: a slot with 64 lanes, and what a context remembers of what was announced."""
+SLOT, ANNOUNCEMENTS = 72 + 64 * 32, 3 * 64
+"""Bits: a slot with 64 lanes in Mode II, and what a context remembers of what was announced."""
 EDGE = 57 + 32 + 64 + 1 + 17
 """Bits of an edge in Mode III: what it has sent, messages and all, its timer, whether it has had a CNP, its tag."""
 
@@ -90,7 +90,7 @@ def test_state_of_mode_iii_follows_the_formula() -> None:
     # Two pipes a context, each with psnStart and maxPsnSent; lastAcked of each edge; the rest is
     # by edge, from 1.
     contexts = 4 * (ANNOUNCEMENTS + 8 * 32 + 2 * (32 + 32))
-    assert compose(spec).state_bits == 2 * 4 * 128 * SLOT + contexts + (4 * 8 + 1) * EDGE
+    assert compose(spec).state_bits == 2 * 4 * 128 * (SLOT + 32) + contexts + (4 * 8 + 1) * EDGE
 
 
 def test_every_pipeline_has_a_bank_of_everything() -> None:

@@ -1,0 +1,39 @@
+"""Packets whose right ICRC has a wanted value: a CRC is linear, so that fields nobody looks at can be solved for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from p4gen.rocev2.packet import RocePacket
+
+_FREE_BITS = 32
+"""Of the IPv4 identification and the UDP source port, which may be anything."""
+
+
+def with_icrc(packet: RocePacket, wanted: bytes) -> RocePacket:
+    """``packet`` with such an identification and source port that its ICRC is ``wanted``, in wire order."""
+    missing = _icrc(packet, 0) ^ int.from_bytes(wanted)
+    effects = [(_icrc(packet, 1 << bit) ^ _icrc(packet, 0), 1 << bit) for bit in range(_FREE_BITS)]
+    solution = 0
+    for bit in reversed(range(_FREE_BITS)):
+        pivot = next((effect for effect in effects if effect[0] >> bit & 1), None)
+        if pivot is None:
+            continue
+        effects = [
+            (crc ^ pivot[0], bits ^ pivot[1]) if crc >> bit & 1 else (crc, bits)
+            for crc, bits in effects
+            if (crc, bits) != pivot
+        ]
+        if missing >> bit & 1:
+            missing, solution = missing ^ pivot[0], solution ^ pivot[1]
+    assert missing == 0, f"no identification and port give the ICRC {wanted.hex()}"
+    return _freed(packet, solution)
+
+
+def _freed(packet: RocePacket, bits: int) -> RocePacket:
+    ip = replace(packet.ip, identification=bits & 0xFFFF)
+    return replace(packet, ip=ip, udp=replace(packet.udp, src_port=bits >> 16)).sealed()
+
+
+def _icrc(packet: RocePacket, bits: int) -> int:
+    return int.from_bytes(_freed(packet, bits).icrc)
