@@ -51,8 +51,12 @@ class NakOfTheAnnouncementGoesOn(ShortBroadcasts):
     """One receiver has not got the announcement itself: all else that it was sent before is acknowledged by all."""
 
     def runTest(self) -> None:
+        before = self.begin(self.first_psn)
         for edge in self.others:
-            first = self.begin(serial.add(self.first_psn, edge * (serial.HALF - 2)))
+            self.answer(edge, before)
+        self.answered((before, ACK))
+        for edge in self.others:
+            first = self.begin(serial.add(before, edge * (serial.HALF - 2)))
             announced = serial.add(first, -1)
             self.answer(edge, announced, NAK)
             self.answered((announced, NAK))

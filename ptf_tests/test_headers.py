@@ -132,3 +132,15 @@ class DatagramsInOptions(EveryKind):
             spoilt.append(replace(packet, ip=replace(packet.ip, options=options)).sealed())
         # There is no route to the switch's own address here.
         self.refuse("Forward.no_route", *spoilt)
+
+
+class OtherProtocolsAreNotForTheEngine(EveryKind):
+    """What reads like a UDP header and a BTH for the switch is none where IPv4 says that another protocol follows."""
+
+    def runTest(self) -> None:
+        spoilt = [
+            replace(packet, ip=replace(packet.ip, protocol=protocol)).sealed()
+            for packet in self.kinds()
+            for protocol in (6, 16, 18, 136)
+        ]
+        self.refuse("Forward.no_route", *spoilt)

@@ -138,7 +138,7 @@ class StateStaysInItsBank(ModeIITest):
                 for name, cells in self.state().items()
                 if cells != before[name]
             }
-            self.equal("banks touched", touched, dict.fromkeys(touched, [pipe]))
+            self.equal("banks touched", touched, {name: [pipe] for name in touched})
             self.equal("registers touched", {"slots", "newest.announcement", "node_acked"} <= set(touched), True)
 
 
