@@ -26,11 +26,15 @@ from p4gen.switch.api import ControlPlane
 from p4gen.switch.running import Running
 
 
-@functools.cache
 def control_plane() -> ControlPlane:
-    """The control plane of the switch under test; one connection for all tests."""
+    """The control plane of the switch under test: the one in this process, or one connection for all tests."""
     control: ControlPlane | None = parameters().get("control")
-    return control if control is not None else Running.from_dict(parameter("switch")).connect()
+    return control if control is not None else _connection()
+
+
+@functools.cache
+def _connection() -> ControlPlane:
+    return Running.from_dict(parameter("switch")).connect()
 
 
 @dataclass(frozen=True)
