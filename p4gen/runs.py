@@ -22,6 +22,7 @@ from p4.v1 import p4runtime_pb2 as pb
 from p4gen.errors import InputError
 from p4gen.inputs import read_text
 from p4gen.p4rt.session import recorded
+from p4gen.records import from_plain
 from p4gen.switch.running import WRITES_FILE
 
 RUN_FILE, JUNIT_FILE = "run.json", "junit.xml"
@@ -81,10 +82,8 @@ def write_record(folder: Path, record: RunRecord, cases: Sequence[Case], extra: 
 def read_record(folder: Path) -> RunRecord:
     """What a run was. Raises ``InputError`` when ``folder`` is none of a run."""
     try:
-        content = json.loads(read_text(folder / RUN_FILE))
-        fields = {name: content[name] for name in RunRecord.__dataclass_fields__}
-        return RunRecord(**{**fields, "arguments": tuple(fields["arguments"])})
-    except (InputError, ValueError, KeyError, TypeError, RecursionError) as problem:
+        return from_plain(RunRecord, json.loads(read_text(folder / RUN_FILE)))
+    except (InputError, ValueError, RecursionError) as problem:
         why = problem.reason if isinstance(problem, InputError) else str(problem)
         raise InputError(f"{folder}: not the folder of a run ({RUN_FILE}: {why})") from None
 

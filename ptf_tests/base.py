@@ -21,6 +21,7 @@ import ptf
 
 from p4gen.groups import SwitchConfig
 from p4gen.ptf.testcase import ReportedTest, parameter, parameters
+from p4gen.records import from_plain
 from p4gen.spec import Mode, ProgramSpec
 from p4gen.switch.api import ControlPlane
 from p4gen.switch.running import Running
@@ -34,7 +35,7 @@ def control_plane() -> ControlPlane:
 
 @functools.cache
 def _connection() -> ControlPlane:
-    return Running.from_dict(parameter("switch")).connect()
+    return from_plain(Running, parameter("switch")).connect()
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from p4gen.records import from_plain, to_plain
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology
 from p4gen.switch.running import Program
@@ -18,7 +18,6 @@ JOB_FILE, RESULT_FILE, LOCK_FILE = "job.json", "result.json", "lock"
 """In the lab's scratch folder."""
 LAST_WORD = b"end"
 """What the lab says to its launcher when it ends by itself, however that goes."""
-_PATHS = ("topology_file", "folder", "scratch", "address_file")
 
 
 @dataclass(frozen=True)
@@ -73,32 +72,12 @@ class LabJob:
 
     def save(self, path: Path) -> None:
         """Write it as JSON."""
-        fields: dict[str, Any] = {
-            "spec": self.spec.model_dump(mode="json", exclude_unset=True),
-            "program": {name: str(value) if value else None for name, value in asdict(self.program).items()},
-            "wanted": asdict(self.wanted),
-        }
-        for name in ("target", "engine", "timeout_ms", "pcap", "verbose", "policy"):
-            fields[name] = getattr(self, name)
-        for name in _PATHS:
-            fields[name] = str(getattr(self, name))
+        fields = to_plain(self)
+        del fields["topology"]
         path.write_text(json.dumps(fields), encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> LabJob:
         """What ``save`` wrote."""
         fields = json.loads(path.read_text(encoding="utf-8"))
-        wanted = fields["wanted"]
-        for name in ("ranks", "impairments", "outages"):
-            wanted[name] = tuple(tuple(each) if isinstance(each, list) else each for each in wanted[name])
-        program = {name: Path(value) if value else None for name, value in fields["program"].items()}
-        return cls(
-            **{
-                **fields,
-                "topology": load_topology(Path(fields["topology_file"])),
-                "spec": ProgramSpec.model_validate(fields["spec"]),
-                "program": Program(**program),  # type: ignore[arg-type]  # only the JSON may be None
-                "wanted": Wanted(**wanted),
-                **{name: Path(fields[name]) for name in _PATHS},
-            }
-        )
+        return from_plain(cls, fields | {"topology": load_topology(Path(fields["topology_file"]))})

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import grpc
 
 from p4gen.manager import incmanager_pb2 as pb
-from p4gen.manager import messages
 from p4gen.manager.api import (
     Code,
     GroupSpec,
@@ -23,6 +22,7 @@ from p4gen.manager.api import (
     Status,
     SwitchInfo,
 )
+from p4gen.manager.messages import from_message, to_message
 from p4gen.manager.service import MAX_MESSAGE, MAX_TEXT, OURS, SERVICE
 from p4gen.switch.address import checked
 
@@ -95,11 +95,11 @@ class ManagerClient:
 
     def register_switch(self, switch: SwitchInfo) -> None:
         """See ``Manager.register_switch``."""
-        self._ask("RegisterSwitch", lambda: messages.to_switch(switch), pb.RegisterSwitchResponse)
+        self._ask("RegisterSwitch", lambda: to_message(switch), pb.RegisterSwitchResponse)
 
     def register_host(self, host: HostInfo) -> HostAddresses:
         """See ``Manager.register_host``."""
-        return messages.from_addresses(self._ask("RegisterHost", lambda: messages.to_host(host), pb.HostAddresses))
+        return from_message(HostAddresses, self._ask("RegisterHost", lambda: to_message(host), pb.HostAddresses))
 
     def report_links(self, switch: str, ports: Mapping[int, bool]) -> None:
         """See ``Manager.report_links``."""
@@ -107,7 +107,7 @@ class ManagerClient:
 
     def init_group(self, spec: GroupSpec) -> GroupStatus:
         """See ``Manager.init_group``."""
-        return self._group("InitGroup", lambda: messages.to_group_spec(spec))
+        return self._group("InitGroup", lambda: to_message(spec))
 
     def destroy_group(self, name: str) -> None:
         """See ``Manager.destroy_group``."""
@@ -128,11 +128,11 @@ class ManagerClient:
     def groups(self) -> list[GroupStatus]:
         """See ``Manager.groups``."""
         found = self._ask("ListGroups", pb.ListGroupsRequest, pb.ListGroupsResponse)
-        return [messages.from_group_status(group) for group in found.groups]
+        return [from_message(GroupStatus, group) for group in found.groups]
 
     def status(self) -> Status:
         """See ``Manager.status``."""
-        return messages.from_status(self._ask("GetStatus", pb.GetStatusRequest, pb.Status))
+        return from_message(Status, self._ask("GetStatus", pb.GetStatusRequest, pb.Status))
 
     def watch(self, host: str) -> Watch:
         """See ``Manager.watch``. When the manager goes it waits for one to come back, and then begins again with all
@@ -153,12 +153,12 @@ class ManagerClient:
 
     def report_rank(self, report: RankReport) -> None:
         """See ``Manager.report_rank``."""
-        self._ask("ReportRank", lambda: messages.to_rank_report(report), pb.ReportRankResponse)
+        self._ask("ReportRank", lambda: to_message(report), pb.ReportRankResponse)
 
     # --- RPCs ---
 
     def _group(self, method: str, request: Callable[[], Any]) -> GroupStatus:
-        return messages.from_group_status(self._ask(method, request, pb.GroupStatus))
+        return from_message(GroupStatus, self._ask(method, request, pb.GroupStatus))
 
     def _ask(self, method: str, request: Callable[[], Any], response: Any, timeout: float | None = None) -> Any:
         try:
@@ -221,7 +221,7 @@ class Watch:
             if stream is None:
                 raise StopIteration
             try:
-                return messages.from_membership(next(stream))
+                return from_message(Membership, next(stream))
             except StopIteration:  # the manager has ended
                 pass
             except grpc.RpcError as error:

@@ -12,8 +12,8 @@ import grpc
 
 from p4gen.errors import FailedError, InputError, P4genError
 from p4gen.manager import incmanager_pb2 as pb
-from p4gen.manager import messages
-from p4gen.manager.api import Manager, ManagerError
+from p4gen.manager.api import GroupSpec, HostInfo, Manager, ManagerError, RankReport, SwitchInfo
+from p4gen.manager.messages import from_message, to_message
 from p4gen.p4rt.serving import listening
 from p4gen.switch.address import checked, listens, socket_of
 
@@ -83,38 +83,38 @@ class ManagerServer:
         return handlers
 
     def _register_switch(self, request: Any) -> Any:
-        self._manager.register_switch(messages.from_switch(request))
+        self._manager.register_switch(from_message(SwitchInfo, request))
         return pb.RegisterSwitchResponse()
 
     def _register_host(self, request: Any) -> Any:
-        return messages.to_addresses(self._manager.register_host(messages.from_host(request)))
+        return to_message(self._manager.register_host(from_message(HostInfo, request)))
 
     def _report_links(self, request: Any) -> Any:
         self._manager.report_links(request.switch, dict(request.ports))
         return pb.ReportLinksResponse()
 
     def _init_group(self, request: Any) -> Any:
-        return messages.to_group_status(self._manager.init_group(messages.from_group_spec(request)))
+        return to_message(self._manager.init_group(from_message(GroupSpec, request)))
 
     def _destroy_group(self, request: Any) -> Any:
         self._manager.destroy_group(request.name)
         return pb.DestroyGroupResponse()
 
     def _resize_group(self, request: Any) -> Any:
-        return messages.to_group_status(self._manager.resize_group(request.name, request.slots))
+        return to_message(self._manager.resize_group(request.name, request.slots))
 
     def _move_group(self, request: Any) -> Any:
         root = request.root if request.HasField("root") else None
-        return messages.to_group_status(self._manager.move_group(request.name, root))
+        return to_message(self._manager.move_group(request.name, root))
 
     def _get_group(self, request: Any) -> Any:
-        return messages.to_group_status(self._manager.group(request.name))
+        return to_message(self._manager.group(request.name))
 
     def _list_groups(self, _: Any) -> Any:
-        return pb.ListGroupsResponse(groups=[messages.to_group_status(group) for group in self._manager.groups()])
+        return pb.ListGroupsResponse(groups=[to_message(group) for group in self._manager.groups()])
 
     def _get_status(self, _: Any) -> Any:
-        return messages.to_status(self._manager.status())
+        return to_message(self._manager.status())
 
     def _ready(self, request: Any) -> Any:
         group, generation, rank = request.group, request.generation, request.rank
@@ -122,7 +122,7 @@ class ManagerServer:
         return pb.ReadyResponse(first_call=first)
 
     def _report_rank(self, request: Any) -> Any:
-        self._manager.report_rank(messages.from_rank_report(request))
+        self._manager.report_rank(from_message(RankReport, request))
         return pb.ReportRankResponse()
 
     def _watch(self, request: Any, context: Any) -> Iterator[Any]:
@@ -132,7 +132,7 @@ class ManagerServer:
             if not context.add_callback(lambda: _end(news)):
                 _end(news)
             for membership in news:
-                yield messages.to_membership(membership)
+                yield to_message(membership)
         except Exception as error:
             _abort(context, error)
 

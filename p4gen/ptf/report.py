@@ -7,6 +7,8 @@ import os
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
+from p4gen.records import from_plain
+
 
 class Outcome(StrEnum):
     """What came of a test."""
@@ -47,5 +49,4 @@ def write(descriptor: int, result: TestResult) -> None:
 
 def read(line: bytes) -> TestResult:
     """The result that ``write`` sent; ValueError when the line is not one."""
-    fields = json.loads(line)
-    return TestResult(**{**fields, "outcome": Outcome(fields["outcome"])})
+    return from_plain(TestResult, json.loads(line))

@@ -24,6 +24,7 @@ from p4gen.errors import FailedError, MissingToolError
 from p4gen.ptf import report
 from p4gen.ptf.parallel import Stop
 from p4gen.ptf.report import Outcome, TestResult
+from p4gen.records import to_plain
 from p4gen.switch.process import running_switch
 from p4gen.switch.running import Program, Running
 
@@ -92,7 +93,7 @@ def run_suite(
 
     ``directory`` must exist; sockets, ``ptf.out``, ``ptf.log`` and ``ptf.pcap`` go there. Its path must leave room
     for a socket name within the 107 bytes of unix(7). ``params`` reach the tests as Python literals, with ``switch``
-    (see ``Running.to_dict``) added. A test is ended after ``test_timeout`` seconds, and the whole run when no test has
+    (a ``Running``, as JSON) added. A test is ended after ``test_timeout`` seconds, and the whole run when no test has
     come to its end for ``silence`` seconds. ``progress`` is called with each test as it finishes.
 
     Failures are in the result. Raises what starting the switch raises, MissingToolError without PTF, and FailedError
@@ -105,7 +106,7 @@ def run_suite(
     with switch(program, directory, range(ports)) as running, _pipe() as (reader, writer):
         everything = {
             **params,
-            "switch": running.to_dict(),
+            "switch": to_plain(running),
             "results_fd": writer,
             "stop_on_failure": stop_on_failure,
         }

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from p4gen.errors import Diagnostic, FailedError, InputError
 from p4gen.ptf.runner import default_suite, environment
+from p4gen.records import from_plain
 from p4gen.spec import ProgramSpec
 
 
@@ -38,7 +39,7 @@ def scenarios(spec: ProgramSpec, suite: Path | None = None) -> tuple[Scenario, .
     ran = subprocess.run(command, input=given, capture_output=True, text=True, env=environment(), check=False)
     if ran.returncode:
         raise FailedError(f"{folder} cannot be imported: {ran.stderr.strip().splitlines()[-1]}")
-    return tuple(Scenario(**fields) for fields in json.loads(ran.stdout.splitlines()[-1]))
+    return from_plain(tuple[Scenario, ...], json.loads(ran.stdout.splitlines()[-1]))
 
 
 def check_names(wanted: Sequence[str], known: Sequence[Scenario]) -> None:

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -88,17 +88,6 @@ class Running:
         """Load the program."""
         info = parse_text(self.p4info.read_text(encoding="utf-8"))
         client.set_pipeline(info, self.config.read_bytes())
-
-    def to_dict(self) -> dict[str, Any]:
-        """For ``from_dict`` in another process."""
-        return {key: str(value) if isinstance(value, Path) else value for key, value in asdict(self).items()}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Running:
-        """What ``to_dict`` described."""
-        paths = {key: Path(fields[key]) for key in ("directory", "p4info", "config")}
-        trace = Path(fields["trace"]) if fields["trace"] else None
-        return cls(**{**fields, **paths, "trace": trace})
 
 
 def free_port() -> int:

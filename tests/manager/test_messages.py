@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -18,32 +17,32 @@ from p4gen.host.collectives.plan import PsnSync
 from p4gen.manager import api, messages
 from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager.api import Code, GroupSpec, GroupState, ManagerError
+from p4gen.manager.messages import from_message, to_message
 
 from . import samples
 
 FOLDER = Path(messages.__file__).parent
-Convert = Callable[[Any], Any]
-KINDS: list[tuple[st.SearchStrategy[Any], Convert, Convert]] = [
-    (samples.switches, messages.to_switch, messages.from_switch),
-    (samples.hosts, messages.to_host, messages.from_host),
-    (samples.addresses, messages.to_addresses, messages.from_addresses),
-    (samples.group_specs, messages.to_group_spec, messages.from_group_spec),
-    (samples.group_statuses, messages.to_group_status, messages.from_group_status),
-    (samples.rank_configs, messages.to_rank_config, messages.from_rank_config),
-    (samples.memberships, messages.to_membership, messages.from_membership),
-    (samples.reports, messages.to_rank_report, messages.from_rank_report),
-    (samples.switch_statuses, messages.to_switch_status, messages.from_switch_status),
-    (samples.statuses, messages.to_status, messages.from_status),
+KINDS: list[tuple[type, st.SearchStrategy[Any]]] = [
+    (api.SwitchInfo, samples.switches),
+    (api.HostInfo, samples.hosts),
+    (api.HostAddresses, samples.addresses),
+    (api.GroupSpec, samples.group_specs),
+    (api.GroupStatus, samples.group_statuses),
+    (api.RankConfig, samples.rank_configs),
+    (api.Membership, samples.memberships),
+    (api.RankReport, samples.reports),
+    (api.SwitchStatus, samples.switch_statuses),
+    (api.Status, samples.statuses),
 ]
 
 
-@pytest.mark.parametrize(("values", "to", "back"), KINDS, ids=lambda value: getattr(value, "__name__", ""))
-def test_what_goes_in_comes_out(values: st.SearchStrategy[Any], to: Convert, back: Convert) -> None:
+@pytest.mark.parametrize(("kind", "values"), KINDS, ids=lambda value: getattr(value, "__name__", ""))
+def test_what_goes_in_comes_out(kind: type, values: st.SearchStrategy[Any]) -> None:
     @given(values)
     def check(value: Any) -> None:
-        message: Message = to(value)
+        message: Message = to_message(value)
         again = type(message).FromString(message.SerializeToString())
-        assert back(again) == value
+        assert from_message(kind, again) == value
 
     check()
 
@@ -73,7 +72,7 @@ def test_enumerations_have_the_same_names(theirs: Any, ours: Any) -> None:
 
 
 def test_defaults_of_a_group() -> None:
-    assert messages.from_group_spec(pb.GroupSpec(name="g", ranks=["h0"])) == GroupSpec("g", ("h0",))
+    assert from_message(GroupSpec, pb.GroupSpec(name="g", ranks=["h0"])) == GroupSpec("g", ("h0",))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +84,7 @@ def test_defaults_of_a_group() -> None:
 )
 def test_groups_that_make_no_sense(message: Any, cause: str) -> None:
     with pytest.raises(ManagerError, match=cause) as caught:
-        messages.from_group_spec(message)
+        from_message(GroupSpec, message)
     assert caught.value.code is Code.INVALID
 
 
@@ -96,16 +95,16 @@ def test_groups_that_make_no_sense(message: Any, cause: str) -> None:
 def test_program_specs_that_make_no_sense(text: str, cause: str) -> None:
     message = pb.SwitchInfo(name="s0", spec_json=text)
     if text == "{}":
-        messages.from_switch(message)  # every field has a default
+        from_message(api.SwitchInfo, message)  # every field has a default
         return
     with pytest.raises(ManagerError, match="the program's spec is wrong: .*" + cause) as caught:
-        messages.from_switch(message)
+        from_message(api.SwitchInfo, message)
     assert caught.value.code is Code.INVALID
 
 
 def test_a_group_for_nothing_cannot_be_sent() -> None:
     with pytest.raises(ManagerError, match="group g is for no collective"):
-        messages.to_group_spec(GroupSpec("g", ("h0",), collectives=frozenset()))
+        to_message(GroupSpec("g", ("h0",), collectives=frozenset()))
 
 
 def test_the_generated_code_is_that_of_the_proto() -> None:

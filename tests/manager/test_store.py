@@ -13,12 +13,14 @@ from placement.networks import spec_for, topologies
 
 from p4gen.errors import InputError
 from p4gen.host.collectives.plan import PsnSync
+from p4gen.host.transport.verbs import Peer
 from p4gen.manager.api import GroupSpec, GroupState, LinkPort, SwitchInfo
 from p4gen.manager.encoding import decode, encode
-from p4gen.manager.store import Store, StoredGroup, StoreError
+from p4gen.manager.store import APPLICATION, Store, StoredGroup, StoreError
 from p4gen.placement.network import place
-from p4gen.placement.placed import GroupRequest, PlacedGroup
+from p4gen.placement.placed import GroupRequest, PlacedGroup, RankEnd
 from p4gen.placement.pools import Kind, Spans
+from p4gen.placement.tree import NodeKey
 from p4gen.spec import Mode
 from p4gen.spec.topology import load_topology
 
@@ -76,6 +78,34 @@ def test_everything_comes_back(tmp_path: Path) -> None:
         store.drop_switch("s0")
     assert not any(count for table, count in store.counts().items() if table != "hosts")
     store.close()
+
+
+def test_a_file_of_an_earlier_version_is_read_and_written_as_it_was(tmp_path: Path) -> None:
+    sample = (Path(__file__).parent / "store-1.sql").read_text(encoding="utf-8")
+    with sqlite3.connect(tmp_path / "db") as db:
+        db.executescript(sample)
+        db.execute(f"PRAGMA application_id = {APPLICATION}")
+        db.execute("PRAGMA user_version = 1")
+    db.close()
+    store = Store(tmp_path / "db")
+    found = store.load()
+    assert found.switches == {"s0": (5, INFO)}
+    assert found.groups["g"].spec == GroupSpec("g", ("h0", "h1", "h2"), slots=8)
+    group = found.groups["g"].placements[3]
+    assert (group.request.ranks, group.switches, group.number) == (("h0", "h1", "h2"), ("s0", "s1", "s2"), 0)
+    assert group.channels[0].ends[2] == RankEnd(514, Peer(0x0200_0001_0003, 0x0AFF_0001, 257, 53250))
+    assert group.channels[0].contexts[NodeKey("s1", 0)].base_down == 2
+    with store.transaction():
+        store.drop_group("g")
+        store.put_switch(5, found.switches["s0"][1])
+        store.put_group(found.groups["g"])
+        store.put_placement("g", 3, group, found.next_tree, found.next_qp)
+        store.put_agreed("g", 3, 42)
+    store.close()
+    with sqlite3.connect(tmp_path / "db") as db:
+        again = "".join(f"{line}\n" for line in db.iterdump())
+    db.close()
+    assert sorted(again.splitlines()) == sorted(sample.splitlines())
 
 
 def write(store: Store, group: PlacedGroup) -> None:
@@ -136,6 +166,21 @@ def test_damaged_rows(tmp_path: Path, column: str) -> None:
     with pytest.raises(InputError, match="damaged"):
         store.load()
     store.close()
+
+
+def test_a_row_of_the_wrong_type_is_told_in_one_line(tmp_path: Path) -> None:
+    store = Store(tmp_path / "db")
+    with store.transaction():
+        store.put_group(stored())
+    store.close()
+    with sqlite3.connect(tmp_path / "db") as db:
+        db.execute("""UPDATE groups SET spec = '["g", ["h0", 1], null, "refined", [], null]'""")
+    db.close()
+    store = Store(tmp_path / "db")
+    with pytest.raises(InputError) as caught:
+        store.load()
+    store.close()
+    assert caught.value.reason == f"{tmp_path / 'db'}: damaged: ranks.1: Input should be a valid string"
 
 
 def test_damaged_pages(tmp_path: Path) -> None:
