@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "choices", "packages"),
-    ("inputs", "scratch"),
+    ("inputs", "records", "scratch"),
     ("spec", "rocev2", "packetio"),
     # the P4 front end
     ("p4.types", "p4.p4c"),
