@@ -60,7 +60,7 @@ def command(
     built = build(spec, out, line_directives=not no_line)
     written = built.files
     if p4info is not None:
-        p4info_files.write(p4info, built.compiled)
+        p4info_files.write(p4info, built.compiled.program)
         written += (p4info,)
     if as_json:
         files = [str(file) for file in written]

@@ -89,7 +89,7 @@ def command(
             _report(checked)
     failed = [checked for checked in found if checked.errors]
     if p4info is not None and not failed and found[0].compiled is not None:
-        p4info_files.write(p4info, found[0].compiled)
+        p4info_files.write(p4info, found[0].compiled.program)
         if not as_json:
             click.echo(f"wrote {p4info}")
     if as_json:

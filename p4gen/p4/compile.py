@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +15,7 @@ from p4gen.p4.lint import target, uninitialised
 from p4gen.p4.lower.program import elaborate
 from p4gen.p4.parse.parser import parse
 from p4gen.p4.parse.preprocess import preprocess
-from p4gen.p4.parse.source import P4Error, Reporter, Source
+from p4gen.p4.parse.source import P4Error, Reporter, Source, not_too_deep
 
 if TYPE_CHECKING:
     from p4.config.v1 import p4info_pb2
@@ -38,13 +37,13 @@ class Compiled:
         # protobuf takes a while to load, and only P4Info needs it.
         from p4gen.p4.info.generate import generate  # noqa: PLC0415
 
-        with _not_too_deep(self.program.source):
+        with not_too_deep(self.program.source):
             return generate(self.program)
 
     @cached_property
     def beyond_bmv2(self) -> tuple[Diagnostic, ...]:
         """Errors of p4c's BMv2 back end: P4_16, but not what that target can do (``target``)."""
-        with _not_too_deep(self.program.source):
+        with not_too_deep(self.program.source):
             found = target.check(self.program, dict(self.declared))
         return tuple(
             replace(d, source_line=self.source.line_text(d.where) if isinstance(d.where, Pos) else None) for d in found
@@ -72,7 +71,7 @@ def compile_text(
     folder: Path | None = None,
 ) -> Compiled:
     """Compile a program given as text, called ``name`` in positions (see ``compile_file``)."""
-    with _not_too_deep(name):
+    with not_too_deep(name):
         source = preprocess(name, text, defines, includes, folder)
         reporter = Reporter(source)
         tree = parse(source, reporter)
@@ -84,11 +83,3 @@ def compile_text(
         warnings += [Diagnostic(p, m, "warning", source_line=source.line_text(p)) for p, m in found]
         declared = {n: source.pos(at) for n, at in names.items()}
     return Compiled(program, tuple(warnings), source, declared)
-
-
-@contextmanager
-def _not_too_deep(name: str) -> Iterator[None]:
-    try:
-        yield
-    except RecursionError:
-        raise P4Error(Diagnostic(name, "the program is nested too deeply for this compiler")) from None

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from p4gen.errors import InputError
-
-if TYPE_CHECKING:
-    from p4gen.p4.compile import Compiled
+from p4gen.p4 import ir
+from p4gen.p4.parse.source import not_too_deep
 
 TEXT, JSON, BINARY = "text", "JSON", "binary"
 FORMS = {".txtpb": TEXT, ".txt": TEXT, ".json": JSON, ".bin": BINARY, ".binpb": BINARY}
@@ -25,22 +23,24 @@ def check_path(path: Path) -> None:
         raise InputError(f"cannot write {path}: there is no folder {path.parent}")
 
 
-def write(path: Path, compiled: Compiled) -> None:
+def write(path: Path, program: ir.Program) -> None:
     """Write the program's P4Info to ``path``.
 
-    Raises ``InputError`` for a program that is not for v1model, for an unknown suffix, and where the file cannot be
-    written.
+    Raises ``InputError`` for a program that is not for v1model or nested too deeply, for an unknown suffix, and where
+    the file cannot be written.
     """
     # protobuf takes a while to load.
     from google.protobuf import json_format  # noqa: PLC0415
 
+    from p4gen.p4.info.generate import generate  # noqa: PLC0415
     from p4gen.p4.info.text import to_text  # noqa: PLC0415
 
     check_path(path)
-    if compiled.program.package != "V1Switch":
-        what = f"for {compiled.program.package}" if compiled.program.package else "without a main"
-        raise InputError(f"{path}: P4Info is made of v1model programs, and {compiled.program.source} is {what}")
-    info = compiled.p4info
+    if program.package != "V1Switch":
+        what = f"for {program.package}" if program.package else "without a main"
+        raise InputError(f"{path}: P4Info is made of v1model programs, and {program.source} is {what}")
+    with not_too_deep(program.source):
+        info = generate(program)
     match FORMS[path.suffix]:
         case "text":
             content = to_text(info).encode()

@@ -11,7 +11,8 @@ presumed place is kept too, and a diagnostic names it in a note.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -128,3 +129,12 @@ class Reporter:
         """Raise ``P4Error`` with everything found, if there is an error among it."""
         if self.failed:
             raise P4Error(*(d for _, d in sorted(self._found.items())))
+
+
+@contextmanager
+def not_too_deep(name: str) -> Iterator[None]:
+    """Raise ``P4Error`` in place of a ``RecursionError``: the program ``name`` is nested too deeply."""
+    try:
+        yield
+    except RecursionError:
+        raise P4Error(Diagnostic(name, "the program is nested too deeply for this compiler")) from None
