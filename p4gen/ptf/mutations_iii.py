@@ -23,7 +23,9 @@ _COLLECTIVES, _SELECTIVE, _PIPES = "test_iii_collectives", "test_iii_selective",
 MODE_III: tuple[Mutation, ...] = (
     *BOTH_MODES,
     Mutation("any-control-mix", "CheckDuplicate", "word[103:72] != meta.invocation.announced", "false"),
-    Mutation("announcement-not-kept", "CheckDuplicate", "word = meta.invocation.announced ++", "word = word[103:72] ++"),
+    Mutation(
+        "announcement-not-kept", "CheckDuplicate", "word = meta.invocation.announced ++", "word = word[103:72] ++"
+    ),
     Mutation("any-qp", "LookupTable", "meta.drop = drop_t.LookupTable_unknown_qp;", ""),
     Mutation("ticks-from-anywhere", "LookupTable", "std_meta.ingress_port == CPU_PORT", "true"),
     Mutation("cursors-from-anywhere", "LookupTable", "std_meta.instance_type == RECIRCULATED", "true"),
