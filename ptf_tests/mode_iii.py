@@ -365,7 +365,7 @@ def describe(packet: RocePacket) -> str:
     """A packet in words; nothing that a receiver looks at may be left out, if it is not checked elsewhere."""
     bth, psn = packet.bth, packet.bth.psn
     if bth.opcode == Opcode.CNP:
-        sound = psn == 0 and bth.becn and packet.payload == bytes(16) and not bth.ack_request
+        sound = psn == 0 and bth.becn and not bth.reserved6 and packet.payload == bytes(16) and not bth.ack_request
         return CNP if sound else f"CNP with PSN {psn}, BECN {bth.becn}, {packet.payload.hex()}"
     if packet.aeth is not None:
         syndrome, asked = packet.aeth.syndrome, " AckReq" if bth.ack_request else ""

@@ -415,7 +415,7 @@ class FreshGenerationTowardAParent(FreshGeneration):
 
 
 class SumsSaturateOrWrap(ModeIIITest):
-    """Elements at the ends of their range, in a Mode III pipe."""
+    """Elements at the ends of their range, in a Mode III pipe; packets that saturate are counted by context."""
 
     reliability = EVERY
 
@@ -423,9 +423,12 @@ class SumsSaturateOrWrap(ModeIIITest):
         return super().unfit() or (None if self.spec.op is Op.SUM else f"the program computes {self.spec.op}")
 
     def runTest(self) -> None:
-        flow = self.begun(ROOT, edges=2)
+        context = self.spec.groups - 1
+        flow, overflows = self.served(ROOT, edges=2, context=context), 0
+        self.begin(flow)
         low, high = self.limits
-        for offset, (one, other) in enumerate([(high, 1), (low, -1 if low else high), (high, low)], start=1):
+        ends = [(high, low), (high, 1), (low, -1 if low else high), (high, low)]
+        for offset, (one, other) in enumerate(ends, start=1):
             total = one + other
             saturated, wrapped = min(max(total, low), high), (total - low) % (1 << 32) + low
             expected = saturated if self.spec.saturating else wrapped
@@ -434,6 +437,10 @@ class SumsSaturateOrWrap(ModeIIITest):
             wanted = data_of(self.psn(offset), self.encode(self.lanes(expected)))
             self.check(flow.group, to([0, 1], ack_of(self.psn(offset))), to([0, 1], wanted))
             self.ack(flow.group, [0, 1], self.psn(offset))
+            if self.spec.saturating:
+                overflows += saturated != total
+                counted = {context: overflows} if overflows else {}
+                self.equal("overflows counted", self.counts("IncIngress.aggregate_data.overflows"), counted)
 
 
 class NumbersByAnnouncement(ModeIIITest):

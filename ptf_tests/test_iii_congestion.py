@@ -162,6 +162,37 @@ class AnswersAreNotMarked(CongestionTest):
         self.check_marks(flow, {other: [nak_of(self.psn(1)), *cnp]}, {}, ECT0)
 
 
+class WhatIsNoContributionBringsNoCnp(CongestionTest):
+    """Marked answers say nothing of what ranks send; and what is corrupt says nothing at all."""
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        self.round(flow, self.psn(1), acked=False)
+        for edge in flow.outputs:
+            ack = self.acknowledgement(flow.group, edge, self.psn(1))
+            self.send_from(flow.group, edge, replace(ack, ip=replace(ack.ip, tos=DSCP << 2 | CE)).sealed())
+        self.expect_nothing()
+        sound = self.packet_of(flow.group, 0, self.psn(2), self.lanes(1))
+        marked = replace(sound, ip=replace(sound.ip, tos=CE))
+        spoilt = replace(marked, bth=replace(sound.bth, version=1)).sealed()
+        self.refused(flow.group, 0, spoilt, "ValidatePacket.bad_version")
+
+
+class SlotsForgetTheirMarks(CongestionTest):
+    """Neither a mark nor a request for an ACK stays in a slot for the PSN that comes next there."""
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        self.offer_all(flow, self.psn(1), flow.sources)
+        self.outputs()
+        self.ack(flow.group, flow.outputs, self.psn(1))
+        self.rounds(flow, 2, self.window - 1)
+        psn, values = self.psn(self.window + 1), self.inputs(flow)
+        for edge in flow.sources:
+            self.offer(flow, edge, psn, values[edge], ECT0, asks=False)
+        self.check_marks(flow, {}, to(flow.outputs, self.result(psn, values, asks=False)), ECT0)
+
+
 class ResultsAreSentAgainWithTheirMarks(CongestionTest):
     """A mark that was lost with its result still counts; and a marked NAK or tick marks nothing."""
 

@@ -61,6 +61,23 @@ class AnnouncementsOfAnOldGenerationAreForgotten(GenerationTest):
         self.round(flow, self.psn(1))
 
 
+class WhatCameBeforeTheFirstPsn(GenerationTest):
+    """It counts as arrived, and is acknowledged if it is repeated; the first PSN itself is not announced."""
+
+    def runTest(self) -> None:
+        flow = self.served(self.role)
+        for epoch, self.first_psn in enumerate((256, 1 << 22, 3 << 22, (1 << 24) - 256, 1, 0), start=2):
+            flow = replace(flow, group=replace(flow.group, epoch=epoch, first_psn=self.first_psn))
+            self.reconfigure(flow.group)
+            for psn in (self.psn(-1), self.psn(-3)):
+                self.push(flow, flow.sources[:1], psn, self.inputs(flow))
+                self.check(flow.group, to(flow.sources[:1], ack_of(self.psn(-1))))
+            before = self.drops()
+            self.push(flow, flow.sources[:1], self.psn(0), self.inputs(flow))
+            self.expect_nothing()
+            self.equal("dropped", self.drops() - before, Counter({"CheckOrder.not_announced": 1}))
+
+
 class NaksOfAnOldGenerationAreForgotten(GenerationTest):
     """A gap was reported a generation ago; the first one of this generation is reported too."""
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mode_iii import ROOT, ModeIIITest, ack_of, is_answer, to
+from mode_iii import AGENT_PORT, ROOT, ModeIIITest, ack_of, control_of, is_answer, to
 
+from p4gen.manager.config import configure
+from p4gen.model.entries import Exact
+from p4gen.rocev2.opcodes import Opcode
 from p4gen.spec import Reliability
 
 EVERY = tuple(Reliability)
@@ -68,6 +71,83 @@ class CnpsOfOtherOpcodes(ModeIIITest):
         for opcode in (0x80, 0x82, 0xC3, 0x1F):
             spoilt = replace(sound, bth=replace(sound.bth, opcode=opcode)).sealed()
             self.refused(flow.group, 1, spoilt, "ValidatePacket.bad_opcode")
+
+
+class EveryKindHasItsLength(ModeIIITest):
+    """A word more or less, or none of what an opcode calls for: refused before any state is touched."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        group, word = flow.group, bytes(4)
+        data = self.packet_of(group, 0, self.psn(1), self.lanes(1))
+        control = self.announcement(group, 0, self.psn(1), self.immediate(flow, 2))
+        ack, cnp = self.acknowledgement(group, 0, self.psn(0)), self.notification(group, 0)
+        for opcode in (Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY):
+            for payload in (data.payload + word, data.payload[:-4], b""):
+                spoilt = replace(data, bth=replace(data.bth, opcode=opcode), payload=payload)
+                self.refused(group, 0, spoilt.sealed(), "ValidatePacket.bad_length")
+        for spoilt in (
+            replace(control, payload=word),
+            replace(control, immdt=None),
+            replace(ack, payload=word),
+            replace(ack, aeth=None),
+            replace(cnp, payload=cnp.payload + word),
+            replace(cnp, payload=cnp.payload[:-4]),
+        ):
+            self.refused(group, 0, spoilt.sealed(), "ValidatePacket.bad_length")
+        tick = self.tick_of(group, 0)
+        for spoilt in (replace(tick, payload=word), replace(tick, aeth=None)):
+            self.refused_at(AGENT_PORT, spoilt.sealed(), "ValidatePacket.bad_opcode")
+        # Frames that are not as long as their headers say; the last one's opcode is none of ours.
+        shorter = replace(data, payload=data.payload[:-4]).sealed(udp_length=data.udp.length)
+        self.refused(group, 0, shorter, "ValidatePacket.truncated")
+        self.refused(group, 0, data.to_bytes() + word, "ValidatePacket.bad_length")
+        foreign = replace(data, bth=replace(data.bth, opcode=Opcode.WRITE_ONLY)).sealed()
+        self.refused(group, 0, foreign.to_bytes()[:-4], "ValidatePacket.truncated")
+        self.round(flow, self.psn(1))
+
+
+class HalfAConfiguration(ModeIIITest):
+    """While a group is being set up: without its context's entry nothing is served, and a copy for an edge without an
+    entry is counted and not sent."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        flow = self.make_flow(ROOT)
+        config = configure(self.spec, [flow.group])
+        context = [entry for entry in config.entries if entry.table == "contexts"]
+        missing = flow.group.edges[2].edge_id
+        edge = [e for e in config.entries if e.table == "edges" and e.match["edge"] == Exact(missing)]
+        self.equal("entries left out", (len(context), len(edge)), (1, 1))
+        entries = tuple(entry for entry in config.entries if entry not in (*context, *edge))
+        self.install(replace(config, entries=entries))
+        value = self.immediate(flow, 1)
+        self.refused(flow.group, 0, self.announcement(flow.group, 0, self.psn(0), value), "TrackInvocation.not_served")
+        self.control.insert(*context)
+        before = self.all_drops()
+        self.announce(flow.group, flow.sources, self.psn(0), value)
+        others = [output for output in flow.outputs if output != 2]
+        self.check(flow.group, to(others, ack_of(self.psn(0))), to(others, control_of(self.psn(0), value)))
+        dropped = self.all_drops() - before
+        self.equal("without an edge's entry", dropped["TranslateHeader.unknown_edge"], 2)
+        self.control.insert(*edge)
+        self.tick(flow.group, 2, 2)
+        self.check(flow.group, {}, {2: [control_of(self.psn(0), value)]})
+
+
+class AnswersSolicitNothing(ModeIIITest):
+    """The bits that a sender sets for its message are not an answer's; the base class looks at those that come out."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        packet = self.packet_of(flow.group, 0, self.psn(1), self.lanes(1))
+        self.send_from(flow.group, 0, replace(packet, bth=replace(packet.bth, solicited=True)).sealed())
+        self.check(flow.group, {0: [ack_of(self.psn(1))]})
 
 
 class ReservedFlagsDoNoHarm(ModeIIITest):

@@ -44,18 +44,19 @@ class InternalAddressesWithoutAnEdge(PipelineTest):
 
 
 class BanksOfEveryWord(PipelineTest):
-    """A packet changes words of its own pipeline's banks only: of contexts, of edges, of slots and of lanes."""
+    """A packet changes words of its own pipeline's banks only: of contexts, of edges, of slots and of lanes, the last
+    ones too."""
 
     def runTest(self) -> None:
+        self.base = 2 * self.window * (self.spec.groups - 1)
         groups = self.nodes(Collective.ALLREDUCE)
         self.begin_all(groups, self.ranks, self.ranks, 1 << 12)
-        before = self.state()
-        rank = (0, 0)
-        values = {rank: self.lanes(1)}
-        self.push_all(groups, [rank], self.psn(1), values)
-        self.outputs()
-        after = self.state()
-        for name, words in after.items():
-            bank = len(words) // self.spec.pipelines
-            changed = {index // bank for index, word in enumerate(words) if word != before[name][index]}
-            self.equal(f"pipelines whose words of {name} changed", changed - {0}, set())
+        for pipe in self.pipes:
+            before = self.state()
+            self.push_all(groups, [(pipe, 0)], self.psn(1), {(pipe, 0): self.lanes(1)})
+            self.outputs()
+            after = self.state()
+            for name, words in after.items():
+                bank = len(words) // self.spec.pipelines
+                changed = {index // bank for index, word in enumerate(words) if word != before[name][index]}
+                self.equal(f"pipelines whose words of {name} changed", changed - {pipe}, set())

@@ -3,8 +3,11 @@ lines 15 and 24-28; InfiniBand 9.7.5.1.1)."""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+
 from inc import allreduce, broadcast_from, reduce_to
-from mode_iii import DOWN, ROOT, UP, Role, ack_of, again, control_of, flow_at, nak_of, to
+from mode_iii import DOWN, ROOT, UP, Flow, Role, ack_of, again, control_of, flow_at, nak_of, to
 from test_iii_range import RangeTest
 
 from p4gen.host.collectives.control import Collective
@@ -13,6 +16,8 @@ from p4gen.rocev2.opcodes import Ack, Nak, RnrNak
 from p4gen.spec import Reliability
 
 NEVER_SENT = "TrackSent.never_sent"
+REMEMBERED = (1 << 21) - 1
+"""How far behind the newest result an answer may be."""
 
 
 class OldAckAfterABroadcast(RangeTest):
@@ -58,6 +63,22 @@ class OldAckAfterABroadcastAcrossTheWrap(OldAckAfterABroadcast):
     wraps = True
 
 
+class OldAcksTakeNothingBack(RangeTest):
+    """An ACK of the Broadcast before last, whose end is far behind: what the range had moved to since then is kept."""
+
+    def runTest(self) -> None:
+        group = self.node(allreduce(), broadcast_from(1, 1), parent=False)
+        self.serve(group)
+        old, now = flow_at(group, Collective.BROADCAST, 1, down=True), flow_at(group, Collective.ALLREDUCE)
+        self.begin(old, 1)
+        self.round(old, self.psn(1))
+        self.begin(now, psn=self.psn(2))
+        self.ack(group, [0], self.psn(1))
+        self.expect_nothing()
+        self.rounds(now, 3, self.window, acked=False)
+        self.refuse(now, self.psn(3 + self.window))
+
+
 class AnswersToWhatWasNeverSent(RangeTest):
     """They acknowledge nothing and end no repair, however far ahead they are: no register changes."""
 
@@ -82,6 +103,12 @@ class AnswersToWhatWasNeverSent(RangeTest):
             edge = self.random.choice(flow.outputs)
             answer = self.acknowledgement(flow.group, edge, self.psn(offset), syndrome.syndrome)
             self.refused(flow.group, edge, answer, NEVER_SENT)
+        # As far back as three announcements reach, and further: an answer that is so old says nothing.
+        for behind, reasons in ((REMEMBERED, []), (REMEMBERED + 1, [NEVER_SENT])):
+            before = self.all_drops()
+            self.ack(flow.group, flow.outputs[:1], self.psn(count - behind))
+            self.expect_nothing()
+            self.equal("refused", [r for r in self.all_drops() - before if r == NEVER_SENT], reasons)
         edge = flow.outputs[0]
         self.tick(flow.group, edge, edge)
         burst = sent if self.spec.loss_recovery is Reliability.GBN else sent[:8]
@@ -100,6 +127,51 @@ class AnswersFromTheParentToNothing(AnswersToWhatWasNeverSent):
 
 class AnswersToNothingAcrossTheWrap(AnswersToWhatWasNeverSent):
     wraps = True
+
+
+class AnswersBeforeAnythingIsSent(RangeTest):
+    """A context that has sent nothing yet waits for no answer, not even to what it sent a generation ago; but that all
+    before its first PSN has arrived is true."""
+
+    wraps = True
+
+    def runTest(self) -> None:
+        flow = self.served(ROOT)
+        self.answers(flow)
+        self.begin(flow)
+        self.rounds(flow, 1, 3)
+        later = replace(flow, group=replace(flow.group, epoch=flow.group.epoch + 1))
+        self.reconfigure(later.group)
+        self.answers(later)
+        self.begin(later)
+        self.rounds(later, 1, 2)
+
+    def answers(self, flow: Flow) -> None:
+        for psn in (self.psn(0), self.psn(1)):
+            self.refused(flow.group, 0, self.acknowledgement(flow.group, 0, psn), NEVER_SENT)
+        before = self.all_drops()
+        self.ack(flow.group, [0], self.psn(-1))
+        self.expect_nothing()
+        self.equal("dropped", self.all_drops() - before, Counter({"StartCursor.not_needed": 1}))
+
+
+class WhatIsSentLastMayBeTheOldest(RangeTest):
+    """The oldest packet of a full range comes last, and so does its result; all others have been sent nevertheless."""
+
+    reliability = (Reliability.SR, Reliability.SACK)
+
+    def unfit(self) -> str | None:
+        return super().unfit() or (None if self.window <= 32 else "so much may not be missing at a time")
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        values = self.inputs(flow)
+        for offset in (*range(2, self.window + 1), 1):
+            self.push(flow, flow.sources, self.psn(offset), values)
+        self.outputs()
+        self.ack(flow.group, flow.outputs, self.psn(self.window))
+        self.expect_nothing()
+        self.round(flow, self.psn(self.window + 1))
 
 
 class WhatWentUpHasNotGoneDown(RangeTest):

@@ -301,9 +301,11 @@ class RanksThatCallDifferentCollectives(ModeIIITest):
         flow = self.served(ROOT, edges=3)
         psn, value = self.psn(0), self.immediate(flow, 9)
         self.announce(flow.group, [0], psn, value)
+        slots = self.control.registers("IncIngress.check_duplicate.slots")
         self.announce(flow.group, [1], psn, value ^ 1)
         self.check(flow.group, {0: [ack_of(psn)], 1: [invalid_of(psn)]})
         self.equal("losses", self.losses(), Counter({"CheckDuplicate.mixed_control": 1}))
+        self.equal("slots", self.control.registers("IncIngress.check_duplicate.slots"), slots)
         # Its announcement does not stand for the right one.
         self.announce(flow.group, [2], psn, value)
         self.check(flow.group, {2: [ack_of(psn)]})
@@ -317,6 +319,7 @@ class AnnouncementWhereOthersSendData(ModeIIITest):
         self.push(flow, [0], self.psn(1), self.inputs(flow))
         self.announce(flow.group, [1], self.psn(1), self.immediate(flow, 9))
         self.check(flow.group, {0: [ack_of(self.psn(1))], 1: [invalid_of(self.psn(1))]})
+        self.equal("losses", self.losses(), Counter({"CheckDuplicate.mixed_opcode": 1}))
 
 
 class UdpChecksumsOfSendersAreNotPassedOn(ModeIIITest):

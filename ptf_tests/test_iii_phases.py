@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+
 from inc import allreduce, broadcast_from, reduce_to
 from mode_iii import DOWN, ROOT, Flow, ModeIIITest, Role, ack_of, again, control_of, flow_at, invalid_of, nak_of, to
 from test_iii_range import RangeTest
@@ -208,6 +211,46 @@ class NakOfAnAnnouncementMovesNobody(ModeIIITest):
         self.begin(down, 2, psn=self.psn(3))
 
 
+class TicksOfWhoStoodStill(ModeIIITest):
+    """Rank 1 was the source of a Broadcast, and got nothing. What it then misses of another's is sent again from there
+    on, and not from where it had last got something."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        group = self.node(broadcast_from(1, 1), broadcast_from(0, 0), parent=False)
+        self.serve(group)
+        first, second = (flow_at(group, Collective.BROADCAST, root, down=True) for root in (1, 0))
+        self.begin(first, 1)
+        self.round(first, self.psn(1))
+        self.begin(second, 1, psn=self.psn(2), acked=False)
+        result = self.round(second, self.psn(3), acked=False)
+        self.tick(group, 1)
+        self.expect_nothing()
+        self.tick(group, 1)
+        self.check(group, {}, {1: [control_of(self.psn(2), self.immediate(second, 1)), again(result)]})
+
+
+class AcksFromBeforeTheFirstPsn(ModeIIITest):
+    """Whose announcement they are of nobody remembers: they say nothing new, and are no answers to nothing. What runs
+    is not moved by them."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        group = self.node(allreduce(), broadcast_from(1, 1), parent=False)
+        self.serve(group)
+        flow = flow_at(group, Collective.ALLREDUCE)
+        self.begin(flow, acked=False)
+        for psn in (self.psn(-1), self.psn(-5)):
+            before = self.all_drops()
+            self.ack(group, [0], psn)
+            self.expect_nothing()
+            self.equal("dropped", self.all_drops() - before, Counter({"StartCursor.not_needed": 1}))
+        self.ack(group, flow.outputs, self.psn(0))
+        self.round(flow, self.psn(1))
+
+
 class NobodyAcknowledgesForAnother(RangeTest):
     """Two of three receivers acknowledge a Broadcast; the third has not even acknowledged what was before it."""
 
@@ -231,9 +274,13 @@ class RepeatedPacketsChangeNothing(ModeIIITest):
 
     reliability = EVERY
     role: Role = ROOT
+    epoch = 1
 
     def runTest(self) -> None:
-        flow = self.begun(self.role, 4)
+        flow = self.make_flow(self.role)
+        flow = replace(flow, group=replace(flow.group, epoch=self.epoch))
+        self.serve(flow.group)
+        self.begin(flow, 4)
         self.rounds(flow, 1, 4)
         self.begin(flow, 3, psn=self.psn(5))
         values = self.inputs(flow)
@@ -266,6 +313,12 @@ class RepeatedPacketsChangeNothing(ModeIIITest):
 
 class RepeatedPacketsBelowAParentChangeNothing(RepeatedPacketsChangeNothing):
     role = DOWN
+
+
+class RepeatedPacketsOfTheLastEpochChangeNothing(RepeatedPacketsChangeNothing):
+    """Epochs have eight bits; the one that is all ones is an epoch like any other."""
+
+    epoch = 255
 
 
 class LateAckOfAnEarlierBarrier(ModeIIITest):

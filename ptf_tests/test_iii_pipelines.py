@@ -27,6 +27,8 @@ class PipelineTest(ModeIIITest):
 
     reliability = EVERY
     root = 1
+    base = 0
+    """The first slot of every node, in its own pipeline's memory."""
 
     def unfit(self) -> str | None:
         spec = self.spec
@@ -57,7 +59,8 @@ class PipelineTest(ModeIIITest):
                 toward = CHILDREN + (others.index(rank[0]) if pipe == self.root else 0)
             root = 0 if collective is Collective.ALLREDUCE else self.ranks.index(rank)
             pattern = Pattern(collective, root, toward)
-            groups.append(replace(group, edges=tuple(edges), patterns=(pattern,), base=0, base_down=self.window))
+            groups.append(replace(group, edges=tuple(edges), patterns=(pattern,), base=self.base))
+        groups = [replace(group, base_down=group.base + self.window) for group in groups]
         self.serve(*groups)
         return groups
 

@@ -17,6 +17,7 @@ from mode_iii import (
     Flow,
     ModeIIITest,
     ack_of,
+    flow_at,
     nak_of,
     rnr_of,
     to,
@@ -146,6 +147,23 @@ class SlowestReceiverOfABroadcastDecides(SlowestOutputDecides):
 
 class SlowestOutputDecidesAcrossTheWrap(SlowestOutputDecides):
     wraps = True
+
+
+class PipesMoveByTheirOwnAnswers(RangeTest):
+    """Below the root, children's ACKs free slots of what goes down, and the parent's those of what goes up."""
+
+    def runTest(self) -> None:
+        up = self.served(UP)
+        down = flow_at(up.group, up.collective, down=True)
+        for flow in (up, down):
+            self.begin(flow, acked=False)
+            self.rounds(flow, 1, self.window - 1, acked=False)
+        self.ack(up.group, down.outputs, self.psn(0))
+        self.refuse(up, self.psn(self.window))
+        self.ack(up.group, up.outputs, self.psn(1))
+        self.rounds(up, self.window, 2, acked=False)
+        self.round(down, self.psn(self.window), acked=False)
+        self.refuse(down, self.psn(self.window + 1))
 
 
 class FastContributionsAreSafe(RangeTest):

@@ -282,9 +282,10 @@ class NothingOutstandingNothingResent(Resends):
     """Before anything is sent, and when all is acknowledged, time may pass; so it may for an edge that gets nothing."""
 
     reliability = EVERY
+    role = REDUCE_TO_PARENT
 
     def runTest(self) -> None:
-        flow = self.served(REDUCE_TO_PARENT)
+        flow = self.served(self.role)
         everybody = range(len(flow.group.edges))
         for _ in range(3):
             self.tick(flow.group, *everybody)
@@ -295,6 +296,10 @@ class NothingOutstandingNothingResent(Resends):
             self.tick(flow.group, *everybody)
         self.expect_nothing()
         self.equal("losses", self.losses(), Counter())  # for those who get nothing, ticks do nothing
+
+
+class NothingOutstandingInABroadcast(NothingOutstandingNothingResent):
+    role = BROADCAST_FROM_CHILD
 
 
 class IncompleteIsNotOutstanding(Resends):

@@ -17,12 +17,13 @@ from mode_iii import (
     ModeIIITest,
     ack_of,
     control_of,
+    invalid_of,
     nak_of,
     selective_of,
     to,
 )
 
-from p4gen.rocev2.opcodes import Nak, NakCode
+from p4gen.rocev2.opcodes import Nak, NakCode, Opcode
 from p4gen.spec import Reliability
 
 SR, SACK = Reliability.SR, Reliability.SACK
@@ -227,6 +228,21 @@ class ReorderingHasALimit(SelectiveTest):
         (results,) = self.received_by(flow.group)
         last = results.of_rank[0][-1]
         self.equal("acknowledged in the end", (last.bth.psn, last.aeth and last.aeth.syndrome), (self.psn(101), 31))
+
+
+class DisagreementOutOfOrder(ModeIIITest):
+    """A packet that is not the one expected, and no part of the same message as the others': it is the one named."""
+
+    reliability = (Reliability.SR, Reliability.SACK)
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        values = self.inputs(flow)
+        for offset in (1, 2, 3):
+            self.push(flow, [0], self.psn(offset), values)
+        self.outputs()
+        self.push(flow, [1], self.psn(3), values, Opcode.SEND_FIRST)
+        self.check(flow.group, {1: [invalid_of(self.psn(3))]})
 
 
 class NakBringsOnePacket(SelectiveTest):

@@ -3,11 +3,13 @@ ever (Algorithm 3, line 3; InfiniBand 9.7.5.2.8)."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from mode_iii import (
     BROADCAST_FROM_PARENT,
     DOWN,
+    REDUCE_TO_CHILD,
     ROOT,
     TICK_UNITS,
     UP,
@@ -23,8 +25,10 @@ from p4gen.rocev2.opcodes import RnrNak
 from p4gen.spec import Reliability
 
 EVERY = tuple(Reliability)
-LONG = 1 << 17
-"""Units of 10 us that a tick stands for where ten seconds are to pass: eight of them are GIVEN_UP."""
+GIVEN_UP = 1 << 20
+"""Units of 10 us without an ACK after which an edge is given up."""
+LONG = GIVEN_UP // 8
+"""Units that a tick stands for where ten seconds are to pass."""
 
 
 class TimerTest(ModeIIITest):
@@ -163,6 +167,32 @@ class EdgesTowardTheParentAreGivenUp(EdgesAreGivenUp):
     role = UP
 
 
+class EdgesAreGivenUpAfterTenSeconds(TimerTest):
+    """To the unit: one before, there is a burst still, and with it there is none any more."""
+
+    def runTest(self) -> None:
+        flow, edge, sent = self.under_way()
+        self.equal("bursts", self.bursts(flow, edge, sent, 2), [1])  # which starts the timer at 1
+        self.equal("bursts", self.bursts(flow, edge, sent, 1, GIVEN_UP - 2), [0])
+        self.equal("ticks of an edge given up", self.given_up(flow, edge), 0)
+        self.equal("bursts of an edge given up", self.bursts(flow, edge, sent, 2, 1), [])
+        self.equal("ticks of an edge given up", self.given_up(flow, edge), 2)
+
+
+class QuietTicksAreCounted(TimerTest):
+    """A tick that brings nothing is dropped under its reason: no time is up, or nothing is there to be sent."""
+
+    def runTest(self) -> None:
+        flow = self.begun(REDUCE_TO_CHILD)
+        idle, busy = flow.sources[0], flow.outputs[0]
+        for edge in (idle, busy):
+            for reason in ("StartCursor.not_needed", "Retransmission.done"):
+                before = self.all_drops()
+                self.tick(flow.group, edge)
+                self.expect_nothing()
+                self.equal(f"edge {edge}: dropped", self.all_drops() - before, Counter({reason: 1}))
+
+
 class NewEpochsStartTheTimerAfresh(TimerTest):
     """A group that gets its edges anew has given up none of them."""
 
@@ -188,12 +218,16 @@ class RnrTimersAreWaitedFor(TimerTest):
             psn = number % 2  # each is the first one for its PSN
             self.answer(flow.group, edge, self.psn(psn), RnrNak(code).syndrome)
             asked = round(RnrNak(code).delay_us / 10)
-            period = max(1, asked // 3)
+            period = max(1, self.period_of(asked))
             found = self.bursts(flow, edge, sent[psn:], 6, period)[:1]
             full = -(-asked // period)  # ticks; the first comes at once
             self.equal(f"first burst after RNR NAK {code} ({asked} units, ticks of {period})", found, [full])
             if psn == 1:
                 flow, edge, sent = self.restarted(flow, edge)
+
+    def period_of(self, asked: int) -> int:
+        """What ticks stand for, where an edge asks for so many units."""
+        return asked // 3
 
     def restarted(self, flow: Flow, edge: int) -> tuple[Flow, int, list[str]]:
         """The same, in a new epoch."""
@@ -202,6 +236,20 @@ class RnrTimersAreWaitedFor(TimerTest):
         sent = [control_of(later.group.first_psn, self.immediate(later, 1 << 12))]
         sent += self.rounds(later, 1, min(self.outstanding, self.window - 1), acked=False)
         return later, edge, [again(result) for result in sent]
+
+
+class RnrTimersOfATick(RnrTimersAreWaitedFor):
+    """A tick stands for just the time that is asked for."""
+
+    def period_of(self, asked: int) -> int:
+        return asked
+
+
+class RnrTimersOfATickAndMore(RnrTimersAreWaitedFor):
+    """A unit is left when the first tick has come."""
+
+    def period_of(self, asked: int) -> int:
+        return asked - 1
 
 
 class LongRnrTimersBringNothing(TimerTest):
@@ -215,16 +263,32 @@ class LongRnrTimersBringNothing(TimerTest):
 
 
 class RnrNaksBackOff(TimerTest):
-    """Who is not ready again and again is asked less and less often, but every 41 ms, and is not given up."""
+    """Who is not ready again and again is asked less and less often, but every 41 ms, and is not given up. After
+    progress it is the first time again."""
+
+    asked = 2
 
     def runTest(self) -> None:
         flow, edge, sent = self.under_way()
-        for number in range(15):
-            wait = min(2 << number, 4096)
-            self.answer(flow.group, edge, self.psn(0), RnrNak(2).syndrome)
-            found = self.bursts(flow, edge, sent, 5, wait // 2)
-            self.equal(f"first burst after RNR NAK {number}, ticks of {wait // 2} units", found[:1], [2])
+        for number in range(18):
+            self.wait(flow, edge, sent, self.psn(0), min(self.asked << number, 4096), number % 2)
         self.equal("ticks of an edge given up", self.given_up(flow, edge), 0)
+        self.ack(flow.group, [edge], self.psn(0))
+        self.tick(flow.group, edge)
+        self.expect_nothing()
+        self.wait(flow, edge, sent[1:], self.psn(1), self.asked, 0)
+
+    def wait(self, flow: Flow, edge: int, sent: list[str], psn: int, units: int, less: int) -> None:
+        """An edge is not ready for a PSN; what it has been sent goes again after so many units of 10 us, for all of
+        which, but for ``less`` of them, a tick stands."""
+        self.answer(flow.group, edge, psn, RnrNak(self.asked).syndrome)  # codes 1 and 2 ask for 10 and 20 us
+        period = max(1, units - less)
+        found = self.bursts(flow, edge, sent, 4, period)
+        self.equal(f"first burst after {units} units, ticks of {period}", found[:1], [-(-units // period)])
+
+
+class ShortestRnrNaksBackOff(RnrNaksBackOff):
+    asked = 1
 
 
 class BarriersAreWaitedForToo(TimerTest):

@@ -238,7 +238,7 @@ CHECK_RANGE = Module(
     purpose="a pipe takes PSNs that it has a slot for, and no others",
     part="range",
     needs=("hdr.bth", "kind", "context", "epoch", "first_psn", "slot_mask", "pipe", "sync"),
-    provides=(Metadata("position", "range_t", "where the PSN stands to its pipe's range"),),
+    provides=(Metadata("ahead", "bit<1>", "its pipe has no slot for the PSN yet"),),
     keeps=(
         Register("aggregation.psn_start", 32, _CONTEXTS, "{epoch 8, psnStart 24} of each context's aggregation pipe"),
         Register("broadcast.psn_start", 32, _CONTEXTS, "the same of its broadcast pipe"),
@@ -252,7 +252,7 @@ CHECK_ORDER = Module(
     paper="Algorithm 2, lines 12 and 33-35; section H.4: arrived, epsn, nak_sent",
     purpose="whether it is this packet's turn, and what its sender is told",
     part="order",
-    needs=("hdr.bth", "hdr.immediate", "kind", "edge", "epoch", "first_psn", "position", "first_hop"),
+    needs=("hdr.bth", "hdr.immediate", "kind", "edge", "epoch", "first_psn", "ahead", "first_hop"),
     provides=(
         Metadata("accepted", "bit<1>", "1: goes into its slot"),
         Metadata("answers", "bit<1>", "1: its sender gets an answer", kept=True),

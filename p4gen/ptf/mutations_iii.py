@@ -119,7 +119,7 @@ MODE_III: tuple[Mutation, ...] = (
     Mutation("ack-too-far", "CheckOrder", "meta.order.answer_psn = meta.order.answer_psn - 1;", ""),
     Mutation("nak-too-early", "CheckOrder", "meta.order.answer_psn = next;", "meta.order.answer_psn = next - 1;"),
     Mutation("credit-given", "MakeAck", "SYNDROME_ACK           = 0x1f", "SYNDROME_ACK           = 0x03"),
-    Mutation("any-range", "CheckOrder", "} else if (meta.range.position == range_t.AHEAD) {", "} else if (false) {"),
+    Mutation("any-range", "CheckOrder", "} else if (meta.range.ahead == 1) {", "} else if (false) {"),
     Mutation(
         "switches-are-notified",
         "CheckOrder",
