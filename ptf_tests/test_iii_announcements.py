@@ -9,8 +9,8 @@ from dataclasses import replace
 from inc import allreduce, broadcast_from, reduce_to
 from mode_iii import CNP, ROOT, ModeIIITest, ack_of, flow_at, invalid_of, to
 
-from p4gen.host.control import Collective
-from p4gen.manager.group import Group
+from p4gen.groups.group import Group
+from p4gen.host.collectives.control import Collective
 from p4gen.spec import Reliability
 
 EVERY = tuple(Reliability)
@@ -124,6 +124,30 @@ class NotificationsOfTheNewestCollective(ModeIIITest):
         self.begin(reduction, 1, psn=self.psn(2))
         self.send_from(group, 0, self.notification(group, 0))
         self.check(group, to(reduction.sources, CNP))
+
+
+class AnnouncementsAreKeptOnce(ModeIIITest):
+    """What the first rank announces is kept, in one place; the others' announcements of the same, their data and their
+    ACKs change nothing. Epochs have eight bits, and the one that is all ones is like any other."""
+
+    reliability = EVERY
+
+    def runTest(self) -> None:
+        flow = self.make_flow(ROOT)
+        flow = replace(flow, group=replace(flow.group, epoch=255))
+        self.serve(flow.group)
+        before, value = self.kept(), self.immediate(flow, PACKETS)
+        self.announce(flow.group, flow.sources[:1], self.psn(0), value)
+        after = self.kept()
+        self.equal("announcements that changed", [n for n in after if after[n] != before[n]], ["newest.announcement"])
+        self.announce(flow.group, flow.sources[1:], self.psn(0), value)
+        self.outputs()
+        self.ack(flow.group, flow.outputs, self.psn(0))
+        self.round(flow, self.psn(1))
+        self.equal("announcements", self.kept(), after)
+
+    def kept(self) -> dict[str, list[int]]:
+        return {name: words for name, words in self.state().items() if name.endswith(".announcement")}
 
 
 class AnnouncementsTouchNoPayload(ModeIIITest):

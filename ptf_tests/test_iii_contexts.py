@@ -7,7 +7,7 @@ from dataclasses import replace
 from mode_iii import ROOT, UP, Flow, control_of, flow_at
 from test_iii_range import RangeTest
 
-from p4gen.host.control import Collective
+from p4gen.host.collectives.control import Collective
 from p4gen.rocev2 import psn as serial
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mode_iii import AGENT_PORT, ROOT, ModeIIITest, ack_of, control_of, is_answer, to
 
-from p4gen.manager.config import configure
+from p4gen.groups.config import configure
 from p4gen.model.entries import Exact
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.spec import Reliability

@@ -16,6 +16,7 @@ from mode_iii import (
     Flow,
     ModeIIITest,
     ack_of,
+    again,
     control_of,
     invalid_of,
     nak_of,
@@ -228,6 +229,22 @@ class ReorderingHasALimit(SelectiveTest):
         (results,) = self.received_by(flow.group)
         last = results.of_rank[0][-1]
         self.equal("acknowledged in the end", (last.bth.psn, last.aeth and last.aeth.syndrome), (self.psn(101), 31))
+
+
+class TickBringsEightPackets(ModeIIITest):
+    """Nobody has asked for them: the first ones, whose answers tell what else is missing."""
+
+    reliability = (Reliability.SR, Reliability.SACK)
+
+    def unfit(self) -> str | None:
+        return super().unfit() or (None if self.window > 12 else f"its range ends at {self.window} packets")
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT)
+        sent = self.rounds(flow, 1, 12, acked=False)
+        edge = flow.outputs[1]
+        self.tick(flow.group, edge, edge)
+        self.check(flow.group, {}, {edge: [again(result) for result in sent[:8]]})
 
 
 class DisagreementOutOfOrder(ModeIIITest):

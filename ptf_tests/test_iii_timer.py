@@ -177,6 +177,8 @@ class EdgesAreGivenUpAfterTenSeconds(TimerTest):
         self.equal("ticks of an edge given up", self.given_up(flow, edge), 0)
         self.equal("bursts of an edge given up", self.bursts(flow, edge, sent, 2, 1), [])
         self.equal("ticks of an edge given up", self.given_up(flow, edge), 2)
+        self.equal("bursts of an edge given up", self.bursts(flow, edge, sent, 12, (1 << 24) - 1), [])
+        self.equal("ticks of an edge given up", self.given_up(flow, edge), 14)
 
 
 class QuietTicksAreCounted(TimerTest):

@@ -86,7 +86,8 @@ def _others(modules: Set[str], module: str) -> bool:
 
 
 _ORDER = ("test_iii_order", "test_iii_selective", "test_iii_holes", "test_iii_generations", "test_iii_phases",
-          "test_iii_collectives", "test_iii_pipelines", "test_iii_retransmission", "test_iii_timer")  # fmt: skip
+          "test_iii_collectives", "test_iii_pipelines", "test_iii_retransmission", "test_iii_timer",
+          "test_iii_late_answers")  # fmt: skip
 
 
 def _spec(mode: Mode, reliability: Reliability, pipelines: int, **fields: object) -> ProgramSpec:
