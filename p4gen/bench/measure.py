@@ -146,10 +146,10 @@ def _batches(work: Workload, program: ir.Program, native: Model, folder: Path) -
         best[engine] = min(best[engine], time.perf_counter() - start)
 
     for _ in range(ROUNDS):
-        native.restore(fresh)
+        native.restore_snapshot(fresh)
         timed(BATCHED, lambda: native.process_batch(batch))
         for model, start in zip(others, starts, strict=True):
-            model.restore(start)
+            model.restore_snapshot(start)
         timed(THREADED, lambda: _in_threads(others, batch))
         if loop is not None:
             loop.reset()
@@ -171,7 +171,7 @@ def _in_threads(models: list[Model], batch: Batch) -> None:
 
 def _must_agree(loop: Roofline, native: Model, fresh: np.ndarray, batch: Batch) -> None:
     loop.reset()
-    native.restore(fresh)
+    native.restore_snapshot(fresh)
     if native.process_batch(batch).packets() != loop.packets(loop.run()):
         raise FailedError("the native engine and the C loop do not send the same packets")
 
@@ -190,7 +190,7 @@ def _snapshots(native: Model) -> tuple[int, float, float, float]:
     target = np.empty_like(taken)
     runs: tuple[Callable[[], object], ...] = (
         native.snapshot,
-        lambda: native.restore(taken),
+        lambda: native.restore_snapshot(taken),
         lambda: np.copyto(target, taken),
     )
     best = [float("inf")] * 3

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from p4gen.choices import ENGINES, EngineName
 from p4gen.model.errors import ControlError
 from p4gen.model.externs import MeterConfig, Trap
+from p4gen.model.frozen import SwitchState
 from p4gen.model.resources import Resources
 from p4gen.model.state import Clock, Digest, State
 from p4gen.model.trace import Event, Trace, render
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from p4gen.model.jit import Batch, Bytes, Engine, StateLayout
 
 __all__ = [
-    "ENGINES", "Clock", "ControlError", "Digest", "EngineName", "Event", "MeterConfig", "Model", "Trace", "Trap",
-    "render",
+    "ENGINES", "Clock", "ControlError", "Digest", "EngineName", "Event", "MeterConfig", "Model", "SwitchState", "Trace",
+    "Trap", "render",
 ]  # fmt: skip
 
 
@@ -75,6 +76,14 @@ class Model(Resources):
         added to it."""
         return self._runs.process(port, packet, trace)
 
+    def freeze(self) -> SwitchState:
+        """All that the switch remembers, as data of its own; states of switches with one program and engine compare."""
+        return self._state.freeze()
+
+    def restore(self, frozen: SwitchState) -> None:
+        """Back to what a switch of the same program and engine was. Raises ``ValueError`` for any other."""
+        self._state.restore(frozen)
+
     # --- what only the native engine can ---
 
     @property
@@ -92,9 +101,9 @@ class Model(Resources):
         """The switch's whole state as one block of bytes; ``layout`` says what is where."""
         return self.native.state.snapshot()
 
-    def restore(self, snapshot: Bytes) -> None:
+    def restore_snapshot(self, snapshot: Bytes) -> None:
         """Back to a snapshot of this switch. Raises ``ValueError`` for any other."""
-        self.native.state.restore(snapshot)
+        self.native.state.restore_snapshot(snapshot)
 
     @property
     def layout(self) -> StateLayout:

@@ -74,6 +74,17 @@ class Bucket:
         self.config: MeterConfig | None = None
         self._committed = self._peak = self._last = 0
 
+    def numbers(self) -> tuple[MeterConfig | None, int, int, int]:
+        """Its state: configuration, committed and peak tokens in millionths, the time of the last packet (µs)."""
+        return self.config, self._committed, self._peak, self._last
+
+    @classmethod
+    def of(cls, numbers: tuple[MeterConfig | None, int, int, int]) -> Bucket:
+        """A bucket in such a state."""
+        bucket = Bucket()
+        bucket.config, bucket._committed, bucket._peak, bucket._last = numbers
+        return bucket
+
     def configure(self, config: MeterConfig | None, now: int) -> None:
         """Start afresh at ``now`` (µs) with full buckets; None: always green."""
         self.config = config

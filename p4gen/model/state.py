@@ -9,10 +9,13 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
 
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.model.entries import CloneSession, MulticastGroup
-from p4gen.model.externs import Counter, Meter, Register, Trap
+from p4gen.model.externs import Bucket, Counter, Meter, Register, Trap
+from p4gen.model.frozen import Actions, Configuration, SwitchState, freeze_bucket
 from p4gen.model.profiles import Profile
 from p4gen.model.tables import MATCH_KINDS, TableState
 from p4gen.p4 import ir
@@ -45,6 +48,8 @@ class State:
     Raises ``InputError`` with its position for every extern instance, match kind or table
     implementation that the model does not support.
     """
+
+    engine: ClassVar = "interp"
 
     def __init__(self, program: ir.Program, clock: Clock | None = None, seed: int = 0, *, poison: bool = False) -> None:
         _check_supported(program)
@@ -98,6 +103,95 @@ class State:
         self.log.clear()
         self._traps.clear()
         self.random.seed(self._seed)
+
+    # --- freezing ---
+
+    def freeze(self) -> SwitchState:
+        """All that it remembers, as data."""
+        return SwitchState(
+            self.engine,
+            self._configuration(),
+            self._freeze_memory(),
+            tuple(self.digests),
+            tuple(self.log),
+            tuple(self._traps.items()),
+        )
+
+    def restore(self, frozen: SwitchState) -> None:
+        """Back to a state of this switch, or of another with the same program and engine. Raises ``ValueError`` for any
+        other."""
+        if frozen.engine != self.engine:
+            raise ValueError(f"the frozen state is one of the engine {frozen.engine}, this switch's is {self.engine}")
+        self._restore_switch(frozen.configuration, frozen.memory)
+        self.digests[:] = frozen.digests
+        self.log[:] = frozen.log
+        self._traps.clear()
+        self._traps.update(frozen.traps)
+
+    @cached_property
+    def actions(self) -> Actions:
+        """The program's actions by number."""
+        return Actions(self.program)
+
+    def _configuration(self) -> Configuration:
+        return Configuration(
+            tuple(self.actions.freeze_table(table) for table in self.tables.values()),
+            tuple(self.actions.freeze_profile(profile) for profile in self.profiles.values()),
+            tuple(tuple(members) for members in self.value_sets.values()),
+            tuple(self.groups.values()),
+            tuple(self.sessions.values()),
+            tuple(sorted(self.ports_down)),
+        )
+
+    def _freeze_memory(self) -> tuple[Any, ...]:
+        return (
+            tuple(tuple(register.cells) for register in self.registers.values()),
+            tuple((tuple(counter.packets), tuple(counter.bytes)) for counter in self.counters.values()),
+            tuple(tuple(map(freeze_bucket, meter.buckets)) for meter in self.meters.values()),
+            tuple(
+                tuple((e.packets, e.bytes, e.last_hit, freeze_bucket(e.meter)) for e in table.entries())
+                for table in self.tables.values()
+            ),
+            self.random.getstate(),
+        )
+
+    def _restore_switch(self, configuration: Configuration, memory: tuple[Any, ...]) -> None:
+        registers, counters, meters, entries, chance = memory
+        shape = [len(cells) for cells in registers], [len(packets) for packets, _ in counters], list(map(len, meters))
+        mine = (self.registers.values(), self.counters.values(), self.meters.values())
+        if shape != tuple([each.size for each in kind] for kind in mine) or len(entries) != len(self.tables):
+            raise ValueError("the frozen state is one of another program")
+        if configuration != self._configuration():
+            self._configure(configuration)
+        for register, cells in zip(self.registers.values(), registers, strict=True):
+            register.cells[:] = cells
+        for counter, (packets, sizes) in zip(self.counters.values(), counters, strict=True):
+            counter.packets[:], counter.bytes[:] = packets, sizes
+        for meter, buckets in zip(self.meters.values(), meters, strict=True):
+            meter.buckets[:] = map(Bucket.of, buckets)
+        for table, counts in zip(self.tables.values(), entries, strict=True):
+            for entry, (hits, size, last, bucket) in zip(table.entries(), counts, strict=True):
+                entry.packets, entry.bytes, entry.last_hit = hits, size, last
+                entry.meter = None if bucket is None else Bucket.of(bucket)
+        self.random.setstate(chance)
+
+    def _configure(self, frozen: Configuration) -> None:
+        """Have what the control plane wrote then."""
+        for profile, contents in zip(self.profiles.values(), frozen.profiles, strict=True):
+            self.actions.restore_profile(profile, contents)
+        for table, holds in zip(self.tables.values(), frozen.tables, strict=True):
+            table.clear()
+            for entry in self.actions.entries(holds, self.profiles):
+                table.insert(entry)
+            table.set_default(*self.actions.choice(holds.default))
+        for members, listed in zip(self.value_sets.values(), frozen.value_sets, strict=True):
+            members[:] = listed
+        self.groups.clear()
+        self.groups.update((group.group_id, group) for group in frozen.groups)
+        self.sessions.clear()
+        self.sessions.update((session.session_id, session) for session in frozen.sessions)
+        self.ports_down.clear()
+        self.ports_down.update(frozen.ports_down)
 
 
 def _check_supported(program: ir.Program) -> None:

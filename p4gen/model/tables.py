@@ -64,6 +64,15 @@ class Installed:
         return (*self.fields, self.priority)
 
 
+def actions_of(table: ir.Table) -> tuple[ir.ActionRef, ...]:
+    """Every action that the table can run: those it lists, and those its entries name."""
+    listed = list(table.actions)
+    for call in (table.default_action, *(e.action for e in table.entries)):
+        if call.ref not in listed:
+            listed.append(call.ref)
+    return tuple(listed)
+
+
 def key_width(of: t.Type) -> int:
     """Bits of a key field; 0 for the types that are strings here. Raises TypeError for others."""
     of = t.strip(of)
@@ -183,12 +192,16 @@ class TableState:
         call = self.table.default_action
         self.default = Installed((), call.ref, call.args) if ref is None else Installed((), ref, args)
 
-    def reset(self) -> None:
-        """Back to the entries and the default action that the program has."""
+    def clear(self) -> None:
+        """Remove all entries, the program's too."""
         self._by_identity.clear()
         self._exact.clear()
         self._by_prefix.clear()
         self._ordered.clear()
+
+    def reset(self) -> None:
+        """Back to the entries and the default action that the program has."""
+        self.clear()
         self.set_default(None, ())
         for entry in self.table.entries:
             fields = tuple(_program_field(spec, value) for spec, value in zip(self.keys, entry.keys, strict=True))

@@ -11,7 +11,7 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from p4gen.errors import InputError
 from p4gen.host.transport.clock import US
@@ -134,6 +134,8 @@ class Fate(NamedTuple):
 class ScriptState:
     """How often a script's packets came by; shared by all directions."""
 
+    STATE: ClassVar = ("seen",)
+
     script: Script
     seen: int = 0
 
@@ -151,6 +153,8 @@ class ScriptState:
 @dataclass
 class DirectionFaults:
     """The faults of one direction of one link."""
+
+    STATE: ClassVar = ("random", "_bad")
 
     random: random.Random
     impairments: Sequence[Impairment]

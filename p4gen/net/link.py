@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from p4gen.host.transport.clock import SECOND
 from p4gen.net.faults import DirectionFaults
@@ -52,6 +52,8 @@ class Direction:
     looking, and a packet costs one event.
     """
 
+    STATE: ClassVar = ("packets", "bytes", "busy_until", "busy", "marked", "_random")
+
     deliver: Deliver
 
     def __init__(
@@ -64,10 +66,10 @@ class Direction:
         self.busy = 0
         """Time spent transmitting."""
         self.marked = 0
+        self.faults = faults
         self.watcher: Watcher | None = None
         self.on_drop: Callable[[Passage], None] | None = None
         self._loop = loop
-        self._faults = faults
         self._random = random.Random(seed)  # noqa: S311 - a simulation, to be repeatable
         self._delay = traits.delay
         self._durations: dict[int, int] = {}
@@ -100,8 +102,8 @@ class Direction:
         self.packets += 1
         self.bytes += size + OVERHEAD
         arrival = end + self._delay
-        if self._faults is not None:
-            fate = self._faults.fate(frame, start)
+        if self.faults is not None:
+            fate = self.faults.fate(frame, start)
             if not fate.copies:
                 self._lose(frame, start, fate.reason)
             for extra, copy in fate.copies:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, ClassVar
 
 from p4gen.host.transport.clock import Action
 
@@ -12,6 +12,8 @@ _NEVER = 1 << 200
 
 class EventLoop:
     """A clock (``p4gen.host.transport.clock.Clock``) that is wound by ``run``."""
+
+    STATE: ClassVar = ("now", "handled", "events", "_number")
 
     def __init__(self) -> None:
         self.now = 0
@@ -24,6 +26,15 @@ class EventLoop:
         """Call ``action(arg)`` at ``time``, not before now; ties go in the order of these calls."""
         self._number += 1
         heappush(self._events, (time, self._number, action, arg))
+
+    @property
+    def events(self) -> list[tuple[int, int, Action, Any]]:
+        """What is to happen, in order: time, number of the request, action and argument. Set it between runs only."""
+        return sorted(self._events)
+
+    @events.setter
+    def events(self, events: list[tuple[int, int, Action, Any]]) -> None:
+        self._events = events  # in order, it is a heap too
 
     @property
     def idle(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, deque
 from collections.abc import Iterable
+from typing import ClassVar
 
 from p4gen.errors import InputError
 from p4gen.host.transport.clock import US
@@ -24,6 +25,8 @@ REMEMBERED_DROPS = 10_000
 
 class Network:
     """Hosts and switches of a topology, ready to run; every switch runs ``program``, configured as placed."""
+
+    STATE: ClassVar = ("drops", "recent_drops")
 
     def __init__(
         self,
@@ -66,6 +69,19 @@ class Network:
         """Tell ``watcher`` of every frame on every link, when it is sent."""
         for direction in self.directions.values():
             direction.watcher = watcher
+
+    def parts(self) -> dict[str, object]:
+        """What remembers something, by name."""
+        found: dict[str, object] = {"network": self, "loop": self.loop}
+        for host, nic in self.nics.items():
+            found |= {f"{host} {name}": part for name, part in nic.parts().items()}
+        for name, node in self.nodes.items():
+            found |= {f"{name} node": node, f"{name} switch": node.switch}
+        for name, direction in self.directions.items():
+            found[name] = direction
+            if direction.faults is not None:
+                found[f"{name} faults"] = direction.faults
+        return found | {f"script {number}": script for number, script in enumerate(self.scripts)}
 
     def _connect(self, link: Link, src: str, dst: str, faults: Faults, scripts: list[ScriptState], seed: int) -> None:
         topology = self.topology

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import ClassVar
 
 from p4gen.host.transport.nic import Nic
 from p4gen.model import Model
@@ -33,6 +34,8 @@ class SwitchNode:
     Packets are handed to the program in batches, in order of arrival. That changes nothing but the speed: an output
     cannot leave before ``latency`` has passed, and by then all that arrived earlier is known.
     """
+
+    STATE: ClassVar = ("received", "lost_ports", "_inbox", "_number", "_wake_at")
 
     def __init__(self, switch: Model, latency: int, loop: EventLoop) -> None:
         self.switch = switch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.commlib import Invocation
@@ -19,6 +19,8 @@ from p4gen.spec import ProgramSpec
 @dataclass
 class RunningGroup:
     """A group, its ranks' communicators, and what they are given and have called."""
+
+    STATE: ClassVar = ("invocations",)
 
     number: int
     work: Work

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from p4gen.inc import compose
 from p4gen.net.check import problems
 from p4gen.net.config import Call, SimConfig, Work
 from p4gen.net.diagnosis import Diagnosis, diagnose
+from p4gen.net.freezing import Frozen, freeze, restore
 from p4gen.net.network import Network
 from p4gen.net.running import RunningGroup
 from p4gen.net.state import resend_timer
@@ -101,6 +103,8 @@ def program_of(spec: ProgramSpec) -> ir.Program:
 class Simulation:
     """A run. Raises ``InputError`` when the program cannot serve what is asked for, before a packet is sent."""
 
+    STATE: ClassVar = ("_progress",)
+
     def __init__(self, config: SimConfig) -> None:
         self.config = config
         chance = random.Random(f"{config.seed} hosts")  # noqa: S311 - a simulation, to be repeatable
@@ -126,9 +130,10 @@ class Simulation:
             )
             self.groups.append(group)
             for rank in range(len(hosts)):
-                self.network.loop.at(chance.randrange(config.skew + 1), self._begin, (group, rank))
-        if spec.mode.augmented and config.ticks:
-            self._start_ticks()
+                self.network.loop.at(chance.randrange(config.skew + 1), self._begin, (number, rank))
+        self._ticker = self._start_ticks() if spec.mode.augmented and config.ticks else None
+        self._progress = -1, 0
+        """Packets that had arrived when last there were more than before, and when that was."""
 
     def _members(self, placed: PlacedGroup) -> Sequence[Member]:
         """The ranks of a group."""
@@ -152,7 +157,7 @@ class Simulation:
             flow=config.flow,
         )
 
-    def _start_ticks(self) -> None:
+    def _start_ticks(self) -> Ticker:
         pairs: dict[tuple[str, int], list[QueuePair]] = {}
         for group in self.groups:
             for channel in group.placed.channels:
@@ -173,10 +178,11 @@ class Simulation:
                 for timer in (resend_timer(network.switches, self.spec, placed) for placed in self.placement.edges)
             )
 
-        Ticker(network.nodes, self.placement.edges, network.loop, used, waits, sent, latency)
+        return Ticker(network.nodes, self.placement.edges, network.loop, used, waits, sent, latency)
 
-    def _begin(self, which: tuple[RunningGroup, int]) -> None:
-        group, rank = which
+    def _begin(self, which: tuple[int, int]) -> None:
+        number, rank = which
+        group = self.groups[number]
         for call, values in zip(group.work.calls, group.values, strict=True):
             group.invocations[rank].append(invoke(group.communicators[rank], call, values[rank]))
 
@@ -190,6 +196,28 @@ class Simulation:
         """All calls made so far."""
         return (call for group in self.groups for mine in group.invocations for call in mine)
 
+    # --- freezing ---
+
+    def parts(self) -> dict[str, object]:
+        """All that remembers something, by name."""
+        found: dict[str, object] = {"simulation": self, **self.network.parts()}
+        if self._ticker is not None:
+            found["ticker"] = self._ticker
+        for group in self.groups:
+            found[f"group {group.number}"] = group
+            for rank, member in enumerate(group.communicators):
+                found |= {f"group {group.number} rank {rank} {name}": part for name, part in member.parts().items()}
+        return found
+
+    def freeze(self) -> Frozen:
+        """The present state: time, events, links, hosts, switches, chance. What happens later does not change it."""
+        return freeze(self.parts())
+
+    def restore(self, frozen: Frozen) -> None:
+        """Back to a state of this simulation, or of another with the same ``config``; not while it runs. Invocations
+        are new ones. ``ValueError`` for a state of a simulation with other parts."""
+        restore(self.parts(), frozen)
+
     # --- running ---
 
     def run(self, progress: Callable[[int, int], None] | None = None) -> SimResult:
@@ -198,17 +226,16 @@ class Simulation:
         loop = self.network.loop
         stall = PATIENCE * max(self.config.timeout, 20 * US) + MS
         pairs = list(self.pairs)
-        done_before, since = -1, 0
         while True:
-            loop.run(count=STEP)
+            loop.run(count=STEP - loop.handled % STEP)  # looks are at the same events, wherever a run goes on from
             if self._finished():
                 break
             if loop.idle:
                 return self._result(diagnose(self, deadlocked=True))
             done = sum(pair.requester.una + pair.responder.expected for pair in pairs)
-            if done != done_before:
-                done_before, since = done, loop.now
-            elif loop.now - since > stall:
+            if done != self._progress[0]:
+                self._progress = done, loop.now
+            elif loop.now - self._progress[1] > stall:
                 return self._result(diagnose(self, deadlocked=False))
             if progress is not None:
                 calls = list(self.invocations)

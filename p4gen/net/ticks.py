@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import groupby
+from typing import ClassVar
 
 from p4gen.groups.group import PlacedEdge
 from p4gen.groups.ticks import PORT, tick
@@ -26,6 +27,8 @@ class Ticker:
     ``wanted`` says whether an edge's context has been used at all: without that, no packet could be sent again.
     ``waits`` says whether a timer of the switch runs. ``sent`` counts the packets on all links, lost ones too.
     """
+
+    STATE: ClassVar = ("rounds", "_stretch", "_sent_before", "_quiet")
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,10 +33,10 @@ def reduced(op: Op, arrays: Sequence[Array], *, saturating: bool) -> Array:
 
 
 def to_wire(values: Array, packet: int) -> memoryview:
-    """The bytes that go out, filled up with zeros to whole packets of ``packet`` bytes."""
+    """The bytes that go out, filled up with zeros to whole packets of ``packet`` bytes; they never change."""
     wire = np.zeros(_padded(values.size, packet), np.dtype(values.dtype).newbyteorder(">"))
     wire[: values.size] = values.reshape(-1)
-    return wire.view(np.uint8).data
+    return memoryview(wire.tobytes())
 
 
 def room_for(elements: int, packet: int) -> memoryview:
@@ -43,10 +44,11 @@ def room_for(elements: int, packet: int) -> memoryview:
     return memoryview(bytearray(4 * _padded(elements, packet)))
 
 
-def from_wire(room: memoryview, like: Array) -> Array:
-    """What came in, in the shape and dtype of ``like``."""
-    wire = np.frombuffer(room, np.dtype(like.dtype).newbyteorder(">"))[: like.size]
-    return wire.astype(like.dtype).reshape(like.shape)
+def from_wire(room: memoryview, dtype: DType, shape: tuple[int, ...]) -> Array:
+    """What came in, in a dtype and shape."""
+    native = np.dtype(str(dtype))
+    wire = np.frombuffer(room, native.newbyteorder(">"))[: math.prod(shape)]
+    return wire.astype(native).reshape(shape)
 
 
 def divide(values: Array, ranks: int) -> list[Array]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import ChannelKey, Flow, GroupConfig, Phase, PsnSync
@@ -57,6 +57,8 @@ class Owner(Protocol):
 
 class Channel:
     """See the module. ``pair`` is its queue pair."""
+
+    STATE: ClassVar = ("_rooms", "_receiving", "_open", "_sending")
 
     def __init__(self, nic: Nic, config: GroupConfig, key: ChannelKey, owner: Owner) -> None:
         connection = config.channels[key]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,7 +32,7 @@ from p4gen.host.collectives.plan import (
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Status
-from p4gen.spec import DType, Op
+from p4gen.spec import DType, Op, Overflow
 
 __all__ = [
     "SYMMETRIC",
@@ -45,8 +47,44 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What a rank has of a collective in the end, made of what has come in; ``rooms`` are None where that is nothing.
+
+    Among several rooms, None stands for this rank's ``own`` values. Of one room, ``own`` is reduced with what came.
+    """
+
+    rooms: tuple[memoryview | None, ...]
+    dtype: DType
+    shape: tuple[int, ...]
+    own: Array | None = None
+    op: Op | None = None
+    """None where nothing is to be reduced."""
+
+    def value(self, overflow: Overflow | None) -> Array | None:
+        """The result; None where the collective leaves none."""
+        parts = [self.own if room is None else from_wire(room, self.dtype, self.shape) for room in self.rooms]
+        whole = [part for part in parts if part is not None]
+        if len(whole) > 1:
+            return np.concatenate(whole)
+        if self.op is not None and self.own is not None:
+            return combine(self.op, overflow, whole[0], self.own)
+        return whole[0] if whole else None
+
+
+@dataclass(eq=False)
+class Job:
+    """An invocation with the steps that are left of it."""
+
+    invocation: Invocation
+    outcome: Outcome
+    steps: deque[tuple[Step, list[Run]]]
+
+
 class Communicator:
     """One rank's membership in a group."""
+
+    STATE: ClassVar = ("_queue", "_step", "_left", "_broken")
 
     def __init__(self, nic: Nic, config: GroupConfig, on_done: Callable[[Invocation], None] | None = None) -> None:
         self.config = config
@@ -54,7 +92,7 @@ class Communicator:
         self._nic = nic
         self._on_done = on_done
         self._planner = Planner(config)
-        self._queue: deque[tuple[Invocation, deque[tuple[Step, list[Run]]]]] = deque()
+        self._queue: deque[Job] = deque()
         self._step: Step | None = None
         self._left = 0
         """Phases of the step that have not ended."""
@@ -70,21 +108,26 @@ class Communicator:
         """All queue pairs."""
         return [channel.pair for channel in self.channels.values()]
 
+    def parts(self) -> dict[str, object]:
+        """What remembers something, by name; the queue pairs are the NIC's."""
+        channels = {f"channel {pattern} {root}": channel for (pattern, root), channel in self.channels.items()}
+        return {"communicator": self, "planner": self._planner, **channels}
+
     # --- the six collectives ---
 
     def all_reduce(self, values: Array, op: Op | None = None) -> Invocation:
         """Every rank gets the reduction of all ranks' values."""
         op, dtype = self._kind(values, op)
         out = self._room(values)
-        return self._start(
-            Collective.ALLREDUCE, [Part(0, self._wire(values), out)], op, dtype, lambda: from_wire(out, values)
-        )
+        part = Part(0, self._wire(values), out)
+        return self._start(Collective.ALLREDUCE, [part], op, dtype, Outcome((out,), dtype, values.shape))
 
     def barrier(self) -> Invocation:
         """Ends at no rank before it has begun at all: an AllReduce of nothing (§A)."""
         empty = memoryview(b"")
         op = Op.SUM if self.config.op is Op.DYNAMIC else self.config.op
-        return self._start(Collective.BARRIER, [Part(0, empty, empty)], op, self.config.dtype, lambda: None)
+        dtype = self.config.dtype
+        return self._start(Collective.BARRIER, [Part(0, empty, empty)], op, dtype, Outcome((), dtype, ()))
 
     def reduce(self, values: Array, root: int, op: Op | None = None) -> Invocation:
         """The root gets the reduction; the tree reduces what the others send, the root adds its own (§A)."""
@@ -92,19 +135,21 @@ class Communicator:
         check_root(root, self.config.size)
         if self.config.rank != root:
             part = Part(root, self._wire(values), None)
-            return self._start(Collective.REDUCE, [part], op, dtype, lambda: None)
+            return self._start(Collective.REDUCE, [part], op, dtype, Outcome((), dtype, ()))
         out = self._room(values)
-        return self._start(Collective.REDUCE, [Part(root, None, out)], op, dtype, self._with_own(values, out, op))
+        outcome = Outcome((out,), dtype, values.shape, values.copy(), op)
+        return self._start(Collective.REDUCE, [Part(root, None, out)], op, dtype, outcome)
 
     def broadcast(self, values: Array, root: int) -> Invocation:
         """Every rank gets the root's values; elsewhere ``values`` only tells the shape."""
         op, dtype = self._kind(values, None)
         check_root(root, self.config.size)
         if self.config.rank == root:
-            copy = values.copy()
-            return self._start(Collective.BROADCAST, [Part(root, self._wire(values), None)], op, dtype, lambda: copy)
+            outcome = Outcome((None,), dtype, values.shape, values.copy())
+            return self._start(Collective.BROADCAST, [Part(root, self._wire(values), None)], op, dtype, outcome)
         out = self._room(values)
-        return self._start(Collective.BROADCAST, [Part(root, None, out)], op, dtype, lambda: from_wire(out, values))
+        outcome = Outcome((out,), dtype, values.shape)
+        return self._start(Collective.BROADCAST, [Part(root, None, out)], op, dtype, outcome)
 
     def reduce_scatter(self, values: Array, op: Op | None = None) -> Invocation:
         """Rank r gets the reduction of everybody's r-th part: as many Reduces as ranks (§A)."""
@@ -116,24 +161,18 @@ class Communicator:
             Part(root, None, out) if root == self.config.rank else Part(root, self._wire(part), None)
             for root, part in enumerate(parts)
         ]
-        return self._start(Collective.REDUCE_SCATTER, plan, op, dtype, self._with_own(own, out, op))
+        outcome = Outcome((out,), dtype, own.shape, own.copy(), op)
+        return self._start(Collective.REDUCE_SCATTER, plan, op, dtype, outcome)
 
     def all_gather(self, values: Array) -> Invocation:
         """Every rank gets all ranks' values, in order of rank: as many Broadcasts as ranks (§A)."""
         op, dtype = self._kind(values, None)
         mine = self.config.rank
-        own = values.copy()
-        rooms = {root: self._room(values) for root in range(self.config.size) if root != mine}
-        plan = [
-            Part(root, self._wire(values), None) if root == mine else Part(root, None, rooms[root])
-            for root in range(self.config.size)
-        ]
-
-        def finish() -> Array:
-            parts = [own if root == mine else from_wire(rooms[root], own) for root in range(self.config.size)]
-            return np.concatenate([part.reshape(-1) for part in parts])
-
-        return self._start(Collective.ALLGATHER, plan, op, dtype, finish)
+        rooms = tuple(None if root == mine else self._room(values) for root in range(self.config.size))
+        plan = [Part(root, self._wire(values) if room is None else None, room) for root, room in enumerate(rooms)]
+        return self._start(
+            Collective.ALLGATHER, plan, op, dtype, Outcome(rooms, dtype, (values.size,), values.reshape(-1).copy())
+        )
 
     def destroy(self) -> None:
         """DestroyGroup: the queue pairs go; what is under way fails."""
@@ -144,7 +183,7 @@ class Communicator:
     @property
     def current(self) -> Invocation | None:
         """The invocation that is being worked on."""
-        return self._queue[0][0] if self._queue else None
+        return self._queue[0].invocation if self._queue else None
 
     # --- planning ---
 
@@ -158,31 +197,26 @@ class Communicator:
     def _room(self, like: Array) -> memoryview:
         return room_for(like.size, self.config.packet)
 
-    def _with_own(self, values: Array, out: memoryview, op: Op) -> Callable[[], Array]:
-        """At the root of a Reduce: what came, and this rank's own as it is now."""
-        own = values.copy()
-        return lambda: combine(op, self.config.overflow, from_wire(out, own), own)
-
     def _start(
         self,
         collective: Collective,
         parts: Sequence[Part],
         op: Op,
         dtype: DType,
-        finish: Callable[[], Array | None],
+        outcome: Outcome,
     ) -> Invocation:
         """Refuse what the program cannot serve, before a packet is sent; queue the rest."""
         steps = self._planner.plan(collective, parts, op, dtype)
-        invocation = Invocation(collective, _finish=finish)
+        invocation = Invocation(collective)
+        job = Job(invocation, outcome, deque())
         if self._broken is not None:
             invocation.started = self._nic.clock.now
-            self._end(invocation, self._broken)
+            self._end(job, self._broken)
             return invocation
-        runs: deque[tuple[Step, list[Run]]] = deque()
-        self._queue.append((invocation, runs))
+        self._queue.append(job)
         for step in steps:
             mine = [self.channels[phase.channel].prepare(phase, invocation) for phase in step.phases]
-            runs.append((step, mine))
+            job.steps.append((step, mine))
             for run in mine:
                 invocation.messages += run.messages * (2 - (run.phase.send, run.phase.receive).count(None))
         if len(self._queue) == 1:
@@ -194,11 +228,11 @@ class Communicator:
     def _next_step(self) -> None:
         """Begin the next step, or the next invocation, or wait for one."""
         while self._queue:
-            invocation, steps = self._queue[0]
-            if invocation.started is None:
-                invocation.started = self._nic.clock.now
-            if steps:
-                step, runs = steps.popleft()
+            job = self._queue[0]
+            if job.invocation.started is None:
+                job.invocation.started = self._nic.clock.now
+            if job.steps:
+                step, runs = job.steps.popleft()
                 self._step, self._left = step, len(runs)
                 for run in runs:
                     if self._broken is not None:
@@ -206,7 +240,7 @@ class Communicator:
                     self.channels[run.phase.channel].begin(run)
                 return
             self._queue.popleft()
-            self._end(invocation)
+            self._end(job)
 
     def run_ended(self, run: Run) -> None:
         """A phase has ended (``channel.Owner``)."""
@@ -233,9 +267,10 @@ class Communicator:
         for pair in self.pairs:
             pair.fail(Status.FLUSHED)
         while self._queue:
-            self._end(self._queue.popleft()[0], error)
+            self._end(self._queue.popleft(), error)
 
-    def _end(self, invocation: Invocation, error: Status | str | None = None) -> None:
-        invocation.end(self._nic.clock.now, error)
+    def _end(self, job: Job, error: Status | str | None = None) -> None:
+        value = job.outcome.value(self.config.overflow) if error is None else None
+        job.invocation.end(self._nic.clock.now, value, error)
         if self._on_done is not None:
-            self._on_done(invocation)
+            self._on_done(job.invocation)

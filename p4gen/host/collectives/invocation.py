@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from p4gen.errors import FailedError
@@ -26,7 +25,6 @@ class Invocation:
     """Messages that this rank sends and receives for it, those included that CommLib adds to synchronise."""
     messages_sent: int = 0
     messages_received: int = 0
-    _finish: Callable[[], Array | None] = field(default=lambda: None, repr=False)
     _value: Array | None = field(default=None, repr=False)
 
     @property
@@ -42,9 +40,8 @@ class Invocation:
             raise FailedError(f"{self.collective} failed: {self.error}")
         return self._value
 
-    def end(self, now: int, error: Status | str | None = None) -> None:
-        """It has ended at ``now``; for the libraries that work invocations off."""
+    def end(self, now: int, value: Array | None = None, error: Status | str | None = None) -> None:
+        """It has ended at ``now``, with ``value`` or an error; for the libraries that work invocations off."""
         self.finished = now
         self.error = error
-        if error is None:
-            self._value = self._finish()
+        self._value = value

@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import ClassVar, Final
 
 from p4gen.errors import InputError
 from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
@@ -172,6 +172,8 @@ class Part:
 @dataclass
 class Planner:
     """Cuts collectives into steps. It remembers what it has planned, so plan in the order of the calls."""
+
+    STATE: ClassVar = ("_unconfirmed",)
 
     config: GroupConfig
     _unconfirmed: Counter[ChannelKey] = field(default_factory=Counter)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -56,43 +56,87 @@ class RingConfig:
             raise ValueError(f"chunks of {self.chunk} bytes: a positive multiple of 4 is needed")
 
 
-_Send = tuple[QueuePair, Array]
+Span = tuple[int, int]
+"""Elements of an array: the first, and one past the last."""
+Send = tuple[int, Span]
+"""A message: the number of the queue pair in ``Ring.pairs``, and which of the run's data it carries."""
+
+_LEFT: Final = 0
+_RIGHT: Final = 1
+_STAR: Final = 2
+"""Numbers of queue pairs; the last is the first of the star's."""
+_NOTHING: Final = (0, 0)
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A message that is to come, and what becomes of it."""
+
+    pair: int
+    part: Span
+    """The part of the run's data that it is for."""
+    landing: Span | None = None
+    """Where in the run's ``landing`` it waits for its turn; None where it may go to its part at once."""
+    combined: bool = False
+    """Its part is reduced with it, and not replaced by it."""
+    forwarded: bool = False
+    """Its part then goes to the right."""
 
 
 @dataclass(eq=False)
-class _Run:
+class RingRun:
     """A collective as an exchange of messages: what arrives where, and what leaves at first and upon each arrival."""
 
     invocation: Invocation
-    rooms: Sequence[tuple[QueuePair, Array]]
-    begin: Callable[[], Sequence[_Send]]
-    arrived: Callable[[int], Sequence[_Send]]
-    """With the arrival's number in ``rooms``."""
-    sends: int
-    gets_result: bool = True
-    early: list[int] = field(default_factory=list)
-    """Arrivals before its turn."""
+    op: Op
+    data: Array
+    arrivals: tuple[Arrival, ...]
+    landing: Array
+    begin: tuple[Send, ...] = ()
+    """What leaves at first."""
+    finish: tuple[Send, ...] = ()
+    """What leaves when all has arrived."""
+    shape: tuple[int, ...] | None = None
+    """Of the result; None where this rank has none."""
+    result: Span = _NOTHING
+    """The part of the data that is the result."""
     begun: bool = False
+    early: list[int] = field(default_factory=list)
+    """Arrivals before its turn, by number."""
+    handled: int = 0
+    """Arrivals whose turn has come."""
+
+    @property
+    def sends(self) -> int:
+        """Messages that leave in all."""
+        return len(self.begin) + len(self.finish) + sum(arrival.forwarded for arrival in self.arrivals)
 
     @property
     def done(self) -> bool:
         """Nothing is to come or to leave."""
         mine = self.invocation
-        return self.begun and mine.messages_sent == self.sends and mine.messages_received == len(self.rooms)
+        return self.begun and mine.messages_sent == self.sends and mine.messages_received == len(self.arrivals)
+
+    def value(self) -> Array | None:
+        """The result, None where this rank has none."""
+        if self.shape is None:
+            return None
+        return self.data[slice(*self.result)].reshape(self.shape)
 
 
 class Ring:
     """One rank of a ring. All ranks call the same collectives in the same order."""
 
+    STATE: ClassVar = ("_queue", "_expected", "_numbers", "_broken")
+
     def __init__(self, nic: Nic, config: RingConfig, on_done: Callable[[Invocation], None] | None = None) -> None:
         self.config = config
         self._nic = nic
         self._on_done = on_done
-        self._left = self._pair(config.left)
-        self._right = self._pair(config.right)
-        self._star = {rank: self._pair(connection) for rank, connection in config.star.items()}
-        self._queue: deque[_Run] = deque()
-        self._expected: dict[int, tuple[_Run, int]] = {}
+        self.pairs = [self._pair(each) for each in (config.left, config.right, *config.star.values())]
+        """All queue pairs: to the left, to the right, the star's."""
+        self._queue: deque[RingRun] = deque()
+        self._expected: dict[int, tuple[RingRun, int]] = {}
         self._numbers = 0
         self._broken: Status | None = None
 
@@ -102,142 +146,91 @@ class Ring:
     @property
     def pair(self) -> QueuePair:
         """The connection that data leaves on."""
-        return self._right
-
-    @property
-    def pairs(self) -> list[QueuePair]:
-        """All queue pairs."""
-        return [self._left, self._right, *self._star.values()]
+        return self.pairs[_RIGHT]
 
     @property
     def current(self) -> Invocation | None:
         """The invocation that is being worked on."""
         return self._queue[0].invocation if self._queue else None
 
+    def parts(self) -> dict[str, object]:
+        """What remembers something, by name; the queue pairs are the NIC's."""
+        return {"ring": self}
+
     # --- the six collectives ---
 
     def all_reduce(self, values: Array, op: Op | None = None) -> Invocation:
         """Every rank gets the reduction of all ranks' values: 2 (K - 1) steps, a K-th of the array in each."""
         op = self._op(values, op)
-        total = values.copy()
-        parts = np.array_split(total.reshape(-1), self.config.size)
-        last = self.config.size - 2
-
-        def arrived(step: int) -> list[_Send]:
-            if step <= last:  # the last of these is this rank's own part, and the gathering begins
-                return [(self._right, self._scatter_step(parts, step, rooms[step], op))]
-            gathered = step - last - 1
-            self._part(parts, -1 - gathered)[:] = rooms[step]
-            return [(self._right, self._part(parts, -1 - gathered))] if gathered < last else []
-
-        rooms = [np.empty_like(self._part(parts, -2 - step)) for step in range(last + 1)]
-        rooms += [np.empty_like(self._part(parts, -1 - step)) for step in range(last + 1)]
-        return self._start(
-            Collective.ALLREDUCE,
-            [(self._left, room) for room in rooms],
-            lambda: [(self._right, self._part(parts, -1))],
-            arrived,
-            2 * (last + 1),
-            lambda: total,
-        )
+        parts = self._parts(values.size)
+        steps = self.config.size - 1
+        # First each part is reduced on its way around; the last that comes is this rank's own, and gathering begins.
+        come = [Arrival(_LEFT, parts(-2 - step), combined=True, forwarded=True) for step in range(steps)]
+        come += [Arrival(_LEFT, parts(-1 - step), forwarded=step < steps - 1) for step in range(steps)]
+        run = self._run(Collective.ALLREDUCE, values, op, _landed(come), values.shape)
+        run.begin, run.result = ((_RIGHT, parts(-1)),), (0, values.size)
+        return self._start(run)
 
     def reduce_scatter(self, values: Array, op: Op | None = None) -> Invocation:
         """Rank r gets the reduction of everybody's r-th part: K - 1 steps."""
         op = self._op(values, op)
-        parts = divide(values.copy(), self.config.size)
+        shape = divide(values, self.config.size)[0].shape
+        parts = self._parts(values.size)
         last = self.config.size - 2
-        rooms = [np.empty_like(parts[0]) for _ in range(last + 1)]
-
-        def arrived(step: int) -> list[_Send]:
-            part = self._scatter_step(parts, step, rooms[step], op)
-            return [(self._right, part)] if step < last else []
-
-        return self._start(
-            Collective.REDUCE_SCATTER,
-            [(self._left, room) for room in rooms],
-            lambda: [(self._right, self._part(parts, -1))],
-            arrived,
-            last + 1,
-            lambda: self._part(parts, 0),
-        )
+        come = [Arrival(_LEFT, parts(-2 - n), combined=True, forwarded=n < last) for n in range(last + 1)]
+        run = self._run(Collective.REDUCE_SCATTER, values, op, _landed(come), shape)
+        run.begin, run.result = ((_RIGHT, parts(-1)),), parts(0)
+        return self._start(run)
 
     def all_gather(self, values: Array) -> Invocation:
         """Every rank gets all ranks' values, in order of rank: K - 1 steps."""
-        self._op(values, None)
+        op = self._op(values, None)
         size = self.config.size
         whole = np.zeros(size * values.size, values.dtype)
-        parts = divide(whole, size)
-        self._part(parts, 0)[:] = values.reshape(-1)
+        parts = self._parts(whole.size)
+        whole[slice(*parts(0))] = values.reshape(-1)
         # What arrives at step s is the part of the rank s + 1 before this one.
-        rooms = [self._part(parts, -1 - step) for step in range(size - 1)]
-        return self._start(
-            Collective.ALLGATHER,
-            [(self._left, room) for room in rooms],
-            lambda: [(self._right, self._part(parts, 0))],
-            lambda step: [(self._right, rooms[step])] if step < size - 2 else [],
-            size - 1,
-            lambda: whole,
-        )
+        come = [Arrival(_LEFT, parts(-1 - step), forwarded=step < size - 2) for step in range(size - 1)]
+        run = self._run(Collective.ALLGATHER, whole, op, come, whole.shape)
+        run.begin, run.result = ((_RIGHT, parts(0)),), (0, whole.size)
+        return self._start(run)
 
     def reduce(self, values: Array, root: int, op: Op | None = None) -> Invocation:
         """The root gets the reduction: chunks go around the ring to it, and each rank adds its own."""
         op = self._op(values, op)
         check_root(root, self.config.size)
-        total = values.copy()
-        chunks = self._chunks(total)
-        place = (self.config.rank - root - 1) % self.config.size
-        """0 is the root's right neighbour, where it begins; the root comes last."""
+        chunks = self._chunks(values.size)
         is_root = self.config.rank == root
-        rooms = [] if place == 0 else [np.empty_like(chunk) for chunk in chunks]
-
-        def arrived(number: int) -> list[_Send]:
-            chunks[number][:] = combine(op, self.config.overflow, rooms[number], chunks[number])
-            return [] if is_root else [(self._right, chunks[number])]
-
-        return self._start(
-            Collective.REDUCE,
-            [(self._left, room) for room in rooms],
-            lambda: [(self._right, chunk) for chunk in chunks] if place == 0 else [],
-            arrived,
-            0 if is_root else len(chunks),
-            lambda: total if is_root else None,
-            gets_result=is_root,
-        )
+        first = (self.config.rank - 1) % self.config.size == root
+        """It begins at the root's right neighbour; the root comes last."""
+        come = [] if first else [Arrival(_LEFT, chunk, combined=True, forwarded=not is_root) for chunk in chunks]
+        run = self._run(Collective.REDUCE, values, op, _landed(come), values.shape if is_root else None)
+        run.begin, run.result = tuple((_RIGHT, chunk) for chunk in chunks if first), (0, values.size)
+        return self._start(run)
 
     def broadcast(self, values: Array, root: int) -> Invocation:
         """Every rank gets the root's values: chunks go around the ring from it."""
-        self._op(values, None)
+        op = self._op(values, None)
         check_root(root, self.config.size)
-        whole = values.copy()
-        chunks = self._chunks(whole)
+        chunks = self._chunks(values.size)
         is_root = self.config.rank == root
         is_last = (self.config.rank + 1) % self.config.size == root
-        return self._start(
-            Collective.BROADCAST,
-            [] if is_root else [(self._left, chunk) for chunk in chunks],
-            lambda: [(self._right, chunk) for chunk in chunks] if is_root else [],
-            lambda number: [] if is_last else [(self._right, chunks[number])],
-            0 if is_last else len(chunks),
-            lambda: whole,
-        )
+        come = [] if is_root else [Arrival(_LEFT, chunk, forwarded=not is_last) for chunk in chunks]
+        run = self._run(Collective.BROADCAST, values, op, come, values.shape)
+        run.begin, run.result = tuple((_RIGHT, chunk) for chunk in chunks if is_root), (0, values.size)
+        return self._start(run)
 
     def barrier(self) -> Invocation:
         """All tell rank 0, which then tells all (Table 30's ToRank0)."""
-        nothing = np.empty(0, np.int32)
-        pairs = list(self._star.values())
-        if self.config.rank != 0:
-            return self._start(
-                Collective.BARRIER, [(pairs[0], nothing)], lambda: [(pairs[0], nothing)], lambda _: [], 1, lambda: None
-            )
-        here = 0
-
-        def arrived(_: int) -> list[_Send]:
-            nonlocal here
-            here += 1
-            return [(pair, nothing) for pair in pairs] if here == len(pairs) else []
-
-        rooms = [(pair, nothing) for pair in pairs]
-        return self._start(Collective.BARRIER, rooms, list, arrived, len(pairs), lambda: None)
+        star = range(_STAR, len(self.pairs))
+        come = [Arrival(pair, _NOTHING) for pair in star]
+        run = self._run(Collective.BARRIER, np.empty(0, np.int32), self.config.op, come, None)
+        sends = tuple((pair, _NOTHING) for pair in star)
+        if self.config.rank == 0:
+            run.finish = sends
+        else:
+            run.begin = sends
+        return self._start(run)
 
     def destroy(self) -> None:
         """The queue pairs go; what is under way fails."""
@@ -247,20 +240,22 @@ class Ring:
 
     # --- the parts of an array ---
 
-    def _part(self, parts: Sequence[Array], offset: int) -> Array:
-        """The part of the rank that many places to the right of this one."""
-        return parts[(self.config.rank + offset) % self.config.size]
+    def _parts(self, elements: int) -> Callable[[int], Span]:
+        """Of so many elements, the part of the rank that many places to the right of this one; the first parts have an
+        element more where they do not divide."""
+        ranks = self.config.size
+        each, more = divmod(elements, ranks)
 
-    def _scatter_step(self, parts: Sequence[Array], step: int, came: Array, op: Op) -> Array:
-        """What a step of a ReduceScatter does with the part that came; the next step sends it on."""
-        part = self._part(parts, -2 - step)
-        part[:] = combine(op, self.config.overflow, came, part)
+        def part(offset: int) -> Span:
+            rank = (self.config.rank + offset) % ranks
+            start = rank * each + min(rank, more)
+            return start, start + each + (rank < more)
+
         return part
 
-    def _chunks(self, values: Array) -> list[Array]:
-        flat = values.reshape(-1)
+    def _chunks(self, elements: int) -> list[Span]:
         step = self.config.chunk // 4
-        return [flat[start : start + step] for start in range(0, max(1, flat.size), step)]
+        return [(start, min(start + step, elements)) for start in range(0, max(1, elements), step)]
 
     def _op(self, values: Array, op: Op | None) -> Op:
         dtype_of(values)  # refuses what switches would
@@ -271,29 +266,39 @@ class Ring:
 
     # --- working it off ---
 
-    def _start(
+    def _run(
         self,
         collective: Collective,
-        rooms: Sequence[tuple[QueuePair, Array]],
-        begin: Callable[[], Sequence[_Send]],
-        arrived: Callable[[int], Sequence[_Send]],
-        sends: int,
-        finish: Callable[[], Array | None],
-        *,
-        gets_result: bool = True,
-    ) -> Invocation:
+        values: Array,
+        op: Op,
+        arrivals: Sequence[Arrival],
+        shape: tuple[int, ...] | None,
+    ) -> RingRun:
+        """A run on a copy of ``values``, which nothing leaves of yet; ``shape`` is the result's."""
+        landing = max((arrival.landing[1] for arrival in arrivals if arrival.landing is not None), default=0)
+        return RingRun(
+            Invocation(collective),
+            op,
+            values.flatten(),
+            tuple(arrivals),
+            np.zeros(landing, values.dtype),
+            shape=shape,
+        )
+
+    def _start(self, run: RingRun) -> Invocation:
         """Post all room at once: a neighbour may be ahead of this rank. The rest waits for its turn."""
-        invocation = Invocation(collective, messages=sends + len(rooms), _finish=finish)
+        invocation = run.invocation
+        invocation.messages = run.sends + len(run.arrivals)
         if self._broken is not None:
             invocation.started = self._nic.clock.now
-            self._end(invocation, self._broken)
+            self._end(run, self._broken)
             return invocation
-        run = _Run(invocation, rooms, begin, arrived, sends, gets_result)
         self._queue.append(run)
-        for number, (pair, room) in enumerate(rooms):
+        for number, arrival in enumerate(run.arrivals):
             self._numbers += 1
             self._expected[self._numbers] = run, number
-            pair.post_recv(RecvWr(self._numbers, _bytes(room)))
+            room = run.data[slice(*arrival.part)] if arrival.landing is None else run.landing[slice(*arrival.landing)]
+            self.pairs[arrival.pair].post_recv(RecvWr(self._numbers, _bytes(room)))
         if len(self._queue) == 1:
             self._next()
         return invocation
@@ -305,17 +310,30 @@ class Ring:
             if not run.begun:
                 run.begun = True
                 run.invocation.started = self._nic.clock.now
-                self._send(run.begin())
+                self._send(run, run.begin)
                 for number in run.early:
-                    self._send(run.arrived(number))
+                    self._handle(run, number)
             if not run.done:
                 return
             self._queue.popleft()
-            self._end(run.invocation)
+            self._end(run)
 
-    def _send(self, sends: Sequence[_Send]) -> None:
-        for pair, data in sends:
-            pair.post_send(SendWr(0, _bytes(data)))
+    def _handle(self, run: RingRun, number: int) -> None:
+        """The turn of what has arrived: put it where it belongs, and send what follows from it."""
+        arrival = run.arrivals[number]
+        part = run.data[slice(*arrival.part)]
+        if arrival.landing is not None:
+            came = run.landing[slice(*arrival.landing)]
+            part[:] = combine(run.op, self.config.overflow, came, part) if arrival.combined else came
+        run.handled += 1
+        if arrival.forwarded:
+            self._send(run, ((_RIGHT, arrival.part),))
+        if run.handled == len(run.arrivals):
+            self._send(run, run.finish)
+
+    def _send(self, run: RingRun, sends: Sequence[Send]) -> None:
+        for pair, part in sends:
+            self.pairs[pair].post_send(SendWr(0, _bytes(run.data[slice(*part)])))
 
     def _completed(self, completion: Completion) -> None:
         if completion.status is not Status.SUCCESS:
@@ -326,10 +344,10 @@ class Ring:
         if completion.receive:
             run, number = self._expected.pop(completion.wr_id)
             run.invocation.messages_received += 1
-            if run.gets_result:
+            if run.shape is not None or run.invocation.collective is Collective.BARRIER:
                 run.invocation.last_result = self._nic.clock.now
             if run.begun:
-                self._send(run.arrived(number))
+                self._handle(run, number)
             else:
                 run.early.append(number)
         else:
@@ -343,12 +361,22 @@ class Ring:
         for pair in self.pairs:
             pair.fail(Status.FLUSHED)
         while self._queue:
-            self._end(self._queue.popleft().invocation, error)
+            self._end(self._queue.popleft(), error)
 
-    def _end(self, invocation: Invocation, error: Status | None = None) -> None:
-        invocation.end(self._nic.clock.now, error)
+    def _end(self, run: RingRun, error: Status | None = None) -> None:
+        run.invocation.end(self._nic.clock.now, run.value() if error is None else None, error)
         if self._on_done is not None:
-            self._on_done(invocation)
+            self._on_done(run.invocation)
+
+
+def _landed(arrivals: Sequence[Arrival]) -> list[Arrival]:
+    """The arrivals, each with a place of its own where it waits for its turn."""
+    landed, at = [], 0
+    for arrival in arrivals:
+        start, end = arrival.part
+        landed.append(replace(arrival, landing=(at, at + end - start)))
+        at += end - start
+    return landed
 
 
 def _bytes(values: Array) -> memoryview:

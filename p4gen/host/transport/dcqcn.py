@@ -7,6 +7,7 @@ brought up to date when it is looked at, so an idle connection costs no events.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from p4gen.host.transport.clock import SECOND, US
 
@@ -37,6 +38,11 @@ class DcqcnConfig:
 
 class ReactionPoint:
     """The rate of one connection."""
+
+    STATE: ClassVar = (
+        "_c", "rate", "target", "alpha", "_limited", "_alpha_at", "_timer_at", "_bytes", "_timer_steps",
+        "_byte_steps",
+    )  # fmt: skip
 
     def __init__(self, config: DcqcnConfig) -> None:
         self._c = config

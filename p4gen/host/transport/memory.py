@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,8 @@ class MemoryRegion:
 
 class ProtectionDomain:
     """The regions of one NIC. Addresses and keys are its own invention, and the same in every run."""
+
+    STATE: ClassVar = ("_regions", "_next_address")
 
     def __init__(self) -> None:
         self._regions: dict[int, MemoryRegion] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.memory import ProtectionDomain
@@ -30,6 +30,8 @@ class Line(Protocol):
 
 class Nic:
     """A NIC with one port; ``line`` is to be set before anything is sent."""
+
+    STATE: ClassVar = ("_turns", "_answering", "_free_at", "_pump_at")
 
     line: Line
 
@@ -64,6 +66,15 @@ class Nic:
         for waiting in (self._turns, self._answering):
             if pair in waiting:
                 waiting.remove(pair)
+
+    def parts(self) -> dict[str, object]:
+        """What remembers something, by name."""
+        found: dict[str, object] = {"nic": self, "reader": self._reader, "memory": self.domain}
+        for number, pair in self.pairs.items():
+            found[f"qp {number:#x}"] = pair
+            found[f"qp {number:#x} requester"] = pair.requester
+            found[f"qp {number:#x} responder"] = pair.responder
+        return found
 
     # --- receiving ---
 

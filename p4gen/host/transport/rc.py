@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.memory import ProtectionDomain
@@ -52,6 +52,8 @@ class QueuePair:
     ``on_completion`` gets every completion, in order. After a fatal error the pair is ``broken``: everything posted is
     flushed, and so is what is posted later.
     """
+
+    STATE: ClassVar = ("broken", "in_turn", "_answers", "_ack_due", "_listed", "_cnp_due", "_next_cnp")
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final, NamedTuple
 
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import ReactionPoint
@@ -27,8 +27,7 @@ _HALF: Final = 1 << 23
 _MASK: Final = (1 << 24) - 1
 
 
-@dataclass(slots=True)
-class _Message:
+class _Message(NamedTuple):
     """A posted work request: packets ``first`` to ``end`` (not included)."""
 
     wr: SendWr
@@ -56,6 +55,12 @@ class SendStats:
 
 class Requester:
     """Cuts messages into packets, keeps them until they are acknowledged, sends again what was lost."""
+
+    STATE: ClassVar = (
+        "_room", "_messages", "una", "next", "high", "end", "_unsent", "_current", "_again", "_queued", "_named",
+        "_sent_at", "_went_back", "_retries", "_rnr_retries", "_quiet_until", "_trips", "_timeout", "_deadline",
+        "_timer_set", "free_at", "rate", "stats",
+    )  # fmt: skip
 
     def __init__(self, qp: Pair) -> None:
         self._qp = qp

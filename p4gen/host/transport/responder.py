@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from p4gen.host.transport.parts import Pair
 from p4gen.host.transport.verbs import Completion, Recovery, RecvWr, Status
@@ -52,6 +52,11 @@ class ReceiveStats:
 
 class Responder:
     """Accepts packets in order, puts data where it belongs, says what is missing."""
+
+    STATE: ClassVar = (
+        "_receives", "expected", "msn", "_nak_sent", "_kept", "_seen", "_holes", "_waits_since", "_inside", "_room",
+        "_size", "_wr", "_filled", "stats",
+    )  # fmt: skip
 
     def __init__(self, qp: Pair) -> None:
         self._qp = qp

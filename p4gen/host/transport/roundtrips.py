@@ -11,7 +11,7 @@ they would all learn to wait longer and longer.
 from __future__ import annotations
 
 from collections import deque
-from typing import Final
+from typing import ClassVar, Final
 
 _MOST: Final = 4
 """The longest wait, as a multiple of the shortest; it is also the first, before anything is known. Loss may come from a
@@ -32,6 +32,8 @@ class RoundTrips:
     it has to leave again, for then nobody knows which of the two is acknowledged (Karn's rule). ``timeout`` is never
     below ``least``.
     """
+
+    STATE: ClassVar = ("seq", "since", "timeout", "_took", "_estimate", "_least", "_patient")
 
     __slots__ = ("_estimate", "_least", "_patient", "_took", "seq", "since", "timeout")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from p4gen.host.transport.verbs import Peer
 from p4gen.rocev2.headers import DEFAULT_PKEY, UDP, Ethernet, IPv4, internet_checksum
@@ -99,6 +99,8 @@ class Reader:
 
     ``dropped`` counts what it refuses, by reason.
     """
+
+    STATE: ClassVar = ("dropped",)
 
     def __init__(self, mac: int, ip: int) -> None:
         self._mac, self._ip = mac, ip

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from p4gen.model.jit.layout import Types, align, container, members
 from p4gen.model.state import State
-from p4gen.model.tables import TableState
+from p4gen.model.tables import TableState, actions_of
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
 
@@ -189,15 +189,6 @@ def _direct(table: TableState, at: _Cursor) -> tuple[int | None, int | None, int
         else:
             meters = at.array("direct_meter", table.table.name, BUCKET, 8 * BUCKET, _capacity(table)).offset
     return counters, meters, hits
-
-
-def actions_of(table: ir.Table) -> tuple[ir.ActionRef, ...]:
-    """Every action that the table can run: those it lists, and those its entries name."""
-    listed = list(table.actions)
-    for call in (table.default_action, *(e.action for e in table.entries)):
-        if call.ref not in listed:
-            listed.append(call.ref)
-    return tuple(listed)
 
 
 def _table(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from p4gen.model.externs import Bucket
+from p4gen.model.frozen import Actions, FrozenTable
 from p4gen.model.jit.blocks import BUCKET, TablePlace
 from p4gen.model.jit.layout import Types, container
 from p4gen.model.jit.memory import Block, NativeBucket
@@ -116,16 +117,40 @@ class NativeTable(TableState):
         super().set_default(ref, args)
         self._changed(self)
 
-    def reset(self) -> None:
-        """Back to the entries and the default action that the program has."""
+    def clear(self) -> None:
+        """Remove all entries, the program's too."""
         self._numbers.clear()
         self._handed_out.clear()
         self._stale.clear()
         self._moved = True
+        super().clear()
+
+    def reset(self) -> None:
+        """Back to the entries and the default action that the program has."""
         super().reset()
         self._changed(self)
 
-    # --- snapshots ---
+    # --- freezing and snapshots ---
+
+    def freeze(self, actions: Actions) -> FrozenTable:
+        """What the table holds, with the entries' places in the block."""
+        return actions.freeze_table(self, self._numbers)
+
+    def settle(self, frozen: FrozenTable) -> None:
+        """The entries are those of ``frozen``, and a block that has them already takes the place of this one."""
+        for entry, was in zip(self.entries(), frozen.entries, strict=True):
+            if was.place is not None:
+                self._numbers[entry] = was.place
+            if was.metered and self._place.meters is not None and was.place is not None:
+                assert self._block is not None
+                entry.meter = NativeBucket(self._block, self._place.meters + BUCKET * was.place)
+        self._written()
+
+    def _written(self) -> None:
+        """The block has everything."""
+        self._handed_out.clear()
+        self._stale.clear()
+        self._moved = False
 
     def image(self) -> tuple[Any, ...]:
         """Everything that a snapshot must keep of the Python form."""
@@ -135,16 +160,12 @@ class NativeTable(TableState):
     def restore(self, image: tuple[Any, ...]) -> None:
         """Back to an earlier ``image``; the block is right already."""
         entries, numbers, default = image
-        super().reset()
-        for entry in self.entries():
-            super().remove(entry)
+        self.clear()
         for entry, ref, args, bound, meter in entries:
             entry.ref, entry.args, entry.bound, entry.meter = ref, args, bound, meter
             super().insert(entry)
         self._numbers, self.default = dict(numbers), default
-        self._handed_out.clear()
-        self._stale.clear()
-        self._moved = False
+        self._written()
 
     # --- writing ---
 

@@ -131,6 +131,10 @@ class NativeBucket(Bucket):
         self._block.put(self._at + _COMMITTED, 16, min(plain._committed, _MOST_TOKENS))
         self._block.put(self._at + _PEAK, 16, min(plain._peak, _MOST_TOKENS))
 
+    def numbers(self) -> tuple[MeterConfig | None, int, int, int]:
+        """Its state, away from the block."""
+        return self.plain().numbers()
+
     def plain(self) -> Bucket:
         """Its present state, away from the block."""
         bucket = Bucket()

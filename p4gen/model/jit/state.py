@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 
+from p4gen.model.frozen import Configuration
 from p4gen.model.jit.blocks import (
     BUCKET,
     CONFIG,
@@ -34,6 +36,8 @@ from p4gen.p4 import ir
 class NativeState(State):
     """A ``State`` in a block. Call ``place`` once the layout is known, ``flush`` before packets."""
 
+    engine: ClassVar = "jit"
+
     def __init__(self, program: ir.Program, clock: Clock | None = None, seed: int = 0) -> None:
         super().__init__(program, clock, seed)
         self.layout: StateLayout
@@ -42,6 +46,8 @@ class NativeState(State):
         self._tail_dirty = self._sets_dirty = True
         self._version = self._newest = 0
         self._images: dict[int, tuple[Any, ...]] = {}
+        self._frozen: tuple[int, Configuration] | None = None
+        """The configuration that was frozen last, with its number."""
         self._native = {t.name: NativeTable(t, self._table_changed) for t in program.tables}
         self.tables = dict(self._native)
         self.groups = Watched(self._tail_changed)
@@ -173,6 +179,34 @@ class NativeState(State):
         super().reset()
         self._write_random()
 
+    # --- freezing ---
+
+    def _configuration(self) -> Configuration:
+        self.flush()
+        if self._frozen is None or self._frozen[0] != self._version:
+            tables = tuple(table.freeze(self.actions) for table in self._native.values())
+            self._frozen = self._version, replace(super()._configuration(), tables=tables)
+        return self._frozen[1]
+
+    def _freeze_memory(self) -> tuple[Any, ...]:
+        block = self.block.array.copy()
+        block[CONFIG : CONFIG + 8] = 0  # numbers of configurations are this switch's own
+        return (block.tobytes(),)
+
+    def _restore_switch(self, configuration: Configuration, memory: tuple[Any, ...]) -> None:
+        (block,) = memory
+        if len(block) < self.layout.fixed or self.block.get(MAGIC, 8) != int.from_bytes(block[:8], "little"):
+            raise ValueError("the frozen state is one of another program")
+        if configuration != self._configuration():
+            self._configure(configuration)
+            for table, holds in zip(self._native.values(), configuration.tables, strict=True):
+                table.settle(holds)
+            self._newest += 1
+            self._settled(self._newest)
+        self.block.resize(len(block))
+        self.block.array[:] = np.frombuffer(block, np.uint8)
+        self.block.put(CONFIG, 8, self._version)
+
     # --- snapshots ---
 
     def snapshot(self) -> Bytes:
@@ -186,7 +220,7 @@ class NativeState(State):
             self._images[self._version] = tables, profiles, sets, rest
         return self.block.array.copy()
 
-    def restore(self, block: Bytes) -> None:
+    def restore_snapshot(self, block: Bytes) -> None:
         """Back to a snapshot of this state. Raises ``ValueError`` for a block of another."""
         if len(block) < self.layout.fixed or self.block.get(MAGIC, 8) != int.from_bytes(block[:8].tobytes(), "little"):
             raise ValueError("the snapshot is not of this program's state")

@@ -108,7 +108,7 @@ def test_restoring_a_snapshot_brings_everything_back(work: Workload, program: ir
     before, snapshot = everything(model), model.snapshot()
     first = [model.process(port, packet) for port, packet in work.packets[half:]]
     assert everything(model) != before
-    model.restore(snapshot)
+    model.restore_snapshot(snapshot)
     assert everything(model) == before
     assert [model.process(port, packet) for port, packet in work.packets[half:]] == first
 
@@ -117,16 +117,16 @@ def test_a_snapshot_brings_back_entries_and_groups_too(work: Workload, program: 
     model = native(work, program)
     entries, snapshot = model.entries("endpoints"), model.snapshot()
     outputs = [model.process(*p) for p in work.packets[:8]]
-    model.restore(snapshot)
+    model.restore_snapshot(snapshot)
     model.delete(*model.entries("endpoints"))
     for group in work.config.multicast_groups:
         model.set_multicast_group(type(group)(group.group_id, ()))
     assert not any(model.process(*p) for p in work.packets[:8])
     other = model.snapshot()
-    model.restore(snapshot)
+    model.restore_snapshot(snapshot)
     assert model.entries("endpoints") == entries
     assert [model.process(*p) for p in work.packets[:8]] == outputs
-    model.restore(other)
+    model.restore_snapshot(other)
     assert model.entries("endpoints") == []
 
 
@@ -152,7 +152,7 @@ def test_lanes_of_one_slot_lie_side_by_side(work: Workload, program: ir.Program)
 def test_another_programs_snapshot_is_refused(work: Workload, program: ir.Program) -> None:
     other = Maker(ingress=[]).model(engine="jit", cache="")
     with pytest.raises(ValueError, match="not of this program"):
-        native(work, program).restore(other.snapshot())
+        native(work, program).restore_snapshot(other.snapshot())
 
 
 def test_an_interpreter_has_no_snapshots(work: Workload, program: ir.Program) -> None:

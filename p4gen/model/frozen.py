@@ -1,0 +1,151 @@
+"""The state of a switch as plain data, apart from the switch: what can be kept, compared and brought back.
+
+Nothing in it refers to the program or to the switch that it was taken from; actions are numbered in the order in which
+the program's tables list them. So states of two switches of one program compare, and go over from one to the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from p4gen.errors import Pos
+from p4gen.model.entries import CloneSession, Indirect, MulticastGroup
+from p4gen.model.externs import Bucket, MeterConfig
+from p4gen.model.profiles import Bound, Choice, GroupMember, Profile
+from p4gen.model.tables import Installed, KeyField, TableState, actions_of
+from p4gen.p4 import ir
+
+
+class FrozenChoice(NamedTuple):
+    """An action, by its number, with its data."""
+
+    action: int
+    args: tuple[Any, ...]
+
+
+class FrozenBound(NamedTuple):
+    """Where the action of an entry comes from that has it of an action profile."""
+
+    profile: str
+    indirect: Indirect
+    shares: tuple[tuple[FrozenChoice, int, int | None], ...]
+
+
+class FrozenEntry(NamedTuple):
+    """An entry as the control plane wrote it."""
+
+    fields: tuple[KeyField, ...]
+    choice: FrozenChoice
+    priority: int
+    const: bool
+    bound: FrozenBound | None
+    place: int | None
+    """Its number in the block of memory of ``jit``."""
+    metered: bool
+
+
+class FrozenTable(NamedTuple):
+    """What the control plane wrote to a table; entries in the order of insertion."""
+
+    default: FrozenChoice
+    entries: tuple[FrozenEntry, ...]
+
+
+class FrozenProfile(NamedTuple):
+    """What the control plane wrote to an action profile, in the order of insertion."""
+
+    members: tuple[tuple[int, FrozenChoice], ...]
+    groups: tuple[tuple[int, tuple[GroupMember, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """All that the control plane wrote. Tables, profiles and value sets are in the program's order."""
+
+    tables: tuple[FrozenTable, ...]
+    profiles: tuple[FrozenProfile, ...]
+    value_sets: tuple[tuple[tuple[tuple[int, int], ...], ...], ...]
+    groups: tuple[MulticastGroup, ...]
+    sessions: tuple[CloneSession, ...]
+    ports_down: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SwitchState:
+    """All that a switch remembers between packets; no packet waits in it then. States of both engines differ in
+    ``memory``: registers, counters, meters, the random generator, and what entries count."""
+
+    engine: str
+    configuration: Configuration
+    memory: tuple[Any, ...]
+    digests: tuple[Any, ...]
+    log: tuple[str, ...]
+    traps: tuple[tuple[tuple[Pos, str], int], ...]
+
+
+FrozenBucket = tuple[MeterConfig | None, int, int, int]
+
+
+def freeze_bucket(bucket: Bucket | None) -> FrozenBucket | None:
+    """A meter's bucket, if there is one."""
+    return None if bucket is None else bucket.numbers()
+
+
+class Actions:
+    """The actions of a program by number, and back: freezes what names them, and brings it back."""
+
+    def __init__(self, program: ir.Program) -> None:
+        self._refs = [ref for table in program.tables for ref in actions_of(table)]
+        self._numbers = {id(ref): number for number, ref in enumerate(self._refs)}
+
+    def freeze_choice(self, ref: ir.ActionRef, args: tuple[Any, ...]) -> FrozenChoice:
+        """An action with its data."""
+        return FrozenChoice(self._numbers[id(ref)], args)
+
+    def choice(self, frozen: FrozenChoice) -> Choice:
+        """Undo ``freeze_choice``."""
+        return self._refs[frozen.action], frozen.args
+
+    def freeze_table(self, table: TableState, places: dict[Installed, int] | None = None) -> FrozenTable:
+        """What a table holds; ``places`` are the numbers of its entries."""
+        entries = tuple(
+            FrozenEntry(
+                entry.fields,
+                self.freeze_choice(entry.ref, entry.args),
+                entry.priority,
+                entry.const,
+                None if entry.bound is None else self._freeze_bound(entry.bound),
+                None if places is None else places.get(entry),
+                entry.meter is not None,
+            )
+            for entry in table.entries()
+        )
+        return FrozenTable(self.freeze_choice(table.default.ref, table.default.args), entries)
+
+    def entries(self, frozen: FrozenTable, profiles: dict[str, Profile]) -> Iterator[Installed]:
+        """A table's entries, as new ones."""
+        for entry in frozen.entries:
+            ref, args = self.choice(entry.choice)
+            bound = entry.bound and self._bound(entry.bound, profiles)
+            yield Installed(entry.fields, ref, args, entry.priority, entry.const, bound=bound)
+
+    def freeze_profile(self, profile: Profile) -> FrozenProfile:
+        """What an action profile holds."""
+        members = tuple((number, self.freeze_choice(*choice)) for number, choice in profile.members.items())
+        return FrozenProfile(members, tuple(profile.groups.items()))
+
+    def restore_profile(self, profile: Profile, frozen: FrozenProfile) -> None:
+        """Undo ``freeze_profile``."""
+        profile.reset()
+        profile.members.update((number, self.choice(choice)) for number, choice in frozen.members)
+        profile.groups.update(frozen.groups)
+
+    def _freeze_bound(self, bound: Bound) -> FrozenBound:
+        shares = tuple((self.freeze_choice(*choice), weight, port) for choice, weight, port in bound.shares)
+        return FrozenBound(bound.profile.name, bound.indirect, shares)
+
+    def _bound(self, frozen: FrozenBound, profiles: dict[str, Profile]) -> Bound:
+        shares = tuple((self.choice(choice), weight, port) for choice, weight, port in frozen.shares)
+        return Bound(profiles[frozen.profile], frozen.indirect, shares)

@@ -1,0 +1,305 @@
+"""State as data: what the parts of a simulation remember, frozen, compared and restored.
+
+A *part* is an object that exists as long as its simulation does: a queue pair's requester, a direction of a link, the
+event loop. It has a name, and its class lists what it remembers in ``STATE``; all else in it is wiring, which never
+changes. Parts with a state of their own making (switches) have ``freeze`` and ``restore``.
+
+What parts remember consists of plain values, of other parts, and of *passing objects*: mutable objects that come and
+go, as an invocation or the memory that its result goes to. A passing object is a dataclass, has a ``STATE`` that lists
+all its attributes, or is an array or a ``bytearray``. Passing objects are numbered in the order in which they are met,
+so equal states have equal frozen forms, whatever led to them. Events call methods of parts. A closure, a lambda or a
+method of anything else is refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from operator import is_
+from types import MethodType
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+
+class Freezable(Protocol):
+    """A part that freezes itself. What ``freeze`` gives is no tuple, never changes, and compares."""
+
+    def freeze(self) -> Any:
+        """Its state."""
+
+    def restore(self, frozen: Any) -> None:
+        """Back to a state of this part, or of its like in another simulation."""
+
+
+class PartName(NamedTuple):
+    """A part, where another remembers it."""
+
+    name: str
+
+
+class Number(NamedTuple):
+    """A passing object."""
+
+    number: int
+
+
+class Call(NamedTuple):
+    """A method of a part, as events call it."""
+
+    part: str
+    method: str
+
+
+class Box(NamedTuple):
+    """A value that is more than its plain form: the type, and what to make it of."""
+
+    kind: type
+    items: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """The state of some parts, as values that nothing changes. It compares, and can be pickled."""
+
+    parts: tuple[tuple[str, Any], ...]
+    """Of each part its name, and the values of its ``STATE`` or what it has made itself."""
+    objects: tuple[Box, ...]
+    """The passing objects, by number."""
+
+    def differences(self, other: Frozen) -> list[str]:
+        """The names of the parts whose states differ, and ``objects`` where passing objects do."""
+        mine, others = dict(self.parts), dict(other.parts)
+        names = [name for name in {**mine, **others} if mine.get(name) != others.get(name)]
+        return names if self.objects == other.objects else [*names, "objects"]
+
+
+def freeze(parts: Mapping[str, Any]) -> Frozen:
+    """What ``parts`` remember. ``TypeError``, with the part's name, for what is no state."""
+    freezer = _Freezer(parts)
+    found = []
+    for name, part in parts.items():
+        try:
+            found.append((name, freezer.state(part)))
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}") from error
+    return Frozen(tuple(found), tuple(freezer.objects))
+
+
+def restore(parts: Mapping[str, Any], frozen: Frozen) -> None:
+    """Bring ``parts`` back to what those of the same names were. ``ValueError`` when the names are others."""
+    if [name for name, _ in frozen.parts] != list(parts):
+        raise ValueError("the frozen state is one of another simulation: its parts are others")
+    melter = _Melter(parts, frozen.objects)
+    for (_, state), part in zip(frozen.parts, parts.values(), strict=True):
+        if isinstance(state, tuple):
+            melter.fill(part, state)
+        else:
+            part.restore(state)
+
+
+class _Attributes(dict[type, "tuple[str, ...] | None"]):
+    """What instances of types remember; None where that is not said."""
+
+    def __missing__(self, of: type) -> tuple[str, ...] | None:
+        listed: tuple[str, ...] | None = getattr(of, "STATE", None)
+        if listed is None and dataclasses.is_dataclass(of):
+            listed = tuple(each.name for each in dataclasses.fields(of))
+        self[of] = listed
+        return listed
+
+
+class _Freezer:
+    """Freezes values; ``objects`` are the passing objects met so far."""
+
+    def __init__(self, parts: Mapping[str, Any]) -> None:
+        self.objects: list[Box] = []
+        self._attributes = _Attributes()
+        self._names = {id(part): PartName(name) for name, part in parts.items()}
+        self._numbers: dict[int, Number] = {}
+        self._how: dict[type, Callable[[Any], Any] | None] = {
+            **dict.fromkeys((int, str, bytes, bool, float, type(None))),
+            tuple: self._all,
+            list: self._listed,
+            deque: lambda value: Box(deque, (value.maxlen, self._all(value))),
+            dict: self._dict,
+            Counter: self._dict,
+            set: lambda value: Box(set, tuple(sorted(value))),
+            memoryview: self._memory,
+            np.ndarray: self._array,
+            bytearray: lambda value: self._owner(value, lambda: (bytes(value),)),
+            random.Random: lambda value: Box(random.Random, value.getstate()),
+            MethodType: self._method,
+        }
+        """How types freeze; None: a value is its own frozen form."""
+
+    def state(self, part: Any) -> Any:
+        """What a part remembers: a tuple, unless it freezes itself."""
+        if self._attributes[type(part)] is not None:
+            return self.attributes(part)
+        freezable: Freezable = part
+        return freezable.freeze()
+
+    def attributes(self, part: Any) -> tuple[Any, ...]:
+        """The values of all that an object remembers."""
+        names = self._attributes[type(part)]
+        if names is None:
+            raise TypeError(f"{part!r} is no plain state")
+        return self._all([getattr(part, name) for name in names])
+
+    def _all(self, values: Iterable[Any]) -> tuple[Any, ...]:
+        known, found = self._how, []
+        for value in values:
+            kind = type(value)
+            how = known[kind] if kind in known else self._learn(kind)
+            found.append(value if how is None else how(value))
+        return tuple(found)
+
+    def _learn(self, of: type) -> Callable[[Any], Any] | None:
+        how: Callable[[Any], Any] | None
+        if issubclass(of, Enum):
+            how = None
+        elif issubclass(of, tuple):
+            how = self._listed
+        elif dataclasses.is_dataclass(of) and of.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+            how = self._value
+        else:
+            how = self._object
+        self._how[of] = how
+        return how
+
+    def _listed(self, value: Iterable[Any]) -> Box:
+        """A list or a named tuple."""
+        return Box(type(value), self._all(value))
+
+    def _dict(self, value: dict[Any, Any]) -> Box:
+        return Box(type(value), self._all(value.items()))
+
+    def _value(self, value: Any) -> Any:
+        """A frozen dataclass is itself, unless something in it has to be frozen."""
+        before = [getattr(value, name) for name in self._attributes[type(value)] or ()]
+        after = self._all(before)
+        return value if all(map(is_, before, after)) else Box(type(value), after)
+
+    def _object(self, value: Any) -> PartName | Number:
+        name = self._names.get(id(value))
+        return name if name is not None else self._owner(value, lambda: self._whole(value))
+
+    def _whole(self, value: Any) -> tuple[Any, ...]:
+        """All of a passing object; what remembers only some of its attributes cannot be made anew."""
+        contents = self.attributes(value)
+        if len(getattr(value, "__dict__", contents)) != len(contents):
+            raise TypeError(f"a {type(value).__name__} that is no part of the simulation")
+        return contents
+
+    def _owner(self, value: Any, contents: Callable[[], tuple[Any, ...]]) -> Number:
+        known = self._numbers.get(id(value))
+        if known is None:
+            known = self._numbers[id(value)] = Number(len(self.objects))
+            self.objects.append(Box(type(value), ()))  # it may lead back to itself
+            self.objects[known.number] = Box(type(value), contents())
+        return known
+
+    def _memory(self, value: memoryview) -> Box:
+        """Bytes that never change are a value; others a stretch of their owner's."""
+        owner = value.obj
+        if isinstance(owner, bytes):
+            return Box(memoryview, (owner if len(owner) == value.nbytes else bytes(value),))
+        if not value.nbytes:
+            return Box(memoryview, (b"",))
+        if not value.c_contiguous or value.format != "B":
+            raise TypeError(f"{value!r} is not one stretch of bytes")
+        return Box(memoryview, self._place(value, owner, value.nbytes))
+
+    def _array(self, value: np.ndarray[Any, Any]) -> Box | Number:
+        if value.base is None:
+            return self._owner(value, lambda: (value.dtype.str, value.shape, value.tobytes()))
+        if not value.flags.c_contiguous:
+            raise TypeError("an array that is no stretch of another's elements")
+        return Box(np.ndarray, (value.dtype.str, value.shape, *self._place(value, value.base, value.nbytes)))
+
+    def _place(self, value: Any, owner: Any, size: int) -> tuple[Any, int, int]:
+        """The bytes that ``value`` is a view of: whose, the first one, and the one past the last."""
+        while (further := owner.obj if isinstance(owner, memoryview) else getattr(owner, "base", None)) is not None:
+            owner = further
+        start = _address(value) - _address(owner) if size else 0
+        (whose,) = self._all((owner,))
+        return whose, start, start + size
+
+    def _method(self, value: MethodType) -> Call:
+        name = self._names.get(id(value.__self__))
+        if name is None:
+            raise TypeError(f"a call of {value.__qualname__} of what is no part of the simulation")
+        return Call(name.name, value.__name__)
+
+
+class _Melter:
+    """Makes values of what ``_Freezer`` made of them, with passing objects of their own."""
+
+    def __init__(self, parts: Mapping[str, Any], frozen: tuple[Box, ...]) -> None:
+        self._parts = parts
+        self._attributes = _Attributes()
+        self._objects = [_shell(box) for box in frozen]
+        for shell, (kind, items) in zip(self._objects, frozen, strict=True):
+            if kind is not bytearray and kind is not np.ndarray:
+                self.fill(shell, items)
+
+    def fill(self, part: Any, state: tuple[Any, ...]) -> None:
+        """Give an object what it remembered."""
+        for name, value in zip(self._attributes[type(part)] or (), state, strict=True):
+            setattr(part, name, self._melted(value))
+
+    def _melted(self, value: Any) -> Any:
+        kind = type(value)
+        if kind is tuple:
+            return tuple([self._melted(v) for v in value])
+        if kind is Number:
+            return self._objects[value.number]
+        if kind is PartName:
+            return self._parts[value.name]
+        if kind is Call:
+            return getattr(self._parts[value.part], value.method)
+        return self._unboxed(*value) if kind is Box else value
+
+    def _unboxed(self, kind: type, items: tuple[Any, ...]) -> Any:
+        if kind is random.Random:
+            chance = random.Random(0)  # noqa: S311 - its state is given next
+            chance.setstate(items)
+            return chance
+        melted = [self._melted(item) for item in items]
+        if kind is memoryview:
+            return _bytes_of(*melted)
+        if kind is np.ndarray:
+            dtype, shape, *place = melted
+            return np.frombuffer(_bytes_of(*place), dtype).reshape(shape)
+        if kind is deque:
+            return deque(melted[1], melted[0])
+        if kind in (list, set, dict):
+            return kind(melted)
+        if kind is Counter:
+            return Counter(dict(melted))
+        return kind(*melted)
+
+
+def _shell(box: Box) -> Any:
+    """A passing object: complete if it is memory, without its attributes if not."""
+    if box.kind is bytearray:
+        return bytearray(box.items[0])
+    if box.kind is np.ndarray:
+        dtype, shape, contents = box.items
+        return np.frombuffer(contents, dtype).reshape(shape).copy()
+    return object.__new__(box.kind)
+
+
+def _bytes_of(owner: Any, start: int = 0, end: int | None = None) -> memoryview:
+    """Part of an owner's bytes; they can be written where the owner's can."""
+    whole = owner.reshape(-1).view(np.uint8).data if isinstance(owner, np.ndarray) else memoryview(owner)
+    return whole[start:end]
+
+
+def _address(memory: Any) -> int:
+    return int(np.frombuffer(memory, np.uint8).__array_interface__["data"][0])
