@@ -14,10 +14,10 @@ from typing import Any
 from p4gen.errors import FailedError, InputError, P4genError
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import SECOND
-from p4gen.lab.hostd import call_fields
 from p4gen.lab.session import Lab
 from p4gen.manager.api import GroupStatus
 from p4gen.net.config import Call
+from p4gen.records import to_plain
 from p4gen.spec import ProgramSpec
 
 _LOOK_S = 0.2
@@ -91,7 +91,7 @@ class Running:
         self._traced = lab.traced()
         self._before = _counts(lab, group)
         self._drops = lab.switch_drops()
-        fields = [call_fields(call) for call in calls]
+        fields = [to_plain(call) for call in calls]
         self._asked: list[Future[dict[str, Any]]] = [
             lab.hosts[host].ask(
                 "run", group=group.spec.name, calls=fields, seed=seed, deadline=deadline, aligned=aligned, ahead=ahead

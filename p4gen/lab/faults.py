@@ -6,7 +6,7 @@ They are made before the frame reaches the interface, or after it has left it: t
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from p4gen.errors import InputError
@@ -45,10 +45,6 @@ class Troubles:
             found.append(f"delay {self.delay / MS:g} ms")
         return ", ".join(found) or "none"
 
-    def to_dict(self) -> dict[str, float]:
-        """For ``Troubles(**…)`` elsewhere."""
-        return {name: getattr(self, name) for name in KINDS}
-
 
 KINDS = tuple(field.name for field in fields(Troubles))
 
@@ -68,9 +64,8 @@ def parse(kind: str, text: str) -> float | int:
         raise InputError(f"{kind}: {error}") from None
 
 
-def direction(troubles: Mapping[str, float], seed: str) -> Callable[[bytes, int], Fate] | None:
+def direction(wanted: Troubles, seed: str) -> Callable[[bytes, int], Fate] | None:
     """The faults of one direction, drawn from a generator of its own; None where there are none."""
-    wanted = Troubles(**troubles)  # type: ignore[arg-type]  # JSON knows one kind of number
     if not wanted.any:
         return None
     impairment = Impairment(

@@ -34,7 +34,7 @@ from p4gen.net.check import difference
 from p4gen.net.config import Call
 from p4gen.net.values import draw, expected
 from p4gen.packetio import PacketSocket
-from p4gen.spec import DType, Op
+from p4gen.records import from_plain, to_plain
 
 MANAGER_S = 300.0
 """How long to wait for the manager."""
@@ -71,7 +71,8 @@ class Daemon:
 
     def addresses_given(self, _request: Mapping[str, Any]) -> dict[str, Any]:
         """The host's addresses."""
-        return {"mac": self.addresses.mac, "ip": self.addresses.ip, "gateway": self.addresses.gateway}
+        addresses: dict[str, Any] = to_plain(self.addresses)
+        return addresses
 
     def join(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Wait until this host is a rank of an active group: of the generation wanted, or a later one."""
@@ -91,7 +92,7 @@ class Daemon:
         """
         self._running = request["group"]
         member = self.host.member(request["group"], timeout=JOIN_S)
-        calls = deque(enumerate(_call(fields) for fields in request["calls"]))
+        calls = deque(enumerate(from_plain(Call, fields) for fields in request["calls"]))
         deadline = time.monotonic() + float(request["deadline"])
         done = self._done = []
         while calls:
@@ -125,8 +126,8 @@ class Daemon:
 
     def set_faults(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Set what the NIC suffers, in both directions."""
-        seed = f"{request['seed']} {self.name}"
-        out, into = (faults.direction(request["troubles"], f"{seed} {way}") for way in ("out", "in"))
+        seed, troubles = f"{request['seed']} {self.name}", from_plain(faults.Troubles, request["troubles"])
+        out, into = (faults.direction(troubles, f"{seed} {way}") for way in ("out", "in"))
 
         def set_them(_: object) -> None:
             self.nic.outgoing, self.nic.incoming = out, into
@@ -159,28 +160,6 @@ def _one(member: Member, call: Call, data: Array | None, wanted: Array | None, p
         "finished": result.finished,
         "begun": result.begun,
         "problem": difference(result.value, wanted),
-    }
-
-
-def _call(fields: Mapping[str, Any]) -> Call:
-    op, dtype = fields.get("op"), fields.get("dtype")
-    return Call(
-        Collective(fields["collective"]),
-        int(fields["size"]),
-        int(fields.get("root", 0)),
-        Op(op) if op else None,
-        DType(dtype) if dtype else None,
-    )
-
-
-def call_fields(call: Call) -> dict[str, Any]:
-    """A call as ``run`` takes it."""
-    return {
-        "collective": str(call.collective),
-        "size": call.size,
-        "root": call.root,
-        "op": str(call.op) if call.op else None,
-        "dtype": str(call.dtype) if call.dtype else None,
     }
 
 

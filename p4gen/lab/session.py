@@ -27,6 +27,7 @@ from p4gen.lab.scratch import add_address
 from p4gen.lab.switches import CPU_PORT, address, control_socket, prepare, switch_process
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, LinkPort, Status, SwitchInfo
 from p4gen.manager.client import ManagerClient
+from p4gen.records import to_plain
 from p4gen.switch import targets
 from p4gen.switch.control import ask
 from p4gen.switch.running import listens
@@ -315,7 +316,7 @@ class Lab:
         self.check_hosts(names)
         for name in names:
             self.troubles[name] = replace(self.troubles[name], **{kind: amount})  # type: ignore[arg-type]
-            troubles = self.troubles[name].to_dict()
+            troubles = to_plain(self.troubles[name])
             self.hosts[name].call("faults", troubles=troubles, seed=self.job.wanted.seed)
         return self.troubles[names[0]]
 
@@ -323,7 +324,7 @@ class Lab:
         """No more faults of hosts' links."""
         for name, host in self.hosts.items():
             self.troubles[name] = Troubles()
-            host.call("faults", troubles=Troubles().to_dict(), seed=0)
+            host.call("faults", troubles=to_plain(Troubles()), seed=0)
 
     def check_switch(self, name: str) -> Process:
         """The process of a switch. Raises ``InputError``, with those there are, when there is none."""

@@ -6,8 +6,10 @@ from collections import defaultdict
 from typing import Any
 
 from p4gen.manager.api import GroupStatus, RankReport, Status, SwitchStatus
-from p4gen.manager.messages import COUNTS
+from p4gen.records import to_plain
 
+_COUNTS = ("invocations", "data_bytes", "sent", "resent", "timeouts", "naks", "cnps")
+"""Counters of a ``RankReport``."""
 Figures = dict[str, Any]
 """JSON object: time (s), groups, switches, ranks; rates are null without a status before."""
 
@@ -24,16 +26,8 @@ def figures(now: Status, before: Status | None = None) -> Figures:
         "time": now.time,
         "groups": [_group(group, reports[group.spec.name], earlier, seconds) for group in now.groups],
         "switches": [_switch(switch, switches.get(switch.name), seconds) for switch in now.switches],
-        "ranks": [
-            {"group": r.group, "rank": r.rank, **_counts(r), "dropped": dict(r.dropped)}
-            for reported in reports.values()
-            for r in reported
-        ],
+        "ranks": [to_plain(report) for reported in reports.values() for report in reported],
     }
-
-
-def _counts(report: RankReport) -> dict[str, int]:
-    return {name: getattr(report, name) for name in COUNTS}
 
 
 def _group(
@@ -41,7 +35,7 @@ def _group(
 ) -> Figures:
     """A group: its ranks' counters added up, but for its calls and their data, which each rank counts for itself."""
     spec = group.spec
-    totals = {name: sum(getattr(r, name) for r in reports) for name in COUNTS}
+    totals = {name: sum(getattr(r, name) for r in reports) for name in _COUNTS}
     totals["invocations"] = max((r.invocations for r in reports), default=0)
     totals["data_bytes"] = max((r.data_bytes for r in reports), default=0)
     rate = None
@@ -75,17 +69,4 @@ def _switch(switch: SwitchStatus, before: SwitchStatus | None, seconds: float | 
     rates: dict[str, float] | None = None
     if seconds is not None and before is not None:
         rates = {name: max(count - before.drops.get(name, 0), 0) / seconds for name, count in switch.drops.items()}
-    return {
-        "name": switch.name,
-        "reachable": switch.reachable,
-        "problem": switch.problem,
-        "contexts": switch.contexts,
-        "contexts_total": switch.contexts_total,
-        "slots": switch.slots,
-        "slots_total": switch.slots_total,
-        "entries": switch.entries,
-        "ticks_per_second": switch.ticks_per_second,
-        "links_down": list(switch.links_down),
-        "drops": dict(switch.drops),
-        "drops_per_second": rates,
-    }
+    return {**to_plain(switch), "drops_per_second": rates}

@@ -24,8 +24,6 @@ T = TypeVar("T")
 Message = Any
 """A message of ``incmanager.proto``; protobuf's messages have no types of use."""
 
-COUNTS = ("invocations", "data_bytes", "sent", "resent", "timeouts", "naks", "cnps")
-"""The fields of ``RankReport`` that count."""
 _ENUMS: Final[Mapping[str, type[Enum]]] = {kind.__name__: kind for kind in (Collective, PsnSync, GroupState)}
 
 

@@ -212,11 +212,11 @@ def test_two_labs_at_once_are_both_known(tmp_path: Path) -> None:
 
 
 def test_faults_of_a_host() -> None:
-    assert faults.direction(faults.Troubles().to_dict(), "1") is None
-    late = faults.direction(faults.Troubles(delay=3 * MS).to_dict(), "1")
+    assert faults.direction(faults.Troubles(), "1") is None
+    late = faults.direction(faults.Troubles(delay=3 * MS), "1")
     assert late is not None
     assert late(b"frame", 0).copies == ((3 * MS, b"frame"),)
-    lossy = faults.direction(faults.Troubles(loss=0.25).to_dict(), "1")
+    lossy = faults.direction(faults.Troubles(loss=0.25), "1")
     assert lossy is not None
     lost = sum(not lossy(b"frame", 0).copies for _ in range(4000))
     assert 850 < lost < 1150
