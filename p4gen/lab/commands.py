@@ -27,7 +27,7 @@ from p4gen.lab.tracing import KINDS, Tracer
 from p4gen.lab.welcome import shown
 from p4gen.manager.api import GroupState, GroupStatus, Status
 from p4gen.net.config import Call
-from p4gen.rocev2.headers import ipv4_text
+from p4gen.rocev2.headers import ipv4_text, mac_text
 from p4gen.spec import units
 
 PING: Final = (sys.executable, "-m", "p4gen.lab.ping")
@@ -132,8 +132,8 @@ def _net(session: Session, _words: list[str]) -> bool:
         said = lab.hosts[host].hello.result()
         link = lab.topology.ports[host][0]
         enter = f"nsenter -t {lab.outer} -m -p mnexec -a {lab.network.pid(host)} bash"
-        mac = int(said["mac"]).to_bytes(6).hex(":")
-        hosts.add_row(host, ipv4_text(said["ip"]), mac, link.other(host), lab.troubles[host].text(), enter)
+        address, mac = ipv4_text(said["ip"]), mac_text(said["mac"])
+        hosts.add_row(host, address, mac, link.other(host), lab.troubles[host].text(), enter)
     session.console.print(hosts)
     return True
 

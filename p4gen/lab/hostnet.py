@@ -11,10 +11,11 @@ import time
 from pathlib import Path
 
 from p4gen.errors import FailedError
-from p4gen.lab.network import MTU, ip
+from p4gen.lab.network import MTU
 from p4gen.manager.api import HostAddresses
+from p4gen.packetio.ip import ip
 from p4gen.placement.placer import GATEWAY
-from p4gen.rocev2.headers import ipv4_text
+from p4gen.rocev2.headers import ipv4_text, mac_text
 from p4gen.switch.running import listens
 
 MANAGER_SOCKET = "inc-manager.sock"
@@ -38,11 +39,6 @@ def configure(device: str, addresses: HostAddresses) -> None:
         f"route replace default via {ipv4_text(GATEWAY)} dev {device} onlink src {ipv4_text(addresses.ip)}",
     )
     _checksum_in_full(device)
-
-
-def mac_text(mac: int) -> str:
-    """``02:00:00:00:00:01``."""
-    return mac.to_bytes(6).hex(":")
 
 
 def _checksum_in_full(device: str) -> None:

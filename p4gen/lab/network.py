@@ -7,12 +7,13 @@ ports are numbered as in the topology. Hosts' addresses are the manager's to giv
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from p4gen.errors import FailedError, InputError
 from p4gen.lab import mininet
 from p4gen.lab.prerequisites import interface
+from p4gen.packetio.ip import ip
 from p4gen.spec.topology import Link, TopologySpec
 
 MTU = 9000
@@ -126,21 +127,6 @@ class Network:
 def _bridge(link: int) -> str:
     """The bridge in the middle of a link; names of nodes are in lower case."""
     return f"L{link}"
-
-
-def ip(*commands: str, before: Iterable[str] = ()) -> str:
-    """Run ``ip`` commands at once, in ``-batch`` where there are several. Raises ``FailedError`` with what it says."""
-    words = [*before, "ip"]
-    if len(commands) == 1:
-        done = subprocess.run([*words, *commands[0].split()], capture_output=True, text=True, timeout=30, check=False)
-    else:
-        text = "\n".join(commands) + "\n"
-        done = subprocess.run(
-            [*words, "-batch", "-"], input=text, capture_output=True, text=True, timeout=30, check=False
-        )
-    if done.returncode:
-        raise FailedError(f"ip {'; '.join(commands)}: {done.stderr.strip() or 'failed'}")
-    return done.stdout
 
 
 def _switch_class(node: Any) -> Any:

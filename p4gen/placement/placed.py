@@ -11,9 +11,10 @@ from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import SYMMETRIC, ChannelKey, PsnSync
 from p4gen.host.transport.verbs import Peer
 from p4gen.placement.tree import IncTree, NodeKey
+from p4gen.rocev2.headers import ipv4
 
-TREE_NETWORK = 10 << 24 | 255 << 16
-"""10.255.0.0: of tree number g the root's switch answers to 10.255.g.1, the others to 10.255.g.2 and on."""
+TREE_NETWORK = ipv4("10.255.0.0")
+"""Of tree number g the root's switch answers to 10.255.g.1, the others to 10.255.g.2 and on."""
 TREES = 256
 """Trees that there are addresses for."""
 

@@ -13,13 +13,13 @@ from p4gen.host.transport.verbs import Peer
 from p4gen.placement.placed import TREE_NETWORK, Channel, GroupRequest, PlacedGroup, RankEnd, Serves
 from p4gen.placement.pools import HOST_QP, Need, NoRoomError, Pools, Taken
 from p4gen.placement.tree import NOTHING_DOWN, IncTree, NodeKey, TreeNode, port_to
-from p4gen.rocev2.headers import ipv4_text
+from p4gen.rocev2.headers import ipv4, ipv4_text
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec
 
-HOST_NETWORK = 10 << 24
-GATEWAY = 169 << 24 | 254 << 16 | 1
-"""169.254.0.1: every switch answers ARP requests for it, so that hosts can have it as their gateway anywhere."""
+HOST_NETWORK = ipv4("10.0.0.0")
+GATEWAY = ipv4("169.254.0.1")
+"""Every switch answers ARP requests for it, so that hosts can have it as their gateway anywhere."""
 SWITCH_QP = 0x100
 """First QP of an edge's end at a switch."""
 UDP_PORTS = 0x1000

@@ -11,6 +11,7 @@ import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from ipaddress import AddressValueError, IPv4Address
 from typing import ClassVar, Final, Self
 
 from p4gen.errors import InputError
@@ -43,16 +44,16 @@ def mac_text(value: int) -> str:
 
 
 def ipv4(text: str) -> int:
-    """``"10.0.0.1"`` as an integer; ValueError when it is not four bytes."""
-    octets = [int(part) for part in text.split(".")]
-    if len(octets) != 4:
-        raise ValueError(f"not an IPv4 address: {text}")
-    return int.from_bytes(bytes(octets))
+    """``"10.0.0.1"`` as an integer; ValueError when it is none."""
+    try:
+        return int(IPv4Address(text))
+    except AddressValueError:
+        raise ValueError(f"not an IPv4 address: {text}") from None
 
 
 def ipv4_text(value: int) -> str:
     """``0x0A000001`` as ``"10.0.0.1"``."""
-    return ".".join(str(octet) for octet in value.to_bytes(4))
+    return str(IPv4Address(value))
 
 
 def ones_complement_sum(chunks: Iterable[bytes]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address
 from typing import NoReturn
 
 from p4gen.errors import Diagnostic, InputError, Pos
@@ -72,10 +73,10 @@ def number(token: Token) -> Value:
     if ":" in text:
         return Value(int(text.replace(":", ""), 16), None, 48, text, token.pos)
     if "." in text:
-        parts = [int(p) for p in text.split(".")]
-        if max(parts) > 255:
-            raise StfError(Diagnostic(token.pos, f"{text} is no IPv4 address"))
-        return Value(int.from_bytes(bytes(parts), "big"), None, 32, text, token.pos)
+        try:
+            return Value(int(IPv4Address(text)), None, 32, text, token.pos)
+        except AddressValueError:
+            raise StfError(Diagnostic(token.pos, f"{text} is no IPv4 address")) from None
     each = _BITS.get(text[1:2].lower(), 0)
     if not each:
         return Value(int(text), None, 0, text, token.pos)

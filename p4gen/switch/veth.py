@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from p4gen.errors import FailedError, MissingToolError
+from p4gen.errors import FailedError
 from p4gen.packetio import wait_for_links
+from p4gen.packetio.ip import ip
 from p4gen.switch.packet import PacketPorts
 
 MTU = 9500
@@ -26,32 +25,22 @@ def veth_pairs(ports: Iterable[int]) -> Iterator[dict[int, tuple[str, str]]]:
 
     Raises ``MissingToolError`` without iproute2, and ``FailedError`` where interfaces cannot be made.
     """
-    if shutil.which("ip") is None:
-        raise MissingToolError("ports on veth interfaces need the ip command (iproute2), which is not on PATH")
     made: dict[int, tuple[str, str]] = {}
     try:
         for port in ports:
             # Names have 15 characters at most; the process id keeps two runs apart.
             name = f"{_PREFIX}{os.getpid() % 1_000_000}-{port}"
             inner, outer = f"{name}s", f"{name}p"
-            _ip("link", "add", inner, "mtu", str(MTU), "type", "veth", "peer", "name", outer, "mtu", str(MTU))
+            ip(f"link add {inner} mtu {MTU} type veth peer name {outer} mtu {MTU}")
             made[port] = (inner, outer)
-            for end in made[port]:
-                _ip("link", "set", end, "addrgenmode", "none")  # no IPv6 of the kernel's own
-                _ip("link", "set", end, "up")
+            ip(*(f"link set {end} addrgenmode none up" for end in made[port]))  # no IPv6 of the kernel's own
         if not wait_for_links(end for pair in made.values() for end in pair):
             raise FailedError("veth interfaces were made, but do not get a link")
         yield made
     finally:
         for inner, _ in made.values():
             with contextlib.suppress(FailedError):
-                _ip("link", "del", inner)
-
-
-def _ip(*arguments: str) -> None:
-    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, timeout=300, check=False)
-    if done.returncode:
-        raise FailedError(f"ip {' '.join(arguments)}: {done.stderr.strip() or 'failed'} (CAP_NET_ADMIN is needed)")
+                ip(f"link del {inner}")
 
 
 class VethDataplane:

@@ -7,7 +7,6 @@ import functools
 import os
 import random
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -29,6 +28,7 @@ from p4gen.host.transport.verbs import Peer, QpConfig, Recovery, SendWr
 from p4gen.net.faults import DirectionFaults, Impairment
 from p4gen.net.kinds import Kinds
 from p4gen.packetio import PacketSocket
+from p4gen.packetio.ip import ip
 
 T = TypeVar("T")
 
@@ -287,18 +287,15 @@ def veth() -> Iterator[tuple[str, str]]:
     if os.geteuid() != 0:
         pytest.skip("veth pairs need root")
     names = (f"pg{os.getpid() % 100000}a", f"pg{os.getpid() % 100000}b")
-    made = subprocess.run(
-        ["ip", "link", "add", names[0], "mtu", "4200", "type", "veth", "peer", "name", names[1], "mtu", "4200"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if made.returncode:
-        pytest.skip(f"no veth pairs here: {made.stderr.strip()}")
     try:
-        for name in names:
-            subprocess.run(["ip", "link", "set", name, "up"], check=True)
+        ip(f"link add {names[0]} mtu 4200 type veth peer name {names[1]} mtu 4200")
+    except FailedError as problem:
+        pytest.skip(f"no veth pairs here: {problem.reason}")
+    try:
+        ip(*(f"link set {name} up" for name in names))
         yield names
     finally:
-        subprocess.run(["ip", "link", "del", names[0]], check=True)
+        ip(f"link del {names[0]}")
 
 
 def test_over_a_veth_pair(veth: tuple[str, str]) -> None:

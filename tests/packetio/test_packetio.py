@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 
 import numpy as np
 import pytest
@@ -21,13 +20,10 @@ from p4gen.packetio import (
     sending_socket,
     wait_for_links,
 )
+from p4gen.packetio.ip import ip
 from p4gen.switch.veth import MTU
 
 ADDRESSES = bytes.fromhex("020000000001020000000002")
-
-
-def link(*arguments: str) -> None:
-    subprocess.run(["ip", "link", "set", *arguments], check=True)
 
 
 def frame(number: int, size: int = 100) -> bytes:
@@ -85,12 +81,12 @@ def test_a_frame_too_long_for_the_interface_is_counted_and_the_others_go(pair: t
 
 def test_an_interface_goes_down_and_comes_back(pair: tuple[str, str]) -> None:
     with PacketSocket(pair[0]) as a, PacketSocket(pair[1]) as b:
-        link(pair[0], "down")
+        ip(f"link set {pair[0]} down")
         assert not link_is_up(pair[0])
         assert a.send([frame(i) for i in range(3000)]) == 0
         assert a.undelivered == 3000
         assert a.receive(0.05) == []
-        link(pair[0], "up")
+        ip(f"link set {pair[0]} up")
         assert wait_for_links(pair)
         for one, other in ((a, b), (b, a)):
             assert one.send([frame(7), frame(8)]) == 2
@@ -140,7 +136,7 @@ def test_one_socket_sends_to_many_ports_and_skips_those_that_are_down(pair: tupl
         assert lost.tolist() == list(range(2, 3000, 3))  # there is no port 2
         assert everything(b, 1000) == [frame(i) for i in range(0, 3000, 3)]
         assert everything(a, 1000) == [frame(i) for i in range(1, 3000, 3)]
-        link(pair[0], "down")
+        ip(f"link set {pair[0]} down")
         lost = sender.send(frames.data.ctypes.data, frames.starts, frames.ends, frames.ports)
         assert set(range(3000)) - set(lost.tolist()) == set(range(1, 3000, 3))
 

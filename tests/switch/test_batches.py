@@ -21,6 +21,7 @@ from p4gen.model.entries import MulticastGroup, Replica
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
 from p4gen.packetio import PacketSocket, wait_for_links
+from p4gen.packetio.ip import ip
 from p4gen.switch.control import ask
 from p4gen.switch.device import Device
 from p4gen.switch.packet import PacketPorts
@@ -202,12 +203,12 @@ def test_a_link_goes_down_amid_traffic_and_comes_back(
 
     sent = through(1)
     assert len(collected(hosts[1], 100)) == 100
-    subprocess.run(["ip", "link", "set", pairs[1][0], "down"], check=True)
+    ip(f"link set {pairs[1][0]} down")
     through(1)
     sent = through(2)
     assert [data[2:] for data in collected(hosts[2], 100)] == [data[2:] for data in sent]
     assert ports.undelivered == {1: 100}
-    subprocess.run(["ip", "link", "set", pairs[1][0], "up"], check=True)
+    ip(f"link set {pairs[1][0]} up")
     assert wait_for_links(pairs[1])
     sent = through(1)
     assert [data[2:] for data in collected(hosts[1], 100)] == [data[2:] for data in sent]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,31 +11,29 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from patience import PATIENCE_S, until
 
+from p4gen.errors import FailedError, MissingToolError
 from p4gen.packetio import wait_for_links
+from p4gen.packetio.ip import ip
 from p4gen.switch.packet import PacketPorts, link_is_up
 
 ETH_P_ALL = 3
 HEADER = bytes.fromhex("020000000001020000000002")
 
 
-def ip(*arguments: str) -> bool:
-    return shutil.which("ip") is not None and subprocess.run(["ip", *arguments], capture_output=True).returncode == 0  # noqa: PLW1510
-
-
 @contextmanager
 def pair(number: int, mtu: int) -> Iterator[tuple[str, str]]:
     """A veth pair, up: the switch's end and the other."""
     inner, outer = (f"p4g{os.getpid() % 100000}{number}{end}" for end in "ab")
-    if not ip("link", "add", inner, "mtu", str(mtu), "type", "veth", "peer", "name", outer, "mtu", str(mtu)):
-        pytest.skip("veth interfaces cannot be made: CAP_NET_ADMIN, iproute2 and the veth module are needed")
     try:
-        for name in (inner, outer):
-            ip("link", "set", name, "addrgenmode", "none")
-            ip("link", "set", name, "up")
+        ip(f"link add {inner} mtu {mtu} type veth peer name {outer} mtu {mtu}")
+    except (FailedError, MissingToolError) as problem:
+        pytest.skip(f"veth interfaces cannot be made: {problem.reason}")
+    try:
+        ip(*(f"link set {name} addrgenmode none up" for name in (inner, outer)))
         assert wait_for_links((inner, outer))
         yield inner, outer
     finally:
-        ip("link", "del", inner)
+        ip(f"link del {inner}")
 
 
 @contextmanager
@@ -114,11 +110,11 @@ def test_a_link_that_goes_down_is_told(stack: ExitStack) -> None:
     told: list[tuple[int, bool]] = []
     run(stack, PacketPorts(lambda *_: [], {5: a}, lambda port, up: told.append((port, up))))
     assert link_is_up(a)
-    ip("link", "set", left, "down")
+    ip(f"link set {left} down")
     until(lambda: told)
     assert told == [(5, False)]
     assert not link_is_up(a)
-    ip("link", "set", left, "up")
+    ip(f"link set {left} up")
     until(lambda: len(told) > 1)
     assert told == [(5, False), (5, True)]
 
