@@ -1,4 +1,4 @@
-"""Dataclasses as JSON and back, by their type hints. What is read is checked, and complained of in one line."""
+"""Dataclasses to JSON and back, by their type hints. Whatever is read is checked; an error is one line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def to_plain(value: Any) -> Any:
-    """What ``json.dumps`` takes. Fields of a pydantic model that nobody has set are left out."""
+    """What ``json.dumps`` takes. Fields of a pydantic model that have not been set are left out."""
     kind: Any = type(value)
     return adapter(kind).dump_python(value, mode="json", exclude_unset=True)
 
@@ -33,7 +33,7 @@ def from_plain(kind: type[T], data: Any) -> T:
 
 
 def problem(error: ValidationError) -> str:
-    """The first complaint, with where it is."""
+    """The first error as text, after its place in the data."""
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"]))
     return f"{where}: {first['msg']}" if where else first["msg"]

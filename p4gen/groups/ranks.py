@@ -1,4 +1,4 @@
-"""What a rank's CommLib must be made with for a group: the hosts' counterpart of what switches must hold."""
+"""The configuration of a rank's CommLib for a group: the hosts' counterpart of what switches must hold."""
 
 from __future__ import annotations
 

@@ -15,10 +15,10 @@ _FAILED: Final = re.compile(r"Command failed -:(\d+)\n?")
 
 
 def ip(*commands: str, before: Iterable[str] = ()) -> str:
-    """Run commands of ``ip`` (without the word itself), all in one process, up to the first that fails.
+    """Run ``ip`` commands (given without the word ``ip``) in one process, up to the first that fails.
 
-    ``before`` are words that make it run elsewhere, such as ``mnexec -a PID``. Gives what it prints. Raises
-    ``MissingToolError`` without iproute2, and ``FailedError`` with the command that failed and what ``ip`` says.
+    Returns what ``ip`` prints. ``before`` is a prefix that makes it run elsewhere, such as ``mnexec -a PID``. Raises
+    ``MissingToolError`` without iproute2, and ``FailedError`` with the command that failed and the message of ``ip``.
     """
     if len(commands) == 1:
         words, text = ["ip", *commands[0].split()], ""

@@ -1,1 +1,1 @@
-"""Who gets which tree, addresses, contexts and slots. Pure data: nothing here speaks to a switch."""
+"""Which IncTree, addresses, contexts and slots each group gets. Pure data: nothing here speaks to a switch."""

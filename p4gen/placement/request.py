@@ -1,4 +1,4 @@
-"""What clients ask for, and why it may not be had."""
+"""What clients ask the manager for, and the error with which it refuses."""
 
 from __future__ import annotations
 

@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
+from p4gen.host.transport.verbs import Peer
 from p4gen.manager import api, messages
 from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager.api import Code, GroupSpec, GroupState, ManagerError
 from p4gen.manager.messages import from_message, to_message
+from p4gen.spec import ProgramSpec
 
 from . import samples
 
@@ -45,6 +47,42 @@ def test_what_goes_in_comes_out(kind: type, values: st.SearchStrategy[Any]) -> N
         assert from_message(kind, again) == value
 
     check()
+
+
+def test_what_has_another_shape_in_messages() -> None:
+    channel = api.RankChannel((Collective.REDUCE, 3), 0x201, Peer(0x0200_0000_0001, 0x0A00_0001, 0x101, 0xD001))
+    assert to_message(channel) == pb.RankChannel(
+        collective="REDUCE", root=3, qp=0x201,
+        peer_mac=0x0200_0000_0001, peer_ip=0x0A00_0001, peer_qp=0x101, udp_src_port=0xD001,
+    )  # fmt: skip
+    spec = GroupSpec("g", ("h1", "h0"), "s0", PsnSync.SUBGROUPS, frozenset({Collective.BARRIER, Collective.ALLREDUCE}))
+    status = api.GroupStatus(spec, GroupState.BROKEN, 7, "why", {"s0": None, "s1": "s0"}, {"s0": 8})
+    assert to_message(status) == pb.GroupStatus(
+        spec=pb.GroupSpec(
+            name="g", ranks=["h1", "h0"], root="s0", sync=pb.SUBGROUPS, collectives=[pb.ALLREDUCE, pb.BARRIER]
+        ),
+        state=pb.BROKEN, generation=7, reason="why",
+        tree=[pb.TreeSwitch(name="s0"), pb.TreeSwitch(name="s1", parent="s0")], slots={"s0": 8},
+    )  # fmt: skip
+    switch = api.SwitchInfo("s0", "unix:/s0", ProgramSpec(lanes=8), "p4info", b"config")
+    assert ProgramSpec.model_validate_json(to_message(switch).spec_json) == switch.spec
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "cause"),
+    [
+        (api.Membership, pb.Membership(group="g"), "Membership: state: "),
+        (api.GroupStatus, pb.GroupStatus(state=pb.ACTIVE), "GroupStatus: spec: "),
+        (api.RankConfig, pb.RankConfig(sync=pb.REFINED, spec_json="{}"), "RankConfig: addresses: "),
+        (api.RankConfig, pb.RankConfig(channels=[pb.RankChannel(root=1)]), "the program's spec is wrong: "),
+    ],
+)
+def test_what_a_message_lacks_is_named_in_one_line(kind: type, message: Any, cause: str) -> None:
+    with pytest.raises(ManagerError) as caught:
+        from_message(kind, message)
+    assert caught.value.code is Code.INVALID
+    assert caught.value.reason.startswith(cause)
+    assert "\n" not in caught.value.reason
 
 
 def test_every_kind_of_the_api_is_carried() -> None:
