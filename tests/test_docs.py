@@ -113,3 +113,8 @@ def test_stf_md_lists_every_command_as_the_parser_takes_it() -> None:
             assert "name" not in line.split()
         (statement,) = parse_text(re.sub(r"\b[A-Z]+\b", "1", line).replace("…", " 2"))
         assert isinstance(statement, CreateMember if name == "act_prof_create_member" else Command)
+
+
+def test_example_of_freezing_works() -> None:
+    (example,) = blocks("simulation.md", "python")
+    exec(compile(example, "simulation.md", "exec"), {})

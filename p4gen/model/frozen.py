@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from p4gen.errors import Pos
-from p4gen.model.entries import CloneSession, Indirect, MulticastGroup
+from p4gen.model.entries import Action, CloneSession, Indirect, MulticastGroup
 from p4gen.model.externs import Bucket, MeterConfig
 from p4gen.model.profiles import Bound, Choice, GroupMember, Profile
 from p4gen.model.tables import Installed, KeyField, TableState, actions_of
@@ -29,8 +29,12 @@ class FrozenBound(NamedTuple):
     """Where the action of an entry comes from that has it of an action profile."""
 
     profile: str
-    indirect: Indirect
+    member: int | None
+    group: int | None
+    actions: tuple[tuple[str, tuple[tuple[str, int], ...], int, int | None], ...]
+    """Actions of its own: name, arguments, weight, watch port."""
     shares: tuple[tuple[FrozenChoice, int, int | None], ...]
+    """The same, resolved."""
 
 
 class FrozenEntry(NamedTuple):
@@ -44,6 +48,8 @@ class FrozenEntry(NamedTuple):
     place: int | None
     """Its number in the block of memory of ``jit``."""
     metered: bool
+    inserted: int
+    """When (µs), in a table without idle timeouts; in others that is memory."""
 
 
 class FrozenTable(NamedTuple):
@@ -119,6 +125,7 @@ class Actions:
                 None if entry.bound is None else self._freeze_bound(entry.bound),
                 None if places is None else places.get(entry),
                 entry.meter is not None,
+                0 if table.table.support_timeout else entry.last_hit,
             )
             for entry in table.entries()
         )
@@ -129,7 +136,7 @@ class Actions:
         for entry in frozen.entries:
             ref, args = self.choice(entry.choice)
             bound = entry.bound and self._bound(entry.bound, profiles)
-            yield Installed(entry.fields, ref, args, entry.priority, entry.const, bound=bound)
+            yield Installed(entry.fields, ref, args, entry.priority, entry.const, bound=bound, last_hit=entry.inserted)
 
     def freeze_profile(self, profile: Profile) -> FrozenProfile:
         """What an action profile holds."""
@@ -144,8 +151,12 @@ class Actions:
 
     def _freeze_bound(self, bound: Bound) -> FrozenBound:
         shares = tuple((self.freeze_choice(*choice), weight, port) for choice, weight, port in bound.shares)
-        return FrozenBound(bound.profile.name, bound.indirect, shares)
+        named = bound.indirect
+        actions = tuple((a.name, tuple(a.args.items()), weight, port) for a, weight, port in named.actions)
+        return FrozenBound(bound.profile.name, named.member, named.group, actions, shares)
 
     def _bound(self, frozen: FrozenBound, profiles: dict[str, Profile]) -> Bound:
         shares = tuple((self.choice(choice), weight, port) for choice, weight, port in frozen.shares)
-        return Bound(profiles[frozen.profile], frozen.indirect, shares)
+        actions = tuple((Action(name, dict(args)), weight, port) for name, args, weight, port in frozen.actions)
+        indirect = Indirect(member=frozen.member, group=frozen.group, actions=actions)
+        return Bound(profiles[frozen.profile], indirect, shares)
