@@ -63,6 +63,12 @@ def test_a_set_of_actions_of_the_entry_s_own(model: Model) -> None:
     shares = ((Action("forward", {"port": 4}), 1, None), (Action("forward", {"port": 5}), 1, 5))
     model.insert(Entry("t", {"d": Exact(7)}, Indirect(actions=shares)))
     assert set(ports(model)) == {4, 5}
+    frozen, other = model.freeze(), Model(model.program)
+    other.restore(frozen)
+    assert other.freeze() == frozen
+    assert hash(other.freeze()) == hash(frozen)
+    assert other.entries("t") == model.entries("t")
+    assert ports(other) == ports(model)
 
 
 def test_an_empty_group_does_nothing(model: Model) -> None:
