@@ -29,6 +29,10 @@ class FragmentsAreRouted(Routed):
     runTest = forwarding.FragmentsAreRouted.runTest
 
 
+class EveryTtlAndChecksum(Routed):
+    runTest = forwarding.EveryTtlAndChecksum.runTest
+
+
 class ExpiredTtlIsDropped(Routed):
     runTest = forwarding.ExpiredTtlIsDropped.runTest
 

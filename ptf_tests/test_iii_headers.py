@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mode_iii import AGENT_PORT, ROOT, ModeIIITest, ack_of, control_of, is_answer, to
+from icrcs import with_icrc
+from mode_iii import AGENT_PORT, CNP, ROOT, ModeIIITest, ack_of, control_of, is_answer, to
 
 from p4gen.groups.config import configure
 from p4gen.model.entries import Exact
+from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.spec import Reliability
 
@@ -31,11 +33,44 @@ class FragmentsAndOptionsAreNotForTheEngine(ModeIIITest):
             replace(sound.ip, protocol=6),
         ):
             self.refused(flow.group, 0, replace(sound, ip=ip).sealed(), "Forward.no_route")
+        # Options that read like a UDP header and a BTH for the switch.
+        ack = self.acknowledgement(flow.group, 0, self.psn(0))
+        hidden = ack.udp.pack() + ack.transport() + ack.icrc
+        self.refused(flow.group, 0, replace(ack, ip=replace(ack.ip, options=hidden)).sealed(), "Forward.no_route")
         port = replace(sound, udp=replace(sound.udp, dst_port=4792)).sealed()
         self.refused(flow.group, 0, port, "Forward.no_route")
         other = replace(sound, ip=replace(sound.ip, version=5))
         self.refused(flow.group, 0, other.sealed(icrc=sound.icrc), "Forward.no_route")
         self.round(flow, self.psn(1))
+
+
+class IcrcAtTheLimits(ModeIIITest):
+    """A right ICRC of all ones, or of zeros, is right, whatever the packet carries."""
+
+    reliability = EVERY
+
+    def unfit(self) -> str | None:
+        return super().unfit() or (None if self.spec.icrc.checked else "the program ignores the ICRC")
+
+    def runTest(self) -> None:
+        flow = self.served(ROOT)
+        group, psn = flow.group, self.psn(0)
+        for wanted in (b"\xff" * 4, bytes(4)):
+            value, values = self.immediate(flow, 1), self.inputs(flow)
+            for edge in flow.sources:
+                self.send_from(group, edge, with_icrc(self.announcement(group, edge, psn, value), wanted))
+            self.check(group, to(flow.sources, ack_of(psn)), to(flow.outputs, control_of(psn, value)))
+            psn = serial.add(psn, 1)
+            for edge in flow.sources:
+                self.send_from(group, edge, with_icrc(self.packet_of(group, edge, psn, values[edge]), wanted))
+            self.check(group, to(flow.sources, ack_of(psn)), to(flow.outputs, self.result(psn, values)))
+            for edge in flow.outputs:
+                self.send_from(group, edge, with_icrc(self.acknowledgement(group, edge, psn), wanted))
+            self.expect_nothing()
+            self.send_from(group, 1, with_icrc(self.notification(group, 1), wanted))
+            self.check(group, to([1], CNP))
+            psn = serial.add(psn, 1)
+        self.equal("losses", dict(self.losses()), {})
 
 
 class FirstFaultIsTheReason(ModeIIITest):

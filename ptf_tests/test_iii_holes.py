@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from mode_iii import ROOT, ModeIIITest, ack_of, nak_of, selective_of, to
 
 from p4gen.spec import Reliability
@@ -68,6 +70,19 @@ class TheOldestOfManyHoles(HolesTest):
         for hole, following in zip(holes, [*holes[1:], FAR + 1], strict=True):
             more = following <= FAR and self.spec.loss_recovery is SR
             self.send_one(hole, nak_of(self.psn(following)) if more else ack_of(self.psn(following - 1)))
+
+
+class LeapToTheLimit(HolesTest):
+    """Of packets that are yet to come as many may be missing at once as there are places for, and not one more."""
+
+    def runTest(self) -> None:
+        self.flow = self.begun(ROOT, edges=2)
+        self.values = self.inputs(self.flow)
+        self.send_one(FAR + 1, self.reported(1, FAR))
+        self.equal("refused", self.losses(), Counter())
+        self.push(self.flow, [1], self.psn(FAR + 2), self.values)
+        self.check(self.flow.group, {1: [nak_of(self.psn(1))]})
+        self.equal("refused", self.losses(), Counter({"CheckOrder.gap": 1}))
 
 
 class NothingIsKeptBeyondTheLimit(HolesTest):
