@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from ipaddress import AddressValueError, IPv6Address
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +32,8 @@ def checked(address: str) -> str:
     host, colon, port = address.rpartition(":")
     if not colon or not host or len(host) > _MAX_HOST or not host.isprintable() or any(c in host for c in " /,"):
         raise InputError(f"address {shown(address)}: say HOST:PORT, such as 127.0.0.1:9559, or unix:PATH")
+    if (":" in host or "[" in host) and not _ipv6(host):
+        raise InputError(f"address {shown(address)}: an IPv6 address stands in brackets, as in [::1]:9559")
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= MAX_PORT):
         raise InputError(f"address {shown(address)}: a port is a number from 0 to {MAX_PORT}")
     return address
@@ -51,9 +54,17 @@ def listens(address: str) -> bool:
             probe.settimeout(1)
             return probe.connect_ex(str(path)) == 0
     host, _, port = address.rpartition(":")
-    with socket.socket() as probe:
-        probe.settimeout(1)
-        try:
-            return probe.connect_ex((host, int(port))) == 0
-        except (ValueError, OSError):  # no such host, no number
-            return False
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=1):
+            return True
+    except (ValueError, OSError):  # no number, no such host, nobody there
+        return False
+
+
+def _ipv6(host: str) -> bool:
+    """Whether a host is an IPv6 address in brackets."""
+    try:
+        IPv6Address(host.removeprefix("[").removesuffix("]"))
+    except AddressValueError:
+        return False
+    return host.startswith("[") and host.endswith("]")
