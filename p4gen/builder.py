@@ -11,14 +11,13 @@ from pathlib import Path
 from p4.config.v1 import p4info_pb2
 
 from p4gen.errors import Diagnostic, FailedError, InputError
-from p4gen.inc import Composition, compose
 from p4gen.p4 import p4c
 from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.info.generate import generate
 from p4gen.p4.info.text import differences, parse_text, to_text
 from p4gen.p4.lint.rules import lint
-from p4gen.render import Manifest, manifest, render
-from p4gen.render.manifest import to_json
+from p4gen.program import Composition, Manifest, compose, manifest, render
+from p4gen.program.manifest import to_json
 from p4gen.scratch import scratch
 from p4gen.spec import ProgramSpec
 

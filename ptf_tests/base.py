@@ -19,10 +19,10 @@ from typing import ClassVar
 
 import ptf
 
+from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.groups import SwitchConfig
 from p4gen.ptf.testcase import ReportedTest, parameter, parameters
 from p4gen.records import from_plain
-from p4gen.spec import Mode, ProgramSpec
 from p4gen.switch.api import ControlPlane
 from p4gen.switch.running import Running
 
@@ -54,7 +54,7 @@ class P4genTest(ReportedTest):
 
     def setUp(self) -> None:
         super().setUp()
-        self.spec = ProgramSpec(**parameter("spec"))
+        self.spec = EpicSpec(**parameter("spec"))
         seed = parameter("seed")
         # Each test gets numbers of its own, whichever tests run before it.
         self.random = random.Random(hashlib.sha256(f"{seed} {self}".encode()).digest())
@@ -68,7 +68,7 @@ class P4genTest(ReportedTest):
         self._control = control_plane()
         self._control.reset()
 
-    def misfit(self, spec: ProgramSpec) -> str | None:
+    def misfit(self, spec: EpicSpec) -> str | None:
         """Why a program has nothing to do with this scenario; None when it has."""
         self.spec = spec
         return self.unfit() if self.mode in (None, spec.mode) else f"the program is of mode {spec.mode}"

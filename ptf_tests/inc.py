@@ -19,8 +19,8 @@ from elements import Numbers, Values
 from p4gen.groups.config import configure
 from p4gen.groups.group import Edge, Endpoint, Group, Pattern
 from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
-from p4gen.inc import compose
-from p4gen.inc.module import Register
+from p4gen.program import compose
+from p4gen.program.module import Register
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, HeaderError, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Ack, Opcode, ends_message

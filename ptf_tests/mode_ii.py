@@ -12,11 +12,11 @@ from typing import ClassVar
 from elements import Values
 from inc import IncTest, Results, allreduce
 
+from p4gen.families.epic.spec import Mode
 from p4gen.groups.group import Group, Pattern
 from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
 from p4gen.rocev2.opcodes import Opcode, ends_message
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import Mode
 
 
 class ModeIITest(IncTest):

@@ -16,14 +16,15 @@ from typing import ClassVar
 from elements import Numbers, Values
 from inc import IncTest
 
+from p4gen.families.epic.program import TICK_US
+from p4gen.families.epic.spec import Mode
 from p4gen.groups.group import Group, Pattern
 from p4gen.host.collectives.control import Collective, Control
-from p4gen.render.manifest import TICK_US
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak, ends_message
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import Mode, Reliability
+from p4gen.spec import Reliability
 
 Seen = Mapping[int, Sequence[str]]
 """By edge, what it got, in order, as ``describe`` puts it; edges that got nothing may be left out."""

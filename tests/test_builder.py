@@ -12,15 +12,14 @@ import pytest
 from p4gen import builder
 from p4gen.builder import build
 from p4gen.errors import Diagnostic, FailedError, InputError, Pos
-from p4gen.inc import Composition, compose
+from p4gen.families.epic.spec import EpicSpec, Mode, Variant
 from p4gen.p4 import p4c
 from p4gen.p4.compile import compile_text
 from p4gen.p4.info.text import parse_text
 from p4gen.p4.lint.rules import lint, pipelines
-from p4gen.render import Rendered, render
-from p4gen.spec import Mode, ProgramSpec, Variant
+from p4gen.program import Composition, Rendered, compose, render
 
-SMALL = ProgramSpec(lanes=8)
+SMALL = EpicSpec(lanes=8)
 
 
 FAKE = """#!/bin/sh
@@ -69,7 +68,7 @@ def test_a_build_has_program_p4info_and_manifest(tmp_path: Path) -> None:
 )
 def test_the_manifest_agrees_with_the_compiled_program(fields: dict[str, object], tmp_path: Path) -> None:
     """Registers and tables of the descriptors are those that the program has, of the same size."""
-    spec = ProgramSpec.model_validate({"lanes": 8} | fields)
+    spec = EpicSpec.model_validate({"lanes": 8} | fields)
     built = build(spec, tmp_path, use_p4c=False)
     content = json.loads((built.folder / "manifest.json").read_text())
     info = parse_text((built.folder / f"{spec.program}.p4info.txtpb").read_text())
@@ -131,7 +130,7 @@ def test_an_output_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_rule_of_banks_is_applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = ProgramSpec(lanes=8, pipelines=2)
+    spec = EpicSpec(lanes=8, pipelines=2)
     right = render
 
     def wrong(composition: Composition, *, line_directives: bool) -> Rendered:
@@ -184,8 +183,8 @@ SIZES: tuple[Fields, ...] = (
 SMALL_SIZE: dict[str, object] = {"lanes": 8, "fan_in": 4}
 
 
-def specs(*fields: dict[str, object]) -> list[ProgramSpec]:
-    return [ProgramSpec.model_validate(SMALL_SIZE | given) for given in fields]
+def specs(*fields: dict[str, object]) -> list[EpicSpec]:
+    return [EpicSpec.model_validate(SMALL_SIZE | given) for given in fields]
 
 
 EVERY = [
@@ -204,12 +203,12 @@ CHOSEN = [
 ]
 
 
-def spec_id(spec: ProgramSpec) -> str:
+def spec_id(spec: EpicSpec) -> str:
     return f"{spec.program}-{spec.slots_per_group}x{spec.groups}-fanin{spec.fan_in}"
 
 
 @pytest.mark.parametrize("spec", EVERY, ids=spec_id)
-def test_every_spec_compiles_and_keeps_the_rules(spec: ProgramSpec) -> None:
+def test_every_spec_compiles_and_keeps_the_rules(spec: EpicSpec) -> None:
     """What ``build`` does, without files: no warning, nothing that the lint finds, the same text twice."""
     text = render(compose(spec)).text
     assert render(compose(spec)).text == text
@@ -222,7 +221,7 @@ def test_every_spec_compiles_and_keeps_the_rules(spec: ProgramSpec) -> None:
 
 @pytest.mark.skipif(p4c.find() is None, reason=f"{p4c.COMPILER} is not on PATH")
 @pytest.mark.parametrize("spec", CHOSEN, ids=spec_id)
-def test_p4c_accepts_every_spec_without_a_warning_and_agrees_on_p4info(spec: ProgramSpec, tmp_path: Path) -> None:
+def test_p4c_accepts_every_spec_without_a_warning_and_agrees_on_p4info(spec: EpicSpec, tmp_path: Path) -> None:
     assert build(spec, tmp_path).p4c is not None
     assert (tmp_path / spec.program / f"{spec.program}.json").exists()
     ours = (tmp_path / spec.program / f"{spec.program}.p4info.txtpb").read_text()

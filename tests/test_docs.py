@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.inc import compose
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.manager.api import GroupSpec
 from p4gen.placement.policy import FabricView, SwitchRoom, find_policy
-from p4gen.render import render
-from p4gen.spec import ProgramSpec
+from p4gen.program import compose, render
 from p4gen.spec.topology import load_topology
 from p4gen.stf import parse_text
 from p4gen.stf.parser import COMMANDS
@@ -50,7 +49,7 @@ def test_example_of_a_policy_works(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     policy = find_policy("my_policies:RoomiestRoot")
 
     topology = load_topology(ROOT / "topologies" / "leaf-spine.yaml")
-    spec = ProgramSpec()
+    spec = EpicSpec()
     free = {switch: 100 * number for number, switch in enumerate(topology.switches)}
     rooms = {switch: SwitchRoom(spec, 4, (slots,)) for switch, slots in free.items()}
     view = FabricView(topology, {}, rooms)
@@ -86,7 +85,7 @@ def test_example_of_a_policy_is_found_where_the_document_says(tmp_path: Path) ->
 
 
 def test_examples_of_the_native_engine_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "program.p4").write_text(render(compose(ProgramSpec(lanes=8, groups=1))).text)
+    (tmp_path / "program.p4").write_text(render(compose(EpicSpec(lanes=8, groups=1))).text)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     names: dict[str, object] = {}

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from p4gen.bench.workload import Workload
 from p4gen.errors import FailedError, P4genError
-from p4gen.inc import compose
 from p4gen.model import Model
 from p4gen.model.jit import Batch
 from p4gen.p4 import p4c
 from p4gen.p4.compile import compile_text
 from p4gen.p4.info.text import parse_text
 from p4gen.p4rt.client import Client
+from p4gen.program import compose
 from p4gen.switch import bmv2
 from p4gen.switch.running import free_port, started
 

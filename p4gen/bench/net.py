@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from p4gen.errors import FailedError
 from p4gen.net.simulation import SimConfig, Simulation
-from p4gen.spec import ProgramSpec
+from p4gen.spec import CollectiveSpec
 from p4gen.spec.topology import load_topology
 
 SIZE = 4 << 20
@@ -36,7 +36,7 @@ class NetRate:
         return self.packet_hops / self.cpu
 
 
-def measure_net(spec: ProgramSpec, seed: int, size: int = SIZE) -> NetRate:
+def measure_net(spec: CollectiveSpec, seed: int, size: int = SIZE) -> NetRate:
     """Run an AllReduce of ``size`` bytes a rank and take the time. FailedError if its result is wrong."""
     simulation = Simulation(SimConfig(load_topology("star-8"), spec, size=size, seed=seed, engine="jit"))
     gc.collect()

@@ -24,7 +24,7 @@ _HEADERS, _ICRC = 14 + 20 + 8 + 12, 4
 def why_not(work: Workload) -> str | None:
     """Why there is no roofline for a workload; None when there is one."""
     spec = work.spec
-    if spec.mode.augmented or spec.pipelines > 1:
+    if spec.terminates or spec.pipelines > 1:
         return "the C loop is written for mode II and one pipeline"
     if not spec.saturating or spec.numbers != Numbers(Op.SUM, DType.INT32) or not spec.icrc.checked:
         return "the C loop is written for saturating sums of int32 with the ICRC recomputed"

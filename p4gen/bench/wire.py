@@ -84,7 +84,7 @@ def measure_wire(work: Workload, rounds: int = 2) -> tuple[WireRate, WireRate]:
 
 def _load(work: Workload) -> _Load:
     ranks, spec = len(work.edges), work.spec
-    acked = spec.mode.augmented
+    acked = spec.terminates
     group = ranks * (spec.message + 1) if acked else ranks * spec.message
     numbers = np.arange(len(work.packets) // group * group).reshape(-1, group)
     data, acks = numbers[:, : ranks * spec.message], numbers[:, ranks * spec.message :]

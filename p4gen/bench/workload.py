@@ -9,16 +9,15 @@ import numpy as np
 from p4gen.errors import InputError
 from p4gen.groups.group import Edge, SwitchConfig
 from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
-from p4gen.inc import compose
 from p4gen.model import Model
 from p4gen.model.jit import Batch
 from p4gen.placement.network import place
 from p4gen.placement.placed import GroupRequest
-from p4gen.render import render
+from p4gen.program import compose, render
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import ProgramSpec
+from p4gen.spec import CollectiveSpec
 from p4gen.spec.topology import TopologySpec
 
 RANKS = 4
@@ -35,7 +34,7 @@ class Workload:
     would come to its end. ``opening`` announces the AllReduce and is not measured.
     """
 
-    spec: ProgramSpec
+    spec: CollectiveSpec
     text: str
     edges: tuple[Edge, ...]
     """By rank; spread over the ports, and with them over the pipelines."""
@@ -60,7 +59,7 @@ class Workload:
         return model
 
 
-def workload(spec: ProgramSpec, packets: int, seed: int) -> Workload:
+def workload(spec: CollectiveSpec, packets: int, seed: int) -> Workload:
     """About ``packets`` packets of random lanes. Raises ``InputError`` for a program that has no room for ranks."""
     hosts = [f"h{port}" for port in range(min(spec.ports, _MOST_HOSTS))]
     ranks = min(RANKS, spec.fan_in, len(hosts))
@@ -82,7 +81,7 @@ def workload(spec: ProgramSpec, packets: int, seed: int) -> Workload:
     rng = np.random.default_rng(seed)
     frames: list[tuple[int, bytes]] = []
     for psn in range(1, rounds + 1):
-        ends = spec.mode.augmented and psn % spec.message == 0
+        ends = spec.terminates and psn % spec.message == 0
         for edge in edges:
             bth = BTH(Opcode.SEND_ONLY, edge.local.qp, psn, ack_request=ends)
             frames.append((edge.port, _frame(edge, bth, payload=rng.bytes(spec.payload_bytes))))

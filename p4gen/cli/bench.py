@@ -14,9 +14,9 @@ from p4gen.bench.net import measure_net
 from p4gen.bench.report import beside, plot, ratios_to, sentences, table, write_csv
 from p4gen.bench.wire import measure_wire
 from p4gen.bench.workload import Workload, workload
-from p4gen.cli.options import json_option, out_option, spec_flags, specs_from
+from p4gen.cli.options import collectives_from, json_option, out_option, spec_flags
 from p4gen.cli.verb import verb
-from p4gen.spec import ProgramSpec
+from p4gen.spec import CollectiveSpec
 from p4gen.switch import bmv2_build
 
 NET_SPEC: dict[str, tuple[str, ...]] = {"window": ("8",), "message": ("16",)}
@@ -55,14 +55,19 @@ def command(
     """
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
     if net:
-        _net(specs_from(spec_files, flags if spec_files else NET_SPEC | _given(flags)), seed, console, as_json=as_json)
+        _net(
+            collectives_from(spec_files, flags if spec_files else NET_SPEC | _given(flags)),
+            seed,
+            console,
+            as_json=as_json,
+        )
         return
     if wire:
-        _wire([workload(spec, packets, seed) for spec in specs_from(spec_files, flags)], console, as_json=as_json)
+        _wire([workload(spec, packets, seed) for spec in collectives_from(spec_files, flags)], console, as_json=as_json)
         return
     measured: list[Results] = []
     reports: list[dict[str, object]] = []
-    for work in [workload(spec, packets, seed) for spec in specs_from(spec_files, flags)]:
+    for work in [workload(spec, packets, seed) for spec in collectives_from(spec_files, flags)]:
         with console.status("") as status:
             results = measure(work, lambda what: status.update(f"measuring: {what}"))
         folder = out / work.spec.program
@@ -84,7 +89,7 @@ def command(
         click.echo(json.dumps({"programs": reports, "ratios": ratios} if others else reports[0]))
 
 
-def _net(specs: tuple[ProgramSpec, ...], seed: int, console: Console, *, as_json: bool) -> None:
+def _net(specs: tuple[CollectiveSpec, ...], seed: int, console: Console, *, as_json: bool) -> None:
     rates = [measure_net(spec, seed) for spec in specs]
     for rate in rates:
         console.print(

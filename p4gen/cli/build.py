@@ -24,6 +24,7 @@ from p4gen.cli.options import (
 from p4gen.cli.verb import verb
 from p4gen.p4.info import files as p4info_files
 from p4gen.p4.p4c import COMPILER
+from p4gen.spec import CollectiveSpec
 
 LEAST_PATH_MTU = 256
 """Bytes (InfiniBand 9.4.3): what real NICs send at least in each packet of a message but the last."""
@@ -49,7 +50,7 @@ def command(
     The program's folder always has its P4Info, <program>.p4info.txtpb; --p4info writes it elsewhere as well.
     """
     spec = spec_from(spec_file, flags)
-    if spec.payload_bytes < LEAST_PATH_MTU:
+    if isinstance(spec, CollectiveSpec) and spec.payload_bytes < LEAST_PATH_MTU:
         click.echo(
             f"p4gen: warning: no NIC cuts messages into packets of {spec.payload_bytes} bytes; the least path MTU is"
             f" {LEAST_PATH_MTU}: --lanes {LEAST_PATH_MTU // 4}",

@@ -12,8 +12,9 @@ from rich.table import Table
 
 from p4gen.cli.options import flags_of, json_option, report_console, spec_flags, specs_from
 from p4gen.cli.verb import verb
-from p4gen.reuse import PAPER, PAPER_SHARE, Count, Fate, Reuse, compare
-from p4gen.spec import Mode, ProgramSpec
+from p4gen.families.epic.spec import Mode
+from p4gen.program.reuse import PAPER, PAPER_SHARE, Count, Fate, Reuse, compare
+from p4gen.spec import ProgramSpec
 
 _COLORS = {Fate.REUSED: "green", Fate.CHANGED: "yellow", Fate.ADDED: "cyan", Fate.REMOVED: "red"}
 
@@ -75,7 +76,8 @@ def _report(reuse: Reuse, console: Console) -> None:
             f"{what}: {count.same} of {count.of_before} before, {count.share:.0%}; "
             f"of {count.of_after} after, {count.share_after:.0%}"
         )
-    if (reuse.before.mode, reuse.after.mode) == (Mode.II, Mode.III):
+    modes = [getattr(spec, "mode", None) for spec in (reuse.before, reuse.after)]
+    if modes == [Mode.II, Mode.III]:
         console.print(f"\nThe paper (section 7.2, Evolvability; host library and controller included):\n  {PAPER}")
 
 

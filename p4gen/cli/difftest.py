@@ -16,27 +16,25 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from p4gen import runs
 from p4gen.cli.ending import terminable
 from p4gen.cli.options import (
+    collective_from,
     engine_option,
     flags_of,
     json_option,
     out_option,
     report_console,
-    spec_from,
     spec_options,
     this_command,
 )
 from p4gen.cli.verb import verb
 from p4gen.difftest.compare import Tally
 from p4gen.difftest.run import SIDES, Fault, Job, Result
-from p4gen.inc import compose
 from p4gen.model import EngineName
-from p4gen.ptf import mutations_ii, mutations_iii
-from p4gen.render import render
+from p4gen.program import compose, render
+from p4gen.ptf.family import conformance_of
 from p4gen.scratch import scratch
-from p4gen.spec import Mode, ProgramSpec
+from p4gen.spec import CollectiveSpec
 from p4gen.switch import targets
 
-_SEEDINGS = {Mode.II: mutations_ii.SEEDING, Mode.III: mutations_iii.SEEDING}
 PACKETS, FAULT_PACKETS = 20_000, 2_000
 
 
@@ -79,7 +77,7 @@ def command(
     """
     if fault is not None and all_faults:
         raise click.UsageError("--fault and --faults exclude each other")
-    spec = spec_from(spec_file, flags)
+    spec = collective_from(spec_file, flags)
     chosen = _fault(fault, spec) if fault is not None else None
     targets.check(targets.BMV2)
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
@@ -95,19 +93,21 @@ def command(
     ctx.exit(0 if passed else 1)
 
 
-def _fault(text: str, spec: ProgramSpec) -> Fault:
-    mutations = {mutation.name: mutation for mutation in _SEEDINGS[spec.mode].mutations}
+def _fault(text: str, spec: CollectiveSpec) -> Fault:
+    mutations = {mutation.name: mutation for mutation in conformance_of(spec).seeding(spec).mutations}
     name, _, side = text.partition("@")
     if side not in SIDES:
         raise click.UsageError(f"--fault {text}: must be NAME@SIDE, with SIDE one of {', '.join(SIDES)}")
     if name not in mutations:
-        raise click.UsageError(f"--fault {text}: mode {spec.mode} has no fault {name}; it has {', '.join(mutations)}")
+        raise click.UsageError(
+            f"--fault {text}: there is no fault {name} for {spec.program}; it has {', '.join(mutations)}"
+        )
     return Fault(mutations[name], side)
 
 
 @dataclass(frozen=True)
 class _Verb:
-    spec: ProgramSpec
+    spec: CollectiveSpec
     out: Path
     seed: int
     packets: int
@@ -138,9 +138,9 @@ class _Verb:
     def every_fault(self) -> tuple[bool, dict[str, Any]]:
         """Every fault of the mode, each in a small program that it fits, in either side: each must be found."""
         found: list[dict[str, Any]] = []
-        seeding = _SEEDINGS[self.spec.mode]
+        seeding = conformance_of(self.spec).seeding(self.spec)
         for mutation in seeding.mutations:
-            small = replace(self, spec=ProgramSpec.model_validate(seeding.programs[mutation.program]))
+            small = replace(self, spec=type(self.spec).model_validate(seeding.programs[mutation.program]))
             for side in SIDES:
                 fault = Fault(mutation, side)
                 with scratch() as folder:

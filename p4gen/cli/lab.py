@@ -13,7 +13,15 @@ import click
 
 from p4gen import runs
 from p4gen.builder import build
-from p4gen.cli.options import flags_of, json_option, out_option, spec_from, spec_options, target_option
+from p4gen.cli.options import (
+    collective_from,
+    flags_of,
+    json_option,
+    out_option,
+    spec_fields,
+    spec_options,
+    target_option,
+)
 from p4gen.cli.values import POLICY, TOPOLOGY, parsed
 from p4gen.cli.verb import SEED, FiniteRange, verb
 from p4gen.errors import InputError
@@ -30,7 +38,7 @@ from p4gen.model import ENGINES
 from p4gen.net.config import Call
 from p4gen.net.faults import parse_place
 from p4gen.placement.policy import find_policy
-from p4gen.spec import ProgramSpec, units
+from p4gen.spec import CollectiveSpec, units
 from p4gen.spec.topology import TopologySpec, load_topology, packaged
 from p4gen.switch import targets
 from p4gen.switch.running import Program
@@ -135,15 +143,17 @@ class _Request:
         path = Path(self.topology)
         return load_topology(path), path if path.exists() else packaged(self.topology)
 
-    def spec(self) -> ProgramSpec:
+    def spec(self) -> CollectiveSpec:
         """The program."""
         o = self.options
         default: dict[str, str] = {}
         if self.spec_file is None:
             default |= _MEASURED if o["measure"] else {}
             default |= _ON_BMV2 if o["target"] == targets.BMV2 else {}
-        fields = ProgramSpec.model_fields
-        return spec_from(self.spec_file, {name: default.get(name) if o[name] is None else o[name] for name in fields})
+        fields = spec_fields()
+        return collective_from(
+            self.spec_file, {name: default.get(name) if o[name] is None else o[name] for name in fields}
+        )
 
     def wanted(self, topology: TopologySpec) -> Wanted:
         """What to do, checked against the topology."""
@@ -175,7 +185,7 @@ class _Request:
             o["deadline"],
         )
 
-    def check_call(self, wanted: Wanted, spec: ProgramSpec, topology: TopologySpec) -> None:
+    def check_call(self, wanted: Wanted, spec: CollectiveSpec, topology: TopologySpec) -> None:
         """Whether the group can do the scenario's call."""
         if wanted.what == "scenario":
             ranks = len(wanted.ranks or topology.rank_hosts)
@@ -229,7 +239,7 @@ def _outage(text: str, topology: TopologySpec) -> tuple[str, str, float, float]:
 
 
 def _run(
-    topology: TopologySpec, file: Path, spec: ProgramSpec, wanted: Wanted, options: dict[str, Any]
+    topology: TopologySpec, file: Path, spec: CollectiveSpec, wanted: Wanted, options: dict[str, Any]
 ) -> tuple[Outcome, Path]:
     """Build the program and run the lab, in a folder of its own."""
     target, out = options["target"], options["out"]
@@ -267,11 +277,11 @@ def _run(
     return outcome, folder
 
 
-def _arguments(topology: Path, spec: ProgramSpec, options: dict[str, Any], seed: int) -> tuple[str, ...]:
+def _arguments(topology: Path, spec: CollectiveSpec, options: dict[str, Any], seed: int) -> tuple[str, ...]:
     """The command line that does this again: with the run's own copy of the topology, and the same seed."""
     found = ["lab", str(topology), *" ".join(flags_of(spec)).split(), "--seed", str(seed)]
     for name, value in options.items():
-        if name in ProgramSpec.model_fields or name in ("out", "as_json", "seed"):
+        if name in spec_fields() or name in ("out", "as_json", "seed"):
             continue
         for each in value if isinstance(value, tuple) else (value,):
             if each is True:

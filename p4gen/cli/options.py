@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from pydantic.fields import FieldInfo
 from rich.console import Console
 
 from p4gen.choices import TARGETS
@@ -15,7 +16,8 @@ from p4gen.cli.common import engine_option as engine_option  # noqa: PLC0414  (f
 from p4gen.cli.common import json_option as json_option  # noqa: PLC0414
 from p4gen.cli.values import SpecValue
 from p4gen.cli.verb import GroupedOption
-from p4gen.spec import ProgramSpec, flag_name, load_spec
+from p4gen.families import collective, families, family_of, flag_name, load_collective, load_spec
+from p4gen.spec import CollectiveSpec, ProgramSpec
 
 PROGRAM = "The program: these, or a YAML file with the same fields; flags win"
 """What the spec's options are called in ``--help``."""
@@ -32,15 +34,15 @@ def spec_options(function: F) -> F:
 
 def spec_flags(function: F, *, multiple: bool) -> F:
     """A flag for every field of the spec: its text, or with ``multiple`` the texts that it was given with."""
-    for name, field in reversed(ProgramSpec.model_fields.items()):
+    for name, (field, kinds) in reversed(_fields().items()):
         default = "" if field.default is None else f"  [{field.default}]"
-        text, values = f"{field.description}{default}", _values(name)
+        values = tuple(dict.fromkeys(value for kind in kinds for value in _values(kind, name)))
         option = click.option(
             flag_name(name),
             name,
             multiple=multiple,
-            metavar=_metavar(name, values),
-            help=text,
+            metavar=_metavar(field, values),
+            help=f"{field.description}{default}",
             type=SpecValue(values),
             cls=GroupedOption,
             group=PROGRAM,
@@ -49,17 +51,30 @@ def spec_flags(function: F, *, multiple: bool) -> F:
     return function
 
 
-def _metavar(field: str, values: Sequence[str]) -> str:
+def _fields() -> dict[str, tuple[FieldInfo, list[type[ProgramSpec]]]]:
+    """The fields of all families' specs, each as the first that has it describes it, with the specs that have it."""
+    found: dict[str, tuple[FieldInfo, list[type[ProgramSpec]]]] = {}
+    for family in families().values():
+        for name, field in family.spec.model_fields.items():
+            found.setdefault(name, (field, []))[1].append(family.spec)
+    return found
+
+
+def spec_fields() -> tuple[str, ...]:
+    """The names of all options that ``spec_options`` gives a verb."""
+    return tuple(_fields())
+
+
+def _metavar(field: FieldInfo, values: Sequence[str]) -> str:
     """The values that a field takes, or what kind they are."""
     if values:
         return "|".join(values) if len(values) < 8 else f"{values[0]}|{values[1]}|...|{values[-1]}"
-    kinds = ProgramSpec.model_fields[field].annotation
-    return "N" if kinds is int else "NAME"
+    return "N" if field.annotation is int else "NAME"
 
 
-def _values(field: str) -> tuple[str, ...]:
+def _values(kind: type[ProgramSpec], field: str) -> tuple[str, ...]:
     """The values that a field takes, where they are few enough to be listed."""
-    schema = ProgramSpec.model_json_schema()
+    schema = kind.model_json_schema()
     forms = [schema["properties"][field], *schema["properties"][field].get("anyOf", ())]
     forms += [schema["$defs"][form["$ref"].rpartition("/")[2]] for form in forms if "$ref" in form]
     for form in forms:
@@ -72,6 +87,11 @@ def _values(field: str) -> tuple[str, ...]:
 def spec_from(spec_file: Path | None, flags: dict[str, str | None]) -> ProgramSpec:
     """The spec that file and flags ask for; flags win. Raises ``InputError`` for wrong values."""
     return load_spec(spec_file, {name: _number(value) for name, value in flags.items()})
+
+
+def collective_from(spec_file: Path | None, flags: dict[str, str | None]) -> CollectiveSpec:
+    """The same, of a program that takes part in collectives."""
+    return load_collective(spec_file, {name: _number(value) for name, value in flags.items()})
 
 
 def specs_from(files: Sequence[Path], flags: Mapping[str, tuple[str, ...]]) -> tuple[ProgramSpec, ...]:
@@ -92,15 +112,22 @@ def specs_from(files: Sequence[Path], flags: Mapping[str, tuple[str, ...]]) -> t
     return tuple(spec_from(of(files, i), {n: of(values, i) for n, values in flags.items()}) for i in range(count))
 
 
+def collectives_from(files: Sequence[Path], flags: Mapping[str, tuple[str, ...]]) -> tuple[CollectiveSpec, ...]:
+    """The same, of programs that take part in collectives."""
+    return tuple(collective(spec) for spec in specs_from(files, flags))
+
+
 def this_command() -> str:
     """What the user typed to get here, for what to type next: ``p4gen``, or the script in a checkout."""
     return os.environ.get("P4GEN_COMMAND", "p4gen")
 
 
 def flags_of(spec: ProgramSpec) -> list[str]:
-    """The shortest command line that asks for this spec; the mode always stands in it."""
-    given = spec.model_dump(mode="json", exclude_defaults=True) | {"mode": str(spec.mode)}
-    return [f"{flag_name(name)} {given[name]}" for name in ProgramSpec.model_fields if name in given]
+    """The shortest command line that asks for this spec. What tells its family's programs apart always stands in it."""
+    told = family_of(spec).telling
+    given = spec.model_dump(mode="json", include=set(told)) | spec.model_dump(mode="json", exclude_defaults=True)
+    names = dict.fromkeys((*told, *type(spec).model_fields))
+    return [f"{flag_name(name)} {given[name]}" for name in names if name in given]
 
 
 def report_console(*, quiet: bool = False) -> Console:

@@ -19,26 +19,26 @@ from p4gen import runs
 from p4gen.builder import build
 from p4gen.cli.ending import terminable
 from p4gen.cli.options import (
+    collective_from,
     engine_option,
     flags_of,
     json_option,
     out_option,
     report_console,
-    spec_from,
     spec_options,
     target_option,
     this_command,
 )
 from p4gen.cli.verb import verb
 from p4gen.model import EngineName
-from p4gen.ptf.conformance import Run, run_conformance
+from p4gen.ptf.conformance import run_conformance
+from p4gen.ptf.family import Run, conformance_of
 from p4gen.ptf.matrix import axes_of, chosen_programs
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult
 from p4gen.ptf.scenarios import Scenario, check_names, scenarios
-from p4gen.ptf.variants import runs_for
 from p4gen.scratch import scratch
-from p4gen.spec import ProgramSpec
+from p4gen.spec import CollectiveSpec
 from p4gen.switch import targets
 from p4gen.switch.running import Program, Running
 
@@ -116,7 +116,7 @@ def command(
     if matrix and (mutate or trace):
         raise click.UsageError("--matrix goes with neither --mutate nor --trace")
     targets.check(target)
-    spec = spec_from(spec_file, flags)
+    spec = collective_from(spec_file, flags)
     if listing or tests:
         known = scenarios(spec)
         check_names(tests, known)
@@ -141,7 +141,7 @@ def _mutate(
 ) -> tuple[bool, dict[str, Any]]:
     from p4gen.cli.ptf_mutate import Mutate  # noqa: PLC0415 - PTF takes a second to load
 
-    trials = Mutate(job.spec.mode, faults, job.seed, job.engine, job.console)
+    trials = Mutate(job.spec, faults, job.seed, job.engine, job.console)
     if not operators:
         return trials.listed()
     # What is asked for in so many words, and all programs otherwise.
@@ -154,7 +154,7 @@ def _mutate(
 
 @dataclass(frozen=True)
 class _Job:
-    spec: ProgramSpec
+    spec: CollectiveSpec
     target: str
     engine: EngineName
     out: Path
@@ -167,7 +167,7 @@ class _Job:
         if matrix:
             wanted = tuple(Run(spec, tests) for spec in chosen_programs(self.spec, matrix, self.seed))
         else:
-            wanted = (Run(self.spec, tests),) if tests else runs_for(self.spec)
+            wanted = (Run(self.spec, tests),) if tests else tuple(conformance_of(self.spec).runs(self.spec))
         self.console.print(f"seed {self.seed}")
         versions = targets.versions(self.target)
         self.console.print("target " + self.target + ": " + ", ".join(f"{k} {v}" for k, v in versions.items()))
@@ -176,7 +176,7 @@ class _Job:
         )
         programs: list[Program] = []
 
-        def built(spec: ProgramSpec) -> Program:
+        def built(spec: CollectiveSpec) -> Program:
             programs.append(self._build(spec))
             return programs[-1]
 
@@ -229,7 +229,7 @@ class _Job:
             "runs": [_run_json(run, suite) for run, suite in result.runs],
         }
 
-    def _build(self, spec: ProgramSpec) -> Program:
+    def _build(self, spec: CollectiveSpec) -> Program:
         result = build(spec, self.out, use_p4c=self.target == targets.BMV2)
         json_file = result.program.with_suffix(".json")
         info = result.folder / f"{spec.program}.p4info.txtpb"
@@ -266,7 +266,7 @@ class _Lines:
         with self.start(program, directory, ports) as running:
             yield running
 
-    def program(self, run: Run) -> None:
+    def program(self, run: Run[CollectiveSpec]) -> None:
         self.console.print(f"\n[bold]{run.spec.program}[/bold]")
 
     def scenario(self, test: TestResult) -> None:
@@ -277,7 +277,7 @@ class _Lines:
         self.console.print(f"[{style}]{test.outcome:8}[/{style}] {test.seconds:6.2f} s  {test.name}", end="")
         self.console.print(note, markup=False)
 
-    def summary(self, run: Run, suite: SuiteResult) -> None:
+    def summary(self, run: Run[CollectiveSpec], suite: SuiteResult) -> None:
         """What came of a program."""
 
 
@@ -285,14 +285,14 @@ class _Lines:
 class _Programs(_Lines):
     """One line a program, and one for each scenario that failed."""
 
-    def program(self, run: Run) -> None:
+    def program(self, run: Run[CollectiveSpec]) -> None:
         pass
 
     def scenario(self, test: TestResult) -> None:
         if not test.ok:
             super().scenario(test)
 
-    def summary(self, run: Run, suite: SuiteResult) -> None:
+    def summary(self, run: Run[CollectiveSpec], suite: SuiteResult) -> None:
         passed, failed = len(suite.of(Outcome.PASSED)), len(suite.failures)
         style = "green" if suite.problem is None and not failed else "red"
         counts = f"{passed:4} passed, {failed} failed, {len(suite.of(Outcome.SKIPPED)):3} not run"
@@ -322,13 +322,13 @@ class _Traces(_Lines):
         super().scenario(test)
 
 
-def _case(run: Run, test: TestResult) -> runs.Case:
+def _case(run: Run[CollectiveSpec], test: TestResult) -> runs.Case:
     skipped = test.message if test.outcome is Outcome.SKIPPED else ""
     problem = test.message or test.outcome if not test.ok else ""
     return runs.Case(run.spec.program, test.name, test.seconds, problem, test.details, skipped)
 
 
-def _run_json(run: Run, suite: SuiteResult) -> dict[str, Any]:
+def _run_json(run: Run[CollectiveSpec], suite: SuiteResult) -> dict[str, Any]:
     return {
         "program": run.spec.program,
         "seconds": round(suite.seconds, 3),

@@ -12,27 +12,25 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from p4gen.inc import compose
 from p4gen.model import EngineName
-from p4gen.ptf import mutations_ii, mutations_iii
-from p4gen.ptf.equivalents import known
+from p4gen.program import compose, render
+from p4gen.ptf.equivalents import equivalents_in
+from p4gen.ptf.family import conformance_of
 from p4gen.ptf.judge import Finding, Trial
 from p4gen.ptf.mutants import Sound, run_mutants
 from p4gen.ptf.operators import PIPELINES, RELIABILITIES, Fault, faults_of, run_operators, sample, subjects
 from p4gen.ptf.scores import Score, score
-from p4gen.render import render
-from p4gen.spec import Mode, ProgramSpec, Reliability
+from p4gen.spec import CollectiveSpec, Reliability
 
-SEEDINGS = {Mode.II: mutations_ii.SEEDING, Mode.III: mutations_iii.SEEDING}
 _STYLES = {Finding.CAUGHT: "green", Finding.SURVIVED: "red", Finding.UNCLEAR: "yellow", Finding.INVALID: "dim"}
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Mutate:
-    """Faults in the small programs of a mode; ``faults`` of them, drawn by ``seed``, or all."""
+    """Faults in the small programs of a spec's kind; ``faults`` of them, drawn by ``seed``, or all."""
 
-    mode: Mode
+    spec: CollectiveSpec
     faults: int | None
     seed: int
     engine: EngineName
@@ -40,11 +38,11 @@ class Mutate:
     """Silent with --json."""
 
     def listed(self) -> tuple[bool, dict[str, Any]]:
-        """The faults of the mode's list."""
-        seeding = SEEDINGS[self.mode]
+        """The faults of the family's list."""
+        seeding = conformance_of(self.spec).seeding(self.spec)
         if self.faults is not None:
             seeding = seeding.sample(self.faults, self.seed)
-        specs = {name: ProgramSpec.model_validate(fields) for name, fields in seeding.programs.items()}
+        specs = {name: type(self.spec).model_validate(fields) for name, fields in seeding.programs.items()}
         programs = {name: Sound(spec, render(compose(spec)).text) for name, spec in specs.items()}
         count = len(seeding.mutations)
         self.console.print(f"seed {self.seed}; {count} faults in {len(programs)} programs")
@@ -69,16 +67,17 @@ class Mutate:
     ) -> tuple[bool, dict[str, Any]]:
         """Faults made by operators on the typed IR, in programs of one reliability or count of pipelines, or of all."""
         programs = subjects(
-            self.mode,
+            self.spec,
             RELIABILITIES if reliability is None else (reliability,),
             PIPELINES if pipelines is None else (pipelines,),
         )
-        faults = faults_of(programs, known())
+        listed = conformance_of(self.spec).equivalents
+        faults = faults_of(programs, equivalents_in(listed))
         justified = sum(fault.reason is not None for fault in faults)
         drawn = sample(faults, self.faults or len(faults), self.seed)
         self.console.print(
             f"seed {self.seed}; {len(drawn)} of {len(faults) - justified} faults in {len(programs)} programs, "
-            f"{justified} more are equivalent (p4gen/ptf/equivalents.yaml)"
+            f"{justified} more are equivalent"
         )
         trials: list[Trial[Fault]] = []
         started = time.monotonic()

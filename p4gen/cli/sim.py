@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from p4gen.cli.options import json_option, report_console, spec_from, spec_options
+from p4gen.cli.options import collective_from, json_option, report_console, spec_fields, spec_options
 from p4gen.cli.tables import compare, numbers, swept, tabled
 from p4gen.cli.values import TOPOLOGY, parsed
 from p4gen.cli.verb import SEED, FiniteRange, verb
@@ -33,7 +33,7 @@ from p4gen.net.link import Passage, Watcher
 from p4gen.net.simulation import SimConfig, SimResult, Simulation
 from p4gen.net.sweep import EPIC_PROGRAM, EPIC_RECOVERY, EPIC_TIMEOUT
 from p4gen.net.tables import PAPER, Axis
-from p4gen.spec import ProgramSpec, units
+from p4gen.spec import units
 from p4gen.spec.topology import load_topology
 
 _DEFAULT_TIMEOUT = "50us"
@@ -156,14 +156,14 @@ class _Arguments:
         program = EPIC_PROGRAM.model_dump(mode="json", exclude_unset=True) if sweeping and not self.spec_file else {}
         if program and o["mode"] == "III":
             program["reliability"] = "sack"
-        flags = {name: o[name] if o[name] is not None else program.get(name) for name in ProgramSpec.model_fields}
+        flags = {name: o[name] if o[name] is not None else program.get(name) for name in spec_fields()}
         collective = Collective(o["collective"])
         barrier = collective is Collective.BARRIER
         if barrier and o["size"]:
             raise click.UsageError("a barrier has no data: leave --size out")
         seed = random.SystemRandom().randrange(1 << 32) if o["seed"] is None else o["seed"]
-        spec = spec_from(self.spec_file, flags)
-        timeout = o["timeout"] or (f"{EPIC_TIMEOUT[spec.mode]}ps" if sweeping else _DEFAULT_TIMEOUT)
+        spec = collective_from(self.spec_file, flags)
+        timeout = o["timeout"] or (f"{EPIC_TIMEOUT[spec.terminates]}ps" if sweeping else _DEFAULT_TIMEOUT)
         topology = load_topology(self.topology)
         config = SimConfig(
             topology,

@@ -12,13 +12,13 @@ from p4gen.cli.options import json_option, report_console
 from p4gen.cli.values import TOPOLOGY
 from p4gen.cli.verb import verb
 from p4gen.errors import InputError
+from p4gen.families import load_collective
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import duration_text
 from p4gen.net.drawing import topology_svg
 from p4gen.placement.network import place
 from p4gen.placement.placed import GroupRequest
 from p4gen.rocev2.headers import ipv4_text
-from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology
 
 
@@ -51,7 +51,7 @@ def command(topology: str, svg: Path | None, as_json: bool) -> None:
 def _show(spec: TopologySpec, svg: Path | None) -> None:
     console = report_console()
     group = GroupRequest(spec.rank_hosts, collectives=frozenset({Collective.ALLREDUCE}))
-    placement = place(spec, ProgramSpec(groups=1), [group])
+    placement = place(spec, load_collective(None, {"groups": 1}), [group])
     console.print(
         f"{spec.name}: {len(spec.switches)} switches, {len(spec.hosts)} hosts, {len(spec.links)} links; "
         f"{len(spec.rank_hosts)} ranks, IncTree rooted at {placement.root}"

@@ -16,7 +16,7 @@ from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.placement.network import place
 from p4gen.placement.placed import GroupRequest
-from p4gen.spec import ProgramSpec
+from p4gen.spec import CollectiveSpec
 from p4gen.spec.topology import TopologySpec
 
 _SWITCH, _ABOVE, _BELOW = "s", "above", "below"
@@ -63,7 +63,7 @@ class Served:
         return replace(self, contexts=tuple(contexts))
 
 
-def layout(spec: ProgramSpec, rng: random.Random) -> tuple[Served, ...]:
+def layout(spec: CollectiveSpec, rng: random.Random) -> tuple[Served, ...]:
     """A few groups that the program has room for; at least one. Raises ``InputError`` if not even one fits."""
     topology = _topology(spec)
     requests: list[GroupRequest] = []
@@ -85,7 +85,7 @@ def layout(spec: ProgramSpec, rng: random.Random) -> tuple[Served, ...]:
     return found
 
 
-def _topology(spec: ProgramSpec) -> TopologySpec:
+def _topology(spec: CollectiveSpec) -> TopologySpec:
     others = (_ABOVE, _BELOW) if spec.ports > len((_ABOVE, _BELOW)) + 1 else ()
     near = [f"h{n}" for n in range(spec.ports - len(others))]
     links = [[host, _SWITCH] for host in near]
@@ -102,7 +102,7 @@ def _topology(spec: ProgramSpec) -> TopologySpec:
     )
 
 
-def _request(spec: ProgramSpec, topology: TopologySpec, rng: random.Random, *, modest: bool) -> GroupRequest:
+def _request(spec: CollectiveSpec, topology: TopologySpec, rng: random.Random, *, modest: bool) -> GroupRequest:
     """A root, a leaf or one in between; with all patterns in one context, or each in its own."""
     near = [host for host in topology.hosts if host.startswith("h")]
     size = rng.choice((1, 2, 2, 3, 4) if modest else (2, 3, 4, 5, 8))
@@ -125,7 +125,7 @@ def _request(spec: ProgramSpec, topology: TopologySpec, rng: random.Random, *, m
     return GroupRequest(tuple(ranks), root, sync, collectives, roots, rng.randrange(1, 256), first, every_switch=True)
 
 
-def _placed(spec: ProgramSpec, topology: TopologySpec, requests: Sequence[GroupRequest]) -> Iterator[Served]:
+def _placed(spec: CollectiveSpec, topology: TopologySpec, requests: Sequence[GroupRequest]) -> Iterator[Served]:
     for group in place(topology, spec, requests).groups:
         for channel in group.channels:
             contexts = tuple(context for key, context in channel.contexts.items() if key.switch == _SWITCH)
@@ -150,13 +150,13 @@ def _patterns(contexts: Sequence[Group], lines: Sequence[Line]) -> Iterator[Patt
         yield Pattern(*what, next((line for line in lines if line.edge.edge_id in ends), None))
 
 
-def goes_round(spec: ProgramSpec, frame: bytes) -> bool:
+def goes_round(spec: CollectiveSpec, frame: bytes) -> bool:
     """Whether a frame may make the switch recirculate packets, which then meet those that come behind it."""
     tag = 4 if frame[12:14] == b"\x81\x00" else 0
     datagram = frame[36 + tag : 38 + tag] == (4791).to_bytes(2) and len(frame) > _OPCODE + tag
     if spec.pipelines > 1:
         return datagram
-    return spec.mode.augmented and datagram and frame[_OPCODE + tag] in _STARTS_CURSOR
+    return spec.terminates and datagram and frame[_OPCODE + tag] in _STARTS_CURSOR
 
 
 _OPCODE = 42

@@ -18,7 +18,7 @@ from p4gen.difftest.sides import bmv2_side, checked, embedded_side
 from p4gen.difftest.traffic import Traffic
 from p4gen.model import EngineName
 from p4gen.ptf.mutations import Mutation
-from p4gen.spec import ProgramSpec
+from p4gen.spec import CollectiveSpec
 
 SIDES = ("embedded", "bmv2")
 
@@ -51,7 +51,7 @@ class Result:
 class Job:
     """What to compare. ``folder`` gets the programs, logs, requests and, with ``reduce``, the difference's files."""
 
-    spec: ProgramSpec
+    spec: CollectiveSpec
     text: str
     seed: int
     packets: int

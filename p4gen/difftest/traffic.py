@@ -21,7 +21,7 @@ from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicETH, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import ProgramSpec
+from p4gen.spec import CollectiveSpec
 
 AGENT_PORT = 510
 """Where the agent's ticks come in."""
@@ -37,7 +37,7 @@ _TAGGED = 0.08
 class Traffic:
     """An endless source of events for a program of ``spec``. Raises ``InputError`` if it has no room for a group."""
 
-    def __init__(self, spec: ProgramSpec, seed: int) -> None:
+    def __init__(self, spec: CollectiveSpec, seed: int) -> None:
         self._spec = spec
         self._random = random.Random(seed)  # noqa: S311 - tests are to be repeated
         self.streams = tuple(Stream(spec, served, self._random) for served in layout(spec, self._random))
@@ -95,7 +95,7 @@ class Traffic:
         stream.restart(stream.served.renewed(context.epoch % 255 + 1, rng.randrange(1 << 24)))
         for group in stream.served.contexts:
             state = {"epoch": group.epoch}
-            if self._spec.mode.augmented:
+            if self._spec.terminates:
                 state["first_psn"] = group.first_psn
             key = {"context": Exact(group.context)}
             entry = next(e for e in self._config.entries if e.table == "contexts" and e.match == key)
@@ -145,7 +145,7 @@ class Traffic:
             (3, self._other_opcode), (3, self._malformed), (3, self._foreign), (5, self._ordinary), (2, self._noise),
             (2, self._question),
         ]  # fmt: skip
-        if self._spec.mode.augmented:
+        if self._spec.terminates:
             kinds += [(6, self._tick), (1, self._forged)]
         weights = [weight for weight, _ in kinds]
         return self._random.choices([make for _, make in kinds], weights)[0]()

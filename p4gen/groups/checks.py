@@ -9,12 +9,12 @@ from itertools import pairwise
 
 from p4gen.groups.group import Edge, Group
 from p4gen.host.collectives.control import MAX_RANKS, Collective
-from p4gen.spec import ProgramSpec
+from p4gen.spec import CollectiveSpec
 
 _SERVED = (Collective.ALLREDUCE, Collective.REDUCE, Collective.BROADCAST)
 
 
-def problems(spec: ProgramSpec, groups: Sequence[Group]) -> Iterator[str]:
+def problems(spec: CollectiveSpec, groups: Sequence[Group]) -> Iterator[str]:
     """Every reason, in a sentence each; none when a program of ``spec`` can serve all of ``groups`` on one switch."""
     if len(groups) > spec.groups:
         yield f"{len(groups)} groups; the program has room for {spec.groups}"
@@ -35,7 +35,7 @@ def problems(spec: ProgramSpec, groups: Sequence[Group]) -> Iterator[str]:
         yield from (f"{what} {value} is used {count} times" for value, count in Counter(values).items() if count > 1)
 
 
-def _of_group(spec: ProgramSpec, group: Group) -> Iterator[str]:
+def _of_group(spec: CollectiveSpec, group: Group) -> Iterator[str]:
     if not 0 <= group.context < spec.groups:
         yield f"contexts of this program are 0 to {spec.groups - 1}"
     if not 1 <= len(group.edges) <= spec.fan_in:
@@ -48,14 +48,14 @@ def _of_group(spec: ProgramSpec, group: Group) -> Iterator[str]:
         yield f"it is in pipeline {group.pipe}; the program has {spec.pipelines}"
 
 
-def last_edge_id(spec: ProgramSpec) -> int:
+def last_edge_id(spec: CollectiveSpec) -> int:
     """The largest id that an edge can have."""
     # Registers with a word for each edge; without them an id is only a number in a table.
-    indexed = spec.mode.augmented or spec.pipelines > 1 or spec.loss_recovery.in_order
+    indexed = spec.terminates or spec.pipelines > 1 or spec.loss_recovery.in_order
     return spec.groups * spec.fan_in if indexed else 65535
 
 
-def _of_edge(spec: ProgramSpec, group: Group, edge: Edge) -> Iterator[str]:
+def _of_edge(spec: CollectiveSpec, group: Group, edge: Edge) -> Iterator[str]:
     where = f"edge {edge.edge_id}"
     last = last_edge_id(spec)
     if not 1 <= edge.edge_id <= last:
@@ -93,10 +93,10 @@ def _of_patterns(group: Group) -> Iterator[str]:
     yield from (f"{what} {root} is given {count} times" for (what, root), count in served.items() if count > 1)
 
 
-def _of_slots(spec: ProgramSpec, group: Group) -> Iterator[str]:
-    if spec.mode.augmented and group.base_down is None and any(map(group.has_down, group.patterns)):
+def _of_slots(spec: CollectiveSpec, group: Group) -> Iterator[str]:
+    if spec.terminates and group.base_down is None and any(map(group.has_down, group.patterns)):
         yield "it has no slots for what comes down (base_down)"
-    ranges = group.ranges(spec.mode)
+    ranges = group.ranges()
     needed = 2 * spec.window * spec.message
     if ranges and (group.slots < needed or group.slots & (group.slots - 1)):
         yield f"{group.slots} slots; it takes a power of two of at least 2 x W x M = {needed}"
@@ -120,10 +120,10 @@ def _dangling(groups: Sequence[Group]) -> Iterator[str]:
                 yield f"group {group.context}: edge {edge.edge_id} has no other end in pipeline {edge.to_pipe}"
 
 
-def _overlaps(spec: ProgramSpec, groups: Sequence[Group]) -> Iterator[str]:
+def _overlaps(spec: CollectiveSpec, groups: Sequence[Group]) -> Iterator[str]:
     banks: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for group in groups:
-        banks[group.pipe] += [(first, end, group.context) for first, end in group.ranges(spec.mode)]
+        banks[group.pipe] += [(first, end, group.context) for first, end in group.ranges()]
     for pipe, ranges in sorted(banks.items()):
         for (_, end, left), (first, _, right) in pairwise(sorted(ranges)):
             if end > first:
@@ -131,5 +131,5 @@ def _overlaps(spec: ProgramSpec, groups: Sequence[Group]) -> Iterator[str]:
                 yield f"group {left} and group {right} overlap at slot {first}{bank}"
 
 
-def _memory(spec: ProgramSpec) -> str:
+def _memory(spec: CollectiveSpec) -> str:
     return "pipeline" if spec.pipelines > 1 else "switch"

@@ -14,7 +14,7 @@ from p4gen.groups.checks import problems
 from p4gen.groups.group import Edge, Group, NextHop, Pattern, Route, SwitchConfig
 from p4gen.host.collectives.control import Collective
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, Lpm, MulticastGroup, Replica
-from p4gen.spec import ProgramSpec
+from p4gen.spec import CollectiveSpec
 
 CURSOR_SESSION = 511
 """Clone session of Mode III's retransmission cursor; an answer out of port p takes session p + 1."""
@@ -30,7 +30,7 @@ class Traffic(IntEnum):
 
 
 def configure(
-    spec: ProgramSpec,
+    spec: CollectiveSpec,
     groups: Sequence[Group],
     routes: Iterable[Route] = (),
     next_hops: Iterable[NextHop] = (),
@@ -67,14 +67,14 @@ def configure(
         )
         for hop in next_hops
     ]
-    sessions = tuple(_clone_sessions(spec)) if groups and spec.mode.augmented else ()
+    sessions = tuple(_clone_sessions(spec)) if groups and spec.terminates else ()
     return SwitchConfig(tuple(entries), tuple(trees), sessions)
 
 
 class _Node:
     """The entries of one context, and the sets of edges that they send to."""
 
-    def __init__(self, spec: ProgramSpec, group: Group) -> None:
+    def __init__(self, spec: CollectiveSpec, group: Group) -> None:
         self._spec = spec
         self._group = group
         self._outputs: set[int] = set()
@@ -83,13 +83,13 @@ class _Node:
         spec, group = self._spec, self._group
         context = {"context": Exact(group.context)}
         state = {"epoch": group.epoch}
-        if spec.mode.augmented:
+        if spec.terminates:
             state["first_psn"] = group.first_psn
         yield Entry("contexts", context, Action("set_context", state))
-        flows = self._mode_iii if spec.mode.augmented else self._mode_ii
+        flows = self._mode_iii if spec.terminates else self._mode_ii
         for number, pattern in enumerate(group.patterns, start=1):
             codes = pattern.codes
-            if spec.mode.augmented and len(group.patterns) == 1:
+            if spec.terminates and len(group.patterns) == 1:
                 codes += (0,)  # what comes before any announcement is answered all the same
             choice = Action("set_pattern", {"pattern": number, "toward": group.toward(pattern)})
             for code in codes:
@@ -123,7 +123,7 @@ class _Node:
             yield Traffic.UP_DATA, Action("aggregate", arguments)
         if group.has_down(pattern):
             arguments = {"out_group": self._output(away)}
-            if pattern.collective is Collective.BROADCAST and group.ranges(self._spec.mode):
+            if pattern.collective is Collective.BROADCAST and group.ranges():
                 # Slots that other patterns aggregate in.
                 arguments |= {"base": group.base, "mask": group.slots - 1}
                 yield Traffic.DOWN_DATA, Action("pass_on", arguments)
@@ -182,7 +182,7 @@ class _Node:
             "edge_bit": bit,
             "remote_address": edge.remote.ip,
         }
-        if self._spec.mode.augmented:
+        if self._spec.terminates:
             arguments |= {"port": edge.port, "first_hop": int(edge.first_hop)}
         key = {"hdr.ipv4.dst_addr": Exact(edge.local.ip), "hdr.bth.dest_qp": Exact(edge.local.qp)}
         return Entry("endpoints", key, Action("set_edge", arguments))
@@ -214,7 +214,7 @@ def _route_entry(route: Route) -> Entry:
     return Entry("routes", {"hdr.ipv4.dst_addr": key}, action)
 
 
-def _clone_sessions(spec: ProgramSpec) -> Iterator[CloneSession]:
+def _clone_sessions(spec: CollectiveSpec) -> Iterator[CloneSession]:
     for port in range(spec.ports):
         yield CloneSession(port + 1, (Replica(port),))
     yield CloneSession(CURSOR_SESSION, (Replica(0),))

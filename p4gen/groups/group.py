@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from p4gen.host.collectives.control import Collective, Control
 from p4gen.model.entries import CloneSession, Entry, MulticastGroup
-from p4gen.spec import Mode, ProgramSpec
+from p4gen.spec import CollectiveSpec
 
 
 @dataclass(frozen=True)
@@ -110,10 +110,10 @@ class Group:
             return False
         return pattern.collective is not Collective.REDUCE
 
-    def ranges(self, mode: Mode) -> tuple[tuple[int, int], ...]:
+    def ranges(self) -> tuple[tuple[int, int], ...]:
         """The slots that it uses, as (first, one behind the last)."""
         bases = [self.base] if any(map(self.has_up, self.patterns)) else []
-        if mode.augmented and self.base_down is not None and any(map(self.has_down, self.patterns)):
+        if self.base_down is not None and any(map(self.has_down, self.patterns)):
             bases.append(self.base_down)
         return tuple((base, base + self.slots) for base in bases)
 
@@ -127,7 +127,7 @@ class PlacedEdge:
     context: int
     edge: Edge
 
-    def index(self, spec: ProgramSpec) -> int:
+    def index(self, spec: CollectiveSpec) -> int:
         """Where the switch keeps the edge's state."""
         return self.pipe * spec.bank_edges + self.edge.edge_id
 

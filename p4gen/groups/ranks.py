@@ -8,8 +8,8 @@ from typing import Final
 from p4gen.host.collectives.plan import ChannelKey, Connection, Flow, GroupConfig, PsnSync
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
-from p4gen.spec import ProgramSpec
-from p4gen.spec.program import Reliability
+from p4gen.spec import CollectiveSpec
+from p4gen.spec.collective import Reliability
 
 ACK_EVERY: Final = 32
 
@@ -20,13 +20,13 @@ _RECOVERY: Final = {
 }
 
 
-def recovery_of(spec: ProgramSpec) -> Recovery:
+def recovery_of(spec: CollectiveSpec) -> Recovery:
     """How NICs repair loss on trees of this program: as the switches do, so that each end knows what the other says."""
     return _RECOVERY[spec.loss_recovery]
 
 
 def host_config(
-    spec: ProgramSpec,
+    spec: CollectiveSpec,
     rank: int,
     size: int,
     channels: Mapping[ChannelKey, tuple[int, Peer]],
@@ -59,7 +59,7 @@ def host_config(
         retry_count=retry_count,
         rnr_retry=None,
         dcqcn=dcqcn,
-        selective_naks=recovery is Recovery.IDEAL and spec.mode.augmented,
+        selective_naks=recovery is Recovery.IDEAL and spec.terminates,
     )
     return GroupConfig(
         rank,
@@ -72,5 +72,5 @@ def host_config(
         spec.overflow,
         sync,
         flow,
-        hop_by_hop=spec.mode.augmented,
+        hop_by_hop=spec.terminates,
     )

@@ -18,7 +18,7 @@ from p4gen.lab.session import Lab
 from p4gen.manager.api import GroupStatus
 from p4gen.net.config import Call
 from p4gen.records import to_plain
-from p4gen.spec import ProgramSpec
+from p4gen.spec import CollectiveSpec
 
 _LOOK_S = 0.2
 """Between two looks at whether all processes live that a run needs."""
@@ -231,7 +231,7 @@ def slow(switch: str) -> str:
     return f"{switch} is traced, packet by packet, which makes it many times slower: trace {switch} off ends it"
 
 
-def check_calls(calls: Sequence[Call], spec: ProgramSpec, ranks: int) -> None:
+def check_calls(calls: Sequence[Call], spec: CollectiveSpec, ranks: int) -> None:
     """Raise ``InputError`` for calls that ranks cannot do, or for which there is not the memory: every rank draws all
     ranks' data, to know what has to come out."""
     for call in set(calls):

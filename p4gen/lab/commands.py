@@ -230,7 +230,7 @@ def _fail(session: Session, words: list[str]) -> bool:
     elif words == ["manager"]:
         session.lab.fail_manager()
         goes_on = "groups stay as they are, and run works on them"
-        if session.lab.job.spec.mode.augmented:
+        if session.lab.job.spec.wants_ticks:
             goes_on = "groups stay as they are, but get no ticks, which their calls need, so run has to wait for it"
         session.console.print(f"the manager is dead: {goes_on}; restart manager starts it again, on its store")
     else:

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from p4gen.families import WrittenCollective
 from p4gen.records import from_plain, to_plain
-from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology
 from p4gen.switch.running import Program
 
@@ -50,7 +50,7 @@ class LabJob:
     topology: TopologySpec
     topology_file: Path
     """What it was read from: the run's own copy."""
-    spec: ProgramSpec
+    spec: WrittenCollective
     program: Program
     target: str
     engine: str

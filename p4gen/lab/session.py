@@ -259,7 +259,7 @@ class Lab:
 
     def check_run(self) -> None:
         """Raise ``InputError`` where calls cannot end: the manager's agents send the ticks that Mode III lives on."""
-        if self._without_manager and self.job.spec.mode.augmented:
+        if self._without_manager and self.job.spec.wants_ticks:
             raise InputError("the manager is dead, and its agents send the ticks that this mode needs: restart manager")
 
     def group_of(self, ranks: Sequence[str]) -> GroupStatus:

@@ -12,11 +12,11 @@ from enum import StrEnum
 from typing import Protocol
 
 from p4gen.errors import FailedError
+from p4gen.families import WrittenCollective
 from p4gen.groups.group import PlacedEdge, SwitchConfig
 from p4gen.host.collectives.plan import ChannelKey, PsnSync
 from p4gen.host.transport.verbs import Peer
 from p4gen.placement.request import Code, GroupSpec, ManagerError
-from p4gen.spec import ProgramSpec
 
 __all__ = [
     "Agent", "AgentError", "Changes", "Code", "GroupSpec", "GroupState", "GroupStatus", "HostAddresses",
@@ -46,7 +46,7 @@ class SwitchInfo:
     name: str
     address: str
     """Of its P4Runtime server: ``127.0.0.1:9559``, ``unix:/run/s0.sock``."""
-    spec: ProgramSpec
+    spec: WrittenCollective
     p4info: str = field(repr=False)
     """In protobuf's text format."""
     device_config: bytes = field(repr=False)
@@ -109,7 +109,7 @@ class RankConfig:
     first_psn: int
     slots: int
     sync: PsnSync
-    spec: ProgramSpec
+    spec: WrittenCollective
     """Of the first switch: payload, W, M, op, dtype, mode, reliability."""
 
 

@@ -35,7 +35,6 @@ from p4gen.placement.placed import PlacedGroup
 from p4gen.placement.planner import plan
 from p4gen.placement.policy import PlacementPolicy
 from p4gen.placement.pools import History, Limits, Pools, held_by
-from p4gen.spec import Mode
 
 LOGGER = logging.getLogger("p4gen.manager")
 
@@ -96,7 +95,7 @@ class Record:
                 tree[node.key.switch] = above.switch if above else None
         for key, context in placed.contexts:
             contexts[key.switch] += 1
-            slots[key.switch] += sum(end - first for first, end in context.ranges(Mode.III))
+            slots[key.switch] += sum(end - first for first, end in context.ranges())
         generation = self.generation or self.last
         return GroupStatus(self.spec, self.state, generation, self.reason, tree, dict(slots), dict(contexts))
 

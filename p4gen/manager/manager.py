@@ -41,7 +41,6 @@ from p4gen.manager.watch import Watch
 from p4gen.placement.placed import PlacedGroup
 from p4gen.placement.planner import View, check
 from p4gen.placement.policy import PlacementPolicy, find_policy
-from p4gen.spec import Mode
 from p4gen.spec.topology import TopologySpec
 
 LOGGER = logging.getLogger("p4gen.manager")
@@ -329,7 +328,7 @@ class IncManager:
             problem=thread.problem or silent or "",
             contexts=len(contexts),
             contexts_total=spec.groups,
-            slots=sum(end - first for context in contexts for first, end in context.ranges(Mode.III)),
+            slots=sum(end - first for context in contexts for first, end in context.ranges()),
             slots_total=spec.total_slots * spec.pipelines,
             entries=thread.entries,
             drops=thread.drops,

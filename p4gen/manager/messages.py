@@ -5,6 +5,7 @@ Messages have the names of the dataclasses and of their fields; what differs is 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from enum import Enum
@@ -13,12 +14,20 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
+from p4gen.families import collective, parse_spec
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.manager import incmanager_pb2 as pb
-from p4gen.manager.api import Code, GroupSpec, GroupState, GroupStatus, ManagerError, RankChannel
+from p4gen.manager.api import (
+    Code,
+    GroupSpec,
+    GroupState,
+    GroupStatus,
+    ManagerError,
+    RankChannel,
+)
 from p4gen.records import from_plain, problem
-from p4gen.spec import ProgramSpec
+from p4gen.spec import CollectiveSpec
 
 T = TypeVar("T")
 Message = Any
@@ -60,7 +69,7 @@ def _outward(value: Any) -> dict[str, Any]:
             udp = peer.pop("udp_src_port")
             found |= {"collective": collective, "root": root, "udp_src_port": udp}
             found |= {f"peer_{name}": number for name, number in peer.items()}
-    if "spec" in found and isinstance(value.spec, ProgramSpec):
+    if "spec" in found and isinstance(value.spec, CollectiveSpec):
         found["spec_json"] = found.pop("spec")
     return found
 
@@ -71,7 +80,7 @@ def _plain(value: Any) -> Any:
             return value.name
         case None | str() | bytes() | int() | float():
             return value
-        case ProgramSpec():
+        case CollectiveSpec():
             return _spec_json(value)
         case Mapping():
             return dict(value)
@@ -83,7 +92,7 @@ def _plain(value: Any) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _spec_json(spec: ProgramSpec) -> str:
+def _spec_json(spec: CollectiveSpec) -> str:
     return spec.model_dump_json()
 
 
@@ -133,8 +142,8 @@ def _item(field: Any, value: Any) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _spec(text: str) -> ProgramSpec:
+def _spec(text: str) -> CollectiveSpec:
     try:
-        return ProgramSpec.model_validate_json(text)
+        return collective(parse_spec(json.loads(text)))
     except ValidationError as error:
         raise ManagerError(Code.INVALID, f"the program's spec is wrong: {problem(error)}") from None

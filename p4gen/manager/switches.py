@@ -377,7 +377,7 @@ class SwitchThread:
             self._apply()
 
     def _tick(self) -> None:
-        if self._info.spec.mode.augmented and self._agent is not None:
+        if self._info.spec.wants_ticks and self._agent is not None:
             agent = self._agent
             contexts = _contexts(self.name, {key: p for key, p in self._admitted.items() if key in self._ticking})
             edges = placed_edges(self.name, contexts)

@@ -11,14 +11,14 @@ from p4gen.host.collectives.commlib import Invocation
 from p4gen.host.collectives.control import Collective
 from p4gen.net.config import Call
 from p4gen.net.values import expected
-from p4gen.spec import ProgramSpec
+from p4gen.spec import CollectiveSpec
 
 _NEVER = 1 << 62
 
 
 def problems(
     name: str,
-    spec: ProgramSpec,
+    spec: CollectiveSpec,
     calls: Sequence[Call],
     values: Sequence[Sequence[Array]],
     invocations: Sequence[Sequence[Invocation]],

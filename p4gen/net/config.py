@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from p4gen.errors import InputError
+from p4gen.families import load_collective
 from p4gen.groups.ranks import recovery_of
 from p4gen.host.collectives.arrays import check_root
 from p4gen.host.collectives.control import Collective
@@ -17,7 +18,7 @@ from p4gen.model import EngineName
 from p4gen.net.faults import Faults
 from p4gen.placement.network import contexts_needed
 from p4gen.placement.placed import GroupRequest
-from p4gen.spec import DType, Op, ProgramSpec, load_spec
+from p4gen.spec import CollectiveSpec, DType, Op
 from p4gen.spec.topology import TopologySpec
 
 MAX_DATA: Final = 1 << 30
@@ -37,7 +38,7 @@ class Call:
     dtype: DType | None = None
     """With op dynamic; int32 by default."""
 
-    def kind(self, spec: ProgramSpec) -> tuple[Op, DType]:
+    def kind(self, spec: CollectiveSpec) -> tuple[Op, DType]:
         """What is reduced, and how. Raises ``InputError`` when the program does not do it."""
         if spec.op is Op.DYNAMIC:
             return self.op or Op.SUM, self.dtype or spec.dtype
@@ -45,7 +46,7 @@ class Call:
             raise InputError(f"the program does {spec.op} of {spec.dtype}; others need --op dynamic")
         return spec.op, spec.dtype
 
-    def check(self, spec: ProgramSpec, ranks: int) -> None:
+    def check(self, spec: CollectiveSpec, ranks: int) -> None:
         """``InputError`` unless a group of ``ranks`` can do it."""
         barrier = self.collective is Collective.BARRIER
         divided = self.collective in (Collective.REDUCE_SCATTER, Collective.ALLGATHER)
@@ -82,7 +83,7 @@ class SimConfig:
     """
 
     topology: TopologySpec
-    program: ProgramSpec
+    program: CollectiveSpec
     """Its ``groups`` are raised to the contexts that are needed."""
     collective: Collective = Collective.ALLREDUCE
     size: int = 1 << 20
@@ -154,10 +155,10 @@ class SimConfig:
             )
         return found
 
-    def fitted(self, requests: list[GroupRequest]) -> ProgramSpec:
+    def fitted(self, requests: list[GroupRequest]) -> CollectiveSpec:
         """The program, with as many contexts as the groups need. Raises ``InputError`` when there cannot be so many."""
         spec = self.program
         needed = contexts_needed(self.topology, requests, pipelines=spec.pipelines, ports=spec.ports)
         if needed <= spec.groups:
             return spec
-        return load_spec(None, spec.model_dump(mode="json", exclude_unset=True) | {"groups": needed})
+        return load_collective(None, spec.model_dump(mode="json", exclude_unset=True) | {"groups": needed})

@@ -95,7 +95,7 @@ def diagnose(simulation: Running, *, deadlocked: bool) -> Diagnosis:
                 waiting = [s.rank for s in mine if s.expects == psn]
                 found = list(_slots(simulation, group, channel, psn, waiting))
                 slots += found
-                if simulation.spec.mode.augmented:
+                if simulation.spec.terminates:
                     edges += [state for slot in found for state in _edges(simulation, group, channel, slot)]
     idle = [s for s in ranks if s.unacknowledged is None and s.expects is None and not s.done]
     ranks = [s for s in ranks if s.unacknowledged is not None or s.expects is not None]

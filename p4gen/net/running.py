@@ -13,7 +13,7 @@ from p4gen.net.config import SimConfig, Work
 from p4gen.net.network import Network
 from p4gen.net.values import Member
 from p4gen.placement.placed import PlacedGroup
-from p4gen.spec import ProgramSpec
+from p4gen.spec import CollectiveSpec
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Running(Protocol):
     """A simulation, as a diagnosis reads it."""
 
     config: SimConfig
-    spec: ProgramSpec
+    spec: CollectiveSpec
     network: Network
     groups: list[RunningGroup]
 

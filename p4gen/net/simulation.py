@@ -15,7 +15,6 @@ from p4gen.groups.ranks import host_config
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.transport.clock import MS, NS, SECOND, US
 from p4gen.host.transport.rc import QueuePair
-from p4gen.inc import compose
 from p4gen.net.check import problems
 from p4gen.net.config import Call, SimConfig, Work
 from p4gen.net.diagnosis import Diagnosis, diagnose
@@ -29,8 +28,8 @@ from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
 from p4gen.placement.network import place
 from p4gen.placement.placed import PlacedGroup
-from p4gen.render import render
-from p4gen.spec import ProgramSpec
+from p4gen.program import compose, render
+from p4gen.spec import CollectiveSpec
 from p4gen.switch.drops import losses
 
 __all__ = ["Call", "LinkUse", "SimConfig", "SimResult", "Simulation", "Work", "simulate"]
@@ -95,7 +94,7 @@ class SimResult:
 
 
 @lru_cache(maxsize=64)
-def program_of(spec: ProgramSpec) -> ir.Program:
+def program_of(spec: CollectiveSpec) -> ir.Program:
     """The generated program of a spec, compiled."""
     return compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
 
@@ -131,7 +130,7 @@ class Simulation:
             self.groups.append(group)
             for rank in range(len(hosts)):
                 self.network.loop.at(chance.randrange(config.skew + 1), self._begin, (number, rank))
-        self._ticker = self._start_ticks() if spec.mode.augmented and config.ticks else None
+        self._ticker = self._start_ticks() if spec.wants_ticks and config.ticks else None
         self._progress = -1, 0
         """Packets that had arrived when last there were more than before, and when that was."""
 

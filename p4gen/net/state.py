@@ -12,7 +12,7 @@ from p4gen.net.running import Running, RunningGroup
 from p4gen.placement.placed import Channel
 from p4gen.placement.tree import NodeKey, TreeNode
 from p4gen.rocev2.opcodes import Opcode
-from p4gen.spec import ProgramSpec
+from p4gen.spec import CollectiveSpec
 from p4gen.spec.reductions import NUMBERS_BITS
 
 _MASK = (1 << 24) - 1
@@ -101,7 +101,7 @@ class ResendTimer:
         return self.counts_down or 0 < self.time < GIVEN_UP
 
 
-def resend_timer(switches: Mapping[str, Model], spec: ProgramSpec, placed: PlacedEdge) -> ResendTimer:
+def resend_timer(switches: Mapping[str, Model], spec: CollectiveSpec, placed: PlacedEdge) -> ResendTimer:
     """The timer of an edge as its switch holds it."""
     word = switches[placed.switch].register("timers", placed.pipe * spec.bank_edges + placed.edge.edge_id)
     return ResendTimer(word & (1 << 27) - 1, bool(word >> 31 & 1))
@@ -122,7 +122,7 @@ class SwitchState:
             pattern = self._pattern(key, context, psn)
             if context.has_up(pattern):
                 yield self._slot(key, context, pattern, psn, down=False)
-            if self._spec.mode.augmented and context.has_down(pattern):
+            if self._spec.terminates and context.has_down(pattern):
                 yield self._slot(key, context, pattern, psn, down=True)
 
     def edges(self, key: NodeKey) -> Iterator[EdgeState]:
@@ -176,7 +176,7 @@ class SwitchState:
             bitmap = 0
         sources = self._sources(self._tree.node(key), pattern, down=down)
         start = None
-        if spec.mode.augmented:
+        if spec.terminates:
             pipe = "broadcast" if down else "aggregation"
             begins = switch.register(f"{pipe}.psn_start", context.pipe * spec.bank_contexts + context.context)
             start = begins & _MASK if begins >> 24 == context.epoch else context.first_psn

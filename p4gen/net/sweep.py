@@ -11,6 +11,8 @@ from statistics import median
 from typing import Any, Final
 
 from p4gen.errors import InputError
+from p4gen.families import load_collective
+from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import Flow
 from p4gen.host.transport.clock import SECOND, US, duration_text
@@ -21,13 +23,13 @@ from p4gen.net.faults import Faults, Impairment
 from p4gen.net.rings import simulate_ring
 from p4gen.net.simulation import SimResult, simulate
 from p4gen.net.tables import PAPER, Axis, K, M, PaperTable, Solution
-from p4gen.spec import Mode, ProgramSpec, load_spec
+from p4gen.spec import CollectiveSpec
 from p4gen.spec.topology import TopologySpec
 
-EPIC_PROGRAM: Final = ProgramSpec(lanes=256, window=64, message=4, groups=1)
+EPIC_PROGRAM: Final = EpicSpec(lanes=256, window=64, message=4, groups=1)
 """What the paper's simulation suggests: payloads of 1 KB (Table 25 tends to 88.3 of 100 Gb/s), and a window that a
 round trip with a repair in it does not exhaust."""
-EPIC_TIMEOUT: Final = {Mode.II: 8 * US, Mode.III: 7 * US}
+EPIC_TIMEOUT: Final = {False: 8 * US, True: 7 * US}
 """A repair over a star takes 2.8 us in either mode. Mode II's timer adds repetitions, so it is the longer one."""
 EPIC_RECOVERY: Final = Recovery.IDEAL
 LINKS_LOSS: Final = 0.05
@@ -90,7 +92,7 @@ def points(axis: Axis, base: SimConfig, values: Sequence[float] | None = None) -
 
     By default the paper's values, sizes to 4 MiB.
     """
-    solution = Solution.MODE_III if base.program.mode.augmented else Solution.MODE_II
+    solution = Solution.MODE_III if base.program.terminates else Solution.MODE_II
     sized = [t for t in PAPER.values() if t.collective is base.collective and t.axis is axis and solution in t.rows]
     paper = PAPER[_TABLES[axis]] if axis is not Axis.SIZE else sized[0] if sized else None
     row = paper.rows[solution] if paper and paper.collective is base.collective else {}
@@ -190,7 +192,7 @@ def _solving(solution: Solution, base: SimConfig) -> SimConfig:
         case Solution.MODE_II | Solution.MODE_III:
             mode = Mode.III if solution is Solution.MODE_III else Mode.II
             program = _program(base.program, mode, **({"reliability": "sack"} if mode.augmented else {}))
-            return replace(base, program=program, recovery=EPIC_RECOVERY, timeout=EPIC_TIMEOUT[mode])
+            return replace(base, program=program, recovery=EPIC_RECOVERY, timeout=EPIC_TIMEOUT[mode.augmented])
         case Solution.RING | Solution.TO_RANK0:
             program = _program(base.program, Mode.II)
             return replace(base, program=program, recovery=Recovery.SELECTIVE_REPEAT, timeout=CONGESTED_TIMEOUT)
@@ -208,11 +210,11 @@ def _solving(solution: Solution, base: SimConfig) -> SimConfig:
             )
 
 
-def _program(spec: ProgramSpec, mode: Mode, **more: Any) -> ProgramSpec:
+def _program(spec: CollectiveSpec, mode: Mode, **more: Any) -> CollectiveSpec:
     given = spec.model_dump(mode="json", exclude_unset=True)
     for name in ("reliability", "congestion", "variant"):
         given.pop(name, None)
-    return load_spec(None, given | {"mode": mode.value} | more)
+    return load_collective(None, given | {"mode": mode.value} | more)
 
 
 def congested(topology: TopologySpec) -> TopologySpec:

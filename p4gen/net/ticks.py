@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import ClassVar
 
+from p4gen.families.epic.program import TICK_US
 from p4gen.groups.group import PlacedEdge
 from p4gen.groups.ticks import PORT, tick
 from p4gen.host.transport.clock import US
 from p4gen.net.loop import EventLoop
 from p4gen.net.nodes import SwitchNode
-from p4gen.render.manifest import TICK_US
 
 INTERVAL = TICK_US * US
 QUIET = 4

@@ -11,13 +11,15 @@ from p4gen.host.collectives.commlib import Communicator, Invocation
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.ring import Ring
 from p4gen.net.config import Call
-from p4gen.spec import ProgramSpec
+from p4gen.spec import CollectiveSpec
 
 Member = Communicator | Ring
 """One rank of what is run."""
 
 
-def draw(call: Call, spec: ProgramSpec, ranks: int, chance: np.random.Generator, *, overflowing: bool) -> list[Array]:
+def draw(
+    call: Call, spec: CollectiveSpec, ranks: int, chance: np.random.Generator, *, overflowing: bool
+) -> list[Array]:
     """Each rank's data. Sums stay in range unless overflow is asked for: then all ranks' elements of one place have
     one sign, so that order does not matter."""
     op, kind = call.kind(spec)
@@ -50,7 +52,7 @@ def invoke(communicator: Member, call: Call, values: Array) -> Invocation:
             return communicator.barrier()
 
 
-def expected(call: Call, spec: ProgramSpec, values: Sequence[Array]) -> list[Array | None]:
+def expected(call: Call, spec: CollectiveSpec, values: Sequence[Array]) -> list[Array | None]:
     """Every rank's result by NumPy; None where the collective leaves a rank none."""
     ranks = len(values)
     match call.collective:

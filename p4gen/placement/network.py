@@ -14,7 +14,7 @@ from p4gen.placement.placed import TREES, GroupRequest, PlacedGroup
 from p4gen.placement.placer import GATEWAY, Names, Placer, routes, switch_of, tree_routes
 from p4gen.placement.pools import Pools
 from p4gen.placement.tree import IncTree, build_tree
-from p4gen.spec import ProgramSpec
+from p4gen.spec import CollectiveSpec
 from p4gen.spec.topology import TopologySpec
 
 
@@ -52,7 +52,7 @@ class Placement:
 
 def place(
     topology: TopologySpec,
-    spec: ProgramSpec,
+    spec: CollectiveSpec,
     groups: Sequence[GroupRequest] | None = None,
     *,
     sync: PsnSync = PsnSync.SUBGROUPS,
@@ -86,7 +86,9 @@ def place(
     return _placement(topology, spec, names, placed)
 
 
-def _placement(topology: TopologySpec, spec: ProgramSpec, names: Names, groups: tuple[PlacedGroup, ...]) -> Placement:
+def _placement(
+    topology: TopologySpec, spec: CollectiveSpec, names: Names, groups: tuple[PlacedGroup, ...]
+) -> Placement:
     passed = tree_routes(topology, groups)
     switches: dict[str, SwitchConfig] = {}
     edges: list[PlacedEdge] = []
@@ -112,7 +114,7 @@ def _placement(topology: TopologySpec, spec: ProgramSpec, names: Names, groups: 
 def contexts_needed(
     topology: TopologySpec, groups: Sequence[GroupRequest], *, pipelines: int = 1, ports: int = 32
 ) -> int:
-    """The contexts that the groups take on the switch where they take most: what ``ProgramSpec.groups`` has to be."""
+    """The contexts that the groups take on the switch where they take most: what ``groups`` has to be."""
     taken: Counter[str] = Counter()
     for request in groups:
         for node in _tree(topology, request, pipelines, ports).nodes:

@@ -13,8 +13,9 @@ from p4gen.host.transport.verbs import Peer
 from p4gen.placement.placed import TREE_NETWORK, Channel, GroupRequest, PlacedGroup, RankEnd, Serves
 from p4gen.placement.pools import HOST_QP, Need, NoRoomError, Pools, Taken
 from p4gen.placement.tree import NOTHING_DOWN, IncTree, NodeKey, TreeNode, port_to
-from p4gen.rocev2.headers import ipv4, ipv4_text
-from p4gen.spec import ProgramSpec
+from p4gen.rocev2.headers import ipv4
+from p4gen.rocev2.headers import ipv4_text
+from p4gen.spec import CollectiveSpec
 from p4gen.spec.topology import TopologySpec
 
 HOST_NETWORK = ipv4("10.0.0.0")
@@ -57,7 +58,7 @@ def switch_of(topology: TopologySpec, host: str) -> str:
 class Placer:
     """Gives groups what ``pools`` have, each in the order of asking. ``specs`` are the programs of the switches."""
 
-    def __init__(self, topology: TopologySpec, names: Names, specs: Mapping[str, ProgramSpec], pools: Pools) -> None:
+    def __init__(self, topology: TopologySpec, names: Names, specs: Mapping[str, CollectiveSpec], pools: Pools) -> None:
         self._topology = topology
         self._names = names
         self._specs = specs
@@ -165,7 +166,7 @@ class Placer:
             len(node.edges),
             self._slots(request, node.key),
             any(map(outline.has_up, patterns)),
-            self._specs[node.key.switch].mode.augmented and any(map(outline.has_down, patterns)),
+            self._specs[node.key.switch].terminates and any(map(outline.has_down, patterns)),
         )
 
     def _slots(self, request: GroupRequest, node: NodeKey) -> int:

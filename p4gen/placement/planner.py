@@ -16,7 +16,7 @@ from p4gen.placement.policy import Candidate, FabricView, PlacementPolicy, Switc
 from p4gen.placement.pools import NoRoomError, Pools
 from p4gen.placement.request import Code, GroupSpec, ManagerError
 from p4gen.placement.tree import IncTree, build_tree, no_path, tree_problems
-from p4gen.spec import ProgramSpec
+from p4gen.spec import CollectiveSpec
 from p4gen.spec.topology import TopologySpec
 
 _PROPOSALS: Final = 10_000
@@ -30,7 +30,7 @@ class View:
 
     topology: TopologySpec
     names: Names
-    specs: Mapping[str, ProgramSpec]
+    specs: Mapping[str, CollectiveSpec]
     """Of the switches that have registered."""
     down: Mapping[str, str]
     """Names of links that cannot be used, each with the reason."""
@@ -157,12 +157,13 @@ def _proposals(policy: PlacementPolicy, view: FabricView, spec: GroupSpec) -> It
         raise ManagerError(Code.REFUSED, f"{name} failed: {type(error).__name__}: {error}") from error
 
 
-def _unfit(tree: IncTree, specs: Mapping[str, ProgramSpec], request: GroupRequest) -> Iterator[str]:
+def _unfit(tree: IncTree, specs: Mapping[str, CollectiveSpec], request: GroupRequest) -> Iterator[str]:
     """Why the programs of a tree's switches cannot serve it, whatever is free."""
     names = list(dict.fromkeys(node.key.switch for node in tree.nodes))
     first = names[0]
     for name in names[1:]:
-        for what, mine, theirs in zip(_ALIKE, _alike(specs[name]), _alike(specs[first]), strict=True):
+        for what, mine in specs[name].alike.items():
+            theirs = specs[first].alike.get(what, "none")
             if mine != theirs:
                 yield f"{name} has {what} {mine}, {first} has {theirs}; the switches of a tree need the same"
     for node in tree.nodes:
@@ -174,24 +175,7 @@ def _unfit(tree: IncTree, specs: Mapping[str, ProgramSpec], request: GroupReques
             yield f"{name}: {reason}"
 
 
-_ALIKE: Final = ("mode", "lanes", "op", "dtype", "saturation", "reliability", "W x M", "ICRC")
-
-
-def _alike(spec: ProgramSpec) -> tuple[str, ...]:
-    """What switches of one tree must have in common, in words."""
-    return (
-        str(spec.mode),
-        str(spec.lanes),
-        str(spec.op),
-        str(spec.dtype),
-        "on" if spec.saturating else "off",
-        str(spec.loss_recovery),
-        f"{spec.window} x {spec.message}",
-        str(spec.icrc),
-    )
-
-
-def _slot_problems(slots: int, spec: ProgramSpec) -> Iterator[str]:
+def _slot_problems(slots: int, spec: CollectiveSpec) -> Iterator[str]:
     needed = 2 * spec.window * spec.message
     if slots < needed or slots & (slots - 1):
         yield f"{slots} slots; it takes a power of two of at least 2 x W x M = {needed}"

@@ -16,7 +16,7 @@ from p4gen.errors import InputError
 from p4gen.inputs import shown
 from p4gen.placement.request import GroupSpec
 from p4gen.placement.tree import IncTree, by_distance
-from p4gen.spec import ProgramSpec
+from p4gen.spec import CollectiveSpec
 from p4gen.spec.topology import TopologySpec
 
 ENTRY_POINTS: Final = "p4gen.placement_policies"
@@ -26,7 +26,7 @@ ENTRY_POINTS: Final = "p4gen.placement_policies"
 class SwitchRoom:
     """A switch that can be used, and what is free on it."""
 
-    spec: ProgramSpec
+    spec: CollectiveSpec
     contexts_free: int
     slots_free: tuple[int, ...]
     """Free slots in the memory of each pipeline."""

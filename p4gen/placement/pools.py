@@ -21,7 +21,7 @@ from p4gen.errors import Diagnostic, InputError
 from p4gen.groups.checks import last_edge_id
 from p4gen.groups.group import Group
 from p4gen.placement.placed import TREES, PlacedGroup
-from p4gen.spec import Mode, ProgramSpec
+from p4gen.spec import CollectiveSpec
 
 HOST_QP: Final = 0x200
 """First QP of the hosts."""
@@ -110,7 +110,7 @@ def held_by(switch: str, context: Group) -> Iterator[Held]:
     # Without Mode III's pipe down there is no ``base_down``, so the mode need not be known.
     spans = [(Kind.CONTEXT, (context.context, context.context + 1))]
     spans += [(Kind.EDGE, (edge.edge_id, edge.edge_id + 1)) for edge in context.edges]
-    spans += [(Kind.SLOT, span) for span in context.ranges(Mode.III)]
+    spans += [(Kind.SLOT, span) for span in context.ranges()]
     for kind, (first, end) in spans:
         yield Held(switch, kind, context.pipe, first, end, context.epoch)
 
@@ -155,7 +155,7 @@ class Limits:
     slots: int = 1 << 40
 
     @classmethod
-    def of(cls, spec: ProgramSpec) -> Limits:
+    def of(cls, spec: CollectiveSpec) -> Limits:
         """Those of a program."""
         return cls(spec.groups, last_edge_id(spec), spec.total_slots)
 

@@ -1,7 +1,7 @@
 """Runs of the conformance suite on several programs, so that no scenario is left without a program that it fits.
 
-A scenario that has nothing to do with a program skips itself and says why. Which programs a spec is tested with, is
-said in ``variants``.
+A scenario that has nothing to do with a program skips itself and says why. Which programs a spec is tested with is
+the family's to say (``p4gen.ptf.family``).
 """
 
 from __future__ import annotations
@@ -10,36 +10,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from p4gen.ptf.family import Run, scenario_modules, suite_of
 from p4gen.ptf.parallel import Stop, in_parallel
 from p4gen.ptf.report import Outcome, TestResult
-from p4gen.ptf.runner import SuiteResult, Switch, default_suite, run_suite
-from p4gen.spec import Mode, ProgramSpec
+from p4gen.ptf.runner import SuiteResult, Switch, run_suite
+from p4gen.spec import CollectiveSpec
 from p4gen.switch.process import running_switch
 from p4gen.switch.running import Program
 
-Build = Callable[[ProgramSpec], Program]
+Build = Callable[[CollectiveSpec], Program]
 """From a spec to its program, compiled."""
-
-EVERYTHING: tuple[str, ...] = ()
-COMMON: tuple[str, ...] = ()
-"""Modules whose scenarios are for every mode."""
-MODE_III_PREFIX = "test_iii_"
-"""What names of modules with scenarios for Mode III begin with; those of all others are for Mode II."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """A program and the scenarios to run on it (PTF names; none for all of its mode's)."""
-
-    spec: ProgramSpec
-    tests: tuple[str, ...] = EVERYTHING
 
 
 @dataclass(frozen=True)
 class ConformanceResult:
     """What came of every run, in order."""
 
-    runs: tuple[tuple[Run, SuiteResult], ...]
+    runs: tuple[tuple[Run[CollectiveSpec], SuiteResult], ...]
 
     @property
     def passed(self) -> bool:
@@ -64,30 +51,14 @@ class ConformanceResult:
         return sum(result.seconds for _, result in self.runs)
 
 
-def scenario_modules(mode: Mode, suite: Path | None = None) -> tuple[str, ...]:
-    """The modules of a suite (p4gen's own by default) with scenarios for a mode."""
-    names = sorted(path.stem for path in (suite or default_suite()).glob("test_*.py"))
-    return tuple(name for name in names if name in COMMON or name.startswith(MODE_III_PREFIX) == mode.augmented)
-
-
-def small(**fields: object) -> ProgramSpec:
-    """A spec of a program that is quick to run, but has more than one of everything.
-
-    Its name is never the default one, so that building it does not overwrite what the user built.
-    """
-    size = {"lanes": 16, "window": 2, "message": 2, "groups": 4, "fan_in": 4, "ports": 8}
-    spec = ProgramSpec.model_validate(size | fields)
-    return ProgramSpec.model_validate(size | fields | {"name": f"variant_{spec.program}"})
-
-
 def run_conformance(
-    runs: Sequence[Run],
+    runs: Sequence[Run[CollectiveSpec]],
     build: Build,
     directory: Path,
     *,
     seed: int,
-    started: Callable[[Run], None] | None = None,
-    finished: Callable[[Run, SuiteResult], None] | None = None,
+    started: Callable[[Run[CollectiveSpec]], None] | None = None,
+    finished: Callable[[Run[CollectiveSpec], SuiteResult], None] | None = None,
     progress: Callable[[TestResult], None] | None = None,
     suite: Path | None = None,
     switch: Switch = running_switch,
@@ -111,8 +82,8 @@ def run_conformance(
             place,
             ports=run.spec.ports,
             params={"spec": run.spec.model_dump(mode="json"), "seed": seed},
-            suite=suite,
-            tests=run.tests or scenario_modules(run.spec.mode, suite),
+            suite=suite or suite_of(run.spec),
+            tests=run.tests or scenario_modules(run.spec, suite),
             progress=show,
             switch=switch,
             stop=stop,

@@ -1,4 +1,4 @@
-"""Mutations that change nothing which can be seen, each with the reason: ``equivalents.yaml`` beside this file."""
+"""Mutations that change nothing which can be seen, each with the reason, as a family lists them in a YAML file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from pathlib import Path
 import yaml
 
 from p4gen.p4.mutate.mutants import Mutant
-
-FILE = Path(__file__).with_name("equivalents.yaml")
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Equivalents:
 
 
 @cache
-def known() -> Equivalents:
-    """Those of ``equivalents.yaml``."""
-    found = yaml.safe_load(FILE.read_text(encoding="utf-8")) or []
+def equivalents_in(file: Path | None) -> Equivalents:
+    """Those of a file; none without."""
+    found = yaml.safe_load(file.read_text(encoding="utf-8")) or [] if file else []
     return Equivalents(tuple(Equivalent(**{**e, "programs": tuple(e.get("programs", ()))}) for e in found))

@@ -1,4 +1,4 @@
-"""The conformance suite on trial: does it notice the faults of a list (``mutations_ii``, ``mutations_iii``)?"""
+"""The conformance suite on trial: does it notice the faults of a list (``Conformance.seeding``)?"""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from p4gen.errors import FailedError, InputError
 from p4gen.model import EngineName
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
-from p4gen.ptf.conformance import scenario_modules
+from p4gen.ptf.family import scenario_modules, suite_of
 from p4gen.ptf.judge import Finding, Trial, check_sound, judge
 from p4gen.ptf.memory import load_suite
 from p4gen.ptf.mutations import Mutation, Seeding
 from p4gen.ptf.order import Order
-from p4gen.ptf.runner import default_suite
 from p4gen.spec import ProgramSpec
 
 
@@ -45,8 +44,8 @@ def run_mutants(
     """
     for name in dict.fromkeys(mutation.program for mutation in seeding.mutations):
         sound = programs[name]
-        modules = seeding.tests.get(name, scenario_modules(sound.spec.mode, suite))
-        scenarios = load_suite(suite or default_suite(), modules)
+        modules = seeding.tests.get(name, scenario_modules(sound.spec, suite))
+        scenarios = load_suite(suite or suite_of(sound.spec), modules)
         program = compile_text(sound.text).program
         sound_trial = Trial("", sound.spec, partial(_same, program), list(scenarios))
         order = Order(check_sound(sound_trial, scenarios, seed=seed, engine=engine))

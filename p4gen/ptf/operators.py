@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Generator, Iterator, Sequence, Set
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from p4gen.inc import compose
 from p4gen.model import EngineName
 from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.mutate.mutants import Mutant, mutants
-from p4gen.ptf.conformance import scenario_modules
+from p4gen.program import compose, render
 from p4gen.ptf.equivalents import Equivalents
+from p4gen.ptf.family import Mutated, conformance_of, scenario_modules, suite_of
 from p4gen.ptf.judge import Finding, Trial, check_sound, judge
 from p4gen.ptf.memory import Scenarios, load_suite
 from p4gen.ptf.order import Order
-from p4gen.ptf.runner import default_suite
-from p4gen.render import render
-from p4gen.spec import DType, Mode, ProgramSpec, Reliability
+from p4gen.spec import CollectiveSpec, ProgramSpec, Reliability
 
-OfModule = Callable[[str], bool]
 RELIABILITIES = (Reliability.GBN, Reliability.SR)
 PIPELINES = (1, 2)
 
@@ -30,7 +27,7 @@ class Subject:
     """A sound program, and everything that can be wrong with it."""
 
     name: str
-    spec: ProgramSpec
+    spec: CollectiveSpec
     compiled: Compiled
     origins: tuple[tuple[str, int], ...]
     mutants: tuple[Mutant, ...]
@@ -38,12 +35,12 @@ class Subject:
     """Modules of scenarios; none for all of the mode's."""
 
     @classmethod
-    def of(cls, name: str, spec: ProgramSpec, of_module: OfModule = lambda _: True, *tests: str) -> Subject:
-        """A spec's program, with the mutations of some of its modules."""
-        rendered = render(compose(spec))
-        compiled = compile_text(rendered.text, f"{spec.program}.p4")
-        found = tuple(mutant for mutant in mutants(compiled) if of_module(mutant.module))
-        return cls(name, spec, compiled, rendered.origins, found, tests)
+    def of(cls, mutated: Mutated) -> Subject:
+        """A program, with the mutations of some of its modules."""
+        rendered = render(compose(mutated.spec))
+        compiled = compile_text(rendered.text, f"{mutated.spec.program}.p4")
+        found = tuple(mutant for mutant in mutants(compiled) if mutated.of_module(mutant.module))
+        return cls(mutated.name, mutated.spec, compiled, rendered.origins, found, mutated.tests)
 
     def template(self, mutant: Mutant) -> str:
         """The template's line that a mutation is made in."""
@@ -61,40 +58,10 @@ class Fault:
 
 
 def subjects(
-    mode: Mode, reliabilities: Sequence[Reliability] = RELIABILITIES, pipelines: Sequence[int] = PIPELINES
+    spec: ProgramSpec, reliabilities: Sequence[Reliability] = RELIABILITIES, pipelines: Sequence[int] = PIPELINES
 ) -> list[Subject]:
-    """The small programs of a mode that are mutated.
-
-    What needs room is mutated in programs with more slots than a burst has packets, and than may be missing at a time.
-    """
-    made = []
-    for reliability in reliabilities:
-        for count in pipelines:
-            name, spec = f"{mode} {reliability} {count}", _spec(mode, reliability, count)
-            if mode is Mode.II:
-                made.append(Subject.of(name, spec))
-                continue
-            roomy = {"StartCursor"} if reliability.in_order else {"StartCursor", "CheckOrder"}
-            made.append(Subject.of(name, spec, partial(_others, roomy)))
-            long = _spec(mode, reliability, count, slots=256)
-            made.append(Subject.of(f"{name} long", long, roomy.__contains__, *_ORDER))
-    return made
-
-
-def _others(modules: Set[str], module: str) -> bool:
-    return module not in modules
-
-
-_ORDER = ("test_iii_order", "test_iii_selective", "test_iii_holes", "test_iii_generations", "test_iii_phases",
-          "test_iii_collectives", "test_iii_pipelines", "test_iii_retransmission", "test_iii_timer",
-          "test_iii_late_answers")  # fmt: skip
-
-
-def _spec(mode: Mode, reliability: Reliability, pipelines: int, **fields: object) -> ProgramSpec:
-    size = {"lanes": 8, "window": 2, "message": 2, "groups": 4, "ports": 8, "fan_in": 4 if pipelines == 1 else 8}
-    # Numbers whose announced code is not 0: what reads as 0 is not taken for an announcement of theirs.
-    what = {"mode": mode, "reliability": reliability, "pipelines": pipelines, "dtype": DType.UINT32}
-    return ProgramSpec.model_validate({**size, **what, **fields})
+    """The small programs of a spec's kind that are mutated."""
+    return [Subject.of(mutated) for mutated in conformance_of(spec).mutated(spec, reliabilities, pipelines)]
 
 
 def faults_of(subjects: Sequence[Subject], equivalents: Equivalents) -> list[Fault]:
@@ -122,7 +89,7 @@ def run_operators(
     Raises ``FailedError`` if scenarios fail without any fault.
     """
     for subject in dict.fromkeys(fault.subject for fault in faults):
-        scenarios = load_suite(default_suite(), subject.tests or scenario_modules(subject.spec.mode))
+        scenarios = load_suite(suite_of(subject.spec), subject.tests or scenario_modules(subject.spec))
         yield from _on(subject, scenarios, [f for f in faults if f.subject is subject], seed, engine, jobs)
 
 

@@ -25,6 +25,7 @@ from p4gen.ptf import report
 from p4gen.ptf.parallel import Stop
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.records import to_plain
+from p4gen.resources import resource
 from p4gen.switch.process import running_switch
 from p4gen.switch.running import Program, Running
 
@@ -63,15 +64,6 @@ class SuiteResult:
     def of(self, *outcomes: Outcome) -> tuple[TestResult, ...]:
         """The tests with one of these outcomes."""
         return tuple(test for test in self.tests if test.outcome in outcomes)
-
-
-def default_suite() -> Path:
-    """The folder of p4gen's own conformance suite: beside the package in a checkout, inside it when installed."""
-    package = Path(p4gen.__file__).parent
-    for folder in (package / "ptf_tests", package.parent / "ptf_tests"):
-        if folder.is_dir():
-            return folder
-    raise MissingToolError("the conformance suite ptf_tests is neither in the p4gen package nor beside it")
 
 
 def run_suite(
@@ -137,7 +129,7 @@ def _arguments(running: Running, suite: Path | None, directory: Path, test_timeo
     return [
         sys.executable,
         *("-m", "p4gen.ptf.child", str(_ptf_script())),
-        *("--test-dir", str(suite or default_suite())),
+        *("--test-dir", str(suite or resource("ptf_tests"))),
         *("--platform-dir", str(Path(__file__).parent / "platform")),
         *("--platform", running.platform),
         *("--platform-args", repr(dict(running.platform_args))),

@@ -14,7 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from p4gen.errors import Diagnostic, FailedError, InputError
-from p4gen.ptf.runner import default_suite, environment
+from p4gen.families import parse_spec
+from p4gen.ptf.family import scenario_modules, suite_of
+from p4gen.ptf.runner import environment
 from p4gen.records import from_plain
 from p4gen.spec import ProgramSpec
 
@@ -33,7 +35,7 @@ class Scenario:
 
 def scenarios(spec: ProgramSpec, suite: Path | None = None) -> tuple[Scenario, ...]:
     """All scenarios of a suite (p4gen's own by default), and how they fit a program, by name."""
-    folder = (suite or default_suite()).resolve()
+    folder = (suite or suite_of(spec)).resolve()
     command = [sys.executable, "-m", __name__, str(folder)]
     given = spec.model_dump_json()
     ran = subprocess.run(command, input=given, capture_output=True, text=True, env=environment(), check=False)
@@ -64,8 +66,9 @@ def _collect(folder: Path, spec: ProgramSpec) -> Iterator[Scenario]:
     from p4gen.ptf.memory import load_suite  # noqa: PLC0415 - PTF and Scapy take a second to load
 
     modules = sorted(path.stem for path in folder.glob("test_*.py"))
+    serving = scenario_modules(spec, folder)
     for name, kind in load_suite(folder, modules).items():
-        foreign = getattr(kind, "mode", None) not in (None, spec.mode)
+        foreign = name.partition(".")[0] not in serving
         yield Scenario(name, _about(kind), foreign, kind().misfit(spec))
 
 
@@ -76,5 +79,5 @@ def _about(kind: type) -> str:
 
 
 if __name__ == "__main__":
-    _spec = ProgramSpec.model_validate_json(sys.stdin.read())
+    _spec = parse_spec(json.load(sys.stdin))
     print(json.dumps([asdict(scenario) for scenario in _collect(Path(sys.argv[1]), _spec)]))  # noqa: T201

@@ -1,32 +1,18 @@
-"""What the user asks for: YAML and flags in, a validated spec or positioned errors out."""
+"""What the user asks for: the fields of specs and what their values mean."""
 
-from p4gen.spec.load import flag_name, load_spec
-from p4gen.spec.program import (
-    LANE_BYTES,
-    Arch,
-    Congestion,
-    Icrc,
-    Mode,
-    Overflow,
-    ProgramSpec,
-    Reliability,
-    Variant,
-)
+from p4gen.spec.collective import LANE_BYTES, CollectiveSpec, Overflow, Reliability
+from p4gen.spec.program import Icrc, ProgramSpec, SpecConflictError
 from p4gen.spec.reductions import DType, Numbers, Op
 
 __all__ = [
     "LANE_BYTES",
-    "Arch",
-    "Congestion",
+    "CollectiveSpec",
     "DType",
     "Icrc",
-    "Mode",
     "Numbers",
     "Op",
     "Overflow",
     "ProgramSpec",
     "Reliability",
-    "Variant",
-    "flag_name",
-    "load_spec",
+    "SpecConflictError",
 ]

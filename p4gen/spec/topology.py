@@ -10,7 +10,6 @@ import os
 from collections import deque
 from collections.abc import Collection, Mapping
 from functools import cached_property
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +18,7 @@ from pydantic_core import ErrorDetails
 
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.inputs import shown
+from p4gen.resources import resource
 from p4gen.spec import units
 from p4gen.spec.positions import Path_, read_yaml
 
@@ -229,9 +229,8 @@ def load_topology(path: Path | str) -> TopologySpec:
 
 
 def packaged_folder() -> Path:
-    """The folder of the topologies that come with p4gen: beside the package in a checkout, inside it in a wheel."""
-    inside = Path(str(resources.files("p4gen"))) / "topologies"
-    return inside if inside.is_dir() else inside.parent.parent / "topologies"
+    """The folder of the topologies that come with p4gen."""
+    return resource("topologies")
 
 
 def packaged(name: str) -> Path:

@@ -17,16 +17,16 @@ from p4gen.bench.measure import C as LOOP
 from p4gen.bench.report import beside, plot, ratios_to, sentences, table, write_csv
 from p4gen.bench.workload import Workload, workload
 from p4gen.errors import InputError
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.model import Model
 from p4gen.p4.compile import compile_text
-from p4gen.spec import ProgramSpec
 from p4gen.switch import bmv2_build
 
 SMALL = {"lanes": 8, "window": 2, "message": 2, "groups": 1, "fan_in": 4, "ports": 4}
 
 
 def small(**fields: object) -> Workload:
-    return workload(ProgramSpec.model_validate(SMALL | fields), 64, 1)
+    return workload(EpicSpec.model_validate(SMALL | fields), 64, 1)
 
 
 def run(work: Workload) -> list[list[tuple[int, bytes]]]:
@@ -68,7 +68,7 @@ def test_a_program_without_room_is_refused() -> None:
     with pytest.raises(InputError, match="2 contexts are needed"):
         small(pipelines=2)
     with pytest.raises(InputError, match="at most"):
-        workload(ProgramSpec.model_validate(SMALL), 1 << 40, 1)
+        workload(EpicSpec.model_validate(SMALL), 1 << 40, 1)
 
 
 @pytest.mark.skipif(roofline.compiler() is None, reason="there is no C compiler")
@@ -125,7 +125,7 @@ def test_programs_beside_each_other_are_compared_engine_by_engine() -> None:
 def test_bmv2_is_given_the_whole_load(mode: str, tmp_path: Path) -> None:
     if (reason := bm.why_not()) is not None:
         pytest.skip(reason)
-    work = workload(ProgramSpec.model_validate(SMALL | {"mode": mode}), 3000, 1)
+    work = workload(EpicSpec.model_validate(SMALL | {"mode": mode}), 3000, 1)
     packets, seconds = bm.rate(work, len(work.packets), tmp_path / "bmv2")
     assert 0 < packets <= len(work.packets) + len(work.opening)
     assert seconds > 0

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE_S
 
-from p4gen.inc import compose
-from p4gen.spec import Mode, ProgramSpec
+from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.program import compose
 
 ROOT = Path(__file__).parents[2]
 
@@ -118,7 +118,7 @@ def test_the_docs_list_every_drop_reason() -> None:
     """Each with its modes and its meaning, and no others."""
     modes: dict[tuple[str, str], list[str]] = {}
     for mode, reliability in itertools.product(Mode, ("sr", "gbn")):
-        spec = ProgramSpec.model_validate({"mode": mode, "reliability": reliability})
+        spec = EpicSpec.model_validate({"mode": mode, "reliability": reliability})
         for drop in compose(spec).drops:
             found = modes.setdefault((drop.symbol, drop.drop.meaning), [])
             if mode not in found:

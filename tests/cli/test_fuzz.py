@@ -20,7 +20,8 @@ from hypothesis import HealthCheck, given, note, seed, settings
 from hypothesis import strategies as st
 
 from p4gen.cli.app import main
-from p4gen.spec import ProgramSpec, flag_name
+from p4gen.families import flag_name
+from p4gen.families.epic.spec import EpicSpec
 
 SEED = int(os.environ.get("P4GEN_FUZZ_SEED", int.from_bytes(os.urandom(4))))
 fuzzing = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
@@ -88,7 +89,7 @@ junk = st.one_of(
         lambda pair: f"{pair[0]}{pair[1]}"
     ),
 )
-SPEC = tuple(flag_name(name) for name in ProgramSpec.model_fields)
+SPEC = tuple(flag_name(name) for name in EpicSpec.model_fields)
 OPTIONS = {
     "build": (*SPEC, "--out", "--p4info"),
     "sim star-4": (
@@ -137,7 +138,7 @@ scalars = st.one_of(
     st.sampled_from(["s0", "h0", "h1", "II", "sum", "100G", "1us", "*a", "&a", "!!int x", "2001-99-99", "<<", "0x_"]),
 )  # fmt: skip
 NAMES = [
-    *ProgramSpec.model_fields,
+    *EpicSpec.model_fields,
     "switches",
     "hosts",
     "links",

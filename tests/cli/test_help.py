@@ -11,7 +11,8 @@ import pytest
 
 from p4gen.cli.app import COMPLETE, VERBS, main
 from p4gen.cli.verb import Verb
-from p4gen.spec import ProgramSpec, flag_name
+from p4gen.families import flag_name
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.spec.topology import packaged_folder
 
 
@@ -56,7 +57,7 @@ def test_options_of_the_program_stand_apart(
     text = said([name, "--help"], monkeypatch, capsys)
     own, _, rest = text.partition("\nThe program: ")
     program, _, examples = rest.partition("\nExamples:\n")
-    for field in ProgramSpec.model_fields:
+    for field in EpicSpec.model_fields:
         assert f"  {flag_name(field)} " in program
         assert f"  {flag_name(field)} " not in own.partition("Options:")[2]
     assert f"  p4gen {name} " in examples

@@ -8,9 +8,8 @@ import pytest
 
 from p4gen.difftest.run import Job
 from p4gen.errors import MissingToolError
-from p4gen.inc import compose
-from p4gen.render import render
-from p4gen.spec import Mode, ProgramSpec
+from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.program import compose, render
 from p4gen.switch.bmv2 import check_tools
 from p4gen.switch.running import scratch
 
@@ -27,7 +26,7 @@ def missing() -> str:
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("pipelines", [1, 2, 4])
 def test_bmv2_does_what_the_model_does(mode: Mode, pipelines: int, tmp_path: Path) -> None:
-    spec = ProgramSpec.model_validate(
+    spec = EpicSpec.model_validate(
         {"mode": mode, "pipelines": pipelines, "lanes": 8, "window": 2, "message": 2, "groups": 16, "fan_in": 6}
         | {"ports": 8}
     )

@@ -17,15 +17,14 @@ from p4gen.difftest.reduce import minimise, shortest_tail
 from p4gen.difftest.save import save
 from p4gen.difftest.sides import checked, embedded_side
 from p4gen.difftest.traffic import AGENT_PORT, Traffic
+from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.host.collectives.control import Collective
-from p4gen.inc import compose
 from p4gen.model import Model
 from p4gen.model.errors import ControlError
 from p4gen.p4.compile import compile_file, compile_text
+from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
-from p4gen.render import render
 from p4gen.rocev2.packet import parse
-from p4gen.spec import Mode, ProgramSpec
 from p4gen.stf import parse_file, run
 from p4gen.switch.running import scratch
 
@@ -44,15 +43,15 @@ FAULTS = {
 }
 
 
-def spec(mode: Mode = Mode.II, pipelines: int = 1, **fields: object) -> ProgramSpec:
-    return ProgramSpec.model_validate(SMALL | {"mode": mode, "pipelines": pipelines} | fields)
+def spec(mode: Mode = Mode.II, pipelines: int = 1, **fields: object) -> EpicSpec:
+    return EpicSpec.model_validate(SMALL | {"mode": mode, "pipelines": pipelines} | fields)
 
 
-def text(of: ProgramSpec) -> str:
+def text(of: EpicSpec) -> str:
     return render(compose(of)).text
 
 
-def events(of: ProgramSpec, seed: int, count: int) -> list[Event]:
+def events(of: EpicSpec, seed: int, count: int) -> list[Event]:
     traffic = Traffic(of, seed)
     return [*traffic.setup(), *itertools.islice(traffic.packets(), count)]
 
@@ -63,7 +62,7 @@ def place() -> Iterator[Path]:
         yield folder
 
 
-def comparison(stack: ExitStack, place: Path, of: ProgramSpec, fault: str, seed: int) -> tuple[Comparison, Traffic]:
+def comparison(stack: ExitStack, place: Path, of: EpicSpec, fault: str, seed: int) -> tuple[Comparison, Traffic]:
     """A sound switch on the left, one with a fault on the right."""
     sound, sides = text(of), []
     for name in ("sound", "faulty"):

@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 
 from p4gen.errors import InputError
+from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.groups import Edge, Endpoint, Group, NextHop, Pattern, Route, SwitchConfig, configure
 from p4gen.host.collectives.control import Collective
 from p4gen.model.entries import Action, CloneSession, Exact, Lpm, Replica
-from p4gen.spec import Mode, ProgramSpec, Reliability
+from p4gen.spec import Reliability
 
-SPEC = ProgramSpec(lanes=8, fan_in=4, groups=2)
-AUGMENTED = ProgramSpec(mode=Mode.III, lanes=8, fan_in=4, groups=2, ports=8)
-PIPED = ProgramSpec(lanes=8, fan_in=4, groups=4, ports=8, pipelines=2)
+SPEC = EpicSpec(lanes=8, fan_in=4, groups=2)
+AUGMENTED = EpicSpec(mode=Mode.III, lanes=8, fan_in=4, groups=2, ports=8)
+PIPED = EpicSpec(lanes=8, fan_in=4, groups=4, ports=8, pipelines=2)
 ALLREDUCE, REDUCE, BROADCAST = Collective.ALLREDUCE, Collective.REDUCE, Collective.BROADCAST
 ALL = Pattern(ALLREDUCE)
 UP_DATA, DOWN_DATA, UP_ANSWER, DOWN_ANSWER = 1, 2, 3, 4
@@ -202,7 +203,7 @@ def test_routes_are_prefixes_over_next_hops() -> None:
     assert (single.action.name, several.action.name, hop.action.name) == ("set_next_hop", "set_ecmp", "send")
 
 
-def refused(spec: ProgramSpec, *groups: Group) -> list[str]:
+def refused(spec: EpicSpec, *groups: Group) -> list[str]:
     with pytest.raises(InputError) as caught:
         configure(spec, groups)
     return [diagnostic.message for diagnostic in caught.value.diagnostics]

@@ -15,12 +15,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from p4gen.cli.app import cli
 from p4gen.errors import InputError, MissingToolError
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.host.transport.clock import MS
 from p4gen.lab import calls, faults, mininet, prerequisites, scratch
 from p4gen.lab.hostnet import MANAGER_SOCKET
 from p4gen.lab.job import LabJob, Wanted
 from p4gen.net.config import Call
-from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import Name, TopologySpec, load_topology, packaged
 from p4gen.switch.running import Program
 
@@ -78,9 +78,9 @@ def test_options_that_do_not_go_together(arguments: list[str], cause: str) -> No
 
 def test_the_memory_that_there_is_bounds_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "_room", lambda: 32 << 20)
-    calls.check_calls([Call(size=1 << 20)], ProgramSpec(), 4)
+    calls.check_calls([Call(size=1 << 20)], EpicSpec(), 4)
     with pytest.raises(InputError, match=r"4 ranks draw all ranks' data each.* 64 MiB; there are 32 MiB.* 1,024K is"):
-        calls.check_calls([Call(size=1 << 20), Call(size=2 << 20)], ProgramSpec(), 4)
+        calls.check_calls([Call(size=1 << 20), Call(size=2 << 20)], EpicSpec(), 4)
     assert calls._room() > 0
 
 
@@ -98,7 +98,7 @@ def test_names_that_are_too_long_for_interfaces() -> None:
         {"name": "long", "switches": [long], "hosts": ["h0", "h1"], "links": [["h0", long], ["h1", long]]}
     )
     with pytest.raises(InputError, match="Linux takes 15 characters"):
-        prerequisites.check_topology(topology, ProgramSpec())
+        prerequisites.check_topology(topology, EpicSpec())
 
 
 def test_each_missing_prerequisite_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +156,7 @@ def test_a_job_survives_its_file(tmp_path: Path) -> None:
     file = packaged("tree-3-2")
     program = Program(tmp_path / "p.p4", tmp_path / "p.txtpb")
     job = LabJob(
-        load_topology(file), file, ProgramSpec(lanes=8), program, "embedded", "jit", tmp_path, tmp_path / "s",
+        load_topology(file), file, EpicSpec(lanes=8), program, "embedded", "jit", tmp_path, tmp_path / "s",
         tmp_path / "manager", wanted,
     )  # fmt: skip
     job.save(tmp_path / "job.json")

@@ -23,7 +23,6 @@ from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.raw import RawNic
 from p4gen.host.transport.realtime import RealTimeLoop
-from p4gen.inc import compose
 from p4gen.manager.api import (
     Code,
     GroupSpec,
@@ -46,8 +45,8 @@ from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
 from p4gen.placement.network import Placement, place
 from p4gen.placement.placed import GroupRequest
-from p4gen.render import render
-from p4gen.spec import Mode, ProgramSpec
+from p4gen.program import compose, render
+from p4gen.spec import CollectiveSpec
 from p4gen.spec.topology import TopologySpec, load_topology
 
 TOPOLOGIES = Path(__file__).parents[2] / "topologies"
@@ -89,14 +88,16 @@ def socket_ports() -> tuple[SocketPort, SocketPort, list[socket.socket]]:
 
 
 @functools.cache
-def program_of(spec: ProgramSpec) -> ir.Program:
+def program_of(spec: CollectiveSpec) -> ir.Program:
     return compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
 
 
 class Switches:
     """All switches of a topology, in one thread; ``ports`` are the hosts' ends of cables, by switch and port."""
 
-    def __init__(self, topology: TopologySpec, spec: ProgramSpec, ports: Mapping[tuple[str, int], SocketPort]) -> None:
+    def __init__(
+        self, topology: TopologySpec, spec: CollectiveSpec, ports: Mapping[tuple[str, int], SocketPort]
+    ) -> None:
         self._topology, self._spec, self._ports = topology, spec, dict(ports)
         self._models = {s: Model(program_of(spec), engine="jit") for s in topology.switches}
         self._ticks: list[tuple[str, bytes]] = []
@@ -129,7 +130,7 @@ class Switches:
                     model.set_multicast_group(group)
                 for session in config.clone_sessions:
                     model.set_clone_session(session)
-            if self._spec.mode is Mode.III:
+            if self._spec.wants_ticks:
                 self._ticks = [(edge.switch, tick(edge, 0.02)) for edge in placement.edges]
 
     def _run(self) -> None:
@@ -174,7 +175,7 @@ class FakeManager:
 
     switches: Switches
     topology: TopologySpec
-    spec: ProgramSpec
+    spec: CollectiveSpec
     groups_ranks: dict[str, tuple[str, ...]] = field(default_factory=dict)
     sync: PsnSync = PsnSync.REFINED
     reports: dict[tuple[str, int], RankReport] = field(default_factory=dict)
@@ -319,7 +320,7 @@ class FakeManager:
 class Cluster:
     """All of a topology's hosts in one group ``g``, as yet of generation 0: the test activates it."""
 
-    def __init__(self, spec: ProgramSpec, topology: str = "star-4", *, timeout_ms: int = 30) -> None:
+    def __init__(self, spec: CollectiveSpec, topology: str = "star-4", *, timeout_ms: int = 30) -> None:
         self.spec = spec
         self.topology = load_topology(TOPOLOGIES / f"{topology}.yaml")
         self._timeout = timeout_ms * MS

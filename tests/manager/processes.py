@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 from patience import PATIENCE_S
 
+from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.groups.group import SwitchConfig
 from p4gen.host.collectives.plan import PsnSync
-from p4gen.inc import compose
 from p4gen.manager.agent import IncAgent
 from p4gen.manager.api import SwitchInfo
 from p4gen.model.entries import Entry
@@ -29,26 +29,25 @@ from p4gen.p4.compile import compile_text
 from p4gen.p4.info.text import to_text
 from p4gen.placement.network import Placement, place
 from p4gen.placement.placed import GroupRequest
-from p4gen.render import render
-from p4gen.spec import Mode, ProgramSpec
+from p4gen.program import compose, render
 from p4gen.spec.topology import load_topology
 from p4gen.switch import bmv2
 from p4gen.switch.running import end, free_port, scratch, started
 
-SPEC = ProgramSpec(mode=Mode.III, lanes=8, groups=8, ports=8)
+SPEC = EpicSpec(mode=Mode.III, lanes=8, groups=8, ports=8)
 TARGETS = ("embedded", "bmv2")
 _FOLDERS = ExitStack()
 MISSING = [tool for tool in (bmv2.SWITCH, p4c.COMPILER) if shutil.which(tool) is None]
 
 
 @cache
-def _compiled(spec: ProgramSpec) -> tuple[str, str]:
+def _compiled(spec: EpicSpec) -> tuple[str, str]:
     text = render(compose(spec)).text
     return text, to_text(compile_text(text, "program.p4").p4info)
 
 
 @cache
-def _json(spec: ProgramSpec) -> bytes:
+def _json(spec: EpicSpec) -> bytes:
     with scratch() as folder:
         source = folder / "program.p4"
         source.write_text(_compiled(spec)[0])
@@ -70,7 +69,7 @@ class SwitchRig:
     def address(self) -> str:
         return f"unix:{self.folder / self.name}.sock"
 
-    def info(self, spec: ProgramSpec = SPEC, **more: Any) -> SwitchInfo:
+    def info(self, spec: EpicSpec = SPEC, **more: Any) -> SwitchInfo:
         text, p4info = _compiled(spec)
         config = text.encode() if self.target == "embedded" else _json(spec)
         return SwitchInfo(self.name, self.address, spec, p4info, config, **more)
@@ -133,14 +132,14 @@ def close_rigs() -> None:
     _FOLDERS.close()
 
 
-def placement(groups: int, spec: ProgramSpec = SPEC, topology: str = "star-4") -> Placement:
+def placement(groups: int, spec: EpicSpec = SPEC, topology: str = "star-4") -> Placement:
     """So many refined groups of all ranks."""
     found = load_topology(topology)
     slots = spec.slots_per_group
     return place(found, spec, [GroupRequest(found.rank_hosts, sync=PsnSync.REFINED, slots=slots)] * groups)
 
 
-def config(groups: int, spec: ProgramSpec = SPEC) -> SwitchConfig:
+def config(groups: int, spec: EpicSpec = SPEC) -> SwitchConfig:
     """What the switch of a star holds for them."""
     (found,) = placement(groups, spec).switches.values()
     return found

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from patience import PATIENCE_S, until
 
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.groups.group import PlacedEdge, SwitchConfig
 from p4gen.manager.api import Agent, AgentError, Changes, GroupSpec, LinkPort, SwitchInfo
 from p4gen.manager.manager import IncManager
@@ -18,7 +19,6 @@ from p4gen.model import ControlError, EngineName, Model
 from p4gen.model.entries import CloneSession, Entry, Exact, Lpm, MulticastGroup
 from p4gen.net.simulation import program_of
 from p4gen.placement.planner import View
-from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology
 
 Key = tuple[object, ...]
@@ -53,7 +53,7 @@ def by_key(config: SwitchConfig) -> dict[Key, Entry | MulticastGroup | CloneSess
 class Switch:
     """A switch in memory: it outlives managers, and can be restarted."""
 
-    def __init__(self, name: str, spec: ProgramSpec, engine: EngineName = "interp") -> None:
+    def __init__(self, name: str, spec: EpicSpec, engine: EngineName = "interp") -> None:
         self.name = name
         self.spec = spec
         self.lock = threading.Lock()
@@ -185,7 +185,7 @@ class Rig:
     def __init__(
         self,
         topology: TopologySpec | str,
-        spec: ProgramSpec | Mapping[str, ProgramSpec],
+        spec: EpicSpec | Mapping[str, EpicSpec],
         store: Path | str = ":memory:",
         *,
         given: bool = True,
@@ -298,10 +298,10 @@ class Rig:
         assert not any(counts[table] for table in ("groups", "placements", "contexts", "slots")), counts
 
 
-def small(mode: str = "II", **fields: object) -> ProgramSpec:
+def small(mode: str = "II", **fields: object) -> EpicSpec:
     """A program whose switches are quick to fill."""
     values = {"mode": mode, "lanes": 8, "groups": 8, "window": 1, "message": 1, "ports": 8, "fan_in": 8}
-    return ProgramSpec.model_validate(values | fields)
+    return EpicSpec.model_validate(values | fields)
 
 
 def group(name: str, *ranks: str, **fields: object) -> GroupSpec:

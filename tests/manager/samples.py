@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.verbs import Peer
@@ -22,7 +23,6 @@ from p4gen.manager.api import (
     SwitchInfo,
     SwitchStatus,
 )
-from p4gen.spec import Mode, ProgramSpec
 
 names = st.text(st.characters(codec="utf-8"), max_size=12)
 small = st.integers(0, (1 << 32) - 1)
@@ -37,7 +37,7 @@ syncs = st.sampled_from(PsnSync)
 counts = st.dictionaries(names, small, max_size=3)
 
 program_specs = st.builds(
-    ProgramSpec,
+    EpicSpec,
     mode=st.sampled_from(Mode),
     lanes=st.sampled_from([8, 64]),
     groups=st.sampled_from([2, 8]),

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import pytest
 from patience import PATIENCE_S
 
+from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.groups.group import Endpoint, PlacedEdge, SwitchConfig
 from p4gen.manager.agent import IncAgent, cookie_of
 from p4gen.manager.api import AgentError, Changes
@@ -19,7 +20,6 @@ from p4gen.model.entries import Action, CloneSession, Entry, Exact, MulticastGro
 from p4gen.p4rt import encoded
 from p4gen.p4rt.client import Client
 from p4gen.p4rt.encoded import CLONE, MULTICAST
-from p4gen.spec import Mode, ProgramSpec
 from p4gen.switch.running import scratch
 
 from .processes import SPEC, TARGETS, SwitchRig, canonical, close_rigs, config, eventually, placement, rigs, size
@@ -49,7 +49,7 @@ def embedded() -> SwitchRig:
 def agents() -> Iterator[Callable[..., IncAgent]]:
     made: list[IncAgent] = []
 
-    def make(rig: SwitchRig, spec: ProgramSpec = SPEC, **more: Any) -> IncAgent:
+    def make(rig: SwitchRig, spec: EpicSpec = SPEC, **more: Any) -> IncAgent:
         made.append(IncAgent(rig.info(spec), **more))
         return made[-1]
 
@@ -153,7 +153,7 @@ def test_another_program_is_loaded_and_the_old_one_s_entries_are_gone(rig: Switc
     first = agents(rig)
     first.apply(config(2))
     first.close()
-    spec = ProgramSpec(mode=Mode.II, lanes=8, groups=8, ports=8)
+    spec = EpicSpec(mode=Mode.II, lanes=8, groups=8, ports=8)
     second = agents(rig, spec)
     assert cookie_of(second.info) != cookie_of(first.info)
     assert canonical(second.read()) == (set(), set(), set())

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from p4gen.families import load_collective
 from p4gen.groups.ranks import ACK_EVERY
 from p4gen.host.collectives.plan import SYMMETRIC, PsnSync
 from p4gen.host.transport.verbs import Peer, Recovery
 from p4gen.manager.api import HostAddresses, RankChannel, RankConfig
 from p4gen.manager.ranks import TIMEOUT, group_config
-from p4gen.spec import load_spec
 
 PEER = Peer(0x0200_0001_0001, 0x0AFF_0001, 0x105, udp_src_port=0xD003)
 
 
 def config_of(**program: str | int) -> RankConfig:
-    spec = load_spec(None, {"lanes": 16, "window": 8, "message": 4} | program)
+    spec = load_collective(None, {"lanes": 16, "window": 8, "message": 4} | program)
     channels = (RankChannel(SYMMETRIC, 0x203, PEER),)
     addresses = HostAddresses(0x0200_0000_0003, 0x0A00_0003, 0x0200_0001_0001)
     return RankConfig("g", 3, 2, 4, addresses, channels, 0xFFFFFE, 64, PsnSync.REFINED, spec)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from patience import PATIENCE_S
 
 from p4gen.errors import FailedError, InputError
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager.api import (
     Code,
@@ -33,7 +34,6 @@ from p4gen.manager.api import (
 )
 from p4gen.manager.client import ManagerClient
 from p4gen.manager.service import SERVICE, ManagerServer
-from p4gen.spec import ProgramSpec
 from p4gen.switch.running import free_port, scratch
 
 from . import samples
@@ -187,7 +187,7 @@ def test_every_call_arrives_as_it_was_made(
 
 
 REQUESTS: list[Callable[[ManagerClient], Any]] = [
-    lambda c: c.register_switch(SwitchInfo("s0", "unix:/x", ProgramSpec(), "", b"")),
+    lambda c: c.register_switch(SwitchInfo("s0", "unix:/x", EpicSpec(), "", b"")),
     lambda c: c.register_host(HostInfo("h0")),
     lambda c: c.report_links("s0", {1: True}),
     lambda c: c.init_group(GroupSpec("g", ("h0",))),
@@ -246,7 +246,7 @@ def test_what_cannot_be_sent(client: ManagerClient, manager: FakeManager, reques
 
 
 def test_a_switch_with_a_large_program(client: ManagerClient, manager: FakeManager) -> None:
-    switch = SwitchInfo("s0", "unix:/x", ProgramSpec(), "p" * 100_000, bytes(9_000_000))
+    switch = SwitchInfo("s0", "unix:/x", EpicSpec(), "p" * 100_000, bytes(9_000_000))
     client.register_switch(switch)
     assert manager.asked == [("register_switch", switch)]
 

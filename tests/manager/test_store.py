@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from placement.networks import spec_for, topologies
 
 from p4gen.errors import InputError
+from p4gen.families.epic.spec import Mode
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.verbs import Peer
 from p4gen.manager.api import GroupSpec, GroupState, LinkPort, SwitchInfo
@@ -21,7 +22,6 @@ from p4gen.placement.network import place
 from p4gen.placement.placed import GroupRequest, PlacedGroup, RankEnd
 from p4gen.placement.pools import Kind, Spans
 from p4gen.placement.tree import NodeKey
-from p4gen.spec import Mode
 from p4gen.spec.topology import load_topology
 
 from .rig import small

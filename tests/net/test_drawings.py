@@ -8,18 +8,18 @@ from io import BytesIO
 import pytest
 from scapy.utils import RawPcapNgReader
 
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.net.capture import Capture
 from p4gen.net.drawing import Series, chart_svg, topology_svg
 from p4gen.net.faults import Faults, Script
 from p4gen.net.ladder import Ladder
 from p4gen.net.link import Passage
 from p4gen.net.simulation import SimConfig, Simulation
-from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import load_topology, packaged_folder
 
 CONFIG = SimConfig(
     load_topology("star-4"),
-    ProgramSpec(lanes=8, window=4, message=2, groups=1, ports=16),
+    EpicSpec(lanes=8, window=4, message=2, groups=1, ports=16),
     size=64,
     faults=Faults(scripts=(Script.parse("drop the 1st UP_DATA of rank 2"),)),
 )

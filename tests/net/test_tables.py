@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from p4gen.errors import InputError
+from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
@@ -15,13 +16,12 @@ from p4gen.net.rings import simulate_ring
 from p4gen.net.simulation import SimConfig, simulate
 from p4gen.net.sweep import Cell, assumptions, congested, perform, points, table_runs, to_csv
 from p4gen.net.tables import PAPER, Axis, Solution
-from p4gen.spec import Mode, ProgramSpec
-from p4gen.spec.program import Reliability
+from p4gen.spec.collective import Reliability
 from p4gen.spec.topology import load_topology
 
 BASE = SimConfig(
     load_topology("star-4"),
-    ProgramSpec(lanes=8, window=16, message=2, groups=1, fan_in=4, ports=4),
+    EpicSpec(lanes=8, window=16, message=2, groups=1, fan_in=4, ports=4),
     size=8 << 10,
     seed=1,
     initial_psn=0xFFFFF0,
@@ -48,9 +48,9 @@ def test_every_table_is_run_row_by_row_beside_the_papers_figures(number: int) ->
         losses = [i.loss for i in run.config.faults.impairments]
         lossy = {Axis.LOSS: [run.value / 100] if run.value else [], Axis.LINKS: [0.05] * int(run.value)}
         assert losses == lossy.get(paper.axis, [])
-    modes = {run.solution: run.config.program.mode for run in runs}
-    assert modes.get(Solution.MODE_III, Mode.III) is Mode.III
-    assert modes.get(Solution.MODE_II, Mode.II) is Mode.II
+    modes = {run.solution: run.config.program.resolved()["mode"] for run in runs}
+    assert modes.get(Solution.MODE_III, Mode.III) == Mode.III
+    assert modes.get(Solution.MODE_II, Mode.II) == Mode.II
 
 
 def test_there_are_no_other_tables() -> None:
@@ -131,7 +131,7 @@ def test_a_ring_that_hangs_says_so() -> None:
 def test_sweeps_stand_beside_the_row_of_their_mode() -> None:
     assert [run.label for run in points(Axis.LOSS, BASE)][:3] == ["0 %", "0.1 %", "0.5 %"]
     assert len(points(Axis.LINKS, BASE)) == 5
-    three = replace(BASE, program=ProgramSpec(mode=Mode.III))
+    three = replace(BASE, program=EpicSpec(mode=Mode.III))
     assert points(Axis.LOSS, three)[-1].paper == 77.74
     assert points(Axis.SIZE, replace(BASE, collective=Collective.REDUCE))[0].paper == 10.17
     assert points(Axis.LOSS, replace(BASE, collective=Collective.REDUCE))[0].paper is None
@@ -148,7 +148,7 @@ def test_what_comes_behind_an_old_gap_is_kept() -> None:
     lost = Faults(
         scripts=(Script.parse("drop the 1st UP_DATA of rank 1"), Script.parse("drop the 1st DOWN_NAK of rank 1"))
     )
-    program = ProgramSpec(
+    program = EpicSpec(
         mode=Mode.III, reliability=Reliability.SACK, lanes=8, window=64, message=4, groups=1, fan_in=4, ports=4
     )
     result = simulate(replace(BASE, program=program, recovery=Recovery.IDEAL, faults=lost, timeout=6 * US))

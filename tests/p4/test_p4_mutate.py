@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from p4gen.inc import compose
+from p4gen.families.epic.conformance.small import small
+from p4gen.families.epic.spec import Mode
 from p4gen.model import Model
 from p4gen.model.entries import Action, Entry, Exact
 from p4gen.p4 import ir
@@ -14,10 +15,8 @@ from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.mutate.mutants import DROPPED, Mutant, mutants
 from p4gen.p4.show import statement
 from p4gen.p4.walk import walk
-from p4gen.ptf.conformance import small
+from p4gen.program import compose, render
 from p4gen.ptf.memory import TestedSwitch
-from p4gen.render import render
-from p4gen.spec import Mode
 
 PROGRAM = """
 #include <v1model.p4>

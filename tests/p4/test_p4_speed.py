@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 from types import FrameType
 
-from p4gen.inc import compose
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.p4.compile import compile_text
-from p4gen.render import render
-from p4gen.spec import ProgramSpec
+from p4gen.program import compose, render
 
 
 def work(lanes: int) -> tuple[int, int]:
     """(functions called while a program is compiled, characters of its text)."""
-    text = render(compose(ProgramSpec.model_validate({"mode": "II", "lanes": lanes}))).text
+    text = render(compose(EpicSpec.model_validate({"mode": "II", "lanes": lanes}))).text
     calls = 0
 
     def count(_frame: FrameType, event: str, _argument: object) -> None:

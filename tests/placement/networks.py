@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.host.collectives.control import Collective
 from p4gen.model.entries import Action, Exact, Lpm
 from p4gen.placement.network import Placement, contexts_needed
 from p4gen.placement.placed import Channel, GroupRequest
-from p4gen.spec import Mode, ProgramSpec
 from p4gen.spec.topology import TopologySpec
 
 Value = Counter[int]
@@ -25,12 +25,12 @@ CODES = {Collective.ALLREDUCE: 1, Collective.REDUCE: 2, Collective.BROADCAST: 3,
 
 def spec_for(
     topology: TopologySpec, requests: list[GroupRequest], mode: Mode = Mode.II, pipelines: int = 1
-) -> ProgramSpec:
+) -> EpicSpec:
     """A program with as few ports and contexts as will do."""
     widest = max(len(links) for links in topology.ports.values())
     ports = -(-widest // pipelines) * pipelines
     contexts = max(1, contexts_needed(topology, requests, pipelines=pipelines, ports=ports))
-    return ProgramSpec.model_validate(
+    return EpicSpec.model_validate(
         {
             "mode": mode,
             "lanes": 8,
@@ -77,7 +77,7 @@ class Packet:
 class Fabric:
     """All switches' entries, looked up as packets come along."""
 
-    def __init__(self, topology: TopologySpec, spec: ProgramSpec, placement: Placement) -> None:
+    def __init__(self, topology: TopologySpec, spec: EpicSpec, placement: Placement) -> None:
         self.topology = topology
         self.placement = placement
         self.ports_per_pipe = spec.ports // spec.pipelines

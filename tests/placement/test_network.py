@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
+from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.placement.network import Placement, contexts_needed, place
 from p4gen.placement.placed import Channel, GroupRequest, PlacedGroup
-from p4gen.spec import Mode, ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology
 
 from .networks import Fabric, spec_for, topologies
@@ -143,7 +143,7 @@ def test_the_networks_that_come_along(name: str, pipelines: int) -> None:
 
 def test_a_star_is_numbered_by_rank() -> None:
     topology = load_topology("star-8")
-    placement = place(topology, ProgramSpec(), [GroupRequest(topology.rank_hosts, collectives=ONLY_ALLREDUCE)])
+    placement = place(topology, EpicSpec(), [GroupRequest(topology.rank_hosts, collectives=ONLY_ALLREDUCE)])
     assert placement.root == "s0"
     (channel,) = placement.groups[0].channels
     assert channel.contexts == {("s0", 0): placement.group}
@@ -209,7 +209,7 @@ def test_groups_of_one_switch_share_nothing() -> None:
     assert {g.epoch for channel in first.channels for g in channel.contexts.values()} == {3}
 
 
-def refused(topology: TopologySpec, spec: ProgramSpec, *requests: GroupRequest) -> list[str]:
+def refused(topology: TopologySpec, spec: EpicSpec, *requests: GroupRequest) -> list[str]:
     with pytest.raises(InputError) as caught:
         place(topology, spec, requests)
     return [diagnostic.message for diagnostic in caught.value.diagnostics]
@@ -218,22 +218,22 @@ def refused(topology: TopologySpec, spec: ProgramSpec, *requests: GroupRequest) 
 def test_refused_with_all_reasons() -> None:
     topology = load_topology("tree-3-2")
     hosts = topology.rank_hosts
-    assert refused(topology, ProgramSpec(), GroupRequest(hosts), GroupRequest(hosts[:2])) == [
+    assert refused(topology, EpicSpec(), GroupRequest(hosts), GroupRequest(hosts[:2])) == [
         "s0: 9 contexts are needed; the program has 4 (groups)",
         "s1: 14 contexts are needed; the program has 4 (groups)",
         "s2: 9 contexts are needed; the program has 4 (groups)",
     ]
-    assert refused(topology, ProgramSpec(ports=2), GroupRequest(("h0", "h7")), GroupRequest(hosts, "s9")) == [
+    assert refused(topology, EpicSpec(ports=2), GroupRequest(("h0", "h7")), GroupRequest(hosts, "s9")) == [
         "s1 has 3 links; the program has 2 ports",
         "s2 has 3 links; the program has 2 ports",
         "group 0: there is no host 'h7'",
         "group 1: there is no switch 's9'",
     ]
-    assert refused(topology, ProgramSpec(), GroupRequest(hosts, collectives=frozenset(), roots=frozenset({4}))) == [
+    assert refused(topology, EpicSpec(), GroupRequest(hosts, collectives=frozenset(), roots=frozenset({4}))) == [
         "group 0: it is for no collective",
         "group 0: rank 4 cannot be a root; there are 4 ranks",
     ]
-    narrow = refused(topology, ProgramSpec(fan_in=2), GroupRequest(hosts, sync=PsnSync.REFINED, slots=64, epoch=256))
+    narrow = refused(topology, EpicSpec(fan_in=2), GroupRequest(hosts, sync=PsnSync.REFINED, slots=64, epoch=256))
     assert "s1: group 0: 3 edges; the program takes 1 to 2" in narrow
     assert "s0: group 0: 64 slots; it takes a power of two of at least 2 x W x M = 128" in narrow
     assert "s2: group 0: epoch 256 is not in 1 to 255" in narrow

@@ -6,11 +6,11 @@ import hashlib
 
 import pytest
 
+from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.placement.network import Placement, place
 from p4gen.placement.placed import GroupRequest
-from p4gen.spec import Mode, ProgramSpec
 from p4gen.spec.topology import load_topology
 
 
@@ -63,5 +63,5 @@ def test_numbers_stay(name: str, mode: Mode, pipelines: int) -> None:
         GroupRequest(hosts[::-1][:6], collectives=frozenset({Collective.ALLREDUCE, Collective.REDUCE}), epoch=9),
         GroupRequest(hosts[1:4], every_switch=True, slots=256),
     ]
-    spec = ProgramSpec.model_validate({"mode": mode, "groups": 64, "pipelines": pipelines})
+    spec = EpicSpec.model_validate({"mode": mode, "groups": 64, "pipelines": pipelines})
     assert digest(place(topology, spec, requests)) == KNOWN[name, mode, pipelines]

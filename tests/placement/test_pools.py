@@ -26,7 +26,6 @@ from p4gen.placement.pools import (
     gaps,
     held_by,
 )
-from p4gen.spec import Mode
 
 LIMITS = Limits(contexts=3, edges=10, slots=32)
 HERE = Endpoint(0, 0, 0)
@@ -113,7 +112,7 @@ class PoolMachine(RuleBasedStateMachine):
     def fits(self, need: Need) -> bool:
         """Whether there is room for its slots, tried out in every order that first fit could take them."""
         free = set(range(LIMITS.slots)) - {
-            n for g in self.groups if g.pipe == need.pipe for low, high in g.ranges(Mode.III) for n in range(low, high)
+            n for g in self.groups if g.pipe == need.pipe for low, high in g.ranges() for n in range(low, high)
         }
         for _ in range(need.up + need.down):
             base = next((b for b in range(LIMITS.slots) if set(range(b, b + need.slots)) <= free), None)
@@ -126,7 +125,7 @@ class PoolMachine(RuleBasedStateMachine):
     def words_of(group: Group) -> list[tuple[object, ...]]:
         found: list[tuple[object, ...]] = [("context", group.pipe, group.context)]
         found += [("edge", group.pipe, edge.edge_id) for edge in group.edges]
-        found += [("slot", group.pipe, n) for low, high in group.ranges(Mode.III) for n in range(low, high)]
+        found += [("slot", group.pipe, n) for low, high in group.ranges() for n in range(low, high)]
         return found
 
     @rule(group=consumes(live))

@@ -6,24 +6,26 @@ from collections.abc import Iterable
 
 import pytest
 
-from p4gen.ptf.conformance import ConformanceResult, Run
+from p4gen.families.epic.conformance.runs_ii import ARITHMETIC, mode_ii_runs
+from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.ptf.conformance import ConformanceResult
+from p4gen.ptf.family import Run, conformance_of
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult
-from p4gen.ptf.variants import ARITHMETIC, mode_ii_runs, runs_for
-from p4gen.spec import DType, Icrc, Mode, Op, Overflow, ProgramSpec, Reliability
+from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
 
 SPECS = [
-    ProgramSpec(),
-    ProgramSpec(op=Op.MAX, dtype=DType.UINT32),
-    ProgramSpec(overflow=Overflow.WRAP, icrc=Icrc.IGNORE),
-    ProgramSpec(lanes=8, fan_in=2, groups=1, ports=2, window=1, message=1),
-    ProgramSpec(op=Op.DYNAMIC, pipelines=2),
-    ProgramSpec(reliability=Reliability.GBN, pipelines=4),
+    EpicSpec(),
+    EpicSpec(op=Op.MAX, dtype=DType.UINT32),
+    EpicSpec(overflow=Overflow.WRAP, icrc=Icrc.IGNORE),
+    EpicSpec(lanes=8, fan_in=2, groups=1, ports=2, window=1, message=1),
+    EpicSpec(op=Op.DYNAMIC, pipelines=2),
+    EpicSpec(reliability=Reliability.GBN, pipelines=4),
 ]
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_every_arithmetic_and_icrc_setting_is_covered(spec: ProgramSpec) -> None:
+def test_every_arithmetic_and_icrc_setting_is_covered(spec: EpicSpec) -> None:
     runs = mode_ii_runs(spec)
     assert runs[0] == Run(spec)
     kinds = {(run.spec.op, run.spec.dtype, run.spec.saturating) for run in runs if run.tests in ((), ARITHMETIC)}
@@ -38,14 +40,14 @@ def test_every_arithmetic_and_icrc_setting_is_covered(spec: ProgramSpec) -> None
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_all_runs_of_a_spec_are_of_its_mode(mode: Mode) -> None:
-    spec = ProgramSpec(mode=mode)
-    runs = runs_for(spec)
+    spec = EpicSpec(mode=mode)
+    runs = conformance_of(spec).runs(spec)
     assert runs[0].spec == spec
-    assert {run.spec.mode for run in runs} == {mode}
+    assert {run.spec.resolved()["mode"] for run in runs} == {mode}
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_variants_overwrite_no_build(spec: ProgramSpec) -> None:
+def test_variants_overwrite_no_build(spec: EpicSpec) -> None:
     runs = mode_ii_runs(spec)
     names = [run.spec.program for run in runs]
     assert len(set(names)) == len({repr(run.spec.resolved()) for run in runs})
@@ -57,7 +59,7 @@ def suite(outcomes: Iterable[tuple[str, Outcome]], problem: str | None = None) -
 
 
 def conformance(*suites: SuiteResult) -> ConformanceResult:
-    return ConformanceResult(tuple((Run(ProgramSpec()), result) for result in suites))
+    return ConformanceResult(tuple((Run(EpicSpec()), result) for result in suites))
 
 
 def test_a_scenario_skipped_here_and_passed_there_is_covered() -> None:

@@ -7,23 +7,22 @@ from collections.abc import Callable
 
 import pytest
 
-from p4gen.inc import compose
+from p4gen.families.epic.conformance.matrix import every_program
+from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
-from p4gen.ptf.conformance import scenario_modules
+from p4gen.program import compose, render
+from p4gen.ptf.family import scenario_modules, suite_of
 from p4gen.ptf.judge import Finding, Trial, judge
-from p4gen.ptf.matrix import every_program, sample
+from p4gen.ptf.matrix import sample
 from p4gen.ptf.memory import load_suite
-from p4gen.ptf.runner import default_suite
-from p4gen.render import render
-from p4gen.spec import Mode, ProgramSpec
 
 SAMPLE = 16
 PROCESSOR_S = 600
 """For one program; it takes some seconds."""
 
 
-def build(spec: ProgramSpec) -> Callable[[], ir.Program]:
+def build(spec: EpicSpec) -> Callable[[], ir.Program]:
     return lambda: compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
 
 
@@ -35,7 +34,7 @@ def test_scenarios_pass_on_small_programs_of_every_setting(mode: Mode, pytestcon
     programs = every_program(mode)
     chosen = programs if pytestconfig.getoption("--full") else sample(programs, SAMPLE, seed)
     print(f"seed {seed}: {len(chosen)} programs of mode {mode}")  # noqa: T201 - pytest shows it with what fails
-    scenarios = load_suite(default_suite(), scenario_modules(mode))
+    scenarios = load_suite(suite_of(programs[0]), scenario_modules(programs[0]))
     names = list(scenarios)
     trials = (Trial(spec.program, spec, build(spec), names, processor_s=PROCESSOR_S) for spec in chosen)
     findings = {trial.fault: trial for trial in judge(trials, scenarios, seed=seed, jobs=1)}

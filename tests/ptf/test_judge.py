@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.inc import compose
+from p4gen.families.epic.conformance.small import small
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
-from p4gen.ptf.conformance import small
+from p4gen.program import compose, render
 from p4gen.ptf.judge import Finding, Trial, judge
 from p4gen.ptf.memory import Scenarios, load_suite
 from p4gen.ptf.report import Outcome
-from p4gen.render import render
 
 SUITE = '''
 import os, random

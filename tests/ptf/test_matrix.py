@@ -7,11 +7,13 @@ import itertools
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.ptf.conformance import EVERYTHING, MODE_III_PREFIX
-from p4gen.ptf.matrix import AXES, axes_of, chosen_programs, every_program, sample
+from p4gen.families.epic.conformance import MODE_III_PREFIX
+from p4gen.families.epic.conformance.matrix import AXES, every_program
+from p4gen.families.epic.spec import Congestion, EpicSpec, Mode
+from p4gen.ptf.family import conformance_of
+from p4gen.ptf.matrix import axes_of, chosen_programs, sample
 from p4gen.ptf.scenarios import scenarios
-from p4gen.ptf.variants import runs_for
-from p4gen.spec import Congestion, DType, Icrc, Mode, Op, Overflow, ProgramSpec, Reliability
+from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
 
 COUNTS = {Mode.II: 2 * 2 * 3, Mode.III: 3 * 2 * 2 * 3}
 """Reliabilities, ICRC settings, congestion notification, numbers of pipelines."""
@@ -46,10 +48,11 @@ def test_a_sample_of_eight_leaves_no_value_out(mode: Mode) -> None:
 
 
 def test_what_is_given_stays_so() -> None:
-    spec = ProgramSpec(mode=Mode.III, op=Op.MAX, reliability=Reliability.SACK, congestion=Congestion.NONE)
+    spec = EpicSpec(mode=Mode.III, op=Op.MAX, reliability=Reliability.SACK, congestion=Congestion.NONE)
     programs = chosen_programs(spec, "all", SEED)
     assert len(programs) == 2 * 2 * 3
-    assert {(p.op, p.loss_recovery, p.notifies) for p in programs} == {(Op.MAX, Reliability.SACK, False)}
+    assert {(p.op, p.loss_recovery) for p in programs} == {(Op.MAX, Reliability.SACK)}
+    assert {p.resolved()["congestion"] for p in programs} == {"none"}
     assert set(chosen_programs(spec, "3", SEED)) < set(programs)
     assert " ".join(axes_of(spec)) == "--mode III --op max --reliability sack --congestion none"
 
@@ -65,7 +68,7 @@ def test_what_is_given_stays_so() -> None:
 )
 def test_wrong_wishes(fields: dict[str, object], wanted: str, cause: str) -> None:
     with pytest.raises(InputError, match=cause):
-        chosen_programs(ProgramSpec.model_validate(fields), wanted, SEED)
+        chosen_programs(EpicSpec.model_validate(fields), wanted, SEED)
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -73,19 +76,19 @@ def test_the_variants_of_the_default_program_leave_no_scenario_out(mode: Mode) -
     """What ``p4gen ptf`` runs without further wishes is the whole suite of a mode."""
     covered: set[str] = set()
     everything: set[str] = set()
-    for run in runs_for(ProgramSpec(mode=mode)):
+    for run in conformance_of(EpicSpec()).runs(EpicSpec(mode=mode)):
         known = scenarios(run.spec)
         everything |= {s.name for s in known if s.name.startswith(MODE_III_PREFIX) == mode.augmented}
         covered |= {
             s.name
             for s in known
-            if s.unfit is None and (run.tests == EVERYTHING or {s.name, s.name.partition(".")[0]} & set(run.tests))
+            if s.unfit is None and (not run.tests or {s.name, s.name.partition(".")[0]} & set(run.tests))
         }
     assert everything
     assert everything - covered == set()
 
 
 def test_all_axes_are_fields() -> None:
-    assert AXES.keys() <= ProgramSpec.model_fields.keys()
+    assert AXES.keys() <= EpicSpec.model_fields.keys()
     assert all(len(set(values)) == len(values) > 1 for values in AXES.values())
     assert len(list(itertools.product(*AXES.values()))) > len(every_program(Mode.III))

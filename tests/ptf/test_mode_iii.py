@@ -6,19 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.inc import compose
-from p4gen.ptf.conformance import scenario_modules, small
-from p4gen.ptf.conformance_iii import mode_iii_runs
+from p4gen.families.epic.conformance.runs_iii import mode_iii_runs
+from p4gen.families.epic.conformance.small import small
+from p4gen.families.epic.spec import Congestion, EpicSpec, Mode, Variant
+from p4gen.program import compose, render
+from p4gen.ptf.family import scenario_modules
 from p4gen.ptf.runner import run_suite
-from p4gen.render import render
-from p4gen.spec import Congestion, Icrc, Mode, Op, ProgramSpec, Reliability, Variant
+from p4gen.spec import Icrc, Op, Reliability
 from p4gen.switch.running import Program
 
 SPECS = [
-    ProgramSpec(mode=Mode.III),
-    ProgramSpec(mode=Mode.III, reliability=Reliability.SACK, icrc=Icrc.IGNORE),
-    ProgramSpec(mode=Mode.III, op=Op.DYNAMIC, pipelines=4),
-    ProgramSpec(mode=Mode.III, lanes=8, window=2, message=2, groups=2, fan_in=4, ports=8),
+    EpicSpec(mode=Mode.III),
+    EpicSpec(mode=Mode.III, reliability=Reliability.SACK, icrc=Icrc.IGNORE),
+    EpicSpec(mode=Mode.III, op=Op.DYNAMIC, pipelines=4),
+    EpicSpec(mode=Mode.III, lanes=8, window=2, message=2, groups=2, fan_in=4, ports=8),
 ]
 
 NOTICED = {
@@ -31,12 +32,12 @@ NOTICED = {
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_every_module_and_setting_is_covered(spec: ProgramSpec) -> None:
+def test_every_module_and_setting_is_covered(spec: EpicSpec) -> None:
     runs = mode_iii_runs(spec)
     assert runs[0].spec == spec
     assert {run.spec.mode for run in runs} == {Mode.III}
-    everything = {name for run in runs for name in (run.tests or scenario_modules(Mode.III))}
-    assert set(scenario_modules(Mode.III)) <= everything
+    everything = {name for run in runs for name in (run.tests or scenario_modules(EpicSpec(mode=Mode.III)))}
+    assert set(scenario_modules(EpicSpec(mode=Mode.III))) <= everything
     specs = [run.spec for run in runs]
     assert {s.loss_recovery for s in specs} == set(Reliability)
     assert {s.pipelines for s in specs} == {1, 2, 4}
@@ -47,7 +48,7 @@ def test_every_module_and_setting_is_covered(spec: ProgramSpec) -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_programs_overwrite_no_build(spec: ProgramSpec) -> None:
+def test_programs_overwrite_no_build(spec: EpicSpec) -> None:
     specs = {repr(run.spec.resolved()): run.spec.program for run in mode_iii_runs(spec)}
     assert len(set(specs.values())) == len(specs)
     assert all(name.startswith("variant_") for name in list(specs.values())[1:])

@@ -8,27 +8,27 @@ from pathlib import Path
 import pytest
 
 from p4gen.errors import FailedError
-from p4gen.inc import compose
+from p4gen.families.epic.conformance import faults_ii, faults_iii
+from p4gen.families.epic.conformance.small import small
+from p4gen.families.epic.spec import EpicSpec, Mode, Variant
 from p4gen.p4.compile import compile_text
-from p4gen.ptf import mutations_ii, mutations_iii
-from p4gen.ptf.conformance import scenario_modules, small
+from p4gen.program import compose, render
+from p4gen.ptf.family import scenario_modules
 from p4gen.ptf.judge import Finding
 from p4gen.ptf.mutants import Sound, run_mutants
 from p4gen.ptf.mutations import Mutation, Seeding
 from p4gen.ptf.order import Order
 from p4gen.ptf.runner import run_suite
-from p4gen.render import render
-from p4gen.spec import Mode, ProgramSpec, Variant
 from p4gen.switch.process import running_switch
 from p4gen.switch.running import Program
 
-SEEDINGS = {Mode.II: mutations_ii.SEEDING, Mode.III: mutations_iii.SEEDING}
+SEEDINGS = {Mode.II: faults_ii.SEEDING, Mode.III: faults_iii.SEEDING}
 
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_every_fault_fits_its_program_and_compiles(mode: Mode) -> None:
     seeding = SEEDINGS[mode]
-    specs = {name: ProgramSpec.model_validate(fields) for name, fields in seeding.programs.items()}
+    specs = {name: EpicSpec.model_validate(fields) for name, fields in seeding.programs.items()}
     assert {spec.mode for spec in specs.values()} <= {mode}
     texts = {name: render(compose(spec)).text for name, spec in specs.items()}
     modules = {module.name for spec in specs.values() for module in compose(spec).modules}
@@ -42,7 +42,7 @@ def test_every_fault_fits_its_program_and_compiles(mode: Mode) -> None:
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_scenarios_that_faults_look_for_are_there(mode: Mode) -> None:
-    modules = set(scenario_modules(mode))
+    modules = set(scenario_modules(EpicSpec(mode=mode)))
     seeding = SEEDINGS[mode]
     assert {name for names in (*seeding.tests.values(), *seeding.first.values()) for name in names} <= modules
 
@@ -63,7 +63,7 @@ def test_likely_scenarios_come_first_and_none_is_lost() -> None:
 
 
 def test_modes_have_scenarios_of_their_own() -> None:
-    two, three = scenario_modules(Mode.II), scenario_modules(Mode.III)
+    two, three = (scenario_modules(EpicSpec(mode=mode)) for mode in Mode)
     assert "test_broadcast" in two
     assert not set(two) & set(three)
     assert all(name.startswith("test_iii_") for name in three)

@@ -9,21 +9,23 @@ from collections import Counter
 
 import pytest
 
-from p4gen.ptf.equivalents import Equivalent, Equivalents, known
+from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.ptf.equivalents import Equivalent, Equivalents, equivalents_in
+from p4gen.ptf.family import conformance_of
 from p4gen.ptf.judge import Finding
 from p4gen.ptf.operators import Subject, faults_of, sample, subjects
 from p4gen.ptf.scores import Score, score
-from p4gen.spec import Mode, Reliability
+from p4gen.spec import Reliability
 
 
 @pytest.fixture(scope="module")
 def programs() -> list[Subject]:
-    return [subject for mode in (Mode.II, Mode.III) for subject in subjects(mode)]
+    return [subject for mode in (Mode.II, Mode.III) for subject in subjects(EpicSpec(mode=mode))]
 
 
 def test_every_equivalent_mutation_is_one_and_says_why(programs: list[Subject]) -> None:
     """An entry that fits no mutation is stale: the template has changed, and with it the reason."""
-    listed = known().listed
+    listed = equivalents_in(conformance_of(EpicSpec()).equivalents).listed
     stale = [e for e in listed if not any(e.fits(s.name, mutant) for s in programs for mutant in s.mutants)]
     assert stale == []
     assert all(len(e.reason.split()) > 5 for e in listed)
@@ -66,7 +68,7 @@ def test_what_is_equivalent_is_not_drawn(programs: list[Subject]) -> None:
 def test_faults_are_where_they_say(programs: list[Subject]) -> None:
     subject = next(s for s in programs if s.name == "III gbn 1")
     mutant = next(m for m in subject.mutants if m.module == "LastAcked" and "ack.epoch" in m.before)
-    assert subject.template(mutant).startswith("templates/modules/receive_ack.p4.j2:")
+    assert subject.template(mutant).startswith("templates/epic/receive_ack.p4.j2:")
 
 
 def test_scores_count_what_somebody_could_have_caught() -> None:
@@ -100,4 +102,7 @@ def test_operators_without_mutate_say_so() -> None:
 
 
 def test_reliabilities_can_be_chosen() -> None:
-    assert [s.name for s in subjects(Mode.III, (Reliability.SACK,), (1,))] == ["III sack 1", "III sack 1 long"]
+    assert [s.name for s in subjects(EpicSpec(mode=Mode.III), (Reliability.SACK,), (1,))] == [
+        "III sack 1",
+        "III sack 1 long",
+    ]

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from p4gen.errors import FailedError, InputError
+from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.ptf.scenarios import Scenario, check_names, scenarios
-from p4gen.spec import Icrc, Mode, Op, ProgramSpec
+from p4gen.spec import Icrc, Op
 
 SUITE = '''
 from p4gen.ptf.testcase import ReportedTest
@@ -39,23 +40,23 @@ class Second(First):
 def test_a_suite_is_read_in_a_process_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "test_toy.py").write_text(SUITE)
     (tmp_path / "base.py").write_text("raise AssertionError('is not imported unless somebody wants it')")
-    fitting = scenarios(ProgramSpec(), tmp_path)
+    fitting = scenarios(EpicSpec(), tmp_path)
     assert fitting == (
         Scenario("test_toy.First", "One line.", of_another_mode=False, unfit=None),
         Scenario("test_toy.Second", "One line.", of_another_mode=False, unfit=None),
     )
-    assert [s.unfit for s in scenarios(ProgramSpec(op=Op.MAX), tmp_path)] == ["not max"] * 2
+    assert [s.unfit for s in scenarios(EpicSpec(op=Op.MAX), tmp_path)] == ["not max"] * 2
 
 
 def test_a_suite_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / "test_toy.py").write_text("import no_such_module\n")
     with pytest.raises(FailedError, match=r"cannot be imported: .*no_such_module"):
-        scenarios(ProgramSpec(), tmp_path)
+        scenarios(EpicSpec(), tmp_path)
 
 
 @pytest.mark.parametrize("mode", Mode)
 def test_our_own_suite(mode: Mode) -> None:
-    known = scenarios(ProgramSpec(mode=mode, icrc=Icrc.IGNORE))
+    known = scenarios(EpicSpec(mode=mode, icrc=Icrc.IGNORE))
     by_name = {s.name: s for s in known}
     assert len(by_name) == len(known) > 100
     assert all(s.unfit for s in known if s.of_another_mode)

@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.host.collectives.control import Collective
 from p4gen.net.config import Call
 from p4gen.net.faults import Faults, Impairment, Script
 from p4gen.net.simulation import SimConfig, SimResult, Simulation
-from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec
 
 CASES = int(os.environ.get("P4GEN_SIM_CASES", "60"))
 """A fixed subset by default; P4GEN_SIM_CASES=10000 is the nightly's."""
-SMALL = ProgramSpec(lanes=8, window=4, message=2, groups=1, fan_in=16, ports=16)
+SMALL = EpicSpec(lanes=8, window=4, message=2, groups=1, fan_in=16, ports=16)
 
 
-def tiny(**fields: Any) -> ProgramSpec:
+def tiny(**fields: Any) -> EpicSpec:
     """A program with room for anything that tests place, so that few have to be compiled; pipelines of few ports."""
     defaults: dict[str, Any] = {"lanes": 8, "window": 4, "message": 2, "groups": 128, "fan_in": 8, "ports": 8}
-    return ProgramSpec.model_validate(defaults | fields)
+    return EpicSpec.model_validate(defaults | fields)
 
 
 def all_six(ranks: int) -> tuple[Call, ...]:

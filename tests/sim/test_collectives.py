@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
+from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
@@ -14,7 +15,7 @@ from p4gen.host.transport.verbs import Recovery
 from p4gen.model import ENGINES, EngineName
 from p4gen.net.faults import Faults, parse_outage
 from p4gen.net.simulation import SimConfig, Simulation, simulate
-from p4gen.spec import DType, Mode, Op, Overflow, ProgramSpec
+from p4gen.spec import DType, Op, Overflow
 from p4gen.spec.topology import TopologySpec, load_topology, packaged_folder
 
 from .runs import CASES, SMALL, run, scripted, star, trouble
@@ -114,7 +115,7 @@ def test_same_seed_same_run_to_the_bit() -> None:
     ids=str,
 )
 def test_other_arithmetic(fields: dict[str, object]) -> None:
-    program = ProgramSpec.model_validate(SMALL.model_dump(exclude_unset=True) | fields)
+    program = EpicSpec.model_validate(SMALL.model_dump(exclude_unset=True) | fields)
     assert run(4, program=program, faults=trouble(loss=0.05)).ok
 
 
@@ -146,7 +147,7 @@ def test_congestion_notifications_slow_ranks_down(mode: Mode) -> None:
             "links": links,
         }
     )
-    program = ProgramSpec(mode=mode, lanes=64, window=16, message=4, groups=1, ports=16)
+    program = EpicSpec(mode=mode, lanes=64, window=16, message=4, groups=1, ports=16)
     result = simulate(SimConfig(topology, program, size=1 << 17, dcqcn=DcqcnConfig(), engine="jit"))
     assert result.ok
     assert result.cnps > 0

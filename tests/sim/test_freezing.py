@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from p4gen.families.epic.spec import Mode
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
@@ -23,7 +24,6 @@ from p4gen.net.link import Passage
 from p4gen.net.nodes import SwitchNode
 from p4gen.net.rings import RingSimulation
 from p4gen.net.simulation import SimConfig, Simulation
-from p4gen.spec import Mode
 from p4gen.spec.topology import load_topology
 
 from .runs import all_six, star, tiny, trouble

@@ -10,14 +10,14 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
+from p4gen.families.epic.spec import Congestion, EpicSpec, Mode
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.host.transport.clock import US
 from p4gen.net.config import Call, SimConfig, Work
 from p4gen.net.faults import Faults, Impairment, Outage
 from p4gen.net.simulation import Simulation, simulate
-from p4gen.spec import DType, Mode, Op, ProgramSpec
-from p4gen.spec.program import Congestion, Reliability
+from p4gen.spec import DType, Op, Reliability
 from p4gen.spec.topology import TopologySpec, load_topology
 
 from .runs import CASES, all_six, star, tiny, trouble
@@ -60,7 +60,7 @@ PROGRAMS = [
 
 
 @st.composite
-def calls(draw: st.DrawFn, spec: ProgramSpec, ranks: int) -> Call:
+def calls(draw: st.DrawFn, spec: EpicSpec, ranks: int) -> Call:
     """One collective that a group of so many ranks can do."""
     collective = draw(st.sampled_from(Collective))
     elements = draw(st.integers(1, 150))
@@ -77,7 +77,7 @@ def calls(draw: st.DrawFn, spec: ProgramSpec, ranks: int) -> Call:
 
 
 @st.composite
-def works(draw: st.DrawFn, spec: ProgramSpec, topology: TopologySpec) -> Work:
+def works(draw: st.DrawFn, spec: EpicSpec, topology: TopologySpec) -> Work:
     """A group of some hosts, and one to four collectives."""
     hosts = tuple(draw(st.permutations(topology.rank_hosts)))[: draw(st.integers(2, len(topology.rank_hosts)))]
     return Work(tuple(draw(st.lists(calls(spec, len(hosts)), min_size=1, max_size=4))), hosts)

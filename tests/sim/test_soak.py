@@ -12,14 +12,14 @@ import random
 
 import pytest
 
+from p4gen.families.epic.spec import Mode
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.host.transport.clock import US
 from p4gen.net.config import Call, SimConfig, Work
 from p4gen.net.faults import Faults, Impairment
 from p4gen.net.simulation import simulate
-from p4gen.spec import Mode
-from p4gen.spec.program import Reliability
+from p4gen.spec.collective import Reliability
 from p4gen.spec.topology import load_topology
 
 from .runs import CASES, star, tiny

@@ -11,18 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4gen.errors import Diagnostic, InputError, Pos
-from p4gen.spec import (
-    Congestion,
-    DType,
-    Icrc,
-    Mode,
-    Op,
-    Overflow,
-    ProgramSpec,
-    Reliability,
-    Variant,
-    load_spec,
-)
+from p4gen.families import load_collective, load_spec
+from p4gen.families.epic.spec import Congestion, EpicSpec, Mode, Variant
+from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
 
 
 def refusals(path: Path | None = None, /, **flags: object) -> list[Diagnostic]:
@@ -32,8 +23,8 @@ def refusals(path: Path | None = None, /, **flags: object) -> list[Diagnostic]:
 
 
 def test_every_field_has_a_default() -> None:
-    spec = load_spec()
-    assert spec == ProgramSpec()
+    spec = load_collective()
+    assert spec == EpicSpec()
     assert spec.payload_bytes == 256
     assert spec.slots_per_group == 128  # the power of two >= 2 x 16 x 4
 
@@ -41,14 +32,14 @@ def test_every_field_has_a_default() -> None:
 def test_flags_win_over_the_file(tmp_path: Path) -> None:
     file = tmp_path / "spec.yaml"
     file.write_text("lanes: 32\nop: max\n")
-    spec = load_spec(file, {"lanes": 16, "op": None})
+    spec = load_collective(file, {"lanes": 16, "op": None})
     assert (spec.lanes, spec.op) == (16, Op.MAX)
 
 
 def test_an_empty_file_is_the_default_spec(tmp_path: Path) -> None:
     file = tmp_path / "spec.yaml"
     file.write_text("# nothing\n")
-    assert load_spec(file) == ProgramSpec()
+    assert load_spec(file) == EpicSpec()
 
 
 def test_three_mistakes_make_three_positioned_errors(tmp_path: Path) -> None:
@@ -127,25 +118,25 @@ def test_no_text_ends_in_anything_but_a_spec_or_a_refusal(tmp_path_factory: pyte
     file = tmp_path_factory.mktemp("spec") / "spec.yaml"
     file.write_text(text, encoding="utf-8", errors="ignore")
     with contextlib.suppress(InputError):
-        assert isinstance(load_spec(file), ProgramSpec)
+        assert isinstance(load_spec(file), EpicSpec)
 
 
 @given(window=st.integers(1, 1024), message=st.integers(1, 32))
 def test_default_slots_are_the_smallest_power_of_two_that_holds_two_windows(window: int, message: int) -> None:
-    slots = ProgramSpec(window=window, message=message, groups=1).slots_per_group
+    slots = EpicSpec(window=window, message=message, groups=1).slots_per_group
     assert slots & (slots - 1) == 0
     assert slots // 2 < 2 * window * message <= slots
 
 
 def test_what_is_left_open_depends_on_the_mode() -> None:
-    two, three = ProgramSpec(), ProgramSpec(mode=Mode.III)
+    two, three = EpicSpec(), EpicSpec(mode=Mode.III)
     assert (two.loss_recovery, three.loss_recovery) == (Reliability.SR, Reliability.GBN)
     assert (two.notifies, three.notifies) == (False, True)
     # Mode III buffers what is broadcast, too.
     assert (two.total_slots, three.total_slots) == (4 * 128, 2 * 4 * 128)
     assert two.resolved()["congestion"] is None
     assert three.resolved()["congestion"] == "cnp"
-    assert ProgramSpec(op=Op.DYNAMIC).resolved()["overflow"] == "saturate"
+    assert EpicSpec(op=Op.DYNAMIC).resolved()["overflow"] == "saturate"
 
 
 @given(
@@ -155,7 +146,7 @@ def test_what_is_left_open_depends_on_the_mode() -> None:
     mode=st.sampled_from(Mode),
 )
 def test_a_bank_holds_what_one_pipeline_needs(groups: int, fan_in: int, pipelines: int, mode: Mode) -> None:
-    spec = ProgramSpec.model_validate({"groups": groups, "fan_in": fan_in, "pipelines": pipelines, "mode": mode})
+    spec = EpicSpec.model_validate({"groups": groups, "fan_in": fan_in, "pipelines": pipelines, "mode": mode})
     needed = (spec.total_slots, groups, groups * fan_in + 1)
     for words, need in zip((spec.bank_slots, spec.bank_contexts, spec.bank_edges), needed, strict=True):
         assert words >= need
@@ -168,21 +159,21 @@ def test_a_bank_holds_what_one_pipeline_needs(groups: int, fan_in: int, pipeline
 
 def test_names_tell_programs_apart() -> None:
     specs = [
-        ProgramSpec(),
-        ProgramSpec(lanes=8),
-        ProgramSpec(dtype=DType.UINT32),
-        ProgramSpec(op=Op.MAX),
-        ProgramSpec(op=Op.DYNAMIC),
-        ProgramSpec(op=Op.DYNAMIC, overflow=Overflow.WRAP),
-        ProgramSpec(overflow=Overflow.WRAP),
-        ProgramSpec(icrc=Icrc.IGNORE),
-        ProgramSpec(pipelines=2),
-        ProgramSpec(pipelines=4),
-        ProgramSpec(reliability=Reliability.GBN),
-        ProgramSpec(mode=Mode.III),
-        ProgramSpec(mode=Mode.III, reliability=Reliability.SACK),
-        ProgramSpec(mode=Mode.III, congestion=Congestion.NONE),
-        *(ProgramSpec(mode=Mode.III, variant=variant) for variant in Variant),
+        EpicSpec(),
+        EpicSpec(lanes=8),
+        EpicSpec(dtype=DType.UINT32),
+        EpicSpec(op=Op.MAX),
+        EpicSpec(op=Op.DYNAMIC),
+        EpicSpec(op=Op.DYNAMIC, overflow=Overflow.WRAP),
+        EpicSpec(overflow=Overflow.WRAP),
+        EpicSpec(icrc=Icrc.IGNORE),
+        EpicSpec(pipelines=2),
+        EpicSpec(pipelines=4),
+        EpicSpec(reliability=Reliability.GBN),
+        EpicSpec(mode=Mode.III),
+        EpicSpec(mode=Mode.III, reliability=Reliability.SACK),
+        EpicSpec(mode=Mode.III, congestion=Congestion.NONE),
+        *(EpicSpec(mode=Mode.III, variant=variant) for variant in Variant),
     ]
     assert len({spec.program for spec in specs}) == len(specs)
     assert all(re.fullmatch("[a-z][a-z0-9_]{0,62}", spec.program) for spec in specs)

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 import p4gen
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.host.collectives.control import Collective, Control
-from p4gen.spec import DType, Op, ProgramSpec
+from p4gen.spec import DType, Op
 from p4gen.spec.reductions import DTYPE_BITS, NUMBERS, OP_BITS, OPS, numbers_of
 
 ROOT = Path(__file__).parents[2]
@@ -56,12 +57,12 @@ def test_the_wire_format_is_documented() -> None:
 def test_dynamic_is_no_single_reduction() -> None:
     with pytest.raises(ValueError, match="op dynamic is no single reduction"):
         _ = Op.DYNAMIC.reduction
-    assert ProgramSpec(op=Op.DYNAMIC).numbers is None
-    assert ProgramSpec(op=Op.DYNAMIC).choices == NUMBERS
+    assert EpicSpec(op=Op.DYNAMIC).numbers is None
+    assert EpicSpec(op=Op.DYNAMIC).choices == NUMBERS
 
 
 def test_rendering_needs_no_numpy() -> None:
-    code = "import sys, p4gen.render, p4gen.builder; sys.exit('numpy' in sys.modules)"
+    code = "import sys, p4gen.program, p4gen.builder; sys.exit('numpy' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.spec import load_spec
+from p4gen.families import load_spec
 from p4gen.spec.positions import MAX_BYTES, MAX_DEPTH, read_yaml
 from p4gen.spec.topology import load_topology
 

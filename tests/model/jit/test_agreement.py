@@ -9,10 +9,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
-from p4gen.inc import compose
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.p4.compile import compile_text
-from p4gen.render import render
-from p4gen.spec import ProgramSpec
+from p4gen.program import compose, render
 
 from .agree import Pair
 from .programs import LaneProgram, Program
@@ -63,7 +62,7 @@ def test_generated_programs_agree_on_mutated_traffic(fields: dict[str, object]) 
     """RoCEv2 with bytes changed, cut short, repeated and out of order."""
     from p4gen.bench.workload import workload  # noqa: PLC0415
 
-    spec = ProgramSpec.model_validate(fields | {"window": 2, "message": 2, "groups": 2, "fan_in": 4, "ports": 8})
+    spec = EpicSpec.model_validate(fields | {"window": 2, "message": 2, "groups": 2, "fan_in": 4, "ports": 8})
     rng = Random(5)
     work = workload(spec, 96, 5)
     pair = Pair(compile_text(render(compose(spec)).text, "modeii.p4").program)

@@ -12,18 +12,18 @@ import pytest
 
 from p4gen.bench.workload import Workload, workload
 from p4gen.errors import InputError
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.model import Model, Trace
 from p4gen.model.entries import Action, Entry, Exact
 from p4gen.model.jit import Batch
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
 from p4gen.p4.compile import compile_text
-from p4gen.spec import ProgramSpec
 
 from ..handmade import POS, Maker, action, arg_out, assign, bit, extern, lit, register, table
 from .agree import everything
 
-SPEC = ProgramSpec(lanes=16, window=2, message=2, groups=2, fan_in=4, ports=8)
+SPEC = EpicSpec(lanes=16, window=2, message=2, groups=2, fan_in=4, ports=8)
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,9 @@ SendAck and MakeAck its SendAck, one for each stage of a pipeline.
 
 from __future__ import annotations
 
-from p4gen.inc.module import Drop, Metadata, Module, Register, Size, Table
-from p4gen.spec import Op, ProgramSpec, Variant
+from p4gen.families.epic.spec import EpicSpec, Variant
+from p4gen.program.module import Drop, Metadata, Module, Register, Size, Table
+from p4gen.spec import Op
 from p4gen.spec.reductions import NUMBERS_BITS
 
 _SLOTS = Size("pipelines", "bank_slots")
@@ -18,39 +19,39 @@ _EDGES = Size("pipelines", "bank_edges")
 _ENDPOINTS = Size("groups", "fan_in")
 
 
-def _icrc(spec: ProgramSpec) -> bool:
+def _icrc(spec: EpicSpec) -> bool:
     return spec.icrc.checked
 
 
-def _translated(spec: ProgramSpec) -> bool:
+def _translated(spec: EpicSpec) -> bool:
     return not spec.mode.augmented
 
 
-def _augmented(spec: ProgramSpec) -> bool:
+def _augmented(spec: EpicSpec) -> bool:
     return spec.mode.augmented
 
 
-def _keeps_edges(spec: ProgramSpec) -> bool:
+def _keeps_edges(spec: EpicSpec) -> bool:
     return _augmented(spec) or spec.loss_recovery.in_order
 
 
-def _dynamic(spec: ProgramSpec) -> bool:
+def _dynamic(spec: EpicSpec) -> bool:
     return spec.op is Op.DYNAMIC
 
 
-def _notifies(spec: ProgramSpec) -> bool:
+def _notifies(spec: EpicSpec) -> bool:
     return spec.notifies
 
 
-def _selective(spec: ProgramSpec) -> bool:
+def _selective(spec: EpicSpec) -> bool:
     return _augmented(spec) and not spec.loss_recovery.in_order
 
 
-def _message_bits(spec: ProgramSpec) -> int:
+def _message_bits(spec: EpicSpec) -> int:
     return 56 if _selective(spec) else 32
 
 
-def reorder_window(spec: ProgramSpec) -> int:
+def reorder_window(spec: EpicSpec) -> int:
     """PSNs of an edge that mode III's CheckOrder remembers one by one, where packets are taken out of order.
 
     What a sender has outstanding should fit, W messages of M packets: behind the oldest missing packet nothing else is
@@ -59,19 +60,20 @@ def reorder_window(spec: ProgramSpec) -> int:
     return 128 if spec.window * spec.message <= 128 else 256
 
 
-def receive_bits(spec: ProgramSpec) -> int:
+def receive_bits(spec: EpicSpec) -> int:
     """Width of CheckOrder's word: ePSN 24, NAK sent 1, epoch 8, last announced PSN 24, and what some specs add."""
     numbers = NUMBERS_BITS if _dynamic(spec) else 0
     return 57 + numbers + (0 if spec.loss_recovery.in_order else reorder_window(spec))
 
 
-def slot_bits(spec: ProgramSpec) -> int:
+def slot_bits(spec: EpicSpec) -> int:
     """Width of CheckDuplicate's word: epoch 8, PSN 24, AckReq 1, ECN 2, operation 5, bitmap 32, and an announcement."""
     return 72 + (32 if _augmented(spec) else 0)
 
 
 LOOKUP_TABLE = Module(
     name="LookupTable",
+    folder="epic",
     gress="ingress",
     paper="Algorithm 1, line 16; Algorithm 2, line 21",
     purpose="whose packet it is: context and edge",
@@ -106,6 +108,7 @@ LOOKUP_TABLE = Module(
 
 VALIDATE_PACKET = Module(
     name="ValidatePacket",
+    folder="epic",
     gress="ingress",
     paper="beside EPIC: InfiniBand 1.2.1, 9.6 (header validation)",
     purpose="a packet that a NIC would refuse must not reach any state",
@@ -132,6 +135,7 @@ CHECK_ICRC = Module(
 
 LEARN_TAG = Module(
     name="LearnTag",
+    folder="epic",
     gress="ingress",
     paper="beside EPIC: IEEE 802.1Q",
     purpose="the VLAN tag of an edge, for what ticks have sent again",
@@ -141,6 +145,7 @@ LEARN_TAG = Module(
 
 FIND_CONTEXT = Module(
     name="FindContext",
+    folder="epic",
     gress="ingress",
     paper="section 3.3.2",
     purpose="the group's state; what a control message says of itself",
@@ -158,6 +163,7 @@ FIND_CONTEXT = Module(
 
 TRACK_INVOCATION = Module(
     name="TrackInvocation",
+    folder="epic",
     gress="ingress",
     paper="section 3.3.2; Context's invocation states (Algorithm 1, line 14)",
     purpose="which collective a PSN belongs to, by what was announced",
@@ -185,6 +191,7 @@ TRACK_INVOCATION = Module(
 
 CLASSIFY_TRAFFIC = Module(
     name="ClassifyTraffic",
+    folder="epic",
     gress="ingress",
     paper="Algorithm 1, line 16; Algorithm 2, line 21: class, fanin, outs",
     purpose="what the collective wants done with it",
@@ -222,6 +229,7 @@ CLASSIFY_TRAFFIC = Module(
 
 FILTER_ORDER = Module(
     name="FilterOrder",
+    folder="epic",
     gress="ingress",
     paper="section C: an ePSN in the switch's endpoint state",
     purpose="what hosts that go back N send ahead of its turn need not touch the buffer",
@@ -233,6 +241,7 @@ FILTER_ORDER = Module(
 
 CHECK_RANGE = Module(
     name="CheckRange",
+    folder="epic",
     gress="ingress",
     paper="Algorithm 2, lines 6, 26-28 and 31: the pipe's psnStart",
     purpose="a pipe takes PSNs that it has a slot for, and no others",
@@ -248,6 +257,7 @@ CHECK_RANGE = Module(
 
 CHECK_ORDER = Module(
     name="CheckOrder",
+    folder="epic",
     gress="ingress",
     paper="Algorithm 2, lines 12 and 33-35; section H.4: arrived, epsn, nak_sent",
     purpose="whether it is this packet's turn, and what its sender is told",
@@ -272,6 +282,7 @@ CHECK_ORDER = Module(
 
 TRACK_SENT = Module(
     name="TrackSent",
+    folder="epic",
     gress="ingress",
     paper="Algorithm 2, line 15: maxPsnSent; InfiniBand 9.7.5.1.1",
     purpose="an answer to what was never sent must not be believed",
@@ -285,6 +296,7 @@ TRACK_SENT = Module(
 
 RECEIVE_ACK = Module(
     name="ReceiveAck",
+    folder="epic",
     gress="ingress",
     paper="Algorithm 2, lines 14, 24 and 27; Algorithm 3, lines 1-3",
     purpose="how far each edge has acknowledged what it was sent",
@@ -313,6 +325,7 @@ RECEIVE_ACK = Module(
 
 RESEND_TIMER = Module(
     name="ResendTimer",
+    folder="epic",
     gress="ingress",
     paper="Algorithm 2, line 14; Algorithm 3, lines 3 and 14: resend",
     purpose="when an edge that acknowledges nothing is sent it again, and when it is given up",
@@ -324,6 +337,7 @@ RESEND_TIMER = Module(
 
 NOTIFY_CONGESTION = Module(
     name="NotifyCongestion",
+    folder="epic",
     gress="ingress",
     paper="section 4.4, congestion control; DCQCN's notification point",
     purpose="a rank whose packets arrive marked, or beyond the range, is to slow down",
@@ -335,6 +349,7 @@ NOTIFY_CONGESTION = Module(
 
 COUNT_MESSAGES = Module(
     name="CountMessages",
+    folder="epic",
     gress="ingress",
     paper="beside EPIC: InfiniBand 9.7.7.2 (message sequence number)",
     purpose="how many messages an edge has sent whole",
@@ -345,6 +360,7 @@ COUNT_MESSAGES = Module(
 
 START_CURSOR = Module(
     name="StartCursor",
+    folder="epic",
     gress="ingress",
     paper="Algorithm 3, lines 8 and 9",
     purpose="a NAK, or a tick without progress, sets a retransmission going",
@@ -356,6 +372,7 @@ START_CURSOR = Module(
 
 RELAY_NOTIFICATION = Module(
     name="RelayNotification",
+    folder="epic",
     gress="ingress",
     paper="section 4.4, congestion control",
     purpose="congestion notifications reach those who send",
@@ -364,6 +381,7 @@ RELAY_NOTIFICATION = Module(
 
 CHECK_DUPLICATE = Module(
     name="CheckDuplicate",
+    folder="epic",
     gress="ingress",
     paper="Algorithm 1, lines 20 and 28-30; Algorithm 2, line 33",
     purpose="each edge contributes to a slot once",
@@ -392,6 +410,7 @@ CHECK_DUPLICATE = Module(
 
 RECYCLE_BUFFER = Module(
     name="RecycleBuffer",
+    folder="epic",
     gress="ingress",
     paper="Algorithm 1, lines 24 and 34-36, made lazy",
     purpose="a slot that holds an older PSN, or an older epoch, starts afresh",
@@ -402,6 +421,7 @@ RECYCLE_BUFFER = Module(
 
 RETRANSMISSION = Module(
     name="Retransmission",
+    folder="epic",
     gress="ingress",
     paper="Algorithm 3, lines 9-14",
     purpose="a cursor's pass: the packet in a slot goes out again",
@@ -411,6 +431,7 @@ RETRANSMISSION = Module(
 
 AGGREGATE_DATA = Module(
     name="AggregateData",
+    folder="epic",
     gress="ingress",
     paper="Algorithm 1, lines 21, 23 and 31-33; Algorithm 2, lines 37 and 39",
     purpose="reduces the payload into the slot, and hands the slot's content back",
@@ -420,6 +441,7 @@ AGGREGATE_DATA = Module(
 
 REPLICATE_DATA = Module(
     name="ReplicateData",
+    folder="epic",
     gress="ingress",
     paper="Algorithm 1, lines 22 and 25; Algorithm 2, lines 38 and 40",
     purpose="one copy of the result for each edge that gets it",
@@ -429,6 +451,7 @@ REPLICATE_DATA = Module(
 
 REFLECT_ACK = Module(
     name="ReflectAck",
+    folder="epic",
     gress="ingress",
     paper="section 4.3, AllReduce workflow, step 4",
     purpose="the answer to a result answers the contribution of the same PSN",
@@ -437,6 +460,7 @@ REFLECT_ACK = Module(
 
 COMBINE_ACKS = Module(
     name="CombineAcks",
+    folder="epic",
     gress="ingress",
     paper="section 4.3, Broadcast workflow: ackPsn, nodeAckPsn",
     purpose="the answers to a broadcast become one",
@@ -450,6 +474,7 @@ COMBINE_ACKS = Module(
 
 SEND_ACK = Module(
     name="SendAck",
+    folder="epic",
     gress="ingress",
     paper="Algorithm 2, line 35",
     purpose="the answer leaves as the packet itself, or beside it",
@@ -487,6 +512,7 @@ FORWARD = Module(
 
 ADVANCE_CURSOR = Module(
     name="AdvanceCursor",
+    folder="epic",
     gress="egress",
     paper="Algorithm 3, line 9",
     purpose="a cursor goes round once for each slot",
@@ -495,6 +521,7 @@ ADVANCE_CURSOR = Module(
 
 MAKE_ACK = Module(
     name="MakeAck",
+    folder="epic",
     gress="egress",
     paper="Algorithm 3, lines 4-7",
     purpose="the answer itself",
@@ -503,6 +530,7 @@ MAKE_ACK = Module(
 
 TRANSLATE_HEADER = Module(
     name="TranslateHeader",
+    folder="epic",
     gress="egress",
     paper="Algorithm 1, line 26",
     purpose="addresses each packet to the endpoint at the other end of its edge",

@@ -1,6 +1,6 @@
-"""Which programs a spec is tested with: its own, and small ones for the scenarios that its own has nothing to do with.
+"""Which programs a spec of Mode II is tested with: its own, and small ones for scenarios that do not fit its own.
 
-What a mode can do depends on its spec: a sum saturates or wraps, a minimum does neither; a program with one pipeline
+What a program can do depends on its spec: a sum saturates or wraps, a minimum does neither; a program with one pipeline
 has no internal edges.
 """
 
@@ -8,20 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from p4gen.ptf.conformance import Run, small
-from p4gen.ptf.conformance_iii import mode_iii_runs
-from p4gen.spec import DType, Icrc, Op, Overflow, ProgramSpec, Reliability
+from p4gen.families.epic.conformance.small import small
+from p4gen.families.epic.spec import EpicSpec
+from p4gen.ptf.family import Run
+from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
 from p4gen.spec.reductions import OPS
 
 ARITHMETIC = ("test_arithmetic",)
 
 
-def runs_for(spec: ProgramSpec) -> tuple[Run, ...]:
-    """What it takes to run all scenarios of a spec's mode."""
-    return mode_iii_runs(spec) if spec.mode.augmented else mode_ii_runs(spec)
-
-
-def mode_ii_runs(spec: ProgramSpec) -> tuple[Run, ...]:
+def mode_ii_runs(spec: EpicSpec) -> tuple[Run[EpicSpec], ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
     runs = [Run(spec)]
     for op, dtype, overflow in _arithmetics():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from p4gen.ptf.conformance import Run, small
-from p4gen.spec import Icrc, Mode, Op, Overflow, ProgramSpec, Reliability
+from p4gen.families.epic.conformance.small import small
+from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.ptf.family import Run
+from p4gen.spec import Icrc, Op, Overflow, Reliability
 from p4gen.spec.reductions import NUMBERS
 
 SUMS = ("test_iii_collectives.SumsSaturateOrWrap",)
@@ -33,7 +35,7 @@ MODULES = (
 )
 
 
-def mode_iii_runs(spec: ProgramSpec) -> tuple[Run, ...]:
+def mode_iii_runs(spec: EpicSpec) -> tuple[Run[EpicSpec], ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
     large = spec.slots_per_group > LARGE
     runs = [Run(spec, (*MODULES, *PIPELINES, *HOLES, *ON_LARGE) if large else ())]
@@ -64,15 +66,15 @@ def mode_iii_runs(spec: ProgramSpec) -> tuple[Run, ...]:
 _BANKS = ((2, Reliability.GBN), (4, Reliability.GBN), (2, Reliability.SR))
 
 
-def _small(**fields: object) -> ProgramSpec:
+def _small(**fields: object) -> EpicSpec:
     return small(mode=Mode.III, **fields)
 
 
-def _long(reliability: Reliability) -> ProgramSpec:
+def _long(reliability: Reliability) -> EpicSpec:
     """Slots for more packets than a burst has, or may come out of order."""
     return _small(lanes=8, reliability=reliability, slots=256, name=f"modeiii_n256_{reliability}")
 
 
-def _pipelines(count: int, reliability: Reliability) -> ProgramSpec:
+def _pipelines(count: int, reliability: Reliability) -> EpicSpec:
     """A node in each pipeline, of two ranks and the edges to all other pipelines."""
     return _small(pipelines=count, reliability=reliability, lanes=8, groups=4, fan_in=8)

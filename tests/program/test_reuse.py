@@ -9,15 +9,15 @@ import pytest
 from click.testing import CliRunner
 
 from p4gen.cli.diff import command
-from p4gen.inc import compose
-from p4gen.render import render
-from p4gen.reuse import PAPER_SHARE, Comparison, Count, Fate, Part, compare
-from p4gen.spec import Mode, Op, ProgramSpec
+from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.program import compose, render
+from p4gen.program.reuse import PAPER_SHARE, Comparison, Count, Fate, Part, compare
+from p4gen.spec import Op
 
-TWO, THREE = ProgramSpec(), ProgramSpec(mode=Mode.III)
+TWO, THREE = EpicSpec(), EpicSpec(mode=Mode.III)
 
 
-def by_fate(before: ProgramSpec, after: ProgramSpec) -> dict[Fate, set[str]]:
+def by_fate(before: EpicSpec, after: EpicSpec) -> dict[Fate, set[str]]:
     found: dict[Fate, set[str]] = {fate: set() for fate in Fate}
     for compared in compare(before, after).parts:
         found[compared.fate].add(compared.part.name)
@@ -59,7 +59,7 @@ def test_about_as_much_is_reused_as_in_the_paper() -> None:
 
 
 def test_another_reduction_changes_little() -> None:
-    fates = by_fate(TWO, ProgramSpec(op=Op.MAX))
+    fates = by_fate(TWO, EpicSpec(op=Op.MAX))
     assert fates[Fate.ADDED] == fates[Fate.REMOVED] == set()
     assert "AggregateData" in fates[Fate.CHANGED]
     assert "LookupTable" in fates[Fate.REUSED]
@@ -90,7 +90,7 @@ def test_the_report_has_a_row_for_every_part_and_quotes_the_paper() -> None:
     assert "with 61% reuse" in output
     rows = [line.split() for line in output.splitlines()]
     assert ["ReflectAck", "removed", "modules/reflect_ack.p4.j2"] in [row[:3] for row in rows]
-    reuse = compare(ProgramSpec(lanes=8), ProgramSpec(mode=Mode.III, lanes=8))
+    reuse = compare(EpicSpec(lanes=8), EpicSpec(mode=Mode.III, lanes=8))
     assert f"modules with the same text: {reuse.modules.same} of {reuse.modules.of_before} before" in output
     reused = [row for row in rows if row[1:2] == ["reused"] and row[2].startswith("modules/")]
     assert len(reused) == reuse.modules.same

@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import BaseLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 
-from p4gen.inc import HEADERS, Composition
-from p4gen.inc.compose import DropReason
-from p4gen.inc.modules import receive_bits, reorder_window
-from p4gen.spec import Numbers, ProgramSpec, Variant
-from p4gen.spec.reductions import NUMBERS_BITS
+from p4gen.families import family_of
+from p4gen.program.compose import Composition, DropReason
+from p4gen.resources import resource
+
+Folders = tuple[tuple[str, Path], ...]
+COMMON = ("shared", "v1model")
+"""Folders of templates that every family may use: parts that no paper knows, and architectures."""
 
 _MARK = "\x00"
 _ROW = 112
@@ -38,63 +41,25 @@ def render(composition: Composition, *, line_directives: bool = True) -> Rendere
     lines: list[str] = []
     origins: list[tuple[str, int]] = []
     context = _context(composition) | {"line_directives": line_directives}
-    for template in _templates(composition):
+    environment = _environment(family_of(composition.spec).template_folders)
+    for template in composition.parts.templates(composition):
         if lines:
             lines.append("")
             origins.append(origins[-1])
         # The first lines need no directive: they are where the compiler thinks they are.
         start = 0 if lines else 1
-        rendered = _render_marked(template, context)
+        rendered = _render_marked(environment, template, context)
         for text, line in _with_directives(template, rendered, start) if line_directives else rendered:
             lines.append(text)
             origins.append((template, line))
     return Rendered("\n".join(lines) + "\n", tuple(origins), line_directives)
 
 
-def _templates(composition: Composition) -> Iterator[str]:
-    arch, mode = composition.spec.arch, composition.spec.mode.lower()
-    yield from (f"{arch}/{part}.p4.j2" for part in ("preamble", "headers", "parser", "checksum"))
-    if composition.has("CheckIcrc") or composition.has("SetIcrc"):
-        yield f"{arch}/invariant_crc.p4.j2"
-    for module in composition.modules:
-        yield module.template
-    yield f"{arch}/mode_{mode}.p4.j2"
-    yield f"{arch}/deparser.p4.j2"
-
-
 def _context(composition: Composition) -> dict[str, Any]:
-    spec = composition.spec
-    numbers = spec.numbers
-    window = reorder_window(spec)
-    return {
-        "spec": spec,
-        "dynamic": numbers is None,
-        "reduction": _reduction(spec),
-        "saturating": spec.saturating,
-        "numbers": numbers,
-        "choices": spec.choices,
-        "steps": _steps(spec),
-        "lanes": range(spec.lanes),
-        "edges": range(spec.fan_in),
-        "augmented": spec.mode.augmented,
-        "selective": not spec.loss_recovery.in_order,
-        "selective_naks": spec.loss_recovery.selective_naks,
-        "notifies": spec.notifies,
-        "variant": spec.variant,
-        "Variant": Variant,
-        "window": window,
-        "halves": [window >> i for i in range(1, window.bit_length())],
-        "word": receive_bits(spec),
-        "last": 56 + (NUMBERS_BITS if numbers is None else 0),
-        "pipelines": spec.pipelines,
-        "pipeline_bits": spec.pipelines.bit_length() - 1,
-        "ports_per_pipe": spec.ports // spec.pipelines,
-        "slots": spec.pipelines * spec.bank_slots,
-        "slots_note": _slots_note(spec),
-        "contexts": spec.pipelines * spec.bank_contexts,
-        "edge_words": spec.pipelines * spec.bank_edges,
-        "banked": partial(_banked, spec),
-        "headers": HEADERS,
+    """What every family's templates may refer to, and what its own may."""
+    return composition.parts.names(composition) | {
+        "spec": composition.spec,
+        "headers": composition.parts.headers,
         "modules": composition.modules,
         "ingress": composition.of("ingress"),
         "egress": composition.of("egress"),
@@ -104,52 +69,12 @@ def _context(composition: Composition) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class _Step:
-    """How a lane is reduced where one of ``choices`` is announced: P4 expressions of ``held`` and ``element``."""
-
-    choices: tuple[Numbers, ...]
-    result: str
-    saturated: str | None
-    """The result that stops at the ends of the range, where the program wants that."""
-
-
-def _steps(spec: ProgramSpec) -> list[_Step]:
-    """What AggregateData does for each choice; those that read the same are one."""
-    by_text: dict[tuple[str, str | None], list[Numbers]] = {}
-    for choice in spec.choices:
-        reduction = choice.op.reduction
-        saturated = reduction.saturating(choice.dtype) if reduction.saturating and spec.saturating else None
-        by_text.setdefault((reduction.p4(choice.dtype), saturated), []).append(choice)
-    return [_Step(tuple(choices), *text) for text, choices in by_text.items()]
-
-
-def _banked(spec: ProgramSpec, index: str, of: str) -> str:
-    """An index of 32 bits into state; with several pipelines, within the bank of the packet's own."""
-    if spec.pipelines == 1:
-        return index
-    words = {"slot": spec.bank_slots, "context": spec.bank_contexts, "edge": spec.bank_edges}[of]
-    return f"(bit<32>)(meta.lookup.pipeline ++ ({index})[{words.bit_length() - 2}:0])"
-
-
-def _slots_note(spec: ProgramSpec) -> str:
-    pipes = "two pipes of " if spec.mode.augmented else ""
-    banks = "" if spec.pipelines == 1 else f"{spec.pipelines} banks of "
-    return f"{banks}{spec.groups} groups of {pipes}{spec.slots_per_group} (2WM = {2 * spec.window * spec.message})"
-
-
-def _reduction(spec: ProgramSpec) -> str:
-    if spec.numbers is None:
-        return "any reduction"
-    how = ("saturating " if spec.saturating else "wrapping ") if spec.op.overflows else ""
-    return f"{how}{spec.op.reduction.noun} of {spec.dtype}"
-
-
 class _MarkedLoader(BaseLoader):
     """Loads templates with the line's number behind every line that leaves text."""
 
-    def __init__(self) -> None:
-        self._inner = PackageLoader("p4gen", "templates")
+    def __init__(self, folders: Folders) -> None:
+        common = {name: FileSystemLoader(resource("templates") / name) for name in COMMON}
+        self._inner = PrefixLoader(common | {name: FileSystemLoader(folder) for name, folder in folders})
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Any]:
         source, file, fresh = self._inner.get_source(environment, template)
@@ -159,9 +84,9 @@ class _MarkedLoader(BaseLoader):
 
 
 @cache
-def _environment() -> Environment:
+def _environment(folders: Folders) -> Environment:
     environment = Environment(
-        loader=_MarkedLoader(),
+        loader=_MarkedLoader(folders),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -195,9 +120,9 @@ def _drop_rows(drops: Sequence[DropReason]) -> list[str]:
     return rows
 
 
-def _render_marked(template: str, context: dict[str, Any]) -> Iterator[tuple[str, int]]:
+def _render_marked(environment: Environment, template: str, context: dict[str, Any]) -> Iterator[tuple[str, int]]:
     """The rendered lines, each with its line in the template."""
-    text = _environment().get_template(template).render(context)
+    text = environment.get_template(template).render(context)
     number = 1
     for line in text.rstrip("\n").split("\n"):
         content, *marks = line.split(_MARK)

@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 
 import pytest
 
-from p4gen.inc import compose
-from p4gen.render import manifest, render
-from p4gen.spec import Congestion, DType, Icrc, Mode, Op, Overflow, ProgramSpec, Reliability, Variant
+from p4gen.families.epic.spec import Congestion, EpicSpec, Mode, Variant
+from p4gen.program import compose, manifest, render
+from p4gen.resources import resource
+from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
 
 SPECS = [
-    ProgramSpec(),
-    ProgramSpec(lanes=8, dtype=DType.UINT32, op=Op.MIN),
-    ProgramSpec(lanes=256, op=Op.MAX),
-    ProgramSpec(lanes=16, overflow=Overflow.WRAP, icrc=Icrc.IGNORE),
-    ProgramSpec(lanes=32, op=Op.DYNAMIC, pipelines=2, reliability=Reliability.GBN),
-    ProgramSpec(mode=Mode.III),
-    ProgramSpec(mode=Mode.III, lanes=256, op=Op.DYNAMIC, pipelines=4, reliability=Reliability.SACK),
-    ProgramSpec(mode=Mode.III, lanes=8, reliability=Reliability.SR, congestion=Congestion.NONE, icrc=Icrc.IGNORE),
-    *(ProgramSpec(mode=Mode.III, lanes=8, pipelines=2, variant=variant) for variant in Variant),
+    EpicSpec(),
+    EpicSpec(lanes=8, dtype=DType.UINT32, op=Op.MIN),
+    EpicSpec(lanes=256, op=Op.MAX),
+    EpicSpec(lanes=16, overflow=Overflow.WRAP, icrc=Icrc.IGNORE),
+    EpicSpec(lanes=32, op=Op.DYNAMIC, pipelines=2, reliability=Reliability.GBN),
+    EpicSpec(mode=Mode.III),
+    EpicSpec(mode=Mode.III, lanes=256, op=Op.DYNAMIC, pipelines=4, reliability=Reliability.SACK),
+    EpicSpec(mode=Mode.III, lanes=8, reliability=Reliability.SR, congestion=Congestion.NONE, icrc=Icrc.IGNORE),
+    *(EpicSpec(mode=Mode.III, lanes=8, pipelines=2, variant=variant) for variant in Variant),
 ]
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.program)
-def test_two_renderings_are_byte_identical(spec: ProgramSpec) -> None:
+def test_two_renderings_are_byte_identical(spec: EpicSpec) -> None:
     assert render(compose(spec)) == render(compose(spec))
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.program)
-def test_text_is_tidy(spec: ProgramSpec) -> None:
+def test_text_is_tidy(spec: EpicSpec) -> None:
     text = render(compose(spec)).text
     lines = text.split("\n")
     assert text.endswith("\n")
@@ -49,12 +49,12 @@ def test_text_is_tidy(spec: ProgramSpec) -> None:
 )
 def test_a_64_lane_program_fits_on_2000_lines(mode: Mode, reliability: str, pipelines: int) -> None:
     fields = {"mode": mode, "reliability": reliability, "pipelines": pipelines}
-    lines = len(render(compose(ProgramSpec.model_validate(fields))).origins)
+    lines = len(render(compose(EpicSpec.model_validate(fields))).origins)
     assert lines <= 2000
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.program)
-def test_every_module_is_a_control_of_its_name(spec: ProgramSpec) -> None:
+def test_every_module_is_a_control_of_its_name(spec: EpicSpec) -> None:
     composition = compose(spec)
     text = render(composition).text
     for module in composition.modules:
@@ -62,7 +62,7 @@ def test_every_module_is_a_control_of_its_name(spec: ProgramSpec) -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.program)
-def test_every_field_of_metadata_is_used(spec: ProgramSpec) -> None:
+def test_every_field_of_metadata_is_used(spec: EpicSpec) -> None:
     composition = compose(spec)
     text = render(composition).text
     unused = {
@@ -79,7 +79,7 @@ def test_every_field_of_metadata_is_used(spec: ProgramSpec) -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.program)
-def test_every_drop_reason_is_given_somewhere(spec: ProgramSpec) -> None:
+def test_every_drop_reason_is_given_somewhere(spec: EpicSpec) -> None:
     composition = compose(spec)
     text = render(composition).text
     assert [d.symbol for d in composition.drops if f"= drop_t.{d.symbol};" not in text] == []
@@ -88,34 +88,34 @@ def test_every_drop_reason_is_given_somewhere(spec: ProgramSpec) -> None:
 
 
 def test_only_programs_with_several_pipelines_speak_of_them() -> None:
-    assert "meta.lookup.pipeline" not in render(compose(ProgramSpec(mode=Mode.III))).text
-    assert "meta.lookup.pipeline" in render(compose(ProgramSpec(mode=Mode.III, pipelines=2))).text
+    assert "meta.lookup.pipeline" not in render(compose(EpicSpec(mode=Mode.III))).text
+    assert "meta.lookup.pipeline" in render(compose(EpicSpec(mode=Mode.III, pipelines=2))).text
 
 
 @pytest.mark.parametrize("mode", Mode)
 def test_line_directives_lead_to_the_template(mode: Mode) -> None:
     """What follows a directive is what stands on that line of the template, expressions aside."""
-    text = render(compose(ProgramSpec(mode=mode))).text
+    text = render(compose(EpicSpec(mode=mode))).text
     directives = re.findall(r'^#line (\d+) "templates/(.*)"\n(.*)$', text, re.MULTILINE)
     assert len(directives) >= 15
     for number, template, following in directives:
-        source = (files("p4gen") / "templates" / template).read_text(encoding="utf-8").split("\n")[int(number) - 1]
+        source = (resource("templates") / template).read_text(encoding="utf-8").split("\n")[int(number) - 1]
         if "{{" not in source:
             assert following == source.rstrip()
 
 
 def test_origins_name_the_template_of_every_line() -> None:
-    rendered = render(compose(ProgramSpec()))
+    rendered = render(compose(EpicSpec()))
     assert len(rendered.origins) == rendered.text.count("\n")
     row = next(i for i, line in enumerate(rendered.text.split("\n")) if "slots.write(" in line)
     template, number = rendered.origins[row]
-    assert template == "modules/check_duplicate.p4.j2"
-    source = (files("p4gen") / "templates" / template).read_text(encoding="utf-8").split("\n")
+    assert template == "epic/check_duplicate.p4.j2"
+    source = (resource("templates") / template).read_text(encoding="utf-8").split("\n")
     assert "slots.write(" in source[number - 1]
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.program)
-def test_the_manifest_counts_every_register_and_drop(spec: ProgramSpec) -> None:
+def test_the_manifest_counts_every_register_and_drop(spec: EpicSpec) -> None:
     composition = compose(spec)
     rendered = render(composition)
     content = manifest(composition, rendered)
@@ -128,19 +128,19 @@ def test_the_manifest_counts_every_register_and_drop(spec: ProgramSpec) -> None:
 
 
 def test_without_icrc_the_program_does_not_hash_a_payload() -> None:
-    text = render(compose(ProgramSpec(icrc=Icrc.IGNORE))).text
+    text = render(compose(EpicSpec(icrc=Icrc.IGNORE))).text
     assert "crc32" not in text
 
 
 def test_the_manifest_says_how_often_the_program_wants_ticks() -> None:
-    two, three = (compose(ProgramSpec(mode=mode)) for mode in Mode)
+    two, three = (compose(EpicSpec(mode=mode)) for mode in Mode)
     assert manifest(two, render(two))["ticks"] is None
     assert manifest(three, render(three))["ticks"] == {"every_us": 20, "opcode": "0xc0", "port": 510}
 
 
 @pytest.mark.parametrize("variant", Variant)
 def test_every_wrong_design_reads_otherwise(variant: Variant) -> None:
-    wrong, right = (render(compose(ProgramSpec(mode=Mode.III, variant=which))).text for which in (variant, None))
+    wrong, right = (render(compose(EpicSpec(mode=Mode.III, variant=which))).text for which in (variant, None))
     assert wrong.partition("#include")[2] != right.partition("#include")[2]
 
 
@@ -148,6 +148,6 @@ def test_templates_compare_no_enum_with_text() -> None:
     """A misspelt member is an error, a misspelt text is just not equal."""
     values = {str(v) for kind in (Mode, DType, Op, Overflow, Icrc, Reliability, Congestion, Variant) for v in kind}
     compared = re.compile(r'(?:[=!]=|\bin) *\(?(?:"([^"]*)"|\'([^\']*)\')')
-    for template in (files("p4gen") / "templates").rglob("*.j2"):  # type: ignore[attr-defined]
+    for template in resource("templates").rglob("*.j2"):
         found = {one or other for one, other in compared.findall(template.read_text(encoding="utf-8"))}
         assert not found & values, template.name

@@ -7,45 +7,47 @@ import dataclasses
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.inc import MODES, Size, compose
-from p4gen.inc import modules as m
-from p4gen.spec import Icrc, Mode, Op, ProgramSpec, Reliability
+from p4gen.families.epic import modules as m
+from p4gen.families.epic.program import MODES
+from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.program import Size, compose
+from p4gen.spec import Icrc, Op, Reliability
 
 
-def in_order(spec: ProgramSpec, *names: str) -> bool:
+def in_order(spec: EpicSpec, *names: str) -> bool:
     """Whether the modules of these names are all there, and stand in this order."""
     return tuple(module.name for module in compose(spec).modules if module.name in names) == names
 
 
 def test_mode_ii_is_algorithm_1_in_order() -> None:
-    spec = ProgramSpec()
+    spec = EpicSpec()
     assert in_order(spec, "LookupTable", "CheckDuplicate", "AggregateData", "ReplicateData", "TranslateHeader")
 
 
 def test_mode_iii_is_algorithm_2_in_order() -> None:
-    spec = ProgramSpec(mode=Mode.III)
+    spec = EpicSpec(mode=Mode.III)
     assert in_order(spec, "LookupTable", "CheckRange", "CheckDuplicate", "AggregateData", "ReplicateData", "SendAck")
     # Algorithm 3: an ACK moves psnStart before a NAK becomes a retransmission.
     assert in_order(spec, "ReceiveAck", "StartCursor", "Retransmission", "AdvanceCursor")
 
 
 def test_both_modes_share_the_modules_of_the_paper() -> None:
-    names = [{module.name for module in compose(ProgramSpec(mode=mode)).modules} for mode in Mode]
+    names = [{module.name for module in compose(EpicSpec(mode=mode)).modules} for mode in Mode]
     shared = {"LookupTable", "CheckDuplicate", "AggregateData", "RecycleBuffer", "ReplicateData", "TranslateHeader"}
     assert shared <= names[0] & names[1]
     assert {"ReceiveAck", "SendAck", "Retransmission"} <= names[1] - names[0]
 
 
 def test_a_mode_ii_program_filters_only_for_hosts_that_go_back_n() -> None:
-    assert not compose(ProgramSpec()).has("FilterOrder")
-    assert compose(ProgramSpec(reliability=Reliability.GBN)).has("FilterOrder")
+    assert not compose(EpicSpec()).has("FilterOrder")
+    assert compose(EpicSpec(reliability=Reliability.GBN)).has("FilterOrder")
 
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("op", [Op.SUM, Op.DYNAMIC])
 @pytest.mark.parametrize("pipelines", [1, 2])
 def test_what_a_program_does_not_need_is_not_in_it(mode: Mode, op: Op, pipelines: int) -> None:
-    composition = compose(ProgramSpec.model_validate({"mode": mode, "op": op, "pipelines": pipelines}))
+    composition = compose(EpicSpec.model_validate({"mode": mode, "op": op, "pipelines": pipelines}))
     fields = {field.name for part in composition.metadata for field in part.fields}
     assert ("numbers" in fields) == (op is Op.DYNAMIC)
     assert ("pipeline" in fields) == (pipelines > 1)
@@ -54,7 +56,7 @@ def test_what_a_program_does_not_need_is_not_in_it(mode: Mode, op: Op, pipelines
 
 
 def test_without_icrc_its_modules_are_gone() -> None:
-    composition = compose(ProgramSpec(icrc=Icrc.IGNORE))
+    composition = compose(EpicSpec(icrc=Icrc.IGNORE))
     assert not composition.has("CheckIcrc")
     assert not composition.has("SetIcrc")
     assert "CheckIcrc_bad_icrc" not in {drop.symbol for drop in composition.drops}
@@ -64,11 +66,11 @@ def test_a_module_before_its_provider_is_refused(monkeypatch: pytest.MonkeyPatch
     order = tuple(module for module in MODES[Mode.II] if module is not m.RECYCLE_BUFFER)
     monkeypatch.setitem(MODES, Mode.II, order)
     with pytest.raises(InputError, match="CheckDuplicate needs slot_use"):
-        compose(ProgramSpec())
+        compose(EpicSpec())
 
 
 def test_drop_reasons_are_numbered_from_one_without_gaps() -> None:
-    drops = compose(ProgramSpec()).drops
+    drops = compose(EpicSpec()).drops
     assert [drop.index for drop in drops] == list(range(1, len(drops) + 1))
     assert len({drop.symbol for drop in drops}) == len(drops)
 
@@ -80,13 +82,13 @@ EDGE = 57 + 32 + 64 + 1 + 17
 
 
 def test_state_follows_the_formula() -> None:
-    spec = ProgramSpec(lanes=64, window=16, message=4, groups=4, fan_in=8)
+    spec = EpicSpec(lanes=64, window=16, message=4, groups=4, fan_in=8)
     # Per context, CombineAcks: an ackPsn with syndrome for each edge, and nodeAckPsn.
     assert compose(spec).state_bits == 4 * 128 * SLOT + 4 * (ANNOUNCEMENTS + 8 * 32 + 24)
 
 
 def test_state_of_mode_iii_follows_the_formula() -> None:
-    spec = ProgramSpec(mode=Mode.III, lanes=64, window=16, message=4, groups=4, fan_in=8)
+    spec = EpicSpec(mode=Mode.III, lanes=64, window=16, message=4, groups=4, fan_in=8)
     # Two pipes a context, each with psnStart and maxPsnSent; lastAcked of each edge; the rest is
     # by edge, from 1.
     contexts = 4 * (ANNOUNCEMENTS + 8 * 32 + 2 * (32 + 32))
@@ -94,15 +96,15 @@ def test_state_of_mode_iii_follows_the_formula() -> None:
 
 
 def test_every_pipeline_has_a_bank_of_everything() -> None:
-    one = ProgramSpec(mode=Mode.III, lanes=64, groups=4, fan_in=7)
-    four = ProgramSpec(mode=Mode.III, lanes=64, groups=4, fan_in=7, pipelines=4)
+    one = EpicSpec(mode=Mode.III, lanes=64, groups=4, fan_in=7)
+    four = EpicSpec(mode=Mode.III, lanes=64, groups=4, fan_in=7, pipelines=4)
     # 4 x 7 edges from 1 make 29; a bank has a power of two.
     assert compose(four).state_bits - 4 * compose(one).state_bits == 4 * (32 - 29) * EDGE
 
 
 def test_sizes_are_products_and_say_so() -> None:
     size = Size("groups", "fan_in", 2)
-    assert size.of(ProgramSpec(groups=3, fan_in=5)) == 30
+    assert size.of(EpicSpec(groups=3, fan_in=5)) == 30
     assert str(size) == "groups x fan_in x 2"
 
 

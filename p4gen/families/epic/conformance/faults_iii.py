@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from p4gen.families.epic.conformance.faults_both import BOTH_MODES
 from p4gen.ptf.mutations import Mutation, Seeding
-from p4gen.ptf.mutations_both import BOTH_MODES
 
 SIZE = {"mode": "III", "lanes": 8, "window": 2, "message": 2, "groups": 2, "fan_in": 4, "ports": 8}
 

@@ -7,15 +7,12 @@ import json
 from typing import Any
 
 import p4gen
-from p4gen.inc import Composition
-from p4gen.render.p4 import Rendered
+from p4gen.program.compose import Composition
+from p4gen.program.text import Rendered
 
 Manifest = dict[str, Any]
 """JSON object: p4gen, spec, modules (in order, with state in bits), drops, ticks, state_bits, line_directives, and
 digest."""
-
-TICK_US = 20
-"""How often mode III wants a tick for each edge, microseconds; two without progress make it send again."""
 
 
 def manifest(composition: Composition, rendered: Rendered) -> Manifest:
@@ -71,7 +68,7 @@ def manifest(composition: Composition, rendered: Rendered) -> Manifest:
             }
             for drop in composition.drops
         ],
-        "ticks": {"every_us": TICK_US, "opcode": "0xc0", "port": 510} if spec.mode.augmented else None,
+        "ticks": composition.parts.ticks(spec),
         "state_bits": composition.state_bits,
         "line_directives": rendered.line_directives,
         "digest": hashlib.sha256(rendered.text.encode()).hexdigest(),

@@ -1,4 +1,4 @@
-"""From YAML text and command-line flags to a ``ProgramSpec``, or to positioned complaints.
+"""From YAML text and command-line flags to a family's spec, or to positioned complaints.
 
 A flag wins over the file. Every wrong value is reported, not just the first.
 """
@@ -9,14 +9,16 @@ import difflib
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import BeforeValidator, SerializeAsAny, ValidationError
 from pydantic_core import ErrorDetails
 
 from p4gen.errors import Diagnostic, InputError, Pos
+from p4gen.families.registry import DEFAULT, families
 from p4gen.inputs import shown
-from p4gen.spec.positions import KEY, Path_, read_yaml
+from p4gen.spec.collective import CollectiveSpec
+from p4gen.spec.positions import KEY, read_yaml
 from p4gen.spec.program import ProgramSpec, SpecConflictError
 
 Where = Pos | str | None
@@ -38,13 +40,50 @@ def load_spec(path: Path | None = None, flags: Mapping[str, Any] | None = None) 
         if value is not None:
             values[name] = value
             where[name] = flag_name(name)
+    default = Pos(str(path), 1, 1) if path else None
+    kind = _kind(values.get("family", DEFAULT), where.get("family", default))
     try:
-        spec = ProgramSpec.model_validate(values)
+        spec = kind.model_validate(values)
     except ValidationError as error:
-        problems += [_diagnose(e, values, where, Pos(str(path), 1, 1) if path else None) for e in error.errors()]
+        problems += [_diagnose(kind, e, values, where, default) for e in error.errors()]
     if problems:
         raise InputError(*(_with_source(d, lines) for d in sorted(problems, key=_order)))
     return spec
+
+
+def load_collective(path: Path | None = None, flags: Mapping[str, Any] | None = None) -> CollectiveSpec:
+    """``load_spec``, of a program that takes part in collectives. Raises ``InputError`` for others too."""
+    return collective(load_spec(path, flags))
+
+
+def parse_spec(values: Mapping[str, Any]) -> ProgramSpec:
+    """The spec with these fields, as ``model_dump`` gives them. Raises pydantic's ``ValidationError``."""
+    return _kind(values.get("family", DEFAULT), None).model_validate(values)
+
+
+def _read_back(value: object) -> object:
+    return collective(parse_spec(value)) if isinstance(value, Mapping) else value
+
+
+WrittenCollective = Annotated[SerializeAsAny[CollectiveSpec], BeforeValidator(_read_back)]
+"""The type of a field of a record that holds a spec: what is written is read as the spec of its own family."""
+
+
+def collective(spec: ProgramSpec) -> CollectiveSpec:
+    """A spec of a program that takes part in collectives; ``InputError`` for another."""
+    if not isinstance(spec, CollectiveSpec):
+        raise InputError(f"{spec.program}: programs of the family {spec.family} take part in no collectives")
+    return spec
+
+
+def _kind(name: object, where: Where) -> type[ProgramSpec]:
+    """The spec of the family that is asked for."""
+    known = families()
+    if name not in known:
+        near = difflib.get_close_matches(str(name), known, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"the families are {', '.join(known)}"
+        raise InputError(Diagnostic(where, f"family = {shown(name)}: there is no such family; {hint}"))
+    return known[str(name)].spec
 
 
 def flag_name(field: str) -> str:
@@ -53,7 +92,7 @@ def flag_name(field: str) -> str:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Where], list[str]]:
-    """The mapping's values, the position of each value (of its name where no field is called so), and the lines."""
+    """The mapping's values, the positions of each value and of its name, and the lines."""
     root, places, lines = read_yaml(path)
     if root is None:
         return {}, {}, []
@@ -61,20 +100,25 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Where], list[str]]:
         raise InputError(Diagnostic(places[()], "a spec is a mapping of fields, as in 'lanes: 64'"))
     where: dict[str, Where] = {}
     for name in root:
-        place: Path_ = (name,) if name in ProgramSpec.model_fields else (name, KEY)
-        where[name] = places[place]
+        where[name], where[f"{name}{KEY}"] = places[(name,)], places[name, KEY]
     return root, where, lines
 
 
-def _diagnose(error: ErrorDetails, values: Mapping[str, Any], where: Mapping[str, Where], default: Where) -> Diagnostic:
+def _diagnose(
+    kind: type[ProgramSpec],
+    error: ErrorDetails,
+    values: Mapping[str, Any],
+    where: Mapping[str, Where],
+    default: Where,
+) -> Diagnostic:
     cause = error.get("ctx", {}).get("error")
     field = cause.field if isinstance(cause, SpecConflictError) else str(error["loc"][0])
     place = where.get(field, default)
     if error["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(field, ProgramSpec.model_fields, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"the fields are {', '.join(ProgramSpec.model_fields)}"
-        return Diagnostic(place, f"unknown field {shown(field)}; {hint}")
-    about = ProgramSpec.model_fields[field].description
+        near = difflib.get_close_matches(field, kind.model_fields, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"the fields are {', '.join(kind.model_fields)}"
+        return Diagnostic(where.get(f"{field}{KEY}", place), f"unknown field {shown(field)}; {hint}")
+    about = kind.model_fields[field].description
     reason = str(cause) if cause else f"{_reason(error)} ({about})"
     value = values.get(field)
     head = f"{field}: " if value is None else f"{field} = {shown(value)}: "

@@ -1,73 +1,34 @@
-"""How a mode composes IncEngine modules, and the checks that a composition is sound."""
+"""How a family's modules make a program, and the checks that a composition is sound."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar
 
 from p4gen.errors import InputError
-from p4gen.inc import modules as m
-from p4gen.inc.module import Drop, Gress, Metadata, Module
-from p4gen.spec import Mode, ProgramSpec
+from p4gen.families import Facet, family_of
+from p4gen.program.module import Drop, Gress, Metadata, Module
+from p4gen.spec import ProgramSpec
 
-HEADERS = ("ethernet", "vlan", "arp", "ipv4", "udp", "bth", "aeth", "immediate", "cnp", "payload", "icrc")
-"""Headers that the parser knows, outermost first."""
 
-MODES: dict[Mode, tuple[Module, ...]] = {
-    # EPIC Algorithm 1, in the order in which a packet meets the modules. RecycleBuffer stands
-    # before CheckDuplicate because the lazy form decides, on the one access that a pass has to the
-    # slot, whether what the slot holds still counts.
-    Mode.II: (
-        m.LOOKUP_TABLE,
-        m.VALIDATE_PACKET,
-        m.CHECK_ICRC,
-        m.FIND_CONTEXT,
-        m.TRACK_INVOCATION,
-        m.CLASSIFY_TRAFFIC,
-        m.FILTER_ORDER,
-        m.RECYCLE_BUFFER,
-        m.CHECK_DUPLICATE,
-        m.AGGREGATE_DATA,
-        m.REPLICATE_DATA,
-        m.REFLECT_ACK,
-        m.COMBINE_ACKS,
-        m.ANSWER_ARP,
-        m.FORWARD,
-        m.TRANSLATE_HEADER,
-        m.SET_ICRC,
-    ),
-    # EPIC Algorithms 2 and 3.
-    Mode.III: (
-        m.LOOKUP_TABLE,
-        m.VALIDATE_PACKET,
-        m.CHECK_ICRC,
-        m.LEARN_TAG,
-        m.FIND_CONTEXT,
-        m.TRACK_INVOCATION,
-        m.CLASSIFY_TRAFFIC,
-        m.TRACK_SENT,
-        m.CHECK_RANGE,
-        m.CHECK_ORDER,
-        m.COUNT_MESSAGES,
-        m.RECEIVE_ACK,
-        m.RELAY_NOTIFICATION,
-        m.NOTIFY_CONGESTION,
-        m.RECYCLE_BUFFER,
-        m.CHECK_DUPLICATE,
-        m.RESEND_TIMER,
-        m.START_CURSOR,
-        m.RETRANSMISSION,
-        m.AGGREGATE_DATA,
-        m.REPLICATE_DATA,
-        m.SEND_ACK,
-        m.ANSWER_ARP,
-        m.FORWARD,
-        m.ADVANCE_CURSOR,
-        m.MAKE_ACK,
-        m.TRANSLATE_HEADER,
-        m.SET_ICRC,
-    ),
-}
+@dataclass(frozen=True)
+class ProgramParts(Facet):
+    """What a family's programs are made of. Functions take the family's own spec."""
+
+    module: ClassVar[str] = "program"
+
+    headers: tuple[str, ...]
+    """Headers that the parser knows, outermost first."""
+    modules: Callable[[Any], tuple[Module, ...]]
+    """The modules of a program, in the order in which a packet meets them."""
+    templates: Callable[[Composition], tuple[str, ...]]
+    """The templates of a program, in their order in its text."""
+    names: Callable[[Composition], dict[str, Any]]
+    """What its templates may refer to, beside what every family's templates may (``p4gen.program.text``)."""
+    ticks: Callable[[Any], dict[str, Any] | None] = lambda _: None
+    """What the manifest says of the ticks that a program wants."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +70,7 @@ class Composition:
     """The modules of one program, in order."""
 
     spec: ProgramSpec
+    parts: ProgramParts
     modules: tuple[Module, ...]
 
     def has(self, name: str) -> bool:
@@ -143,17 +105,18 @@ class Composition:
 
 
 def compose(spec: ProgramSpec) -> Composition:
-    """The modules that make ``spec``'s mode, each with what it needs provided before it.
+    """The modules that make ``spec``'s program, each with what it needs provided before it.
 
     Raises ``InputError`` if a module's needs are not met.
     """
-    modules = tuple(module for module in MODES[spec.mode] if module.wanted(spec))
-    known = {f"hdr.{name}" for name in HEADERS}
+    parts = family_of(spec).facet(ProgramParts)
+    modules = tuple(module for module in parts.modules(spec) if module.wanted(spec))
+    known = {f"hdr.{name}" for name in parts.headers}
     for module in modules:
         missing = [need for need in module.needs if need not in known]
         if missing:
             raise InputError(
-                f"mode {spec.mode}: {module.name} needs {', '.join(missing)}, which no earlier module provides"
+                f"{spec.program}: {module.name} needs {', '.join(missing)}, which no earlier module provides"
             )
         known.update(field.name for field in module.provides if field.wanted(spec))
-    return Composition(spec, modules)
+    return Composition(spec, parts, modules)

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
 from itertools import groupby
 
-from p4gen.inc import Composition, compose
-from p4gen.render import render
+from p4gen.program.compose import Composition, compose
+from p4gen.program.text import render
+from p4gen.resources import resource
 from p4gen.spec import ProgramSpec
 
 PAPER = "EPIC-II and III consist of 7604 and 7400 lines of code, respectively, with 61% reuse."
@@ -61,7 +61,7 @@ class Part:
 
 @cache
 def _template_lines(template: str) -> int:
-    return len((files("p4gen") / "templates" / template).read_text(encoding="utf-8").splitlines())
+    return len((resource("templates") / template).read_text(encoding="utf-8").splitlines())
 
 
 @dataclass(frozen=True)

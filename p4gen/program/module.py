@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from p4gen.spec import ProgramSpec
 
@@ -38,7 +38,7 @@ class Register:
     """State that a module keeps from packet to packet: ``instances`` arrays of ``entries`` words."""
 
     name: str
-    width: int | Callable[[ProgramSpec], int]
+    width: int | Callable[[Any], int]
     """Bits in a word."""
     entries: Size
     purpose: str
@@ -71,7 +71,7 @@ class Metadata:
     purpose: str
     kept: bool = False
     """Whether v1model's clones and recirculated packets keep it."""
-    wanted: Callable[[ProgramSpec], bool] = field(default=lambda _: True)
+    wanted: Callable[[Any], bool] = field(default=lambda _: True)
     """Whether a program with this spec has the field."""
 
 
@@ -83,7 +83,7 @@ class Drop:
     meaning: str
     loss: bool = True
     """False where the packet has done its work."""
-    wanted: Callable[[ProgramSpec], bool] = field(default=lambda _: True)
+    wanted: Callable[[Any], bool] = field(default=lambda _: True)
     """Whether a program with this spec has the reason."""
 
 
@@ -107,8 +107,10 @@ class Module:
     keeps: tuple[Register, ...] = ()
     tables: tuple[Table, ...] = ()
     drops: tuple[Drop, ...] = ()
-    wanted: Callable[[ProgramSpec], bool] = field(default=lambda _: True)
+    wanted: Callable[[Any], bool] = field(default=lambda _: True)
     """Whether a program with this spec has the module at all."""
+    folder: str = "shared"
+    """The folder of its template: ``shared``, or a family's name."""
 
     @property
     def snake(self) -> str:
@@ -117,8 +119,8 @@ class Module:
 
     @property
     def template(self) -> str:
-        """Its template, below p4gen/templates."""
-        return f"modules/{self.snake}.p4.j2"
+        """Its template, below ``templates``."""
+        return f"{self.folder}/{self.snake}.p4.j2"
 
     def state_bits(self, spec: ProgramSpec) -> int:
         """What its registers take, in bits."""

@@ -1,0 +1,22 @@
+"""Families of programs, one package each, and how the rest of p4gen finds them.
+
+The rest of p4gen imports from here alone: ``family_of(spec).facet(...)`` is the way to everything a family knows.
+"""
+
+from p4gen.families.family import Facet, Family
+from p4gen.families.load import WrittenCollective, collective, flag_name, load_collective, load_spec, parse_spec
+from p4gen.families.registry import add_folder, families, family_of
+
+__all__ = [
+    "Facet",
+    "Family",
+    "WrittenCollective",
+    "add_folder",
+    "collective",
+    "families",
+    "family_of",
+    "flag_name",
+    "load_collective",
+    "load_spec",
+    "parse_spec",
+]

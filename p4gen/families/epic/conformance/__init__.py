@@ -1,0 +1,30 @@
+"""EPIC's conformance: scenarios, the programs that they run on, and the faults that they must notice."""
+
+from pathlib import Path
+
+from p4gen.families.epic.conformance import faults_ii, faults_iii
+from p4gen.families.epic.conformance.matrix import AXES, every_program
+from p4gen.families.epic.conformance.mutated import mutated
+from p4gen.families.epic.conformance.runs_ii import mode_ii_runs
+from p4gen.families.epic.conformance.runs_iii import mode_iii_runs
+from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.ptf.family import Conformance
+
+MODE_III_PREFIX = "test_iii_"
+"""What names of modules with scenarios for Mode III begin with; those of all others are for Mode II."""
+
+
+def _serves(spec: EpicSpec, module: str) -> bool:
+    return module.startswith(MODE_III_PREFIX) == (spec.mode is Mode.III)
+
+
+FACET = Conformance(
+    serves=_serves,
+    runs=lambda spec: mode_iii_runs(spec) if spec.mode is Mode.III else mode_ii_runs(spec),
+    seeding=lambda spec: faults_iii.SEEDING if spec.mode is Mode.III else faults_ii.SEEDING,
+    axes=AXES,
+    kept=("mode",),
+    every_program=lambda spec: every_program(spec.mode),
+    mutated=lambda spec, reliabilities, pipelines: mutated(spec.mode, reliabilities, pipelines),
+    equivalents=Path(__file__).with_name("equivalents.yaml"),
+)

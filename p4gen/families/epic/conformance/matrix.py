@@ -1,0 +1,35 @@
+"""Small programs of every op, dtype and setting that changes what a program does, for the suite to run on."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from pydantic import ValidationError
+
+from p4gen.families.epic.conformance.small import small
+from p4gen.families.epic.spec import Congestion, EpicSpec, Mode
+from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
+
+AXES: dict[str, Sequence[object]] = {
+    "op": tuple(Op),
+    "dtype": tuple(DType),
+    "overflow": (None, *Overflow),
+    "reliability": (None, *Reliability),
+    "icrc": tuple(Icrc),
+    "congestion": (None, *Congestion),
+    "pipelines": (1, 2, 4),
+}
+"""Fields whose values decide what a program does. None is a default, which is one of the others."""
+
+
+def every_program(mode: Mode) -> tuple[EpicSpec, ...]:
+    """A small program for each combination of values that goes together in a mode, each of them once."""
+    programs: dict[str, EpicSpec] = {}
+    for values in itertools.product(*AXES.values()):
+        try:
+            spec = small(mode=mode, lanes=8, fan_in=32, **dict(zip(AXES, values, strict=True)))
+        except ValidationError:
+            continue  # they do not go together
+        programs.setdefault(repr(sorted(spec.resolved().items() - {("name", spec.name)}, key=str)), spec)
+    return tuple(programs.values())

@@ -1,0 +1,45 @@
+"""The small programs that operators mutate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from functools import partial
+
+from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.ptf.family import Mutated
+from p4gen.spec import DType, Reliability
+
+
+def mutated(mode: Mode, reliabilities: Sequence[Reliability], pipelines: Sequence[int]) -> list[Mutated]:
+    """The small programs of a mode that are mutated.
+
+    What needs room is mutated in programs with more slots than a burst has packets, and than may be missing at a time.
+    """
+    made = []
+    for reliability in reliabilities:
+        for count in pipelines:
+            name, spec = f"{mode} {reliability} {count}", _spec(mode, reliability, count)
+            if mode is Mode.II:
+                made.append(Mutated(name, spec))
+                continue
+            roomy = {"StartCursor"} if reliability.in_order else {"StartCursor", "CheckOrder"}
+            made.append(Mutated(name, spec, partial(_others, roomy)))
+            long = _spec(mode, reliability, count, slots=256)
+            made.append(Mutated(f"{name} long", long, roomy.__contains__, _ORDER))
+    return made
+
+
+def _others(modules: Set[str], module: str) -> bool:
+    return module not in modules
+
+
+_ORDER = ("test_iii_order", "test_iii_selective", "test_iii_holes", "test_iii_generations", "test_iii_phases",
+          "test_iii_collectives", "test_iii_pipelines", "test_iii_retransmission", "test_iii_timer",
+          "test_iii_late_answers")  # fmt: skip
+
+
+def _spec(mode: Mode, reliability: Reliability, pipelines: int, **fields: object) -> EpicSpec:
+    size = {"lanes": 8, "window": 2, "message": 2, "groups": 4, "ports": 8, "fan_in": 4 if pipelines == 1 else 8}
+    # Numbers whose announced code is not 0: what reads as 0 is not taken for an announcement of theirs.
+    what = {"mode": mode, "reliability": reliability, "pipelines": pipelines, "dtype": DType.UINT32}
+    return EpicSpec.model_validate({**size, **what, **fields})

@@ -1,0 +1,15 @@
+"""Small programs: quick to run, but with more than one of everything."""
+
+from __future__ import annotations
+
+from p4gen.families.epic.spec import EpicSpec
+
+
+def small(**fields: object) -> EpicSpec:
+    """A spec of a program that is quick to run, but has more than one of everything.
+
+    Its name is never the default one, so that building it does not overwrite what the user built.
+    """
+    size = {"lanes": 16, "window": 2, "message": 2, "groups": 4, "fan_in": 4, "ports": 8}
+    spec = EpicSpec.model_validate(size | fields)
+    return EpicSpec.model_validate(size | fields | {"name": f"variant_{spec.program}"})

@@ -1,0 +1,185 @@
+"""EPIC's programs: which modules make each mode, and what their templates refer to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from p4gen.families.epic import modules as m
+from p4gen.families.epic.modules import receive_bits, reorder_window
+from p4gen.families.epic.spec import EpicSpec, Mode, Variant
+from p4gen.program.compose import Composition, ProgramParts
+from p4gen.program.module import Module
+from p4gen.spec import Numbers
+from p4gen.spec.reductions import NUMBERS_BITS
+
+HEADERS = ("ethernet", "vlan", "arp", "ipv4", "udp", "bth", "aeth", "immediate", "cnp", "payload", "icrc")
+"""Headers that the parser knows, outermost first."""
+
+MODES: dict[Mode, tuple[Module, ...]] = {
+    # EPIC Algorithm 1, in the order in which a packet meets the modules. RecycleBuffer stands
+    # before CheckDuplicate because the lazy form decides, on the one access that a pass has to the
+    # slot, whether what the slot holds still counts.
+    Mode.II: (
+        m.LOOKUP_TABLE,
+        m.VALIDATE_PACKET,
+        m.CHECK_ICRC,
+        m.FIND_CONTEXT,
+        m.TRACK_INVOCATION,
+        m.CLASSIFY_TRAFFIC,
+        m.FILTER_ORDER,
+        m.RECYCLE_BUFFER,
+        m.CHECK_DUPLICATE,
+        m.AGGREGATE_DATA,
+        m.REPLICATE_DATA,
+        m.REFLECT_ACK,
+        m.COMBINE_ACKS,
+        m.ANSWER_ARP,
+        m.FORWARD,
+        m.TRANSLATE_HEADER,
+        m.SET_ICRC,
+    ),
+    # EPIC Algorithms 2 and 3.
+    Mode.III: (
+        m.LOOKUP_TABLE,
+        m.VALIDATE_PACKET,
+        m.CHECK_ICRC,
+        m.LEARN_TAG,
+        m.FIND_CONTEXT,
+        m.TRACK_INVOCATION,
+        m.CLASSIFY_TRAFFIC,
+        m.TRACK_SENT,
+        m.CHECK_RANGE,
+        m.CHECK_ORDER,
+        m.COUNT_MESSAGES,
+        m.RECEIVE_ACK,
+        m.RELAY_NOTIFICATION,
+        m.NOTIFY_CONGESTION,
+        m.RECYCLE_BUFFER,
+        m.CHECK_DUPLICATE,
+        m.RESEND_TIMER,
+        m.START_CURSOR,
+        m.RETRANSMISSION,
+        m.AGGREGATE_DATA,
+        m.REPLICATE_DATA,
+        m.SEND_ACK,
+        m.ANSWER_ARP,
+        m.FORWARD,
+        m.ADVANCE_CURSOR,
+        m.MAKE_ACK,
+        m.TRANSLATE_HEADER,
+        m.SET_ICRC,
+    ),
+}
+
+TICK_US = 20
+"""How often Mode III wants a tick for each edge, microseconds; two without progress make it send again."""
+
+
+def _templates(composition: Composition) -> tuple[str, ...]:
+    arch = composition.spec.arch
+    crc = composition.has("CheckIcrc") or composition.has("SetIcrc")
+    return (
+        "epic/preamble.p4.j2",
+        "epic/headers.p4.j2",
+        "epic/parser.p4.j2",
+        f"{arch}/checksum.p4.j2",
+        *(["shared/invariant_crc.p4.j2"] if crc else []),
+        *(module.template for module in composition.modules),
+        f"epic/mode_{_spec(composition).mode.lower()}.p4.j2",
+        f"{arch}/deparser.p4.j2",
+    )
+
+
+def _spec(composition: Composition) -> EpicSpec:
+    assert isinstance(composition.spec, EpicSpec)
+    return composition.spec
+
+
+def _ticks(spec: EpicSpec) -> dict[str, Any] | None:
+    return {"every_us": TICK_US, "opcode": "0xc0", "port": 510} if spec.wants_ticks else None
+
+
+def _names(composition: Composition) -> dict[str, Any]:
+    spec = _spec(composition)
+    numbers = spec.numbers
+    window = reorder_window(spec)
+    return {
+        "dynamic": numbers is None,
+        "reduction": _reduction(spec),
+        "saturating": spec.saturating,
+        "numbers": numbers,
+        "choices": spec.choices,
+        "steps": _steps(spec),
+        "lanes": range(spec.lanes),
+        "edges": range(spec.fan_in),
+        "augmented": spec.mode.augmented,
+        "selective": not spec.loss_recovery.in_order,
+        "selective_naks": spec.loss_recovery.selective_naks,
+        "notifies": spec.notifies,
+        "variant": spec.variant,
+        "Variant": Variant,
+        "window": window,
+        "halves": [window >> i for i in range(1, window.bit_length())],
+        "word": receive_bits(spec),
+        "last": 56 + (NUMBERS_BITS if numbers is None else 0),
+        "pipelines": spec.pipelines,
+        "pipeline_bits": spec.pipelines.bit_length() - 1,
+        "ports_per_pipe": spec.ports // spec.pipelines,
+        "slots": spec.pipelines * spec.bank_slots,
+        "slots_note": _slots_note(spec),
+        "contexts": spec.pipelines * spec.bank_contexts,
+        "edge_words": spec.pipelines * spec.bank_edges,
+        "banked": partial(_banked, spec),
+    }
+
+
+@dataclass(frozen=True)
+class _Step:
+    """How a lane is reduced where one of ``choices`` is announced: P4 expressions of ``held`` and ``element``."""
+
+    choices: tuple[Numbers, ...]
+    result: str
+    saturated: str | None
+    """The result that stops at the ends of the range, where the program wants that."""
+
+
+def _steps(spec: EpicSpec) -> list[_Step]:
+    """What AggregateData does for each choice; those that read the same are one."""
+    by_text: dict[tuple[str, str | None], list[Numbers]] = {}
+    for choice in spec.choices:
+        reduction = choice.op.reduction
+        saturated = reduction.saturating(choice.dtype) if reduction.saturating and spec.saturating else None
+        by_text.setdefault((reduction.p4(choice.dtype), saturated), []).append(choice)
+    return [_Step(tuple(choices), *text) for text, choices in by_text.items()]
+
+
+def _banked(spec: EpicSpec, index: str, of: str) -> str:
+    """An index of 32 bits into state; with several pipelines, within the bank of the packet's own."""
+    if spec.pipelines == 1:
+        return index
+    words = {"slot": spec.bank_slots, "context": spec.bank_contexts, "edge": spec.bank_edges}[of]
+    return f"(bit<32>)(meta.lookup.pipeline ++ ({index})[{words.bit_length() - 2}:0])"
+
+
+def _slots_note(spec: EpicSpec) -> str:
+    pipes = "two pipes of " if spec.mode.augmented else ""
+    banks = "" if spec.pipelines == 1 else f"{spec.pipelines} banks of "
+    return f"{banks}{spec.groups} groups of {pipes}{spec.slots_per_group} (2WM = {2 * spec.window * spec.message})"
+
+
+def _reduction(spec: EpicSpec) -> str:
+    if spec.numbers is None:
+        return "any reduction"
+    how = ("saturating " if spec.saturating else "wrapping ") if spec.op.overflows else ""
+    return f"{how}{spec.op.reduction.noun} of {spec.dtype}"
+
+
+FACET = ProgramParts(
+    headers=HEADERS,
+    modules=lambda spec: MODES[spec.mode],
+    templates=_templates,
+    names=_names,
+    ticks=_ticks,
+)

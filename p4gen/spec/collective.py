@@ -1,0 +1,219 @@
+"""CollectiveSpec: what programs that take part in collectives have in common.
+
+Hosts, manager, simulator and benchmarks ask no more of a program than what stands here. Symbols follow EPIC Table 2:
+a window is W messages of M packets, and N slots buffer them.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal, assert_never
+
+from pydantic import Field, field_validator, model_validator
+
+from p4gen.spec.program import ProgramSpec, SpecConflictError, whole
+from p4gen.spec.reductions import NUMBERS, DType, Numbers, Op
+
+LANE_BYTES = 4
+"""A lane is one 32-bit element of a packet."""
+
+MAX_SLOTS = 65536
+MAX_TOTAL_SLOTS = 1 << 20
+
+
+class Overflow(StrEnum):
+    """What a reduction does that leaves the range of its dtype."""
+
+    SATURATE = "saturate"
+    WRAP = "wrap"
+
+
+class Reliability(StrEnum):
+    """How an edge's packets are taken when some are lost (EPIC section C)."""
+
+    GBN = "gbn"
+    """Go-Back-N: in order only."""
+    SR = "sr"
+    """Selective repeat: out of order too."""
+    SACK = "sack"
+    """Mode III: selective repeat whose NAKs name every missing packet at once; no commodity NIC sends or knows them."""
+
+    @property
+    def in_order(self) -> bool:
+        """Whether an edge's packets are taken in order only."""
+        match self:
+            case Reliability.GBN:
+                return True
+            case Reliability.SR | Reliability.SACK:
+                return False
+            case other:
+                assert_never(other)
+
+    @property
+    def selective_naks(self) -> bool:
+        """Whether NAKs name several packets."""
+        match self:
+            case Reliability.SACK:
+                return True
+            case Reliability.GBN | Reliability.SR:
+                return False
+            case other:
+                assert_never(other)
+
+
+class CollectiveSpec(ProgramSpec):
+    """A program that reduces and distributes what ranks send."""
+
+    lanes: Annotated[
+        Literal[8, 16, 32, 64, 128, 256],
+        Field(description="32-bit elements in a packet, whose payload is 4 x lanes bytes; a power of two"),
+    ] = 64
+    dtype: Annotated[
+        DType, Field(description="type of an element; what a switch can add in one step. Op dynamic serves all of them")
+    ] = DType.INT32
+    op: Annotated[
+        Op, Field(description="how contributions are reduced, element by element; dynamic: as the control message says")
+    ] = Op.SUM
+    overflow: Annotated[Overflow | None, Field(description="for sums: saturate (the default) or wrap around")] = None
+    window: Annotated[int, Field(ge=1, le=1024, description="W: messages a rank may have outstanding")] = 16
+    message: Annotated[int, Field(ge=1, le=1024, description="M: packets in a message")] = 4
+    slots: Annotated[
+        Literal[2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536] | None,
+        Field(
+            description="N: packets buffered per group; at least 2 x W x M (by default the smallest such), and a power "
+            "of two, so that a slot's index is the PSN's low bits and survives its wrap",
+        ),
+    ] = None
+    groups: Annotated[int, Field(ge=1, le=256, description="groups that share the switch at one time")] = 4
+    fan_in: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=32,
+            description="most edges of a group that contribute at this switch; one bit each of a 32-bit bitmap",
+        ),
+    ] = 32
+    reliability: Annotated[
+        Reliability | None,
+        Field(
+            description="mode II: sr (the default), or gbn, which filters what comes out of order; mode III: gbn (the "
+            "default), sr, or sack"
+        ),
+    ] = None
+
+    @field_validator("lanes", "slots", mode="before")
+    @classmethod
+    def _whole_too(cls, value: Any) -> Any:
+        return whole(value)
+
+    @model_validator(mode="after")
+    def _slots_fit(self) -> CollectiveSpec:
+        if self.overflow is not None and not self.op.overflows:
+            fitting = " or ".join(op for op in Op if op.overflows)
+            raise SpecConflictError("overflow", f"goes with op {fitting}; {self.op} cannot overflow")
+        if self.numbers is None:
+            if "dtype" in self.model_fields_set and self.dtype is not DType.INT32:
+                raise SpecConflictError("dtype", "goes with a fixed op; with op dynamic the control message chooses it")
+        elif self.dtype not in self.op.reduction.dtypes:
+            fitting = " or ".join(self.op.reduction.dtypes)
+            raise SpecConflictError("dtype", f"op {self.op} is defined for {fitting}")
+        needed = 2 * self.window * self.message
+        if needed > MAX_SLOTS:
+            raise SpecConflictError("window", f"2 x window x message is {needed}; at most {MAX_SLOTS} slots can be had")
+        if self.slots is not None and self.slots < needed:
+            raise SpecConflictError(
+                "slots",
+                f"must be at least 2 x window x message = {needed}, or a rank a window ahead overwrites",
+            )
+        if self.total_slots > MAX_TOTAL_SLOTS:
+            raise SpecConflictError(
+                "groups", f"all groups together have {self.total_slots} slots; there may be {MAX_TOTAL_SLOTS} at most"
+            )
+        return self
+
+    @property
+    def terminates(self) -> bool:
+        """Whether each switch ends the ranks' connections and acknowledges by itself, instead of translating them."""
+        return False
+
+    @property
+    def wants_ticks(self) -> bool:
+        """Whether the program makes progress by ticks, which its agent sends for each edge."""
+        return False
+
+    @property
+    def pipes(self) -> int:
+        """How many ranges of N slots a group may have at a switch (EPIC 4.4: a pipe up and a pipe down)."""
+        return 1
+
+    @property
+    def slots_per_group(self) -> int:
+        """N, with its default worked out."""
+        return self.slots or 1 << (2 * self.window * self.message - 1).bit_length()
+
+    @property
+    def total_slots(self) -> int:
+        """Slots in one pipeline's memory: N for each pipe of a group."""
+        return self.groups * self.slots_per_group * self.pipes
+
+    @property
+    def bank_slots(self) -> int:
+        """Words of state for slots in a pipeline's bank; a power of two where there are several banks."""
+        return self._bank(self.total_slots)
+
+    @property
+    def bank_contexts(self) -> int:
+        """Words of state for contexts in a pipeline's bank."""
+        return self._bank(self.groups)
+
+    @property
+    def bank_edges(self) -> int:
+        """Words of state for edges in a pipeline's bank; edges are numbered from 1."""
+        return self._bank(self.groups * self.fan_in + 1)
+
+    def _bank(self, words: int) -> int:
+        return words if self.pipelines == 1 else 1 << max(1, (words - 1).bit_length())
+
+    @property
+    def numbers(self) -> Numbers | None:
+        """What the program computes; None where each control message chooses."""
+        return None if self.op is Op.DYNAMIC else Numbers(self.op, self.dtype)
+
+    @property
+    def choices(self) -> tuple[Numbers, ...]:
+        """All that the program can compute."""
+        return NUMBERS if self.numbers is None else (self.numbers,)
+
+    @property
+    def saturating(self) -> bool:
+        """Whether results that overflow stop at the ends of their range."""
+        match self.overflow:
+            case None | Overflow.SATURATE:
+                return self.op.overflows
+            case Overflow.WRAP:
+                return False
+            case other:
+                assert_never(other)
+
+    @property
+    def loss_recovery(self) -> Reliability:
+        """``reliability``, with its default worked out."""
+        return self.reliability or (Reliability.GBN if self.terminates else Reliability.SR)
+
+    @property
+    def payload_bytes(self) -> int:
+        """What a data packet carries."""
+        return LANE_BYTES * self.lanes
+
+    @property
+    def alike(self) -> dict[str, str]:
+        """What switches of one tree must have in common, in words."""
+        return {
+            "lanes": str(self.lanes),
+            "op": str(self.op),
+            "dtype": str(self.dtype),
+            "saturation": "on" if self.saturating else "off",
+            "reliability": str(self.loss_recovery),
+            "W x M": f"{self.window} x {self.message}",
+            "ICRC": str(self.icrc),
+        }
