@@ -13,8 +13,7 @@ def resource(name: str) -> Path:
     Raises ``MissingToolError`` if it is in neither place.
     """
     package = Path(__file__).parent
-    checkout = (package.parent / "pyproject.toml").is_file()
-    folder = (package.parent if checkout else package) / name
-    if folder.is_dir():
-        return folder
+    for folder in (package / name, package.parent / name):
+        if folder.is_dir():
+            return folder
     raise MissingToolError(f"the folder {name} is neither in the p4gen package nor beside it")

@@ -66,8 +66,8 @@ def test_another_reduction_changes_little() -> None:
 
 
 def test_counts_and_diffs_of_a_changed_part() -> None:
-    before = Part("X", True, "modules/forward.p4.j2", ("one", "two", "three"))
-    after = Part("X", True, "modules/forward.p4.j2", ("one", "2", "three", "four"))
+    before = Part("X", True, "epic/forward.p4.j2", ("one", "two", "three"))
+    after = Part("X", True, "epic/forward.p4.j2", ("one", "2", "three", "four"))
     compared = Comparison(before, after)
     assert (compared.fate, compared.kept) == (Fate.CHANGED, 2)
     changed = [line for line in compared.diff() if line[:2] not in ("--", "++", "@@")]
@@ -89,10 +89,10 @@ def test_the_report_has_a_row_for_every_part_and_quotes_the_paper() -> None:
     assert "from modeii_sum_int32_x8 (--mode II --lanes 8)" in output
     assert "with 61% reuse" in output
     rows = [line.split() for line in output.splitlines()]
-    assert ["ReflectAck", "removed", "modules/reflect_ack.p4.j2"] in [row[:3] for row in rows]
+    assert ["ReflectAck", "removed", "epic/reflect_ack.p4.j2"] in [row[:3] for row in rows]
     reuse = compare(EpicSpec(lanes=8), EpicSpec(mode=Mode.III, lanes=8))
     assert f"modules with the same text: {reuse.modules.same} of {reuse.modules.of_before} before" in output
-    reused = [row for row in rows if row[1:2] == ["reused"] and row[2].startswith("modules/")]
+    reused = [row for row in rows if row[1:2] == ["reused"] and row[2].startswith("epic/")]
     assert len(reused) == reuse.modules.same
 
 
@@ -104,7 +104,7 @@ def test_json_has_everything_and_the_diff_where_wanted() -> None:
     parts = {part["name"]: part for part in content["parts"]}
     assert parts["CheckOrder"]["lines_before"] is None
     assert "diff" not in parts["ValidatePacket"]
-    assert parts["LookupTable"]["diff"].startswith("--- a/modules/lookup_table.p4.j2")
+    assert parts["LookupTable"]["diff"].startswith("--- a/epic/lookup_table.p4.j2")
     assert content["paper"]["share"] == PAPER_SHARE
     assert content["modules"]["same"] == sum(p["fate"] == "reused" and p["module"] for p in content["parts"])
 
@@ -112,8 +112,8 @@ def test_json_has_everything_and_the_diff_where_wanted() -> None:
 def test_a_diff_is_shown_of_changed_parts_only() -> None:
     status, output = diff("--op", "sum", "--op", "max", "--lanes", "8", "--diff")
     assert status == 0
-    assert "--- a/modules/aggregate_data.p4.j2" in output
-    assert "a/modules/lookup_table.p4.j2" not in output
+    assert "--- a/epic/aggregate_data.p4.j2" in output
+    assert "a/epic/lookup_table.p4.j2" not in output
 
 
 def test_two_files_are_two_programs(tmp_path: Path) -> None:
