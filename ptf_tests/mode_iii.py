@@ -16,7 +16,6 @@ from typing import ClassVar
 from elements import Numbers, Values
 from inc import IncTest
 
-from p4gen.families.epic.program import TICK_US
 from p4gen.families.epic.spec import Mode
 from p4gen.groups.group import Group, Pattern
 from p4gen.host.collectives.control import Collective, Control
@@ -25,13 +24,14 @@ from p4gen.rocev2.headers import AETH, BTH
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak, ends_message
 from p4gen.rocev2.packet import RocePacket
 from p4gen.spec import Reliability
+from p4gen.spec.ticks import EVERY_US, PORT
 
 Seen = Mapping[int, Sequence[str]]
 """By edge, what it got, in order, as ``describe`` puts it; edges that got nothing may be left out."""
 
-AGENT_PORT = 510
 TICK, CURSOR = 0xC0, 0xC1
-TICK_UNITS = TICK_US // 10
+AGENT_PORT = PORT
+TICK_UNITS = EVERY_US // 10
 """A tick stands for so many units of 10 us."""
 RNR_TIMER = 1
 AT_A_TIME = 16

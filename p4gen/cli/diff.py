@@ -12,8 +12,7 @@ from rich.table import Table
 
 from p4gen.cli.options import flags_of, json_option, report_console, spec_flags, specs_from
 from p4gen.cli.verb import verb
-from p4gen.families.epic.spec import Mode
-from p4gen.program.reuse import PAPER, PAPER_SHARE, Count, Fate, Reuse, compare
+from p4gen.program.reuse import Count, Fate, Reuse, compare
 from p4gen.spec import ProgramSpec
 
 _COLORS = {Fate.REUSED: "green", Fate.CHANGED: "yellow", Fate.ADDED: "cyan", Fate.REMOVED: "red"}
@@ -76,9 +75,9 @@ def _report(reuse: Reuse, console: Console) -> None:
             f"{what}: {count.same} of {count.of_before} before, {count.share:.0%}; "
             f"of {count.of_after} after, {count.share_after:.0%}"
         )
-    modes = [getattr(spec, "mode", None) for spec in (reuse.before, reuse.after)]
-    if modes == [Mode.II, Mode.III]:
-        console.print(f"\nThe paper (section 7.2, Evolvability; host library and controller included):\n  {PAPER}")
+    if reuse.paper is not None:
+        sentence, _ = reuse.paper
+        console.print(f"\nThe paper (section 7.2, Evolvability; host library and controller included):\n  {sentence}")
 
 
 def _named(spec: ProgramSpec) -> str:
@@ -133,5 +132,6 @@ def _summary(reuse: Reuse, *, show_diff: bool) -> dict[str, Any]:
             ("template_lines", reuse.template_lines),
         )
     }
+    paper = {"paper": dict(zip(("sentence", "share"), reuse.paper, strict=True))} if reuse.paper else {}
     specs = {"before": reuse.before.resolved(), "after": reuse.after.resolved()}
-    return specs | {"parts": parts} | counts | {"paper": {"sentence": PAPER, "share": PAPER_SHARE}}
+    return specs | {"parts": parts} | counts | paper

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from p4gen.cli.options import collective_from, json_option, report_console, spec_fields, spec_options
-from p4gen.cli.tables import compare, numbers, swept, tabled
+from p4gen.cli.tables import compare, numbers, studies_of, swept, tabled
 from p4gen.cli.values import TOPOLOGY, parsed
 from p4gen.cli.verb import SEED, FiniteRange, verb
 from p4gen.errors import Diagnostic, InputError
@@ -31,8 +31,7 @@ from p4gen.net.faults import MAX_BURST, Faults, Impairment, Script, parse_outage
 from p4gen.net.ladder import Ladder
 from p4gen.net.link import Passage, Watcher
 from p4gen.net.simulation import SimConfig, SimResult, Simulation
-from p4gen.net.sweep import EPIC_PROGRAM, EPIC_RECOVERY, EPIC_TIMEOUT
-from p4gen.net.tables import PAPER, Axis
+from p4gen.net.study import Axis
 from p4gen.spec import units
 from p4gen.spec.topology import load_topology
 
@@ -153,17 +152,18 @@ class _Arguments:
         """The run that is asked for. Raises ``InputError``."""
         o = self.options
         sweeping = self.sweeping
-        program = EPIC_PROGRAM.model_dump(mode="json", exclude_unset=True) if sweeping and not self.spec_file else {}
-        if program and o["mode"] == "III":
-            program["reliability"] = "sack"
-        flags = {name: o[name] if o[name] is not None else program.get(name) for name in spec_fields()}
+        flags = {name: o[name] for name in spec_fields()}
         collective = Collective(o["collective"])
         barrier = collective is Collective.BARRIER
         if barrier and o["size"]:
             raise click.UsageError("a barrier has no data: leave --size out")
         seed = random.SystemRandom().randrange(1 << 32) if o["seed"] is None else o["seed"]
         spec = collective_from(self.spec_file, flags)
-        timeout = o["timeout"] or (f"{EPIC_TIMEOUT[spec.terminates]}ps" if sweeping else _DEFAULT_TIMEOUT)
+        studies = studies_of(spec) if sweeping else None
+        if studies and not self.spec_file:
+            suggested = {name: str(value) for name, value in studies.program(spec).items()}
+            spec = collective_from(None, suggested | {name: text for name, text in flags.items() if text is not None})
+        timeout = o["timeout"] or (f"{studies.timeout(spec)}ps" if studies else _DEFAULT_TIMEOUT)
         topology = load_topology(self.topology)
         config = SimConfig(
             topology,
@@ -173,7 +173,7 @@ class _Arguments:
             o["repeat"],
             self._faults(len(topology.rank_hosts)),
             seed,
-            Recovery(o["recovery"]) if o["recovery"] else EPIC_RECOVERY if sweeping else None,
+            Recovery(o["recovery"]) if o["recovery"] else studies.recovery if studies else None,
             parsed("--timeout", _timer, timeout),
             o["retries"],
             dcqcn=DcqcnConfig() if o["dcqcn"] else None,
@@ -355,8 +355,9 @@ def _compare(base: SimConfig, arguments: _Arguments, console: Console) -> tuple[
         return passed, {"sweep": str(axis)} | report
     reports = []
     passed = True
-    for number in numbers(options["tables"]):
-        comparison = tabled(number, base, arguments.values(PAPER[number].axis))
+    studies = studies_of(base.program)
+    for number in numbers(options["tables"], studies):
+        comparison = tabled(number, base, arguments.values(studies.tables[number].axis))
         good, report = compare(comparison, seeds, folder, console)
         passed = passed and good
         reports.append({"table": number} | report)

@@ -1,4 +1,4 @@
-"""``p4gen sim --table`` and ``--sweep``: EPIC's figures of simulation beside ours."""
+"""``p4gen sim --table`` and ``--sweep``: a paper's figures of simulation beside ours."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from p4gen.errors import InputError
+from p4gen.families import family_of
 from p4gen.net.config import SimConfig
 from p4gen.net.drawing import Series, chart_svg
-from p4gen.net.sweep import Cell, Run, assumptions, perform, points, table_runs, to_csv
-from p4gen.net.tables import PAPER, Axis, Solution
+from p4gen.net.study import Axis, Cell, Run, Studies, to_csv
+from p4gen.spec import CollectiveSpec
 
 _NAMES = {
     Axis.SIZE: "message size",
@@ -35,32 +36,42 @@ class Comparison:
     unit: str
     axis: Axis
     runs: Sequence[Run]
+    studies: Studies
+
+
+def studies_of(spec: CollectiveSpec) -> Studies:
+    """The figures of a spec's family. Raises ``InputError`` if it has none."""
+    return family_of(spec).facet(Studies)
 
 
 def swept(axis: Axis, base: SimConfig, values: Sequence[float] | None) -> Comparison:
     """One row, over an axis."""
     title = f"{base.collective} on {base.topology.name}, {base.program.program}"
-    return Comparison(str(axis), title, "Gb/s", axis, points(axis, base, values))
+    studies = studies_of(base.program)
+    return Comparison(str(axis), title, "Gb/s", axis, studies.points(axis, base, values), studies)
 
 
 def tabled(number: int, base: SimConfig, values: Sequence[float] | None) -> Comparison:
     """One of the paper's tables, all rows."""
-    runs = table_runs(number, base, values)
-    table = PAPER[number]
-    title = f"EPIC, Table {number}: {table.caption}; {base.topology.name}"
-    return Comparison(f"table-{number}", title, table.unit, table.axis, runs)
+    studies = studies_of(base.program)
+    runs = studies.table_runs(number, base, values)
+    table = studies.tables[number]
+    title = f"{studies.paper}, Table {number}: {table.caption}; {base.topology.name}"
+    return Comparison(f"table-{number}", title, table.unit, table.axis, runs, studies)
 
 
-def numbers(text: str) -> list[int]:
+def numbers(text: str, studies: Studies) -> list[int]:
     """The tables that ``--table`` names: ``25``, ``25,31``, ``all``. Raises ``InputError``."""
     if text == "all":
-        return list(PAPER)
+        return list(studies.tables)
     try:
         chosen = [int(each) for each in text.split(",")]
     except ValueError:
         chosen = []
-    if not chosen or not PAPER.keys() >= set(chosen):
-        raise InputError(f"--table {text}: say one of {', '.join(map(str, PAPER))}, several with commas, or 'all'")
+    if not chosen or not studies.tables.keys() >= set(chosen):
+        raise InputError(
+            f"--table {text}: say one of {', '.join(map(str, studies.tables))}, several with commas, or 'all'"
+        )
     return chosen
 
 
@@ -74,9 +85,9 @@ def compare(comparison: Comparison, seeds: int, folder: Path, console: Console) 
         def started(run: Run) -> None:
             bar.update(task, description=f"{comparison.name} {run.solution} {run.label}", advance=1)
 
-        cells = perform(runs, seeds, started)
+        cells = comparison.studies.perform(runs, seeds, started)
     console.print(f"[bold]{comparison.title}[/bold]")
-    for line in assumptions(runs):
+    for line in comparison.studies.assumptions(runs):
         console.print(f"  {line}", markup=False)
     console.print(_table(comparison, cells))
     csv, plot = folder / f"{comparison.name}.csv", folder / f"{comparison.name}.svg"
@@ -100,7 +111,7 @@ def compare(comparison: Comparison, seeds: int, folder: Path, console: Console) 
             }
             for cell in cells
         ],
-        "assumptions": assumptions(runs),
+        "assumptions": comparison.studies.assumptions(runs),
         "files": [str(csv), str(plot)],
     }
 
@@ -122,8 +133,8 @@ def _table(comparison: Comparison, cells: Sequence[Cell]) -> Table:
     return table
 
 
-def _rows(cells: Sequence[Cell]) -> dict[Solution, list[Cell]]:
-    rows: dict[Solution, list[Cell]] = {}
+def _rows(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
+    rows: dict[str, list[Cell]] = {}
     for cell in cells:
         rows.setdefault(cell.run.solution, []).append(cell)
     return rows

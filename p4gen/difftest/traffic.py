@@ -21,10 +21,8 @@ from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicETH, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import CollectiveSpec, ticks
 
-AGENT_PORT = 510
-"""Where the agent's ticks come in."""
 TICK, CURSOR = 0xC0, 0xC1
 _REQUEST_EVERY = 25
 """Packets per request of the control plane."""
@@ -241,7 +239,7 @@ class Traffic:
         pipe, edge = self._ticked
         bth = BTH(TICK, edge.local.qp, rng.choice((0, rng.getrandbits(24))))
         return Packet(
-            AGENT_PORT,
+            ticks.PORT,
             self._from(edge, bth, aeth=AETH(pipe, rng.choice((2, 2000, 1 << 17)))).sealed().to_bytes(),
             "tick",
         )
@@ -252,7 +250,7 @@ class Traffic:
         opcode = rng.choice((TICK, CURSOR, CURSOR))
         bth = BTH(opcode, line.edge.local.qp, rng.getrandbits(24))
         packet = self._from(line.edge, bth, aeth=AETH(0, rng.getrandbits(24))).sealed().to_bytes()
-        return Packet(AGENT_PORT if opcode == CURSOR and rng.random() < 0.5 else line.edge.port, packet, "forged")
+        return Packet(ticks.PORT if opcode == CURSOR and rng.random() < 0.5 else line.edge.port, packet, "forged")
 
     def _sound(self) -> tuple[Line, RocePacket]:
         said = self._random.choice(self.streams).repetition()

@@ -79,11 +79,11 @@ def collective(spec: ProgramSpec) -> CollectiveSpec:
 def _kind(name: object, where: Where) -> type[ProgramSpec]:
     """The spec of the family that is asked for."""
     known = families()
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         near = difflib.get_close_matches(str(name), known, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"the families are {', '.join(known)}"
         raise InputError(Diagnostic(where, f"family = {shown(name)}: there is no such family; {hint}"))
-    return known[str(name)].spec
+    return known[name].spec
 
 
 def flag_name(field: str) -> str:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from p4gen.groups.group import PlacedEdge
 from p4gen.host.transport.verbs import Peer
 from p4gen.host.transport.wire import Writer
+from p4gen.spec.ticks import OPCODE
 
-PORT = 510
-"""Where a switch takes its agent's frames."""
-OPCODE = 0xC0
 UNIT_S = 10e-6
 """In which ticks count time: RNR timers are multiples of it (InfiniBand 9.7.5.2.8)."""
 

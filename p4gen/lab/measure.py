@@ -1,4 +1,4 @@
-"""AllReduce's throughput beside EPIC's Table 19, which was measured on its authors' machines (§J.4)."""
+"""AllReduce's throughput beside the figures of a paper, which were measured on its authors' machines."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from p4gen.families.epic.spec import Mode
+from p4gen.families import family_of
 from p4gen.lab.calls import run
 from p4gen.lab.report import rate, size_text, table
 from p4gen.lab.session import Lab
 from p4gen.net.config import Call
+from p4gen.net.study import Studies
 
-SIZES: Final = (4 << 10, 64 << 10, 1 << 20)
-PAPER: Final = {Mode.II: (14.74, 67.32, 88.96), Mode.III: (15.69, 88.69, 72.54)}
-"""EPIC's Table 19, Mb/s."""
 _WARM_UP: Final = 2
 _AHEAD: Final = 32 << 20
 """Bytes of data that are drawn before the calls that are measured."""
@@ -22,12 +20,13 @@ _AHEAD: Final = 32 << 20
 
 def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     """Measure, and compare. Every result is checked, so the status is 1 when one is wrong."""
-    wanted, mode = lab.job.wanted, Mode.III if lab.job.spec.terminates else Mode.II
+    wanted = lab.job.wanted
+    name, figures = family_of(lab.job.spec).facet(Studies).lab(lab.job.spec)
     group = lab.group_of(wanted.ranks or lab.topology.rank_hosts)
-    found = table("size", "mean", "best", f"EPIC-{mode}", "mean/EPIC", "resent")
+    found = table("size", "mean", "best", name, "mean/paper", "resent")
     rows: list[dict[str, float]] = []
     problems: list[str] = []
-    for size, paper in zip(SIZES, PAPER[mode], strict=True):
+    for size, paper in figures.items():
         run(lab, group, [Call(size=size)] * _WARM_UP, seed=wanted.seed, deadline=wanted.deadline)
         calls = [Call(size=size)] * wanted.repeat
         outcome = run(lab, group, calls, seed=wanted.seed + 1, deadline=wanted.deadline, ahead=_AHEAD)

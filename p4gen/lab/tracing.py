@@ -13,7 +13,8 @@ from rich.console import Console
 
 from p4gen.errors import P4genError
 from p4gen.lab.session import Lab
-from p4gen.lab.switches import CPU_PORT, trace_file
+from p4gen.lab.switches import trace_file
+from p4gen.spec import ticks
 from p4gen.switch.observe import TRACE_END
 
 _LOOK_S = 0.05
@@ -27,7 +28,7 @@ _CHANGED: Final = 2
 
 
 def _is_tick(packet: str) -> bool:
-    return f" on port {CPU_PORT}\n" in packet and "opcode=TICK" in packet
+    return f" on port {ticks.PORT}\n" in packet and "opcode=TICK" in packet
 
 
 KINDS: Final[Mapping[str, Callable[[str], bool]]] = {

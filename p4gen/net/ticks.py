@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import ClassVar
 
-from p4gen.families.epic.program import TICK_US
 from p4gen.groups.group import PlacedEdge
-from p4gen.groups.ticks import PORT, tick
+from p4gen.groups.ticks import tick
 from p4gen.host.transport.clock import US
 from p4gen.net.loop import EventLoop
 from p4gen.net.nodes import SwitchNode
+from p4gen.spec.ticks import EVERY_US, PORT
 
-INTERVAL = TICK_US * US
+INTERVAL = EVERY_US * US
 QUIET = 4
 """Rounds in which nothing but ticks has happened; then nothing will, unless a timer of a switch runs."""
 STRETCH = 12
@@ -79,5 +79,5 @@ class Ticker:
         key = number, self._stretch
         frame = self._frames.get(key)
         if frame is None:
-            frame = self._frames[key] = tick(placed, (TICK_US << self._stretch) / 1e6)
+            frame = self._frames[key] = tick(placed, (EVERY_US << self._stretch) / 1e6)
         return frame

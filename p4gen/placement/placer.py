@@ -13,8 +13,7 @@ from p4gen.host.transport.verbs import Peer
 from p4gen.placement.placed import TREE_NETWORK, Channel, GroupRequest, PlacedGroup, RankEnd, Serves
 from p4gen.placement.pools import HOST_QP, Need, NoRoomError, Pools, Taken
 from p4gen.placement.tree import NOTHING_DOWN, IncTree, NodeKey, TreeNode, port_to
-from p4gen.rocev2.headers import ipv4
-from p4gen.rocev2.headers import ipv4_text
+from p4gen.rocev2.headers import ipv4, ipv4_text
 from p4gen.spec import CollectiveSpec
 from p4gen.spec.topology import TopologySpec
 

@@ -29,6 +29,8 @@ class ProgramParts(Facet):
     """What its templates may refer to, beside what every family's templates may (``p4gen.program.text``)."""
     ticks: Callable[[Any], dict[str, Any] | None] = lambda _: None
     """What the manifest says of the ticks that a program wants."""
+    reuse: Callable[[Any, Any], tuple[str, float] | None] = lambda _before, _after: None
+    """What the paper says of how much its second program takes over from its first, and the share, where it does."""
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,12 @@ from enum import StrEnum
 from functools import cache
 from itertools import groupby
 
-from p4gen.program.compose import Composition, compose
+from p4gen.families import family_of
+from p4gen.program.compose import Composition, ProgramParts, compose
 from p4gen.program.text import render
 from p4gen.resources import resource
 from p4gen.spec import ProgramSpec
 
-PAPER = "EPIC-II and III consist of 7604 and 7400 lines of code, respectively, with 61% reuse."
-"""EPIC 7.2, Evolvability. J.3 counts host library and controller, too: 4,630 of Mode II's lines."""
-PAPER_SHARE = 0.61
 _PIPELINES = "IncIngress, IncEgress"
 _AROUND = {
     "preamble": "constants and types",
@@ -151,6 +149,13 @@ class Reuse:
         used = [{p.template for p in side} for side in self._sides()]
         total = [sum(map(_template_lines, templates)) for templates in (used[0] & used[1], *used)]
         return Count(*total)
+
+    @property
+    def paper(self) -> tuple[str, float] | None:
+        """What the family's paper says of the two, and the share; None where it says nothing."""
+        if self.before.family != self.after.family:
+            return None
+        return family_of(self.after).facet(ProgramParts).reuse(self.before, self.after)
 
     def _sides(self) -> tuple[list[Part], list[Part]]:
         return [c.before for c in self.parts if c.before], [c.after for c in self.parts if c.after]

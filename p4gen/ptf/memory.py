@@ -25,10 +25,7 @@ from p4gen.p4 import ir
 from p4gen.p4.mutate.mutants import Ignored
 from p4gen.ptf.report import TestResult
 from p4gen.ptf.testcase import ReportedTest
-from p4gen.spec import ProgramSpec
-
-AGENT_PORT = 510
-"""Where the switch takes the agent's frames."""
+from p4gen.spec import ProgramSpec, ticks
 
 
 class ProgramFaultError(AssertionError):
@@ -119,7 +116,7 @@ class MemoryDataplane:
     def of(cls, switch: TestedSwitch, ports: Iterable[int]) -> MemoryDataplane:
         """With these ports and the agent's."""
         idle, _ = os.pipe()
-        places = [(0, number) for number in sorted({*ports, AGENT_PORT})]
+        places = [(0, number) for number in sorted({*ports, ticks.PORT})]
         return cls(switch, {place: MemoryPort(idle) for place in places}, {place: [] for place in places})
 
     def send(self, device: int, port: int, frame: bytes) -> None:

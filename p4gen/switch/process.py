@@ -26,6 +26,7 @@ from p4gen.model import EngineName
 from p4gen.p4.compile import compile_file
 from p4gen.p4rt.server import P4RuntimeServer
 from p4gen.p4rt.status import StatusError
+from p4gen.spec import ticks
 from p4gen.switch.address import START_S
 from p4gen.switch.control import ControlSocket
 from p4gen.switch.device import Device
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 CONTROL_SOCKET, LOG_FILE, TRACE_FILE = "p4rt.sock", "switch.log", "trace.txt"
 _STOP_PATIENCE_S = 10.0
-AGENT_PORT = 510
-"""Where the agent's frames come in (Mode III's ticks), beside the numbered ports: v1model's CPU port."""
 _COLLECT = 50_000, 20, 20
 LOGGER = logging.getLogger("p4gen.switch")
 TRACE_LEVEL = 5
@@ -190,7 +189,7 @@ def _ports(options: Options, observer: Observer, device: Device) -> UnixPorts | 
     try:
         # Whoever started us to end with it has made the folder that this one is in, and may have removed it since.
         options.unix.mkdir(parents=not options.until_eof, exist_ok=True)
-        return UnixPorts(observer.send, options.unix, sorted({*range(options.ports), AGENT_PORT}))
+        return UnixPorts(observer.send, options.unix, sorted({*range(options.ports), ticks.PORT}))
     except OSError as problem:
         raise InputError(f"cannot make ports in {options.unix}: {problem}") from None
 

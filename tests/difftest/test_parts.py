@@ -16,7 +16,7 @@ from p4gen.difftest.layout import goes_round
 from p4gen.difftest.reduce import minimise, shortest_tail
 from p4gen.difftest.save import save
 from p4gen.difftest.sides import checked, embedded_side
-from p4gen.difftest.traffic import AGENT_PORT, Traffic
+from p4gen.difftest.traffic import Traffic
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.host.collectives.control import Collective
 from p4gen.model import Model
@@ -25,6 +25,7 @@ from p4gen.p4.compile import compile_file, compile_text
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
 from p4gen.rocev2.packet import parse
+from p4gen.spec.ticks import PORT
 from p4gen.stf import parse_file, run
 from p4gen.switch.running import scratch
 
@@ -118,7 +119,7 @@ def test_traffic_has_everything_that_was_asked_for(mode: Mode) -> None:
     assert any(isinstance(e, Replication) for e in found)
     assert any(isinstance(e, Mirroring) for e in found) == (mode is Mode.III)
     assert len({e.frame[42] for e in found if isinstance(e, Packet) and e.kind == "other opcode"}) > 20
-    assert all(e.port == AGENT_PORT for e in found if isinstance(e, Packet) and e.kind == "tick")
+    assert all(e.port == PORT for e in found if isinstance(e, Packet) and e.kind == "tick")
 
 
 def test_groups_have_every_role_and_pattern() -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from p4gen.groups.ticks import PORT, tick
+from p4gen.groups.ticks import tick
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.raw import RawNic
@@ -47,6 +47,7 @@ from p4gen.placement.network import Placement, place
 from p4gen.placement.placed import GroupRequest
 from p4gen.program import compose, render
 from p4gen.spec import CollectiveSpec
+from p4gen.spec.ticks import PORT
 from p4gen.spec.topology import TopologySpec, load_topology
 
 TOPOLOGIES = Path(__file__).parents[2] / "topologies"

@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.verbs import Peer
@@ -19,7 +20,6 @@ from p4gen.manager import api, messages
 from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager.api import Code, GroupSpec, GroupState, ManagerError
 from p4gen.manager.messages import from_message, to_message
-from p4gen.spec import ProgramSpec
 
 from . import samples
 
@@ -64,8 +64,8 @@ def test_what_has_another_shape_in_messages() -> None:
         state=pb.BROKEN, generation=7, reason="why",
         tree=[pb.TreeSwitch(name="s0"), pb.TreeSwitch(name="s1", parent="s0")], slots={"s0": 8},
     )  # fmt: skip
-    switch = api.SwitchInfo("s0", "unix:/s0", ProgramSpec(lanes=8), "p4info", b"config")
-    assert ProgramSpec.model_validate_json(to_message(switch).spec_json) == switch.spec
+    switch = api.SwitchInfo("s0", "unix:/s0", EpicSpec(lanes=8), "p4info", b"config")
+    assert EpicSpec.model_validate_json(to_message(switch).spec_json) == switch.spec
 
 
 @pytest.mark.parametrize(

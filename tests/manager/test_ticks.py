@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from p4gen.groups.ticks import PORT, tick
+from p4gen.groups.ticks import tick
 from p4gen.manager.ticks import MOST_PER_SECOND, TickSender
+from p4gen.spec.ticks import PORT
 
 from .processes import eventually, placement
 

@@ -8,14 +8,15 @@ import pytest
 
 from p4gen.errors import InputError
 from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.families.epic.studies.sweep import assumptions, congested, perform, points, table_runs
+from p4gen.families.epic.studies.tables import PAPER, Solution
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
 from p4gen.net.faults import Faults, Impairment, Script
 from p4gen.net.rings import simulate_ring
 from p4gen.net.simulation import SimConfig, simulate
-from p4gen.net.sweep import Cell, assumptions, congested, perform, points, table_runs, to_csv
-from p4gen.net.tables import PAPER, Axis, Solution
+from p4gen.net.study import Axis, Cell, to_csv
 from p4gen.spec.collective import Reliability
 from p4gen.spec.topology import load_topology
 
@@ -28,8 +29,8 @@ BASE = SimConfig(
 )
 
 
-def table(number: int, *values: float, base: SimConfig = BASE, seeds: int = 1) -> dict[Solution, list[Cell]]:
-    rows: dict[Solution, list[Cell]] = {}
+def table(number: int, *values: float, base: SimConfig = BASE, seeds: int = 1) -> dict[str, list[Cell]]:
+    rows: dict[str, list[Cell]] = {}
     for cell in perform(table_runs(number, base, values), seeds):
         assert cell.ok, (cell.run, [(result.errors, result.diagnosis) for result in cell.results])
         rows.setdefault(cell.run.solution, []).append(cell)

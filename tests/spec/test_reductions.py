@@ -86,7 +86,7 @@ SMALL = ["--lanes", "8", "--window", "2", "--message", "2", "--groups", "2", "--
 def with_xor(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of p4gen with one more reduction; nothing but its definition is added."""
     folder = tmp_path_factory.mktemp("xor")
-    for name in ("p4gen", "ptf_tests", "topologies"):
+    for name in ("p4gen", "ptf_tests", "templates", "topologies"):
         source = Path(p4gen.__file__).parents[1] / name
         shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     registry = folder / "p4gen/spec/reductions.py"

@@ -15,12 +15,11 @@ from typing import Any, ClassVar
 
 from ptf.dataplane import DataPlanePacketSourceIface, DataPlanePortIface
 
+from p4gen.spec import ticks
 from p4gen.switch.dataplane import Dataplane, open_dataplane
 from p4gen.switch.veth import VethDataplane
 
 MAX_FRAME = 65536
-AGENT_PORT = 510
-"""v1model's CPU port, where the agent's frames come in; interfaces cannot stand for it."""
 
 
 class BmPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[misc]  # PTF is untyped
@@ -82,5 +81,5 @@ def platform_config_update(config: MutableMapping[str, Any]) -> None:
         ) from error
     config["port_map"] = {(0, port): str(port) for port in range(ports)}
     if "interfaces" not in arguments:
-        config["port_map"][0, AGENT_PORT] = str(AGENT_PORT)
+        config["port_map"][0, ticks.PORT] = str(ticks.PORT)
     config["dataplane"] = {"portclass": BmPort}

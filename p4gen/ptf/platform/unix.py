@@ -17,10 +17,10 @@ from typing import Any, ClassVar, Final
 
 from ptf.dataplane import DataPlanePacketSourceIface, DataPlanePortIface
 
+from p4gen.spec import ticks
+
 MAX_FRAME: Final = 65536
 """PTF's own 4096-byte receive buffer would cut RoCE frames with 4 KiB of payload."""
-AGENT_PORT: Final = 510
-"""Where the switch takes the agent's frames, if it does."""
 
 
 def socket_path(directory: Path | str, port: int) -> Path:
@@ -100,7 +100,7 @@ def platform_config_update(config: MutableMapping[str, Any]) -> None:
     except (SyntaxError, KeyError, TypeError) as error:
         raise ValueError("--platform-args must be a dict: {'dir': folder of the sockets, 'ports': how many}") from error
     config["port_map"] = {(0, port): str(socket_path(directory, port)) for port in range(ports)}
-    if (agent := socket_path(directory, AGENT_PORT)).exists():
-        config["port_map"][0, AGENT_PORT] = str(agent)
+    if (agent := socket_path(directory, ticks.PORT)).exists():
+        config["port_map"][0, ticks.PORT] = str(agent)
     UnixPort.directory = Path(directory)
     config["dataplane"] = {"portclass": UnixPort}

@@ -7,20 +7,11 @@ second.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from p4gen.host.collectives.control import Collective
-
-
-class Axis(StrEnum):
-    """What is varied."""
-
-    SIZE = "size"
-    LOSS = "loss"
-    LINKS = "links"
-    NOTHING = "nothing"
+from p4gen.net.study import Axis, PaperTable
 
 
 class Solution(StrEnum):
@@ -33,27 +24,6 @@ class Solution(StrEnum):
     CNP = "EPIC-III, CNP"
     """The switch answers a rank that runs ahead with a congestion notification (rate synchronisation)."""
     NO_CNP = "EPIC-III, no CNP"
-
-
-@dataclass(frozen=True)
-class PaperTable:
-    """One table of the paper, its caption, and its rows by value of the axis."""
-
-    number: int
-    caption: str
-    collective: Collective
-    axis: Axis
-    rows: Mapping[Solution, Mapping[float, float]]
-
-    @property
-    def unit(self) -> str:
-        """The unit of its figures."""
-        return "barriers/s" if self.collective is Collective.BARRIER else "Gb/s"
-
-    @property
-    def values(self) -> list[float]:
-        """What the axis is at, in the paper's order."""
-        return list(dict.fromkeys(value for row in self.rows.values() for value in row))
 
 
 K, M = 1 << 10, 1 << 20

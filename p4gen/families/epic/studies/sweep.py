@@ -5,14 +5,15 @@ Each cell is one run, or the median of several where packets are lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any, Final
 
 from p4gen.errors import InputError
 from p4gen.families import load_collective
 from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.families.epic.studies.tables import PAPER, M, Solution
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import Flow
 from p4gen.host.transport.clock import SECOND, US, duration_text
@@ -22,14 +23,14 @@ from p4gen.net.config import SimConfig
 from p4gen.net.faults import Faults, Impairment
 from p4gen.net.rings import simulate_ring
 from p4gen.net.simulation import SimResult, simulate
-from p4gen.net.tables import PAPER, Axis, K, M, PaperTable, Solution
+from p4gen.net.study import Axis, Cell, PaperTable, Run, Started
 from p4gen.spec import CollectiveSpec
 from p4gen.spec.topology import TopologySpec
 
 EPIC_PROGRAM: Final = EpicSpec(lanes=256, window=64, message=4, groups=1)
 """What the paper's simulation suggests: payloads of 1 KB (Table 25 tends to 88.3 of 100 Gb/s), and a window that a
 round trip with a repair in it does not exhaust."""
-EPIC_TIMEOUT: Final = {False: 8 * US, True: 7 * US}
+EPIC_TIMEOUT: Final = {Mode.II: 8 * US, Mode.III: 7 * US}
 """A repair over a star takes 2.8 us in either mode. Mode II's timer adds repetitions, so it is the longer one."""
 EPIC_RECOVERY: Final = Recovery.IDEAL
 LINKS_LOSS: Final = 0.05
@@ -43,45 +44,6 @@ QUEUE: Final = 4 << 20
 
 _TABLES: Final = {Axis.SIZE: 25, Axis.LOSS: 31, Axis.LINKS: 32}
 """Where a sweep's figures stand, for AllReduce."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """What one cell takes: a configuration, to be run on switches or on a ring."""
-
-    solution: Solution
-    value: float
-    config: SimConfig = field(repr=False)
-    axis: Axis
-    paper: float | None = None
-
-    @property
-    def label(self) -> str:
-        """The value, as a heading has it."""
-        return label(self.axis, self.value)
-
-
-@dataclass(frozen=True)
-class Cell:
-    """Our figure and the paper's: Gb/s, or Barriers a second."""
-
-    run: Run
-    ours: float
-    results: tuple[SimResult, ...] = field(repr=False)
-
-    @property
-    def ratio(self) -> float | None:
-        """Ours over the paper's."""
-        return self.ours / self.run.paper if self.run.paper else None
-
-    @property
-    def ok(self) -> bool:
-        """Every run ended with what NumPy has."""
-        return all(result.ok for result in self.results)
-
-    def mean(self, name: str) -> float:
-        """The mean of a counter of ``SimResult``."""
-        return float(sum(getattr(result, name) for result in self.results) / len(self.results))
 
 
 # --- what is run ---
@@ -112,7 +74,7 @@ def table_runs(number: int, base: SimConfig, values: Sequence[float] | None = No
     base = replace(base, topology=roomy(base.topology))
     rows: list[Run] = []
     for solution, row in table.rows.items():
-        config = replace(_solving(solution, base), collective=table.collective)
+        config = replace(_solving(Solution(solution), base), collective=table.collective)
         if table.axis is Axis.NOTHING:
             config = replace(config, size=0)
         given = [0.0] if table.axis is Axis.NOTHING else values if values else _values(table, base)
@@ -120,7 +82,7 @@ def table_runs(number: int, base: SimConfig, values: Sequence[float] | None = No
     return rows
 
 
-def perform(runs: Sequence[Run], seeds: int = 1, started: Callable[[Run], None] | None = None) -> list[Cell]:
+def perform(runs: Sequence[Run], seeds: int = 1, started: Started | None = None) -> list[Cell]:
     """Run them one after the other; where packets are lost, with ``seeds`` seeds from the configured one on, of which
     the median counts."""
     cells = []
@@ -131,7 +93,7 @@ def perform(runs: Sequence[Run], seeds: int = 1, started: Callable[[Run], None] 
         count = seeds if any(i.loss for i in config.faults.impairments) else 1
         work = simulate_ring if run.solution in (Solution.RING, Solution.TO_RANK0) else simulate
         results = tuple(work(replace(config, seed=config.seed + i)) for i in range(count))
-        cells.append(Cell(run, median(figure(run.solution, result) for result in results), results))
+        cells.append(Cell(run, median(figure(Solution(run.solution), result) for result in results), results))
     return cells
 
 
@@ -192,7 +154,7 @@ def _solving(solution: Solution, base: SimConfig) -> SimConfig:
         case Solution.MODE_II | Solution.MODE_III:
             mode = Mode.III if solution is Solution.MODE_III else Mode.II
             program = _program(base.program, mode, **({"reliability": "sack"} if mode.augmented else {}))
-            return replace(base, program=program, recovery=EPIC_RECOVERY, timeout=EPIC_TIMEOUT[mode.augmented])
+            return replace(base, program=program, recovery=EPIC_RECOVERY, timeout=EPIC_TIMEOUT[mode])
         case Solution.RING | Solution.TO_RANK0:
             program = _program(base.program, Mode.II)
             return replace(base, program=program, recovery=Recovery.SELECTIVE_REPEAT, timeout=CONGESTED_TIMEOUT)
@@ -237,37 +199,6 @@ def _remade(topology: TopologySpec, **changed: Any) -> TopologySpec:
     fields = {name: getattr(topology, name) for name in TopologySpec.model_fields}
     # Times are parsed when a spec is made, so one is put into words again.
     return TopologySpec(**fields | {"switch_latency": f"{topology.switch_latency}ps"} | changed)
-
-
-# --- what is said of it ---
-
-
-def label(axis: Axis, value: float) -> str:
-    """A value of an axis, as a heading has it."""
-    match axis:
-        case Axis.SIZE:
-            return f"{value / M:g} MiB" if value >= M else f"{value / K:g} KiB"
-        case Axis.LOSS:
-            return f"{value:g} %"
-        case Axis.LINKS:
-            return f"{value:g}"
-        case Axis.NOTHING:
-            return ""
-
-
-def to_csv(axis: Axis, cells: Sequence[Cell]) -> str:
-    """The cells as CSV. Counters are means over the seeds."""
-    name = "case" if axis is Axis.NOTHING else axis
-    lines = [f"solution,{name},ours,paper,ratio,duration_us,seeds,sent,resent,timeouts,naks,ok"]
-    for cell in cells:
-        run = cell.run
-        paper, ratio = ("", "") if run.paper is None else (f"{run.paper:.2f}", f"{cell.ratio:.3f}")
-        counters = ",".join(f"{cell.mean(counter):g}" for counter in ("sent", "resent", "timeouts", "naks"))
-        lines.append(
-            f'"{run.solution}",{run.value:g},{cell.ours:.2f},{paper},{ratio},{cell.mean("duration") / US:.2f},'
-            f"{len(cell.results)},{counters},{int(cell.ok)}"
-        )
-    return "\n".join(lines) + "\n"
 
 
 def assumptions(runs: Sequence[Run]) -> list[str]:
