@@ -8,7 +8,7 @@ import click
 
 from p4gen.cli.verb import verb
 from p4gen.families import families
-from p4gen.families.registry import DEFAULT
+from p4gen.spec.program import DEFAULT_FAMILY
 
 
 @verb(
@@ -22,5 +22,5 @@ def command() -> None:
     Editors with a YAML language server use it from a first line such as
     "# yaml-language-server: $schema=p4gen.schema.json".
     """
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | families()[DEFAULT].spec.model_json_schema()
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | families()[DEFAULT_FAMILY].spec.model_json_schema()
     click.echo(json.dumps(schema, indent=2))

@@ -15,11 +15,11 @@ from pydantic import BeforeValidator, SerializeAsAny, ValidationError
 from pydantic_core import ErrorDetails
 
 from p4gen.errors import Diagnostic, InputError, Pos
-from p4gen.families.registry import DEFAULT, families
+from p4gen.families.registry import families
 from p4gen.inputs import shown
 from p4gen.spec.collective import CollectiveSpec
 from p4gen.spec.positions import KEY, read_yaml
-from p4gen.spec.program import ProgramSpec, SpecConflictError
+from p4gen.spec.program import DEFAULT_FAMILY, ProgramSpec, SpecConflictError
 
 Where = Pos | str | None
 
@@ -41,7 +41,7 @@ def load_spec(path: Path | None = None, flags: Mapping[str, Any] | None = None) 
             values[name] = value
             where[name] = flag_name(name)
     default = Pos(str(path), 1, 1) if path else None
-    kind = _kind(values.get("family", DEFAULT), where.get("family", default))
+    kind = _kind(values.get("family", DEFAULT_FAMILY), where.get("family", default))
     try:
         spec = kind.model_validate(values)
     except ValidationError as error:
@@ -58,7 +58,7 @@ def load_collective(path: Path | None = None, flags: Mapping[str, Any] | None = 
 
 def parse_spec(values: Mapping[str, Any]) -> ProgramSpec:
     """The spec with these fields, as ``model_dump`` gives them. Raises pydantic's ``ValidationError``."""
-    return _kind(values.get("family", DEFAULT), None).model_validate(values)
+    return _kind(values.get("family", DEFAULT_FAMILY), None).model_validate(values)
 
 
 def _read_back(value: object) -> object:

@@ -22,8 +22,6 @@ from p4gen.errors import InputError
 from p4gen.families.family import Family
 from p4gen.spec.program import ProgramSpec
 
-DEFAULT: Final = "epic"
-"""The family of a spec that names none."""
 GROUP: Final = "p4gen.families"
 FOLDERS: Final = "P4GEN_FAMILIES"
 """Environment variable with folders of families, separated like PATH; processes that p4gen starts inherit it."""

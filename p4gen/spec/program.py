@@ -6,7 +6,7 @@ A family adds its own fields by deriving from it (``p4gen.families``).
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal, assert_never
+from typing import Annotated, Any, Final, Literal, assert_never
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -27,6 +27,10 @@ class Icrc(StrEnum):
                 return False
             case other:
                 assert_never(other)
+
+
+DEFAULT_FAMILY: Final = "epic"
+"""The family of a spec that names none."""
 
 
 class SpecConflictError(ValueError):
@@ -83,8 +87,9 @@ class ProgramSpec(BaseModel):
         return self
 
     def model_post_init(self, _context: Any, /) -> None:
-        """The family counts as given: a spec that is written down without its defaults is read as what it is."""
-        self.__pydantic_fields_set__.add("family")
+        """A family other than the default counts as given, so that a spec written without defaults is read as it is."""
+        if self.family != DEFAULT_FAMILY:
+            self.__pydantic_fields_set__.add("family")
 
     @property
     def program(self) -> str:

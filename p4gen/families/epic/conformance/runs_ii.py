@@ -31,7 +31,7 @@ def mode_ii_runs(spec: EpicSpec) -> tuple[Run[EpicSpec], ...]:
     else:
         runs.append(Run(small(), ("test_validation.WrongIcrc",)))
     if not spec.loss_recovery.in_order:
-        runs.append(Run(small(reliability=Reliability.GBN), ("test_order", "test_idle.OrderOfEdgesThatIdled")))
+        runs.append(Run(small(reliability=Reliability.GBN), ("test_order", "test_idle")))
     for pipelines, reliability in ((2, Reliability.GBN), (4, Reliability.SR)):
         if (pipelines, reliability) != (spec.pipelines, spec.loss_recovery):
             runs.append(Run(small(pipelines=pipelines, reliability=reliability), ("test_pipelines",)))

@@ -32,6 +32,8 @@ MODULES = (
     "test_iii_congestion",
     "test_iii_vlan",
     "test_iii_neighbours",
+    "test_iii_announcements",
+    "test_iii_contexts",
 )
 
 
