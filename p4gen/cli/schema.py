@@ -22,5 +22,6 @@ def command() -> None:
     Editors with a YAML language server use it from a first line such as
     "# yaml-language-server: $schema=p4gen.schema.json".
     """
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | families()[DEFAULT_FAMILY].spec.model_json_schema()
+    described = families()[DEFAULT_FAMILY].spec.model_json_schema()
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | described
     click.echo(json.dumps(schema, indent=2))
