@@ -100,16 +100,13 @@ class RingRun:
     """Of the result; None where this rank has none."""
     result: Span = _NOTHING
     """The part of the data that is the result."""
+    sends: int = 0
+    """Messages that leave in all."""
     begun: bool = False
     early: list[int] = field(default_factory=list)
     """Arrivals before its turn, by number."""
     handled: int = 0
     """Arrivals whose turn has come."""
-
-    @property
-    def sends(self) -> int:
-        """Messages that leave in all."""
-        return len(self.begin) + len(self.finish) + sum(arrival.forwarded for arrival in self.arrivals)
 
     @property
     def done(self) -> bool:
@@ -288,6 +285,7 @@ class Ring:
     def _start(self, run: RingRun) -> Invocation:
         """Post all room at once: a neighbour may be ahead of this rank. The rest waits for its turn."""
         invocation = run.invocation
+        run.sends = len(run.begin) + len(run.finish) + sum(arrival.forwarded for arrival in run.arrivals)
         invocation.messages = run.sends + len(run.arrivals)
         if self._broken is not None:
             invocation.started = self._nic.clock.now
