@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -88,17 +89,26 @@ def run_operators(
 
     Raises ``FailedError`` if scenarios fail without any fault.
     """
+    caught: dict[str, Counter[str]] = {}
     for subject in dict.fromkeys(fault.subject for fault in faults):
         scenarios = load_suite(suite_of(subject.spec), subject.tests or scenario_modules(subject.spec))
-        yield from _on(subject, scenarios, [f for f in faults if f.subject is subject], seed, engine, jobs)
+        mine = [fault for fault in faults if fault.subject is subject]
+        yield from _on(subject, scenarios, mine, caught, seed, engine, jobs)
 
 
 def _on(
-    subject: Subject, scenarios: Scenarios, faults: Sequence[Fault], seed: int, engine: EngineName, jobs: int | None
+    subject: Subject,
+    scenarios: Scenarios,
+    faults: Sequence[Fault],
+    caught: dict[str, Counter[str]],
+    seed: int,
+    engine: EngineName,
+    jobs: int | None,
 ) -> Iterator[Trial[Fault]]:
+    """Trials on one program. ``caught`` is what other programs have shown, and what this one shows is added to it."""
     program = subject.compiled.program
     sound = Trial("sound", subject.spec, lambda: program, list(scenarios))
-    order = Order(check_sound(sound, scenarios, seed=seed, engine=engine))
+    order = Order(check_sound(sound, scenarios, seed=seed, engine=engine), caught)
 
     def trials() -> Iterator[Trial[Fault]]:
         for fault in faults:
