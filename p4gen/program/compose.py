@@ -9,8 +9,17 @@ from typing import Any, ClassVar
 
 from p4gen.errors import InputError
 from p4gen.families import Facet, family_of
+from p4gen.program.flow import Apply, Do, Flow, walk
 from p4gen.program.module import Drop, Gress, Metadata, Module
 from p4gen.spec import ProgramSpec
+
+
+@dataclass(frozen=True)
+class Flows:
+    """The flows of a program's two pipelines."""
+
+    ingress: Flow
+    egress: Flow
 
 
 @dataclass(frozen=True)
@@ -23,6 +32,8 @@ class ProgramParts(Facet):
     """Headers that the parser knows, outermost first."""
     modules: Callable[[Any], tuple[Module, ...]]
     """The modules of a program, in the order in which a packet meets them."""
+    flows: Callable[[Any], Flows]
+    """What its pipelines do with a packet."""
     templates: Callable[[Composition], tuple[str, ...]]
     """The templates of a program, in their order in its text."""
     names: Callable[[Composition], dict[str, Any]]
@@ -74,6 +85,7 @@ class Composition:
     spec: ProgramSpec
     parts: ProgramParts
     modules: tuple[Module, ...]
+    flows: Flows
 
     def has(self, name: str) -> bool:
         """Whether a module of that name is part of it."""
@@ -109,16 +121,41 @@ class Composition:
 def compose(spec: ProgramSpec) -> Composition:
     """The modules that make ``spec``'s program, each with what it needs provided before it.
 
-    Raises ``InputError`` if a module's needs are not met.
+    Raises ``InputError`` if a module's needs are not met, or the flows do not apply the modules that there are.
     """
     parts = family_of(spec).facet(ProgramParts)
     modules = tuple(module for module in parts.modules(spec) if module.wanted(spec))
+    flows = parts.flows(spec)
+    _check_flows(spec, modules, flows)
     known = {f"hdr.{name}" for name in parts.headers}
-    for module in modules:
-        missing = [need for need in module.needs if need not in known]
-        if missing:
-            raise InputError(
-                f"{spec.program}: {module.name} needs {', '.join(missing)}, which no earlier module provides"
-            )
-        known.update(field.name for field in module.provides if field.wanted(spec))
-    return Composition(spec, parts, modules)
+    known.update(_provided(spec, modules, flows.ingress, known))
+    _provided(spec, modules, flows.egress, known)
+    return Composition(spec, parts, modules, flows)
+
+
+def _check_flows(spec: ProgramSpec, modules: tuple[Module, ...], flows: Flows) -> None:
+    for gress, flow in (("ingress", flows.ingress), ("egress", flows.egress)):
+        there = {module.name for module in modules if module.gress == gress and not module.within}
+        applied = {module.name for module in flow.modules}
+        for name in sorted(there ^ applied):
+            what = "is never applied" if name in there else "is applied, but is not one of its modules"
+            raise InputError(f"{spec.program}: in {gress}, {name} {what}")
+
+
+def _provided(spec: ProgramSpec, modules: tuple[Module, ...], flow: Flow, known: set[str]) -> set[str]:
+    """What there is after a flow; ``InputError`` where a module needs what no step before it can have provided."""
+    known = set(known)
+    for step in walk(flow.steps):
+        if isinstance(step, Do) and step.assigned:
+            known.add(step.assigned.rpartition(".")[2])
+        if isinstance(step, Apply):
+            parts = [module for module in modules if step.module.name in (module.name, module.within)]
+            provides = {field.name for module in parts for field in module.provides if field.wanted(spec)}
+            for module in parts:
+                missing = [need for need in module.needs if need not in known and need not in provides]
+                if missing:
+                    raise InputError(
+                        f"{spec.program}: {module.name} needs {', '.join(missing)}, which no earlier module provides"
+                    )
+            known |= provides
+    return known

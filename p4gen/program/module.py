@@ -102,6 +102,8 @@ class Module:
     purpose: str
     part: str = ""
     """Its part of metadata_t, if it provides any."""
+    within: str = ""
+    """The module whose control applies it, if the flow does not."""
     needs: tuple[str, ...] = ()
     provides: tuple[Metadata, ...] = ()
     keeps: tuple[Register, ...] = ()

@@ -26,8 +26,7 @@ _AROUND = {
     "parser": "PacketParser",
     "checksum": "IPv4 checksum",
     "invariant_crc": "InvariantCrc",
-    "mode_ii": _PIPELINES,
-    "mode_iii": _PIPELINES,
+    "pipelines": _PIPELINES,
     "deparser": "PacketDeparser",
 }
 """What parts around the modules are called, by template."""

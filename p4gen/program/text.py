@@ -66,6 +66,7 @@ def _context(composition: Composition) -> dict[str, Any]:
         "metadata": composition.metadata,
         "drops": composition.drops,
         "has": composition.has,
+        "flows": composition.flows,
     }
 
 

@@ -414,6 +414,7 @@ RECYCLE_BUFFER = Module(
     gress="ingress",
     paper="Algorithm 1, lines 24 and 34-36, made lazy",
     purpose="a slot that holds an older PSN, or an older epoch, starts afresh",
+    within="CheckDuplicate",
     part="buffer",
     needs=("hdr.bth", "epoch"),
     provides=(Metadata("slot_use", "slot_use_t", "what this packet means to its slot"),),

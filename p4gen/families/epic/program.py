@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from p4gen.families.epic import flow_ii, flow_iii
 from p4gen.families.epic import modules as m
 from p4gen.families.epic.modules import receive_bits, reorder_window
 from p4gen.families.epic.spec import EpicSpec, Mode, Variant
-from p4gen.program.compose import Composition, ProgramParts
+from p4gen.program.compose import Composition, Flows, ProgramParts
 from p4gen.program.module import Module
 from p4gen.spec import Numbers, ticks
 from p4gen.spec.reductions import NUMBERS_BITS
@@ -84,7 +85,7 @@ def _templates(composition: Composition) -> tuple[str, ...]:
         f"{arch}/checksum.p4.j2",
         *(["shared/invariant_crc.p4.j2"] if crc else []),
         *(module.template for module in composition.modules),
-        f"epic/mode_{_spec(composition).mode.lower()}.p4.j2",
+        f"{arch}/pipelines.p4.j2",
         f"{arch}/deparser.p4.j2",
     )
 
@@ -105,6 +106,7 @@ def _names(composition: Composition) -> dict[str, Any]:
     numbers = spec.numbers
     window = reorder_window(spec)
     return {
+        "arrival": "EPIC Algorithm 2" if spec.mode is Mode.III else "EPIC Algorithm 1",
         "dynamic": numbers is None,
         "reduction": _reduction(spec),
         "saturating": spec.saturating,
@@ -183,9 +185,15 @@ def _reuse(before: EpicSpec, after: EpicSpec) -> tuple[str, float] | None:
     return REUSE if (before.mode, after.mode) == (Mode.II, Mode.III) else None
 
 
+def _flows(spec: EpicSpec) -> Flows:
+    flow = flow_iii if spec.mode is Mode.III else flow_ii
+    return Flows(flow.ingress(spec, _banked(spec, "32w0", "slot")), flow.egress(spec))
+
+
 FACET = ProgramParts(
     headers=HEADERS,
     modules=lambda spec: MODES[spec.mode],
+    flows=_flows,
     templates=_templates,
     names=_names,
     ticks=_ticks_of,

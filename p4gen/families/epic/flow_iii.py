@@ -1,0 +1,192 @@
+"""EPIC Algorithms 2 and 3: the flow of Mode III."""
+
+from __future__ import annotations
+
+from p4gen.families.epic import modules as m
+from p4gen.families.epic.flow_ii import DROP, DROPPED, IN_ITS_BANK, ORDINARY, OURS, RECIRCULATE
+from p4gen.families.epic.spec import EpicSpec
+from p4gen.program.flow import Apply, Do, Flow, Step, when
+
+ANSWER = "meta.lookup.kind == kind_t.ANSWER"
+
+
+def ingress(spec: EpicSpec, first_slot: str) -> Flow:
+    """What happens to a packet on arrival. ``first_slot`` is the P4 expression of slot 0 of its pipeline's bank."""
+    nothing_yet = ("order.accepted", "order.answers", "buffer.complete", "answer.turns", "path.goes_round",
+                   "flow.out_mask", "flow.sync", *(("order.notifies",) if spec.notifies else ()))  # fmt: skip
+    return Flow(
+        (
+            Do("meta.drop = drop_t.NONE;"),
+            *(Do(f"meta.{name} = 0;") for name in nothing_yet),
+            Do("bit<1> cursor = 0;"),
+            Do("bit<1> reports = 0;", "an answer, or a tick"),
+            Do("bit<1> timed = 0;"),
+            *((Do("bit<1> may_notify = 0;"),) if spec.notifies else ()),
+            Apply(m.LOOKUP_TABLE, "hdr, meta, std_meta", "line 21"),
+            *((Do(f"meta.flow.slot = {first_slot};", IN_ITS_BANK),) if spec.pipelines > 1 else ()),
+            when(
+                "meta.lookup.kind == kind_t.ORDINARY",
+                ORDINARY,
+                otherwise=(*_accepted(spec), *_by_kind(spec), *_in_its_slot(), *_answered(spec)),
+            ),
+            when(DROPPED, DROP[0], when("meta.answer.turns == 0", DROP[1])),
+        )
+    )
+
+
+def _accepted(spec: EpicSpec) -> tuple[Step, ...]:
+    """Is it sound, and which collective of which group is it of?"""
+    return (
+        Apply(m.VALIDATE_PACKET, "hdr, meta, std_meta"),
+        *((Apply(m.CHECK_ICRC, "hdr, meta"),) if spec.icrc.checked else ()),
+        when(OURS, Apply(m.LEARN_TAG, "hdr, meta")),
+        when(OURS, Apply(m.FIND_CONTEXT, "hdr, meta")),
+        when(OURS, when("meta.lookup.kind != kind_t.CONTROL", Apply(m.TRACK_INVOCATION, "hdr, meta"))),
+        when(
+            OURS,
+            when("meta.lookup.kind != kind_t.TICK", Apply(m.CLASSIFY_TRAFFIC, "hdr.bth, meta", "line 21")),
+            when(
+                "meta.lookup.kind == kind_t.CURSOR",
+                when(DROPPED, Do("meta.drop = drop_t.Retransmission_done;")),
+                note="of a tick; its edge may be no output now",
+            ),
+        ),
+        when(OURS, when(ANSWER, Apply(m.TRACK_SENT, "hdr.bth, meta"))),
+    )
+
+
+def _by_kind(spec: EpicSpec) -> tuple[Step, ...]:
+    """What each kind of packet does to ranges, orders and progress."""
+    may_notify = Do("may_notify = 1;")
+    from_now_on = Do("may_notify = 1;", "from now on")
+    kinds = (
+        when(
+            ANSWER,
+            Do("reports = 1;"),
+            when("hdr.aeth.syndrome[7:5] == RNR_NAK", Do("timed = 1;")),
+            note="line 23",
+            otherwise=(
+                when(
+                    "meta.lookup.kind == kind_t.TICK",
+                    Do("reports = 1;"),
+                    Do("timed = 1;"),
+                    *((from_now_on,) if spec.notifies else ()),
+                ),
+            ),
+        ),
+        when(
+            "reports == 1",
+            Apply(m.RECEIVE_ACK, "hdr, meta", "line 24"),
+            when(
+                ANSWER,
+                Apply(m.CHECK_RANGE, "hdr.bth, meta", "lines 27 and 28"),
+                Apply(m.CHECK_ORDER, "hdr, meta", "moves a reverse flow along"),
+            ),
+            otherwise=(
+                when(
+                    "meta.lookup.kind == kind_t.NOTIFICATION",
+                    Apply(m.RELAY_NOTIFICATION, "meta, std_meta"),
+                    otherwise=(
+                        when(
+                            "meta.lookup.kind == kind_t.CURSOR",
+                            Do("cursor = 1;"),
+                            Do("timed = 1;"),
+                            otherwise=(
+                                Apply(m.CHECK_RANGE, "hdr.bth, meta", "line 31"),
+                                Apply(m.CHECK_ORDER, "hdr, meta", "lines 33-35"),
+                                Apply(m.COUNT_MESSAGES, "hdr.bth, meta"),
+                                *((may_notify,) if spec.notifies else ()),
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+        ),
+    )
+    notify = when("may_notify == 1", Apply(m.NOTIFY_CONGESTION, "hdr.ipv4, meta"))
+    return (when(OURS, *kinds), *((notify,) if spec.notifies else ()))
+
+
+def _in_its_slot() -> tuple[Step, ...]:
+    """What is accepted joins its slot; a cursor reads it."""
+    return (
+        Do("bit<1> uses_slot = meta.order.accepted | cursor;"),
+        when("uses_slot == 1", Apply(m.CHECK_DUPLICATE, "hdr.bth, hdr.ipv4.ecn, meta")),
+        when("timed == 1", Apply(m.RESEND_TIMER, "hdr, meta"), note="Algorithm 3, line 3"),
+        when("reports == 1", Apply(m.START_CURSOR, "hdr, meta, std_meta")),
+        when(
+            "uses_slot == 1",
+            when("cursor == 1", Apply(m.RETRANSMISSION, "hdr, meta, std_meta")),
+            when(
+                OURS,
+                when("meta.lookup.kind == kind_t.CONTROL", Apply(m.TRACK_INVOCATION, "hdr, meta")),
+                note="what is refused is not announced",
+            ),
+            when(
+                OURS,
+                Apply(m.AGGREGATE_DATA, "hdr.payload, meta", "lines 37 and 39"),
+                when("cursor == 0", Apply(m.REPLICATE_DATA, "meta, std_meta", "lines 38 and 40")),
+            ),
+            Do("bit<1> sends = ~cursor;", "a new result goes out"),
+            when(DROPPED, Do("sends = 0;")),
+            when(
+                "sends == 1",
+                when("meta.lookup.kind != kind_t.ANSWER", Apply(m.TRACK_SENT, "hdr.bth, meta"), note="line 15"),
+            ),
+        ),
+    )
+
+
+def _answered(spec: EpicSpec) -> tuple[Step, ...]:
+    send = Apply(m.SEND_ACK, "meta, std_meta")
+    if not spec.notifies:
+        return (when("meta.order.answers == 1", send, note="line 35"),)
+    speaks = Do("bit<1> speaks = meta.order.answers | meta.order.notifies;")
+    return (speaks, when("speaks == 1", send, note="line 35"))
+
+
+def egress(spec: EpicSpec) -> Flow:
+    """What happens to each copy of a packet on its way out; ordinary traffic passes as it is."""
+    return Flow(
+        (
+            Do("meta.drop = drop_t.NONE;"),
+            when(
+                "meta.lookup.kind != kind_t.ORDINARY",
+                Do("bit<1> cloned = 0;"),
+                when("std_meta.instance_type == INGRESS_CLONE", Do("cloned = 1;")),
+                *(_notifying() if spec.notifies else ()),
+                when("cloned == 1", Do("meta.path.goes_round = 0;"), note="clones do not keep it"),
+                when(
+                    "hdr.bth.opcode == opcode_t.CURSOR",
+                    Apply(m.ADVANCE_CURSOR, "hdr, meta"),
+                    otherwise=(
+                        Do("bit<1> answer = cloned | meta.answer.turns;"),
+                        _make_ack(spec),
+                        Apply(m.TRANSLATE_HEADER, "hdr, meta, std_meta", "line 41"),
+                        *((RECIRCULATE,) if spec.pipelines > 1 else ()),
+                    ),
+                ),
+                *((Apply(m.SET_ICRC, "hdr"),) if spec.icrc.checked else ()),
+                when(DROPPED, *DROP),
+            ),
+        )
+    )
+
+
+def _notifying() -> tuple[Step, ...]:
+    return (
+        Do("bit<1> notifies = ~meta.order.answers;", "alone, or there would be nothing to say"),
+        when("std_meta.instance_type == EGRESS_CLONE", Do("cloned = 1;"), Do("notifies = 1;")),
+    )
+
+
+def _make_ack(spec: EpicSpec) -> Step:
+    if not spec.notifies:
+        return when("answer == 1", Apply(m.MAKE_ACK, "hdr, meta"))
+    clone = Do("clone_preserving_field_list(CloneType.E2E, (bit<32>)std_meta.egress_port + 1, KEPT);")
+    return when(
+        "answer == 1",
+        Do("bit<1> both = meta.order.notifies & ~notifies;"),
+        when("both == 1", clone),
+        Apply(m.MAKE_ACK, "hdr, meta, notifies"),
+    )

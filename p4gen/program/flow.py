@@ -1,0 +1,131 @@
+"""The flow of a program: what its pipelines do with a packet, step by step, as data.
+
+A control of a pipeline (``IncIngress``, ``IncEgress``) applies modules under conditions. A family writes that down as
+steps, which cite the paper; ``lines`` renders them, ``p4gen.program.compose`` checks that what a module needs is there
+before it, and ``p4gen.dataflow`` that what modules declare is what they read and write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from p4gen.program.module import Module
+
+_NOTES = 70
+"""The column of notes."""
+_WIDE = 110
+"""Columns that a condition and its only step may take on one line."""
+_ASSIGNED = re.compile(r"\s*meta\.([\w.]+) = ")
+
+
+@dataclass(frozen=True)
+class Apply:
+    """A module is applied."""
+
+    module: Module
+    arguments: str
+    """P4 expressions, as the module's control takes them."""
+    note: str = ""
+    """Which lines of the paper this is, or why."""
+
+    @property
+    def text(self) -> str:
+        """The P4 statement."""
+        return f"{self.module.snake}.apply({self.arguments});"
+
+
+@dataclass(frozen=True)
+class Do:
+    """A P4 statement of the control itself."""
+
+    text: str
+    note: str = ""
+
+    @property
+    def assigned(self) -> str | None:
+        """The field of metadata that it gives a value, such as ``order.accepted``."""
+        found = _ASSIGNED.match(self.text)
+        return found[1] if found else None
+
+
+@dataclass(frozen=True)
+class When:
+    """Steps under a condition, and what happens otherwise; a ``When`` alone in ``otherwise`` reads as ``else if``."""
+
+    condition: str
+    then: tuple[Step, ...]
+    otherwise: tuple[Step, ...] = ()
+    note: str = ""
+
+
+Step = Apply | Do | When
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The flow of one control."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def modules(self) -> tuple[Module, ...]:
+        """The modules that it applies, each once, in the order in which a packet may first meet them."""
+        return tuple(dict.fromkeys(step.module for step in walk(self.steps) if isinstance(step, Apply)))
+
+    def lines(self, indent: int = 8) -> Iterator[str]:
+        """The P4 text of its steps, indented by so many columns."""
+        for step in self.steps:
+            yield from _lines(step, " " * indent)
+
+
+def when(condition: str, *then: Step, note: str = "", otherwise: tuple[Step, ...] = ()) -> When:
+    """A ``When`` with its steps as arguments."""
+    return When(condition, then, otherwise, note)
+
+
+def walk(steps: tuple[Step, ...]) -> Iterator[Step]:
+    """All steps, those under conditions after the condition."""
+    for step in steps:
+        yield step
+        if isinstance(step, When):
+            yield from walk(step.then)
+            yield from walk(step.otherwise)
+
+
+def _lines(step: Step, indent: str) -> Iterator[str]:
+    match step:
+        case When():
+            yield from _conditional(step, indent)
+        case _:
+            yield _noted(indent + step.text, step.note)
+
+
+def _conditional(step: When, indent: str) -> Iterator[str]:
+    only = step.then[0]
+    if len(step.then) == 1 and not step.otherwise and not isinstance(only, When) and not only.note:
+        line = f"{indent}if ({step.condition}) {{ {only.text} }}"
+        if len(line) <= _WIDE:
+            yield _noted(line, step.note)
+            return
+    begin = f"{indent}if ({step.condition}) {{"
+    while True:
+        yield _noted(begin, step.note)
+        for inner in step.then:
+            yield from _lines(inner, indent + "    ")
+        match step.otherwise:
+            case (When() as following,):
+                step, begin = following, f"{indent}}} else if ({following.condition}) {{"
+            case ():
+                break
+            case _:
+                yield f"{indent}}} else {{"
+                for inner in step.otherwise:
+                    yield from _lines(inner, indent + "    ")
+                break
+    yield f"{indent}}}"
+
+
+def _noted(line: str, note: str) -> str:
+    return f"{line.ljust(_NOTES - 2)}  // {note}" if note else line
