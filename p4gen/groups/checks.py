@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from p4gen.groups.family import group_entries
 from p4gen.groups.group import Edge, Group
 from p4gen.host.collectives.control import MAX_RANKS, Collective
 from p4gen.spec import CollectiveSpec
@@ -48,16 +49,9 @@ def _of_group(spec: CollectiveSpec, group: Group) -> Iterator[str]:
         yield f"it is in pipeline {group.pipe}; the program has {spec.pipelines}"
 
 
-def last_edge_id(spec: CollectiveSpec) -> int:
-    """The largest id that an edge can have."""
-    # Registers with a word for each edge; without them an id is only a number in a table.
-    indexed = spec.terminates or spec.pipelines > 1 or spec.loss_recovery.in_order
-    return spec.groups * spec.fan_in if indexed else 65535
-
-
 def _of_edge(spec: CollectiveSpec, group: Group, edge: Edge) -> Iterator[str]:
     where = f"edge {edge.edge_id}"
-    last = last_edge_id(spec)
+    last = group_entries(spec).last_edge_id(spec)
     if not 1 <= edge.edge_id <= last:
         yield f"edge id {edge.edge_id} is not in 1 to {last}"
     if not 0 <= edge.port < spec.ports:
@@ -94,8 +88,7 @@ def _of_patterns(group: Group) -> Iterator[str]:
 
 
 def _of_slots(spec: CollectiveSpec, group: Group) -> Iterator[str]:
-    if spec.terminates and group.base_down is None and any(map(group.has_down, group.patterns)):
-        yield "it has no slots for what comes down (base_down)"
+    yield from group_entries(spec).problems(spec, group)
     ranges = group.ranges()
     needed = 2 * spec.window * spec.message
     if ranges and (group.slots < needed or group.slots & (group.slots - 1)):

@@ -1,32 +1,16 @@
-"""From groups and routes to what a switch must hold: table entries, multicast groups and clone sessions.
-
-The tables are those of the generated programs; docs/modes.md says what each entry is for.
-"""
+"""From groups and routes to what a switch must hold: table entries, multicast groups and clone sessions."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import IntEnum
+from collections.abc import Iterable, Mapping, Sequence
 
 from p4gen.errors import InputError
 from p4gen.groups.checks import problems
-from p4gen.groups.group import Edge, Group, NextHop, Pattern, Route, SwitchConfig
-from p4gen.host.collectives.control import Collective
-from p4gen.model.entries import Action, CloneSession, Entry, Exact, Lpm, MulticastGroup, Replica
+from p4gen.groups.family import group_entries
+from p4gen.groups.group import Group, NextHop, Route, SwitchConfig
+from p4gen.model.entries import Action, Entry, Exact, Lpm
 from p4gen.spec import CollectiveSpec
-
-CURSOR_SESSION = 511
-"""Clone session of Mode III's retransmission cursor; an answer out of port p takes session p + 1."""
-
-
-class Traffic(IntEnum):
-    """The program's ``traffic_t``: UP arrives over any edge but the one toward the root, DOWN over that one."""
-
-    UP_DATA = 1
-    DOWN_DATA = 2
-    UP_ANSWER = 3
-    DOWN_ANSWER = 4
 
 
 def configure(
@@ -46,162 +30,9 @@ def configure(
     found = list(problems(spec, groups))
     if found:
         raise InputError(*found)
-    addresses = sorted({edge.local.ip for group in groups for edge in group.edges})
-    entries = [Entry("addresses", {"hdr.ipv4.dst_addr": Exact(ip)}, Action("NoAction")) for ip in addresses]
-    neighbours = {edge.local.ip: edge.local.mac for group in groups for edge in group.edges} | dict(gateways or {})
-    entries += [
-        Entry("neighbours", {"hdr.arp.dst_addr": Exact(ip)}, Action("answer", {"mac": mac}))
-        for ip, mac in sorted(neighbours.items())
-    ]
-    trees: list[MulticastGroup] = []
-    for group in groups:
-        node = _Node(spec, group)
-        entries += node.entries()
-        trees += node.multicast_groups()
-    entries += [_route_entry(route) for route in routes]
-    entries += [
-        Entry(
-            "next_hops",
-            {"next_hop": Exact(hop.hop_id)},
-            Action("send", {"port": hop.port, "src_mac": hop.src_mac, "dst_mac": hop.dst_mac}),
-        )
-        for hop in next_hops
-    ]
-    sessions = tuple(_clone_sessions(spec)) if groups and spec.terminates else ()
-    return SwitchConfig(tuple(entries), tuple(trees), sessions)
-
-
-class _Node:
-    """The entries of one context, and the sets of edges that they send to."""
-
-    def __init__(self, spec: CollectiveSpec, group: Group) -> None:
-        self._spec = spec
-        self._group = group
-        self._outputs: set[int] = set()
-
-    def entries(self) -> Iterator[Entry]:
-        spec, group = self._spec, self._group
-        context = {"context": Exact(group.context)}
-        state = {"epoch": group.epoch}
-        if spec.terminates:
-            state["first_psn"] = group.first_psn
-        yield Entry("contexts", context, Action("set_context", state))
-        flows = self._mode_iii if spec.terminates else self._mode_ii
-        for number, pattern in enumerate(group.patterns, start=1):
-            codes = pattern.codes
-            if spec.terminates and len(group.patterns) == 1:
-                codes += (0,)  # what comes before any announcement is answered all the same
-            choice = Action("set_pattern", {"pattern": number, "toward": group.toward(pattern)})
-            for code in codes:
-                yield Entry("patterns", {**context, "code": Exact(code)}, choice)
-            for traffic, action in flows(pattern):
-                key = {**context, "pattern": Exact(number), "traffic": Exact(traffic)}
-                yield Entry("flows", key, action)
-        for bit, edge in enumerate(group.edges):
-            yield self._endpoint(edge, 1 << bit)
-            yield _edge_entry(edge)
-
-    def multicast_groups(self) -> Iterator[MulticastGroup]:
-        """Those that the entries refer to, as far as they have been asked for."""
-        for bits in sorted(self._outputs, key=self._group_id):
-            edges = (edge for bit, edge in enumerate(self._group.edges) if bits >> bit & 1)
-            yield MulticastGroup(self._group_id(bits), tuple(Replica(edge.port, edge.edge_id) for edge in edges))
-
-    def _mode_ii(self, pattern: Pattern) -> Iterator[tuple[Traffic, Action]]:
-        """EPIC §4.3 and §A; Reduce's ACKs are broadcast to the senders, Broadcast's are aggregated."""
-        group = self._group
-        toward, away = group.toward(pattern), group.away(pattern)
-        at_root = pattern.toward is None
-        if group.has_up(pattern):
-            arguments = {
-                "base": group.base,
-                "mask": group.slots - 1,
-                "source_mask": away,
-                "out_group": self._output(away if at_root else toward),
-                "alone": int(at_root),
-            }
-            yield Traffic.UP_DATA, Action("aggregate", arguments)
-        if group.has_down(pattern):
-            arguments = {"out_group": self._output(away)}
-            if pattern.collective is Collective.BROADCAST and group.ranges():
-                # Slots that other patterns aggregate in.
-                arguments |= {"base": group.base, "mask": group.slots - 1}
-                yield Traffic.DOWN_DATA, Action("pass_on", arguments)
-            else:
-                yield Traffic.DOWN_DATA, Action("replicate", arguments)
-        if pattern.collective is Collective.ALLREDUCE:
-            yield Traffic.UP_ANSWER, Action("reflect")
-        elif pattern.collective is Collective.REDUCE and away:
-            yield Traffic.DOWN_ANSWER, Action("replicate", {"out_group": self._output(away)})
-        elif away:
-            combine = {"out_mask": away, "out_group": self._output(toward)}
-            yield Traffic.UP_ANSWER, Action("combine", combine)
-
-    def _mode_iii(self, pattern: Pattern) -> Iterator[tuple[Traffic, Action]]:
-        """EPIC §4.4: a pipe up (0), a pipe down (1), or both; the root's only pipe gives the result back."""
-        group = self._group
-        toward, away = group.toward(pattern), group.away(pattern)
-        one_way = int(pattern.collective is not Collective.ALLREDUCE)
-        if group.has_up(pattern):
-            outputs = toward or away
-            pipe = {"base": group.base, "mask": group.slots - 1, "source_mask": away, "pipe": 0, "sync": one_way}
-            yield Traffic.UP_DATA, Action("accept", {**pipe, "out_group": self._output(outputs)})
-            answers = {"out_mask": outputs, "answer_group": self._output(away) if one_way else 0}
-            yield Traffic.DOWN_ANSWER if toward else Traffic.UP_ANSWER, Action("acknowledge", {**pipe, **answers})
-        if group.has_down(pattern):
-            assert group.base_down is not None
-            pipe = {"base": group.base_down, "mask": group.slots - 1, "source_mask": toward, "pipe": 1, "sync": one_way}
-            yield Traffic.DOWN_DATA, Action("accept", {**pipe, "out_group": self._output(away)})
-            answers = {"out_mask": away, "answer_group": self._output(toward) if one_way else 0}
-            yield Traffic.UP_ANSWER, Action("acknowledge", {**pipe, **answers})
-
-    def _output(self, bits: int) -> int:
-        self._outputs.add(bits)
-        return self._group_id(bits)
-
-    def _group_id(self, bits: int) -> int:
-        """The multicast group of a set of edges; one set has one number, whatever else the context sends to.
-
-        A context's numbers: 0 all edges, then each edge alone, then all but one.
-        """
-        count, fan_in = len(self._group.edges), self._spec.fan_in
-        rest = self._group.source_mask & ~bits
-        if not rest:
-            index = 0
-        elif bits & (bits - 1) == 0:
-            index = bits.bit_length()
-        else:
-            assert rest & (rest - 1) == 0, f"{bits:#x} of {count} edges"
-            index = fan_in + rest.bit_length()
-        return 1 + self._group.context * (2 * fan_in + 1) + index
-
-    def _endpoint(self, edge: Edge, bit: int) -> Entry:
-        arguments = {
-            "context": self._group.context,
-            "edge": edge.edge_id,
-            "edge_bit": bit,
-            "remote_address": edge.remote.ip,
-        }
-        if self._spec.terminates:
-            arguments |= {"port": edge.port, "first_hop": int(edge.first_hop)}
-        key = {"hdr.ipv4.dst_addr": Exact(edge.local.ip), "hdr.bth.dest_qp": Exact(edge.local.qp)}
-        return Entry("endpoints", key, Action("set_edge", arguments))
-
-
-def _edge_entry(edge: Edge) -> Entry:
-    arguments = {
-        "src_mac": edge.local.mac,
-        "dst_mac": edge.remote.mac,
-        "src_address": edge.local.ip,
-        "dst_address": edge.remote.ip,
-        "udp_src_port": edge.udp_src_port,
-        "dest_qp": edge.remote.qp,
-    }
-    if edge.to_pipe is None:
-        action = Action("set_endpoints", arguments)
-    else:
-        action = Action("set_internal", {**arguments, "to_pipe": edge.to_pipe})
-    return Entry("edges", {"edge": Exact(edge.edge_id)}, action)
+    served = group_entries(spec).configuration(spec, groups, gateways or {})
+    routed = [_route_entry(route) for route in routes] + [_next_hop_entry(hop) for hop in next_hops]
+    return SwitchConfig((*served.entries, *routed), served.multicast_groups, served.clone_sessions)
 
 
 def _route_entry(route: Route) -> Entry:
@@ -214,7 +45,6 @@ def _route_entry(route: Route) -> Entry:
     return Entry("routes", {"hdr.ipv4.dst_addr": key}, action)
 
 
-def _clone_sessions(spec: CollectiveSpec) -> Iterator[CloneSession]:
-    for port in range(spec.ports):
-        yield CloneSession(port + 1, (Replica(port),))
-    yield CloneSession(CURSOR_SESSION, (Replica(0),))
+def _next_hop_entry(hop: NextHop) -> Entry:
+    arguments = {"port": hop.port, "src_mac": hop.src_mac, "dst_mac": hop.dst_mac}
+    return Entry("next_hops", {"next_hop": Exact(hop.hop_id)}, Action("send", arguments))

@@ -165,7 +165,7 @@ class Placer:
             len(node.edges),
             self._slots(request, node.key),
             any(map(outline.has_up, patterns)),
-            self._specs[node.key.switch].terminates and any(map(outline.has_down, patterns)),
+            self._specs[node.key.switch].pipes > 1 and any(map(outline.has_down, patterns)),
         )
 
     def _slots(self, request: GroupRequest, node: NodeKey) -> int:

@@ -18,7 +18,7 @@ from itertools import chain
 from typing import Final
 
 from p4gen.errors import Diagnostic, InputError
-from p4gen.groups.checks import last_edge_id
+from p4gen.groups.family import group_entries
 from p4gen.groups.group import Group
 from p4gen.placement.placed import TREES, PlacedGroup
 from p4gen.spec import CollectiveSpec
@@ -157,7 +157,7 @@ class Limits:
     @classmethod
     def of(cls, spec: CollectiveSpec) -> Limits:
         """Those of a program."""
-        return cls(spec.groups, last_edge_id(spec), spec.total_slots)
+        return cls(spec.groups, group_entries(spec).last_edge_id(spec), spec.total_slots)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,199 @@
+"""What EPIC's programs hold for groups: contexts, patterns, flows, edges, sets of copies, sessions of clones.
+
+The tables are those of the generated programs; docs/modes.md says what each entry is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import IntEnum
+from typing import Final
+
+from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.groups.family import GroupEntries
+from p4gen.groups.group import Edge, Group, Pattern, SwitchConfig
+from p4gen.host.collectives.control import Collective
+from p4gen.model.entries import Action, CloneSession, Entry, Exact, MulticastGroup, Replica
+
+CURSOR_SESSION: Final = 511
+"""Clone session of Mode III's retransmission cursor; an answer out of port p takes session p + 1."""
+MOST_EDGE_IDS: Final = 65535
+"""Where no register has a word for each edge, an id is only a number in a table."""
+
+
+class Traffic(IntEnum):
+    """The program's ``traffic_t``: UP arrives over any edge but the one toward the root, DOWN over that one."""
+
+    UP_DATA = 1
+    DOWN_DATA = 2
+    UP_ANSWER = 3
+    DOWN_ANSWER = 4
+
+
+def _configuration(spec: EpicSpec, groups: Sequence[Group], gateways: Mapping[int, int]) -> SwitchConfig:
+    addresses = sorted({edge.local.ip for group in groups for edge in group.edges})
+    entries = [Entry("addresses", {"hdr.ipv4.dst_addr": Exact(ip)}, Action("NoAction")) for ip in addresses]
+    neighbours = {edge.local.ip: edge.local.mac for group in groups for edge in group.edges} | dict(gateways)
+    entries += [
+        Entry("neighbours", {"hdr.arp.dst_addr": Exact(ip)}, Action("answer", {"mac": mac}))
+        for ip, mac in sorted(neighbours.items())
+    ]
+    trees: list[MulticastGroup] = []
+    for group in groups:
+        node = _Node(spec, group)
+        entries += node.entries()
+        trees += node.multicast_groups()
+    sessions = tuple(_clone_sessions(spec)) if groups and spec.mode is Mode.III else ()
+    return SwitchConfig(tuple(entries), tuple(trees), sessions)
+
+
+class _Node:
+    """The entries of one context, and the sets of edges that they send to."""
+
+    def __init__(self, spec: EpicSpec, group: Group) -> None:
+        self._spec = spec
+        self._group = group
+        self._outputs: set[int] = set()
+
+    def entries(self) -> Iterator[Entry]:
+        spec, group = self._spec, self._group
+        context = {"context": Exact(group.context)}
+        state = {"epoch": group.epoch}
+        if spec.mode is Mode.III:
+            state["first_psn"] = group.first_psn
+        yield Entry("contexts", context, Action("set_context", state))
+        flows = self._mode_iii if spec.mode is Mode.III else self._mode_ii
+        for number, pattern in enumerate(group.patterns, start=1):
+            codes = pattern.codes
+            if spec.mode is Mode.III and len(group.patterns) == 1:
+                codes += (0,)  # what comes before any announcement is answered all the same
+            choice = Action("set_pattern", {"pattern": number, "toward": group.toward(pattern)})
+            for code in codes:
+                yield Entry("patterns", {**context, "code": Exact(code)}, choice)
+            for traffic, action in flows(pattern):
+                key = {**context, "pattern": Exact(number), "traffic": Exact(traffic)}
+                yield Entry("flows", key, action)
+        for bit, edge in enumerate(group.edges):
+            yield self._endpoint(edge, 1 << bit)
+            yield _edge_entry(edge)
+
+    def multicast_groups(self) -> Iterator[MulticastGroup]:
+        """Those that the entries refer to, as far as they have been asked for."""
+        for bits in sorted(self._outputs, key=self._group_id):
+            edges = (edge for bit, edge in enumerate(self._group.edges) if bits >> bit & 1)
+            yield MulticastGroup(self._group_id(bits), tuple(Replica(edge.port, edge.edge_id) for edge in edges))
+
+    def _mode_ii(self, pattern: Pattern) -> Iterator[tuple[Traffic, Action]]:
+        """EPIC §4.3 and §A; Reduce's ACKs are broadcast to the senders, Broadcast's are aggregated."""
+        group = self._group
+        toward, away = group.toward(pattern), group.away(pattern)
+        at_root = pattern.toward is None
+        if group.has_up(pattern):
+            arguments = {
+                "base": group.base,
+                "mask": group.slots - 1,
+                "source_mask": away,
+                "out_group": self._output(away if at_root else toward),
+                "alone": int(at_root),
+            }
+            yield Traffic.UP_DATA, Action("aggregate", arguments)
+        if group.has_down(pattern):
+            arguments = {"out_group": self._output(away)}
+            if pattern.collective is Collective.BROADCAST and group.ranges():
+                # Slots that other patterns aggregate in.
+                arguments |= {"base": group.base, "mask": group.slots - 1}
+                yield Traffic.DOWN_DATA, Action("pass_on", arguments)
+            else:
+                yield Traffic.DOWN_DATA, Action("replicate", arguments)
+        if pattern.collective is Collective.ALLREDUCE:
+            yield Traffic.UP_ANSWER, Action("reflect")
+        elif pattern.collective is Collective.REDUCE and away:
+            yield Traffic.DOWN_ANSWER, Action("replicate", {"out_group": self._output(away)})
+        elif away:
+            combine = {"out_mask": away, "out_group": self._output(toward)}
+            yield Traffic.UP_ANSWER, Action("combine", combine)
+
+    def _mode_iii(self, pattern: Pattern) -> Iterator[tuple[Traffic, Action]]:
+        """EPIC §4.4: a pipe up (0), a pipe down (1), or both; the root's only pipe gives the result back."""
+        group = self._group
+        toward, away = group.toward(pattern), group.away(pattern)
+        one_way = int(pattern.collective is not Collective.ALLREDUCE)
+        if group.has_up(pattern):
+            outputs = toward or away
+            pipe = {"base": group.base, "mask": group.slots - 1, "source_mask": away, "pipe": 0, "sync": one_way}
+            yield Traffic.UP_DATA, Action("accept", {**pipe, "out_group": self._output(outputs)})
+            answers = {"out_mask": outputs, "answer_group": self._output(away) if one_way else 0}
+            yield Traffic.DOWN_ANSWER if toward else Traffic.UP_ANSWER, Action("acknowledge", {**pipe, **answers})
+        if group.has_down(pattern):
+            assert group.base_down is not None
+            pipe = {"base": group.base_down, "mask": group.slots - 1, "source_mask": toward, "pipe": 1, "sync": one_way}
+            yield Traffic.DOWN_DATA, Action("accept", {**pipe, "out_group": self._output(away)})
+            answers = {"out_mask": away, "answer_group": self._output(toward) if one_way else 0}
+            yield Traffic.UP_ANSWER, Action("acknowledge", {**pipe, **answers})
+
+    def _output(self, bits: int) -> int:
+        self._outputs.add(bits)
+        return self._group_id(bits)
+
+    def _group_id(self, bits: int) -> int:
+        """The multicast group of a set of edges; one set has one number, whatever else the context sends to.
+
+        A context's numbers: 0 all edges, then each edge alone, then all but one.
+        """
+        count, fan_in = len(self._group.edges), self._spec.fan_in
+        rest = self._group.source_mask & ~bits
+        if not rest:
+            index = 0
+        elif bits & (bits - 1) == 0:
+            index = bits.bit_length()
+        else:
+            assert rest & (rest - 1) == 0, f"{bits:#x} of {count} edges"
+            index = fan_in + rest.bit_length()
+        return 1 + self._group.context * (2 * fan_in + 1) + index
+
+    def _endpoint(self, edge: Edge, bit: int) -> Entry:
+        arguments = {
+            "context": self._group.context,
+            "edge": edge.edge_id,
+            "edge_bit": bit,
+            "remote_address": edge.remote.ip,
+        }
+        if self._spec.mode is Mode.III:
+            arguments |= {"port": edge.port, "first_hop": int(edge.first_hop)}
+        key = {"hdr.ipv4.dst_addr": Exact(edge.local.ip), "hdr.bth.dest_qp": Exact(edge.local.qp)}
+        return Entry("endpoints", key, Action("set_edge", arguments))
+
+
+def _edge_entry(edge: Edge) -> Entry:
+    arguments = {
+        "src_mac": edge.local.mac,
+        "dst_mac": edge.remote.mac,
+        "src_address": edge.local.ip,
+        "dst_address": edge.remote.ip,
+        "udp_src_port": edge.udp_src_port,
+        "dest_qp": edge.remote.qp,
+    }
+    if edge.to_pipe is None:
+        action = Action("set_endpoints", arguments)
+    else:
+        action = Action("set_internal", {**arguments, "to_pipe": edge.to_pipe})
+    return Entry("edges", {"edge": Exact(edge.edge_id)}, action)
+
+
+def _clone_sessions(spec: EpicSpec) -> Iterator[CloneSession]:
+    for port in range(spec.ports):
+        yield CloneSession(port + 1, (Replica(port),))
+    yield CloneSession(CURSOR_SESSION, (Replica(0),))
+
+
+def _problems(spec: EpicSpec, group: Group) -> Iterator[str]:
+    if spec.mode is Mode.III and group.base_down is None and any(map(group.has_down, group.patterns)):
+        yield "it has no slots for what comes down (base_down)"
+
+
+def _last_edge_id(spec: EpicSpec) -> int:
+    indexed = spec.mode is Mode.III or spec.pipelines > 1 or spec.loss_recovery.in_order
+    return spec.groups * spec.fan_in if indexed else MOST_EDGE_IDS
+
+
+FACET = GroupEntries(configuration=_configuration, problems=_problems, last_edge_id=_last_edge_id)

@@ -1,0 +1,31 @@
+"""What the control plane asks of a family of programs that serve groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from p4gen.families import Facet, family_of
+from p4gen.groups.group import Group, SwitchConfig
+from p4gen.spec import CollectiveSpec
+
+
+@dataclass(frozen=True)
+class GroupEntries(Facet):
+    """What a family's programs hold for groups. Functions take the family's own spec."""
+
+    module: ClassVar[str] = "control"
+
+    configuration: Callable[[Any, Sequence[Group], Mapping[int, int]], SwitchConfig]
+    """What a switch must hold to serve groups, which it can serve, and to answer ARP for their addresses and for
+    gateways (IPv4 address to MAC address). Routes come on top of it."""
+    last_edge_id: Callable[[Any], int]
+    """The largest id that an edge can have; ids begin at 1."""
+    problems: Callable[[Any, Group], Iterable[str]] = lambda _spec, _group: ()
+    """Why a program cannot serve a group, a sentence each, beside what ``p4gen.groups.checks`` finds for any family."""
+
+
+def group_entries(spec: CollectiveSpec) -> GroupEntries:
+    """What a spec's family says of groups; ``InputError`` if it says nothing."""
+    return family_of(spec).facet(GroupEntries)
