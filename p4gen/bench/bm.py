@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from p4gen.bench.workload import Workload
+from p4gen.bench.workload import Workload, benchmark_of
 from p4gen.errors import FailedError, P4genError
 from p4gen.model import Model
 from p4gen.model.jit import Batch
@@ -83,8 +83,9 @@ def _absorbed(work: Workload, load: Sequence[tuple[int, bytes]]) -> int:
 
 
 def _absorbed_index(work: Workload) -> int:
-    """Which of the program's drop reasons a contribution has that completes nothing."""
-    return next(drop.index for drop in compose(work.spec).drops if drop.symbol == "ReplicateData_absorbed")
+    """Which of the program's drop reasons a packet has that nothing comes of."""
+    absorbed = benchmark_of(work.spec).absorbed
+    return next(drop.index for drop in compose(work.spec).drops if drop.symbol == absorbed)
 
 
 def _slope(client: Client, index: int, expected: int) -> tuple[int, float]:

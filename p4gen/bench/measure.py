@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from p4gen.bench import bm
-from p4gen.bench.roofline import Roofline, why_not
-from p4gen.bench.workload import Workload
+from p4gen.bench.workload import ByHand, Workload, benchmark_of
 from p4gen.errors import FailedError
 from p4gen.model import EngineName, Model
 from p4gen.model.jit import Batch
@@ -134,8 +133,8 @@ def _one_by_one(work: Workload, model: Model, engine: str) -> Rate:
 
 def _batches(work: Workload, program: ir.Program, native: Model, folder: Path) -> list[Rate]:
     batch, fresh = work.batch, native.snapshot()
-    absent = why_not(work)
-    loop = Roofline(work, folder) if absent is None else None
+    found = benchmark_of(work.spec).by_hand(work, folder)
+    loop = None if isinstance(found, str) else found
     others = [_model(work, program, "jit", folder / "cache0") for _ in range(THREADS)]
     starts = [m.snapshot() for m in others]
     best = dict.fromkeys((BATCHED, THREADED, C), float("inf"))
@@ -157,7 +156,7 @@ def _batches(work: Workload, program: ir.Program, native: Model, folder: Path) -
     if loop is not None:
         _must_agree(loop, native, fresh, batch)
     rates = [Rate(BATCHED, len(batch), best[BATCHED]), Rate(THREADED, len(batch) * THREADS, best[THREADED])]
-    rates.append(Rate(C, len(batch), best[C]) if loop is not None else Rate(C, 0, 0.0, absent or ""))
+    rates.append(Rate(C, 0, 0.0, found) if isinstance(found, str) else Rate(C, len(batch), best[C]))
     return rates
 
 
@@ -169,7 +168,7 @@ def _in_threads(models: list[Model], batch: Batch) -> None:
         thread.join()
 
 
-def _must_agree(loop: Roofline, native: Model, fresh: np.ndarray, batch: Batch) -> None:
+def _must_agree(loop: ByHand, native: Model, fresh: np.ndarray, batch: Batch) -> None:
     loop.reset()
     native.restore_snapshot(fresh)
     if native.process_batch(batch).packets() != loop.packets(loop.run()):

@@ -83,12 +83,10 @@ def measure_wire(work: Workload, rounds: int = 2) -> tuple[WireRate, WireRate]:
 
 
 def _load(work: Workload) -> _Load:
-    ranks, spec = len(work.edges), work.spec
-    acked = spec.terminates
-    group = ranks * (spec.message + 1) if acked else ranks * spec.message
-    numbers = np.arange(len(work.packets) // group * group).reshape(-1, group)
-    data, acks = numbers[:, : ranks * spec.message], numbers[:, ranks * spec.message :]
-    at_once = max(spec.window // _QUARTER, 1)
+    size = work.burst + work.answers
+    numbers = np.arange(len(work.packets) // size * size).reshape(-1, size)
+    data, acks = numbers[:, : work.burst], numbers[:, work.burst :]
+    at_once = max(work.spec.window // _QUARTER, 1)
     parts = []
     for first in range(0, len(numbers), at_once):
         before = acks[max(first - 2 * at_once, 0) : max(first - at_once, 0)]

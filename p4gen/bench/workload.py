@@ -1,37 +1,24 @@
-"""What a switch is measured with: one AllReduce whose ranks contribute packet after packet, none lost."""
+"""What a switch is measured with, and what a family of programs is asked for it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
 
-import numpy as np
-
-from p4gen.errors import InputError
+from p4gen.families import Facet, family_of
 from p4gen.groups.group import Edge, SwitchConfig
-from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
 from p4gen.model import Model
 from p4gen.model.jit import Batch
-from p4gen.placement.network import place
-from p4gen.placement.placed import GroupRequest
-from p4gen.program import compose, render
-from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, ImmDt, IPv4
-from p4gen.rocev2.opcodes import Opcode
-from p4gen.rocev2.packet import RocePacket
 from p4gen.spec import CollectiveSpec
-from p4gen.spec.topology import TopologySpec
-
-RANKS = 4
-_MOST_HOSTS = 128
-_ACK = AETH(0x1F, 0)
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A program's text, what its switch must hold, and the packets: each PSN from every rank in turn.
+    """A program's text, what its switch must hold, and the packets that its ranks send: bursts, none lost.
 
-    Each packet that completes a slot makes the switch send the result to every rank. In Mode III the last packet of a
-    message asks for an acknowledgement, and every rank acknowledges the results of a message, or the pipe's range
-    would come to its end. ``opening`` announces the AllReduce and is not measured.
+    ``opening`` is what ranks send first; it is not measured.
     """
 
     spec: CollectiveSpec
@@ -41,6 +28,11 @@ class Workload:
     config: SwitchConfig
     opening: tuple[tuple[int, bytes], ...]
     packets: tuple[tuple[int, bytes], ...]
+    """(port, frame) in the order of their bursts."""
+    burst: int
+    """Data packets in a burst, those of all ranks together; a program's window holds ``spec.window`` bursts."""
+    answers: int
+    """Packets that end a burst, by which ranks acknowledge its results."""
 
     @property
     def batch(self) -> Batch:
@@ -48,7 +40,7 @@ class Workload:
         return Batch.of(self.packets)
 
     def configure(self, model: Model) -> Model:
-        """Put entries, groups and clone sessions into a switch, and announce the AllReduce."""
+        """Put entries, groups and clone sessions into a switch, and send the opening."""
         model.insert(*self.config.entries)
         for group in self.config.multicast_groups:
             model.set_multicast_group(group)
@@ -59,46 +51,39 @@ class Workload:
         return model
 
 
+class ByHand(Protocol):
+    """A loop outside of p4gen that does by hand what a program does to a workload."""
+
+    def reset(self) -> None:
+        """Forget all packets."""
+
+    def run(self) -> int:
+        """Process the whole workload; gives the number of frames that come out."""
+
+    def packets(self, count: int) -> list[tuple[int, bytes]]:
+        """The first ``count`` frames that came out, as (port, frame)."""
+
+
+@dataclass(frozen=True)
+class Benchmark(Facet):
+    """What a family's programs are measured with."""
+
+    module: ClassVar[str] = "bench"
+
+    workload: Callable[[Any, int, int], Workload]
+    """About this many packets for a program of the family's spec, from a seed. Raises ``InputError`` for a program
+    that has no room for ranks."""
+    absorbed: str
+    """The drop reason of a packet that nothing comes of (``DropReason.symbol``): by its counter BMv2 is measured."""
+    by_hand: Callable[[Workload, Path], ByHand | str] = lambda _work, _folder: "the family has no such loop"
+    """The loop, built into a folder, or why there is none. Raises ``FailedError`` if it does not build."""
+
+
+def benchmark_of(spec: CollectiveSpec) -> Benchmark:
+    """What a spec's family says of measuring; ``InputError`` if it says nothing."""
+    return family_of(spec).facet(Benchmark)
+
+
 def workload(spec: CollectiveSpec, packets: int, seed: int) -> Workload:
-    """About ``packets`` packets of random lanes. Raises ``InputError`` for a program that has no room for ranks."""
-    hosts = [f"h{port}" for port in range(min(spec.ports, _MOST_HOSTS))]
-    ranks = min(RANKS, spec.fan_in, len(hosts))
-    if ranks < 2:
-        raise InputError("a benchmark needs a program with at least two edges and two ports")
-    rounds = max(packets // ranks, 1)
-    if rounds > MAX_PACKETS:
-        raise InputError(f"{packets} packets; one AllReduce of {ranks} ranks has {ranks * MAX_PACKETS} at most")
-    links = [[host, "s"] for host in hosts]
-    topology = TopologySpec.model_validate({"name": "star", "switches": ["s"], "hosts": hosts, "links": links})
-    chosen = [hosts[rank * len(hosts) // ranks] for rank in range(ranks)]
-    request = GroupRequest(tuple(chosen), collectives=frozenset({Collective.ALLREDUCE}))
-    placement = place(topology, spec, [request])
-    contexts = placement.groups[0].channels[0].contexts.values()
-    by_address = {edge.remote.ip: edge for context in contexts for edge in context.edges}
-    edges = tuple(by_address[placement.ip[host]] for host in chosen)
-    numbers = spec.choices[0]
-    announced = ImmDt(Control(Collective.ALLREDUCE, rounds, 0, numbers.op, numbers.dtype).encode())
-    rng = np.random.default_rng(seed)
-    frames: list[tuple[int, bytes]] = []
-    for psn in range(1, rounds + 1):
-        ends = spec.terminates and psn % spec.message == 0
-        for edge in edges:
-            bth = BTH(Opcode.SEND_ONLY, edge.local.qp, psn, ack_request=ends)
-            frames.append((edge.port, _frame(edge, bth, payload=rng.bytes(spec.payload_bytes))))
-        if ends:
-            frames += [
-                (edge.port, _frame(edge, BTH(Opcode.ACKNOWLEDGE, edge.local.qp, psn), aeth=_ACK)) for edge in edges
-            ]
-    opening = [
-        (edge.port, _frame(edge, BTH(Opcode.SEND_ONLY_IMM, edge.local.qp, 0), immdt=announced)) for edge in edges
-    ]
-    text = render(compose(spec)).text
-    return Workload(spec, text, edges, placement.switches["s"], tuple(opening), tuple(frames))
-
-
-def _frame(
-    edge: Edge, bth: BTH, *, aeth: AETH | None = None, immdt: ImmDt | None = None, payload: bytes = b""
-) -> bytes:
-    """What the rank at the far end of an edge sends."""
-    ethernet, ip = Ethernet(edge.local.mac, edge.remote.mac), IPv4(edge.remote.ip, edge.local.ip)
-    return RocePacket(ethernet, ip, UDP(), bth, aeth=aeth, immdt=immdt, payload=payload).sealed().to_bytes()
+    """The workload of a program. Raises ``InputError`` if there is none."""
+    return benchmark_of(spec).workload(spec, packets, seed)

@@ -148,18 +148,3 @@ def _patterns(contexts: Sequence[Group], lines: Sequence[Line]) -> Iterator[Patt
             if (p.collective, p.root) == what and p.toward is not None
         }
         yield Pattern(*what, next((line for line in lines if line.edge.edge_id in ends), None))
-
-
-def goes_round(spec: CollectiveSpec, frame: bytes) -> bool:
-    """Whether a frame may make the switch recirculate packets, which then meet those that come behind it."""
-    tag = 4 if frame[12:14] == b"\x81\x00" else 0
-    datagram = frame[36 + tag : 38 + tag] == (4791).to_bytes(2) and len(frame) > _OPCODE + tag
-    if spec.pipelines > 1:
-        return datagram
-    return spec.terminates and datagram and frame[_OPCODE + tag] in _STARTS_CURSOR
-
-
-_OPCODE = 42
-"""Its offset without a tag."""
-_STARTS_CURSOR = (0x11, 0xC0)
-"""Answers and ticks."""

@@ -11,11 +11,10 @@ from pathlib import Path
 
 from p4gen.difftest.compare import Comparison, Difference, Tally
 from p4gen.difftest.events import Event, Packet
-from p4gen.difftest.layout import goes_round
+from p4gen.difftest.family import traffic_of
 from p4gen.difftest.reduce import minimise, shortest_tail
 from p4gen.difftest.save import save
 from p4gen.difftest.sides import bmv2_side, checked, embedded_side
-from p4gen.difftest.traffic import Traffic
 from p4gen.model import EngineName
 from p4gen.ptf.mutations import Mutation
 from p4gen.spec import CollectiveSpec
@@ -65,6 +64,7 @@ class Job:
     def run(self) -> Result:
         """Carry it out. Raises ``P4genError`` when a program does not compile, or a switch does not start."""
         name, started = self.spec.program, time.monotonic()
+        kind = traffic_of(self.spec)
         programs = {
             side: checked(
                 self._text(side), name, self.folder / side, for_bmv2=side == "bmv2", faulty=self._faulty(side)
@@ -77,11 +77,11 @@ class Job:
                 embedded_side(programs["embedded"], self.scratch / "embedded", ports, self.engine)
             )
             bmv2 = stack.enter_context(
-                bmv2_side(programs["bmv2"], self.scratch / "bmv2", ports, partial(goes_round, self.spec))
+                bmv2_side(programs["bmv2"], self.scratch / "bmv2", ports, partial(kind.goes_round, self.spec))
             )
             registers = bmv2.has_registers
             embedded.has_registers = registers
-            traffic = Traffic(self.spec, self.seed)
+            traffic = kind.source(self.spec, self.seed)
             comparison = Comparison(embedded, bmv2, traffic.setup())
             comparison.restart()
             found = comparison.run(traffic.packets(), self.packets, self.progress)

@@ -10,7 +10,8 @@ facet                  asked by                                   a family's ans
 ``ProgramParts``       ``p4gen.program`` (every build)            ``program.py``
 ``GroupEntries``       ``p4gen.groups``, ``p4gen.manager``        ``control.py``
 ``Conformance``        ``p4gen.ptf``                              ``conformance.py``
-``Traffic``            ``p4gen.difftest``, ``p4gen.bench``        ``traffic.py``
+``Traffic``            ``p4gen.difftest``                         ``traffic.py``
+``Benchmark``          ``p4gen.bench``                            ``bench.py``
 ``StateReader``        ``p4gen.net`` (diagnoses)                  ``state.py``
 ``Studies``            ``p4gen.net.sweep``, ``p4gen.lab``         ``studies.py``
 =====================  =========================================  ================================

@@ -1,4 +1,4 @@
-"""Ticks for switches whose programs want them. v1model has no timers; these packets stand in for them (docs/modes.md)."""
+"""Ticks for switches whose programs want them: v1model has no timers, these packets stand in (docs/modes.md)."""
 
 from __future__ import annotations
 

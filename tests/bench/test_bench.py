@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from p4gen.bench import bm, roofline
+from p4gen.bench import bm
 from p4gen.bench.measure import BATCHED, BMV2, INTERP, Rate, Results, measure
 from p4gen.bench.measure import C as LOOP
 from p4gen.bench.report import beside, plot, ratios_to, sentences, table, write_csv
 from p4gen.bench.workload import Workload, workload
 from p4gen.errors import InputError
+from p4gen.families.epic.bench import roofline
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.model import Model
 from p4gen.p4.compile import compile_text

@@ -6,18 +6,19 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from p4gen.difftest.compare import Comparison, settled
 from p4gen.difftest.events import Event, Mirroring, Packet, Replication, Request
-from p4gen.difftest.layout import goes_round
+from p4gen.difftest.family import Source, traffic_of
 from p4gen.difftest.reduce import minimise, shortest_tail
 from p4gen.difftest.save import save
 from p4gen.difftest.sides import checked, embedded_side
-from p4gen.difftest.traffic import Traffic
 from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.families.epic.traffic.source import RandomTraffic
 from p4gen.host.collectives.control import Collective
 from p4gen.model import Model
 from p4gen.model.errors import ControlError
@@ -53,7 +54,7 @@ def text(of: EpicSpec) -> str:
 
 
 def events(of: EpicSpec, seed: int, count: int) -> list[Event]:
-    traffic = Traffic(of, seed)
+    traffic = traffic_of(of).source(of, seed)
     return [*traffic.setup(), *itertools.islice(traffic.packets(), count)]
 
 
@@ -63,7 +64,7 @@ def place() -> Iterator[Path]:
         yield folder
 
 
-def comparison(stack: ExitStack, place: Path, of: EpicSpec, fault: str, seed: int) -> tuple[Comparison, Traffic]:
+def comparison(stack: ExitStack, place: Path, of: EpicSpec, fault: str, seed: int) -> tuple[Comparison, Source]:
     """A sound switch on the left, one with a fault on the right."""
     sound, sides = text(of), []
     for name in ("sound", "faulty"):
@@ -72,7 +73,7 @@ def comparison(stack: ExitStack, place: Path, of: EpicSpec, fault: str, seed: in
         side = stack.enter_context(embedded_side(program, place / name, of.ports))
         side.name = name
         sides.append(side)
-    traffic = Traffic(of, seed)
+    traffic = traffic_of(of).source(of, seed)
     made = Comparison(sides[0], sides[1], traffic.setup())
     made.restart()
     return made, traffic
@@ -126,7 +127,7 @@ def test_groups_have_every_role_and_pattern() -> None:
     """Over a few seeds: at the root of AllReduce and below it, refined and not, over several pipelines."""
     roots, patterns, contexts = set(), set(), set()
     for seed in range(8):
-        for stream in Traffic(spec(Mode.III, 4), seed).streams:
+        for stream in RandomTraffic(spec(Mode.III, 4), seed).streams:
             contexts.add(len(stream.served.contexts))
             patterns.add(len(stream.served.patterns))
             for pattern in stream.served.patterns:
@@ -183,18 +184,19 @@ def test_traffic_reaches_what_there_is_to_reach(mode: Mode, pipelines: int) -> N
 @PIPELINES
 def test_what_may_go_round_is_told_from_the_frame(mode: Mode, pipelines: int) -> None:
     of = spec(mode, pipelines)
+    goes_round = partial(traffic_of(of).goes_round, of)
     for event in events(of, 5, 600):
         if isinstance(event, Packet) and event.kind in {"contribution", "tick", "ordinary", "NAK", "noise"}:
             round_ = pipelines > 1 or event.kind in ("tick", "NAK")
             inc = event.kind in ("contribution", "tick", "NAK")
             if inc:
-                assert goes_round(of, event.frame) == (round_ and (mode is Mode.III or pipelines > 1))
+                assert goes_round(event.frame) == (round_ and (mode is Mode.III or pipelines > 1))
             elif event.frame[36:38] != (4791).to_bytes(2):
-                assert not goes_round(of, event.frame)
+                assert not goes_round(event.frame)
 
 
 def test_ticks_are_addressed_to_edges() -> None:
-    traffic = Traffic(spec(Mode.III, 2), 4)
+    traffic = RandomTraffic(spec(Mode.III, 2), 4)
     edges = {(e.remote.ip, e.local.ip, e.local.qp): pipe for s in traffic.streams for pipe, e in s.served.edges}
     ticks = [e for e in itertools.islice(traffic.packets(), 2000) if isinstance(e, Packet) and e.kind == "tick"]
     assert len(ticks) > 50

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from p4gen.difftest.layout import Line, Pattern, Served
+from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.host.collectives.control import Collective, Control
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
-from p4gen.spec import CollectiveSpec
 
 SENDS = (Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY)
 ACK, NAK, SELECTIVE_NAK = 0x1F, 0x60, 0x7F
@@ -56,7 +56,7 @@ class _Flow:
 class Stream:
     """Where the ends of a channel are. PSNs of an invocation are ``start`` (its control message) and on."""
 
-    spec: CollectiveSpec
+    spec: EpicSpec
     served: Served
     random: random.Random = field(repr=False)
     start: int = 0
@@ -163,7 +163,7 @@ class Stream:
         slots = self.spec.slots_per_group
         if at > self.packets or (flow.paced_by is not None and at >= flow.paced_by.complete):
             return False
-        if self.spec.terminates:
+        if self.spec.mode is Mode.III:
             return at <= flow.acked + slots
         return at < flow.complete + slots // 2
 
@@ -190,7 +190,7 @@ class Stream:
         if self.random.random() < 0.12:
             flow.outputs[line] = at - 1
             return Said(line, Opcode.ACKNOWLEDGE, psn, syndrome=NAK, kind="NAK")
-        if self.spec.terminates and self.random.random() < 0.05:
+        if self.spec.mode is Mode.III and self.random.random() < 0.05:
             count = self.random.randrange(1, flow.complete - at + 1)
             return Said(line, Opcode.ACKNOWLEDGE, psn, syndrome=SELECTIVE_NAK, msn=count, kind="NAK")
         flow.outputs[line] = at

@@ -11,6 +11,7 @@ import numpy as np
 
 from p4gen.bench.workload import Workload
 from p4gen.errors import FailedError
+from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.spec import DType, Numbers, Op
 
 COMPILERS = ("cc", "gcc", "clang")
@@ -24,7 +25,8 @@ _HEADERS, _ICRC = 14 + 20 + 8 + 12, 4
 def why_not(work: Workload) -> str | None:
     """Why there is no roofline for a workload; None when there is one."""
     spec = work.spec
-    if spec.terminates or spec.pipelines > 1:
+    assert isinstance(spec, EpicSpec)
+    if spec.mode is not Mode.II or spec.pipelines > 1:
         return "the C loop is written for mode II and one pipeline"
     if not spec.saturating or spec.numbers != Numbers(Op.SUM, DType.INT32) or not spec.icrc.checked:
         return "the C loop is written for saturating sums of int32 with the ICRC recomputed"

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from p4gen.difftest.events import Event, Mirroring, Packet, Replication, Request
 from p4gen.difftest.layout import Line, layout
-from p4gen.difftest.streams import SENDS, Said, Stream
+from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.families.epic.traffic.streams import SENDS, Said, Stream
 from p4gen.groups.config import configure
 from p4gen.groups.group import Edge, NextHop, Route
 from p4gen.model.entries import Entry, Exact, MulticastGroup
@@ -21,9 +22,9 @@ from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicETH, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import CollectiveSpec, ticks
+from p4gen.spec import ticks
 
-TICK, CURSOR = 0xC0, 0xC1
+CURSOR = 0xC1
 _REQUEST_EVERY = 25
 """Packets per request of the control plane."""
 _REMEMBERED = 64
@@ -32,10 +33,10 @@ _HOPS = 6
 _TAGGED = 0.08
 
 
-class Traffic:
+class RandomTraffic:
     """An endless source of events for a program of ``spec``. Raises ``InputError`` if it has no room for a group."""
 
-    def __init__(self, spec: CollectiveSpec, seed: int) -> None:
+    def __init__(self, spec: EpicSpec, seed: int) -> None:
         self._spec = spec
         self._random = random.Random(seed)  # noqa: S311 - tests are to be repeated
         self.streams = tuple(Stream(spec, served, self._random) for served in layout(spec, self._random))
@@ -93,7 +94,7 @@ class Traffic:
         stream.restart(stream.served.renewed(context.epoch % 255 + 1, rng.randrange(1 << 24)))
         for group in stream.served.contexts:
             state = {"epoch": group.epoch}
-            if self._spec.terminates:
+            if self._spec.mode is Mode.III:
                 state["first_psn"] = group.first_psn
             key = {"context": Exact(group.context)}
             entry = next(e for e in self._config.entries if e.table == "contexts" and e.match == key)
@@ -143,7 +144,7 @@ class Traffic:
             (3, self._other_opcode), (3, self._malformed), (3, self._foreign), (5, self._ordinary), (2, self._noise),
             (2, self._question),
         ]  # fmt: skip
-        if self._spec.terminates:
+        if self._spec.mode is Mode.III:
             kinds += [(6, self._tick), (1, self._forged)]
         weights = [weight for weight, _ in kinds]
         return self._random.choices([make for _, make in kinds], weights)[0]()
@@ -237,7 +238,7 @@ class Traffic:
         if self._ticked is None or rng.random() < 0.5:
             self._ticked = rng.choice(rng.choice(self.streams).served.edges)
         pipe, edge = self._ticked
-        bth = BTH(TICK, edge.local.qp, rng.choice((0, rng.getrandbits(24))))
+        bth = BTH(ticks.OPCODE, edge.local.qp, rng.choice((0, rng.getrandbits(24))))
         return Packet(
             ticks.PORT,
             self._from(edge, bth, aeth=AETH(pipe, rng.choice((2, 2000, 1 << 17)))).sealed().to_bytes(),
@@ -247,7 +248,7 @@ class Traffic:
     def _forged(self) -> Packet:
         """Ticks and cursors from where none come from."""
         rng, line = self._random, self._random.choice(self._random.choice(self.streams).served.lines)
-        opcode = rng.choice((TICK, CURSOR, CURSOR))
+        opcode = rng.choice((ticks.OPCODE, CURSOR, CURSOR))
         bth = BTH(opcode, line.edge.local.qp, rng.getrandbits(24))
         packet = self._from(line.edge, bth, aeth=AETH(0, rng.getrandbits(24))).sealed().to_bytes()
         return Packet(ticks.PORT if opcode == CURSOR and rng.random() < 0.5 else line.edge.port, packet, "forged")

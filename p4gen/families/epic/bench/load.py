@@ -1,0 +1,78 @@
+"""EPIC's load: one AllReduce whose ranks contribute packet after packet, none lost."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from p4gen.bench.workload import Workload
+from p4gen.errors import InputError
+from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.groups.group import Edge
+from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
+from p4gen.placement.network import place
+from p4gen.placement.placed import GroupRequest
+from p4gen.program import compose, render
+from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, ImmDt, IPv4
+from p4gen.rocev2.opcodes import Opcode
+from p4gen.rocev2.packet import RocePacket
+from p4gen.spec.topology import TopologySpec
+
+RANKS: Final = 4
+_MOST_HOSTS: Final = 128
+_ACK: Final = AETH(0x1F, 0)
+
+
+def workload(spec: EpicSpec, packets: int, seed: int) -> Workload:
+    """About ``packets`` packets of random lanes: each PSN from every rank in turn.
+
+    Each packet that completes a slot makes the switch send the result to every rank. In Mode III the last packet of a
+    message asks for an acknowledgement, and every rank acknowledges the results of a message, or the pipe's range
+    would come to its end. The opening announces the AllReduce.
+
+    Raises ``InputError`` for a program that has no room for ranks.
+    """
+    hosts = [f"h{port}" for port in range(min(spec.ports, _MOST_HOSTS))]
+    ranks = min(RANKS, spec.fan_in, len(hosts))
+    if ranks < 2:
+        raise InputError("a benchmark needs a program with at least two edges and two ports")
+    rounds = max(packets // ranks, 1)
+    if rounds > MAX_PACKETS:
+        raise InputError(f"{packets} packets; one AllReduce of {ranks} ranks has {ranks * MAX_PACKETS} at most")
+    links = [[host, "s"] for host in hosts]
+    topology = TopologySpec.model_validate({"name": "star", "switches": ["s"], "hosts": hosts, "links": links})
+    chosen = [hosts[rank * len(hosts) // ranks] for rank in range(ranks)]
+    request = GroupRequest(tuple(chosen), collectives=frozenset({Collective.ALLREDUCE}))
+    placement = place(topology, spec, [request])
+    contexts = placement.groups[0].channels[0].contexts.values()
+    by_address = {edge.remote.ip: edge for context in contexts for edge in context.edges}
+    edges = tuple(by_address[placement.ip[host]] for host in chosen)
+    numbers = spec.choices[0]
+    announced = ImmDt(Control(Collective.ALLREDUCE, rounds, 0, numbers.op, numbers.dtype).encode())
+    rng = np.random.default_rng(seed)
+    frames: list[tuple[int, bytes]] = []
+    acknowledged = spec.mode is Mode.III
+    for psn in range(1, rounds + 1):
+        ends = acknowledged and psn % spec.message == 0
+        for edge in edges:
+            bth = BTH(Opcode.SEND_ONLY, edge.local.qp, psn, ack_request=ends)
+            frames.append((edge.port, _frame(edge, bth, payload=rng.bytes(spec.payload_bytes))))
+        if ends:
+            frames += [
+                (edge.port, _frame(edge, BTH(Opcode.ACKNOWLEDGE, edge.local.qp, psn), aeth=_ACK)) for edge in edges
+            ]
+    opening = [
+        (edge.port, _frame(edge, BTH(Opcode.SEND_ONLY_IMM, edge.local.qp, 0), immdt=announced)) for edge in edges
+    ]
+    text = render(compose(spec)).text
+    burst, answers = ranks * spec.message, ranks if acknowledged else 0
+    return Workload(spec, text, edges, placement.switches["s"], tuple(opening), tuple(frames), burst, answers)
+
+
+def _frame(
+    edge: Edge, bth: BTH, *, aeth: AETH | None = None, immdt: ImmDt | None = None, payload: bytes = b""
+) -> bytes:
+    """What the rank at the far end of an edge sends."""
+    ethernet, ip = Ethernet(edge.local.mac, edge.remote.mac), IPv4(edge.remote.ip, edge.local.ip)
+    return RocePacket(ethernet, ip, UDP(), bth, aeth=aeth, immdt=immdt, payload=payload).sealed().to_bytes()
