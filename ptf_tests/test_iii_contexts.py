@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mode_iii import ROOT, UP, Flow, control_of, flow_at
+from mode_iii import DOWN, ROOT, UP, Flow, ack_of, control_of, flow_at, to
 from test_iii_range import RangeTest
 
 from p4gen.host.collectives.control import Collective
@@ -85,3 +85,29 @@ class EachPipeHasItsOwnWords(RangeTest):
             changed = {name for name, words in self.state().items() if words != before[name]}
             pipes = {name for name in changed if name.startswith(("aggregation.", "broadcast."))}
             self.equal("words of pipes that changed", pipes, {f"{pipe}.sent", f"{pipe}.psn_start"})
+
+
+class ContextsOfDifferentSizes(RangeTest):
+    """A context of twice as many slots, behind one that has as many as any: each slot is one context's own."""
+
+    def unfit(self) -> str | None:
+        return super().unfit() or (None if self.spec.groups > 2 else "the program has no room for a larger context")
+
+    def runTest(self) -> None:
+        slots = 2 * self.window
+        small, large = self.make_flow(DOWN), self.make_flow(ROOT, context=1, first_port=1)
+        large = replace(large, group=replace(large.group, slots=slots, base=slots, base_down=2 * slots))
+        self.serve(small.group, large.group)
+        for flow in (small, large):
+            self.begin(flow)
+        *early, late = large.sources
+        rounds = {self.psn(offset): self.inputs(large) for offset in range(1, slots + 1)}
+        for psn, values in rounds.items():
+            self.push(large, early, psn, values)
+        self.check(large.group, to(early, *map(ack_of, rounds)))
+        for offset in range(1, self.window + 1):
+            self.round(small, self.psn(offset))
+        for psn, values in rounds.items():
+            self.push(large, [late], psn, values)
+        results = [self.result(psn, values) for psn, values in rounds.items()]
+        self.check(large.group, to([late], *map(ack_of, rounds)), to(large.outputs, *results))
