@@ -11,6 +11,7 @@ from p4gen.errors import InputError
 from p4gen.families import Facet, family_of
 from p4gen.program.flow import Apply, Do, Flow, walk
 from p4gen.program.module import Drop, Gress, Metadata, Module
+from p4gen.program.word import Word
 from p4gen.spec import ProgramSpec
 
 
@@ -111,6 +112,19 @@ class Composition:
         """All drop reasons, numbered from 1."""
         pairs = [(module, drop) for module in self.modules for drop in module.drops if drop.wanted(self.spec)]
         return tuple(DropReason(i, module, drop) for i, (module, drop) in enumerate(pairs, start=1))
+
+    @cached_property
+    def words(self) -> dict[str, Word]:
+        """The layouts of words of state, by the last part of their registers' names.
+
+        Raises ``InputError`` if two registers of one name have different layouts.
+        """
+        found: dict[str, Word] = {}
+        for register in (register for module in self.modules for register in module.keeps):
+            word = register.word_of(self.spec)
+            if word is not None and found.setdefault(register.short, word) != word:
+                raise InputError(f"{self.spec.program}: registers called {register.short} have different words")
+        return found
 
     @property
     def state_bits(self) -> int:

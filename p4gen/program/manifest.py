@@ -9,6 +9,7 @@ from typing import Any
 import p4gen
 from p4gen.program.compose import Composition
 from p4gen.program.text import Rendered
+from p4gen.program.word import Word
 
 Manifest = dict[str, Any]
 """JSON object: p4gen, spec, modules (in order, with state in bits), drops, ticks, state_bits, line_directives, and
@@ -39,6 +40,7 @@ def manifest(composition: Composition, rendered: Rendered) -> Manifest:
                         "instances": register.instances.of(spec),
                         "entries": register.entries.of(spec),
                         "width": register.width_of(spec),
+                        "fields": _fields(register.word_of(spec)),
                         "formula": f"{register.instances} x ({register.entries}) x {register.width_of(spec)} bit",
                         "bits": register.bits(spec),
                     }
@@ -73,6 +75,16 @@ def manifest(composition: Composition, rendered: Rendered) -> Manifest:
         "line_directives": rendered.line_directives,
         "digest": hashlib.sha256(rendered.text.encode()).hexdigest(),
     }
+
+
+def _fields(word: Word | None) -> list[dict[str, Any]]:
+    """What a word consists of, the most significant field first; nothing for a plain number."""
+    fields = word.fields if word is not None else ()
+    return [
+        {"name": field.name, "bits": field.bits, "meaning": field.meaning}
+        | ({"fields": _fields(field.parts)} if field.parts is not None else {})
+        for field in fields
+    ]
 
 
 def to_json(content: Manifest) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from p4gen.program.word import Word
 from p4gen.spec import ProgramSpec
 
 Gress = Literal["ingress", "egress"]
@@ -38,15 +39,25 @@ class Register:
     """State that a module keeps from packet to packet: ``instances`` arrays of ``entries`` words."""
 
     name: str
-    width: int | Callable[[Any], int]
-    """Bits in a word."""
+    word: int | Word | Callable[[Any], Word]
+    """The bits of a plain number, or the layout of a word, which may depend on the spec."""
     entries: Size
     purpose: str
     instances: Size = Size(1)
 
+    @property
+    def short(self) -> str:
+        """The name by which templates find the layout of its words: the last part of its own."""
+        return self.name.rpartition(".")[2]
+
+    def word_of(self, spec: ProgramSpec) -> Word | None:
+        """What a word consists of in a program with this spec; None for a plain number."""
+        return self.word if isinstance(self.word, Word) else None if isinstance(self.word, int) else self.word(spec)
+
     def width_of(self, spec: ProgramSpec) -> int:
         """Bits in a word of a program with this spec."""
-        return self.width if isinstance(self.width, int) else self.width(spec)
+        word = self.word_of(spec)
+        return word.bits if word is not None else self.word  # type: ignore[return-value]
 
     def bits(self, spec: ProgramSpec) -> int:
         """All instances together, in bits."""

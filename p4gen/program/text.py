@@ -65,6 +65,7 @@ def _context(composition: Composition) -> dict[str, Any]:
         "egress": composition.of("egress"),
         "metadata": composition.metadata,
         "drops": composition.drops,
+        "words": composition.words,
         "has": composition.has,
         "flows": composition.flows,
     }

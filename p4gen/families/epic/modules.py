@@ -8,10 +8,10 @@ SendAck and MakeAck its SendAck, one for each stage of a pipeline.
 
 from __future__ import annotations
 
+from p4gen.families.epic import words
 from p4gen.families.epic.spec import EpicSpec, Variant
 from p4gen.program.module import Drop, Metadata, Module, Register, Size, Table
 from p4gen.spec import Op
-from p4gen.spec.reductions import NUMBERS_BITS
 
 _SLOTS = Size("pipelines", "bank_slots")
 _CONTEXTS = Size("pipelines", "bank_contexts")
@@ -41,34 +41,6 @@ def _dynamic(spec: EpicSpec) -> bool:
 
 def _notifies(spec: EpicSpec) -> bool:
     return spec.notifies
-
-
-def _selective(spec: EpicSpec) -> bool:
-    return _augmented(spec) and not spec.loss_recovery.in_order
-
-
-def _message_bits(spec: EpicSpec) -> int:
-    return 56 if _selective(spec) else 32
-
-
-def reorder_window(spec: EpicSpec) -> int:
-    """PSNs of an edge that mode III's CheckOrder remembers one by one, where packets are taken out of order.
-
-    What a sender has outstanding should fit, W messages of M packets: behind the oldest missing packet nothing else is
-    taken then. No more than 256: the word would get too wide.
-    """
-    return 128 if spec.window * spec.message <= 128 else 256
-
-
-def receive_bits(spec: EpicSpec) -> int:
-    """Width of CheckOrder's word: ePSN 24, NAK sent 1, epoch 8, last announced PSN 24, and what some specs add."""
-    numbers = NUMBERS_BITS if _dynamic(spec) else 0
-    return 57 + numbers + (0 if spec.loss_recovery.in_order else reorder_window(spec))
-
-
-def slot_bits(spec: EpicSpec) -> int:
-    """Width of CheckDuplicate's word: epoch 8, PSN 24, AckReq 1, ECN 2, operation 5, bitmap 32, and an announcement."""
-    return 72 + (32 if _augmented(spec) else 0)
 
 
 LOOKUP_TABLE = Module(
@@ -140,7 +112,7 @@ LEARN_TAG = Module(
     paper="beside EPIC: IEEE 802.1Q",
     purpose="the VLAN tag of an edge, for what ticks have sent again",
     needs=("hdr.ethernet", "hdr.vlan", "kind", "edge_index"),
-    keeps=(Register("tags", 17, _EDGES, "{tagged 1, tag control information 16} of each edge"),),
+    keeps=(Register("tags", words.TAG, _EDGES, "the VLAN tag of each edge"),),
 )
 
 FIND_CONTEXT = Module(
@@ -176,11 +148,9 @@ TRACK_INVOCATION = Module(
         Metadata("begins", "bit<1>", "1: a control message that announces something new", wanted=_translated),
     ),
     keeps=(
-        Register(
-            "newest.announcement", 64, _CONTEXTS, "{epoch 8, PSN 24, immediate 32} of each context's last announcement"
-        ),
-        Register("previous.announcement", 64, _CONTEXTS, "the one before"),
-        Register("oldest.announcement", 64, _CONTEXTS, "the one before that"),
+        Register("newest.announcement", words.ANNOUNCEMENT, _CONTEXTS, "each context's last announcement"),
+        Register("previous.announcement", words.ANNOUNCEMENT, _CONTEXTS, "the one before"),
+        Register("oldest.announcement", words.ANNOUNCEMENT, _CONTEXTS, "the one before that"),
     ),
     drops=(
         Drop("not_served", "the context is not set up"),
@@ -234,7 +204,7 @@ FILTER_ORDER = Module(
     paper="section C: an ePSN in the switch's endpoint state",
     purpose="what hosts that go back N send ahead of its turn need not touch the buffer",
     needs=("hdr.bth", "kind", "edge", "epoch"),
-    keeps=(Register("expected", 32, _EDGES, "{epoch 8, ePSN 24} of each edge"),),
+    keeps=(Register("expected", words.EXPECTED, _EDGES, "the PSN whose turn it is, of each edge"),),
     drops=(Drop("out_of_order", "ahead of its turn: it will be sent again"),),
     wanted=lambda spec: spec.loss_recovery.in_order,
 )
@@ -249,8 +219,8 @@ CHECK_RANGE = Module(
     needs=("hdr.bth", "kind", "context", "epoch", "first_psn", "slot_mask", "pipe", "sync"),
     provides=(Metadata("ahead", "bit<1>", "its pipe has no slot for the PSN yet"),),
     keeps=(
-        Register("aggregation.psn_start", 32, _CONTEXTS, "{epoch 8, psnStart 24} of each context's aggregation pipe"),
-        Register("broadcast.psn_start", 32, _CONTEXTS, "the same of its broadcast pipe"),
+        Register("aggregation.psn_start", words.PROGRESS, _CONTEXTS, "psnStart of each context's aggregation pipe"),
+        Register("broadcast.psn_start", words.PROGRESS, _CONTEXTS, "the same of its broadcast pipe"),
     ),
     drops=(Drop("ahead", "beyond the pipe's range: its sender runs ahead of the others"),),
 )
@@ -269,10 +239,10 @@ CHECK_ORDER = Module(
         Metadata("answer_psn", "psn_t", "the answer's PSN", kept=True),
         Metadata("syndrome", "bit<8>", "the answer's AETH syndrome", kept=True),
         Metadata("msn", "bit<24>", "the answer's MSN; in a selective NAK how many packets it asks for", kept=True),
-        Metadata("whole", "bit<1>", "1: nothing is missing", wanted=_selective),
+        Metadata("whole", "bit<1>", "1: nothing is missing", wanted=words.selective),
         Metadata("notifies", "bit<1>", "1: its sender gets a congestion notification", kept=True, wanted=_notifies),
     ),
-    keeps=(Register("receive", receive_bits, _EDGES, "what has arrived over each edge, and what has been announced"),),
+    keeps=(Register("receive", words.receive, _EDGES, "what has arrived over each edge, and what has been announced"),),
     drops=(
         Drop("duplicate", "has arrived before; acknowledged again"),
         Drop("gap", "ahead of its turn: something before it is missing"),
@@ -288,8 +258,8 @@ TRACK_SENT = Module(
     purpose="an answer to what was never sent must not be believed",
     needs=("hdr.bth", "kind", "context", "epoch", "first_psn", "slot_mask", "pipe"),
     keeps=(
-        Register("aggregation.sent", 32, _CONTEXTS, "{epoch 8, maxPsnSent 24} of each context's aggregation pipe"),
-        Register("broadcast.sent", 32, _CONTEXTS, "the same of its broadcast pipe"),
+        Register("aggregation.sent", words.PROGRESS, _CONTEXTS, "maxPsnSent of each context's aggregation pipe"),
+        Register("broadcast.sent", words.PROGRESS, _CONTEXTS, "the same of its broadcast pipe"),
     ),
     drops=(Drop("never_sent", "answers what was never sent, or so long ago that nobody awaits it"),),
 )
@@ -319,7 +289,7 @@ RECEIVE_ACK = Module(
         Metadata("passes", "bit<1>", "1: this answer says so"),
     ),
     keeps=(
-        Register("edge_*.acked", 32, _CONTEXTS, "{epoch 8, lastAcked 24} of one edge of each context", Size("fan_in")),
+        Register("edge_*.acked", words.PROGRESS, _CONTEXTS, "lastAcked of one edge of each context", Size("fan_in")),
     ),
 )
 
@@ -332,7 +302,7 @@ RESEND_TIMER = Module(
     part="progress",
     needs=("hdr.bth", "hdr.aeth", "kind", "edge", "epoch", "acked", "complete"),
     provides=(Metadata("stalled", "bit<1>", "1: a tick that sends again what is outstanding"),),
-    keeps=(Register("timers", 64, _EDGES, "{epoch 8, lastAcked 24, counts down 1, RNR NAKs 4, time 27} of each edge"),),
+    keeps=(Register("timers", words.TIMER, _EDGES, "the timer of what each edge has not acknowledged"),),
 )
 
 NOTIFY_CONGESTION = Module(
@@ -355,7 +325,7 @@ COUNT_MESSAGES = Module(
     purpose="how many messages an edge has sent whole",
     part="order",
     needs=("hdr.bth", "edge", "epoch", "accepted", "syndrome"),
-    keeps=(Register("completed", _message_bits, _EDGES, "the MSN of what each edge is answered with, by epoch"),),
+    keeps=(Register("completed", words.completed, _EDGES, "the MSN of what each edge is answered with"),),
 )
 
 START_CURSOR = Module(
@@ -388,14 +358,7 @@ CHECK_DUPLICATE = Module(
     part="buffer",
     needs=("hdr.ipv4", "hdr.bth", "announced", "slot", "epoch", "edge_bit", "source_mask", "slot_use"),
     provides=(Metadata("complete", "bit<1>", "1: every source has contributed to the slot"),),
-    keeps=(
-        Register(
-            "slots",
-            slot_bits,
-            _SLOTS,
-            "{announced 32 (Mode III), epoch 8, PSN 24, AckReq 1, ECN 2, operation 5, bitmap 32} of each slot",
-        ),
-    ),
+    keeps=(Register("slots", words.slot, _SLOTS, "what each slot serves, and whose contributions it has"),),
     drops=(
         Drop(
             "stale",
@@ -467,7 +430,7 @@ COMBINE_ACKS = Module(
     purpose="the answers to a broadcast become one",
     needs=("hdr.bth", "hdr.aeth", "context", "edge_bit", "out_mask", "begins"),
     keeps=(
-        Register("edge_*.acked", 32, _CONTEXTS, "{ackPsn 24, syndrome 8} of one edge of each context", Size("fan_in")),
+        Register("edge_*.acked", words.ANSWER, _CONTEXTS, "ackPsn of one edge of each context", Size("fan_in")),
         Register("node_acked", 24, _CONTEXTS, "nodeAckPsn of each context"),
     ),
     drops=(Drop("waits", "not a loss: others have not acknowledged as much", loss=False),),

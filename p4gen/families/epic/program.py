@@ -8,12 +8,11 @@ from typing import Any
 
 from p4gen.families.epic import flow_ii, flow_iii
 from p4gen.families.epic import modules as m
-from p4gen.families.epic.modules import receive_bits, reorder_window
 from p4gen.families.epic.spec import EpicSpec, Mode, Variant
+from p4gen.families.epic.words import MESSAGE, reorder_window
 from p4gen.program.compose import Composition, Flows, ProgramParts
 from p4gen.program.module import Module
 from p4gen.spec import Numbers, ticks
-from p4gen.spec.reductions import NUMBERS_BITS
 
 HEADERS = ("ethernet", "vlan", "arp", "ipv4", "udp", "bth", "aeth", "immediate", "cnp", "payload", "icrc")
 """Headers that the parser knows, outermost first."""
@@ -123,8 +122,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "Variant": Variant,
         "window": window,
         "halves": [window >> i for i in range(1, window.bit_length())],
-        "word": receive_bits(spec),
-        "last": 56 + (NUMBERS_BITS if numbers is None else 0),
+        "message": MESSAGE,
         "pipelines": spec.pipelines,
         "pipeline_bits": spec.pipelines.bit_length() - 1,
         "ports_per_pipe": spec.ports // spec.pipelines,

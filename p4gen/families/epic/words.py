@@ -1,0 +1,95 @@
+"""Layouts of what EPIC's programs keep: the words of each register, as functions of the spec where they depend on it.
+
+The epoch in a word says which generation of the group's state it belongs to; a word of another epoch counts as empty.
+"""
+
+from __future__ import annotations
+
+from p4gen.families.epic.spec import EpicSpec
+from p4gen.program.word import Field, Word
+from p4gen.spec import Op
+from p4gen.spec.reductions import NUMBERS_BITS
+
+_EPOCH = Field("epoch", 8, "epoch")
+
+MESSAGE = Word(
+    Field("collective", 3, "collective"),
+    Field("numbers", NUMBERS_BITS, "op and dtype"),
+    Field("root", 5, "root"),
+    Field("packets", 19, "packets that follow"),
+)
+"""The immediate of a control message (section 3.3.2)."""
+CODE = Word(Field("collective", 3, "collective"), Field("root", 5, "root"))
+"""``meta.invocation.code``: what the control plane numbers patterns by."""
+ANNOUNCEMENT = Word(
+    _EPOCH, Field("psn", 24, "PSN of the control message"), Field("immediate", MESSAGE.bits, "its immediate", MESSAGE)
+)
+EXPECTED = Word(_EPOCH, Field("psn", 24, "ePSN"))
+PROGRESS = Word(_EPOCH, Field("psn", 24, "PSN"))
+"""How far something has come: psnStart, maxPsnSent, lastAcked."""
+TIMER = Word(
+    _EPOCH,
+    Field("acked", 24, "lastAcked"),
+    Field("counts_down", 1, "counts down"),
+    Field("refusals", 4, "RNR NAKs"),
+    Field("time", 27, "time"),
+)
+SYNDROME = Word(Field("reserved", 1, "reserved"), Field("kind", 2, "ACK, RNR NAK or NAK"), Field("value", 5, "value"))
+"""An AETH syndrome (InfiniBand 9.7.5.1.1)."""
+ANSWER = Word(Field("psn", 24, "PSN"), Field("syndrome", SYNDROME.bits, "syndrome", SYNDROME))
+"""Mode II: how far an edge has acknowledged a broadcast, and how."""
+TAG = Word(
+    Field("tagged", 1, "1: tagged"),
+    Field("priority", 3, "priority"),
+    Field("drop_eligible", 1, "drop eligible"),
+    Field("vlan", 12, "VLAN"),
+)
+
+
+def selective(spec: EpicSpec) -> bool:
+    """Whether packets of an edge are taken out of order, so that what is missing is remembered one by one."""
+    return spec.mode.augmented and not spec.loss_recovery.in_order
+
+
+def reorder_window(spec: EpicSpec) -> int:
+    """PSNs of an edge that mode III's CheckOrder remembers one by one, where packets are taken out of order.
+
+    What a sender has outstanding should fit, W messages of M packets: behind the oldest missing packet nothing else is
+    taken then. No more than 256: the word would get too wide.
+    """
+    return 128 if spec.window * spec.message <= 128 else 256
+
+
+def slot(spec: EpicSpec) -> Word:
+    """CheckDuplicate's word: what a slot serves, and whose contributions it has."""
+    announced = (Field("announced", MESSAGE.bits, "announced"),) if spec.mode.augmented else ()
+    return Word(
+        *announced,
+        _EPOCH,
+        Field("psn", 24, "PSN"),
+        Field("ack_request", 1, "AckReq"),
+        Field("ecn", 2, "ECN"),
+        Field("opcode", 5, "operation of the opcode"),
+        Field("bitmap", 32, "bitmap"),
+    )
+
+
+def receive(spec: EpicSpec) -> Word:
+    """CheckOrder's word: what has arrived over an edge, and what has been announced."""
+    many = selective(spec)
+    missing = (Field("missing", reorder_window(spec), "missing: bit i is PSN next - 1 - i"),) if many else ()
+    numbers = (Field("numbers", NUMBERS_BITS, "numbers"),) if spec.op is Op.DYNAMIC else ()
+    return Word(
+        *missing,
+        Field("announced", 24, "last announced PSN"),
+        *numbers,
+        _EPOCH,
+        Field("nak_sent", 1, "NAK sent"),
+        Field("psn", 24, "next PSN" if many else "ePSN"),
+    )
+
+
+def completed(spec: EpicSpec) -> Word:
+    """CountMessages' word: how many messages an edge has sent whole."""
+    ended = (Field("ended", 24, "ended"),) if selective(spec) else ()
+    return Word(_EPOCH, *ended, Field("msn", 24, "MSN"))
