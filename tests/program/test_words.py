@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -13,12 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4gen.errors import InputError
-from p4gen.families.epic import modules as m
 from p4gen.families.epic.program import MODES
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.families.epic.words import CODE, MESSAGE, receive, reorder_window, slot
 from p4gen.host.collectives.control import Collective, Control
-from p4gen.program import Composition, Field, Register, Size, Word, compose, manifest, render
+from p4gen.program import Field, Module, Register, Size, Word, compose, manifest, render
 from p4gen.spec import DType, Op, Reliability
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "state.md"
@@ -162,30 +162,32 @@ def test_the_manifest_has_the_fields() -> None:
 def test_registers_of_one_name_have_one_layout() -> None:
     """Templates find a layout by the last part of a register's name."""
     composition = compose(EpicSpec())
-    other = m.FIND_CONTEXT.__class__(
-        name="Other", gress="ingress", paper="", purpose="", keeps=(Register("other.slots", WORD, Size(1), ""),)
-    )
+    other = Module("Other", "ingress", "", "", keeps=(Register("other.slots", WORD, Size(1), ""),))
     with pytest.raises(InputError, match="registers called slots have different words"):
-        _ = Composition(composition.spec, composition.parts, (*composition.modules, other)).words
+        _ = dataclasses.replace(composition, modules=(*composition.modules, other)).words
 
 
 def tables() -> str:
-    """The tables of docs/state.md: every register with a layout, of programs that keep the most."""
-    found: dict[str, dict[str, str]] = {}
+    """The tables of docs/state.md: all layouts of programs that keep the most, and the registers that have them."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
     for mode in Mode:
-        for reliability, order in ((Reliability.SR, "packets in any order"), (Reliability.GBN, "packets in order")):
+        for reliability, other, order in (
+            (Reliability.SR, Reliability.GBN, "packets in any order"),
+            (Reliability.GBN, Reliability.SR, "packets in order"),
+        ):
             spec = EpicSpec(mode=mode, op=Op.DYNAMIC, reliability=reliability)
             for module in MODES[mode]:
                 for register in module.keeps if module.wanted(spec) else ():
                     word = register.word_of(spec)
                     if word is not None:
-                        purpose = register.purpose[0].upper() + register.purpose[1:]
-                        text = f"{purpose}; {word.bits} bits.\n\n{word.table}"
-                        found.setdefault(f"Mode {mode}, {module.name}: {register.name}", {})[text] = order
+                        title = f"Mode {mode}, {module.name}"
+                        if word != register.word_of(spec.model_copy(update={"reliability": other})):
+                            title += f", {order}"
+                        text = f"{word.bits} bits.\n\n{word.table}"
+                        found.setdefault((title, text), {})[register.name] = register.purpose
     return "\n".join(
-        f"### {title}{f', {order}' if len(texts) > 1 else ''}\n\n{text}"
-        for title, texts in found.items()
-        for text, order in texts.items()
+        f"### {title}\n\n{'; '.join(f'`{name}`: {purpose}' for name, purpose in registers.items())}. {text}"
+        for (title, text), registers in found.items()
     )
 
 
