@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from p4.config.v1 import p4info_pb2
 
+from p4gen.dataflow import undeclared
 from p4gen.errors import Diagnostic, FailedError, InputError
 from p4gen.p4 import p4c
 from p4gen.p4.compile import Compiled, compile_text
@@ -59,6 +60,7 @@ def build(spec: ProgramSpec, out: Path, *, use_p4c: bool = True, line_directives
             compiled = compile_text(rendered.text, str(out / name / source.name))
             _refuse(compiled.warnings, f"{name} compiles with warnings")
             _refuse(lint(compiled.program, spec.pipelines), f"{name} breaks a rule for generated programs")
+            _refuse(undeclared(composition, compiled.program), f"{name}'s modules do not say what they do")
             info = generate(compiled.program)
             (folder / f"{name}.p4info.txtpb").write_text(to_text(info), encoding="utf-8")
             content = manifest(composition, rendered)
@@ -87,7 +89,7 @@ def _agreeing(info: p4info_pb2.P4Info, theirs: tuple[str, p4c.P4cOutput] | None)
     return version
 
 
-def _refuse(diagnostics: tuple[Diagnostic, ...] | list[Diagnostic], what: str) -> None:
+def _refuse(diagnostics: Sequence[Diagnostic | str], what: str) -> None:
     if diagnostics:
         raise FailedError(f"{what}: this is a bug in p4gen's templates", *diagnostics)
 

@@ -35,6 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("p4.mutate",),
     # programs: from a spec to a folder
     ("program",),
+    ("dataflow",),
     ("builder",),
     # what runs programs
     ("model",),

@@ -159,6 +159,7 @@ def _check_flows(spec: ProgramSpec, modules: tuple[Module, ...], flows: Flows) -
 def _provided(spec: ProgramSpec, modules: tuple[Module, ...], flow: Flow, known: set[str]) -> set[str]:
     """What there is after a flow; ``InputError`` where a module needs what no step before it can have provided."""
     known = set(known)
+    there = {field.name for module in modules for field in module.provides if field.wanted(spec)}
     for step in walk(flow.steps):
         if isinstance(step, Do) and step.assigned:
             known.add(step.assigned.rpartition(".")[2])
@@ -166,7 +167,8 @@ def _provided(spec: ProgramSpec, modules: tuple[Module, ...], flow: Flow, known:
             parts = [module for module in modules if step.module.name in (module.name, module.within)]
             provides = {field.name for module in parts for field in module.provides if field.wanted(spec)}
             for module in parts:
-                missing = [need for need in module.needs if need not in known and need not in provides]
+                needs = (*module.needs, *(need for need in module.may_need if need in there))
+                missing = [need for need in needs if need not in known and need not in provides]
                 if missing:
                     raise InputError(
                         f"{spec.program}: {module.name} needs {', '.join(missing)}, which no earlier module provides"

@@ -102,8 +102,8 @@ class Drop:
 class Module:
     """An IncEngine module.
 
-    ``needs`` are metadata that earlier modules must provide, or ``hdr.x`` headers that the parser
-    must know; ``compose`` checks both.
+    ``needs`` are metadata that earlier modules must provide, or ``hdr.x`` headers that the parser must know.
+    ``compose`` checks both; every build checks that a module reads and writes what it declares (``p4gen.dataflow``).
     """
 
     name: str
@@ -117,6 +117,10 @@ class Module:
     """The module whose control applies it, if the flow does not."""
     needs: tuple[str, ...] = ()
     provides: tuple[Metadata, ...] = ()
+    may_need: tuple[str, ...] = ()
+    """The same, in programs that have it."""
+    changes: tuple[str, ...] = ()
+    """Metadata that others provide, and ``hdr.x`` headers, that it gives another value."""
     keeps: tuple[Register, ...] = ()
     tables: tuple[Table, ...] = ()
     drops: tuple[Drop, ...] = ()

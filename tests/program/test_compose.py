@@ -65,7 +65,7 @@ def test_without_icrc_its_modules_are_gone() -> None:
 def test_a_module_before_its_provider_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     order = tuple(module for module in MODES[Mode.II] if module is not m.RECYCLE_BUFFER)
     monkeypatch.setitem(MODES, Mode.II, order)
-    with pytest.raises(InputError, match="CheckDuplicate needs slot_use"):
+    with pytest.raises(InputError, match="AggregateData needs slot_use"):
         compose(EpicSpec())
 
 

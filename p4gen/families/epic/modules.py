@@ -50,7 +50,7 @@ LOOKUP_TABLE = Module(
     paper="Algorithm 1, line 16; Algorithm 2, line 21",
     purpose="whose packet it is: context and edge",
     part="lookup",
-    needs=("hdr.ipv4", "hdr.bth"),
+    needs=("hdr.ipv4", "hdr.bth", "hdr.aeth", "hdr.immediate", "hdr.cnp", "hdr.payload"),
     provides=(
         Metadata("kind", "kind_t", "what kind of packet this is", kept=True),
         Metadata("context", "context_t", "the group's context"),
@@ -84,7 +84,7 @@ VALIDATE_PACKET = Module(
     gress="ingress",
     paper="beside EPIC: InfiniBand 1.2.1, 9.6 (header validation)",
     purpose="a packet that a NIC would refuse must not reach any state",
-    needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "kind"),
+    needs=("hdr.vlan", "hdr.ipv4", "hdr.udp", "hdr.bth", "kind"),
     drops=(
         Drop("truncated", "the frame ends before its headers say it does"),
         Drop("bad_ip_checksum", "the IPv4 header checksum is wrong"),
@@ -100,7 +100,7 @@ CHECK_ICRC = Module(
     gress="ingress",
     paper="beside EPIC: RoCEv2 (InfiniBand Annex A17.3.3)",
     purpose="a wrong invariant CRC must not be replaced by a right one",
-    needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.icrc"),
+    needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", "hdr.immediate", "hdr.cnp", "hdr.payload", "hdr.icrc"),
     drops=(Drop("bad_icrc", "the invariant CRC is wrong"),),
     wanted=_icrc,
 )
@@ -111,7 +111,8 @@ LEARN_TAG = Module(
     gress="ingress",
     paper="beside EPIC: IEEE 802.1Q",
     purpose="the VLAN tag of an edge, for what ticks have sent again",
-    needs=("hdr.ethernet", "hdr.vlan", "kind", "edge_index"),
+    needs=("hdr.vlan", "kind", "edge_index"),
+    changes=("hdr.ethernet", "hdr.vlan"),
     keeps=(Register("tags", words.TAG, _EDGES, "the VLAN tag of each edge"),),
 )
 
@@ -140,7 +141,8 @@ TRACK_INVOCATION = Module(
     paper="section 3.3.2; Context's invocation states (Algorithm 1, line 14)",
     purpose="which collective a PSN belongs to, by what was announced",
     part="invocation",
-    needs=("hdr.bth", "kind", "context", "epoch", "announced"),
+    needs=("hdr.bth", "kind", "context_index", "epoch", "announced"),
+    changes=("code", "answers", "answer_psn", "syndrome", "numbers"),
     provides=(
         Metadata("start", "psn_t", "the PSN of its control message; behind its own if unknown", wanted=_augmented),
         Metadata("end", "psn_t", "the last PSN of its announcement; its own if unknown", wanted=_augmented),
@@ -167,6 +169,7 @@ CLASSIFY_TRAFFIC = Module(
     purpose="what the collective wants done with it",
     part="flow",
     needs=("hdr.bth", "kind", "context", "edge_bit", "code"),
+    may_need=("pipeline",),
     provides=(
         Metadata("pattern", "bit<8>", "collective and root, as the control plane numbers them"),
         Metadata("traffic", "traffic_t", "the paper's class"),
@@ -203,7 +206,7 @@ FILTER_ORDER = Module(
     gress="ingress",
     paper="section C: an ePSN in the switch's endpoint state",
     purpose="what hosts that go back N send ahead of its turn need not touch the buffer",
-    needs=("hdr.bth", "kind", "edge", "epoch"),
+    needs=("hdr.bth", "kind", "edge_index", "epoch", "last_announced"),
     keeps=(Register("expected", words.EXPECTED, _EDGES, "the PSN whose turn it is, of each edge"),),
     drops=(Drop("out_of_order", "ahead of its turn: it will be sent again"),),
     wanted=lambda spec: spec.loss_recovery.in_order,
@@ -216,7 +219,21 @@ CHECK_RANGE = Module(
     paper="Algorithm 2, lines 6, 26-28 and 31: the pipe's psnStart",
     purpose="a pipe takes PSNs that it has a slot for, and no others",
     part="range",
-    needs=("hdr.bth", "kind", "context", "epoch", "first_psn", "slot_mask", "pipe", "sync"),
+    needs=(
+        "hdr.bth",
+        "kind",
+        "context_index",
+        "epoch",
+        "first_psn",
+        "end",
+        "slot_mask",
+        "source_mask",
+        "out_mask",
+        "pipe",
+        "sync",
+        "acked",
+    ),
+    may_need=("at_root",),
     provides=(Metadata("ahead", "bit<1>", "its pipe has no slot for the PSN yet"),),
     keeps=(
         Register("aggregation.psn_start", words.PROGRESS, _CONTEXTS, "psnStart of each context's aggregation pipe"),
@@ -232,7 +249,20 @@ CHECK_ORDER = Module(
     paper="Algorithm 2, lines 12 and 33-35; section H.4: arrived, epsn, nak_sent",
     purpose="whether it is this packet's turn, and what its sender is told",
     part="order",
-    needs=("hdr.bth", "hdr.immediate", "kind", "edge", "epoch", "first_psn", "ahead", "first_hop"),
+    needs=(
+        "hdr.bth",
+        "hdr.immediate",
+        "kind",
+        "edge_index",
+        "first_hop",
+        "epoch",
+        "first_psn",
+        "ahead",
+        "now_acked",
+        "passes",
+    ),
+    may_need=("numbers",),
+    changes=("numbers",),
     provides=(
         Metadata("accepted", "bit<1>", "1: goes into its slot"),
         Metadata("answers", "bit<1>", "1: its sender gets an answer", kept=True),
@@ -256,7 +286,7 @@ TRACK_SENT = Module(
     gress="ingress",
     paper="Algorithm 2, line 15: maxPsnSent; InfiniBand 9.7.5.1.1",
     purpose="an answer to what was never sent must not be believed",
-    needs=("hdr.bth", "kind", "context", "epoch", "first_psn", "slot_mask", "pipe"),
+    needs=("hdr.bth", "kind", "context_index", "epoch", "first_psn", "slot_mask", "pipe"),
     keeps=(
         Register("aggregation.sent", words.PROGRESS, _CONTEXTS, "maxPsnSent of each context's aggregation pipe"),
         Register("broadcast.sent", words.PROGRESS, _CONTEXTS, "the same of its broadcast pipe"),
@@ -275,13 +305,13 @@ RECEIVE_ACK = Module(
         "hdr.bth",
         "hdr.aeth",
         "kind",
-        "context",
-        "edge",
+        "context_index",
         "edge_bit",
         "epoch",
         "first_psn",
         "start",
         "out_mask",
+        "sync",
     ),
     provides=(
         Metadata("acked", "psn_t", "the least lastAcked of a pipe's output edges; of a tick, that of its edge"),
@@ -300,7 +330,7 @@ RESEND_TIMER = Module(
     paper="Algorithm 2, line 14; Algorithm 3, lines 3 and 14: resend",
     purpose="when an edge that acknowledges nothing is sent it again, and when it is given up",
     part="progress",
-    needs=("hdr.bth", "hdr.aeth", "kind", "edge", "epoch", "acked", "complete"),
+    needs=("hdr.bth", "hdr.aeth", "kind", "edge_index", "epoch", "acked", "complete"),
     provides=(Metadata("stalled", "bit<1>", "1: a tick that sends again what is outstanding"),),
     keeps=(Register("timers", words.TIMER, _EDGES, "the timer of what each edge has not acknowledged"),),
 )
@@ -312,7 +342,8 @@ NOTIFY_CONGESTION = Module(
     paper="section 4.4, congestion control; DCQCN's notification point",
     purpose="a rank whose packets arrive marked, or beyond the range, is to slow down",
     part="order",
-    needs=("hdr.ipv4", "kind", "edge", "first_hop", "notifies"),
+    needs=("hdr.ipv4", "kind", "edge_index", "first_hop", "notifies"),
+    changes=("notifies",),
     keeps=(Register("notified", 1, _EDGES, "whether an edge has been sent a CNP since its last tick"),),
     wanted=_notifies,
 )
@@ -324,7 +355,9 @@ COUNT_MESSAGES = Module(
     paper="beside EPIC: InfiniBand 9.7.7.2 (message sequence number)",
     purpose="how many messages an edge has sent whole",
     part="order",
-    needs=("hdr.bth", "edge", "epoch", "accepted", "syndrome"),
+    needs=("hdr.bth", "edge_index", "epoch", "accepted"),
+    may_need=("syndrome", "whole"),
+    changes=("msn",),
     keeps=(Register("completed", words.completed, _EDGES, "the MSN of what each edge is answered with"),),
 )
 
@@ -336,6 +369,7 @@ START_CURSOR = Module(
     purpose="a NAK, or a tick without progress, sets a retransmission going",
     part="path",
     needs=("hdr.bth", "hdr.aeth", "kind", "port", "acked", "stalled"),
+    changes=("hdr.bth", "hdr.aeth"),
     provides=(Metadata("goes_round", "bit<1>", "1: recirculates"),),
     drops=(Drop("not_needed", "not a loss: an answer or a tick that has done its work", loss=False),),
 )
@@ -346,7 +380,7 @@ RELAY_NOTIFICATION = Module(
     gress="ingress",
     paper="section 4.4, congestion control",
     purpose="congestion notifications reach those who send",
-    needs=("hdr.cnp", "out_group", "port"),
+    needs=("port", "out_group"),
 )
 
 CHECK_DUPLICATE = Module(
@@ -356,7 +390,9 @@ CHECK_DUPLICATE = Module(
     paper="Algorithm 1, lines 20 and 28-30; Algorithm 2, line 33",
     purpose="each edge contributes to a slot once",
     part="buffer",
-    needs=("hdr.ipv4", "hdr.bth", "announced", "slot", "epoch", "edge_bit", "source_mask", "slot_use"),
+    needs=("hdr.ipv4", "hdr.bth", "edge_bit", "epoch", "slot", "source_mask"),
+    may_need=("kind", "announced", "last_announced"),
+    changes=("hdr.ipv4", "hdr.bth", "announced", "answers", "answer_psn", "syndrome"),
     provides=(Metadata("complete", "bit<1>", "1: every source has contributed to the slot"),),
     keeps=(Register("slots", words.slot, _SLOTS, "what each slot serves, and whose contributions it has"),),
     drops=(
@@ -389,7 +425,8 @@ RETRANSMISSION = Module(
     gress="ingress",
     paper="Algorithm 3, lines 9-14",
     purpose="a cursor's pass: the packet in a slot goes out again",
-    needs=("hdr.bth", "hdr.aeth", "hdr.immediate", "hdr.payload", "complete", "announced", "port"),
+    needs=("hdr.udp", "hdr.bth", "hdr.aeth", "port", "announced", "complete"),
+    changes=("hdr.ipv4", "hdr.udp", "hdr.aeth", "hdr.immediate", "hdr.payload"),
     drops=(Drop("done", "not a loss: a cursor at the end of what there is to send", loss=False),),
 )
 
@@ -399,7 +436,9 @@ AGGREGATE_DATA = Module(
     gress="ingress",
     paper="Algorithm 1, lines 21, 23 and 31-33; Algorithm 2, lines 37 and 39",
     purpose="reduces the payload into the slot, and hands the slot's content back",
-    needs=("hdr.payload", "slot", "slot_use", "context"),
+    needs=("hdr.payload", "slot", "slot_use"),
+    may_need=("context", "numbers"),
+    changes=("hdr.payload",),
     keeps=(Register("lane_*.partial", 32, _SLOTS, "partial result of one lane", Size("lanes")),),
 )
 
@@ -409,7 +448,8 @@ REPLICATE_DATA = Module(
     gress="ingress",
     paper="Algorithm 1, lines 22 and 25; Algorithm 2, lines 38 and 40",
     purpose="one copy of the result for each edge that gets it",
-    needs=("complete", "out_group"),
+    needs=("out_group", "complete"),
+    may_need=("slot_use", "alone"),
     drops=(Drop("absorbed", "not a loss: the contribution is in its slot, which waits for others", loss=False),),
 )
 
@@ -419,7 +459,7 @@ REFLECT_ACK = Module(
     gress="ingress",
     paper="section 4.3, AllReduce workflow, step 4",
     purpose="the answer to a result answers the contribution of the same PSN",
-    needs=("hdr.aeth", "hdr.cnp", "task"),
+    needs=(),
 )
 
 COMBINE_ACKS = Module(
@@ -428,7 +468,8 @@ COMBINE_ACKS = Module(
     gress="ingress",
     paper="section 4.3, Broadcast workflow: ackPsn, nodeAckPsn",
     purpose="the answers to a broadcast become one",
-    needs=("hdr.bth", "hdr.aeth", "context", "edge_bit", "out_mask", "begins"),
+    needs=("hdr.bth", "hdr.aeth", "context_index", "edge_bit", "out_mask", "begins"),
+    changes=("hdr.bth", "hdr.aeth"),
     keeps=(
         Register("edge_*.acked", words.ANSWER, _CONTEXTS, "ackPsn of one edge of each context", Size("fan_in")),
         Register("node_acked", 24, _CONTEXTS, "nodeAckPsn of each context"),
@@ -443,7 +484,7 @@ SEND_ACK = Module(
     paper="Algorithm 2, line 35",
     purpose="the answer leaves as the packet itself, or beside it",
     part="answer",
-    needs=("complete", "port", "answers"),
+    needs=("port", "complete"),
     provides=(Metadata("turns", "bit<1>", "1: it becomes the answer itself"),),
 )
 
@@ -453,6 +494,7 @@ ANSWER_ARP = Module(
     paper="beside EPIC: RFC 826",
     purpose="hosts learn the MAC addresses of the switch's own IPv4 addresses",
     needs=("hdr.ethernet", "hdr.arp"),
+    changes=("hdr.ethernet", "hdr.arp"),
     tables=(Table("neighbours", Size(1024), "the switch's own IPv4 addresses to its MAC address"),),
     drops=(Drop("not_ours", "asks for no address of this switch, or is no request"),),
 )
@@ -462,7 +504,8 @@ FORWARD = Module(
     gress="ingress",
     paper="Algorithm 1, line 27",
     purpose="routes everything that no endpoint claims",
-    needs=("hdr.ipv4",),
+    needs=("hdr.ipv4", "hdr.udp"),
+    changes=("hdr.ethernet", "hdr.ipv4"),
     tables=(
         Table("routes", Size(1024), "longest prefix to next hop, or to a set of them (ECMP)"),
         Table("next_hops", Size("ports", 4), "next hop to port and MAC addresses"),
@@ -480,7 +523,8 @@ ADVANCE_CURSOR = Module(
     gress="egress",
     paper="Algorithm 3, line 9",
     purpose="a cursor goes round once for each slot",
-    needs=("hdr.bth", "hdr.aeth", "goes_round"),
+    needs=("hdr.bth", "goes_round"),
+    changes=("hdr.bth",),
 )
 
 MAKE_ACK = Module(
@@ -489,7 +533,8 @@ MAKE_ACK = Module(
     gress="egress",
     paper="Algorithm 3, lines 4-7",
     purpose="the answer itself",
-    needs=("hdr.ipv4", "hdr.bth", "hdr.aeth", "hdr.cnp", "answer_psn", "syndrome", "msn"),
+    needs=("hdr.ipv4", "hdr.udp", "answer_psn", "syndrome", "msn"),
+    changes=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", "hdr.immediate", "hdr.cnp", "hdr.payload"),
 )
 
 TRANSLATE_HEADER = Module(
@@ -499,7 +544,8 @@ TRANSLATE_HEADER = Module(
     paper="Algorithm 1, line 26",
     purpose="addresses each packet to the endpoint at the other end of its edge",
     part="path",
-    needs=("hdr.ethernet", "hdr.ipv4", "hdr.udp", "hdr.bth", "edge"),
+    needs=("edge",),
+    changes=("hdr.ethernet", "hdr.ipv4", "hdr.udp", "hdr.bth", "edge", "pipeline"),
     provides=(
         Metadata("goes_round", "bit<1>", "1: recirculates", wanted=lambda s: not s.mode.augmented and s.pipelines > 1),
     ),
@@ -512,6 +558,7 @@ SET_ICRC = Module(
     gress="egress",
     paper="beside EPIC: RoCEv2 (InfiniBand Annex A17.3.3)",
     purpose="a NIC drops what leaves with a stale invariant CRC",
-    needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.icrc"),
+    needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", "hdr.immediate", "hdr.cnp", "hdr.payload"),
+    changes=("hdr.icrc",),
     wanted=_icrc,
 )
