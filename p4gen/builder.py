@@ -91,7 +91,7 @@ def _agreeing(info: p4info_pb2.P4Info, theirs: tuple[str, p4c.P4cOutput] | None)
 
 def _refuse(diagnostics: Sequence[Diagnostic | str], what: str) -> None:
     if diagnostics:
-        raise FailedError(f"{what}: this is a bug in p4gen's templates", *diagnostics)
+        raise FailedError(f"{what}: this is a bug in its family (modules or templates)", *diagnostics)
 
 
 @contextmanager

@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
@@ -83,7 +85,9 @@ def main() -> None:
     _open_standard_streams()
     try:
         # Without standalone mode, click hands a verb's exit code back as the result.
-        sys.exit(cli.main(prog_name="p4gen", complete_var=COMPLETE, standalone_mode=False) or 0)
+        sys.exit(
+            cli.main(_with_families(sys.argv[1:]), prog_name="p4gen", complete_var=COMPLETE, standalone_mode=False) or 0
+        )
     except P4genError as error:
         for line in error.lines():
             click.echo(line, err=True)
@@ -111,6 +115,29 @@ def main() -> None:
             raise
         click.echo(f"p4gen: error: {trouble or f'{error.filename}: {error.strerror}'}", err=True)
         sys.exit(1 if trouble else 2)
+
+
+def _with_families(arguments: Sequence[str]) -> list[str]:
+    """The arguments, with names of families where their folders were given.
+
+    These families are known from now on: which flags a verb has depends on them, so this is done before any is loaded.
+    """
+    words = list(arguments)
+    for i, word in enumerate(words):
+        if word.startswith("--family="):
+            words[i] = f"--family={_family(word.removeprefix('--family='))}"
+        elif i and words[i - 1] == "--family":
+            words[i] = _family(word)
+    return words
+
+
+def _family(text: str) -> str:
+    """The name of a family that is given by its name or its folder. A name wins over a folder that is called alike."""
+    if os.sep not in text and not Path(text, "__init__.py").is_file():
+        return text
+    from p4gen.families import add_folder, families  # noqa: PLC0415 - most commands name no folder
+
+    return text if text in families() else add_folder(Path(text)).name
 
 
 def _open_standard_streams() -> None:

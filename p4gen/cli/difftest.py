@@ -16,9 +16,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from p4gen import runs
 from p4gen.cli.ending import terminable
 from p4gen.cli.options import (
+    arguments_of,
     collective_from,
     engine_option,
-    flags_of,
     json_option,
     out_option,
     report_console,
@@ -124,7 +124,7 @@ class _Verb:
             task = bar.add_task("packets", total=self.packets)
             result = self._run(folder, fault, lambda tally: bar.update(task, completed=tally.packets))
         passed = (result.difference is None) != (fault is not None)
-        arguments = ["difftest", *" ".join(flags_of(self.spec)).split(), "--seed", str(self.seed)]
+        arguments = ["difftest", *arguments_of(self.spec), "--seed", str(self.seed)]
         arguments += ["--packets", str(self.packets), "--engine", self.engine]
         arguments += ["--fault", str(fault)] if fault else []
         record = runs.RunRecord("difftest", name, "embedded-bmv2", tuple(arguments), self.seed, passed, self.versions)

@@ -14,8 +14,8 @@ import click
 from p4gen import runs
 from p4gen.builder import build
 from p4gen.cli.options import (
+    arguments_of,
     collective_from,
-    flags_of,
     json_option,
     out_option,
     spec_fields,
@@ -279,7 +279,7 @@ def _run(
 
 def _arguments(topology: Path, spec: CollectiveSpec, options: dict[str, Any], seed: int) -> tuple[str, ...]:
     """The command line that does this again: with the run's own copy of the topology, and the same seed."""
-    found = ["lab", str(topology), *" ".join(flags_of(spec)).split(), "--seed", str(seed)]
+    found = ["lab", str(topology), *arguments_of(spec), "--seed", str(seed)]
     for name, value in options.items():
         if name in spec_fields() or name in ("out", "as_json", "seed"):
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +17,7 @@ from p4gen.cli.common import engine_option as engine_option  # noqa: PLC0414  (f
 from p4gen.cli.common import json_option as json_option  # noqa: PLC0414
 from p4gen.cli.values import SpecValue
 from p4gen.cli.verb import GroupedOption
-from p4gen.families import collective, families, family_of, flag_name, load_collective, load_spec
+from p4gen.families import collective, families, family_of, flag_name, folder_of, load_collective, load_spec
 from p4gen.spec import CollectiveSpec, ProgramSpec
 
 PROGRAM = "The program: these, or a YAML file with the same fields; flags win"
@@ -124,10 +125,18 @@ def this_command() -> str:
 
 def flags_of(spec: ProgramSpec) -> list[str]:
     """The shortest command line that asks for this spec. What tells its family's programs apart always stands in it."""
-    told = family_of(spec).telling
+    family = family_of(spec)
+    told, folder = family.telling, folder_of(family)
     given = spec.model_dump(mode="json", include=set(told)) | spec.model_dump(mode="json", exclude_defaults=True)
+    if folder is not None:
+        given["family"] = shlex.quote(str(folder))
     names = dict.fromkeys((*told, *type(spec).model_fields))
     return [f"{flag_name(name)} {given[name]}" for name in names if name in given]
+
+
+def arguments_of(spec: ProgramSpec) -> list[str]:
+    """The same as a program is started with, word by word."""
+    return shlex.split(" ".join(flags_of(spec)))
 
 
 def report_console(*, quiet: bool = False) -> Console:

@@ -19,9 +19,9 @@ from p4gen import runs
 from p4gen.builder import build
 from p4gen.cli.ending import terminable
 from p4gen.cli.options import (
+    arguments_of,
     collective_from,
     engine_option,
-    flags_of,
     json_option,
     out_option,
     report_console,
@@ -211,7 +211,7 @@ class _Job:
         for number, program in enumerate(programs):
             files = [path for path in (program.p4, program.p4info, program.json) if path is not None]
             runs.keep(self.scratch / str(number), folder / program.p4.stem, files)
-        arguments = ["ptf", *(axes_of(self.spec) if matrix else " ".join(flags_of(self.spec)).split())]
+        arguments = ["ptf", *(axes_of(self.spec) if matrix else arguments_of(self.spec))]
         arguments += ["--target", self.target, "--seed", str(self.seed), "--engine", self.engine]
         arguments += ["--matrix", matrix] if matrix else []
         arguments += [word for test in tests for word in ("--test", test)]

@@ -5,7 +5,7 @@ The rest of p4gen imports from here alone: ``family_of(spec).facet(...)`` is the
 
 from p4gen.families.family import Facet, Family
 from p4gen.families.load import WrittenCollective, collective, flag_name, load_collective, load_spec, parse_spec
-from p4gen.families.registry import add_folder, families, family_of
+from p4gen.families.registry import add_folder, families, family_of, folder_of
 
 __all__ = [
     "Facet",
@@ -16,6 +16,7 @@ __all__ = [
     "families",
     "family_of",
     "flag_name",
+    "folder_of",
     "load_collective",
     "load_spec",
     "parse_spec",

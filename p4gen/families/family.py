@@ -23,11 +23,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-from p4gen.errors import InputError
+from p4gen.errors import Diagnostic, InputError, P4genError, Pos
 from p4gen.resources import resource
 from p4gen.spec.program import ProgramSpec
 
@@ -75,11 +76,31 @@ class Family:
         Raises ``InputError`` if the family does not answer.
         """
         name = f"{self.package}.{kind.module}"
-        if importlib.util.find_spec(name) is None:
+        place = importlib.util.find_spec(name)
+        if place is None:
             if self.base is None:
                 raise InputError(f"the family {self.name} has no {kind.module}.py: it does not say {kind.__name__}")
             return self.base.facet(kind)
-        found = getattr(importlib.import_module(name), "FACET", None)
+        try:
+            module = importlib.import_module(name)
+        except P4genError:
+            raise
+        except Exception as error:
+            raise import_failed(Path(str(place.origin)).parent, error) from error
+        found = getattr(module, "FACET", None)
         if not isinstance(found, kind):
             raise InputError(f"{name}.FACET is not a {kind.__name__}")
         return found
+
+
+def import_failed(folder: Path, error: Exception) -> InputError:
+    """What to say of a family in ``folder`` that cannot be imported: the place in it to look at, and why."""
+    reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+    if isinstance(error, SyntaxError) and error.filename:
+        where = Pos(error.filename, error.lineno or 1, error.offset or 1)
+        return InputError(Diagnostic(where, f"{type(error).__name__}: {error.msg}"))
+    places = [frame for frame in traceback.extract_tb(error.__traceback__) if folder in Path(frame.filename).parents]
+    if not places:
+        return InputError(Diagnostic(str(folder), reason))
+    last = places[-1]
+    return InputError(Diagnostic(Pos(last.filename, last.lineno or 1, (last.colno or 0) + 1), reason))

@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import os
 import pkgutil
+import re
 import sys
 from functools import cache
 from importlib.metadata import entry_points
@@ -18,13 +19,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from p4gen.errors import InputError
-from p4gen.families.family import Family
+from p4gen.errors import Diagnostic, InputError, P4genError
+from p4gen.families.family import Family, import_failed
 from p4gen.spec.program import ProgramSpec
 
 GROUP: Final = "p4gen.families"
 FOLDERS: Final = "P4GEN_FAMILIES"
 """Environment variable with folders of families, separated like PATH; processes that p4gen starts inherit it."""
+_PREFIX: Final = "p4gen_family_"
+"""What the names of packages in users' folders begin with."""
 
 
 @cache
@@ -52,24 +55,35 @@ def family_of(spec: ProgramSpec) -> Family:
 def add_folder(path: Path) -> Family:
     """Make a family in a folder known, here and to processes that this one starts.
 
-    Raises ``InputError`` if there is none.
+    Raises ``InputError`` if there is none, or another one has its name.
     """
     family = _in_folder(path)
-    places = [place for place in os.environ.get(FOLDERS, "").split(os.pathsep) if place]
+    before = os.environ.get(FOLDERS, "")
+    places = [place for place in before.split(os.pathsep) if place]
     if str(path.resolve()) not in places:
         os.environ[FOLDERS] = os.pathsep.join([*places, str(path.resolve())])
         families.cache_clear()
-    return families()[family.name]
+    try:
+        return families()[family.name]
+    except InputError:
+        os.environ[FOLDERS] = before
+        raise
+
+
+def folder_of(family: Family) -> Path | None:
+    """The folder of a family that the user named; None for one that is installed."""
+    return Path(sys.modules[family.package].__path__[0]) if family.package.startswith(_PREFIX) else None
 
 
 def _in_folder(path: Path) -> Family:
-    start = path / "__init__.py"
+    folder = path.resolve()
+    start = folder / "__init__.py"
     if not start.is_file():
-        raise InputError(f"{path}: no family is here: there is no __init__.py")
-    name = f"p4gen_family_{path.resolve().name}"
+        raise InputError(Diagnostic(str(path), "no family is here: there is no __init__.py"))
+    name = _PREFIX + re.sub(r"\W", "_", folder.name)
     module = sys.modules.get(name)
     if module is None:
-        spec = importlib.util.spec_from_file_location(name, start, submodule_search_locations=[str(path.resolve())])
+        spec = importlib.util.spec_from_file_location(name, start, submodule_search_locations=[str(folder)])
         assert spec is not None
         assert spec.loader is not None
         module = sys.modules[name] = importlib.util.module_from_spec(spec)
@@ -77,8 +91,12 @@ def _in_folder(path: Path) -> Family:
             spec.loader.exec_module(module)
         except Exception as error:
             del sys.modules[name]
-            raise InputError(f"{start}: {type(error).__name__}: {error}") from error
-    return _family_in(module, str(start))
+            if isinstance(error, P4genError):
+                raise
+            raise import_failed(folder, error) from error
+    elif list(module.__path__) != [str(folder)]:
+        raise InputError(Diagnostic(str(path), f"another family's folder has the same name: {module.__path__[0]}"))
+    return _family_in(module, str(path / "__init__.py"))
 
 
 def _family_in(module: ModuleType, where: str) -> Family:
@@ -87,5 +105,5 @@ def _family_in(module: ModuleType, where: str) -> Family:
 
 def _checked(found: object, where: str) -> Family:
     if not isinstance(found, Family):
-        raise InputError(f"{where}: FAMILY is not a p4gen.families.Family")
+        raise InputError(Diagnostic(where, "FAMILY is not a p4gen.families.Family"))
     return found

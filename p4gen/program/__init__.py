@@ -1,16 +1,23 @@
 """Programs: modules, how they are composed, and the P4 text and manifest that come of it."""
 
-from p4gen.program.compose import Composition, DropReason, ProgramParts, compose
+from p4gen.program.common import Ipv4Checksum
+from p4gen.program.compose import Composition, DropReason, Flows, ProgramParts, compose
+from p4gen.program.flow import Apply, Do, Flow, When, when
 from p4gen.program.manifest import Manifest, manifest
 from p4gen.program.module import Drop, Metadata, Module, Register, Size, Table
 from p4gen.program.text import Rendered, render
 from p4gen.program.word import Field, Word
 
 __all__ = [
+    "Apply",
     "Composition",
+    "Do",
     "Drop",
     "DropReason",
     "Field",
+    "Flow",
+    "Flows",
+    "Ipv4Checksum",
     "Manifest",
     "Metadata",
     "Module",
@@ -19,8 +26,10 @@ __all__ = [
     "Rendered",
     "Size",
     "Table",
+    "When",
     "Word",
     "compose",
     "manifest",
     "render",
+    "when",
 ]

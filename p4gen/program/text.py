@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import BaseLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
+from jinja2 import (
+    BaseLoader,
+    Environment,
+    FileSystemLoader,
+    PrefixLoader,
+    StrictUndefined,
+    TemplateError,
+    TemplateNotFound,
+    TemplateSyntaxError,
+)
 
+from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.families import family_of
 from p4gen.program.compose import Composition, DropReason
 from p4gen.resources import resource
@@ -124,7 +135,10 @@ def _drop_rows(drops: Sequence[DropReason]) -> list[str]:
 
 def _render_marked(environment: Environment, template: str, context: dict[str, Any]) -> Iterator[tuple[str, int]]:
     """The rendered lines, each with its line in the template."""
-    text = environment.get_template(template).render(context)
+    try:
+        text = environment.get_template(template).render(context)
+    except TemplateError as error:
+        raise InputError(_diagnose(template, error)) from error
     number = 1
     for line in text.rstrip("\n").split("\n"):
         content, *marks = line.split(_MARK)
@@ -133,6 +147,19 @@ def _render_marked(environment: Environment, template: str, context: dict[str, A
         if marks:
             number = int(re.match(r"\d+", marks[-1])[0])  # type: ignore[index]
         yield (content + tail).rstrip(), number
+
+
+def _diagnose(template: str, error: TemplateError) -> Diagnostic:
+    """Where a template is wrong, and why."""
+    if isinstance(error, TemplateNotFound):
+        return Diagnostic(None, f"there is no template {error.name}")
+    # Jinja puts the template's lines into the traceback.
+    places = [(f.filename, f.lineno) for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith(".j2")]
+    if isinstance(error, TemplateSyntaxError):
+        places.append((error.filename or template, error.lineno))
+    file, line = places[-1] if places else (template, None)
+    message = (error.message or type(error).__name__).splitlines()[0].replace(_MARK, "")
+    return Diagnostic(Pos(file, line or 1, 1), message)
 
 
 def _with_directives(template: str, lines: Iterable[tuple[str, int]], expected: int) -> Iterator[tuple[str, int]]:

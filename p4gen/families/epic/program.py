@@ -10,12 +10,17 @@ from p4gen.families.epic import flow_ii, flow_iii
 from p4gen.families.epic import modules as m
 from p4gen.families.epic.spec import EpicSpec, Mode, Variant
 from p4gen.families.epic.words import MESSAGE, reorder_window
+from p4gen.program.common import Ipv4Checksum
 from p4gen.program.compose import Composition, Flows, ProgramParts
 from p4gen.program.module import Module
 from p4gen.spec import Numbers, ticks
 
 HEADERS = ("ethernet", "vlan", "arp", "ipv4", "udp", "bth", "aeth", "immediate", "cnp", "payload", "icrc")
 """Headers that the parser knows, outermost first."""
+
+IPV4_CHECKSUM = Ipv4Checksum(
+    verified="hdr.bth.isValid()", acting="ValidatePacket", renewed="meta.lookup.kind != kind_t.ORDINARY"
+)
 
 MODES: dict[Mode, tuple[Module, ...]] = {
     # EPIC Algorithm 1, in the order in which a packet meets the modules. RecycleBuffer stands
@@ -106,6 +111,7 @@ def _names(composition: Composition) -> dict[str, Any]:
     window = reorder_window(spec)
     return {
         "arrival": "EPIC Algorithm 2" if spec.mode is Mode.III else "EPIC Algorithm 1",
+        "ipv4_checksum": IPV4_CHECKSUM,
         "dynamic": numbers is None,
         "reduction": _reduction(spec),
         "saturating": spec.saturating,

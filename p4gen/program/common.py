@@ -1,0 +1,33 @@
+"""What templates that every family may use ask of the family that uses them.
+
+=========================  ==============================================================================
+template                   asks for (``ProgramParts.names``, and what the family's own templates declare)
+=========================  ==============================================================================
+``v1model/checksum``       ``ipv4_checksum``, an ``Ipv4Checksum``; ``hdr.ipv4``
+``v1model/pipelines``      ``arrival``, what a packet's arrival is called; ``drop_t``, ``DROP_REASONS``
+``v1model/deparser``       the parser ``PacketParser``; the templates above, or controls of the same names
+``shared/forward``         ``mac_addr_t``, ``ipv4_addr_t``; ``hdr.ethernet``, ``hdr.ipv4``, ``hdr.udp``
+``shared/answer_arp``      the same types; ``hdr.ethernet``, ``hdr.arp``; ``ARP_REQUEST``, ``ARP_REPLY``
+``shared/invariant_crc``   ``hdr.ipv4``, ``hdr.udp``, ``hdr.bth``, and what may follow it
+``shared/check_icrc``      ``shared/invariant_crc``; ``hdr.icrc``
+``shared/set_icrc``        ``shared/invariant_crc``; ``hdr.icrc``
+=========================  ==============================================================================
+
+All modules among them give their drop reason as ``meta.drop``, of the type ``drop_t``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Ipv4Checksum:
+    """Whose IPv4 checksum is verified, and whose is made anew: P4 conditions of ``hdr`` and ``meta``."""
+
+    verified: str
+    """The condition under which it is verified after the parser."""
+    acting: str
+    """The module that acts upon a wrong one."""
+    renewed: str
+    """The condition under which it is made anew before the deparser."""

@@ -1,0 +1,380 @@
+"""A family in a folder of one's own: found, built, and nothing outside of its folder is touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from patience import PATIENCE_S
+
+from p4gen.builder import build
+from p4gen.errors import InputError
+from p4gen.families import Facet, add_folder, families, family_of, load_spec
+from p4gen.families.registry import FOLDERS
+from p4gen.groups.family import GroupEntries
+from p4gen.model import Model
+from p4gen.model.entries import Action, Entry, Exact
+from p4gen.program import ProgramParts
+from p4gen.ptf.family import Conformance
+from p4gen.rocev2.headers import Ethernet, IPv4
+
+ROOT = Path(__file__).parents[2]
+
+INIT = '''
+    """A gate: IPv4 packets pass to the hosts that a table knows, and no others."""
+
+    from pathlib import Path
+    from typing import Annotated, Literal
+
+    from pydantic import Field
+
+    from p4gen.families import Family
+    from p4gen.spec import ProgramSpec
+
+
+    class GateSpec(ProgramSpec):
+        """A gate."""
+
+        family: Annotated[Literal["gate"], Field(description="the family of programs")] = "gate"
+        known: Annotated[int, Field(ge=1, le=1024, description="hosts that the gate knows")] = 16
+
+
+    FAMILY = Family("gate", "A gate", GateSpec, __name__, Path(__file__).parent / "templates")
+'''
+
+PROGRAM = '''
+    """A gate's only module, and its flow."""
+
+    from p4gen.program import (
+        Apply, Do, Drop, Flow, Flows, Ipv4Checksum, Module, ProgramParts, Size, Table, when,
+    )
+
+    GATE = Module(
+        "Gate",
+        "ingress",
+        "",
+        "lets packets for known hosts pass",
+        needs=("hdr.ipv4",),
+        changes=("hdr.ipv4",),
+        tables=(Table("hosts", Size("known"), "hosts, and the ports that they are at"),),
+        drops=(Drop("unknown", "a packet for a host that the gate does not know"),),
+        folder="gate",
+    )
+    COUNT = Do("drops.count((bit<32>)(bit<8>)meta.drop);")
+    INGRESS = Flow((
+        Do("meta.drop = drop_t.NONE;"),
+        Apply(GATE, "hdr, meta, std_meta"),
+        when("meta.drop != drop_t.NONE", COUNT, Do("mark_to_drop(std_meta);")),
+    ))
+    EGRESS = Flow((when("meta.drop != drop_t.NONE", COUNT),))
+
+    FACET = ProgramParts(
+        headers=("ethernet", "ipv4"),
+        modules=lambda spec: (GATE,),
+        flows=lambda spec: Flows(INGRESS, EGRESS),
+        templates=lambda composition: (
+            "gate/start.p4.j2",
+            "v1model/checksum.p4.j2",
+            GATE.template,
+            "v1model/pipelines.p4.j2",
+            "v1model/deparser.p4.j2",
+        ),
+        names=lambda composition: {
+            "arrival": "A gate",
+            "ipv4_checksum": Ipv4Checksum("hdr.ipv4.isValid()", "nobody", "hdr.ipv4.isValid()"),
+        },
+    )
+'''
+
+START = """
+    // {{ spec.program }}: a gate that knows {{ spec.known }} hosts.
+    #include <core.p4>
+    #include <v1model.p4>
+
+    const bit<16> ETHERTYPE_IPV4 = 0x0800;
+
+    enum bit<8> drop_t {
+        NONE = 0,
+    {% for row in drops|drop_rows %}
+        {{ row }}
+    {% endfor %}
+    }
+    const bit<32> DROP_REASONS = {{ drops|length + 1 }};
+
+    header ethernet_t {
+        bit<48> dst_addr;
+        bit<48> src_addr;
+        bit<16> ether_type;
+    }
+
+    header ipv4_t {
+        bit<4>  version;
+        bit<4>  ihl;
+        bit<6>  dscp;
+        bit<2>  ecn;
+        bit<16> total_length;
+        bit<16> identification;
+        bit<3>  flags;
+        bit<13> fragment_offset;
+        bit<8>  ttl;
+        bit<8>  protocol;
+        bit<16> checksum;
+        bit<32> src_addr;
+        bit<32> dst_addr;
+    }
+
+    struct headers_t {
+        ethernet_t ethernet;
+        ipv4_t     ipv4;
+    }
+
+    struct metadata_t {
+        drop_t drop;
+    }
+
+    parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {
+        state start {
+            packet.extract(hdr.ethernet);
+            transition select(hdr.ethernet.ether_type) {
+                ETHERTYPE_IPV4: parse_ipv4;
+                default: accept;
+            }
+        }
+
+        state parse_ipv4 {
+            packet.extract(hdr.ipv4);
+            transition accept;
+        }
+    }
+"""
+
+GATE = """
+    control Gate(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t std_meta) {
+        action unknown() { meta.drop = drop_t.Gate_unknown; }
+
+        action pass(bit<9> port) {
+            std_meta.egress_spec = port;
+            hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
+        }
+
+        table hosts {
+            key = { hdr.ipv4.dst_addr: exact; }
+            actions = { pass; @defaultonly unknown; }
+            const default_action = unknown;
+            size = {{ spec.known }};
+        }
+
+        apply {
+            if (hdr.ipv4.isValid()) {
+                hosts.apply();
+            } else {
+                unknown();
+            }
+        }
+    }
+"""
+
+FILES = {
+    "__init__.py": INIT,
+    "program.py": PROGRAM,
+    "templates/start.p4.j2": START,
+    "templates/gate.p4.j2": GATE,
+}
+
+
+def write(folder: Path, **changed: str) -> Path:
+    """The gate's folder; ``changed`` has other texts for some of its Python files."""
+    for name, text in FILES.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(dedent(changed.get(file.stem.strip("_"), text)).lstrip())
+    return folder
+
+
+@pytest.fixture
+def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The gate's folder; nobody knows of it before the test and after it."""
+    monkeypatch.setenv(FOLDERS, "")
+    yield write(tmp_path / "gate")
+    for name in [name for name in sys.modules if name.startswith("p4gen_family_")]:
+        del sys.modules[name]
+    families.cache_clear()
+
+
+def p4gen(*args: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "p4gen", *map(str, args)]
+    environment = {name: value for name, value in os.environ.items() if name != FOLDERS} | dict(env or {})
+    return subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, timeout=4 * PATIENCE_S, check=False, env=environment
+    )
+
+
+def sources() -> dict[Path, int]:
+    """All files of p4gen but compiled ones, and when each was changed."""
+    folders = (ROOT / "p4gen", ROOT / "templates", ROOT / "ptf_tests")
+    return {
+        file: file.stat().st_mtime_ns
+        for folder in folders
+        for file in folder.rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+
+
+def test_a_family_in_a_folder_is_built_and_works_and_touches_nothing_else(gate: Path, tmp_path: Path) -> None:
+    before = sources()
+    family = add_folder(gate)
+    assert list(families())[-1] == family.name == "gate"
+    spec = load_spec(flags={"family": "gate", "known": 8})
+    assert family_of(spec) is family
+    built = build(spec, tmp_path / "build")  # compiles without a warning, and breaks no rule of the house
+    assert built.manifest["spec"]["known"] == 8
+    assert [module["name"] for module in built.manifest["modules"]] == ["Gate"]
+    assert '"templates/gate/gate.p4.j2"' in built.program.read_text()
+
+    model = Model(built.compiled.program)
+    model.insert(Entry("hosts", {"hdr.ipv4.dst_addr": Exact(0x0A000001)}, Action("pass", {"port": 3})))
+    there, elsewhere = (packet(address) for address in (0x0A000001, 0x0A000002))
+    assert model.process(0, there) == [(3, packet(0x0A000001, ttl=63))]
+    assert model.process(0, elsewhere) == []
+    assert model.counter("IncIngress.drops", 1).packets == 1
+    assert sources() == before
+
+
+def packet(address: int, ttl: int = 64) -> bytes:
+    ip = IPv4(0x0A0000FE, address, protocol=17, ttl=ttl, total_length=20)
+    return Ethernet(1, 2).pack() + replace(ip, checksum=ip.right_checksum()).pack()
+
+
+@pytest.mark.parametrize("way", ["--family PATH", "--family=PATH", FOLDERS, "YAML"])
+def test_the_command_line_finds_it_by_path_and_by_name(gate: Path, tmp_path: Path, way: str) -> None:
+    env: dict[str, str] = {}
+    match way:
+        case "--family PATH":
+            arguments = ["--family", "./gate", "--known", "32"]
+        case "--family=PATH":
+            arguments = [f"--family={gate}", "--known", "32"]
+        case "YAML":
+            (tmp_path / "spec.yaml").write_text("family: gate\nknown: 32\n")
+            arguments, env = ["spec.yaml"], {FOLDERS: str(gate)}
+        case _:
+            arguments, env = ["--family", "gate", "--known", "32"], {FOLDERS: str(gate)}
+    done = p4gen("build", *arguments, "--json", cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["spec"]["known"] == 32
+    assert (tmp_path / "build" / "gate" / "gate.p4").exists()
+
+
+def test_what_to_type_next_names_the_folder(gate: Path, tmp_path: Path) -> None:
+    done = p4gen("build", "--family", gate, cwd=tmp_path)
+    assert f"ptf --family {gate}" in done.stdout, done.stderr
+
+
+def test_help_has_the_flags_of_all_families(gate: Path, tmp_path: Path) -> None:
+    done = p4gen("build", "--family", gate, "--help", cwd=tmp_path)
+    assert "--known" in done.stdout
+    assert "--mode" in done.stdout
+    assert "--known" not in p4gen("build", "--help", cwd=tmp_path).stdout
+
+
+HERE = ("--family", "./gate")
+BROKEN: dict[str, tuple[dict[str, str], tuple[str, ...], str]] = {
+    "unknown": (
+        {},
+        ("--family", "gaet"),
+        r"--family: error: family = 'gaet': there is no such family; the families are epic.*",
+    ),
+    "no folder": ({}, ("--family", "./nowhere"), r"nowhere: error: no family is here: there is no __init__\.py"),
+    "no family": (
+        {"init": "FAMILY = 3\n"},
+        HERE,
+        r"gate/__init__\.py: error: FAMILY is not a p4gen\.families\.Family",
+    ),
+    "no facet": ({"program": "FACET = None\n"}, HERE, r"p4gen: error: .*program\.FACET is not a ProgramParts"),
+    "syntax": (
+        {"init": "FAMILY = (\n"},
+        HERE,
+        r".*gate/__init__\.py:1:10: error: SyntaxError: '\(' was never closed",
+    ),
+    "import": (
+        {"program": "FACET = 1\nimport nothing_of_that_name\n"},
+        HERE,
+        r".*gate/program\.py:2:1: error: ModuleNotFoundError: No module named 'nothing_of_that_name'",
+    ),
+    "taken": (
+        {"init": INIT.replace('"gate"', '"epic"')},
+        HERE,
+        r"p4gen: error: there are two families of the name epic: .*",
+    ),
+    "field": ({}, (*HERE, "--known", "0"), r"--known: error: known = 0: must be at least 1 .*"),
+    "another's field": ({}, (*HERE, "--mode", "II"), r"--mode: error: unknown field 'mode'; .*"),
+}
+
+
+@pytest.mark.parametrize(("changed", "arguments", "message"), BROKEN.values(), ids=BROKEN)
+def test_what_is_wrong_is_said_in_a_line(
+    tmp_path: Path, changed: dict[str, str], arguments: tuple[str, ...], message: str
+) -> None:
+    write(tmp_path / "gate", **changed)
+    done = p4gen("build", *arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) <= 2
+    assert re.fullmatch(message, done.stderr.splitlines()[0]), done.stderr
+    assert not (tmp_path / "build").exists()
+
+
+def test_a_missing_template_and_a_wrong_one_are_named(gate: Path, tmp_path: Path) -> None:
+    (gate / "templates" / "gate.p4.j2").write_text("control Gate() {\n    {{ nothing }}\n}\n")
+    done = p4gen("build", "--family", gate, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, f"{gate}/templates/gate.p4.j2:2:1: error: 'nothing' is undefined\n")
+    (gate / "templates" / "gate.p4.j2").unlink()
+    done = p4gen("build", "--family", gate, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "p4gen: error: there is no template gate/gate.p4.j2\n")
+
+
+def test_a_module_that_writes_what_it_does_not_declare_is_named(gate: Path, tmp_path: Path) -> None:
+    (gate / "program.py").write_text(dedent(PROGRAM).replace('changes=("hdr.ipv4",)', "changes=()"))
+    done = p4gen("build", "--family", gate, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "p4gen: error: Gate writes hdr.ipv4, which it does not declare"
+    assert not (tmp_path / "build" / "gate").exists()
+
+
+@pytest.mark.parametrize("verb", ["ptf", "difftest", "bench"])
+def test_verbs_that_ask_for_what_it_does_not_say_refuse_it(gate: Path, tmp_path: Path, verb: str) -> None:
+    done = p4gen(verb, "--family", gate, cwd=tmp_path)
+    assert done.returncode == 2, done.stdout
+    assert done.stderr == "p4gen: error: gate: programs of the family gate take part in no collectives\n"
+
+
+def test_a_verb_names_the_facet_that_is_missing(tmp_path: Path) -> None:
+    """A family whose programs take part in collectives, as far as its spec goes."""
+    folder = write(tmp_path / "gate", init=INIT.replace("ProgramSpec", "CollectiveSpec"))
+    done = p4gen("bench", "--family", folder, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "p4gen: error: the family gate has no bench.py: it does not say Benchmark\n"
+
+
+@pytest.mark.parametrize("kind", [GroupEntries, Conformance])
+def test_a_facet_that_is_missing_is_named(gate: Path, kind: type[Facet]) -> None:
+    family = add_folder(gate)
+    assert family.answers(ProgramParts)
+    assert not family.answers(kind)
+    with pytest.raises(InputError, match=rf"the family gate has no {kind.module}\.py: it does not say {kind.__name__}"):
+        family.facet(kind)
+
+
+def test_modes_are_named_in_epics_folder_only() -> None:
+    named = re.compile(r"\bMode\.(II|III)\b")
+    found = {file for file in (ROOT / "p4gen").rglob("*.py") if named.search(file.read_text(encoding="utf-8"))}
+    epic = ROOT / "p4gen" / "families" / "epic"
+    assert found
+    assert sorted(str(file) for file in found if epic not in file.parents) == []
