@@ -1,6 +1,7 @@
 """Why a run does not end: which rank waits for which PSN, what the switches hold for it, what was lost on the way.
 
-The switches' part is read from the registers of the generated program, as a person would read them (``state``).
+The switches' part is read from the registers of the generated program, as a person would read them (``state``), where
+the program's family says how.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from p4gen.host.collectives.commlib import Communicator
 from p4gen.host.collectives.plan import ChannelKey
 from p4gen.host.transport.clock import duration_text
 from p4gen.net.running import Running, RunningGroup
-from p4gen.net.state import EdgeState, SlotState, SwitchState
+from p4gen.net.state import EdgeState, SlotState, SwitchState, state_reader
 from p4gen.placement.placed import Channel
 
 _MOST = 4
@@ -134,7 +135,10 @@ def _slots(
 
     Where all slots are complete, those nearest to the ranks that are ``waiting`` for the result.
     """
-    state = SwitchState(simulation, group, channel)
+    reader = state_reader(simulation.spec)
+    if reader is None:
+        return
+    state = SwitchState(reader, simulation, group, channel)
     slots = list(state.slots(psn))
     stuck = [slot for slot in slots if slot.missing and not state.explained(slot, slots)]
     if stuck:
@@ -147,7 +151,10 @@ def _slots(
 
 def _edges(simulation: Running, group: RunningGroup, channel: Channel, slot: SlotState) -> Iterator[EdgeState]:
     """Mode III: how far the edges are at a node that is stuck."""
-    state = SwitchState(simulation, group, channel)
+    reader = state_reader(simulation.spec)
+    if reader is None:
+        return
+    state = SwitchState(reader, simulation, group, channel)
     for edge in state.edges(slot.node):
         if edge.name in slot.missing or not slot.missing:
             yield edge

@@ -21,7 +21,7 @@ from p4gen.net.diagnosis import Diagnosis, diagnose
 from p4gen.net.freezing import Frozen, freeze, restore
 from p4gen.net.network import Network
 from p4gen.net.running import RunningGroup
-from p4gen.net.state import resend_timer
+from p4gen.net.state import state_reader
 from p4gen.net.ticks import Ticker
 from p4gen.net.values import Member, draw, invoke
 from p4gen.p4 import ir
@@ -164,6 +164,7 @@ class Simulation:
                 for node, context in channel.contexts.items():
                     pairs[node.switch, context.context] = mine
         network, latency = self.network, self.config.topology.switch_latency
+        reader = state_reader(self.spec)
 
         def used(switch: str, context: int) -> bool:
             return any(pair.requester.high for pair in pairs[switch, context])
@@ -172,9 +173,8 @@ class Simulation:
             return sum(direction.packets for direction in network.directions.values())
 
         def waits() -> bool:
-            return any(
-                timer.runs
-                for timer in (resend_timer(network.switches, self.spec, placed) for placed in self.placement.edges)
+            return reader is not None and any(
+                reader.timer_runs(self.spec, network.switches[placed.switch], placed) for placed in self.placement.edges
             )
 
         return Ticker(network.nodes, self.placement.edges, network.loop, used, waits, sent, latency)

@@ -1,10 +1,15 @@
-"""What switches hold for a channel, read from the registers of the generated program as a person would read them."""
+"""What switches hold for a channel, read from the registers of the generated program as a person would read them.
+
+How a program's words are decoded is its family's to say (``StateReader``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
+from p4gen.families import Facet, family_of
 from p4gen.groups.group import Group, Pattern, PlacedEdge
 from p4gen.host.collectives.control import Collective
 from p4gen.model import Model
@@ -12,12 +17,52 @@ from p4gen.net.running import Running, RunningGroup
 from p4gen.placement.placed import Channel
 from p4gen.placement.tree import NodeKey, TreeNode
 from p4gen.rocev2.opcodes import Opcode
-from p4gen.spec import CollectiveSpec
-from p4gen.spec.reductions import NUMBERS_BITS
+from p4gen.rocev2.psn import diff
+from p4gen.spec import ProgramSpec
 
-_MASK = (1 << 24) - 1
-GIVEN_UP = 1 << 20
-"""Units of 10 us after which a switch of Mode III gives an edge up: the template's constant of that name."""
+
+@dataclass(frozen=True)
+class HeldSlot:
+    """What a switch holds in the slot of a PSN."""
+
+    holds: int | None
+    """The PSN that the slot serves; None when it has never been used in this epoch."""
+    opcode: int
+    bitmap: int
+    """The edges of its context whose packets of that PSN it has."""
+    start: int | None = None
+    """The first PSN that the slot's pipe takes, where the switch keeps one."""
+
+
+@dataclass(frozen=True)
+class HeldEdge:
+    """How far an edge is, both ways, where switches answer packets themselves."""
+
+    expects: int
+    nak_sent: bool
+    acked: int
+
+
+@dataclass(frozen=True)
+class StateReader(Facet):
+    """How the registers of a family's programs are read. All functions take the family's own spec and the switch."""
+
+    module: ClassVar[str] = "state"
+
+    slot: Callable[[Any, Model, Group, int, bool], HeldSlot]
+    """What a context holds in the slot of a PSN; of what comes from the root if the flag is set."""
+    pattern: Callable[[Any, Model, Group, int], Pattern]
+    """What was announced for a PSN; the context's first pattern where that is not known."""
+    edge: Callable[[Any, Model, Group, int], HeldEdge]
+    """How far an edge of a context is; asked of programs that terminate connections."""
+    timer_runs: Callable[[Any, Model, PlacedEdge], bool]
+    """Whether ticks will make something of an edge's timer; asked of programs that want ticks."""
+
+
+def state_reader(spec: ProgramSpec) -> StateReader | None:
+    """The reader of a spec's family; None where it has none."""
+    family = family_of(spec)
+    return family.facet(StateReader) if family.answers(StateReader) else None
 
 
 @dataclass(frozen=True)
@@ -51,7 +96,7 @@ class SlotState:
         if self.holds is None:
             return f"{at}: empty; no rank's contribution has arrived; waits for {', '.join(self.missing)}"
         if self.holds != self.psn:
-            ahead = (self.holds - self.psn) & _MASK < 1 << 23
+            ahead = diff(self.holds, self.psn) >= 0
             return f"{at}: {'serves PSN' if ahead else 'still serves PSN'} {self.holds:#08x}" + (
                 "; what was there is overwritten" if ahead else "; no contribution to this one has arrived"
             )
@@ -81,36 +126,11 @@ class EdgeState:
         )
 
 
-@dataclass(frozen=True)
-class ResendTimer:
-    """Mode III: an edge's timer, in units of 10 us."""
-
-    time: int
-    """Since what is outstanding was sent, or, after an RNR NAK, until it is sent again."""
-    counts_down: bool = False
-    """An RNR NAK's time has not passed, or the tick that sends again is still to come."""
-
-    @property
-    def given_up(self) -> bool:
-        """Nothing is sent again until the edge acknowledges something."""
-        return self.time >= GIVEN_UP
-
-    @property
-    def runs(self) -> bool:
-        """Ticks will make something of it."""
-        return self.counts_down or 0 < self.time < GIVEN_UP
-
-
-def resend_timer(switches: Mapping[str, Model], spec: CollectiveSpec, placed: PlacedEdge) -> ResendTimer:
-    """The timer of an edge as its switch holds it."""
-    word = switches[placed.switch].register("timers", placed.pipe * spec.bank_edges + placed.edge.edge_id)
-    return ResendTimer(word & (1 << 27) - 1, bool(word >> 31 & 1))
-
-
 class SwitchState:
     """The nodes of one channel."""
 
-    def __init__(self, simulation: Running, group: RunningGroup, channel: Channel) -> None:
+    def __init__(self, reader: StateReader, simulation: Running, group: RunningGroup, channel: Channel) -> None:
+        self._reader = reader
         self._spec = simulation.spec
         self._switches = simulation.network.switches
         self._tree = group.placed.tree
@@ -119,7 +139,7 @@ class SwitchState:
     def slots(self, psn: int) -> Iterator[SlotState]:
         """The slots of a PSN in all nodes, in the pattern that was announced there."""
         for key, context in self._channel.contexts.items():
-            pattern = self._pattern(key, context, psn)
+            pattern = self._reader.pattern(self._spec, self._switches[key.switch], context, psn)
             if context.has_up(pattern):
                 yield self._slot(key, context, pattern, psn, down=False)
             if self._spec.terminates and context.has_down(pattern):
@@ -127,26 +147,10 @@ class SwitchState:
 
     def edges(self, key: NodeKey) -> Iterator[EdgeState]:
         """How far the edges of a node are."""
-        spec, context = self._spec, self._channel.contexts[key]
-        switch = self._switches[key.switch]
-        numbers = 33 + (NUMBERS_BITS if spec.numbers is None else 0)
-        for index, edge in enumerate(context.edges):
-            word = switch.register("receive", context.pipe * spec.bank_edges + edge.edge_id)
-            at = context.pipe * spec.bank_contexts + context.context
-            acked = switch.register(f"edge_{index}.acked", at)
-            fresh = word >> 25 & 0xFF == context.epoch
-            expects = word & _MASK if fresh else context.first_psn
-            missing = word >> numbers + 24 if fresh else 0
-            if missing:
-                expects = (expects - missing.bit_length()) & _MASK
-            known = acked >> 24 == context.epoch
-            yield EdgeState(
-                key,
-                self._name(key, index),
-                expects,
-                bool(fresh and word >> 24 & 1),
-                acked & _MASK if known else (context.first_psn - 1) & _MASK,
-            )
+        context = self._channel.contexts[key]
+        for index in range(len(context.edges)):
+            held = self._reader.edge(self._spec, self._switches[key.switch], context, index)
+            yield EdgeState(key, self._name(key, index), held.expects, held.nak_sent, held.acked)
 
     def explained(self, slot: SlotState, slots: Sequence[SlotState]) -> bool:
         """Whether all that ``slot`` misses is missing at those it would get it from, too."""
@@ -166,48 +170,24 @@ class SwitchState:
         return True
 
     def _slot(self, key: NodeKey, context: Group, pattern: Pattern, psn: int, *, down: bool) -> SlotState:
-        spec, switch = self._spec, self._switches[key.switch]
-        base = context.base_down if down and context.base_down is not None else context.base
-        index = context.pipe * spec.bank_slots + base + (psn & (context.slots - 1))
-        word = switch.register("slots", index)
-        epoch, held, opcode, bitmap = word >> 64 & 0xFF, word >> 40 & _MASK, word >> 32 & 0x1F, word & 0xFFFFFFFF
-        fresh = epoch == context.epoch
-        if not fresh or held != psn:
-            bitmap = 0
+        held = self._reader.slot(self._spec, self._switches[key.switch], context, psn, down)
         sources = self._sources(self._tree.node(key), pattern, down=down)
-        start = None
-        if spec.terminates:
-            pipe = "broadcast" if down else "aggregation"
-            begins = switch.register(f"{pipe}.psn_start", context.pipe * spec.bank_contexts + context.context)
-            start = begins & _MASK if begins >> 24 == context.epoch else context.first_psn
         return SlotState(
             key,
             down,
             pattern,
             psn,
-            held if fresh else None,
-            opcode,
-            tuple(self._name(key, i) for i in sources if bitmap >> i & 1),
-            tuple(self._name(key, i) for i in sources if not bitmap >> i & 1),
-            start,
+            held.holds,
+            held.opcode,
+            tuple(self._name(key, i) for i in sources if held.bitmap >> i & 1),
+            tuple(self._name(key, i) for i in sources if not held.bitmap >> i & 1),
+            held.start,
         )
 
     @staticmethod
     def _sources(node: TreeNode, pattern: Pattern, *, down: bool) -> list[int]:
         toward = node.parent if pattern.collective is Collective.ALLREDUCE else node.toward(pattern.root)
         return [i for i in range(len(node.edges)) if (i == toward) == down]
-
-    def _pattern(self, key: NodeKey, context: Group, psn: int) -> Pattern:
-        """What was announced for a PSN; the channel's first pattern where that is not known."""
-        at = context.pipe * self._spec.bank_contexts + context.context
-        for which in ("newest", "previous", "oldest"):
-            word = self._switches[key.switch].register(f"{which}.announcement", at)
-            if word >> 56 == context.epoch and (psn - (word >> 32)) & _MASK < 1 << 23:
-                code = (word >> 29 & 7) << 5 | word >> 19 & 31
-                for pattern in context.patterns:
-                    if code in pattern.codes:
-                        return pattern
-        return context.patterns[0]
 
     @staticmethod
     def _same(context: Group, pattern: Pattern) -> Pattern:

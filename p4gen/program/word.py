@@ -67,19 +67,33 @@ class Word:
         """The highest and the lowest bit of a field. Raises ``KeyError``."""
         return self._ends[name]
 
-    def slice(self, first: str, last: str | None = None) -> str:
-        """P4's slice of a field, or of a run of fields: ``31:24``. Raises ``KeyError``."""
-        return f"{self._ends[first][0]}:{self._ends[last or first][1]}"
+    def slice(self, name: str) -> str:
+        """P4's slice of a field: ``31:24``. Raises ``KeyError``."""
+        return "{}:{}".format(*self._ends[name])
 
     def __getitem__(self, name: str) -> str:
-        """The slice of a field."""
+        """The slice, as templates write it."""
         return self.slice(name)
 
+    def joined(self, **expressions: str) -> str:
+        """The P4 expression that puts a word together from one for each field; those of other names are left out, as
+        not every program has all fields. Raises ``ValueError`` for a field without one.
+
+        >>> Word(Field("epoch", 8, "epoch"), Field("psn", 24, "PSN")).joined(psn="bth.psn", epoch="8w1")
+        '8w1 ++ bth.psn'
+        """
+        missing = [field.name for field in self.fields if field.name not in expressions]
+        if missing:
+            raise ValueError(f"nothing is given for {', '.join(missing)}")
+        return " ++ ".join(expressions[field.name] for field in self.fields)
+
     def place(self, name: str) -> str:
-        """A field as a comment has it: its meaning, and its bits."""
+        """A field as a comment has it: its meaning, and its bits; its parts, where it has no meaning of its own."""
+        field = next(field for field in _fields(self) if field.name == name)
+        if not field.meaning and field.parts is not None:
+            return ", ".join(self.place(part.name) for part in field.parts.fields)
         high, low = self._ends[name]
-        meaning = next(field.meaning for field in _fields(self) if field.name == name)
-        return f"{meaning} {high}" if high == low else f"{meaning} {high}..{low}"
+        return f"{field.meaning} {high}" if high == low else f"{field.meaning} {high}..{low}"
 
     @property
     def note(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from p4gen.families.epic import flow_ii, flow_iii
 from p4gen.families.epic import modules as m
 from p4gen.families.epic.spec import EpicSpec, Mode, Variant
-from p4gen.families.epic.words import MESSAGE, reorder_window
+from p4gen.families.epic.words import GIVEN_UP, MESSAGE, reorder_window
 from p4gen.program.common import Ipv4Checksum
 from p4gen.program.compose import Composition, Flows, ProgramParts
 from p4gen.program.module import Module
@@ -129,6 +129,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "window": window,
         "halves": [window >> i for i in range(1, window.bit_length())],
         "message": MESSAGE,
+        "given_up": GIVEN_UP,
         "pipelines": spec.pipelines,
         "pipeline_bits": spec.pipelines.bit_length() - 1,
         "ports_per_pipe": spec.ports // spec.pipelines,

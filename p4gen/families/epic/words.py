@@ -5,6 +5,8 @@ The epoch in a word says which generation of the group's state it belongs to; a 
 
 from __future__ import annotations
 
+from typing import Final
+
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.program.word import Field, Word
 from p4gen.spec import Op
@@ -28,12 +30,13 @@ EXPECTED = Word(_EPOCH, Field("psn", 24, "ePSN"))
 PROGRESS = Word(_EPOCH, Field("psn", 24, "PSN"))
 """How far something has come: psnStart, maxPsnSent, lastAcked."""
 TIMER = Word(
-    _EPOCH,
-    Field("acked", 24, "lastAcked"),
+    Field("stands", 32, "", Word(_EPOCH, Field("acked", 24, "lastAcked"))),
     Field("counts_down", 1, "counts down"),
     Field("refusals", 4, "RNR NAKs"),
     Field("time", 27, "time"),
 )
+GIVEN_UP: Final = 0x100000
+"""The time, in units of 10 us, at which a timer stays: the edge is given up."""
 SYNDROME = Word(Field("reserved", 1, "reserved"), Field("kind", 2, "ACK, RNR NAK or NAK"), Field("value", 5, "value"))
 """An AETH syndrome (InfiniBand 9.7.5.1.1)."""
 ANSWER = Word(Field("psn", 24, "PSN"), Field("syndrome", SYNDROME.bits, "syndrome", SYNDROME))

@@ -1,0 +1,69 @@
+"""What EPIC's switches hold for a collective, decoded from the registers of the generated programs."""
+
+from __future__ import annotations
+
+from p4gen.families.epic.spec import EpicSpec
+from p4gen.families.epic.words import ANNOUNCEMENT, CODE, GIVEN_UP, MESSAGE, PROGRESS, TIMER, receive, slot
+from p4gen.groups.group import Group, Pattern, PlacedEdge
+from p4gen.model import Model
+from p4gen.net.state import HeldEdge, HeldSlot, StateReader
+from p4gen.rocev2.psn import PSN_MASK, diff
+
+
+def _slot(spec: EpicSpec, switch: Model, context: Group, psn: int, down: bool) -> HeldSlot:
+    base = context.base_down if down and context.base_down is not None else context.base
+    index = context.pipe * spec.bank_slots + base + (psn & (context.slots - 1))
+    held = slot(spec).unpack(switch.register("slots", index))
+    fresh = held["epoch"] == context.epoch
+    start = None
+    if spec.mode.augmented:
+        pipe = "broadcast" if down else "aggregation"
+        begins = PROGRESS.unpack(switch.register(f"{pipe}.psn_start", _at(spec, context)))
+        start = begins["psn"] if begins["epoch"] == context.epoch else context.first_psn
+    return HeldSlot(
+        held["psn"] if fresh else None,
+        held["opcode"],
+        held["bitmap"] if fresh and held["psn"] == psn else 0,
+        start,
+    )
+
+
+def _edge(spec: EpicSpec, switch: Model, context: Group, index: int) -> HeldEdge:
+    first = context.first_psn
+    edge_id = context.edges[index].edge_id
+    word = receive(spec).unpack(switch.register("receive", context.pipe * spec.bank_edges + edge_id))
+    fresh = word["epoch"] == context.epoch
+    expects = word["psn"] if fresh else first
+    missing = word.get("missing", 0) if fresh else 0
+    acked = PROGRESS.unpack(switch.register(f"edge_{index}.acked", _at(spec, context)))
+    known = acked["epoch"] == context.epoch
+    return HeldEdge(
+        (expects - missing.bit_length()) & PSN_MASK,
+        bool(fresh and word["nak_sent"]),
+        acked["psn"] if known else (first - 1) & PSN_MASK,
+    )
+
+
+def _pattern(spec: EpicSpec, switch: Model, context: Group, psn: int) -> Pattern:
+    for which in ("newest", "previous", "oldest"):
+        said = ANNOUNCEMENT.unpack(switch.register(f"{which}.announcement", _at(spec, context)))
+        if said["epoch"] == context.epoch and diff(psn, said["psn"]) >= 0:
+            message = MESSAGE.unpack(said["immediate"])
+            code = CODE.pack(collective=message["collective"], root=message["root"])
+            for pattern in context.patterns:
+                if code in pattern.codes:
+                    return pattern
+    return context.patterns[0]
+
+
+def _timer_runs(spec: EpicSpec, switch: Model, placed: PlacedEdge) -> bool:
+    timer = TIMER.unpack(switch.register("timers", placed.index(spec)))
+    return bool(timer["counts_down"]) or 0 < timer["time"] < GIVEN_UP
+
+
+def _at(spec: EpicSpec, context: Group) -> int:
+    """Where a context's words of state are."""
+    return context.pipe * spec.bank_contexts + context.context
+
+
+FACET = StateReader(slot=_slot, pattern=_pattern, edge=_edge, timer_runs=_timer_runs)
