@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from p4gen.difftest.events import Event, Packet
 from p4gen.difftest.sides import BATCH, Outputs, Side, State
+from p4gen.program import Word
 from p4gen.rocev2.headers import HeaderError
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import parse
@@ -48,8 +49,12 @@ class Tally:
 class Comparison:
     """The two sides, configured alike from the start; ``replay`` starts afresh."""
 
-    def __init__(self, left: Side, right: Side, setup: Sequence[Event]) -> None:
+    def __init__(
+        self, left: Side, right: Side, setup: Sequence[Event], words: Mapping[str, Word] | None = None
+    ) -> None:
         self.left, self.right, self._setup = left, right, tuple(setup)
+        self._words = words or {}
+        """Layouts of the registers' words, by the last part of a register's name: differences show fields."""
         self.tally = Tally()
 
     def restart(self, setup: Sequence[Event] | None = None) -> None:
@@ -129,7 +134,9 @@ class Comparison:
         limits = [side.register_limit for side in (self.left, self.right) if side.register_limit is not None]
         if limits:
             left, right = _limited(left, min(limits)), _limited(right, min(limits))
-        return _states(self.left.name, left, self.right.name, right)
+        narrow = min(limits, default=0).bit_length()
+        words = {name: word for name, word in self._words.items() if not limits or word.bits <= narrow}
+        return _states(self.left.name, left, self.right.name, right, words)
 
 
 def settled(outputs: Outputs) -> Outputs:
@@ -194,7 +201,7 @@ def _limited(state: State, limit: int) -> State:
     return State(state.counters, cells)
 
 
-def _states(left_name: str, left: State, right_name: str, right: State) -> Difference | None:
+def _states(left_name: str, left: State, right_name: str, right: State, words: Mapping[str, Word]) -> Difference | None:
     for what, ours, theirs in (
         ("counter", left.counters, right.counters),
         ("register", left.registers, right.registers),
@@ -203,8 +210,9 @@ def _states(left_name: str, left: State, right_name: str, right: State) -> Diffe
             if ours[name] == theirs[name]:
                 continue
             cells = [i for i, (a, b) in enumerate(zip(ours[name], theirs[name], strict=True)) if a != b]
+            word = words.get(name.rpartition(".")[2]) if what == "register" else None
             details = [
-                f"{name}[{i}]: {left_name} {_cell(ours[name][i])}, {right_name} {_cell(theirs[name][i])}"
+                f"{name}[{i}]: {left_name} {_cell(ours[name][i], word)}, {right_name} {_cell(theirs[name][i], word)}"
                 for i in cells[:_SHOWN]
             ]
             chosen = tuple((what, name, i) for i in cells[:_SHOWN])
@@ -212,5 +220,7 @@ def _states(left_name: str, left: State, right_name: str, right: State) -> Diffe
     return None
 
 
-def _cell(value: object) -> str:
-    return f"{value:#x}" if isinstance(value, int) else str(value)
+def _cell(value: object, word: Word | None) -> str:
+    if not isinstance(value, int):
+        return str(value)
+    return f"{value:#x}" if word is None else f"{value:#x} ({word.shown(value)})"

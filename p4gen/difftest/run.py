@@ -16,6 +16,7 @@ from p4gen.difftest.reduce import minimise, shortest_tail
 from p4gen.difftest.save import save
 from p4gen.difftest.sides import bmv2_side, checked, embedded_side
 from p4gen.model import EngineName
+from p4gen.program import compose
 from p4gen.ptf.mutations import Mutation
 from p4gen.spec import CollectiveSpec
 
@@ -82,7 +83,7 @@ class Job:
             registers = bmv2.has_registers
             embedded.has_registers = registers
             traffic = kind.source(self.spec, self.seed)
-            comparison = Comparison(embedded, bmv2, traffic.setup())
+            comparison = Comparison(embedded, bmv2, traffic.setup(), compose(self.spec).words)
             comparison.restart()
             found = comparison.run(traffic.packets(), self.packets, self.progress)
             tally = comparison.tally

@@ -16,7 +16,7 @@ from p4gen.difftest.events import Event, Mirroring, Packet, Replication, Request
 from p4gen.difftest.family import Source, traffic_of
 from p4gen.difftest.reduce import minimise, shortest_tail
 from p4gen.difftest.save import save
-from p4gen.difftest.sides import checked, embedded_side
+from p4gen.difftest.sides import State, checked, embedded_side
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.families.epic.traffic.source import RandomTraffic
 from p4gen.host.collectives.control import Collective
@@ -288,3 +288,22 @@ def test_a_clone_of_an_ack_may_leave_later_than_what_came_after() -> None:
                 assert settled({port: [ack, cnp, after]}) != settled({port: wrong})
             assert settled({port: [cnp, after]}) != settled({port: [after, cnp]})
     assert late > 5
+
+
+@pytest.mark.parametrize("limit", [None, (1 << 31) - 1])
+def test_registers_that_differ_are_shown_by_their_fields(place: Path, limit: int | None) -> None:
+    """Unless a side cuts off large values: those have no fields."""
+    of = spec()
+    program = checked(text(of), "program", place / "sound", for_bmv2=False, faulty=False)
+    with ExitStack() as stack:
+        left, right = (stack.enter_context(embedded_side(program, place / n, of.ports)) for n in ("left", "right"))
+        compared = Comparison(left, right, [], compose(of).words)
+        psn, epoch = 0x123456, 3
+        cell = State({}, {"IncIngress.check_duplicate.slots": [epoch << 64 | psn << 40 | 5]})
+        right.register_limit = limit
+        for side, state in zip((left, right), (cell, State({}, {name: [0] for name in cell.registers})), strict=True):
+            side.state = lambda state=state: state  # type: ignore[method-assign, misc]
+        difference = compared.replay([])
+    assert difference is not None
+    (detail,) = difference.details
+    assert ("(epoch=3 psn=0x123456 ack_request=0 ecn=0 opcode=0 bitmap=5)" in detail) == (limit is None)

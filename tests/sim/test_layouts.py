@@ -1,0 +1,77 @@
+"""A layout is declared once: with others, programs do the same, and what reads their registers reads them right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from p4gen.families.epic import state
+from p4gen.families.epic.spec import EpicSpec
+from p4gen.net import simulation
+from p4gen.net.config import Work
+from p4gen.program import Register, Word
+from p4gen.spec import ProgramSpec
+
+from .runs import all_six, run, scripted, tiny, trouble
+
+SPECS = [
+    tiny(mode="II", op="dynamic"),
+    tiny(mode="II", reliability="gbn"),
+    tiny(mode="III", op="dynamic"),
+    tiny(mode="III", reliability="gbn", op="dynamic"),
+]
+each_spec = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.mode}-{spec.op}-{spec.reliability}")
+
+
+def reverse(word: Word) -> Word:
+    """The same fields the other way round; what they consist of stays as it is."""
+    return Word(*reversed(word.fields))
+
+
+@pytest.fixture
+def reversed_words(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """All registers have their fields the other way round."""
+    of_register = Register.word_of
+
+    def word_of(register: Register, spec: ProgramSpec) -> Word | None:
+        word = of_register(register, spec)
+        return word and reverse(word)
+
+    def turned(layout: Callable[[EpicSpec], Word]) -> Callable[[EpicSpec], Word]:
+        return lambda spec: reverse(layout(spec))
+
+    monkeypatch.setattr(Register, "word_of", word_of)
+    for name in ("ANNOUNCEMENT", "PROGRESS", "TIMER"):
+        monkeypatch.setattr(state, name, reverse(getattr(state, name)))
+    for name in ("slot", "receive"):
+        monkeypatch.setattr(state, name, turned(getattr(state, name)))
+    simulation.program_of.cache_clear()
+    yield
+    simulation.program_of.cache_clear()
+
+
+@each_spec
+def test_a_run_with_losses_is_the_same(spec: EpicSpec, request: pytest.FixtureRequest) -> None:
+    def outcome() -> tuple[bool, int, int, int]:
+        result = run(3, program=spec, work=(Work(all_six(3)),), seed=7, faults=trouble(loss=0.02))
+        return result.ok, result.duration, result.sent, result.resent
+
+    before = outcome()
+    request.getfixturevalue("reversed_words")
+    assert outcome() == before
+    assert before[0]
+    assert before[3] > 0
+
+
+@each_spec
+def test_a_diagnosis_is_the_same(spec: EpicSpec, request: pytest.FixtureRequest) -> None:
+    def lines() -> list[str]:
+        found = run(3, program=spec, timeout=0, faults=scripted("drop 5-100000 UP_DATA of rank 2")).diagnosis
+        return found.lines() if found else []
+
+    before = lines()
+    request.getfixturevalue("reversed_words")
+    assert lines() == before
+    assert any("slot of PSN" in line and "waits for rank 2" in line for line in before)
+    assert any("expects PSN" in line for line in before) == spec.terminates
