@@ -55,6 +55,15 @@ class _Verbs(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Folders of families are looked for first: which flags a verb has depends on them."""
+        try:
+            args = _with_families(args)
+        except P4genError:
+            if not ctx.resilient_parsing:  # a shell that completes is told nothing
+                raise
+        return super().parse_args(ctx, args)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -118,10 +127,7 @@ def main() -> None:
 
 
 def _with_families(arguments: Sequence[str]) -> list[str]:
-    """The arguments, with names of families where their folders were given.
-
-    These families are known from now on: which flags a verb has depends on them, so this is done before any is loaded.
-    """
+    """The arguments, with names of families where their folders were given; these families are known from now on."""
     words = list(arguments)
     for i, word in enumerate(words):
         if word.startswith("--family="):

@@ -22,6 +22,7 @@ from p4gen.spec import CollectiveSpec, ProgramSpec
 
 PROGRAM = "The program: these, or a YAML file with the same fields; flags win"
 """What the spec's options are called in ``--help``."""
+_FOLDER = "; of one of your own, its folder (P4GEN_FAMILIES: such folders)"
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ def spec_flags(function: F, *, multiple: bool) -> F:
             name,
             multiple=multiple,
             metavar=_metavar(field, values),
-            help=f"{field.description}{default}",
+            help=f"{field.description}{_FOLDER if name == 'family' else ''}{default}",
             type=SpecValue(values),
             cls=GroupedOption,
             group=PROGRAM,

@@ -16,7 +16,8 @@ facet                  asked by                                   a family's ans
 ``Studies``            ``p4gen.net.sweep``, ``p4gen.lab``         ``studies.py``
 =====================  =========================================  ================================
 
-Only ``program.py`` must be there. docs/extending.md walks through a family.
+Only ``program.py`` must be there; a package of that name does as well. A small family is in
+tests/program/test_families.py. What common templates ask of a family is listed in ``p4gen.program.common``.
 """
 
 from __future__ import annotations

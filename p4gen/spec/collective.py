@@ -36,7 +36,7 @@ class Reliability(StrEnum):
     SR = "sr"
     """Selective repeat: out of order too."""
     SACK = "sack"
-    """Mode III: selective repeat whose NAKs name every missing packet at once; no commodity NIC sends or knows them."""
+    """Selective repeat whose NAKs name every missing packet at once; no commodity NIC sends or knows them."""
 
     @property
     def in_order(self) -> bool:
@@ -95,10 +95,7 @@ class CollectiveSpec(ProgramSpec):
     ] = 32
     reliability: Annotated[
         Reliability | None,
-        Field(
-            description="mode II: sr (the default), or gbn, which filters what comes out of order; mode III: gbn (the "
-            "default), sr, or sack"
-        ),
+        Field(description="how packets are taken when some are lost: in order only (gbn), or out of order (sr, sack)"),
     ] = None
 
     @field_validator("lanes", "slots", mode="before")
@@ -198,7 +195,7 @@ class CollectiveSpec(ProgramSpec):
     @property
     def loss_recovery(self) -> Reliability:
         """``reliability``, with its default worked out."""
-        return self.reliability or (Reliability.GBN if self.terminates else Reliability.SR)
+        return self.reliability or Reliability.SR
 
     @property
     def payload_bytes(self) -> int:

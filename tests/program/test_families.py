@@ -16,6 +16,8 @@ import pytest
 from patience import PATIENCE_S
 
 from p4gen.builder import build
+from p4gen.cli.app import cli
+from p4gen.cli.options import arguments_of
 from p4gen.errors import InputError
 from p4gen.families import Facet, add_folder, families, family_of, load_spec
 from p4gen.families.registry import FOLDERS
@@ -275,6 +277,18 @@ def test_the_command_line_finds_it_by_path_and_by_name(gate: Path, tmp_path: Pat
 def test_what_to_type_next_names_the_folder(gate: Path, tmp_path: Path) -> None:
     done = p4gen("build", "--family", gate, cwd=tmp_path)
     assert f"ptf --family {gate}" in done.stdout, done.stderr
+
+
+def test_a_run_with_a_family_in_a_folder_can_be_repeated(tmp_path: Path, gate: Path) -> None:
+    """``p4gen rerun`` calls the command with the arguments that a run has recorded."""
+    place = gate.rename(tmp_path / "a gate")
+    add_folder(place)
+    arguments = arguments_of(load_spec(flags={"family": "gate", "known": 8}))
+    assert arguments == ["--family", str(place), "--known", "8"]
+    os.environ[FOLDERS] = ""
+    families.cache_clear()
+    assert not cli.main(["build", *arguments, "--out", str(tmp_path / "build")], standalone_mode=False)
+    assert (tmp_path / "build" / "gate" / "manifest.json").exists()
 
 
 def test_help_has_the_flags_of_all_families(gate: Path, tmp_path: Path) -> None:

@@ -59,12 +59,22 @@ class Variant(StrEnum):
 class EpicSpec(CollectiveSpec):
     """A program of EPIC's Mode II or III."""
 
-    family: Annotated[Literal["epic"], Field(description="the family of programs: a paper's system")] = "epic"
+    family: Annotated[
+        Literal["epic"],
+        Field(description="the family of programs: a paper's system"),
+    ] = "epic"
     mode: Annotated[
         Mode,
         Field(description="EPIC mode: II, connection translated (EPIC 4.3), or III, connection augmented (EPIC 4.4)"),
     ] = Mode.II
     arch: Annotated[Literal["v1model"], Field(description="P4 architecture; BMv2's v1model")] = "v1model"
+    reliability: Annotated[
+        Reliability | None,
+        Field(
+            description="mode II: sr (the default), or gbn, which filters what comes out of order; mode III: gbn (the "
+            "default), sr, or sack"
+        ),
+    ] = None
     congestion: Annotated[
         Congestion | None,
         Field(
@@ -98,6 +108,11 @@ class EpicSpec(CollectiveSpec):
     def pipes(self) -> int:
         """Mode III has a pipe up and a pipe down, Mode II one pipe (EPIC 4.4)."""
         return 2 if self.mode.augmented else 1
+
+    @property
+    def loss_recovery(self) -> Reliability:
+        """Mode III's default is Go-Back-N."""
+        return self.reliability or (Reliability.GBN if self.mode.augmented else Reliability.SR)
 
     @property
     def notifies(self) -> bool:
