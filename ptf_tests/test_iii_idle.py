@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mode_iii import BROADCAST_FROM_CHILD, DOWN, ROOT, UP, Flow, ModeIIITest, Role, ack_of, to
+from mode_iii import BROADCAST_FROM_CHILD, DOWN, ROOT, UP, Flow, ModeIIITest, Role, ack_of, flow_at, to
 
 from p4gen.groups.config import configure
+from p4gen.groups.group import Pattern
+from p4gen.host.collectives.control import Collective
 from p4gen.rocev2 import psn as serial
 from p4gen.spec import Reliability
 
@@ -57,6 +59,29 @@ class SlotsFromTheParentThatIdled(SlotsThatIdled):
 
 class SlotsOfABroadcastThatIdled(SlotsThatIdled):
     role = BROADCAST_FROM_CHILD
+
+
+class SlotsOfAReduceThatIdledOnceRound(SlotsThatIdled):
+    """A Reduce to rank 0 has no contribution of rank 0: its slots are complete all the same, and one wrap later an
+    AllReduce of the same PSNs starts them afresh, though rank 0 comes first."""
+
+    def runTest(self) -> None:
+        group = self.node(Pattern(Collective.ALLREDUCE), Pattern(Collective.REDUCE, toward=0), parent=False)
+        self.serve(group)
+        reduction, flow = flow_at(group, Collective.REDUCE), flow_at(group, Collective.ALLREDUCE)
+        self.begin(reduction)
+        self.rounds(reduction, 1, 3)
+        first = self.first_psn
+        flow = self.generation(flow, 2, serial.add(first, 2 * self.window))
+        for count in range(LIVE):
+            self.begin(flow, 0, psn=self.psn(count))
+        flow = self.generation(flow, 1, first)
+        self.begin(flow)
+        for psn in (self.psn(1), self.psn(2), self.psn(3)):
+            values = self.inputs(flow)
+            self.push(flow, flow.sources, psn, values)
+            result = self.result(psn, values)
+            self.check(flow.group, to(flow.sources, ack_of(psn)), to(flow.outputs, result))
 
 
 class SlotOfAnotherGeneration(SlotsThatIdled):
