@@ -75,7 +75,7 @@ class Group:
     """Unique on the switch."""
     edges: tuple[Edge, ...]
     base: int
-    """First slot of what is aggregated. Mode III: of pipe 0, the one toward a pattern's root."""
+    """First slot of what is aggregated; with a pipe down as well, of the pipe up: the one toward a pattern's root."""
     slots: int
     epoch: int = 1
     patterns: tuple[Pattern, ...] = (ALLREDUCE_AT_ROOT,)
@@ -83,9 +83,9 @@ class Group:
     pipe: int = 0
     """The pipeline of all its edges."""
     base_down: int | None = None
-    """Mode III: first slot of pipe 1, the one away from a pattern's root; None when there is none."""
+    """First slot of the pipe down, the one away from a pattern's root; None when there is none."""
     first_psn: int = 0
-    """Mode III: the PSN that every flow begins with, both ways."""
+    """The PSN that every flow begins with, both ways, where switches end connections (``spec.terminates``)."""
 
     @property
     def source_mask(self) -> int:
@@ -105,7 +105,7 @@ class Group:
         return pattern.collective is not Collective.BROADCAST and self.away(pattern) != 0
 
     def has_down(self, pattern: Pattern) -> bool:
-        """Whether data comes from the pattern's root here, which takes slots in Mode III."""
+        """Whether data comes from the pattern's root here, which takes slots where there is a pipe down."""
         if pattern.toward is None or not self.away(pattern):
             return False
         return pattern.collective is not Collective.REDUCE

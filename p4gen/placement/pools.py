@@ -107,7 +107,7 @@ class Held:
 
 def held_by(switch: str, context: Group) -> Iterator[Held]:
     """Everything that a context holds."""
-    # Without Mode III's pipe down there is no ``base_down``, so the mode need not be known.
+    # Without a pipe down there is no ``base_down``, so the program's spec need not be known.
     spans = [(Kind.CONTEXT, (context.context, context.context + 1))]
     spans += [(Kind.EDGE, (edge.edge_id, edge.edge_id + 1)) for edge in context.edges]
     spans += [(Kind.SLOT, span) for span in context.ranges()]
