@@ -17,9 +17,10 @@ from p4gen.errors import InputError
 from p4gen.families.epic.program import MODES
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.families.epic.words import CODE, MESSAGE, receive, reorder_window, slot
+from p4gen.groups.group import Pattern
 from p4gen.host.collectives.control import Collective, Control
 from p4gen.program import Field, Module, Register, Size, Word, compose, manifest, render
-from p4gen.spec import DType, Op, Reliability
+from p4gen.spec import DType, Numbers, Op, Reliability
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "state.md"
 SPECS = [
@@ -120,10 +121,11 @@ def test_the_control_message_is_what_ranks_send(collective: Collective, dtype: D
     sent = Control(collective, 1000, 7, Op.MAX, dtype)
     said = MESSAGE.unpack(sent.encode())
     assert (said["packets"], said["root"]) == (1000, 7)
+    assert said["numbers"] == Numbers(Op.MAX, dtype).code
+    assert CODE.pack(collective=said["collective"], root=7) in Pattern(collective, 7).codes
     for other in Collective:
         value = MESSAGE.unpack(Control(other, 0).encode())["collective"]
         assert (value == said["collective"]) == (other is collective)
-    assert CODE.bits == 8
 
 
 @each_spec

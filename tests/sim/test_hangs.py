@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from p4gen.host.transport.verbs import Recovery
+from p4gen.net import diagnosis
 
 from .runs import run, scripted
 
@@ -14,14 +15,14 @@ def test_a_deadlock_is_reported(recovery: Recovery) -> None:
     result = run(4, size=2048, timeout=0, recovery=recovery, faults=scripted("drop every UP_DATA of rank 2"))
     assert not result.ok
     assert result.throughput == 0
-    diagnosis = result.diagnosis
-    assert diagnosis is not None
-    assert diagnosis.deadlocked
-    (slot,) = [s for s in diagnosis.slots if s.missing == ("rank 2",)]
+    found = result.diagnosis
+    assert found is not None
+    assert found.deadlocked
+    (slot,) = [s for s in found.slots if s.missing == ("rank 2",)]
     assert slot.arrived == ("rank 0", "rank 1", "rank 3")
-    assert all(state.unacknowledged == slot.psn == state.expects for state in diagnosis.ranks)
-    assert any("UP_DATA of rank 2" in cause and "script" in cause for cause in diagnosis.causes)
-    assert any("timer is off" in cause for cause in diagnosis.causes)
+    assert all(state.unacknowledged == slot.psn == state.expects for state in found.ranks)
+    assert any("UP_DATA of rank 2" in cause and "script" in cause for cause in found.causes)
+    assert any("timer is off" in cause for cause in found.causes)
 
 
 def test_a_run_that_goes_in_circles_is_given_up() -> None:
@@ -44,3 +45,15 @@ def test_an_empty_slot_is_told_from_a_waiting_one() -> None:
     result = run(2, size=128, timeout=0, faults=scripted("drop every UP_*"))
     assert result.diagnosis is not None
     assert "empty" in str(result.diagnosis.slots[0])
+
+
+def test_without_a_reader_of_registers_a_diagnosis_says_what_ranks_and_links_know(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not every family says how its programs' registers are read."""
+    monkeypatch.setattr(diagnosis, "state_reader", lambda _: None)
+    found = run(3, size=128, timeout=0, faults=scripted("drop every UP_DATA of rank 1")).diagnosis
+    assert found is not None
+    assert (found.slots, found.edges) == ((), ())
+    assert [state.rank for state in found.ranks] == [0, 1, 2]
+    assert any("UP_DATA of rank 1" in cause for cause in found.causes)
