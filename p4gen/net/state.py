@@ -71,7 +71,7 @@ class SlotState:
 
     node: NodeKey
     down: bool
-    """The slot of what comes from the root (Mode III's broadcast pipe)."""
+    """The slot of what comes from the root (EPIC: of the broadcast pipe)."""
     pattern: Pattern
     psn: int
     holds: int | None
@@ -142,7 +142,7 @@ class SwitchState:
             pattern = self._reader.pattern(self._spec, self._switches[key.switch], context, psn)
             if context.has_up(pattern):
                 yield self._slot(key, context, pattern, psn, down=False)
-            if self._spec.terminates and context.has_down(pattern):
+            if self._spec.pipes > 1 and context.has_down(pattern):
                 yield self._slot(key, context, pattern, psn, down=True)
 
     def edges(self, key: NodeKey) -> Iterator[EdgeState]:

@@ -20,6 +20,7 @@ from p4gen.cli.app import cli
 from p4gen.cli.options import arguments_of
 from p4gen.errors import InputError
 from p4gen.families import Facet, add_folder, families, family_of, load_spec
+from p4gen.families import family as family_module
 from p4gen.families.registry import FOLDERS
 from p4gen.groups.family import GroupEntries
 from p4gen.model import Model
@@ -392,3 +393,12 @@ def test_modes_are_named_in_epics_folder_only() -> None:
     epic = ROOT / "p4gen" / "families" / "epic"
     assert found
     assert sorted(str(file) for file in found if epic not in file.parents) == []
+
+
+def test_the_table_of_facets_is_true() -> None:
+    stated = re.compile(r'^class (\w+)\(Facet\):.*?^    module: ClassVar\[str\] = "(\w+)"', re.MULTILINE | re.DOTALL)
+    texts = (file.read_text(encoding="utf-8") for file in (ROOT / "p4gen").rglob("*.py"))
+    found = {pair for text in texts for pair in stated.findall(text)}
+    assert ("ProgramParts", "program") in found
+    listed = re.findall(r"^``(\w+)`` .* ``(\w+)\.py``$", str(family_module.__doc__), re.MULTILINE)
+    assert sorted(listed) == sorted(found)
