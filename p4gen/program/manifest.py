@@ -83,7 +83,7 @@ def _fields(word: Word | None) -> list[dict[str, Any]]:
     """What a word consists of, the most significant field first; nothing for a plain number."""
     fields = word.fields if word is not None else ()
     return [
-        {"name": field.name, "bits": field.bits, "meaning": field.meaning}
+        {"name": field.name, "bits": field.bits, "meaning": field.about}
         | ({"fields": _fields(field.parts)} if field.parts is not None else {})
         for field in fields
     ]

@@ -18,7 +18,7 @@ class Field:
     name: str
     bits: int
     meaning: str
-    """What it is, in a few words: comments of generated programs have it."""
+    """What it is, in a few words: comments of generated programs have it. A field that only groups others has none."""
     parts: Word | None = None
     """Its own layout, where it has one; slices find the fields of that, too."""
 
@@ -27,6 +27,11 @@ class Field:
             raise ValueError(f"the field {self.name} has {self.bits} bits")
         if self.parts is not None and self.parts.bits != self.bits:
             raise ValueError(f"the field {self.name} has {self.bits} bits, its parts {self.parts.bits}")
+
+    @property
+    def about(self) -> str:
+        """Its meaning, or what its parts mean."""
+        return self.meaning or ", ".join(part.about for part in (self.parts.fields if self.parts else ()))
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ class Word:
     @property
     def table(self) -> str:
         """All fields, those of parts too, as a table in Markdown."""
-        rows = [f"| `{f.name}` | {self.slice(f.name)} | {f.meaning} |" for f in _fields(self)]
+        rows = [f"| `{f.name}` | {self.slice(f.name)} | {f.about} |" for f in _fields(self)]
         return "\n".join(["| field | bits | meaning |", "|---|---|---|", *rows]) + "\n"
 
     def unpack(self, value: int) -> dict[str, int]:

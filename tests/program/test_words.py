@@ -50,6 +50,7 @@ def test_comments_have_meanings_and_bits() -> None:
 def test_a_field_without_a_meaning_is_shown_by_its_parts() -> None:
     word = Word(Field("both", 8, "", PARTS), Field("rest", 1, "the rest"))
     assert word.note == "{the upper part 8..6, the lower one 5..1, the rest 0}"
+    assert "| `both` | 8:1 | the upper part, the lower one |" in word.table
 
 
 def test_a_word_is_put_together_in_its_own_order() -> None:
