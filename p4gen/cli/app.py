@@ -1,6 +1,6 @@
 """The ``p4gen`` command: verbs by name, errors to standard error, exit codes.
 
-0: what was asked for holds; 1: it does not; 2: wrong usage or input; 3: a needed tool is missing.
+0: success; 1: what the verb checks does not hold; 2: wrong usage or input; 3: a needed tool is missing.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from p4gen.cli.complaints import near, usage_error
 from p4gen.errors import P4genError, storage_trouble
 
 COMPLETE = "_P4GEN_COMPLETE"
-"""The variable by which a shell asks for completions, whatever the command was started as."""
+"""The variable with which a shell requests completions, independent of the command's name."""
 VERBS = {
-    "build": "Generate a program, compile it, and check it against the house rules.",
-    "check": "Compile a P4_16 program and say what is wrong with it.",
-    "run": "Run one STF test on a P4_16 program, with a trace if wanted.",
+    "build": "Generate a program, compile it, and check it against p4gen's rules.",
+    "check": "Compile a P4_16 program and report its errors.",
+    "run": "Run one STF test on a P4_16 program, optionally with a trace.",
     "stf": "Run every STF test in a folder.",
     "ptf": "Run the conformance suite on a program.",
     "difftest": "Random traffic through the embedded switch and BMv2, everything compared.",
     "rerun": "Repeat a run from its folder.",
     "diff": "Compare two programs: which modules are reused, changed, added, removed.",
-    "bench": "Measure how fast a program runs, on everything that can run it.",
+    "bench": "Measure the speed of a program on every engine that can run it.",
     "switch": "Run the embedded switch, with a P4Runtime server.",
     "sim": "Run a collective over a virtual network that loses, reorders, duplicates and corrupts.",
     "lab": "Bring up switches, hosts and a manager under Mininet, with a prompt or a scenario.",
@@ -38,7 +38,7 @@ VERBS = {
     "topo": "Check a topology, describe it, draw it.",
     "shell": "Open p4runtime-shell on a running switch.",
     "schema": "Print the JSON Schema of a spec file.",
-    "doctor": "Say what is installed, and what each missing part would add.",
+    "doctor": "List what is installed, and what each missing part would add.",
 }
 
 
@@ -73,7 +73,7 @@ class _Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Verbs with what they do, without loading any; else the group's own options."""
+        """Verbs with their summaries, without loading any; otherwise the group's own options."""
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
         return [CompletionItem(name, help=text) for name, text in VERBS.items() if name.startswith(incomplete)]
@@ -112,10 +112,10 @@ def main() -> None:
         click.echo("p4gen: interrupted", err=True)
         sys.exit(130)
     except MemoryError:
-        click.echo("p4gen: error: there is not enough memory for this", err=True)
+        click.echo("p4gen: error: not enough memory", err=True)
         sys.exit(1)
     except BrokenPipeError:
-        # Whoever reads our output has enough of it; Python would complain once more when it flushes at the end.
+        # The reader of our output has closed it; without this, Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:

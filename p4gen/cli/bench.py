@@ -1,4 +1,4 @@
-"""``p4gen bench``: how fast a program runs here, on everything that can run it."""
+"""``p4gen bench``: the speed of a program on every engine that can run it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from p4gen.spec import CollectiveSpec
 from p4gen.switch import bmv2_build
 
 NET_SPEC: dict[str, tuple[str, ...]] = {"window": ("8",), "message": ("16",)}
-"""For --net: 128 packets under way, as many as Soft-RoCE keeps unacknowledged, in messages of 16."""
+"""For --net: 128 packets in flight, as many as Soft-RoCE keeps unacknowledged, in messages of 16."""
 
 
 @verb(
     examples=[
-        ("--mode II --mode III", "both modes, on everything that can run them"),
+        ("--mode II --mode III", "both modes, on every engine that can run them"),
         ("--lanes 256 --packets 20000", "packets of 1 KiB"),
     ]
 )
@@ -35,8 +35,8 @@ NET_SPEC: dict[str, tuple[str, ...]] = {"window": ("8",), "message": ("16",)}
 @json_option
 @click.option("--packets", type=click.IntRange(min=8), default=12_000, show_default=True, help="Packets of the load.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the packets' contents.")
-@click.option("--net", is_flag=True, help="Measure the virtual network in place of the switch: packet-hops a second.")
-@click.option("--wire", is_flag=True, help="Measure p4gen switch on veth pairs, beside a plain echo; needs root.")
+@click.option("--net", is_flag=True, help="Measure the virtual network instead of the switch: packet-hops a second.")
+@click.option("--wire", is_flag=True, help="Measure p4gen switch on veth pairs against a plain echo; needs root.")
 def command(
     spec_files: tuple[Path, ...],
     out: Path,
@@ -48,10 +48,10 @@ def command(
     **flags: tuple[str, ...],
 ) -> None:
     """Measure a program: packets a second of the interpreter, of native code (one by one, in batches, on two threads),
-    of BMv2 where it is installed, and of a loop in C that does the same by hand, all in one run.
+    of BMv2 if it is installed, and of a hand-written C loop that does the same, all in one run.
 
-    Flags given several times are for several programs: p4gen bench --mode II --mode III. Also the time from P4 text to
-    the first packet, and the speed of snapshots. Writes bench.csv and bench.svg into each program's folder.
+    A flag given several times is for several programs: p4gen bench --mode II --mode III. Also measures the time from P4
+    text to the first packet, and the speed of snapshots. Writes bench.csv and bench.svg into each program's folder.
     """
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
     if net:

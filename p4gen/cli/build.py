@@ -27,7 +27,7 @@ from p4gen.p4.p4c import COMPILER
 from p4gen.spec import CollectiveSpec
 
 LEAST_PATH_MTU = 256
-"""Bytes (InfiniBand 9.4.3): what real NICs send at least in each packet of a message but the last."""
+"""Bytes (InfiniBand 9.4.3): the least that real NICs send in each packet of a message but the last."""
 
 
 @verb(
@@ -40,14 +40,14 @@ LEAST_PATH_MTU = 256
 @spec_options
 @out_option
 @p4info_option
-@click.option("--no-line", is_flag=True, help="Leave out the #line directives that lead back to the templates.")
+@click.option("--no-line", is_flag=True, help="Omit the #line directives that point to the templates.")
 @json_option
 def command(
     spec_file: Path | None, out: Path, p4info: Path | None, no_line: bool, as_json: bool, **flags: str | None
 ) -> None:
-    """Generate a program, compile it, and check it against the house rules.
+    """Generate a program, compile it, and check it against p4gen's rules.
 
-    The program's folder always has its P4Info, <program>.p4info.txtpb; --p4info writes it elsewhere as well.
+    The program's folder always contains its P4Info, <program>.p4info.txtpb; --p4info writes it elsewhere as well.
     """
     spec = spec_from(spec_file, flags)
     if isinstance(spec, CollectiveSpec) and spec.payload_bytes < LEAST_PATH_MTU:

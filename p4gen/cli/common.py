@@ -1,4 +1,4 @@
-"""Options that need little of p4gen, for verbs that are to start quickly."""
+"""Options that import little of p4gen, for verbs that must start quickly."""
 
 from __future__ import annotations
 

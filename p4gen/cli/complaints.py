@@ -1,6 +1,6 @@
-"""How the command line says that something is wrong: ``WHERE: error: CAUSE``, whoever noticed it.
+"""The form of all error messages of the command line: ``WHERE: error: CAUSE``.
 
-``WHERE`` is a position in a file, a flag, or the command. Usage errors have a second line, which says where help is.
+``WHERE`` is a position in a file, a flag, or the command. Usage errors have a second line, which points to the help.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from collections.abc import Iterable
 import click
 
 _LONGEST = 400
-"""Characters of a message: what users type may be longer than what they read."""
+"""Characters of a message; longer input is shortened."""
 _NOT_ONE_OF = re.compile(r"'(.*)' is not one of ", re.DOTALL)
 
 
 def near(word: str, words: Iterable[str]) -> str:
-    """``; did you mean 'that'?``, where one of ``words`` is nearly ``word``."""
+    """``; did you mean 'that'?`` if one of ``words`` is similar to ``word``."""
     found = difflib.get_close_matches(word, list(words), n=1)
     return f"; did you mean '{found[0]}'?" if found else ""
 
 
 def usage_error(error: click.ClickException) -> list[str]:
-    """The lines that say what is wrong with a command line."""
+    """The lines that report an error in a command line."""
     context = getattr(error, "ctx", None)
     who = context.command_path if context is not None else "p4gen"
     where, message = who, error.format_message()
@@ -36,7 +36,7 @@ def usage_error(error: click.ClickException) -> list[str]:
         if wrong and error.param is not None and isinstance(error.param.type, click.Choice):
             message = message.rstrip(".") + near(wrong[1], map(str, error.param.type.choices))
     lines = [f"{where}: error: {_tidy(message)}"]
-    return [*lines, f"  {who} --help says what there is"] if isinstance(error, click.UsageError) else lines
+    return [*lines, f"  {who} --help lists what is possible"] if isinstance(error, click.UsageError) else lines
 
 
 def _name(parameter: click.Parameter | None) -> str:
@@ -48,7 +48,7 @@ def _name(parameter: click.Parameter | None) -> str:
 
 
 def _tidy(message: str) -> str:
-    """On one line, without a capital at its beginning or a full stop at its end, and not too long."""
+    """A message on one line, without a capital at its beginning or a full stop at its end, and not too long."""
     text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message.rstrip(".").replace("\n", " "))
     if text[1:2].islower():
         text = text[0].lower() + text[1:]

@@ -1,4 +1,4 @@
-"""``p4gen diff``: which modules of one program another one reuses, changes and adds."""
+"""``p4gen diff``: the modules of one program that another one reuses, changes and adds."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _COLORS = {Fate.REUSED: "green", Fate.CHANGED: "yellow", Fate.ADDED: "cyan", Fat
 
 @verb(
     examples=[
-        ("--mode II --mode III", "what Mode III takes over from Mode II"),
-        ("--lanes 64 --op sum --op max --diff", "and what is different, line by line"),
+        ("--mode II --mode III", "what Mode III reuses from Mode II"),
+        ("--lanes 64 --op sum --op max --diff", "and the differences, line by line"),
     ]
 )
 @click.argument("spec_files", metavar="[BEFORE.yaml [AFTER.yaml]]", nargs=-1, type=click.Path(path_type=Path))
 @lambda function: spec_flags(function, multiple=True)
 @json_option
-@click.option("--diff", "show_diff", is_flag=True, help="Show what is different in the parts that changed.")
+@click.option("--diff", "show_diff", is_flag=True, help="Show the differences in the parts that changed.")
 def command(spec_files: tuple[Path, ...], as_json: bool, show_diff: bool, **flags: tuple[str, ...]) -> None:
     """Compare two generated programs, module by module: what is reused, changed, added and removed.
 
@@ -48,7 +48,7 @@ def command(spec_files: tuple[Path, ...], as_json: bool, show_diff: bool, **flag
 def _specs(files: tuple[Path, ...], flags: dict[str, tuple[str, ...]]) -> tuple[ProgramSpec, ProgramSpec]:
     asked = max(len(files), *map(len, flags.values()))
     if asked > 2:
-        raise click.UsageError(f"two programs are compared; {asked} are asked for")
+        raise click.UsageError(f"two programs are compared, not {asked}")
     found = specs_from(files, flags)
     if len(found) < 2 or found[0] == found[1]:
         raise click.UsageError("both programs are the same; give a flag twice, as in --mode II --mode III")
@@ -88,7 +88,7 @@ def _counts(reuse: Reuse) -> dict[str, Count]:
     return {
         "modules with the same text": reuse.modules,
         "lines of P4 in parts with the same text": reuse.reused_lines,
-        "lines of P4 that stand in both": reuse.kept_lines,
+        "lines of P4 that occur in both": reuse.kept_lines,
         "lines of templates that serve both": reuse.template_lines,
     }
 

@@ -71,8 +71,8 @@ def command(
 ) -> None:
     """Send random traffic and random table entries through the embedded switch and BMv2, and compare everything.
 
-    Outputs are compared byte for byte and in order per port, counters and registers again and again, and whether
-    requests are taken. A difference is reduced to the packets that it takes, and saved as pcap and STF. With a fault
+    Outputs are compared byte for byte and in order per port, counters and registers regularly, and whether
+    requests are accepted. A difference is reduced to the packets that it needs, and saved as pcap and STF. With a fault
     seeded, success is finding it.
     """
     if fault is not None and all_faults:
@@ -100,7 +100,7 @@ def _fault(text: str, spec: CollectiveSpec) -> Fault:
         raise click.UsageError(f"--fault {text}: must be NAME@SIDE, with SIDE one of {', '.join(SIDES)}")
     if name not in mutations:
         raise click.UsageError(
-            f"--fault {text}: there is no fault {name} for {spec.program}; it has {', '.join(mutations)}"
+            f"--fault {text}: no fault {name} exists for {spec.program}; it has {', '.join(mutations)}"
         )
     return Fault(mutations[name], side)
 
@@ -136,7 +136,7 @@ class _Verb:
         return passed, report | {"folder": str(folder)}
 
     def every_fault(self) -> tuple[bool, dict[str, Any]]:
-        """Every fault of the mode, each in a small program that it fits, in either side: each must be found."""
+        """Every fault of the mode, each in a small program that contains it, on either side: each must be found."""
         found: list[dict[str, Any]] = []
         seeding = conformance_of(self.spec).seeding(self.spec)
         for mutation in seeding.mutations:

@@ -1,4 +1,4 @@
-"""``p4gen doctor``: what is here, what each missing part would add, and how to get it."""
+"""``p4gen doctor``: what is installed, what each missing part would add, and how to get it."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Finding:
 
 @verb(
     examples=[
-        ("", "what is here, and what each missing part would add"),
+        ("", "what is installed, and what each missing part would add"),
     ]
 )
 @json_option
 def command(as_json: bool) -> None:
-    """Say what is installed, and what each missing part would add.
+    """List what is installed, and what each missing part would add.
 
-    Nothing here but Python is needed: p4gen carries its own compiler and switch.
+    All of them but Python are optional: p4gen has its own compiler and switch.
     """
     findings = [
         Finding("Python", f"{platform.python_version()}, {sys.executable}", "everything", ""),
@@ -105,7 +105,7 @@ def _version(tool: str, ask: Callable[[str], str]) -> str | None:
 
 
 def _missing_lab_tools() -> list[str]:
-    """What a lab calls, beside Mininet."""
+    """The tools that a lab calls, in addition to Mininet."""
     return [tool for tool in packages.LAB if tool != "mnexec" and shutil.which(tool) is None]
 
 

@@ -1,4 +1,4 @@
-"""How verbs that start processes end when they are told to."""
+"""How verbs that start processes react to signals that end them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _Told(BaseException):
-    """A signal that asks us to end came: passes through everything but clean-up."""
+    """A signal to end has arrived: passes through everything but clean-up."""
 
 
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """While the block runs, Ctrl-C, SIGTERM and SIGHUP end this process at once, and first what it has started.
+    """While the block runs, Ctrl-C, SIGTERM and SIGHUP end the processes it has started, then this process.
 
-    The process dies of the signal, as its starter expects. A second signal waits for nothing: whatever a process of
-    ours starts ends with its standard input, and a scratch folder with its owner.
+    The process dies of the signal, as its starter expects. A second signal ends it without
+    waiting: processes that ours start end with their standard input, and a scratch folder with its owner.
     """
     told: list[int] = []
 
@@ -30,7 +30,7 @@ def terminable() -> Iterator[None]:
             signal.signal(each, signal.SIG_DFL)
         raise _Told
 
-    # What is ignored from the beginning stays so (nohup).
+    # A signal that is ignored from the beginning stays ignored (nohup).
     before = {each: signal.getsignal(each) for each in ENDS if signal.getsignal(each) is not signal.SIG_IGN}
     for each in before:
         signal.signal(each, leave)

@@ -1,4 +1,4 @@
-"""``p4gen lab``: switches, hosts and a manager under Mininet, in namespaces of their own; a prompt, or a scenario."""
+"""``p4gen lab``: switches, hosts and a manager under Mininet, in their own namespaces; a prompt, or a scenario."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ from p4gen.switch import targets
 from p4gen.switch.running import Program
 
 ADDRESS_FILE = Path("lab") / "manager"
-"""Below ``--out``: where ``p4gen top`` looks for the manager of the lab that runs."""
+"""Below ``--out``: where ``p4gen top`` looks for the manager of the running lab."""
 _LONGEST_TIMER = 60_000 * MS
 _SCENARIO = ("collective", "size", "root", "ranks", "repeat", "fail")
 _TIMEOUT = {targets.EMBEDDED: "50ms", targets.BMV2: "300ms"}
-"""BMv2 does some thousand packets a second: what a window takes has to be well below this."""
+"""BMv2 handles about a thousand packets a second: a window must take much less time than this."""
 _ON_BMV2 = {"window": "4", "message": "2"}
-"""What programs on BMv2 have unless told otherwise, for the same reason."""
+"""Defaults of programs on BMv2, for the same reason."""
 _MEASURED = {"lanes": "256", "window": "32", "message": "8"}
-"""What --measure has unless told otherwise: EPIC's packets of 1 KiB (§J), and so many under way that a process finds
+"""Defaults of --measure: EPIC's packets of 1 KiB (§J), and enough in flight that a process finds
 many whenever it wakes up."""
 
 _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
-"""Calls of each size that --measure makes unless told otherwise; 1 MB takes BMv2 some seconds."""
+"""Calls of each size that --measure makes by default; 1 MB takes BMv2 some seconds."""
 
 
 @verb(
@@ -70,16 +70,18 @@ _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
 @click.argument("topology", type=TOPOLOGY)
 @spec_options
 @target_option
-@click.option("--engine", type=click.Choice(ENGINES), default="jit", show_default=True, help="Of embedded switches.")
+@click.option(
+    "--engine", type=click.Choice(ENGINES), default="jit", show_default=True, help="What runs embedded switches."
+)
 @click.option("--collective", type=click.Choice([str(c) for c in Collective]), help="Run it, and end.")
 @click.option("--size", metavar="BYTES", help="Each rank's data, such as 64K or 1M.  [1M]")
-@click.option("--root", type=click.IntRange(0, 1023), help="Rank; of reduce and broadcast.  [0]")
+@click.option("--root", type=click.IntRange(0, 1023), help="Root rank of reduce and broadcast.  [0]")
 @click.option("--ranks", metavar="all|h0,h2,...", help="Hosts, in order of rank.  [the topology's ranks]")
 @click.option(
     "--repeat", type=click.IntRange(1, 99_999), help="Collectives, one after another.  [1; --measure: 10, BMv2: 3]"
 )
 @click.option(
-    "--loss", multiple=True, metavar="SHARE[@HOST]", help="Lose packets at hosts' links, each way: 1%, 5%@h1."
+    "--loss", multiple=True, metavar="SHARE[@HOST]", help="Lose packets at hosts' links, in both directions: 1%, 5%@h1."
 )
 @click.option("--delay", multiple=True, metavar="TIME[@HOST]", help="Delay packets: 1ms.")
 @click.option("--reorder", multiple=True, metavar="SHARE[@HOST]", help="Delay some, so that others overtake them.")
@@ -92,7 +94,7 @@ _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
     help="Take a link down after a time: s0-s1@0.2s, s0-s1@0.2s-1s.",
 )
 @click.option("--suite", is_flag=True, help="All collectives, under loss, and over a link that fails and comes back.")
-@click.option("--measure", is_flag=True, help="AllReduce of 4K, 64K and 1M beside EPIC's Table 19.")
+@click.option("--measure", is_flag=True, help="AllReduce of 4K, 64K and 1M compared with EPIC's Table 19.")
 @click.option("--seed", type=SEED, default=None, help="Seed of data and faults.  [drawn, and printed]")
 @click.option("--timeout", metavar="TIME", help="Retransmission timer of queue pairs, 1ms to 60s.  [50ms; BMv2: 300ms]")
 @click.option(
@@ -109,7 +111,7 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
 
     TOPOLOGY is a YAML file, or one of star-4, star-8, tree-3-2, tree-3-4, tree-5-2, leaf-spine, fat-tree-k4. Without a
     scenario (--collective, --suite, --measure) there is a prompt, which takes commands from a pipe, too. Needs root
-    and Mininet; whatever happens, nothing is left behind. Exit status 1 when a result is wrong.
+    and Mininet; it leaves nothing behind, however it ends. Exit status 1 when a result is wrong.
     """
     request = _Request(topology, spec_file, options)
     network, file = request.network()
@@ -132,7 +134,7 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
 
 @dataclass(frozen=True)
 class _Request:
-    """The command line, made sense of before anything is started. Methods raise ``InputError`` or ``UsageError``."""
+    """The command line, checked before anything is started. Methods raise ``InputError`` or ``UsageError``."""
 
     topology: str
     spec_file: Path | None
@@ -165,12 +167,12 @@ class _Request:
         if what == "prompt":
             given = [f"--{name}" for name in _SCENARIO if o[name]] + ["--json"] * o["as_json"]
             if given:
-                raise click.UsageError(f"{given[0]} goes with a scenario: say --collective, --suite or --measure, too")
+                raise click.UsageError(f"{given[0]} goes with a scenario: give --collective, --suite or --measure, too")
         if what == "suite" and (o["ranks"] or o["size"] or o["repeat"]):
-            raise click.UsageError("--suite has sizes and ranks of its own")
+            raise click.UsageError("--suite has its own sizes and ranks")
         collective = Collective(o["collective"] or "allreduce")
         if collective is Collective.BARRIER and o["size"]:
-            raise click.UsageError("a barrier has no data: leave --size out")
+            raise click.UsageError("a barrier has no data: omit --size")
         return Wanted(
             what,
             str(collective),
@@ -200,7 +202,7 @@ class _Request:
             if name not in topology.hosts:
                 raise InputError(f"--ranks: there is no host '{name}'; there are {', '.join(topology.hosts)}")
         if len(set(names)) != len(names):
-            raise InputError("--ranks: a host is one rank at most")
+            raise InputError("--ranks: a host can be only one rank")
         return names
 
     def _impairments(self, topology: TopologySpec) -> list[tuple[str, str, str]]:
@@ -218,10 +220,10 @@ class _Request:
 
 
 def _timer(text: str) -> int:
-    """A retransmission timer, ps. One below what a process takes to wake up would send all again, for ever."""
+    """A retransmission timer, ps. One shorter than a process's wake-up time would retransmit everything for ever."""
     value = units.duration(text)
     if not MS <= value <= _LONGEST_TIMER:
-        raise ValueError(f"a retransmission timer in real time has 1ms to 60s; this is {shown_value(text)}")
+        raise ValueError(f"a retransmission timer in real time must be 1ms to 60s, not {shown_value(text)}")
     return value
 
 
@@ -278,7 +280,7 @@ def _run(
 
 
 def _arguments(topology: Path, spec: CollectiveSpec, options: dict[str, Any], seed: int) -> tuple[str, ...]:
-    """The command line that does this again: with the run's own copy of the topology, and the same seed."""
+    """The command line that repeats this run: with its copy of the topology, and the same seed."""
     found = ["lab", str(topology), *arguments_of(spec), "--seed", str(seed)]
     for name, value in options.items():
         if name in spec_fields() or name in ("out", "as_json", "seed"):

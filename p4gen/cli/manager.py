@@ -23,7 +23,7 @@ DEFAULT_ADDRESS = "127.0.0.1:9560"
 @verb(
     examples=[
         ("--topology tree-3-2 --db groups.db", "groups on a known topology, kept in a file"),
-        ("--listen unix:/run/p4gen.sock", "at a unix socket, on whatever registers"),
+        ("--listen unix:/run/p4gen.sock", "at a unix socket, with the switches that register"),
     ]
 )
 @click.option(
@@ -38,7 +38,7 @@ DEFAULT_ADDRESS = "127.0.0.1:9560"
 @click.option("--policy", type=POLICY, help="Where groups are put.  [lowest-common-switch]")
 @click.option(
     "--tick-interval", metavar="MS", type=FiniteRange(1, 60_000), default=20.0,
-    help="Between two ticks for an edge (Mode III): longer than what is under way needs to be acknowledged.  [20]",
+    help="Between two ticks for an edge (Mode III): longer than packets in flight need to be acknowledged.  [20]",
 )  # fmt: skip
 @click.option("--log-file", metavar="FILE", type=click.Path(path_type=Path), help="[standard error]")
 @click.option("--until-eof", is_flag=True, hidden=True)
@@ -53,12 +53,12 @@ def command(
 ) -> None:
     """Manage groups on switches that register, until SIGTERM or Ctrl-C.
 
-    The service is p4gen.manager.v1.IncManager (p4gen/manager/incmanager.proto); p4gen.manager.client speaks to it.
+    The service is p4gen.manager.v1.IncManager (p4gen/manager/incmanager.proto); p4gen.manager.client is its client.
     """
     ending = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ending.set())
-    # Imports take most of the time to start, so wrong options are told of before.
+    # Imports take most of the start-up time, so wrong options are reported before.
     from p4gen.manager.process import running_manager  # noqa: PLC0415
 
     with _logging(log_file), running_manager(address, topology, db, policy, tick_interval / 1000) as server:

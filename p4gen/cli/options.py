@@ -68,14 +68,14 @@ def spec_fields() -> tuple[str, ...]:
 
 
 def _metavar(field: FieldInfo, values: Sequence[str]) -> str:
-    """The values that a field takes, or what kind they are."""
+    """The values that a field takes, or their kind."""
     if values:
         return "|".join(values) if len(values) < 8 else f"{values[0]}|{values[1]}|...|{values[-1]}"
     return "N" if field.annotation is int else "NAME"
 
 
 def _values(kind: type[ProgramSpec], field: str) -> tuple[str, ...]:
-    """The values that a field takes, where they are few enough to be listed."""
+    """The values that a field takes, if they are few enough to be listed."""
     schema = kind.model_json_schema()
     forms = [schema["properties"][field], *schema["properties"][field].get("anyOf", ())]
     forms += [schema["$defs"][form["$ref"].rpartition("/")[2]] for form in forms if "$ref" in form]
@@ -87,19 +87,19 @@ def _values(kind: type[ProgramSpec], field: str) -> tuple[str, ...]:
 
 
 def spec_from(spec_file: Path | None, flags: dict[str, str | None]) -> ProgramSpec:
-    """The spec that file and flags ask for; flags win. Raises ``InputError`` for wrong values."""
+    """The spec that file and flags describe; flags win. Raises ``InputError`` for wrong values."""
     return load_spec(spec_file, {name: _number(value) for name, value in flags.items()})
 
 
 def collective_from(spec_file: Path | None, flags: dict[str, str | None]) -> CollectiveSpec:
-    """The same, of a program that takes part in collectives."""
+    """The same, for a program that takes part in collectives."""
     return load_collective(spec_file, {name: _number(value) for name, value in flags.items()})
 
 
 def specs_from(files: Sequence[Path], flags: Mapping[str, tuple[str, ...]]) -> tuple[ProgramSpec, ...]:
-    """The specs that flags with several values ask for, in the order of the values; what is given once is for all.
+    """The specs that flags with several values describe, in the order of the values; a value given once is for all.
 
-    Raises ``UsageError`` where numbers of files or values do not go together, ``InputError`` for wrong values.
+    Raises ``UsageError`` if the numbers of files or values differ, ``InputError`` for wrong values.
     """
     given = {flag_name(name): len(values) for name, values in flags.items()} | {"file": len(files)}
     count = max(1, *given.values())
@@ -115,17 +115,17 @@ def specs_from(files: Sequence[Path], flags: Mapping[str, tuple[str, ...]]) -> t
 
 
 def collectives_from(files: Sequence[Path], flags: Mapping[str, tuple[str, ...]]) -> tuple[CollectiveSpec, ...]:
-    """The same, of programs that take part in collectives."""
+    """The same, for programs that take part in collectives."""
     return tuple(collective(spec) for spec in specs_from(files, flags))
 
 
 def this_command() -> str:
-    """What the user typed to get here, for what to type next: ``p4gen``, or the script in a checkout."""
+    """The command that the user typed, for suggested commands: ``p4gen``, or the script in a checkout."""
     return os.environ.get("P4GEN_COMMAND", "p4gen")
 
 
 def flags_of(spec: ProgramSpec) -> list[str]:
-    """The shortest command line that asks for this spec. What tells its family's programs apart always stands in it."""
+    """The shortest flags that give this spec, always with those that distinguish its family's programs."""
     family = family_of(spec)
     told, folder = family.telling, folder_of(family)
     given = spec.model_dump(mode="json", include=set(told)) | spec.model_dump(mode="json", exclude_defaults=True)
@@ -141,7 +141,7 @@ def arguments_of(spec: ProgramSpec) -> list[str]:
 
 
 def report_console(*, quiet: bool = False) -> Console:
-    """Where reports go: standard output, as wide as the terminal, or wide enough for a table."""
+    """The console for reports: standard output, as wide as the terminal, or wide enough for a table."""
     console = Console(highlight=False, soft_wrap=True, quiet=quiet)
     return console if console.is_terminal else Console(highlight=False, soft_wrap=True, quiet=quiet, width=120)
 

@@ -47,10 +47,10 @@ from p4gen.switch.running import Program, Running
     examples=[
         ("--mode II", "the whole suite, on the embedded switch"),
         ("--mode III --reliability sr --target bmv2", "on BMv2"),
-        ("--mode II --test test_reliability --trace", "some scenarios, with each packet's way"),
+        ("--mode II --test test_reliability --trace", "some scenarios, with the path of each packet"),
         ("--mode III --matrix 8", "on eight small programs of different settings"),
-        ("--mode II --mutate --faults 10", "do the scenarios notice faults?"),
-        ("--mode III --mutate --operators --faults 100", "and faults that nobody chose?"),
+        ("--mode II --mutate --faults 10", "whether the scenarios notice faults"),
+        ("--mode III --mutate --operators --faults 100", "and faults derived by rule"),
     ]
 )
 @spec_options
@@ -60,22 +60,22 @@ from p4gen.switch.running import Program, Running
 @engine_option
 @click.option("--seed", type=int, default=None, help="Seed of all random choices.  [drawn, and printed]")
 @click.option("--test", "tests", multiple=True, metavar="MODULE[.CLASS]", help="Only these scenarios; may be repeated.")
-@click.option("--list", "listing", is_flag=True, help="Name the scenarios that fit the program, and end.")
+@click.option("--list", "listing", is_flag=True, help="List the scenarios that apply to the program, and end.")
 @click.option(
     "--matrix",
     metavar="N|all",
     help="Run on N small programs, or all: of every op, dtype, overflow, reliability, ICRC setting, congestion "
-    "notification and number of pipelines, as far as they are not given. N are drawn by seed.",
+    "notification and number of pipelines that are not given. N are drawn by seed.",
 )
-@click.option("--trace", is_flag=True, help="Print every packet's whole way through the program (with --test).")
+@click.option("--trace", is_flag=True, help="Print the whole path of every packet through the program (with --test).")
 @click.option("--mutate", is_flag=True, help="Seed faults into small programs of the mode; each must be caught.")
-@click.option("--operators", is_flag=True, help="With --mutate: faults made by operators in place of those of a list.")
+@click.option("--operators", is_flag=True, help="With --mutate: faults made by operators instead of those of a list.")
 @click.option(
     "--at-least", type=click.FloatRange(0, 100), default=98.0, metavar="PERCENT",
     help="With --operators: the score below which the exit status is 1.  [98]",
 )  # fmt: skip
 @click.option(
-    "--faults", type=click.IntRange(min=1), default=None, help="With --mutate: so many, drawn by seed.  [all]"
+    "--faults", type=click.IntRange(min=1), default=None, help="With --mutate: this many, drawn by seed.  [all]"
 )
 @click.pass_context
 def command(
@@ -99,18 +99,18 @@ def command(
 ) -> None:
     """Run the conformance suite on a program.
 
-    The program runs on the embedded switch or on BMv2, in a process of its own, configured through P4Runtime and
+    The program runs on the embedded switch or on BMv2, in its own process, configured through P4Runtime and
     driven with RoCEv2 packets. Scenarios that need another op, dtype, ICRC setting, reliability or number of pipelines
     run on small variants of it.
 
-    Exit status 1 when a scenario fails, or when none at all fits; those that do not fit are named with the reason.
+    Exit status 1 when a scenario fails, or when none applies; those that do not apply are listed with the reason.
     """
     if mutate and (tests or trace):
         raise click.UsageError("--mutate runs all scenarios: it goes with neither --test nor --trace")
     if (faults is not None or operators) and not mutate:
-        raise click.UsageError("--faults and --operators say which faults --mutate seeds")
+        raise click.UsageError("--faults and --operators choose the faults that --mutate seeds")
     if trace and not tests:
-        raise click.UsageError("--trace of the whole suite is too much to read: name scenarios with --test")
+        raise click.UsageError("--trace of the whole suite is too long to read: choose scenarios with --test")
     if target != targets.EMBEDDED and (mutate or trace):
         raise click.UsageError("--mutate and --trace go with the embedded switch (p4gen difftest --fault for BMv2)")
     if matrix and (mutate or trace):
@@ -144,7 +144,7 @@ def _mutate(
     trials = Mutate(job.spec, faults, job.seed, job.engine, job.console)
     if not operators:
         return trials.listed()
-    # What is asked for in so many words, and all programs otherwise.
+    # The values given explicitly; otherwise all programs.
     return trials.operators(
         job.spec.loss_recovery if flags.get("reliability") else None,
         job.spec.pipelines if flags.get("pipelines") else None,
@@ -200,7 +200,7 @@ class _Job:
             if outcome.problem:
                 self.console.print(f"[red]{run.spec.program}: {outcome.problem}[/red]")
         if not result.ran_something:
-            self.console.print("[red]nothing ran: no scenario has to do with the program[/red]")
+            self.console.print("[red]nothing ran: no scenario applies to the program[/red]")
         done = sum(len(suite.of(Outcome.PASSED)) for _, suite in result.runs)
         failed = sum(len(suite.failures) for _, suite in result.runs)
         seconds = time.monotonic() - began
@@ -237,7 +237,7 @@ class _Job:
 
 
 def _list(known: Sequence[Scenario], *, as_json: bool) -> None:
-    """Scenarios that fit, then those of the mode that need another program, with the reason."""
+    """Scenarios that apply, then those of the mode that need another program, with the reason."""
     if as_json:
         click.echo(json.dumps({"scenarios": [asdict(scenario) for scenario in known]}))
         return
@@ -248,14 +248,14 @@ def _list(known: Sequence[Scenario], *, as_json: bool) -> None:
         console.print(f"{scenario.name:{width}}  {scenario.about}".rstrip(), markup=False)
     others = [scenario for scenario in known if scenario.unfit is not None and not scenario.of_another_mode]
     if others:
-        console.print(f"\n{len(fitting)} fit; {len(others)} of this mode need another program:", markup=False)
+        console.print(f"\n{len(fitting)} apply; {len(others)} of this mode need another program:", markup=False)
     for scenario in others:
         console.print(f"{scenario.name}: {scenario.unfit}", markup=False)
 
 
 @dataclass
 class _Lines:
-    """One line a scenario, as it finishes."""
+    """One line per scenario, as it finishes."""
 
     console: Console
     start: targets.Start
@@ -278,12 +278,12 @@ class _Lines:
         self.console.print(note, markup=False)
 
     def summary(self, run: Run[CollectiveSpec], suite: SuiteResult) -> None:
-        """What came of a program."""
+        """The results of a program."""
 
 
 @dataclass
 class _Programs(_Lines):
-    """One line a program, and one for each scenario that failed."""
+    """One line per program, and one for each scenario that failed."""
 
     def program(self, run: Run[CollectiveSpec]) -> None:
         pass
@@ -301,7 +301,7 @@ class _Programs(_Lines):
 
 @dataclass
 class _Traces(_Lines):
-    """Before the line, every packet's whole way through the program."""
+    """Before the line, the whole path of every packet through the program."""
 
     trace: Path | None = None
     shown: int = 0

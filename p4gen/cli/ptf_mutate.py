@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Mutate:
-    """Faults in the small programs of a spec's kind; ``faults`` of them, drawn by ``seed``, or all."""
+    """Faults in small programs like a spec's; ``faults`` of them, drawn by ``seed``, or all."""
 
     spec: CollectiveSpec
     faults: int | None
@@ -65,7 +65,7 @@ class Mutate:
     def operators(
         self, reliability: Reliability | None, pipelines: int | None, at_least: float
     ) -> tuple[bool, dict[str, Any]]:
-        """Faults made by operators on the typed IR, in programs of one reliability or count of pipelines, or of all."""
+        """Faults made by operators on the typed IR, in programs of one reliability or pipeline count, or of all."""
         programs = subjects(
             self.spec,
             RELIABILITIES if reliability is None else (reliability,),
@@ -111,7 +111,7 @@ class Mutate:
     @contextmanager
     def _shown(self, trials: Generator[Trial[T]], count: int) -> Iterator[Iterator[Trial[T]]]:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        # Without a thread of its own: the processes that try the faults are forks of this one.
+        # Without its own thread: the processes that try the faults are forks of this one.
         quiet = not self.console.is_terminal
         with (
             closing(trials),

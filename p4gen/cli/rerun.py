@@ -15,7 +15,7 @@ from p4gen.cli.verb import verb
 
 @verb(
     examples=[
-        ("build/runs/20260101-120000-ptf-modeii_sum_int32_x64-embedded", "what was run there, once more"),
+        ("build/runs/20260101-120000-ptf-modeii_sum_int32_x64-embedded", "repeat that run"),
     ]
 )
 @click.argument("folder", metavar="FOLDER", type=click.Path(exists=True, file_okay=False, path_type=Path))
@@ -24,11 +24,11 @@ def command(folder: Path, out: Path) -> None:
     """Repeat the run whose folder is FOLDER (build/runs/...): the same program, seed and target, in a new folder."""
     record = runs.read_record(folder)
     if record.verb not in VERBS:
-        raise click.UsageError(f"{folder}: it was a run of {record.verb}, which this p4gen does not have")
+        raise click.UsageError(f"{folder}: a run of {record.verb}, which this p4gen does not have")
     now = {name: version for name, version in _versions(record.target).items() if name in record.versions}
     for name, version in now.items():
         if version != record.versions[name]:
-            click.echo(f"{name} was {record.versions[name]} then and is {version} now", err=True)
+            click.echo(f"{name} was {record.versions[name]} and is now {version}", err=True)
     arguments = [*record.arguments, "--out", str(out)]
     click.echo(f"p4gen {' '.join(arguments)}", err=True)
     sys.exit(cli.main(arguments, standalone_mode=False) or 0)

@@ -1,4 +1,4 @@
-"""``p4gen run``: packets through a program: those of an STF test, or of the command line and captures."""
+"""``p4gen run``: sends packets through a program, from an STF test, the command line or captures."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @verb(
     examples=[
-        ("mine.p4 --stf mine.stf --trace", "a test, with each packet's way"),
-        ("mine.p4 --packet 0:ffffffffffff --entries entries.txt", "a packet, and what comes out of which port"),
+        ("mine.p4 --stf mine.stf --trace", "a test, with the path of each packet"),
+        ("mine.p4 --packet 0:ffffffffffff --entries entries.txt", "a packet, and the output by port"),
         ("mine.p4 --pcap 0:in.pcap --out out.pcapng", "the packets of a capture"),
     ]
 )
@@ -40,15 +40,17 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     multiple=True,
     help="The packets of a capture (pcap or pcapng) arrive at a port; repeatable, all in the order of their times.",
 )
-@click.option("--entries", metavar="FILE", type=_FILE, help="Table entries and the like for --packet and --pcap.")
+@click.option(
+    "--entries", metavar="FILE", type=_FILE, help="Table entries and other configuration for --packet and --pcap."
+)
 @click.option(
     "--out",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write what comes out of --packet and --pcap as a capture: .pcap, or .pcapng with an interface for each port.",
+    help="Write the output of --packet and --pcap to a capture: .pcap, or .pcapng with an interface per port.",
 )
-@click.option("--trace", "with_trace", is_flag=True, help="Say what happens to each packet, with source positions.")
-@click.option("--poison", is_flag=True, help="Garbage, not zeros, in what the program has not initialised.")
+@click.option("--trace", "with_trace", is_flag=True, help="Print how each packet is handled, with source positions.")
+@click.option("--poison", is_flag=True, help="Garbage instead of zeros in uninitialised variables.")
 @engine_option
 @preprocessor_options
 @json_option
@@ -68,19 +70,19 @@ def command(
 ) -> None:
     """Run packets through a P4_16 program.
 
-    With --stf, they are those of a test: exit 1 if the program does not do what it expects. With --packet and --pcap,
-    what comes out is printed as PORT:HEX.
+    With --stf, they are those of a test: exit 1 if the program does not meet it. With --packet and --pcap,
+    the output is printed as PORT:HEX.
     """
     if (with_trace or poison) and engine != "interp":
-        raise click.UsageError("--trace and --poison are the reference interpreter's: use --engine interp")
+        raise click.UsageError("--trace and --poison need the reference interpreter: use --engine interp")
     if (script is None) == (not packets and not captures):
         raise click.UsageError("give either --stf, or packets with --packet and --pcap")
     if script is not None and (entries or out):
-        raise click.UsageError("--entries and --out go with --packet and --pcap; a test has entries of its own")
+        raise click.UsageError("--entries and --out go with --packet and --pcap; a test has its own entries")
     if out is not None and out.suffix not in (".pcap", ".pcapng"):
         raise click.UsageError(f"--out {out}: a capture's name ends in .pcap or .pcapng")
     if out is not None and not out.parent.is_dir():
-        raise InputError(f"cannot write {out}: there is no folder {out.parent}")
+        raise InputError(f"cannot write {out}: no folder {out.parent}")
     makes = poisoned if poison else ENGINES[engine]
     program = compile_file(file, defines, includes).program
     if script is not None:
@@ -140,8 +142,8 @@ def _injected(passages: Sequence[Passage], injection: Injection) -> dict[str, ob
 
 
 def _capture(path: Path, passages: Sequence[Passage]) -> None:
-    """What came out, with the switch's times."""
-    # What labs and simulations capture with takes a while to load.
+    """The output, with the switch's times."""
+    # The capture code of labs and simulations takes a while to load.
     from p4gen.net.capture import PcapngWriter  # noqa: PLC0415
     from p4gen.switch.pcap import PcapWriter  # noqa: PLC0415
 
@@ -163,7 +165,7 @@ def _capture(path: Path, passages: Sequence[Passage]) -> None:
 
 
 def _test(program: ir.Program, script: Path, engine: Engine, *, traced: bool, as_json: bool) -> None:
-    """Run an STF test, report it and exit with what it came to."""
+    """Run an STF test, report it and exit with its status."""
     trace = Trace() if traced else None
     outcome = run(program, parse_file(script), engine=engine, trace=trace)
     events: Iterable[Event] = trace.events if trace is not None else ()

@@ -20,15 +20,15 @@ from p4gen.p4rt.session import newest_election
 @verb(examples=[("--grpc-addr 127.0.0.1:9559", "the switch that p4gen switch runs by default")])
 @click.argument("program", metavar="[PROGRAM.p4]", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option(
-    "--grpc-addr", "address", type=ADDRESS, default=DEFAULT_ADDRESS, help=f"Of the switch.  [{DEFAULT_ADDRESS}]"
+    "--grpc-addr", "address", type=ADDRESS, default=DEFAULT_ADDRESS, help=f"Address of the switch.  [{DEFAULT_ADDRESS}]"
 )
 @click.option("--device-id", type=DEVICE_ID, default=1, help="[1]")
 def command(program: str | None, address: str, device_id: int) -> None:
     """Open p4runtime-shell on the switch at ADDRESS, as its primary controller.
 
-    PROGRAM.p4 is loaded into the switch first, which must be one of ours; what the switch held is gone then.
+    PROGRAM.p4 is loaded into the switch first, which must be p4gen's; this clears the switch's state.
     """
-    with Client(address, device_id) as client:  # says what is wrong where the shell would just leave
+    with Client(address, device_id) as client:  # reports the error; the shell would just exit
         if program is not None:
             text = read_text(Path(program))
             compiled = compile_text(text, program, folder=Path(program).parent)

@@ -44,9 +44,9 @@ _MOST_VALUES = 100
 @verb(
     examples=[
         ("star-8 --mode III --size 4M", "AllReduce of 4 MiB by eight ranks"),
-        ("tree-3-2 --mode II --loss 1% --seed 7", "with losses, to be repeated"),
-        ("star-4 --script 'drop the 3rd UP_DATA of rank 2' --ladder run.svg", "one loss, drawn"),
-        ("star-4 --mode II --sweep loss --seeds 3", "beside EPIC's figures"),
+        ("tree-3-2 --mode II --loss 1% --seed 7", "with losses, repeatable"),
+        ("star-4 --script 'drop the 3rd UP_DATA of rank 2' --ladder run.svg", "one loss, drawn as a diagram"),
+        ("star-4 --mode II --sweep loss --seeds 3", "compared with EPIC's figures"),
     ]
 )
 @click.argument("topology", type=TOPOLOGY)
@@ -54,14 +54,14 @@ _MOST_VALUES = 100
 @click.option("--collective", type=click.Choice([str(c) for c in Collective]), default="allreduce", show_default=True)
 @click.option("--size", default=None, metavar="BYTES", help="Each rank's data, such as 256K or 4M.  [1M; sweeps: 4M]")
 @click.option(
-    "--root", type=click.IntRange(0, 1023), default=0, show_default=True, help="Rank; of reduce and broadcast."
+    "--root", type=click.IntRange(0, 1023), default=0, show_default=True, help="Root rank of reduce and broadcast."
 )
 @click.option(
     "--sync",
     type=click.Choice([str(s) for s in PsnSync]),
     default="subgroups",
     show_default=True,
-    help="How PSNs stay together over asymmetric collectives: QPs for each pattern, or QPs whose PSNs hosts set.",
+    help="How PSNs stay synchronised over asymmetric collectives: QPs for each pattern, or QPs whose PSNs hosts set.",
 )
 @click.option(
     "--concurrent", type=click.IntRange(1, 256), default=1, show_default=True, help="Groups of all ranks at once."
@@ -70,7 +70,9 @@ _MOST_VALUES = 100
     "--repeat", type=click.IntRange(1, 100_000), default=1, show_default=True, help="Collectives, one after another."
 )
 @click.option("--engine", type=click.Choice(ENGINES), default="jit", show_default=True, help="What runs the switches.")
-@click.option("--seed", type=SEED, default=None, help="Seed of all chance; same seed, same run.  [drawn, and printed]")
+@click.option(
+    "--seed", type=SEED, default=None, help="Seed of all randomness; same seed, same run.  [drawn, and printed]"
+)
 @click.option("--loss", multiple=True, metavar="SHARE[@WHERE]", help="Lose packets: 5%, 5%@h0, 1%@h0-s0, 1%@h0>s0.")
 @click.option("--burst", type=FiniteRange(1, MAX_BURST), help="With --loss: mean number of packets lost in a row.  [1]")
 @click.option("--reorder", multiple=True, metavar="SHARE[@WHERE]", help="Delay packets, so that others overtake them.")
@@ -86,19 +88,23 @@ _MOST_VALUES = 100
 )
 @click.option("--timeout", default=None, metavar="TIME", help="Retransmission timer, 1us at least; 0: none.  [50us]")
 @click.option("--retries", type=click.IntRange(0, 1000), default=None, help="Timeouts before a NIC gives up.  [never]")
-@click.option("--dcqcn", is_flag=True, help="NICs slow down when they get congestion notifications.")
+@click.option("--dcqcn", is_flag=True, help="NICs slow down when they receive congestion notifications.")
 @click.option("--capture", type=click.Path(path_type=Path, dir_okay=False), help="Write a pcapng file of all links.")
 @click.option("--ladder", type=click.Path(path_type=Path, dir_okay=False), help="Draw the first packets as SVG.")
 @click.option(
     "--sweep",
     "axis",
     type=click.Choice(["size", "loss", "links"]),
-    help="Many runs, beside the paper's row for the mode.",
+    help="Many runs, compared with the paper's row for the mode.",
 )
 @click.option(
-    "--table", "tables", default=None, metavar="N,...|all", help="EPIC's Tables 25 to 32 and 35, every row beside ours."
+    "--table",
+    "tables",
+    default=None,
+    metavar="N,...|all",
+    help="EPIC's Tables 25 to 32 and 35, each row compared with ours.",
 )
-@click.option("--values", default=None, metavar="A,B,...", help="Values to sweep, in place of the paper's.")
+@click.option("--values", default=None, metavar="A,B,...", help="Values to sweep, instead of the paper's.")
 @click.option(
     "--seeds",
     type=click.IntRange(1, 1000),
@@ -119,7 +125,7 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
 
     TOPOLOGY is a YAML file, or one of star-4, star-8, tree-3-2, tree-3-4, tree-5-2, leaf-spine, fat-tree-k4. Every
     switch runs the generated program; ranks are NICs with reliable-connection queue pairs. Exit status 1 when a
-    result is wrong, the run does not end, or a script drops nothing: the reason is said then.
+    result is wrong, the run does not end, or a script drops nothing; the reason is printed.
     """
     arguments = _Arguments(topology, spec_file, options)
     console = report_console(quiet=options["as_json"])
@@ -127,7 +133,7 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
     console.print(f"seed {config.seed}")
     if arguments.sweeping:
         if options["capture"] or options["ladder"]:
-            raise click.UsageError("--sweep and --table are many runs: they go with neither --capture nor --ladder")
+            raise click.UsageError("--sweep and --table make many runs: they go with neither --capture nor --ladder")
         passed, report = _compare(config, arguments, console)
     else:
         if options["values"]:
@@ -142,21 +148,21 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
 
 @dataclass(frozen=True)
 class _Arguments:
-    """The command line, to be made sense of."""
+    """The command line, and what it means."""
 
     topology: str
     spec_file: Path | None
     options: dict[str, Any]
 
     def config(self) -> SimConfig:
-        """The run that is asked for. Raises ``InputError``."""
+        """The run that it describes. Raises ``InputError``."""
         o = self.options
         sweeping = self.sweeping
         flags = {name: o[name] for name in spec_fields()}
         collective = Collective(o["collective"])
         barrier = collective is Collective.BARRIER
         if barrier and o["size"]:
-            raise click.UsageError("a barrier has no data: leave --size out")
+            raise click.UsageError("a barrier has no data: omit --size")
         seed = random.SystemRandom().randrange(1 << 32) if o["seed"] is None else o["seed"]
         spec = collective_from(self.spec_file, flags)
         studies = studies_of(spec) if sweeping else None
@@ -185,7 +191,7 @@ class _Arguments:
 
     @property
     def sweeping(self) -> bool:
-        """Whether many runs are asked for."""
+        """Whether it describes many runs."""
         if self.options["axis"] and self.options["tables"]:
             raise click.UsageError("--sweep or --table, not both")
         return bool(self.options["axis"] or self.options["tables"])
@@ -196,7 +202,7 @@ class _Arguments:
         if given is None or axis is Axis.NOTHING:
             return None
         if given.count(",") >= _MOST_VALUES:
-            raise InputError(Diagnostic("--values", f"there are more than {_MOST_VALUES} values"))
+            raise InputError(Diagnostic("--values", f"more than {_MOST_VALUES} values"))
         if axis is Axis.SIZE:
             return [parsed("--values", units.size, text) for text in given.split(",")]
         return [parsed("--values", _percent if axis is Axis.LOSS else _count, text) for text in given.split(",")]
@@ -204,7 +210,7 @@ class _Arguments:
     def _faults(self, ranks: int) -> Faults:
         o = self.options
         if o["burst"] is not None and not o["loss"]:
-            raise click.UsageError("--burst says how losses come: it goes with --loss")
+            raise click.UsageError("--burst is the length of bursts of loss: it goes with --loss")
         impairments = []
         for name in ("loss", "reorder", "duplicate", "corrupt"):
             for text in o[name]:
@@ -221,11 +227,11 @@ class _Arguments:
 
 
 def _timer(text: str) -> int:
-    """A retransmission timer. One much shorter than a round trip sends everything again before it can be answered, and
-    simulated time would hardly move; InfiniBand's shortest is 8 us."""
+    """A retransmission timer. One much shorter than a round trip retransmits everything before it can be answered, and
+    simulated time would hardly advance; InfiniBand's shortest is 8 us."""
     value = units.duration(text)
     if 0 < value < _SHORTEST_TIMER:
-        raise ValueError(f"a retransmission timer has 1us at least, or 0 for none; this is {shown(text)}")
+        raise ValueError(f"a retransmission timer must be at least 1us, or 0 for none, not {shown(text)}")
     return value
 
 
@@ -293,7 +299,7 @@ def _show(result: SimResult, console: Console) -> None:
         per_second = f" ({SECOND / each:,.0f} a second)" if config.collective is Collective.BARRIER else ""
         console.print(f"{rate}completion time {duration_text(each)}{per_second}")
     console.print(
-        f"{result.sent} packets sent by ranks, {result.resent} of them again; {result.timeouts} timeouts, "
+        f"{result.sent} packets sent by ranks, {result.resent} of them retransmissions; {result.timeouts} timeouts, "
         f"{result.naks} NAKs, {result.cnps} CNPs; {result.packet_hops} packet-hops in all"
     )
     if result.drops:
@@ -317,7 +323,9 @@ def _show(result: SimResult, console: Console) -> None:
         console.print("[red]script[/red]  ", end="")
         console.print(script, markup=False)
     if result.ok:
-        console.print("[green]every rank has what NumPy has[/green]" if config.size else "[green]synchronised[/green]")
+        console.print(
+            "[green]every rank's result equals NumPy's[/green]" if config.size else "[green]synchronised[/green]"
+        )
 
 
 def _json(result: SimResult) -> dict[str, Any]:

@@ -44,12 +44,12 @@ def command(
 ) -> None:
     """Run the STF tests in a folder and below: x.stf, and any x.what.stf, on x.p4 beside it.
 
-    A test that fails says where and why; one that cannot be run (a program for another architecture, an extern of
-    its own) is skipped and says why. Exit 1 if any fails.
+    A test that fails says where and why; one that cannot be run (a program for another architecture, its own
+    extern) is skipped and says why. Exit 1 if any fails.
     """
     tests = [test for test in find_tests(folder) if match in test.name]
     if not tests:
-        raise InputError(f"there are no .stf files in {folder}" + (f" whose name contains {match!r}" if match else ""))
+        raise InputError(f"no .stf files in {folder}" + (f" whose name contains {match!r}" if match else ""))
     results = []
     width = max(len(test.name) for test in tests)
     for result in run_tests(tests, engine=engine, jobs=jobs, includes=includes, defines=defines):

@@ -1,4 +1,4 @@
-"""``p4gen switch``: the embedded switch as a process, with simple_switch_grpc's habits."""
+"""``p4gen switch``: the embedded switch as a process, which behaves like simple_switch_grpc."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _LEVELS = {
 )  # fmt: skip
 @click.option(
     "--unix", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
-    help="Ports as sockets DIR/port<N>.sock (SOCK_SEQPACKET, a frame a message) instead; needs no privilege.",
+    help="Ports as sockets DIR/port<N>.sock (SOCK_SEQPACKET, one frame per message) instead; needs no privilege.",
 )  # fmt: skip
 @click.option("--ports", type=click.IntRange(0, 510), help=f"How many ports --unix makes.  [{DEFAULT_PORTS}]")
 @click.option(
@@ -58,7 +58,7 @@ _LEVELS = {
 @click.option(
     "--pcap", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Capture each port's frames there."
 )
-@click.option("--trace", metavar="FILE", type=click.Path(path_type=Path), help="Append every packet's whole way.")
+@click.option("--trace", metavar="FILE", type=click.Path(path_type=Path), help="Append the whole path of every packet.")
 @click.option(
     "--trace-limit", metavar="BYTES", default="64M", show_default=True,
     help="Largest trace file; its last line says that it was reached.",
@@ -73,7 +73,7 @@ _LEVELS = {
 @click.option("--seed", type=SEED, default=0, help="Seed of the program's random().  [0]")
 @click.option(
     "--engine", type=click.Choice(ENGINES), default="jit",
-    help="What runs the program: the reference interpreter, or machine code (traces are the interpreter's).  [jit]",
+    help="What runs the program: the reference interpreter, or machine code (traces use the interpreter).  [jit]",
 )  # fmt: skip
 @click.option("--until-eof", is_flag=True, hidden=True)
 @preprocessor_options
@@ -101,12 +101,12 @@ def command(
 ) -> None:
     """Run a switch, with PROGRAM loaded or waiting for a controller to load one, until SIGTERM or Ctrl-C.
 
-    Controllers load P4 text as device config; or BMv2's JSON, where its P4Info is PROGRAM's.
+    Controllers load P4 text as device config, or BMv2's JSON if its P4Info is PROGRAM's.
     """
     if bool(interfaces) and unix is not None:
         raise click.UsageError("ports are either interfaces (-i) or sockets (--unix)")
     if ports is not None and unix is None:
-        raise click.UsageError("--ports says how many sockets --unix makes; interfaces are ports one by one (-i)")
+        raise click.UsageError("--ports counts the sockets that --unix makes; interfaces are given one by one (-i)")
     options = Options(
         address,
         program,
@@ -128,7 +128,7 @@ def command(
     if len(options.interfaces) != len(interfaces):
         raise click.UsageError("two interfaces for one port")
     if len(set(options.interfaces.values())) != len(interfaces):
-        raise click.UsageError("one interface for two ports: each would take every frame")
+        raise click.UsageError("one interface for two ports: each would receive every frame")
     with _logging(log_level, log_file):
         statistics = run_switch(options)
     _report(statistics, as_json)
@@ -137,7 +137,7 @@ def command(
 def _trace_limit(text: str) -> int:
     value = units.size(text)
     if value < _SMALLEST_TRACE:
-        raise ValueError(f"a trace file has room for a packet: at least {_SMALLEST_TRACE >> 10}K")
+        raise ValueError(f"a trace file must have room for a packet: at least {_SMALLEST_TRACE >> 10}K")
     return value
 
 
@@ -178,8 +178,8 @@ def _report(statistics: Statistics, as_json: bool) -> None:
         lost = statistics.undelivered.get(port, 0)
         click.echo(f"{port:6} {values[0]:12} {values[1]:14} {values[2]:12} {values[3]:14} {lost:8}")
     for port, number in sorted(statistics.truncated.items()):
-        click.echo(f"port {port}: {number} frames were longer than any interface takes, and dropped")
+        click.echo(f"port {port}: {number} frames were dropped because they are longer than any interface's MTU")
     for port, number in sorted(statistics.missed.items()):
-        click.echo(f"port {port}: {number} frames were dropped by the kernel since too many waited")
+        click.echo(f"port {port}: {number} frames were dropped by the kernel because too many waited")
     for trap in statistics.traps:
         click.echo(trap)

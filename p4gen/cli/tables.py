@@ -1,4 +1,4 @@
-"""``p4gen sim --table`` and ``--sweep``: a paper's figures of simulation beside ours."""
+"""``p4gen sim --table`` and ``--sweep``: a paper's simulation figures compared with ours."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def numbers(text: str, studies: Studies) -> list[int]:
         chosen = []
     if not chosen or not studies.tables.keys() >= set(chosen):
         raise InputError(
-            f"--table {text}: say one of {', '.join(map(str, studies.tables))}, several with commas, or 'all'"
+            f"--table {text}: must be one of {', '.join(map(str, studies.tables))}, several with commas, or 'all'"
         )
     return chosen
 
 
 def compare(comparison: Comparison, seeds: int, folder: Path, console: Console) -> tuple[bool, dict[str, Any]]:
-    """Run it, report it, write CSV and plot; whether every run was right, and the report for ``--json``."""
+    """Run it, report it, write CSV and plot. Returns whether every run was right, and the report for ``--json``."""
     runs = comparison.runs
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:

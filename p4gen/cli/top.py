@@ -24,7 +24,7 @@ from p4gen.manager.figures import Figures, figures
 from p4gen.switch.address import checked, listens
 
 ADDRESS_FILE = Path("build/lab/manager")
-"""Where the lab that was started last writes its manager's address, under the current directory."""
+"""Where the lab started last writes its manager's address, under the current directory."""
 VARIABLE = "P4GEN_MANAGER"
 DEFAULT_INTERVAL_S = 1.0
 _ANSWER_S = 10.0
@@ -32,28 +32,28 @@ _COLOURS = {"active": "green", "installing": "yellow", "removing": "yellow", "br
 _COLUMNS = {
     "calls": "invocations", "sent": "sent", "resent": "resent", "timeouts": "timeouts", "NAKs": "naks", "CNPs": "cnps",
 }  # fmt: skip
-"""Titles of a group's counters, and what they are called."""
+"""Titles of a group's counters, and their names."""
 _WARN = ("resent", "timeouts")
 
 
 @verb(
     examples=[
-        ("", "the lab that runs, live"),
-        ("--once --manager 127.0.0.1:9560", "one look at a manager"),
+        ("", "the running lab, live"),
+        ("--once --manager 127.0.0.1:9560", "a manager's state, once"),
         ("--json --interval 5", "a line of JSON every five seconds"),
     ]
 )
-@click.option("--manager", type=ADDRESS, help=f"Of the manager.  [${VARIABLE}, else that of the lab that runs]")
+@click.option("--manager", type=ADDRESS, help=f"Address of the manager.  [${VARIABLE}, else the running lab's]")
 @click.option(
     "--interval",
     metavar="S",
     type=FiniteRange(0.05, 86_400),
-    help=f"Seconds between two looks.  [{DEFAULT_INTERVAL_S:g}]",
+    help=f"Seconds between two updates.  [{DEFAULT_INTERVAL_S:g}]",
 )
-@click.option("--once", is_flag=True, help="Look once, print it and end.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object; with --interval one in each line, for ever.")
+@click.option("--once", is_flag=True, help="Print the state once and end.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object; with --interval one per line, for ever.")
 def command(manager: str | None, interval: float | None, once: bool, as_json: bool) -> None:
-    """Show groups, rates, retransmissions and what switches drop, live.
+    """Show groups, rates, retransmissions and switches' drops, live.
 
     A group's rate is its algorithm throughput: the data of the calls that its ranks have finished, over the time.
     """
@@ -70,11 +70,11 @@ def command(manager: str | None, interval: float | None, once: bool, as_json: bo
         except ManagerError as error:
             raise FailedError(error.diagnostics[0].message) from None
         except KeyboardInterrupt:
-            pass  # the usual way to end it
+            pass  # the usual way to end
 
 
 def address_of(given: str | None) -> str:
-    """The manager's address: what is given, the environment's, or the running lab's. Raises ``InputError``."""
+    """The manager's address: the given one, the environment's, or the running lab's. Raises ``InputError``."""
     address = given or os.environ.get(VARIABLE)
     if address:
         return checked(address)
@@ -86,7 +86,7 @@ def address_of(given: str | None) -> str:
     address = next(filter(listens, newest_first), newest_first[0] if newest_first else "")
     if not address:
         raise InputError(
-            f"no manager is known: give --manager ADDRESS, or set {VARIABLE}, or start a lab (p4gen lab) from this"
+            f"no manager is known: give --manager ADDRESS, set {VARIABLE}, or start a lab (p4gen lab) from this"
             f" directory, which writes its address to {ADDRESS_FILE}"
         )
     return address
@@ -121,7 +121,7 @@ def _live(client: ManagerClient, console: Console, interval: float) -> None:
 
 
 def screen(found: Figures) -> Group:
-    """Tables of groups, switches, and what switches drop."""
+    """Tables of groups, switches, and switches' drops."""
     groups = _table(("group", "state", "gen", "root"), "ranks", "Mb/s", *_COLUMNS)
     for group in found["groups"]:
         groups.add_row(

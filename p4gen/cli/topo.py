@@ -24,15 +24,15 @@ from p4gen.spec.topology import TopologySpec, load_topology
 
 @verb(
     examples=[
-        ("tree-3-2 --svg tree.svg", "describe a topology that comes with p4gen, and draw it"),
-        ("mine.yaml", "check one of your own"),
+        ("tree-3-2 --svg tree.svg", "describe a built-in topology, and draw it"),
+        ("mine.yaml", "check your own"),
     ]
 )
 @click.argument("topology", type=TOPOLOGY)
 @click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this file.")
 @json_option
 def command(topology: str, svg: Path | None, as_json: bool) -> None:
-    """Check a topology, say what it is made of, and draw it.
+    """Check a topology, describe it, and draw it.
 
     TOPOLOGY is a YAML file, or one of star-4, star-8, tree-3-2, tree-3-4, tree-5-2, leaf-spine, fat-tree-k4.
     """

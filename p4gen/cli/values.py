@@ -1,4 +1,4 @@
-"""Types of what verbs take: checked when the command line is read, and completed by shells that know how."""
+"""Types of verbs' parameters: checked when the command line is read, and completed by shells."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEVICE_ID = click.IntRange(0, (1 << 64) - 1)
 
 
 def parsed(flag: str, parse: Callable[[str], T], text: str) -> T:
-    """A flag's value, where it is text such as 64K or 5%. Raises ``InputError`` with the flag as its place."""
+    """A flag's value, given as text such as 64K or 5%. Raises ``InputError`` with the flag as its place."""
     try:
         return parse(text)
     except ValueError as error:
@@ -25,7 +25,7 @@ def parsed(flag: str, parse: Callable[[str], T], text: str) -> T:
 
 
 class _Topology(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
-    """A topology that comes with p4gen, or a YAML file; who uses it loads it."""
+    """A built-in topology's name, or a YAML file; the verb loads it."""
 
     name = "file|name"
 
@@ -37,12 +37,12 @@ class _Topology(click.ParamType):  # type: ignore[type-arg]  # generic in newer 
 
 
 class _Policy(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
-    """A placement policy; who uses it finds it."""
+    """A placement policy's name; the verb looks it up."""
 
     name = "name|module:class"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Those built in, and those of entry points."""
+        """The built-in ones, and those of entry points."""
         from p4gen.placement.policy import known_policies  # noqa: PLC0415 - only here is a manager's part needed
 
         return [CompletionItem(name) for name in known_policies() if name.startswith(incomplete)]
@@ -64,7 +64,7 @@ class _Address(click.ParamType):  # type: ignore[type-arg]  # generic in newer v
 
 
 class SpecValue(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
-    """A field of the spec as text; ``load_spec`` says what is wrong with it, whether a flag or a file has it."""
+    """A field of the spec as text; ``load_spec`` checks it, whether it comes from a flag or a file."""
 
     name = "text"
 

@@ -1,4 +1,4 @@
-"""What every verb is made of: its help, its examples, its options in groups. It needs nothing of p4gen, so that verbs
+"""The base of every verb: its help, its examples, its options in groups. It imports nothing of p4gen, so that verbs
 start quickly."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import click
 
 
 class GroupedOption(click.Option):
-    """An option that stands in a section of its own in ``--help``."""
+    """An option in its own section of ``--help``."""
 
     def __init__(self, *args: Any, group: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -52,15 +52,15 @@ verb = functools.partial(click.command, cls=Verb)
 
 
 class FiniteRange(click.FloatRange):
-    """A number within bounds; ``nan`` and ``inf`` are none, which ``click.FloatRange`` lets pass."""
+    """A number within bounds, without ``nan`` and ``inf``, which ``click.FloatRange`` accepts."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number."""
         found = super().convert(value, param, ctx)
         if not math.isfinite(found):
-            self.fail(f"{value!r} is not a number that can be used.", param, ctx)
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
         return found
 
 
 SEED = click.IntRange(0, (1 << 64) - 1)
-"""What generators of random numbers take."""
+"""A seed of random number generators."""

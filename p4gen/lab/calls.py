@@ -65,7 +65,7 @@ class RunOutcome:
 
     @property
     def ok(self) -> bool:
-        """Whether every call ended, and every rank has what NumPy has."""
+        """Whether every call ended, and every rank's result equals NumPy's."""
         return not self.problems
 
 

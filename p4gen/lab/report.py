@@ -71,7 +71,7 @@ def show(outcome: RunOutcome, console: Console) -> None:
         console.print("[red]wrong[/red]  ", end="")
         console.print(problem, markup=False)
     if outcome.ok:
-        console.print("[green]every rank has what NumPy has[/green]")
+        console.print("[green]every rank's result equals NumPy's[/green]")
 
 
 def _show_calls(calls: tuple[CallOutcome, ...], console: Console) -> None:

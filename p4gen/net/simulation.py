@@ -82,7 +82,7 @@ class SimResult:
 
     @property
     def ok(self) -> bool:
-        """It ended, and every rank has what NumPy has."""
+        """It ended, and every rank's result equals NumPy's."""
         return self.ended and self.correct
 
     @property

@@ -1,6 +1,6 @@
-"""CollectiveSpec: what programs that take part in collectives have in common.
+"""CollectiveSpec: the fields of all programs that take part in collectives.
 
-Hosts, manager, simulator and benchmarks ask no more of a program than what stands here. Symbols follow EPIC Table 2:
+Hosts, manager, simulator and benchmarks use only these fields of a program. Symbols follow EPIC Table 2:
 a window is W messages of M packets, and N slots buffer them.
 """
 
@@ -22,25 +22,25 @@ MAX_TOTAL_SLOTS = 1 << 20
 
 
 class Overflow(StrEnum):
-    """What a reduction does that leaves the range of its dtype."""
+    """How a reduction handles results outside the range of its dtype."""
 
     SATURATE = "saturate"
     WRAP = "wrap"
 
 
 class Reliability(StrEnum):
-    """How an edge's packets are taken when some are lost (EPIC section C)."""
+    """How an edge's packets are accepted when some are lost (EPIC section C)."""
 
     GBN = "gbn"
     """Go-Back-N: in order only."""
     SR = "sr"
-    """Selective repeat: out of order too."""
+    """Selective repeat: also out of order."""
     SACK = "sack"
     """Selective repeat whose NAKs name every missing packet at once; no commodity NIC sends or knows them."""
 
     @property
     def in_order(self) -> bool:
-        """Whether an edge's packets are taken in order only."""
+        """Whether an edge's packets are accepted in order only."""
         match self:
             case Reliability.GBN:
                 return True
@@ -69,10 +69,14 @@ class CollectiveSpec(ProgramSpec):
         Field(description="32-bit elements in a packet, whose payload is 4 x lanes bytes; a power of two"),
     ] = 64
     dtype: Annotated[
-        DType, Field(description="type of an element; what a switch can add in one step. Op dynamic serves all of them")
+        DType,
+        Field(description="type of an element; types that a switch can add in one step. Op dynamic serves all of them"),
     ] = DType.INT32
     op: Annotated[
-        Op, Field(description="how contributions are reduced, element by element; dynamic: as the control message says")
+        Op,
+        Field(
+            description="how contributions are reduced, element by element; dynamic: as the control message announces"
+        ),
     ] = Op.SUM
     overflow: Annotated[Overflow | None, Field(description="for sums: saturate (the default) or wrap around")] = None
     window: Annotated[int, Field(ge=1, le=1024, description="W: messages a rank may have outstanding")] = 16
@@ -84,7 +88,7 @@ class CollectiveSpec(ProgramSpec):
             "of two, so that a slot's index is the PSN's low bits and survives its wrap",
         ),
     ] = None
-    groups: Annotated[int, Field(ge=1, le=256, description="groups that share the switch at one time")] = 4
+    groups: Annotated[int, Field(ge=1, le=256, description="groups that share the switch at the same time")] = 4
     fan_in: Annotated[
         int,
         Field(
@@ -116,7 +120,9 @@ class CollectiveSpec(ProgramSpec):
             raise SpecConflictError("dtype", f"op {self.op} is defined for {fitting}")
         needed = 2 * self.window * self.message
         if needed > MAX_SLOTS:
-            raise SpecConflictError("window", f"2 x window x message is {needed}; at most {MAX_SLOTS} slots can be had")
+            raise SpecConflictError(
+                "window", f"2 x window x message is {needed}; at most {MAX_SLOTS} slots are available"
+            )
         if self.slots is not None and self.slots < needed:
             raise SpecConflictError(
                 "slots",
@@ -124,13 +130,13 @@ class CollectiveSpec(ProgramSpec):
             )
         if self.total_slots > MAX_TOTAL_SLOTS:
             raise SpecConflictError(
-                "groups", f"all groups together have {self.total_slots} slots; there may be {MAX_TOTAL_SLOTS} at most"
+                "groups", f"all groups together have {self.total_slots} slots; at most {MAX_TOTAL_SLOTS} are available"
             )
         return self
 
     @property
     def terminates(self) -> bool:
-        """Whether each switch ends the ranks' connections and acknowledges by itself, instead of translating them."""
+        """Whether each switch terminates the ranks' connections and acknowledges, instead of translating them."""
         return False
 
     @property
@@ -145,7 +151,7 @@ class CollectiveSpec(ProgramSpec):
 
     @property
     def slots_per_group(self) -> int:
-        """N, with its default worked out."""
+        """N, with its default resolved."""
         return self.slots or 1 << (2 * self.window * self.message - 1).bit_length()
 
     @property
@@ -173,17 +179,17 @@ class CollectiveSpec(ProgramSpec):
 
     @property
     def numbers(self) -> Numbers | None:
-        """What the program computes; None where each control message chooses."""
+        """Op and dtype of the program; None if each control message chooses them."""
         return None if self.op is Op.DYNAMIC else Numbers(self.op, self.dtype)
 
     @property
     def choices(self) -> tuple[Numbers, ...]:
-        """All that the program can compute."""
+        """All ops and dtypes of the program."""
         return NUMBERS if self.numbers is None else (self.numbers,)
 
     @property
     def saturating(self) -> bool:
-        """Whether results that overflow stop at the ends of their range."""
+        """Whether results that overflow saturate."""
         match self.overflow:
             case None | Overflow.SATURATE:
                 return self.op.overflows
@@ -194,17 +200,17 @@ class CollectiveSpec(ProgramSpec):
 
     @property
     def loss_recovery(self) -> Reliability:
-        """``reliability``, with its default worked out."""
+        """``reliability``, with its default resolved."""
         return self.reliability or Reliability.SR
 
     @property
     def payload_bytes(self) -> int:
-        """What a data packet carries."""
+        """Bytes of payload in a data packet."""
         return LANE_BYTES * self.lanes
 
     @property
     def alike(self) -> dict[str, str]:
-        """What switches of one tree must have in common, in words."""
+        """The values that all switches of a tree must share, as text."""
         return {
             "lanes": str(self.lanes),
             "op": str(self.op),

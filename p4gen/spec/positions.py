@@ -1,7 +1,7 @@
-"""YAML with the position of every value, so that complaints about a file say where.
+"""YAML with the position of every value, for error messages.
 
-All YAML that users hand in is read here. What is read is small, and says so when it is not: a file has at most
-``MAX_BYTES``, ``MAX_DEPTH`` levels, and ``MAX_VALUES`` values once its aliases are written out.
+All YAML from users is read here. Its size is limited, and larger files are refused: a file has at most
+``MAX_BYTES``, ``MAX_DEPTH`` levels, and ``MAX_VALUES`` values with its aliases expanded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CLOSES: Final = (yaml.SequenceEndEvent, yaml.MappingEndEvent)
 
 
 def read_yaml(path: Path) -> tuple[Any, Mapping[Path_, Pos], list[str]]:
-    """The file's value (None where it is empty), where each part of it stands, and its lines.
+    """The file's value (None if it is empty), the position of each part, and its lines.
 
     The position of a key is that of the path to its value with ``KEY`` at its end. Raises ``InputError`` for a file
     that cannot be read, is not YAML, gives a key twice, or is too large.
@@ -57,7 +57,7 @@ KEY: Final = "\0key"
 
 
 def _check_shape(text: str, file: str) -> None:
-    """Raise ``InputError`` for what is too deep or too long. Parsing into events needs no stack; what follows does."""
+    """Raise ``InputError`` if the file is too deep or too long. Parsing into events needs no stack; later steps do."""
     depth = count = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         if isinstance(event, _CLOSES):
@@ -73,12 +73,12 @@ def _check_shape(text: str, file: str) -> None:
 
 
 _TOO_DEEP: Final = f"values are nested more than {MAX_DEPTH} deep, which is the limit"
-_TOO_MANY: Final = f"there are more than {MAX_VALUES:,} values, aliases written out, which is the limit"
+_TOO_MANY: Final = f"there are more than {MAX_VALUES:,} values with aliases expanded, which is the limit"
 
 
 @dataclass
 class _Reader:
-    """Makes values of nodes. An alias is one node that stands in several places, so it is counted in each."""
+    """Makes values of nodes. An alias is one node in several places, so it is counted in each."""
 
     file: str
     where: dict[Path_, Pos] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""ProgramSpec: what every program is asked for, whatever paper it realises.
+"""ProgramSpec: the fields of every program, whatever paper it implements.
 
 A family adds its own fields by deriving from it (``p4gen.families``).
 """
@@ -12,14 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 
 class Icrc(StrEnum):
-    """RoCEv2's invariant CRC: checked on arrival and recomputed, or neither looked at nor mended."""
+    """RoCEv2's invariant CRC: checked on arrival and recomputed, or ignored."""
 
     RECOMPUTE = "recompute"
     IGNORE = "ignore"
 
     @property
     def checked(self) -> bool:
-        """Whether programs check and mend it."""
+        """Whether programs check and recompute it."""
         match self:
             case Icrc.RECOMPUTE:
                 return True
@@ -34,7 +34,7 @@ DEFAULT_FAMILY: Final = "epic"
 
 
 class SpecConflictError(ValueError):
-    """Fields that are right each but not together; blamed on one of them."""
+    """Fields that are valid individually but not together; reported at one of them."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -44,7 +44,7 @@ class SpecConflictError(ValueError):
 class ProgramSpec(BaseModel):
     """A program to generate. Every field has a default, so a family's spec without arguments is a useful program.
 
-    Raises pydantic's ``ValidationError``; ``p4gen.families.load`` turns it into positioned diagnostics.
+    Raises pydantic's ``ValidationError``; ``p4gen.families.load`` turns it into diagnostics with positions.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="p4gen ProgramSpec")
@@ -54,13 +54,13 @@ class ProgramSpec(BaseModel):
         str | None,
         Field(
             pattern=r"^[a-z][a-z0-9_]{0,62}$",
-            description="name of the program and of its folder under build/; made from the other fields by default",
+            description="name of the program and of its folder under build/; derived from the other fields by default",
         ),
     ] = None
-    arch: Annotated[str, Field(description="P4 architecture that the program is for")] = "v1model"
+    arch: Annotated[str, Field(description="P4 architecture of the program")] = "v1model"
     pipelines: Annotated[
         Literal[1, 2, 4],
-        Field(description="ingress pipelines with memories of their own; they divide the ports evenly"),
+        Field(description="ingress pipelines, each with its own memory; they divide the ports evenly"),
     ] = 1
     ports: Annotated[
         int,
@@ -93,11 +93,11 @@ class ProgramSpec(BaseModel):
 
     @property
     def program(self) -> str:
-        """The program's name: ``name``, or one that tells what distinguishes it."""
+        """The program's name: ``name``, or one derived from the fields that distinguish it."""
         return self.name or self.family
 
     def resolved(self) -> dict[str, Any]:
-        """All fields with their defaults worked out, as the manifest records them."""
+        """All fields with their defaults resolved, as the manifest records them."""
         return self.model_dump(mode="json") | {"name": self.program}
 
 

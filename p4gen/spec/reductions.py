@@ -1,7 +1,7 @@
 """Reductions and number formats: the one place that defines each of them.
 
-A generated program, the control message, CommLib and the tests take all that they know of a reduction from here. To
-add one is to add a member of ``Op`` (or of ``DType``): its code on the wire, its P4 expression, its NumPy function.
+Generated programs, control messages, CommLib and the tests get all properties of a reduction from here. To
+add one, add a member of ``Op`` (or of ``DType``): its code on the wire, its P4 expression, its NumPy function.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ NUMBERS_BITS: Final = OP_BITS + DTYPE_BITS
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """What the bits of an element mean."""
+    """The number format of an element."""
 
     code: int
-    """In control messages; never given to another format."""
+    """The code in control messages; never reused for another format."""
     p4: str
-    """The P4 type whose operators reckon with such elements."""
+    """The P4 type whose operators compute with such elements."""
 
 
 class DType(StrEnum):
@@ -36,7 +36,7 @@ class DType(StrEnum):
     UINT32 = "uint32", NumberFormat(code=1, p4="lane_t")
 
     def __new__(cls, name: str, number_format: NumberFormat | None = None) -> DType:
-        """A member: its value is the name. ``DType(name)`` finds one, and does not come here."""
+        """A member: its value is the name. ``DType(name)`` looks one up without calling this."""
         assert number_format is not None
         member = str.__new__(cls, name)
         member._value_ = name
@@ -54,22 +54,22 @@ class DType(StrEnum):
 
 @dataclass(frozen=True)
 class Reduction:
-    """How two elements become one. All reductions commute; on integers all but saturating sums are associative too."""
+    """How two elements are combined. All reductions commute; on integers all but saturating sums also associate."""
 
     code: int
-    """In control messages; never given to another reduction."""
+    """The code in control messages; never reused for another reduction."""
     noun: str
-    """What people call the result."""
+    """The result's name in text."""
     p4: Callable[[DType], str]
-    """The P4 expression of what the lanes ``held`` and ``element`` make, a ``lane_t``."""
+    """The P4 expression that combines the lanes ``held`` and ``element``, a ``lane_t``."""
     numpy: str
-    """The NumPy function of two arrays that says what is right, applied in 64 bits, where no sum overflows."""
+    """The NumPy function of two arrays that defines the right result, applied in 64 bits, where no sum overflows."""
     identity: Callable[[int, int], int]
-    """The element that changes no other, given the least and the greatest one."""
+    """The identity element, given the least and the greatest element."""
     saturating: Callable[[DType], str] | None = None
-    """For what can overflow: the P4 expression that stops at the ends of the range, where ``p4`` wraps around."""
+    """If it can overflow: the P4 expression that saturates, whereas ``p4`` wraps around."""
     dtypes: tuple[DType, ...] = tuple(DType)
-    """What it is defined for."""
+    """The dtypes for which it is defined."""
 
     @property
     def overflows(self) -> bool:
@@ -78,7 +78,7 @@ class Reduction:
 
 
 def _lesser(less: str) -> Callable[[DType], str]:
-    """The held element where the comparison ``less`` holds, the packet's own otherwise."""
+    """The held element if the comparison ``less`` holds, otherwise the packet's."""
     return lambda d: f"{d.from_lane('held')} {less} {d.from_lane('element')} ? held : element"
 
 
@@ -110,7 +110,7 @@ class Op(StrEnum):
     """Op and dtype are those that the control message announces (EPIC 3.3.2)."""
 
     def __new__(cls, name: str, definition: Reduction | None = None) -> Op:
-        """A member: its value is the name. ``Op(name)`` finds one, and does not come here."""
+        """A member: its value is the name. ``Op(name)`` looks one up without calling this."""
         member = str.__new__(cls, name)
         member._value_ = name
         member.definition = definition
@@ -118,19 +118,19 @@ class Op(StrEnum):
 
     @property
     def reduction(self) -> Reduction:
-        """The definition; ``ValueError`` for ``dynamic``, which is no single reduction."""
+        """The definition; ``ValueError`` for ``dynamic``, which is not a single reduction."""
         if self.definition is None:
-            raise ValueError(f"op {self} is no single reduction")
+            raise ValueError(f"op {self} is not a single reduction")
         return self.definition
 
     @property
     def overflows(self) -> bool:
-        """Whether a program of this op can meet results outside of their dtype's range."""
+        """Whether a program with this op can produce results outside their dtype's range."""
         return any(op.reduction.overflows for op in ((self,) if self.definition else OPS))
 
 
 OPS: Final = tuple(op for op in Op if op.definition is not None)
-"""All ops that say what is computed."""
+"""All ops except ``dynamic``."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Numbers:
 
 
 def numbers_of(code: int) -> Numbers | None:
-    """What a control message announces by ``code``; None for a code that is not given to anything."""
+    """The op and dtype that a control message announces by ``code``; None for an unassigned code."""
     return next((numbers for numbers in NUMBERS if numbers.code == code), None)
 
 

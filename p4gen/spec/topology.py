@@ -1,4 +1,4 @@
-"""TopologySpec: hosts, switches and the links between them; which hosts are ranks, and where the IncTree's root is.
+"""TopologySpec: hosts, switches and the links between them, the hosts that are ranks, and the IncTree's root.
 
 Ports of a switch are numbered in the order in which its links are listed, from 0.
 """
@@ -46,15 +46,15 @@ class Ecn(BaseModel):
 
 
 class LinkDefaults(BaseModel):
-    """What links have unless they say otherwise."""
+    """Defaults of links."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    bandwidth: Annotated[Bandwidth, Field(description="bit/s each way")] = 100_000_000_000
+    bandwidth: Annotated[Bandwidth, Field(description="bit/s in each direction")] = 100_000_000_000
     delay: Annotated[Duration, Field(description="propagation delay")] = 1_000_000
-    queue: Annotated[Bytes, Field(description="bytes that may wait in front of each direction; more are dropped")] = (
-        1 << 20
-    )
+    queue: Annotated[
+        Bytes, Field(description="bytes of the queue in each direction; packets beyond it are dropped")
+    ] = 1 << 20
     ecn: Annotated[Ecn | None, Field(description="ECN marking of the queues; none by default")] = None
 
 
@@ -84,7 +84,7 @@ class Link(BaseModel):
 
 
 class TopologyError(ValueError):
-    """A topology whose parts do not fit together; blamed on one of them."""
+    """A topology whose parts do not fit together; reported at one of them."""
 
     def __init__(self, path: Path_, message: str) -> None:
         super().__init__(message)
@@ -92,11 +92,11 @@ class TopologyError(ValueError):
 
 
 class TopologySpec(BaseModel):
-    """A network. Raises pydantic's ``ValidationError``; ``load_topology`` turns it into positioned diagnostics."""
+    """A network. Raises pydantic's ``ValidationError``; ``load_topology`` turns it into diagnostics with positions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="p4gen TopologySpec")
 
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9.-]{0,62}$", description="what the network is called")]
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9.-]{0,62}$", description="name of the network")]
     switches: Annotated[tuple[Name, ...], Field(min_length=1, max_length=1024, description="the switches")]
     hosts: Annotated[tuple[Name, ...], Field(min_length=1, max_length=250, description="the hosts, one NIC each")]
     links: Annotated[
@@ -106,12 +106,12 @@ class TopologySpec(BaseModel):
         tuple[Name, ...] | None, Field(description="hosts that are ranks, in order; all hosts by default")
     ] = None
     root: Annotated[
-        Name | None, Field(description="switch that is the IncTree's root; by default the one nearest to all ranks")
+        Name | None, Field(description="root switch of the IncTree; by default the one nearest to all ranks")
     ] = None
     switch_latency: Annotated[
         Duration, Field(description="from the arrival of a packet at a switch to its place in the output queue")
     ] = 400_000
-    defaults: Annotated[LinkDefaults, Field(description="what links have unless they say otherwise")] = LinkDefaults()
+    defaults: Annotated[LinkDefaults, Field(description="defaults of links")] = LinkDefaults()
 
     @model_validator(mode="after")
     def _fits(self) -> TopologySpec:
@@ -123,7 +123,7 @@ class TopologySpec(BaseModel):
         if self.root is not None and self.root not in self.switches:
             raise TopologyError(("root",), f"there is no switch '{self.root}'")
         if self.ranks is not None and len(set(self.ranks)) != len(self.ranks):
-            raise TopologyError(("ranks",), "a host is one rank at most")
+            raise TopologyError(("ranks",), "a host can be only one rank")
         unreachable = [node for node in (*self.switches, *self.hosts) if node not in self.distances(self.switches[0])]
         if unreachable:
             raise TopologyError(("links",), f"nothing connects {', '.join(unreachable)} to {self.switches[0]}")
@@ -134,7 +134,7 @@ class TopologySpec(BaseModel):
         for field in ("switches", "hosts"):
             for i, name in enumerate(getattr(self, field)):
                 if name in seen:
-                    raise TopologyError((field, i), f"'{name}' is there already")
+                    raise TopologyError((field, i), f"'{name}' is given twice")
                 seen.add(name)
 
     def _check_links(self) -> None:
@@ -150,7 +150,7 @@ class TopologySpec(BaseModel):
             if len(pair) == 1:
                 raise TopologyError(("links", i), f"'{link.ends[0]}' cannot be connected to itself")
             if pair in pairs:
-                raise TopologyError(("links", i), f"{link.name} is there already")
+                raise TopologyError(("links", i), f"{link.name} is given twice")
             if pair <= set(self.hosts):
                 raise TopologyError(("links", i), "a host connects to a switch")
             pairs.add(pair)
@@ -175,7 +175,7 @@ class TopologySpec(BaseModel):
 
     def distances(self, origin: str, down: Collection[str] = ()) -> dict[str, int]:
         """Links from ``origin`` to each node that it reaches; hosts forward nothing. ``down`` are names of links that
-        are not there at present."""
+        are currently down."""
         found = {origin: 0}
         todo = deque([origin])
         while todo:
@@ -192,7 +192,7 @@ class TopologySpec(BaseModel):
         return found
 
     def next_ports(self, switch: str, target: str, down: Collection[str] = ()) -> tuple[int, ...]:
-        """The ports of ``switch`` on shortest paths to ``target``; none when there is no path without what is down."""
+        """The ports of ``switch`` on shortest paths to ``target``; none if every path is down."""
         away = self.distances(target, down)
         if switch not in away:
             return ()
@@ -209,9 +209,9 @@ class TopologySpec(BaseModel):
 
 
 def load_topology(path: Path | str) -> TopologySpec:
-    """The topology in a YAML file, or one of those that come with p4gen, by name (``star-8``).
+    """The topology in a YAML file, or a built-in one, by name (``star-8``).
 
-    Raises ``InputError`` with one diagnostic, positioned where it can be, per wrong value.
+    Raises ``InputError`` with one diagnostic per wrong value, with a position if there is one.
     """
     file = Path(path)
     if not os.path.exists(file) and file.suffix == "" and len(file.parts) == 1:
@@ -229,12 +229,12 @@ def load_topology(path: Path | str) -> TopologySpec:
 
 
 def packaged_folder() -> Path:
-    """The folder of the topologies that come with p4gen."""
+    """The folder of the built-in topologies."""
     return resource("topologies")
 
 
 def packaged(name: str) -> Path:
-    """The file of a topology that comes with p4gen; ``InputError``, naming them all, when there is none."""
+    """The file of a built-in topology; ``InputError``, which lists them all, if there is none."""
     files = {file.stem: file for file in sorted(packaged_folder().glob("*.yaml"))}
     if name not in files:
         near = difflib.get_close_matches(name, files, n=1)
@@ -255,16 +255,16 @@ def _diagnose(error: ErrorDetails, where: Mapping[Path_, Pos]) -> Diagnostic:
         more = "." if path == ("name",) else "_"
         signs = f"lower-case letters, digits and {more}" + (" and -" if more == "." else "")
         message = (
-            f"{shown(str(error['input']))} is no name: it starts with a lower-case letter and goes on with {signs}"
+            f"{shown(str(error['input']))} is not a name: it starts with a lower-case letter and continues with {signs}"
         )
         message += f" ({63 if more == '.' else 31} at most)"
     elif error["type"] == "model_type" and path[:1] == ("links",):
         message = "a link is [a, b], or a mapping with ends: [a, b]"
     elif error["type"] == "tuple_type":
-        message = "has to be a list, as in [s0, s1]"
+        message = "must be a list, as in [s0, s1]"
     elif error["type"] == "string_type":
-        message = f"{shown(str(error['input']))} is no name"
-    # '[a, b]' for a link has no 'ends' in the file: what it lacks is looked for one step up.
+        message = f"{shown(str(error['input']))} is not a name"
+    # '[a, b]' for a link has no 'ends' in the file: the position is that of its parent.
     candidates = (path, tuple(p for p in path if p != "ends"), *(path[:n] for n in range(len(path) - 1, -1, -1)))
     return Diagnostic(next(where[c] for c in candidates if c in where), message)
 

@@ -1,4 +1,4 @@
-"""Numbers with units, as people write them: ``100G`` bit/s, ``1us``, ``256K`` bytes, ``5%``."""
+"""Numbers with units: ``100G`` bit/s, ``1us``, ``256K`` bytes, ``5%``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def bandwidth(text: str | float) -> int:
     """Bits per second: ``100G``, ``100Gb/s``, ``25000000000``."""
     value = _scaled(text, _DECIMAL, ("bit/s", "b/s", "bps"), "a bandwidth such as 100G (bit/s)")
     if not 0 < value <= MAX_BANDWIDTH:
-        raise ValueError(f"a bandwidth is more than 0, and at most 1000T; this is {shown(str(text))}")
+        raise ValueError(f"a bandwidth must be more than 0, and at most 1000T, not {shown(str(text))}")
     return value
 
 
@@ -49,12 +49,12 @@ def size(text: str | float) -> int:
     """Bytes: ``4M`` and ``4MiB`` are 4 x 2^20, as collectives' sizes are given."""
     value = _scaled(text, _BINARY, ("ib", "b"), "a size such as 256K (bytes)")
     if value > MAX_SIZE:
-        raise ValueError(f"a size is at most 1024G; this is {shown(str(text))}")
+        raise ValueError(f"a size must be at most 1024G, not {shown(str(text))}")
     return value
 
 
 def duration(text: str | float) -> int:
-    """Picoseconds: ``1us``, ``400ns``; a number alone is not enough, but 0 is."""
+    """Picoseconds: ``1us``, ``400ns``; a unit is required, except for 0."""
     number, unit = _split(text, "a duration such as 1us")
     if number == 0:
         return 0
@@ -62,12 +62,12 @@ def duration(text: str | float) -> int:
         raise ValueError(f"{text!r} is not a duration such as 1us")
     value = int(number * _TIME[unit])
     if value > MAX_DURATION:
-        raise ValueError(f"a duration is at most 86400s, a day; this is {shown(str(text))}")
+        raise ValueError(f"a duration must be at most 86400s, a day, not {shown(str(text))}")
     return value
 
 
 def share(text: str | float) -> float:
-    """A share of one: ``5%`` or ``0.05``."""
+    """A fraction of one: ``5%`` or ``0.05``."""
     number, unit = _split(text, "a share such as 5%")
     value = number / 100 if unit == "%" else number
     if unit not in ("", "%") or value > 1:

@@ -54,7 +54,7 @@ def test_a_run_in_which_nothing_ran_is_no_pass(tmp_path: Path) -> None:
     alone = ("--icrc", "ignore", "--test", "test_validation.WrongIcrc")
     done = p4gen("ptf", *SMALL, *alone, cwd=tmp_path)
     assert done.returncode == 1
-    assert "nothing ran: no scenario has to do with the program" in done.stdout
+    assert "nothing ran: no scenario applies to the program" in done.stdout
     report = json.loads(p4gen("ptf", *SMALL, *alone, "--json", cwd=tmp_path).stdout)
     assert report["passed"] is False
     assert report["not_run"] == {"test_validation.WrongIcrc": "the program ignores the ICRC"}

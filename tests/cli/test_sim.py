@@ -23,7 +23,13 @@ def sim(*arguments: str) -> Result:
 def test_a_run_reports_and_succeeds(tmp_path: Path) -> None:
     result = sim("--size", "2K", "--loss", "5%", "--capture", f"{tmp_path}/c.pcapng", "--ladder", f"{tmp_path}/l.svg")
     assert result.return_value == 0, result.output
-    for text in ("seed 1", "algorithm throughput", "completion time", "busiest links", "every rank has what NumPy has"):
+    for text in (
+        "seed 1",
+        "algorithm throughput",
+        "completion time",
+        "busiest links",
+        "every rank's result equals NumPy's",
+    ):
         assert text in result.output
     assert (tmp_path / "c.pcapng").stat().st_size > 1000
     assert (tmp_path / "l.svg").read_text().startswith("<svg")
@@ -78,8 +84,8 @@ def test_tables_are_printed_and_written_with_a_ratio_for_each_cell(tmp_path: Pat
         (["--collective", "broadcast", "--root", "4"], "root 4 is not a rank"),
         (["--loss", "150%"], "--loss"),
         (["--loss", "5%@h9"], "'h9' is no link"),
-        (["--table", "33"], "say one of 25"),
-        (["--table", "first"], "say one of 25"),
+        (["--table", "33"], "must be one of 25"),
+        (["--table", "first"], "must be one of 25"),
         (["--size", "3"], "multiple of 4"),
         (["--timeout", "5"], "--timeout"),
         (["--script", "drop it"], "script"),

@@ -199,7 +199,7 @@ def test_it_refreshes_in_place_until_ctrl_c(address: str) -> None:
 def test_no_manager_is_known(tmp_path: Path) -> None:
     done = top(folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "no manager is known: give --manager ADDRESS, or set P4GEN_MANAGER, or start a lab" in done.stderr
+    assert "no manager is known: give --manager ADDRESS, set P4GEN_MANAGER, or start a lab" in done.stderr
 
 
 def test_the_running_lab_s_manager(tmp_path: Path, address: str) -> None:

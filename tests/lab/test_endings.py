@@ -168,7 +168,7 @@ def test_a_manager_that_comes_back_knows_its_groups(tmp_path: Path, machine: Tra
     assert done.returncode == 1  # since groups had nobody to ask
     assert done.stdout.count("error: ") == 1, done.stdout
     assert "error: the manager has ended" in done.stdout
-    assert done.stdout.count("every rank has what NumPy has") == 3
+    assert done.stdout.count("every rank's result equals NumPy's") == 3
     assert "generation 2" in done.stdout  # not 1: it is the same group
 
 
@@ -177,4 +177,4 @@ def test_the_rest_of_a_lab_whose_switch_dies_goes_on(tmp_path: Path, machine: Tr
     done = lab(tmp_path, "star-4", *SMALL, script=script)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "dead" in done.stdout
-    assert done.stdout.count("every rank has what NumPy has") == 2
+    assert done.stdout.count("every rank's result equals NumPy's") == 2

@@ -47,7 +47,7 @@ def p4gen_lab(*arguments: str) -> Result:
         (["star-4", "--suite", "--loss", "5%@s0"], "there is no host 's0'"),
         (["star-4", "--suite", "--delay", "7"], "delay: "),
         (["star-4", "--suite", "--timeout", "7"], "--timeout: "),
-        (["star-4", "--suite", "--timeout", "1ps"], "in real time has 1ms to 60s; this is '1ps'"),
+        (["star-4", "--suite", "--timeout", "1ps"], "in real time must be 1ms to 60s, not '1ps'"),
         (["star-4", "--suite", "--timeout", "0"], "in real time has 1ms to 60s"),
         (["star-4", "--suite", "--delay", "11s"], "delay: at most 10s"),
         (["star-4", "--collective", "allreduce", "--size", "100G"], "bytes are the limit"),

@@ -55,7 +55,7 @@ def test_a_session(tmp_path: Path, machine: Traces) -> None:
         "nsenter -t",
     ):
         assert text in said, text
-    assert said.count("every rank has what NumPy has") == 6
+    assert said.count("every rank's result equals NumPy's") == 6
     captures = sorted(path.name for path in tmp_path.rglob("*.pcapng"))
     assert captures == ["h0.pcapng", "s1.pcapng"]
     for path in tmp_path.rglob("*.pcapng"):

@@ -14,7 +14,7 @@ from pathlib import Path
 from .labs import SMALL, command, lab
 from .traces import Traces
 
-RIGHT = "every rank has what NumPy has"
+RIGHT = "every rank's result equals NumPy's"
 
 
 def test_a_call_that_is_too_large_touches_nothing(tmp_path: Path, machine: Traces) -> None:

@@ -28,7 +28,7 @@ fail link spine0 leaf0 after 500ms
 run allreduce 128K repeat 5
 groups
 """
-RIGHT = "every rank has what NumPy has"
+RIGHT = "every rank's result equals NumPy's"
 
 
 def test_without_another_tree_a_group_is_broken_until_the_link_is_back(tmp_path: Path, machine: Traces) -> None:

@@ -27,7 +27,7 @@ ROUGH = trouble(loss=0.03, reorder=0.1, duplicate=0.05, corrupt=0.02)
 
 
 def good(config: SimConfig) -> None:
-    """The run ends, and every rank has what NumPy has."""
+    """The run ends, and every rank's result equals NumPy's."""
     result = simulate(config)
     assert result.ok, (config.seed, result.errors, result.diagnosis and result.diagnosis.lines())
 
