@@ -195,8 +195,8 @@ CLASSIFY_TRAFFIC = Module(
         Table("flows", Size("groups", 132), "(context, pattern, class) to slots, sources and output edges"),
     ),
     drops=(
-        Drop("no_pattern", "the group does not take this collective, or none is announced"),
-        Drop("no_flow", "in this collective, nothing of the kind comes over this edge"),
+        Drop("no_pattern", "the group does not run this collective, or none is announced"),
+        Drop("no_flow", "in this collective, no such packet is expected over this edge"),
     ),
 )
 
@@ -291,7 +291,7 @@ TRACK_SENT = Module(
         Register("aggregation.sent", words.PROGRESS, _CONTEXTS, "maxPsnSent of each context's aggregation pipe"),
         Register("broadcast.sent", words.PROGRESS, _CONTEXTS, "the same of its broadcast pipe"),
     ),
-    drops=(Drop("never_sent", "answers what was never sent, or so long ago that nobody awaits it"),),
+    drops=(Drop("never_sent", "answers a PSN that was never sent, or sent too long ago to matter"),),
 )
 
 RECEIVE_ACK = Module(
@@ -427,7 +427,7 @@ RETRANSMISSION = Module(
     purpose="a cursor's pass: the packet in a slot goes out again",
     needs=("hdr.udp", "hdr.bth", "hdr.aeth", "port", "announced", "complete"),
     changes=("hdr.ipv4", "hdr.udp", "hdr.aeth", "hdr.immediate", "hdr.payload"),
-    drops=(Drop("done", "not a loss: a cursor at the end of what there is to send", loss=False),),
+    drops=(Drop("done", "not a loss: a cursor that has reached the last packet to send", loss=False),),
 )
 
 AGGREGATE_DATA = Module(
@@ -496,7 +496,7 @@ ANSWER_ARP = Module(
     needs=("hdr.ethernet", "hdr.arp"),
     changes=("hdr.ethernet", "hdr.arp"),
     tables=(Table("neighbours", Size(1024), "the switch's own IPv4 addresses to its MAC address"),),
-    drops=(Drop("not_ours", "asks for no address of this switch, or is no request"),),
+    drops=(Drop("not_ours", "asks for another address than this switch's, or is not a request"),),
 )
 
 FORWARD = Module(
