@@ -236,6 +236,14 @@ def test_a_build_loads_only_what_generates_and_checks_programs(tmp_path: Path, m
 
 def test_a_command_that_runs_programs_loads_more() -> None:
     """The test above can fail: what it looks for is there when something needs it."""
-    modules = loaded("sim", "--help")
+    modules = loaded("sim", "run", "--help")
     assert "p4gen.net" in modules
     assert "numpy" in modules
+
+
+@pytest.mark.parametrize("verb", ["bench", "ptf", "sim"])
+def test_help_of_a_group_loads_no_command_of_it(verb: str) -> None:
+    modules = loaded(verb, "--help")
+    assert f"p4gen.cli.{verb}" in modules
+    assert not {module for module in modules if module.startswith((f"p4gen.cli.{verb}.", "p4gen.spec", "p4gen.net"))}
+    assert HEAVY & modules == set()

@@ -292,11 +292,11 @@ def test_full_leaves_nothing_out(checkout: Checkout) -> None:
     (usual, calls) = checkout.calls, checkout.folder / "calls"
     calls.unlink()
     assert checkout.test("--full").returncode == 0
-    assert any("--mutate --faults 25" in line for line in usual)
+    assert any("ptf mutate --mode III --faults 25" in line for line in usual)
     assert not any("--faults" in line for line in checkout.calls)
     for mode in ("II", "III"):
         for more in ("--engine jit", "--target bmv2"):
-            assert any(f"p4gen ptf --mode {mode} --out build/test {more}" in line for line in checkout.calls)
+            assert any(f"p4gen ptf run --mode {mode} --out build/test {more}" in line for line in checkout.calls)
         assert any(f"difftest --mode {mode} --out build/test --packets 20000" in line for line in checkout.calls)
     assert any(line == "pytest -n auto --ignore tests/lab --full P4GEN_STARTS=100" for line in checkout.calls)
 

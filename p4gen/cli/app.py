@@ -5,17 +5,16 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from click.shell_completion import CompletionItem
 
 import p4gen
-from p4gen.cli.complaints import near, usage_error
+from p4gen.cli.commands import Commands
+from p4gen.cli.complaints import usage_error
 from p4gen.errors import P4genError, storage_trouble
 
 COMPLETE = "_P4GEN_COMPLETE"
@@ -25,13 +24,13 @@ VERBS = {
     "check": "Compile a P4_16 program and report its errors.",
     "run": "Run one STF test on a P4_16 program, optionally with a trace.",
     "stf": "Run every STF test in a folder.",
-    "ptf": "Run the conformance suite on a program.",
+    "ptf": "Run the conformance suite on a program, list its scenarios, or seed faults that it must catch.",
     "difftest": "Random traffic through the embedded switch and BMv2, everything compared.",
     "rerun": "Repeat a run from its folder.",
     "diff": "Compare two programs: which modules are reused, changed, added, removed.",
-    "bench": "Measure the speed of a program on every engine that can run it.",
+    "bench": "Measure the speed of programs, of the virtual network, or of the switch on interfaces.",
     "switch": "Run the embedded switch, with a P4Runtime server.",
-    "sim": "Run a collective over a virtual network that loses, reorders, duplicates and corrupts.",
+    "sim": "Run a collective over a virtual network that loses, reorders, duplicates and corrupts; sweeps and tables.",
     "lab": "Bring up switches, hosts and a manager under Mininet, with a prompt or a scenario.",
     "manager": "Manage groups on switches that register, for hosts and operators.",
     "top": "Show groups, rates, retransmissions and drops of a running manager, live.",
@@ -42,19 +41,7 @@ VERBS = {
 }
 
 
-class _Verbs(click.Group):
-    """Loads a verb's module only when that verb is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
-            return None
-        command = importlib.import_module(f"p4gen.cli.{cmd_name}").command
-        assert isinstance(command, click.Command)
-        return command
-
+class _Verbs(Commands):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Folders of families are looked for first: which flags a verb has depends on them."""
         try:
@@ -64,26 +51,13 @@ class _Verbs(click.Group):
                 raise
         return super().parse_args(ctx, args)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0] if args else ""
-        if name and name not in VERBS and not name.startswith("-"):
-            ctx.fail(f"there is no command '{name}'{near(name, VERBS)}")
-        return super().resolve_command(ctx, args)
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Verbs with their summaries, without loading any; otherwise the group's own options."""
-        if incomplete.startswith("-"):
-            return super().shell_complete(ctx, incomplete)
-        return [CompletionItem(name, help=text) for name, text in VERBS.items() if name.startswith(incomplete)]
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
-
-
-@click.command(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.command(
+    cls=_Verbs,
+    package=__package__,
+    about=VERBS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(p4gen.__version__, prog_name="p4gen")
 def cli() -> None:
     """P4 data planes for in-network collectives: generated, compiled, run and tested."""

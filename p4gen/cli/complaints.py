@@ -49,7 +49,9 @@ def _name(parameter: click.Parameter | None) -> str:
 
 def _tidy(message: str) -> str:
     """A message on one line, without a capital at its beginning or a full stop at its end, and not too long."""
-    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message.rstrip(".").replace("\n", " "))
+    text = "".join(
+        c if c.isprintable() else repr(c)[1:-1] for c in message.rstrip(".").replace("\n\t", " ").replace("\n", " ")
+    )
     if text[1:2].islower():
         text = text[0].lower() + text[1:]
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"

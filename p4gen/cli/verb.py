@@ -44,7 +44,7 @@ class Verb(click.Command):
         super().format_epilog(ctx, formatter)
         if self.examples:
             with formatter.section("Examples"):
-                formatter.write_dl([(f"p4gen {ctx.info_name} {words}".rstrip(), what) for words, what in self.examples])
+                formatter.write_dl([(f"{ctx.command_path} {words}".rstrip(), what) for words, what in self.examples])
 
 
 verb = functools.partial(click.command, cls=Verb)

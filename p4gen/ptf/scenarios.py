@@ -56,7 +56,7 @@ def check_names(wanted: Sequence[str], known: Sequence[Scenario]) -> None:
         # A class says more than its module: with it, a right or a wrong module makes no difference.
         near = [classes[one] for one in difflib.get_close_matches(name.rpartition(".")[2], classes, n=2, cutoff=0.7)]
         near = near or difflib.get_close_matches(name.partition(".")[0], modules, n=2, cutoff=0.75)
-        hint = f"did you mean {' or '.join(near)}?" if near else "--list names all that fit a program"
+        hint = f"did you mean {' or '.join(near)}?" if near else "p4gen ptf list names all that fit a program"
         problems.append(Diagnostic("--test", f"there is no scenario '{name}'; {hint}"))
     if problems:
         raise InputError(*problems)

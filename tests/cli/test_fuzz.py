@@ -95,8 +95,11 @@ OPTIONS = {
     "sim star-4": (
         "--collective", "--size", "--root", "--sync", "--concurrent", "--repeat", "--engine", "--seed", "--loss",
         "--burst", "--reorder", "--duplicate", "--corrupt", "--down", "--script", "--recovery", "--timeout",
-        "--retries", "--sweep", "--table", "--values", "--seeds",
+        "--retries",
     ),
+    "sim sweep size": ("--seeds", "--values", "--timeout", "--size", "--out"),
+    "sim table": ("--seeds", "--values", "--loss"),
+    "ptf list": (*SPEC, "--test"),
     "lab star-4": (
         "--collective", "--size", "--root", "--ranks", "--repeat", "--loss", "--delay", "--reorder", "--duplicate",
         "--corrupt", "--fail", "--seed", "--timeout", "--deadline", "--policy", "--target",
@@ -125,7 +128,12 @@ def test_values_of_options(data: st.DataObject) -> None:
 
 @seed(SEED)
 @fuzzing
-@given(st.lists(junk, max_size=4), st.sampled_from(["", "build", "sim", "topo", "lab", "check", "run", "stf", "rerun"]))
+@given(
+    st.lists(junk, max_size=4),
+    st.sampled_from(
+        ["", "build", "sim", "sim sweep", "sim table 25", "ptf list", "topo", "lab", "check", "run", "stf", "rerun"]
+    ),
+)
 def test_words(words: list[str], verb: str) -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         check([*([verb] if verb else []), *words])

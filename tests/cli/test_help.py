@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import importlib
+import re
 import shlex
 import sys
 from pathlib import Path
 
 import pytest
 
+import p4gen
 from p4gen.cli.app import COMPLETE, VERBS, main
 from p4gen.cli.verb import Verb
 from p4gen.families import flag_name
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.spec.topology import packaged_folder
 
+GROUPS = {
+    "bench": ("program", "net", "wire"),
+    "ptf": ("run", "mutate", "list"),
+    "sim": ("run", "sweep", "table"),
+}
+COMMANDS = [f"{name} {each}".strip() for name in VERBS for each in GROUPS.get(name, ("",))]
+
 
 def verb(name: str) -> Verb:
-    found = importlib.import_module(f"p4gen.cli.{name}").command
+    found = importlib.import_module(f"p4gen.cli.{name.replace(' ', '.')}").command
     assert isinstance(found, Verb)
     return found
 
@@ -30,7 +39,48 @@ def said(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", VERBS)
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_group_lists_its_commands_and_which_is_the_default(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = said([name, "--help"], monkeypatch, capsys)
+    listed = text.partition("\nCommands:\n")[2].partition("\n\n")[0]
+    assert re.findall(r"^  (\w+)  ", listed, re.MULTILINE) == list(GROUPS[name])
+    assert f"is 'p4gen {name} {GROUPS[name][0]} ...'" in " ".join(text.split())
+    assert said([name, GROUPS[name][0], "--help"], monkeypatch, capsys) == said(
+        [name, "--seed", "1", "--help"], monkeypatch, capsys
+    )
+
+
+OWN = {
+    "sim run": {"--capture", "--ladder"},
+    "sim sweep": {"--values", "--seeds", "--out"},
+    "sim table": {"--values", "--seeds", "--out"},
+    "ptf run": {"--target", "--matrix", "--trace", "--test", "--out"},
+    "ptf mutate": {"--operators", "--at-least", "--faults"},
+    "ptf list": {"--test"},
+    "bench program": {"--out", "--packets"},
+    "bench net": set(),
+    "bench wire": {"--packets"},
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_help_lists_the_options_of_a_command_and_no_others(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = said([*name.split(), "--help"], monkeypatch, capsys)
+    group = name.split(maxsplit=1)[0]
+    others = {option for other, options in OWN.items() if other.startswith(group) for option in options}
+    assert {option for option in others if f"\n  {option} " in text} == OWN[name]
+    assert "\n  --json " in text
+
+
+def test_the_version_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(["--version"], monkeypatch, capsys) == f"p4gen, version {p4gen.__version__}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_examples_are_command_lines(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     examples = verb(name).examples
@@ -50,11 +100,11 @@ def test_examples_are_command_lines(name: str, tmp_path: Path, monkeypatch: pyte
         assert what
 
 
-@pytest.mark.parametrize("name", [name for name in VERBS if name in ("build", "ptf", "sim", "lab", "difftest")])
+@pytest.mark.parametrize("name", ["build", "ptf run", "ptf mutate", "sim run", "sim table", "lab", "difftest"])
 def test_options_of_the_program_stand_apart(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = said([name, "--help"], monkeypatch, capsys)
+    text = said([*name.split(), "--help"], monkeypatch, capsys)
     own, _, rest = text.partition("\nThe program: ")
     program, _, examples = rest.partition("\nExamples:\n")
     for field in EpicSpec.model_fields:
@@ -87,6 +137,14 @@ def completions(
         ("p4gen lab star-4 --policy lo", {"lowest-common-switch"}),
         ("p4gen build --pip", {"--pipelines"}),
         ("p4gen ptf --target ", {"embedded", "bmv2"}),
+        ("p4gen ptf run --target b", {"bmv2"}),
+        ("p4gen ptf mutate --op", {"--op", "--operators"}),
+        ("p4gen ptf m", {"mutate", "m"}),
+        ("p4gen bench ", {"program", "net", "wire", ""}),
+        ("p4gen sim s", {"sweep", "star-4", "star-8", "s"}),
+        ("p4gen sim sweep ", {"size", "loss", "links"}),
+        ("p4gen sim run star-4 --sync r", {"refined"}),
+        ("p4gen sim --lad", {"--ladder"}),
         ("p4gen diff --op m", {"min", "max"}),
     ],
 )
@@ -96,7 +154,17 @@ def test_shells_are_told_what_fits(
     assert {value for _, value in completions(line, monkeypatch, capsys)} == values
 
 
-@pytest.mark.parametrize("line", ["p4gen lab ", "p4gen sim ", "p4gen topo ", "p4gen manager --topology "])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "p4gen lab ",
+        "p4gen sim run ",
+        "p4gen sim sweep loss ",
+        "p4gen sim table 31 ",
+        "p4gen topo ",
+        "p4gen manager --topology ",
+    ],
+)
 def test_topologies_are_completed_beside_files(
     line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 from p4gen.cli.app import main
 
 ECHO = Path(__file__).parents[1] / "switch" / "echo.p4"
-STYLE = re.compile(r"^(\S+|p4gen [a-z]+|\S+:\d+:\d+): error: \S")
+STYLE = re.compile(r"^(\S+|p4gen( [a-z]+){1,2}|\S+:\d+:\d+): error: \S")
 
 
 def p4gen(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -29,6 +29,19 @@ def p4gen(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
         (["build", "--mode", "IIII"], "did you mean 'III'?"),
         (["build", "--op", "sun"], "did you mean 'sum'?"),
         (["sim", "star-4", "--engine", "jitt"], "--engine: error: 'jitt' is not one of 'interp', 'jit'; did you mean"),
+        (["sim", "sweeep", "size", "star-4"], "p4gen sim: error: there is no command 'sweeep'; did you mean 'sweep'?"),
+        (["ptf", "mutat"], "p4gen ptf: error: there is no command 'mutat'; did you mean 'mutate'?"),
+        (["bench", "wires"], "p4gen bench: error: there is no command 'wires'; did you mean 'wire'?"),
+        (["sim"], "p4gen sim run: error: missing argument 'TOPOLOGY'"),
+        (
+            ["sim", "sweep"],
+            "p4gen sim sweep: error: missing argument 'size|loss|links'. Choose from: size, loss, links",
+        ),
+        (["sim", "sweep", "size", "star-4", "--ladder", "x.svg"], "sweep: error: no such option '--ladder'"),
+        (["sim", "table", "30", "star-4", "--timeout", "1ms"], "p4gen sim table: error: no such option '--timeout'"),
+        (["sim", "run", "star-4", "--values", "1"], "p4gen sim run: error: no such option '--values'"),
+        (["ptf", "mutate", "--test", "test_order"], "p4gen ptf mutate: error: no such option '--test'"),
+        (["bench", "net", "--packets", "9"], "p4gen bench net: error: no such option '--packets'"),
         (["topo", "star4"], "did you mean 'star-4'?"),
         (["run"], "p4gen run: error: missing argument"),
         (["switch", "--ports", "4"], "p4gen switch: error: --ports says how many sockets --unix makes"),
@@ -41,7 +54,7 @@ def p4gen(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
         (["sim", "star-4", "--timeout", "1ps"], "--timeout: error: a retransmission timer has 1us at least"),
         (["sim", "star-4", "--loss", "1%", "--burst", "nan"], "--burst: error: 'nan' is not a number"),
         (["sim", "star-4", "--loss", "1%", "--burst", "inf"], "--burst: error: "),
-        (["sim", "star-4", "--burst", "3"], "p4gen sim: error: --burst is the length of bursts of loss"),
+        (["sim", "star-4", "--burst", "3"], "p4gen sim run: error: --burst is the length of bursts of loss"),
         (["sim", "star-4", "--size", "100G"], "so 268435456 bytes are the limit"),
         (["sim", "star-4", "--size", "9" * 5000], "--size: error: '9999"),
         (["sim", "star-4", "--loss", "nan"], "--loss: error: 'nan' is not a share"),

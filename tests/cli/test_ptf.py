@@ -19,16 +19,40 @@ def p4gen(*args: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("mode", ["II", "III"])
 def test_the_list_has_what_fits_and_why_the_rest_does_not(tmp_path: Path, mode: str) -> None:
-    done = p4gen("ptf", "--list", "--mode", mode, cwd=tmp_path)
+    done = p4gen("ptf", "list", "--mode", mode, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     fitting, _, others = done.stdout.partition("\n\n")
     foreign = "test_validation." if mode == "III" else "test_iii_"
     assert foreign not in done.stdout
     assert all(line.startswith("test_") for line in fitting.splitlines())
     assert ": the program has one pipeline" in others
-    everything = json.loads(p4gen("ptf", "--list", "--mode", mode, "--json", cwd=tmp_path).stdout)["scenarios"]
+    everything = json.loads(p4gen("ptf", "list", "--mode", mode, "--json", cwd=tmp_path).stdout)["scenarios"]
     assert {s["name"] for s in everything if s["unfit"] is None} == {line.split()[0] for line in fitting.splitlines()}
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_list_asked_for_by_a_flag(tmp_path: Path) -> None:
+    """As scripts do that are older than ``p4gen ptf list``."""
+    wishes = ("--mode", "III", "--test", "test_order", "--json")
+    before, now = p4gen("ptf", *wishes, "--list", cwd=tmp_path), p4gen("ptf", "list", *wishes, cwd=tmp_path)
+    assert before.returncode == now.returncode == 0, before.stderr
+    assert before.stdout == now.stdout
+    assert json.loads(now.stdout)["scenarios"]
+
+
+def test_runs_recorded_before_and_after_there_was_ptf_run_are_repeated(tmp_path: Path) -> None:
+    arguments = [*SMALL, "--mode", "II", "--test", "test_validation.WrongQp", "--seed", "5"]
+    done = p4gen("ptf", *arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (folder,) = (tmp_path / "build/runs").iterdir()
+    record = json.loads((folder / "run.json").read_text())
+    assert record["arguments"][:2] == ["ptf", "run"]
+    for words in (record["arguments"], ["ptf", *record["arguments"][2:]]):
+        (folder / "run.json").write_text(json.dumps(record | {"arguments": words}))
+        again = p4gen("rerun", folder, cwd=tmp_path)
+        assert again.returncode == 0, again.stdout + again.stderr
+        assert "seed 5" in again.stdout
+        assert "1 passed, 0 failed" in again.stdout
 
 
 def test_an_unknown_scenario_is_refused_before_anything_is_built(tmp_path: Path) -> None:
@@ -79,7 +103,7 @@ def test_a_matrix_is_drawn_by_seed_and_can_be_run_again(tmp_path: Path) -> None:
     [
         (["--matrix", "some"], "--matrix: error: 'some' is neither a number of programs nor all"),
         (["--matrix", "2", "--lanes", "16"], "it does not go with --lanes"),
-        (["--matrix", "2", "--mutate"], "--matrix goes with neither --mutate nor --trace"),
+        (["--matrix", "2", "--trace", "--test", "test_order"], "--matrix does not go with --trace"),
     ],
 )
 def test_wrong_wishes_for_a_matrix(tmp_path: Path, args: list[str], cause: str) -> None:

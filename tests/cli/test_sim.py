@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,8 @@ def p4gen(*arguments: str) -> Result:
     return CliRunner().invoke(cli, arguments, standalone_mode=False)
 
 
-def sim(*arguments: str) -> Result:
-    return p4gen("sim", "star-4", *SMALL, *arguments)
+def sim(*arguments: str, command: Sequence[str] = ("run",)) -> Result:
+    return p4gen("sim", *command, "star-4", *SMALL, *arguments)
 
 
 def test_a_run_reports_and_succeeds(tmp_path: Path) -> None:
@@ -53,7 +54,7 @@ def test_a_barrier() -> None:
 
 
 def test_a_sweep_writes_csv_and_plot(tmp_path: Path) -> None:
-    result = sim("--sweep", "size", "--values", "4K,8K", "--out", str(tmp_path))
+    result = sim("--values", "4K,8K", "--out", str(tmp_path), command=("sweep", "size"))
     assert result.return_value == 0, result.output
     assert (tmp_path / "size.csv").read_text().count("\n") == 3
     assert (tmp_path / "size.svg").exists()
@@ -61,7 +62,7 @@ def test_a_sweep_writes_csv_and_plot(tmp_path: Path) -> None:
 
 
 def test_tables_are_printed_and_written_with_a_ratio_for_each_cell(tmp_path: Path) -> None:
-    result = sim("--table", "25,30", "--values", "4K", "--out", str(tmp_path), "--json")
+    result = sim("--values", "4K", "--out", str(tmp_path), "--json", command=("table", "25,30"))
     assert result.return_value == 0, result.output
     report = json.loads(result.output)
     assert [table["table"] for table in report["tables"]] == [25, 30]
@@ -73,7 +74,7 @@ def test_tables_are_printed_and_written_with_a_ratio_for_each_cell(tmp_path: Pat
             assert cell["ratio"] == pytest.approx(cell["ours"] / cell["paper"])
         assert all(Path(file).stat().st_size > 100 for file in table["files"])
     assert (tmp_path / "table-25.csv").read_text().count("\n") == 4
-    printed = sim("--table", "30", "--out", str(tmp_path)).output
+    printed = sim("--out", str(tmp_path), command=("table", "30")).output
     for text in ("Table 30", "ToRank0", "142,000", "time runs from"):
         assert text in printed
 
@@ -84,8 +85,6 @@ def test_tables_are_printed_and_written_with_a_ratio_for_each_cell(tmp_path: Pat
         (["--collective", "broadcast", "--root", "4"], "root 4 is not a rank"),
         (["--loss", "150%"], "--loss"),
         (["--loss", "5%@h9"], "'h9' is no link"),
-        (["--table", "33"], "must be one of 25"),
-        (["--table", "first"], "must be one of 25"),
         (["--size", "3"], "multiple of 4"),
         (["--timeout", "5"], "--timeout"),
         (["--script", "drop it"], "script"),
@@ -101,9 +100,30 @@ def test_wrong_input_is_refused(arguments: list[str], cause: str) -> None:
 
 def test_options_that_do_not_go_together() -> None:
     assert "barrier has no data" in str(sim("--collective", "barrier", "--size", "4K").exception)
-    assert "--sweep" in str(sim("--values", "1").exception)
-    assert "neither" in str(sim("--sweep", "size", "--ladder", "x.svg").exception)
-    assert "not both" in str(sim("--sweep", "size", "--table", "25").exception)
+    assert "--burst is the length of bursts of loss" in str(sim("--burst", "3").exception)
+
+
+@pytest.mark.parametrize("tables", ["33", "first", "25,", ""])
+def test_a_table_that_the_paper_does_not_have(tables: str) -> None:
+    result = sim(command=("table", tables))
+    assert isinstance(result.exception, InputError)
+    assert "must be one of 25" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("star-4 --size 1K", "run star-4 --size 1K"),
+        ("star-4 --sweep size --values 4K,8K", "sweep size star-4 --values 4K,8K"),
+        ("--sweep=loss star-4 --size 4K --values 0,1", "sweep loss star-4 --size 4K --values 0,1"),
+        ("star-4 --values 4K --table 30", "table 30 star-4 --values 4K"),
+    ],
+)
+def test_spellings_from_before_there_were_commands(before: str, now: str, tmp_path: Path) -> None:
+    more = [*SMALL, "--json", *(["--out", str(tmp_path)] if "--values" in now else [])]
+    one, other = (p4gen("sim", *words.split(), *more) for words in (before, now))
+    assert one.return_value == other.return_value == 0, one.output
+    assert json.loads(one.output) == json.loads(other.output)
 
 
 def test_topo_describes_and_draws(tmp_path: Path) -> None:

@@ -277,7 +277,7 @@ def test_the_command_line_finds_it_by_path_and_by_name(gate: Path, tmp_path: Pat
 
 def test_what_to_type_next_names_the_folder(gate: Path, tmp_path: Path) -> None:
     done = p4gen("build", "--family", gate, cwd=tmp_path)
-    assert f"ptf --family {gate}" in done.stdout, done.stderr
+    assert f"ptf run --family {gate}" in done.stdout, done.stderr
 
 
 def test_a_run_with_a_family_in_a_folder_can_be_repeated(tmp_path: Path, gate: Path) -> None:

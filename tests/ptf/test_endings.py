@@ -18,9 +18,9 @@ SMALL = [
     "--seed", "1", "--out", "out",
 ]  # fmt: skip
 VERBS = {
-    "one program": ["--fan-in", "32", "--ports", "32", "--test", "test_aggregation"],
-    "programs side by side": ["--icrc", "ignore"],
-    "faults": ["--mutate"],
+    "one program": ["run", "--fan-in", "32", "--ports", "32", "--test", "test_aggregation"],
+    "programs side by side": ["run", "--icrc", "ignore"],
+    "faults": ["mutate"],
 }
 TOLD = [
     ("one program", signal.SIGINT),
@@ -41,7 +41,7 @@ def place() -> Iterator[Path]:
 def start(verb: str, place: Path) -> subprocess.Popen[str]:
     """``p4gen ptf``, with scenarios under way."""
     (place / "tmp").mkdir()
-    command = [sys.executable, "-m", "p4gen", "ptf", *SMALL, *VERBS[verb]]
+    command = [sys.executable, "-m", "p4gen", "ptf", *VERBS[verb], *SMALL]
     process = subprocess.Popen(
         command, cwd=place, env={**os.environ, "TMPDIR": str(place / "tmp")}, text=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
@@ -53,8 +53,8 @@ def start(verb: str, place: Path) -> subprocess.Popen[str]:
 
 def workers(process: subprocess.Popen[str], place: Path) -> list[int]:
     """The processes that carry scenarios out: PTF's, once it has ports; where faults are judged, forks of ours."""
-    if running("--mutate", place):
-        return [worker for worker in running("--mutate", place) if worker != process.pid]
+    if running("mutate", place):
+        return [worker for worker in running("mutate", place) if worker != process.pid]
     return running("p4gen.ptf.child", place) if list(place.rglob("ptf.pcap")) else []
 
 

@@ -75,9 +75,9 @@ NAMES = ("test_validation.WrongIcrc", "test_validation.WrongQp", "test_order.Gap
         ("WrongIcrc", "did you mean test_validation.WrongIcrc?"),
         ("test_validatoin.Nonsense", "did you mean test_validation?"),
         ("test_order.WrongIcr", "test_validation.WrongIcrc"),
-        ("Nonsense", "--list names all"),
+        ("Nonsense", "p4gen ptf list names all"),
         ("test_validation.Nonsense", "did you mean test_validation?"),
-        ("", "--list names all"),
+        ("", "p4gen ptf list names all"),
     ],
 )
 def test_a_mistyped_name_says_what_may_be_meant(wanted: str, hint: str) -> None:

@@ -1,4 +1,4 @@
-"""``p4gen sim --table`` and ``--sweep``: a paper's simulation figures compared with ours."""
+"""What ``p4gen sim sweep`` and ``table`` report: a paper's simulation figures compared with ours."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def tabled(number: int, base: SimConfig, values: Sequence[float] | None) -> Comp
 
 
 def numbers(text: str, studies: Studies) -> list[int]:
-    """The tables that ``--table`` names: ``25``, ``25,31``, ``all``. Raises ``InputError``."""
+    """The tables that are asked for: ``25``, ``25,31``, ``all``. Raises ``InputError``."""
     if text == "all":
         return list(studies.tables)
     try:
@@ -70,7 +70,7 @@ def numbers(text: str, studies: Studies) -> list[int]:
         chosen = []
     if not chosen or not studies.tables.keys() >= set(chosen):
         raise InputError(
-            f"--table {text}: must be one of {', '.join(map(str, studies.tables))}, several with commas, or 'all'"
+            f"table {text}: must be one of {', '.join(map(str, studies.tables))}, several with commas, or 'all'"
         )
     return chosen
 

@@ -1,12 +1,11 @@
-"""``p4gen ptf``: the conformance suite on a program and its variants, or on programs with faults seeded."""
+"""``p4gen ptf run``: the conformance suite on a program and its variants."""
 
 from __future__ import annotations
 
 import json
 import os
-import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from p4gen.cli.options import (
     target_option,
     this_command,
 )
+from p4gen.cli.ptf.options import drawn, seed_option, tests_option
 from p4gen.cli.verb import verb
 from p4gen.model import EngineName
 from p4gen.ptf.conformance import run_conformance
@@ -36,7 +36,7 @@ from p4gen.ptf.family import Run, conformance_of
 from p4gen.ptf.matrix import axes_of, chosen_programs
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult
-from p4gen.ptf.scenarios import Scenario, check_names, scenarios
+from p4gen.ptf.scenarios import check_names, scenarios
 from p4gen.scratch import scratch
 from p4gen.spec import CollectiveSpec
 from p4gen.switch import targets
@@ -49,8 +49,6 @@ from p4gen.switch.running import Program, Running
         ("--mode III --reliability sr --target bmv2", "on BMv2"),
         ("--mode II --test test_reliability --trace", "some scenarios, with the path of each packet"),
         ("--mode III --matrix 8", "on eight small programs of different settings"),
-        ("--mode II --mutate --faults 10", "whether the scenarios notice faults"),
-        ("--mode III --mutate --operators --faults 100", "and faults derived by rule"),
     ]
 )
 @spec_options
@@ -58,9 +56,8 @@ from p4gen.switch.running import Program, Running
 @json_option
 @target_option
 @engine_option
-@click.option("--seed", type=int, default=None, help="Seed of all random choices.  [drawn, and printed]")
-@click.option("--test", "tests", multiple=True, metavar="MODULE[.CLASS]", help="Only these scenarios; may be repeated.")
-@click.option("--list", "listing", is_flag=True, help="List the scenarios that apply to the program, and end.")
+@seed_option
+@tests_option
 @click.option(
     "--matrix",
     metavar="N|all",
@@ -68,15 +65,6 @@ from p4gen.switch.running import Program, Running
     "notification and number of pipelines that are not given. N are drawn by seed.",
 )
 @click.option("--trace", is_flag=True, help="Print the whole path of every packet through the program (with --test).")
-@click.option("--mutate", is_flag=True, help="Seed faults into small programs of the mode; each must be caught.")
-@click.option("--operators", is_flag=True, help="With --mutate: faults made by operators instead of those of a list.")
-@click.option(
-    "--at-least", type=click.FloatRange(0, 100), default=98.0, metavar="PERCENT",
-    help="With --operators: the score below which the exit status is 1.  [98]",
-)  # fmt: skip
-@click.option(
-    "--faults", type=click.IntRange(min=1), default=None, help="With --mutate: this many, drawn by seed.  [all]"
-)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -88,13 +76,8 @@ def command(
     engine: EngineName,
     seed: int | None,
     tests: tuple[str, ...],
-    listing: bool,
     matrix: str | None,
     trace: bool,
-    mutate: bool,
-    operators: bool,
-    at_least: float,
-    faults: int | None,
     **flags: str | None,
 ) -> None:
     """Run the conformance suite on a program.
@@ -105,51 +88,23 @@ def command(
 
     Exit status 1 when a scenario fails, or when none applies; those that do not apply are listed with the reason.
     """
-    if mutate and (tests or trace):
-        raise click.UsageError("--mutate runs all scenarios: it goes with neither --test nor --trace")
-    if (faults is not None or operators) and not mutate:
-        raise click.UsageError("--faults and --operators choose the faults that --mutate seeds")
     if trace and not tests:
         raise click.UsageError("--trace of the whole suite is too long to read: choose scenarios with --test")
-    if target != targets.EMBEDDED and (mutate or trace):
-        raise click.UsageError("--mutate and --trace go with the embedded switch (p4gen difftest --fault for BMv2)")
-    if matrix and (mutate or trace):
-        raise click.UsageError("--matrix goes with neither --mutate nor --trace")
+    if trace and target != targets.EMBEDDED:
+        raise click.UsageError("--trace goes with the embedded switch")
+    if trace and matrix:
+        raise click.UsageError("--matrix does not go with --trace")
     targets.check(target)
     spec = collective_from(spec_file, flags)
-    if listing or tests:
-        known = scenarios(spec)
-        check_names(tests, known)
-        if listing:
-            chosen = [s for s in known if not tests or s.name in tests or s.name.partition(".")[0] in tests]
-            _list(chosen, as_json=as_json)
-            return
-    seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
+    if tests:
+        check_names(tests, scenarios(spec))
+    seed = drawn(seed)
     with terminable(), scratch() as place:
         job = _Job(spec, target, engine, out, place, seed, report_console(quiet=as_json))
-        if mutate:
-            passed, report = _mutate(job, operators, at_least, faults, flags)
-        else:
-            passed, report = job.conform(tests, matrix, trace)
+        passed, report = job.conform(tests, matrix, trace)
     if as_json:
         click.echo(json.dumps({"seed": seed, "passed": passed} | report))
     ctx.exit(0 if passed else 1)
-
-
-def _mutate(
-    job: _Job, operators: bool, at_least: float, faults: int | None, flags: Mapping[str, str | None]
-) -> tuple[bool, dict[str, Any]]:
-    from p4gen.cli.ptf_mutate import Mutate  # noqa: PLC0415 - PTF takes a second to load
-
-    trials = Mutate(job.spec, faults, job.seed, job.engine, job.console)
-    if not operators:
-        return trials.listed()
-    # The values given explicitly; otherwise all programs.
-    return trials.operators(
-        job.spec.loss_recovery if flags.get("reliability") else None,
-        job.spec.pipelines if flags.get("pipelines") else None,
-        at_least,
-    )
 
 
 @dataclass(frozen=True)
@@ -211,7 +166,7 @@ class _Job:
         for number, program in enumerate(programs):
             files = [path for path in (program.p4, program.p4info, program.json) if path is not None]
             runs.keep(self.scratch / str(number), folder / program.p4.stem, files)
-        arguments = ["ptf", *(axes_of(self.spec) if matrix else arguments_of(self.spec))]
+        arguments = ["ptf", "run", *(axes_of(self.spec) if matrix else arguments_of(self.spec))]
         arguments += ["--target", self.target, "--seed", str(self.seed), "--engine", self.engine]
         arguments += ["--matrix", matrix] if matrix else []
         arguments += [word for test in tests for word in ("--test", test)]
@@ -234,23 +189,6 @@ class _Job:
         json_file = result.program.with_suffix(".json")
         info = result.folder / f"{spec.program}.p4info.txtpb"
         return Program(result.program, info, json_file if json_file.exists() else None)
-
-
-def _list(known: Sequence[Scenario], *, as_json: bool) -> None:
-    """Scenarios that apply, then those of the mode that need another program, with the reason."""
-    if as_json:
-        click.echo(json.dumps({"scenarios": [asdict(scenario) for scenario in known]}))
-        return
-    console = report_console()
-    fitting = [scenario for scenario in known if scenario.unfit is None]
-    width = max((len(scenario.name) for scenario in fitting), default=0)
-    for scenario in fitting:
-        console.print(f"{scenario.name:{width}}  {scenario.about}".rstrip(), markup=False)
-    others = [scenario for scenario in known if scenario.unfit is not None and not scenario.of_another_mode]
-    if others:
-        console.print(f"\n{len(fitting)} apply; {len(others)} of this mode need another program:", markup=False)
-    for scenario in others:
-        console.print(f"{scenario.name}: {scenario.unfit}", markup=False)
 
 
 @dataclass

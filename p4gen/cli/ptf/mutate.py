@@ -1,17 +1,24 @@
-"""``p4gen ptf --mutate``: faults seeded into programs, from a list or made by operators; each must be caught."""
+"""``p4gen ptf mutate``: faults seeded into programs, from a list or made by operators; each must be caught."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
+import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from p4gen.cli.ending import terminable
+from p4gen.cli.options import collective_from, engine_option, json_option, report_console, spec_options
+from p4gen.cli.ptf.options import drawn, seed_option
+from p4gen.cli.verb import verb
 from p4gen.model import EngineName
 from p4gen.program import compose, render
 from p4gen.ptf.equivalents import equivalents_in
@@ -24,6 +31,59 @@ from p4gen.spec import CollectiveSpec, Reliability
 
 _STYLES = {Finding.CAUGHT: "green", Finding.SURVIVED: "red", Finding.UNCLEAR: "yellow", Finding.INVALID: "dim"}
 T = TypeVar("T")
+
+
+@verb(
+    examples=[
+        ("--mode II --faults 10", "ten faults of the family's list"),
+        ("--mode III --operators --faults 100", "a hundred, derived by rule"),
+        ("--mode III --operators --reliability sr --json", "all of the programs with Selective Repeat"),
+    ]
+)
+@spec_options
+@json_option
+@engine_option
+@seed_option
+@click.option("--operators", is_flag=True, help="Faults made by operators, instead of those of a list.")
+@click.option("--faults", type=click.IntRange(min=1), default=None, help="This many, drawn by seed.  [all]")
+@click.option(
+    "--at-least", type=click.FloatRange(0, 100), default=98.0, metavar="PERCENT",
+    help="With --operators: the score below which the exit status is 1.  [98]",
+)  # fmt: skip
+@click.option("--out", hidden=True, expose_value=False, help="Not used: for scripts that say ptf --out ... --mutate.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    spec_file: Path | None,
+    as_json: bool,
+    engine: EngineName,
+    seed: int | None,
+    operators: bool,
+    faults: int | None,
+    at_least: float,
+    **flags: str | None,
+) -> None:
+    """Seed faults into small programs of the mode, one at a time; the conformance suite must catch each.
+
+    Exit status 1 when it does not catch a fault of the list, or too few of those made by operators.
+    """
+    spec = collective_from(spec_file, flags)
+    seed = drawn(seed)
+    with terminable():
+        trials = Mutate(spec, faults, seed, engine, report_console(quiet=as_json))
+        if operators:
+            # The values given explicitly; otherwise all programs.
+            passed, report = trials.operators(
+                spec.loss_recovery if flags.get("reliability") else None,
+                spec.pipelines if flags.get("pipelines") else None,
+                at_least,
+            )
+        else:
+            passed, report = trials.listed()
+    if as_json:
+        click.echo(json.dumps({"seed": seed, "passed": passed} | report))
+    ctx.exit(0 if passed else 1)
 
 
 @dataclass(frozen=True)

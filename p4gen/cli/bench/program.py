@@ -1,0 +1,75 @@
+"""``p4gen bench program``: the speed of a program on every engine that can run it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from p4gen.bench.measure import BATCHED, BMV2, C, Results, measure
+from p4gen.bench.report import beside, plot, ratios_to, sentences, table, write_csv
+from p4gen.bench.workload import workload
+from p4gen.cli.bench.options import packets_option, programs, seed_option
+from p4gen.cli.options import collectives_from, json_option, out_option
+from p4gen.cli.verb import verb
+from p4gen.switch import bmv2_build
+
+
+@verb(
+    examples=[
+        ("--mode II --mode III", "both modes, on every engine that can run them"),
+        ("--lanes 256 --packets 20000", "packets of 1 KiB"),
+    ]
+)
+@programs
+@out_option
+@json_option
+@packets_option
+@seed_option
+def command(
+    spec_files: tuple[Path, ...],
+    out: Path,
+    as_json: bool,
+    packets: int,
+    seed: int,
+    **flags: tuple[str, ...],
+) -> None:
+    """Measure a program: packets a second of the interpreter, of native code (one by one, in batches, on two threads),
+    of BMv2 if it is installed, and of a hand-written C loop that does the same, all in one run.
+
+    Flags given several times are for several programs: p4gen bench program --mode II --mode III. Also the time from P4
+    text to text to the first packet, and the speed of snapshots. Writes bench.csv and bench.svg into each program's folder.
+    """
+    console = Console(highlight=False, soft_wrap=True, quiet=as_json)
+    measured: list[Results] = []
+    reports: list[dict[str, object]] = []
+    for work in [workload(spec, packets, seed) for spec in collectives_from(spec_files, flags)]:
+        with console.status("") as status:
+            results = measure(work, lambda what: status.update(f"measuring: {what}"))
+        folder = out / work.spec.program
+        folder.mkdir(parents=True, exist_ok=True)
+        files = folder / "bench.csv", folder / "bench.svg"
+        write_csv(results, files[0])
+        plot(results, files[1])
+        measured.append(results)
+        reports.append(_summary(results) | {"files": [str(f) for f in files]})
+        console.print(table(results))
+        console.print()
+        for line in (*sentences(results), *map(str, files), ""):
+            console.print(line)
+    first, *others = measured
+    if others:
+        console.print(beside(first, others))
+    if as_json:
+        ratios = [{"program": r.program, "to": first.program} | ratios_to(first, r) for r in others]
+        click.echo(json.dumps({"programs": reports, "ratios": ratios} if others else reports[0]))
+
+
+def _summary(results: Results) -> dict[str, object]:
+    ratios = {"jit_to_bmv2": results.ratio(BATCHED, BMV2), "jit_to_c": results.ratio(BATCHED, C)}
+    rates = [asdict(r) | {"packets_per_second": r.per_second} for r in results.rates]
+    build = bmv2_build.build()
+    return asdict(results) | ratios | {"rates": rates, "bmv2": asdict(build) if build else None}

@@ -1,0 +1,126 @@
+"""The simulation that a command line of ``p4gen sim`` describes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from p4gen.cli.options import collective_from, spec_fields
+from p4gen.cli.sim.comparison import studies_of
+from p4gen.cli.sim.options import DEFAULT_SIZE, DEFAULT_TIMEOUT, STUDIED_SIZE
+from p4gen.cli.values import parsed
+from p4gen.errors import Diagnostic, InputError
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.plan import PsnSync
+from p4gen.host.transport.clock import US
+from p4gen.host.transport.dcqcn import DcqcnConfig
+from p4gen.host.transport.verbs import Recovery
+from p4gen.inputs import shown
+from p4gen.model import ENGINES, EngineName
+from p4gen.net.faults import Faults, Impairment, Script, parse_outage, parse_place
+from p4gen.net.simulation import SimConfig
+from p4gen.net.study import Axis
+from p4gen.spec import units
+from p4gen.spec.topology import load_topology
+
+_SHORTEST_TIMER = US
+_MOST_VALUES = 100
+_SAID_BY_TABLES: Mapping[str, Any] = {"collective": "allreduce", "root": 0, "recovery": None, "timeout": None}
+TABLES_SAY = frozenset(_SAID_BY_TABLES)
+"""The options of a simulation that a paper's table has its own values for."""
+
+
+def configuration(
+    topology_name: str, spec_file: Path | None, options: Mapping[str, Any], *, studied: bool
+) -> SimConfig:
+    """The run that options describe; if ``studied``, what they omit is as in the paper. Raises ``InputError``."""
+    o = {**_SAID_BY_TABLES, **options}
+    flags = {name: o[name] for name in spec_fields()}
+    collective = Collective(o["collective"])
+    barrier = collective is Collective.BARRIER
+    if barrier and o["size"]:
+        raise click.UsageError("a barrier has no data: omit --size")
+    seed = random.SystemRandom().randrange(1 << 32) if o["seed"] is None else o["seed"]
+    spec = collective_from(spec_file, flags)
+    studies = studies_of(spec) if studied else None
+    if studies and not spec_file:
+        suggested = {name: str(value) for name, value in studies.program(spec).items()}
+        spec = collective_from(None, suggested | {name: text for name, text in flags.items() if text is not None})
+    timeout = o["timeout"] or (f"{studies.timeout(spec)}ps" if studies else DEFAULT_TIMEOUT)
+    topology = load_topology(topology_name)
+    config = SimConfig(
+        topology,
+        spec,
+        collective,
+        0 if barrier else parsed("--size", units.size, o["size"] or (STUDIED_SIZE if studied else DEFAULT_SIZE)),
+        o["repeat"],
+        _faults(o, len(topology.rank_hosts)),
+        seed,
+        Recovery(o["recovery"]) if o["recovery"] else studies.recovery if studies else None,
+        parsed("--timeout", _timer, timeout),
+        o["retries"],
+        dcqcn=DcqcnConfig() if o["dcqcn"] else None,
+        engine=_engine(o["engine"]),
+        root=o["root"],
+        sync=PsnSync(o["sync"]),
+    )
+    return config if o["concurrent"] == 1 else replace(config, work=config.jobs * o["concurrent"])
+
+
+def values_of(given: str | None, axis: Axis) -> list[float] | None:
+    """The values that ``--values`` has for an axis, None for the paper's. Raises ``InputError``."""
+    if given is None or axis is Axis.NOTHING:
+        return None
+    if given.count(",") >= _MOST_VALUES:
+        raise InputError(Diagnostic("--values", f"more than {_MOST_VALUES} values"))
+    if axis is Axis.SIZE:
+        return [parsed("--values", units.size, text) for text in given.split(",")]
+    return [parsed("--values", _percent if axis is Axis.LOSS else _count, text) for text in given.split(",")]
+
+
+def _faults(o: Mapping[str, Any], ranks: int) -> Faults:
+    if o["burst"] is not None and not o["loss"]:
+        raise click.UsageError("--burst is the length of bursts of loss: it goes with --loss")
+    impairments = []
+    for name in ("loss", "reorder", "duplicate", "corrupt"):
+        for text in o[name]:
+            value, where = parse_place(text)
+            chance: dict[str, Any] = {name: parsed(f"--{name}", units.share, value)}
+            if name == "loss":
+                chance["burst"] = o["burst"] or 1.0
+            impairments.append(Impairment(where, **chance))
+    scripts = tuple(Script.parse(text) for text in o["scripts"])
+    for script in scripts:
+        if script.rank is not None and script.rank >= ranks:
+            raise InputError(f"script '{script.text}': there is no rank {script.rank}; there are 0 to {ranks - 1}")
+    return Faults(tuple(impairments), tuple(parse_outage(text) for text in o["down"]), scripts)
+
+
+def _timer(text: str) -> int:
+    """A retransmission timer. One much shorter than a round trip retransmits everything before it can be answered, and
+    simulated time would hardly advance; InfiniBand's shortest is 8 us."""
+    value = units.duration(text)
+    if 0 < value < _SHORTEST_TIMER:
+        raise ValueError(f"a retransmission timer must be at least 1us, or 0 for none, not {shown(text)}")
+    return value
+
+
+def _percent(text: str) -> float:
+    """A share in per cent, with or without the sign."""
+    return 100 * units.share(f"{text.strip().removesuffix('%')}%")
+
+
+def _count(text: str) -> int:
+    """A number of links."""
+    if not (text.strip().isdecimal() and len(text.strip()) <= 4):
+        raise ValueError(f"{shown(text)} is not a number of links")
+    return int(text)
+
+
+def _engine(name: str) -> EngineName:
+    return next(engine for engine in ENGINES if engine == name)

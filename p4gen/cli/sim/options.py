@@ -1,0 +1,131 @@
+"""What the commands of ``p4gen sim`` share: the network, the program, ranks and faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from p4gen.cli.options import json_option, spec_options
+from p4gen.cli.values import TOPOLOGY
+from p4gen.cli.verb import SEED, FiniteRange
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.plan import PsnSync
+from p4gen.host.transport.verbs import Recovery
+from p4gen.model import ENGINES
+from p4gen.net.faults import MAX_BURST
+
+DEFAULT_TIMEOUT, DEFAULT_SIZE, STUDIED_SIZE = "50us", "1M", "4M"
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def simulation_options(
+    *, size: str = DEFAULT_SIZE, timeout: str = DEFAULT_TIMEOUT, without: Collection[str] = ()
+) -> Callable[[F], F]:
+    """Topology, spec, and the options of a simulation but those in ``without``; help names the defaults given here."""
+    options = {
+        "collective": click.option(
+            "--collective", type=click.Choice([str(c) for c in Collective]), default="allreduce", show_default=True
+        ),
+        "size": click.option(
+            "--size", default=None, metavar="BYTES", help=f"Each rank's data, such as 256K or 4M.  [{size}]"
+        ),
+        "root": click.option(
+            "--root",
+            type=click.IntRange(0, 1023),
+            default=0,
+            show_default=True,
+            help="Root rank of reduce and broadcast.",
+        ),
+        "sync": click.option(
+            "--sync",
+            type=click.Choice([str(s) for s in PsnSync]),
+            default="subgroups",
+            show_default=True,
+            help="How PSNs stay synchronised over asymmetric collectives: QPs for each pattern, or PSNs that hosts set.",
+        ),
+        "concurrent": click.option(
+            "--concurrent",
+            type=click.IntRange(1, 256),
+            default=1,
+            show_default=True,
+            help="Groups of all ranks at once.",
+        ),
+        "repeat": click.option(
+            "--repeat",
+            type=click.IntRange(1, 100_000),
+            default=1,
+            show_default=True,
+            help="Collectives, one after another.",
+        ),
+        "engine": click.option(
+            "--engine", type=click.Choice(ENGINES), default="jit", show_default=True, help="What runs the switches."
+        ),
+        "seed": click.option(
+            "--seed", type=SEED, default=None, help="Seed of all randomness; same seed, same run.  [drawn, and printed]"
+        ),
+        "loss": click.option(
+            "--loss", multiple=True, metavar="SHARE[@WHERE]", help="Lose packets: 5%, 5%@h0, 1%@h0-s0, 1%@h0>s0."
+        ),
+        "burst": click.option(
+            "--burst", type=FiniteRange(1, MAX_BURST), help="With --loss: mean number of packets lost in a row.  [1]"
+        ),
+        "reorder": click.option(
+            "--reorder", multiple=True, metavar="SHARE[@WHERE]", help="Delay packets, so that others overtake them."
+        ),
+        "duplicate": click.option("--duplicate", multiple=True, metavar="SHARE[@WHERE]", help="Deliver packets twice."),
+        "corrupt": click.option("--corrupt", multiple=True, metavar="SHARE[@WHERE]", help="Flip one to three bits."),
+        "down": click.option(
+            "--down", multiple=True, metavar="LINK@FROM-TO", help="Take a link down: h0-s0@10us-60us."
+        ),
+        "script": click.option(
+            "--script", "scripts", multiple=True, metavar="TEXT", help="As in 'drop the 3rd UP_DATA of rank 2'."
+        ),
+        "recovery": click.option(
+            "--recovery",
+            type=click.Choice([str(r) for r in Recovery]),
+            default=None,
+            help="NICs' loss recovery.  [as the program's]",
+        ),
+        "timeout": click.option(
+            "--timeout", default=None, metavar="TIME", help=f"Retransmission timer, 1us at least; 0: none.  [{timeout}]"
+        ),
+        "retries": click.option(
+            "--retries", type=click.IntRange(0, 1000), default=None, help="Timeouts before a NIC gives up.  [never]"
+        ),
+        "dcqcn": click.option(
+            "--dcqcn", is_flag=True, help="NICs slow down when they receive congestion notifications."
+        ),
+        "json": json_option,
+    }
+
+    def decorate(function: F) -> F:
+        for name in reversed([name for name in options if name not in without]):
+            function = options[name](function)
+        return click.argument("topology", type=TOPOLOGY)(spec_options(function))
+
+    return decorate
+
+
+def comparison_options(function: F) -> F:
+    """What commands have that run many simulations, and compare."""
+    for option in (
+        click.option(
+            "--out",
+            type=click.Path(path_type=Path, file_okay=False),
+            default=Path("build/sim"),
+            help="Folder for CSV and plot.  [build/sim]",
+        ),
+        click.option(
+            "--seeds",
+            type=click.IntRange(1, 1000),
+            default=1,
+            show_default=True,
+            help="Runs of each lossy point; the median counts.",
+        ),
+        click.option("--values", default=None, metavar="A,B,...", help="Values to sweep, instead of the paper's."),
+    ):
+        function = option(function)
+    return function
