@@ -1,4 +1,4 @@
-"""The command line: one small file per verb."""
+"""The command line: one small file per verb, or a folder with one for each of the verb's commands."""
 
 from p4gen.cli.app import main
 

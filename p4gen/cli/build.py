@@ -100,7 +100,7 @@ def _report(built: Built, written: Sequence[Path], console: Console) -> None:
         console.print(f"p4c ({built.p4c}) accepts it without a warning; its P4Info is the same as ours")
     console.print()
     console.print("Next:")
-    again = f"{this_command()} ptf {' '.join(flags_of(spec))}"
+    ptf, program = f"{this_command()} ptf", " ".join(flags_of(spec))
     console.print(f"  less {built.program}")
-    console.print(f"  {again}             # run the conformance suite")
-    console.print(f"  {again} --mutate    # and see that it catches faults")
+    console.print(f"  {ptf} run {program}       # run the conformance suite")
+    console.print(f"  {ptf} mutate {program}    # and see that it catches faults")

@@ -27,7 +27,8 @@ def test_build_prints_a_table_and_what_to_type_next(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "CheckDuplicate" in done.stdout
     assert "Next:" in done.stdout
-    assert "ptf --mode II --lanes 8" in done.stdout
+    assert "ptf run --mode II --lanes 8 " in done.stdout
+    assert "ptf mutate --mode II --lanes 8 " in done.stdout
     assert (tmp_path / "build" / "modeii_sum_int32_x8" / "manifest.json").exists()
 
 
