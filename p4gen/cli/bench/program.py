@@ -40,8 +40,9 @@ def command(
     """Measure a program: packets a second of the interpreter, of native code (one by one, in batches, on two threads),
     of BMv2 if it is installed, and of a hand-written C loop that does the same, all in one run.
 
-    Flags given several times are for several programs: p4gen bench program --mode II --mode III. Also the time from P4
-    text to text to the first packet, and the speed of snapshots. Writes bench.csv and bench.svg into each program's folder.
+    A flag given several times is for several programs: p4gen bench program --mode II --mode III. Also measures the time
+    from P4 text to the first packet, and the speed of snapshots. Writes bench.csv and bench.svg into each program's
+    folder.
     """
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
     measured: list[Results] = []

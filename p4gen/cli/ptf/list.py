@@ -25,7 +25,7 @@ from p4gen.ptf.scenarios import Scenario, check_names, scenarios
 @json_option
 @tests_option
 def command(spec_file: Path | None, as_json: bool, tests: tuple[str, ...], **flags: str | None) -> None:
-    """List the scenarios that apply to a program and what they show, and those that need another one, with the reason."""
+    """List the scenarios that apply to a program, and those that need another one, with the reason."""
     known = scenarios(collective_from(spec_file, flags))
     check_names(tests, known)
     chosen = [s for s in known if not tests or s.name in tests or s.name.partition(".")[0] in tests]

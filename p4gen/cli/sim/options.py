@@ -44,7 +44,7 @@ def simulation_options(
             type=click.Choice([str(s) for s in PsnSync]),
             default="subgroups",
             show_default=True,
-            help="How PSNs stay synchronised over asymmetric collectives: QPs for each pattern, or PSNs that hosts set.",
+            help="How PSNs stay synchronised over asymmetric collectives: QPs per pattern, or PSNs that hosts set.",
         ),
         "concurrent": click.option(
             "--concurrent",

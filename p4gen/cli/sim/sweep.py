@@ -32,7 +32,8 @@ def command(
     """Run a collective for several sizes, shares of loss on one link, or numbers of links that lose 5 %.
 
     TOPOLOGY is a YAML file, or a name (p4gen sim run --help). The results are compared with the paper's row
-    for the program's mode, and written as CSV and as a plot. Exit status 1 when a result is wrong or a run does not end.
+    for the program's mode, and written as CSV and as a plot. Exit status 1 when a result is wrong or a run does not
+    end.
     """
     config = configuration(topology, spec_file, options, studied=True)
     console = report_console(quiet=options["as_json"])
