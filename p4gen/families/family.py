@@ -1,8 +1,8 @@
-"""What a family of programs is: a paper's system, in a package of its own.
+"""What a family of programs is: a paper's system, in its own package.
 
-The rest of p4gen knows no family. A package that needs to know something of a program that depends on the paper states
-its question as a *facet*: a frozen dataclass of functions and values, which stands beside the code that asks. A family
-answers in a module of its package that is named after the facet, by a constant ``FACET``:
+The rest of p4gen knows no family. A package that needs paper-specific knowledge about a program declares
+a *facet*: a frozen dataclass of functions and values, next to the code that uses it. A family
+provides it in a module of its package that is named after the facet, as a constant ``FACET``:
 
 =====================  =========================================  ================================
 facet                  asked by                                   a family's answer is in
@@ -16,8 +16,8 @@ facet                  asked by                                   a family's ans
 ``Studies``            ``p4gen.net.sweep``, ``p4gen.lab``         ``studies.py``
 =====================  =========================================  ================================
 
-Only ``program.py`` must be there; a package of that name does as well. A small family is in
-tests/program/test_families.py. What common templates ask of a family is listed in ``p4gen.program.common``.
+Only ``program.py`` is required; it may be a package. A small family is in
+tests/program/test_families.py. What common templates require of a family is listed in ``p4gen.program.common``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from p4gen.spec.program import ProgramSpec
 
 @dataclass(frozen=True)
 class Facet:
-    """A question that some part of p4gen asks of families; ``module`` is where a family's package answers it."""
+    """An interface to families that some part of p4gen declares; ``module`` is the module that provides it."""
 
     module: ClassVar[str]
 
@@ -46,23 +46,23 @@ F = TypeVar("F", bound=Facet)
 
 @dataclass(frozen=True)
 class Family:
-    """A family of programs. ``package`` is the Python package that its facets are in."""
+    """A family of programs. ``package`` is the Python package with its facets."""
 
     name: str
     title: str
-    """What it is, in a line: for ``--help`` and reports."""
+    """A one-line description for ``--help`` and reports."""
     spec: type[ProgramSpec]
     package: str
     template_folder: Path | None = None
-    """Its templates, where they are not in p4gen's own ``templates/<name>``."""
+    """The folder of its templates, if not p4gen's own ``templates/<name>``."""
     telling: tuple[str, ...] = ()
-    """Fields that a command line always states, their defaults too, because they tell its programs apart."""
+    """Fields that a command line always states, even with default values, because they distinguish its programs."""
     base: Family | None = None
-    """The family whose facets are its own, where it does not answer by itself."""
+    """The family whose facets it uses if it does not provide its own."""
 
     @property
     def template_folders(self) -> tuple[tuple[str, Path], ...]:
-        """Where its templates are: the first part of their names, and the folder that stands for it."""
+        """The place of its templates: the first part of their names, and its folder."""
         own = self.name, self.template_folder or resource("templates") / self.name
         return (own, *(self.base.template_folders if self.base else ()))
 
@@ -72,15 +72,15 @@ class Family:
         return importlib.util.find_spec(name) is not None or (self.base is not None and self.base.answers(kind))
 
     def facet(self, kind: type[F]) -> F:
-        """The answer to a question; the module that has it is imported now, and not before.
+        """The family's facet; its module is imported only now.
 
-        Raises ``InputError`` if the family does not answer.
+        Raises ``InputError`` if the family does not provide it.
         """
         name = f"{self.package}.{kind.module}"
         place = importlib.util.find_spec(name)
         if place is None:
             if self.base is None:
-                raise InputError(f"the family {self.name} has no {kind.module}.py: it does not say {kind.__name__}")
+                raise InputError(f"the family {self.name} has no {kind.module}.py: it does not provide {kind.__name__}")
             return self.base.facet(kind)
         try:
             module = importlib.import_module(name)
@@ -95,7 +95,7 @@ class Family:
 
 
 def import_failed(folder: Path, error: Exception) -> InputError:
-    """What to say of a family in ``folder`` that cannot be imported: the place in it to look at, and why."""
+    """The error for a family in ``folder`` that cannot be imported: the position, and the cause."""
     reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
     if isinstance(error, SyntaxError) and error.filename:
         where = Pos(error.filename, error.lineno or 1, error.offset or 1)

@@ -1,4 +1,4 @@
-"""From YAML text and command-line flags to a family's spec, or to positioned complaints.
+"""From YAML text and command-line flags to a family's spec, or to errors with positions.
 
 A flag wins over the file. Every wrong value is reported, not just the first.
 """
@@ -25,10 +25,10 @@ Where = Pos | str | None
 
 
 def load_spec(path: Path | None = None, flags: Mapping[str, Any] | None = None) -> ProgramSpec:
-    """The spec that ``path`` (YAML) and ``flags`` (field name → value, None where not given) ask for.
+    """The spec that ``path`` (YAML) and ``flags`` (field name → value, None if not given) describe.
 
-    Raises ``InputError`` with one diagnostic per wrong value: ``file:line:column`` for what stands
-    in the file, the flag's name for what came from a flag.
+    Raises ``InputError`` with one diagnostic per wrong value: ``file:line:column`` for values
+    in the file, the flag's name for values of flags.
     """
     values: dict[str, Any] = {}
     where: dict[str, Where] = {}
@@ -52,7 +52,7 @@ def load_spec(path: Path | None = None, flags: Mapping[str, Any] | None = None) 
 
 
 def load_collective(path: Path | None = None, flags: Mapping[str, Any] | None = None) -> CollectiveSpec:
-    """``load_spec``, of a program that takes part in collectives. Raises ``InputError`` for others too."""
+    """``load_spec`` for a program that takes part in collectives. Raises ``InputError`` also for others."""
     return collective(load_spec(path, flags))
 
 
@@ -66,18 +66,18 @@ def _read_back(value: object) -> object:
 
 
 WrittenCollective = Annotated[SerializeAsAny[CollectiveSpec], BeforeValidator(_read_back)]
-"""The type of a field of a record that holds a spec: what is written is read as the spec of its own family."""
+"""The type of a field of a record that holds a spec: it is read as the spec of its own family."""
 
 
 def collective(spec: ProgramSpec) -> CollectiveSpec:
     """A spec of a program that takes part in collectives; ``InputError`` for another."""
     if not isinstance(spec, CollectiveSpec):
-        raise InputError(f"{spec.program}: programs of the family {spec.family} take part in no collectives")
+        raise InputError(f"{spec.program}: programs of the family {spec.family} do not take part in collectives")
     return spec
 
 
 def _kind(name: object, where: Where) -> type[ProgramSpec]:
-    """The spec of the family that is asked for."""
+    """The spec of the given family."""
     known = families()
     if not isinstance(name, str) or name not in known:
         near = difflib.get_close_matches(str(name), known, n=1)
@@ -126,7 +126,7 @@ def _diagnose(
 
 
 def _meant(error: ErrorDetails, value: object) -> str:
-    """Which of the values that a field takes is nearly what was given."""
+    """The value of a field that is most similar to the given one."""
     expected = str(error.get("ctx", {}).get("expected", ""))
     names = re.findall(r"'([^']+)'", expected)
     near = difflib.get_close_matches(str(value), names, n=1) if isinstance(value, str) else []
@@ -145,7 +145,7 @@ def _reason(error: ErrorDetails) -> str:
         case "int_type" | "int_parsing" | "int_from_float":
             return "must be an integer"
         case "string_pattern_mismatch":
-            return "must start with a lower-case letter and go on with lower-case letters, digits and _ (63 at most)"
+            return "must start with a lower-case letter and continue with lower-case letters, digits and _ (63 at most)"
         case _:
             return error["msg"]
 

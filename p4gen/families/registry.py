@@ -1,7 +1,7 @@
-"""Which families there are: p4gen's own, those of installed packages, and folders that the user names.
+"""The known families: p4gen's own, those of installed packages, and folders that the user names.
 
-p4gen's own are the packages beside this file. An installed package announces a ``Family`` by an entry point of the
-group ``p4gen.families``. A folder of one's own (``--family PATH``, or ``P4GEN_FAMILIES`` with several) is a Python
+p4gen's own are the packages in this folder. An installed package announces a ``Family`` by an entry point of the
+group ``p4gen.families``. A user's folder (``--family PATH``, or ``P4GEN_FAMILIES`` with several) is a Python
 package whose ``FAMILY`` is one; ``p4gen new`` writes such a folder.
 """
 
@@ -27,7 +27,7 @@ GROUP: Final = "p4gen.families"
 FOLDERS: Final = "P4GEN_FAMILIES"
 """Environment variable with folders of families, separated like PATH; processes that p4gen starts inherit it."""
 _PREFIX: Final = "p4gen_family_"
-"""What the names of packages in users' folders begin with."""
+"""Prefix of the names of packages in users' folders."""
 
 
 @cache
@@ -41,7 +41,7 @@ def families() -> dict[str, Family]:
     by_name: dict[str, Family] = {}
     for family in found:
         if family.name in by_name:
-            raise InputError(f"there are two families of the name {family.name}: in {by_name[family.name].package} "
+            raise InputError(f"there are two families called {family.name}: in {by_name[family.name].package} "
                              f"and in {family.package}")  # fmt: skip
         by_name[family.name] = family
     return by_name
@@ -53,7 +53,7 @@ def family_of(spec: ProgramSpec) -> Family:
 
 
 def add_folder(path: Path) -> Family:
-    """Make a family in a folder known, here and to processes that this one starts.
+    """Register a family in a folder, here and for processes that this one starts.
 
     Raises ``InputError`` if there is none, or another one has its name.
     """
@@ -79,7 +79,7 @@ def _in_folder(path: Path) -> Family:
     folder = path.resolve()
     start = folder / "__init__.py"
     if not start.is_file():
-        raise InputError(Diagnostic(str(path), "no family is here: there is no __init__.py"))
+        raise InputError(Diagnostic(str(path), "not a family: it has no __init__.py"))
     name = _PREFIX + re.sub(r"\W", "_", folder.name)
     module = sys.modules.get(name)
     if module is None:

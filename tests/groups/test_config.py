@@ -262,7 +262,7 @@ def test_edge_ids_index_registers() -> None:
 
 def test_mode_iii_needs_slots_for_both_ways() -> None:
     below = replace(group(ranks=3), patterns=SERVES_ALL)
-    assert refused(AUGMENTED, below) == ["group 0: it has no slots for what comes down (base_down)"]
+    assert refused(AUGMENTED, below) == ["group 0: it has no slots for DOWN traffic (base_down)"]
     assert refused(AUGMENTED, replace(below, base_down=64)) == ["group 0 and group 0 overlap at slot 64"]
     assert refused(AUGMENTED, replace(below, base_down=512)) == ["group 0: slots 512 to 639 exceed the switch's 512"]
     configure(AUGMENTED, [replace(below, base_down=384)])

@@ -306,7 +306,7 @@ BROKEN: dict[str, tuple[dict[str, str], tuple[str, ...], str]] = {
         ("--family", "gaet"),
         r"--family: error: family = 'gaet': there is no such family; the families are epic.*",
     ),
-    "no folder": ({}, ("--family", "./nowhere"), r"nowhere: error: no family is here: there is no __init__\.py"),
+    "no folder": ({}, ("--family", "./nowhere"), r"nowhere: error: not a family: it has no __init__\.py"),
     "no family": (
         {"init": "FAMILY = 3\n"},
         HERE,
@@ -375,7 +375,7 @@ def test_a_verb_names_the_facet_that_is_missing(tmp_path: Path) -> None:
     folder = write(tmp_path / "gate", init=INIT.replace("ProgramSpec", "CollectiveSpec"))
     done = p4gen("bench", "--family", folder, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "p4gen: error: the family gate has no bench.py: it does not say Benchmark\n"
+    assert done.stderr == "p4gen: error: the family gate has no bench.py: it does not provide Benchmark\n"
 
 
 @pytest.mark.parametrize("kind", [GroupEntries, Conformance])
@@ -383,7 +383,8 @@ def test_a_facet_that_is_missing_is_named(gate: Path, kind: type[Facet]) -> None
     family = add_folder(gate)
     assert family.answers(ProgramParts)
     assert not family.answers(kind)
-    with pytest.raises(InputError, match=rf"the family gate has no {kind.module}\.py: it does not say {kind.__name__}"):
+    cause = rf"the family gate has no {kind.module}\.py: it does not provide {kind.__name__}"
+    with pytest.raises(InputError, match=cause):
         family.facet(kind)
 
 

@@ -1,6 +1,6 @@
-"""What EPIC's programs hold for groups: contexts, patterns, flows, edges, sets of copies, sessions of clones.
+"""The table entries of EPIC's programs for groups: contexts, patterns, flows, edges, multicast groups, clone sessions.
 
-The tables are those of the generated programs; docs/modes.md says what each entry is for.
+The tables are those of the generated programs; docs/modes.md explains each entry.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from p4gen.model.entries import Action, CloneSession, Entry, Exact, MulticastGro
 CURSOR_SESSION: Final = 511
 """Clone session of Mode III's retransmission cursor; an answer out of port p takes session p + 1."""
 MOST_EDGE_IDS: Final = 65535
-"""Where no register has a word for each edge, an id is only a number in a table."""
+"""If no register has a word for each edge, an id is only a number in a table."""
 
 
 class Traffic(IntEnum):
-    """The program's ``traffic_t``: UP arrives over any edge but the one toward the root, DOWN over that one."""
+    """The program's ``traffic_t``: UP arrives over any edge except the one toward the root, DOWN over that one."""
 
     UP_DATA = 1
     DOWN_DATA = 2
@@ -66,7 +66,7 @@ class _Node:
         for number, pattern in enumerate(group.patterns, start=1):
             codes = pattern.codes
             if spec.mode is Mode.III and len(group.patterns) == 1:
-                codes += (0,)  # what comes before any announcement is answered all the same
+                codes += (0,)  # packets before any announcement are answered as well
             choice = Action("set_pattern", {"pattern": number, "toward": group.toward(pattern)})
             for code in codes:
                 yield Entry("patterns", {**context, "code": Exact(code)}, choice)
@@ -78,7 +78,7 @@ class _Node:
             yield _edge_entry(edge)
 
     def multicast_groups(self) -> Iterator[MulticastGroup]:
-        """Those that the entries refer to, as far as they have been asked for."""
+        """Those that the entries made so far refer to."""
         for bits in sorted(self._outputs, key=self._group_id):
             edges = (edge for bit, edge in enumerate(self._group.edges) if bits >> bit & 1)
             yield MulticastGroup(self._group_id(bits), tuple(Replica(edge.port, edge.edge_id) for edge in edges))
@@ -100,7 +100,7 @@ class _Node:
         if group.has_down(pattern):
             arguments = {"out_group": self._output(away)}
             if pattern.collective is Collective.BROADCAST and group.ranges():
-                # Slots that other patterns aggregate in.
+                # Slots in which other patterns aggregate.
                 arguments |= {"base": group.base, "mask": group.slots - 1}
                 yield Traffic.DOWN_DATA, Action("pass_on", arguments)
             else:
@@ -136,7 +136,7 @@ class _Node:
         return self._group_id(bits)
 
     def _group_id(self, bits: int) -> int:
-        """The multicast group of a set of edges; one set has one number, whatever else the context sends to.
+        """The multicast group of a set of edges; one set has one number in all patterns.
 
         A context's numbers: 0 all edges, then each edge alone, then all but one.
         """
@@ -188,7 +188,7 @@ def _clone_sessions(spec: EpicSpec) -> Iterator[CloneSession]:
 
 def _problems(spec: EpicSpec, group: Group) -> Iterator[str]:
     if spec.mode is Mode.III and group.base_down is None and any(map(group.has_down, group.patterns)):
-        yield "it has no slots for what comes down (base_down)"
+        yield "it has no slots for DOWN traffic (base_down)"
 
 
 def _last_edge_id(spec: EpicSpec) -> int:

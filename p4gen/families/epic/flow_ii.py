@@ -8,20 +8,20 @@ from p4gen.program.flow import Apply, Do, Flow, Step, when
 
 OURS = "meta.drop == drop_t.NONE"
 DROPPED = "meta.drop != drop_t.NONE"
-IN_ITS_BANK = "in the bank of its pipeline, whatever comes"
+IN_ITS_BANK = "always in the bank of its pipeline"
 
 ORDINARY = when(
     "hdr.arp.isValid()",
     Apply(m.ANSWER_ARP, "hdr, meta, std_meta"),
     otherwise=(Apply(m.FORWARD, "hdr, meta, std_meta"),),
 )
-"""What becomes of packets that no endpoint claims, in both modes."""
+"""The handling of packets that no endpoint claims, in both modes."""
 DROP = (Do("drops.count((bit<32>)(bit<8>)meta.drop);"), Do("mark_to_drop(std_meta);"))
 RECIRCULATE = when("meta.path.goes_round == 1", Do("recirculate_preserving_field_list(KEPT);"))
 
 
 def ingress(spec: EpicSpec, first_slot: str) -> Flow:
-    """What happens to a packet on arrival. ``first_slot`` is the P4 expression of slot 0 of its pipeline's bank."""
+    """The handling of a packet on arrival. ``first_slot`` is the P4 expression of slot 0 of its pipeline's bank."""
     several, filters = spec.pipelines > 1, spec.loss_recovery.in_order
     return Flow(
         (
@@ -45,7 +45,7 @@ def _collective(spec: EpicSpec, *, filters: bool) -> tuple[Step, ...]:
         when(OURS, Apply(m.FIND_CONTEXT, "hdr, meta")),
         when(OURS, when("meta.lookup.kind != kind_t.CONTROL", track)),
         when(OURS, Apply(m.CLASSIFY_TRAFFIC, "hdr.bth, meta", "line 16")),
-        when(OURS, when("meta.lookup.kind == kind_t.CONTROL", track), note="what is not served is not announced"),
+        when(OURS, when("meta.lookup.kind == kind_t.CONTROL", track), note="refused announcements are not stored"),
         when(
             OURS,
             when(
@@ -83,7 +83,7 @@ def _passed_on() -> tuple[Step, ...]:
 
 
 def egress(spec: EpicSpec) -> Flow:
-    """What happens to each copy of a packet on its way out; ordinary traffic passes as it is."""
+    """The handling of each copy of a packet in egress; ordinary traffic passes unchanged."""
     return Flow(
         (
             when(

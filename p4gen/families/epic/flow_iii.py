@@ -11,7 +11,7 @@ ANSWER = "meta.lookup.kind == kind_t.ANSWER"
 
 
 def ingress(spec: EpicSpec, first_slot: str) -> Flow:
-    """What happens to a packet on arrival. ``first_slot`` is the P4 expression of slot 0 of its pipeline's bank."""
+    """The handling of a packet on arrival. ``first_slot`` is the P4 expression of slot 0 of its pipeline's bank."""
     nothing_yet = ("order.accepted", "order.answers", "buffer.complete", "answer.turns", "path.goes_round",
                    "flow.out_mask", "flow.sync", *(("order.notifies",) if spec.notifies else ()))  # fmt: skip
     return Flow(
@@ -35,7 +35,7 @@ def ingress(spec: EpicSpec, first_slot: str) -> Flow:
 
 
 def _accepted(spec: EpicSpec) -> tuple[Step, ...]:
-    """Is it sound, and which collective of which group is it of?"""
+    """Validates the packet, and finds its group and collective."""
     return (
         Apply(m.VALIDATE_PACKET, "hdr, meta, std_meta"),
         *((Apply(m.CHECK_ICRC, "hdr, meta"),) if spec.icrc.checked else ()),
@@ -48,7 +48,7 @@ def _accepted(spec: EpicSpec) -> tuple[Step, ...]:
             when(
                 "meta.lookup.kind == kind_t.CURSOR",
                 when(DROPPED, Do("meta.drop = drop_t.Retransmission_done;")),
-                note="of a tick; its edge may be no output now",
+                note="of a tick; its edge may no longer be an output",
             ),
         ),
         when(OURS, when(ANSWER, Apply(m.TRACK_SENT, "hdr.bth, meta"))),
@@ -56,7 +56,7 @@ def _accepted(spec: EpicSpec) -> tuple[Step, ...]:
 
 
 def _by_kind(spec: EpicSpec) -> tuple[Step, ...]:
-    """What each kind of packet does to ranges, orders and progress."""
+    """Updates of ranges, orders and progress by each kind of packet."""
     may_notify = Do("may_notify = 1;")
     from_now_on = Do("may_notify = 1;", "from now on")
     kinds = (
@@ -108,7 +108,7 @@ def _by_kind(spec: EpicSpec) -> tuple[Step, ...]:
 
 
 def _in_its_slot() -> tuple[Step, ...]:
-    """What is accepted joins its slot; a cursor reads it."""
+    """An accepted packet joins its slot; a cursor reads it."""
     return (
         Do("bit<1> uses_slot = meta.order.accepted | cursor;"),
         when("uses_slot == 1", Apply(m.CHECK_DUPLICATE, "hdr.bth, hdr.ipv4.ecn, meta")),
@@ -120,7 +120,7 @@ def _in_its_slot() -> tuple[Step, ...]:
             when(
                 OURS,
                 when("meta.lookup.kind == kind_t.CONTROL", Apply(m.TRACK_INVOCATION, "hdr, meta")),
-                note="what is refused is not announced",
+                note="refused announcements are not stored",
             ),
             when(
                 OURS,
@@ -146,7 +146,7 @@ def _answered(spec: EpicSpec) -> tuple[Step, ...]:
 
 
 def egress(spec: EpicSpec) -> Flow:
-    """What happens to each copy of a packet on its way out; ordinary traffic passes as it is."""
+    """The handling of each copy of a packet in egress; ordinary traffic passes unchanged."""
     return Flow(
         (
             Do("meta.drop = drop_t.NONE;"),
@@ -175,7 +175,7 @@ def egress(spec: EpicSpec) -> Flow:
 
 def _notifying() -> tuple[Step, ...]:
     return (
-        Do("bit<1> notifies = ~meta.order.answers;", "alone, or there would be nothing to say"),
+        Do("bit<1> notifies = ~meta.order.answers;", "alone, or there would be nothing to send"),
         when("std_meta.instance_type == EGRESS_CLONE", Do("cloned = 1;"), Do("notifies = 1;")),
     )
 

@@ -1,6 +1,6 @@
-"""The IncEngine modules there are. Names are EPIC's (section 4.1) where EPIC has the module.
+"""The IncEngine modules. Names are EPIC's (section 4.1) if EPIC has the module.
 
-Beside EPIC's: ValidatePacket and CheckIcrc keep a switch that recomputes checksums from laundering corrupt packets,
+In addition to EPIC's: ValidatePacket and CheckIcrc keep corrupt packets from getting a recomputed, valid checksum,
 SetIcrc makes its output acceptable to commodity NICs. TrackInvocation and ClassifyTraffic are the part of LookupTable
 that depends on the collective; StartCursor, Retransmission and AdvanceCursor are EPIC's Retransmission, CheckOrder,
 SendAck and MakeAck its SendAck, one for each stage of a pipeline.

@@ -1,4 +1,4 @@
-"""EPIC's programs: which modules make each mode, and what their templates refer to."""
+"""EPIC's programs: the modules of each mode, and the names that their templates use."""
 
 from __future__ import annotations
 
@@ -143,16 +143,16 @@ def _names(composition: Composition) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Step:
-    """How a lane is reduced where one of ``choices`` is announced: P4 expressions of ``held`` and ``element``."""
+    """How a lane is reduced if one of ``choices`` is announced: P4 expressions of ``held`` and ``element``."""
 
     choices: tuple[Numbers, ...]
     result: str
     saturated: str | None
-    """The result that stops at the ends of the range, where the program wants that."""
+    """The saturated result, if the program saturates."""
 
 
 def _steps(spec: EpicSpec) -> list[_Step]:
-    """What AggregateData does for each choice; those that read the same are one."""
+    """The code of AggregateData for each choice; equal ones are merged."""
     by_text: dict[tuple[str, str | None], list[Numbers]] = {}
     for choice in spec.choices:
         reduction = choice.op.reduction

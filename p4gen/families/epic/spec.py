@@ -1,4 +1,4 @@
-"""EpicSpec: the fields that EPIC's programs have beside those of every collective."""
+"""EpicSpec: the fields of EPIC's programs in addition to those of every collective."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Mode(StrEnum):
 
     @property
     def augmented(self) -> bool:
-        """Whether each switch ends its connections and answers by itself; if not, it translates them."""
+        """Whether each switch terminates its connections and answers packets; otherwise it translates connections."""
         match self:
             case Mode.II:
                 return False
@@ -33,23 +33,23 @@ class Mode(StrEnum):
 
 
 class Congestion(StrEnum):
-    """What a rank is told that runs ahead of a pipe's range (EPIC 4.4, congestion control for rate synchronization)."""
+    """The answer to a rank that runs ahead of a pipe's range (EPIC 4.4, rate synchronization)."""
 
     CNP = "cnp"
-    """A congestion notification, and that its packet is to be sent again later (RNR NAK)."""
+    """A congestion notification, and an RNR NAK, which asks for retransmission later."""
     NONE = "none"
-    """Only that its packet is missing."""
+    """Only a NAK."""
 
 
 class Variant(StrEnum):
-    """Wrong designs, to see that tests notice them (EPIC 5.1 and H.4). All are of Mode III but the last."""
+    """Wrong designs, which tests must detect (EPIC 5.1 and H.4). All but the last are of Mode III."""
 
     PSN_RECYCLING = "psn-recycling"
-    """Mode II's RecycleBuffer in Mode III: a newer PSN takes its slot whoever still needs it (the pitfall of 5.1)."""
+    """Mode II's RecycleBuffer in Mode III: a newer PSN takes its slot even if still needed (the pitfall of 5.1)."""
     ROOT_COPIES = "root-copies"
-    """The root copies results straight across, without minding what is still being broadcast (H.4)."""
+    """The root copies results directly, even over a broadcast in progress (H.4)."""
     NO_NAK = "no-nak"
-    """Gaps are not reported; only timers repair them (H.4)."""
+    """Gaps are not reported; only timers recover from them (H.4)."""
     NAK_STORM = "nak-storm"
     """Every packet out of order is answered with a NAK (H.4)."""
     STALE_ARRIVED = "stale-arrived"
@@ -71,15 +71,13 @@ class EpicSpec(CollectiveSpec):
     reliability: Annotated[
         Reliability | None,
         Field(
-            description="mode II: sr (the default), or gbn, which filters what comes out of order; mode III: gbn (the "
+            description="mode II: sr (the default), or gbn, which drops packets out of order; mode III: gbn (the "
             "default), sr, or sack"
         ),
     ] = None
     congestion: Annotated[
         Congestion | None,
-        Field(
-            description="mode III: what a rank is told that runs ahead of the pipe's range: cnp (the default) or none"
-        ),
+        Field(description="mode III: how a rank ahead of the pipe's range is notified: cnp (the default) or none"),
     ] = None
     variant: Annotated[Variant | None, Field(description="a wrong design, for tests only; none by default")] = None
 
@@ -96,12 +94,12 @@ class EpicSpec(CollectiveSpec):
 
     @property
     def terminates(self) -> bool:
-        """Mode III does."""
+        """True for Mode III."""
         return self.mode.augmented
 
     @property
     def wants_ticks(self) -> bool:
-        """Mode III does."""
+        """True for Mode III."""
         return self.mode.augmented
 
     @property
@@ -127,7 +125,7 @@ class EpicSpec(CollectiveSpec):
 
     @property
     def program(self) -> str:
-        """The program's name: ``name``, or one that tells what distinguishes it."""
+        """The program's name: ``name``, or one derived from the fields that distinguish it."""
         if self.name:
             return self.name
         wrap = "wrap" if self.overflow is Overflow.WRAP else ""
@@ -149,11 +147,11 @@ class EpicSpec(CollectiveSpec):
 
     @property
     def alike(self) -> dict[str, str]:
-        """The mode too."""
+        """Includes the mode."""
         return {"mode": str(self.mode)} | super().alike
 
     def resolved(self) -> dict[str, Any]:
-        """All fields with their defaults worked out, as the manifest records them."""
+        """All fields with their defaults resolved, as the manifest records them."""
         return super().resolved() | {
             "slots": self.slots_per_group,
             "overflow": ("saturate" if self.saturating else "wrap") if self.op.overflows else None,

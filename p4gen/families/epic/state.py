@@ -1,4 +1,4 @@
-"""What EPIC's switches hold for a collective, decoded from the registers of the generated programs."""
+"""The state of collectives in EPIC's switches, decoded from the registers of the generated programs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Layouts of what EPIC's programs keep: the words of each register, as functions of the spec where they depend on it.
+"""Layouts of EPIC's registers: the words of each, as functions of the spec if they depend on it.
 
-The epoch in a word says which generation of the group's state it belongs to; a word of another epoch counts as empty.
+The epoch in a word is the generation of the group's state to which it belongs; a word of another epoch counts as empty.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ MESSAGE = Word(
 )
 """The immediate of a control message (section 3.3.2)."""
 CODE = Word(Field("collective", 3, "collective"), Field("root", 5, "root"))
-"""``meta.invocation.code``: what the control plane numbers patterns by."""
+"""``meta.invocation.code``: the number of a pattern in the control plane."""
 ANNOUNCEMENT = Word(
     _EPOCH, Field("psn", 24, "PSN of the control message"), Field("immediate", MESSAGE.bits, "its immediate", MESSAGE)
 )
 EXPECTED = Word(_EPOCH, Field("psn", 24, "ePSN"))
 PROGRESS = Word(_EPOCH, Field("psn", 24, "PSN"))
-"""How far something has come: psnStart, maxPsnSent, lastAcked."""
+"""A PSN that marks progress: psnStart, maxPsnSent, lastAcked."""
 TIMER = Word(
     Field("stands", 32, "", Word(_EPOCH, Field("acked", 24, "lastAcked"))),
     Field("counts_down", 1, "counts down"),
@@ -50,15 +50,15 @@ TAG = Word(
 
 
 def selective(spec: EpicSpec) -> bool:
-    """Whether packets of an edge are taken out of order, so that what is missing is remembered one by one."""
+    """Whether packets of an edge are accepted out of order, so that missing ones are tracked individually."""
     return spec.mode.augmented and not spec.loss_recovery.in_order
 
 
 def reorder_window(spec: EpicSpec) -> int:
-    """PSNs of an edge that mode III's CheckOrder remembers one by one, where packets are taken out of order.
+    """PSNs of an edge that mode III's CheckOrder tracks individually, if packets are accepted out of order.
 
-    What a sender has outstanding should fit, W messages of M packets: behind the oldest missing packet nothing else is
-    taken then. No more than 256: the word would get too wide.
+    A sender's outstanding packets should fit, W messages of M packets: later packets after the oldest missing one are
+    refused. At most 256, to limit the width of the word.
     """
     return 128 if spec.window * spec.message <= 128 else 256
 

@@ -1,4 +1,4 @@
-"""What EPIC's programs are measured with: an AllReduce, and a loop in C beside them."""
+"""The load of EPIC's benchmarks, an AllReduce, and a C loop for comparison."""
 
 from pathlib import Path
 

@@ -29,7 +29,7 @@ def workload(spec: EpicSpec, packets: int, seed: int) -> Workload:
 
     Each packet that completes a slot makes the switch send the result to every rank. In Mode III the last packet of a
     message asks for an acknowledgement, and every rank acknowledges the results of a message, or the pipe's range
-    would come to its end. The opening announces the AllReduce.
+    would be exhausted. The opening announces the AllReduce.
 
     Raises ``InputError`` for a program that has no room for ranks.
     """
@@ -73,6 +73,6 @@ def workload(spec: EpicSpec, packets: int, seed: int) -> Workload:
 def _frame(
     edge: Edge, bth: BTH, *, aeth: AETH | None = None, immdt: ImmDt | None = None, payload: bytes = b""
 ) -> bytes:
-    """What the rank at the far end of an edge sends."""
+    """Packets of the rank at the far end of an edge."""
     ethernet, ip = Ethernet(edge.local.mac, edge.remote.mac), IPv4(edge.remote.ip, edge.local.ip)
     return RocePacket(ethernet, ip, UDP(), bth, aeth=aeth, immdt=immdt, payload=payload).sealed().to_bytes()

@@ -1,4 +1,4 @@
-"""The roofline: a loop in C that does by hand what the program does to these packets (``roofline.c``)."""
+"""The roofline: a hand-written C loop that handles these packets as the program does (``roofline.c``)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def why_not(work: Workload) -> str | None:
     if not spec.saturating or spec.numbers != Numbers(Op.SUM, DType.INT32) or not spec.icrc.checked:
         return "the C loop is written for saturating sums of int32 with the ICRC recomputed"
     if compiler() is None:
-        return f"there is no C compiler ({', '.join(COMPILERS)}) on PATH"
+        return f"no C compiler ({', '.join(COMPILERS)}) is on PATH"
     return None
 
 
@@ -75,7 +75,7 @@ class Roofline:
         self._state[:] = 0
 
     def run(self) -> int:
-        """Process the whole workload; gives the number of frames that come out."""
+        """Process the whole workload; returns the number of output frames."""
         batch = self._batch
         arrays = (self._state, self._edges)
         count: int = self._loop(
@@ -90,6 +90,6 @@ class Roofline:
         return count
 
     def packets(self, count: int) -> list[tuple[int, bytes]]:
-        """The first ``count`` frames that came out, as (port, frame)."""
+        """The first ``count`` output frames, as (port, frame)."""
         size = self._frame
         return [(int(self._ports[i]), self._out[i * size : (i + 1) * size].tobytes()) for i in range(count)]

@@ -1,4 +1,4 @@
-"""EPIC's conformance: scenarios, the programs that they run on, and the faults that they must notice."""
+"""EPIC's conformance: scenarios, the programs that they run on, and the faults that they must detect."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.ptf.family import Conformance
 
 MODE_III_PREFIX = "test_iii_"
-"""What names of modules with scenarios for Mode III begin with; those of all others are for Mode II."""
+"""Prefix of the names of modules with scenarios for Mode III; all others are for Mode II."""
 
 
 def _serves(spec: EpicSpec, module: str) -> bool:

@@ -1,4 +1,4 @@
-"""Small programs of every op, dtype and setting that changes what a program does, for the suite to run on."""
+"""Small programs of every op, dtype and setting that changes a program's behaviour, on which the suite runs."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ AXES: dict[str, Sequence[object]] = {
     "congestion": (None, *Congestion),
     "pipelines": (1, 2, 4),
 }
-"""Fields whose values decide what a program does. None is a default, which is one of the others."""
+"""Fields that change a program's behaviour. None is a default, which is one of the others."""
 
 
 def every_program(mode: Mode) -> tuple[EpicSpec, ...]:
-    """A small program for each combination of values that goes together in a mode, each of them once."""
+    """A small program for each valid combination of values in a mode, each of them once."""
     programs: dict[str, EpicSpec] = {}
     for values in itertools.product(*AXES.values()):
         try:
             spec = small(mode=mode, lanes=8, fan_in=32, **dict(zip(AXES, values, strict=True)))
         except ValidationError:
-            continue  # they do not go together
+            continue  # not a valid combination
         programs.setdefault(repr(sorted(spec.resolved().items() - {("name", spec.name)}, key=str)), spec)
     return tuple(programs.values())

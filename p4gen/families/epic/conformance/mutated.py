@@ -13,7 +13,7 @@ from p4gen.spec import DType, Reliability
 def mutated(mode: Mode, reliabilities: Sequence[Reliability], pipelines: Sequence[int]) -> list[Mutated]:
     """The small programs of a mode that are mutated.
 
-    What needs room is mutated in programs with more slots than a burst has packets, and than may be missing at a time.
+    Modules that need space are mutated in programs with more slots than a burst has packets, and than may be missing.
     """
     made = []
     for reliability in reliabilities:
@@ -40,6 +40,6 @@ _ORDER = ("test_iii_order", "test_iii_selective", "test_iii_holes", "test_iii_ge
 
 def _spec(mode: Mode, reliability: Reliability, pipelines: int, **fields: object) -> EpicSpec:
     size = {"lanes": 8, "window": 2, "message": 2, "groups": 4, "ports": 8, "fan_in": 4 if pipelines == 1 else 8}
-    # Numbers whose announced code is not 0: what reads as 0 is not taken for an announcement of theirs.
+    # Numbers whose announced code is not 0: a register that reads 0 is not an announcement of theirs.
     what = {"mode": mode, "reliability": reliability, "pipelines": pipelines, "dtype": DType.UINT32}
     return EpicSpec.model_validate({**size, **what, **fields})

@@ -1,4 +1,4 @@
-"""Which programs a spec of Mode II is tested with: its own, and small ones for scenarios that do not fit its own.
+"""The programs with which a spec of Mode II is tested: its own, and small ones for scenarios that do not apply to it.
 
 What a program can do depends on its spec: a sum saturates or wraps, a minimum does neither; a program with one pipeline
 has no internal edges.

@@ -1,4 +1,4 @@
-"""Which programs a spec of Mode III is tested with."""
+"""The programs with which a spec of Mode III is tested."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WHOLE_RANGE = (RANGE, "test_iii_generations")
 PIPELINES = ("test_iii_pipelines", "test_iii_internal")
 HOLES = ("test_iii_holes",)
 LARGE = 32
-"""More slots than this take their time to go round: small programs do it then, but for a few scenarios."""
+"""Wrapping around more slots than this is slow: small programs do it then, except for a few scenarios."""
 ON_LARGE = tuple(f"{RANGE}.{name}" for name in ("RangeIsExactlyN", "RangeFromTheParent", "FastContributionsAreSafe"))
 MODULES = (
     "test_iii_order",
@@ -73,7 +73,7 @@ def _small(**fields: object) -> EpicSpec:
 
 
 def _long(reliability: Reliability) -> EpicSpec:
-    """Slots for more packets than a burst has, or may come out of order."""
+    """Slots for more packets than a burst has, or may arrive out of order."""
     return _small(lanes=8, reliability=reliability, slots=256, name=f"modeiii_n256_{reliability}")
 
 

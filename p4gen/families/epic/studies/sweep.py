@@ -28,29 +28,29 @@ from p4gen.spec import CollectiveSpec
 from p4gen.spec.topology import TopologySpec
 
 EPIC_PROGRAM: Final = EpicSpec(lanes=256, window=64, message=4, groups=1)
-"""What the paper's simulation suggests: payloads of 1 KB (Table 25 tends to 88.3 of 100 Gb/s), and a window that a
-round trip with a repair in it does not exhaust."""
+"""Suggested by the paper's simulation: payloads of 1 KB (Table 25 tends to 88.3 of 100 Gb/s), and a window that a
+round trip with a recovery does not exhaust."""
 EPIC_TIMEOUT: Final = {Mode.II: 8 * US, Mode.III: 7 * US}
-"""A repair over a star takes 2.8 us in either mode. Mode II's timer adds repetitions, so it is the longer one."""
+"""A recovery over a star takes 2.8 us in either mode. Mode II's timer causes duplicates, so it is the longer one."""
 EPIC_RECOVERY: Final = Recovery.IDEAL
 LINKS_LOSS: Final = 0.05
 LARGEST: Final = 4 * M
-"""Message size of the paper's that is run without being asked for."""
+"""The largest of the paper's message sizes that is run by default."""
 CONGESTED: Final = 200_000_000_000
 """Table 35: bit/s of a link; one has half."""
 CONGESTED_TIMEOUT: Final = 100 * US
 QUEUE: Final = 4 << 20
-"""Bytes; an AllGather's Broadcasts meet at every rank, and nothing is to be lost but where loss is asked for."""
+"""Bytes; an AllGather's Broadcasts meet at every rank, and only configured loss may occur."""
 
 _TABLES: Final = {Axis.SIZE: 25, Axis.LOSS: 31, Axis.LINKS: 32}
-"""Where a sweep's figures stand, for AllReduce."""
+"""The tables of a sweep's figures, for AllReduce."""
 
 
 # --- what is run ---
 
 
 def points(axis: Axis, base: SimConfig, values: Sequence[float] | None = None) -> list[Run]:
-    """The runs of a sweep. ``base`` gives all that is not swept; its program's mode says which row they stand beside.
+    """The runs of a sweep. ``base`` gives everything that is not swept; its program's mode selects the paper's row.
 
     By default the paper's values, sizes to 4 MiB.
     """
@@ -83,8 +83,8 @@ def table_runs(number: int, base: SimConfig, values: Sequence[float] | None = No
 
 
 def perform(runs: Sequence[Run], seeds: int = 1, started: Started | None = None) -> list[Cell]:
-    """Run them one after the other; where packets are lost, with ``seeds`` seeds from the configured one on, of which
-    the median counts."""
+    """Run them one after the other; if packets are lost, with ``seeds`` seeds from the configured one on, and take
+    the median."""
     cells = []
     for run in runs:
         if started is not None:
@@ -100,10 +100,10 @@ def perform(runs: Sequence[Run], seeds: int = 1, started: Started | None = None)
 def figure(solution: Solution, result: SimResult) -> float:
     """Algorithm throughput in Gb/s, or Barriers a second; 0 when it did not end.
 
-    One clock for all: time counts until every connection that brings a rank results has brought them all, and has its
-    own sends acknowledged. In an AllReduce or a Barrier on a tree a connection carries both; in Mode II the ACK comes a
-    round trip after the result, which is what Tables 25 and 30 show, and in Mode III before it. All others carry
-    results one way, so that what counts is the last result.
+    One definition for all: time counts until every connection on which a rank receives results has delivered them all,
+    and has its own sends acknowledged. In an AllReduce or a Barrier on a tree a connection carries both; in Mode II
+    the ACK arrives a round trip after the result, as Tables 25 and 30 show, and in Mode III before it. All others
+    carry results one way, so the last result is the end.
     """
     if not result.ended:
         return 0.0
@@ -149,7 +149,7 @@ def _lossy(base: SimConfig, hosts: Sequence[str], loss: float) -> SimConfig:
 
 
 def _solving(solution: Solution, base: SimConfig) -> SimConfig:
-    """``base``, as a row of a table has it."""
+    """``base`` with the settings of a table's row."""
     match solution:
         case Solution.MODE_II | Solution.MODE_III:
             mode = Mode.III if solution is Solution.MODE_III else Mode.II
@@ -159,7 +159,7 @@ def _solving(solution: Solution, base: SimConfig) -> SimConfig:
             program = _program(base.program, Mode.II)
             return replace(base, program=program, recovery=Recovery.SELECTIVE_REPEAT, timeout=CONGESTED_TIMEOUT)
         case Solution.CNP | Solution.NO_CNP:
-            # Without CNP the switch drops what is out of range and says nothing, as Algorithm 2, line 32, has it.
+            # Without CNP the switch silently drops packets out of range, as in Algorithm 2, line 32.
             quiet = {"congestion": "none", "variant": "no-nak"} if solution is Solution.NO_CNP else {}
             return replace(
                 base,
@@ -180,7 +180,7 @@ def _program(spec: CollectiveSpec, mode: Mode, **more: Any) -> CollectiveSpec:
 
 
 def congested(topology: TopologySpec) -> TopologySpec:
-    """Table 35's network: links of 200 Gb/s, but for the first rank's, which background traffic leaves half."""
+    """Table 35's network: links of 200 Gb/s, except the first rank's, of which background traffic leaves half."""
     first = topology.rank_hosts[0]
     links = tuple(
         link.model_copy(update={"bandwidth": CONGESTED // 2 if first in link.ends else CONGESTED})
@@ -197,21 +197,21 @@ def roomy(topology: TopologySpec) -> TopologySpec:
 
 def _remade(topology: TopologySpec, **changed: Any) -> TopologySpec:
     fields = {name: getattr(topology, name) for name in TopologySpec.model_fields}
-    # Times are parsed when a spec is made, so one is put into words again.
+    # Times are parsed when a spec is made, so they are converted back to text.
     return TopologySpec(**fields | {"switch_latency": f"{topology.switch_latency}ps"} | changed)
 
 
 def assumptions(runs: Sequence[Run]) -> list[str]:
-    """All that the figures rest on."""
+    """The assumptions behind the figures."""
     config = runs[0].config
     spec, link = config.program, config.topology.defaults
     solutions = list(dict.fromkeys(run.solution for run in runs))
     lines = [
         f"{config.topology.name}: {link.bandwidth / 1e9:g} Gb/s and {duration_text(link.delay)} a link, "
         f"{duration_text(config.topology.switch_latency)} through a switch, queues of {link.queue >> 10:,} KiB",
-        f"payload {spec.payload_bytes} bytes a packet, 58 bytes of headers and ICRC, 24 on the wire beside the frame",
-        f"window {spec.window} messages of {spec.message} packets; the control message goes ahead of the data",
-        "ACK on the last packet of a message and on packets that are sent again, cumulative",
+        f"payload {spec.payload_bytes} bytes a packet, 58 bytes of headers and ICRC, 24 more on the wire",
+        f"window {spec.window} messages of {spec.message} packets; the control message precedes the data",
+        "ACK on the last packet of a message and on retransmitted packets, cumulative",
     ]
     for solution in solutions:
         mine = next(run.config for run in runs if run.solution is solution)
@@ -221,15 +221,15 @@ def assumptions(runs: Sequence[Run]) -> list[str]:
             f"{duration_text(mine.timeout)}, {rate}"
         )
     if any(run.config.faults.impairments for run in runs):
-        lines.append("loss strikes both directions of a link, data and ACKs alike")
+        lines.append("loss affects both directions of a link, data and ACKs alike")
     if {Solution.CNP, Solution.NO_CNP} & set(solutions):
         lines += [
             "the first rank's link has half of that",
-            "ranks go on as their sends are acknowledged, results or not; without CNP what is out of range is dropped "
-            "in silence (Algorithm 2, line 32), and the paper's two row labels are taken as its text has them",
+            "ranks continue once their sends are acknowledged; without CNP packets out of range are "
+            "silently dropped (Algorithm 2, line 32), and the two row labels are exchanged, as the text requires",
         ]
     return [
         *lines,
-        "time runs from the first rank's call until all results are there, and where contributions and results share "
+        "time runs from the first rank's call until all results have arrived, and if contributions and results share "
         "a connection (AllReduce, Barrier) until the contributions are acknowledged too",
     ]

@@ -1,4 +1,4 @@
-"""The figures that EPIC's packet-level simulation is reported with: Tables 25 to 32 and 35 (§7.4, §K).
+"""The results of EPIC's packet-level simulation: Tables 25 to 32 and 35 (§7.4, §K).
 
 Gb/s of algorithm throughput by message size in bytes, by loss in per cent, or by number of lossy links; Barriers a
 second.

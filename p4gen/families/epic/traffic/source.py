@@ -1,8 +1,8 @@
-"""Random events: what ranks and switches send, what goes wrong on the way, and what has no business there.
+"""Random events: packets of ranks and switches, faults on the way, and unrelated packets.
 
 Everything derives from one seed. A program's features are reached on purpose (all collectives and roles, slots used
 again, PSNs that wrap, epochs that change, gaps, retransmissions), because traffic without a plan would nearly always be
-dropped in the parser. ``streams`` has what goes well, this module the rest.
+dropped in the parser. ``streams`` has the fault-free traffic, this module the rest.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RandomTraffic:
         self._ticked: tuple[int, Edge] | None = None
 
     def setup(self) -> list[Event]:
-        """The configuration to begin with."""
+        """The initial configuration."""
         return [
             *(Request("insert", entry) for entry in self._config.entries),
             *(Replication(group) for group in self._config.multicast_groups),
@@ -56,7 +56,7 @@ class RandomTraffic:
         ]
 
     def packets(self) -> Iterator[Event]:
-        """Packets for ever, with a request now and then; a request before the n-th packet comes before it."""
+        """Endless packets, with occasional requests; a request with number n precedes the n-th packet."""
         while True:
             if self._random.randrange(_REQUEST_EVERY) == 0:
                 yield from self._requests()
@@ -88,7 +88,7 @@ class RandomTraffic:
         yield from self._random.choice(kinds)()
 
     def _new_epoch(self) -> Iterator[Event]:
-        """A group is initialised again: what its slots hold is from the past, and its PSNs may be anywhere."""
+        """A group is initialised again: its slots hold old state, and its PSNs may be anywhere."""
         rng, stream = self._random, self._random.choice(self.streams)
         context = stream.served.contexts[0]
         stream.restart(stream.served.renewed(context.epoch % 255 + 1, rng.randrange(1 << 24)))
@@ -113,7 +113,7 @@ class RandomTraffic:
         yield Request("modify", replace(entry, action=replace(entry.action, args=narrower)))
 
     def _toggle(self) -> Iterator[Event]:
-        """An entry goes away, or comes back."""
+        """An entry is removed, or restored."""
         if self._removed and self._random.random() < 0.85:
             yield Request("insert", self._removed.pop(self._random.randrange(len(self._removed))))
             return
@@ -156,7 +156,7 @@ class RandomTraffic:
         return Packet(port, packet if isinstance(packet, bytes) else packet.to_bytes(), kind)
 
     def _stream(self) -> Packet:
-        """What a rank or a switch has to say next."""
+        """The next packet of a rank or a switch."""
         return self._told(self._random.choice(self.streams).next())
 
     def _told(self, said: Said) -> Packet:
@@ -186,7 +186,7 @@ class RandomTraffic:
     def _from(
         self, edge: Edge, bth: BTH, *, aeth: AETH | None = None, immdt: ImmDt | None = None, payload: bytes = b""
     ) -> RocePacket:
-        """A packet from the far end of an edge; now and then with an 802.1Q tag."""
+        """A packet from the far end of an edge; sometimes with an 802.1Q tag."""
         rng = self._random
         ip = IPv4(edge.remote.ip, edge.local.ip, ttl=rng.choice((64, 63, 1, 255)), tos=rng.choice((0, 0, 2, 3, 0x68)))
         ip = replace(ip, identification=rng.getrandbits(16))
@@ -196,7 +196,7 @@ class RandomTraffic:
         return RocePacket(ethernet, ip, udp, bth, aeth=aeth, immdt=immdt, payload=payload, vlan=tag)
 
     def _repeated(self) -> Packet:
-        """Something sent not long ago, again."""
+        """A duplicate of a recent packet."""
         if self._recent and self._random.random() < 0.5:
             return replace(self._random.choice(self._recent), kind="repeated")
         return self._told(replace(self._random.choice(self.streams).repetition(), kind="repeated"))
@@ -209,7 +209,7 @@ class RandomTraffic:
         return self._told(self._random.choice(self.streams).unrequested())
 
     def _stale(self) -> Packet:
-        """A PSN that its slot has left behind, or will not reach for long."""
+        """A PSN far before or far after its slot's."""
         rng, stream = self._random, self._random.choice(self.streams)
         slots = self._spec.slots_per_group
         ahead = rng.choice((-slots, -1, -2 * slots, slots, 2 * slots, 1 << 23, (1 << 23) - 1, -(1 << 23) + slots))
@@ -218,13 +218,13 @@ class RandomTraffic:
         return self._send(line, self._from(line.edge, bth, payload=self._payload()).sealed(), "stale")
 
     def _notification(self) -> Packet:
-        """Congestion, experienced by what was sent over an edge."""
+        """A congestion notification for packets sent over an edge."""
         line = self._random.choice(self._random.choice(self.streams).served.lines)
         bth = BTH(Opcode.CNP, line.edge.local.qp, self._random.choice((0, self._random.getrandbits(24))), becn=True)
         return self._send(line, self._from(line.edge, bth, payload=bytes(16)).sealed(), "notification")
 
     def _odd_control(self) -> Packet:
-        """A control message that announces what is not to be had, or not now."""
+        """A control message whose announcement is unsupported or not valid at present."""
         rng, stream = self._random, self._random.choice(self.streams)
         line = rng.choice(stream.served.lines)
         value = rng.choice((rng.getrandbits(32), stream.value ^ 1 << rng.randrange(32), stream.value))
@@ -233,7 +233,7 @@ class RandomTraffic:
         return self._told(said)
 
     def _tick(self) -> Packet:
-        """Time passes for an edge; often for one that has just been told so."""
+        """A tick for an edge; often for one that has just had one."""
         rng = self._random
         if self._ticked is None or rng.random() < 0.5:
             self._ticked = rng.choice(rng.choice(self.streams).served.edges)
@@ -246,7 +246,7 @@ class RandomTraffic:
         )
 
     def _forged(self) -> Packet:
-        """Ticks and cursors from where none come from."""
+        """Ticks and cursors from ports that never send them."""
         rng, line = self._random, self._random.choice(self._random.choice(self.streams).served.lines)
         opcode = rng.choice((ticks.OPCODE, CURSOR, CURSOR))
         bth = BTH(opcode, line.edge.local.qp, rng.getrandbits(24))
@@ -258,7 +258,7 @@ class RandomTraffic:
         return said.line, self._packet_of(said)
 
     def _spoilt(self) -> Packet:
-        """Bits turned over on the way: the ICRC must tell."""
+        """Bits flipped on the way: the ICRC must detect it."""
         line, packet = self._sound()
         frame = bytearray(packet.sealed().to_bytes())
         for _ in range(self._random.choice((1, 1, 2, 8))):
@@ -292,7 +292,7 @@ class RandomTraffic:
         return self._send(line, rng.choice(cases)(), "malformed")
 
     def _other_opcode(self) -> Packet:
-        """Everything that has an opcode and is not ours to reduce."""
+        """RoCE packets that the IncEngine does not reduce."""
         rng = self._random
         line, packet = self._sound()
         number = rng.choice((*map(int, Opcode), rng.randrange(256)))
@@ -358,7 +358,7 @@ class RandomTraffic:
         return self._send(self._any_line(), ends + tag + b"\x08\x06" + arp, "question")
 
     def _noise(self) -> Packet:
-        """No IPv4, or hardly a frame."""
+        """Other EtherTypes, or very short frames."""
         rng = self._random
         head = Ethernet(rng.getrandbits(48), rng.getrandbits(48)).pack()[:12]
         kind = rng.choice((b"\x08\x06", b"\x86\xdd", b"\x81\x00\x00\x05\x08\x00", b"\x08\x00", rng.randbytes(2)))

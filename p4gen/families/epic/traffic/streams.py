@@ -1,7 +1,7 @@
-"""What ranks and other switches send in one channel, as far as all goes well: announcements, data, and answers.
+"""What ranks and other switches send in one channel without faults: announcements, data, and answers.
 
-One invocation follows the other. Who sends what is what EPIC's protocol has them send, estimated without a look at
-what the switch does; where that goes astray (entries were taken away, packets were spoilt), the next epoch mends it.
+One invocation follows the other. Each rank sends what EPIC's protocol prescribes, estimated without reading the
+switch's state; if the estimate is wrong (entries were removed, packets were corrupted), the next epoch resets it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ACK, NAK, SELECTIVE_NAK = 0x1F, 0x60, 0x7F
 
 @dataclass(frozen=True)
 class Said:
-    """Something that the far end of a line says. ``opcode`` 0x11 answers with ``syndrome``; a control message has its
+    """A packet from the far end of a line. ``opcode`` 0x11 answers with ``syndrome``; a control message has its
     immediate ``value``."""
 
     line: Line
@@ -54,7 +54,7 @@ class _Flow:
 
 @dataclass
 class Stream:
-    """Where the ends of a channel are. PSNs of an invocation are ``start`` (its control message) and on."""
+    """The ends of a channel. PSNs of an invocation are ``start`` (its control message) and on."""
 
     spec: EpicSpec
     served: Served
@@ -69,13 +69,13 @@ class Stream:
         self.restart(self.served)
 
     def restart(self, served: Served) -> None:
-        """Everyone begins again, in a new epoch."""
+        """All ranks begin again, in a new epoch."""
         self.served = served
         self.start = served.contexts[0].first_psn
         self._begin()
 
     def next(self) -> Said:
-        """What comes next: mostly data, and answers to what has come of it."""
+        """The next packet: mostly data, and answers to its results."""
         makers: list[tuple[int, Callable[[], Said | None]]] = [(6, self._contribution), (4, self._answer)]
         first = self.random.choices([0, 1], [weight for weight, _ in makers])[0]
         for index in (first, 1 - first):
@@ -87,7 +87,7 @@ class Stream:
         return self._contribution() or self.repetition()
 
     def repetition(self) -> Said:
-        """Something that was sent, or could have been."""
+        """A packet that was sent, or could have been."""
         flow = self.random.choice([f for f in self._flows if f.sources])
         line = self.random.choice(list(flow.sources))
         ahead = self.random.choice((0, 0, 1, 2)) - self.random.randrange(self.spec.slots_per_group + 2)
@@ -95,7 +95,7 @@ class Stream:
         return self._data(line, at, "repetition")
 
     def gap(self) -> Said:
-        """What is not a line's turn yet."""
+        """A packet that is early on its line."""
         flow = self.random.choice([f for f in self._flows if f.sources])
         line = self.random.choice(list(flow.sources))
         at = flow.sources[line] + 1 + int(self.random.expovariate(0.7))
@@ -146,13 +146,13 @@ class Stream:
                 return [up, flow(toward, others, up)]
         return [flow(others, others)]
 
-    # --- what is said ---
+    # --- packets ---
 
     def _contribution(self) -> Said | None:
         ready = [(flow, line) for flow in self._flows for line in flow.sources if self._may_send(flow, line)]
         if not ready:
             return None
-        # Some lag: who is far behind comes less often than who is a little behind.
+        # Some lag: ranks far behind are chosen less often than ranks a little behind.
         flow, line = self.random.choice(ready)
         at = flow.sources[line]
         flow.sources[line] += 1
@@ -170,7 +170,7 @@ class Stream:
     def _data(self, line: Line, at: int, kind: str) -> Said:
         psn = serial.add(self.start, at)
         if at == 0:
-            # Now and then one rank is about to reduce another number of packets than the others.
+            # Sometimes one rank announces another number of packets than the others.
             other = 1 << self.random.randrange(4) if self.random.random() < 0.03 else 0
             return Said(line, Opcode.SEND_ONLY_IMM, psn, self.value ^ other, kind=kind)
         opcode = self._opcodes[at % len(self._opcodes)]
