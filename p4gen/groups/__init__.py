@@ -1,4 +1,4 @@
-"""What a switch must hold for the groups that it serves: contexts, patterns, and the table entries they come to."""
+"""The configuration of a switch for the groups that it serves: contexts, patterns, and their table entries."""
 
 from p4gen.groups.config import configure
 from p4gen.groups.group import Edge, Endpoint, Group, NextHop, Pattern, Route, SwitchConfig

@@ -1,4 +1,4 @@
-"""Why a program cannot serve the groups that are to be put on a switch."""
+"""Checks whether a program can serve the groups planned for a switch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From groups and routes to what a switch must hold: table entries, multicast groups and clone sessions."""
+"""From groups and routes to a switch's configuration: table entries, multicast groups and clone sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the control plane asks of a family of programs that serve groups."""
+"""The facet of families whose programs serve groups."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from p4gen.spec import CollectiveSpec
 
 @dataclass(frozen=True)
 class GroupEntries(Facet):
-    """What a family's programs hold for groups. Functions take the family's own spec."""
+    """The configuration of a family's programs for groups. Functions take the family's own spec."""
 
     module: ClassVar[str] = "control"
 
@@ -27,5 +27,5 @@ class GroupEntries(Facet):
 
 
 def group_entries(spec: CollectiveSpec) -> GroupEntries:
-    """What a spec's family says of groups; ``InputError`` if it says nothing."""
+    """The facet of a spec's family; ``InputError`` if it has none."""
     return family_of(spec).facet(GroupEntries)

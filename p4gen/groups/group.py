@@ -1,4 +1,4 @@
-"""What a switch is to serve: edges, patterns, and the contexts made of them; routes for all the rest.
+"""What a switch serves: edges, patterns, and the contexts made of them; routes for all other traffic.
 
 A switch (with several pipelines: each of them) is a node of an IncTree with numbered edges. For each pattern, that is
 AllReduce, Reduce to a rank, or Broadcast from one, at most one edge leads toward the root of the pattern. What a node
@@ -27,7 +27,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Edge:
-    """An edge of an IncTree as a switch sees it; ``remote`` is the endpoint behind ``port``."""
+    """An edge of an IncTree as a switch sees it; ``remote`` is the endpoint at the other end."""
 
     edge_id: int
     """Unique on the switch, from 1; also the rid of the copies made for it."""
@@ -37,21 +37,21 @@ class Edge:
     remote: Endpoint
     udp_src_port: int = 49152
     first_hop: bool = True
-    """A rank is at the other end, and not a switch."""
+    """Whether a rank, not a switch, is at the other end."""
     to_pipe: int | None = None
     """An internal edge's other pipeline; None for an edge that leaves the switch."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """Whose data goes where: AllReduce (Barrier goes with it), Reduce to ``root``, or Broadcast from ``root``."""
+    """A collective and its root: AllReduce (Barrier goes with it), Reduce to ``root``, or Broadcast from ``root``."""
 
     collective: Collective
     root: int = 0
     """A rank; 0 for AllReduce."""
     toward: int | None = None
     """Index of the edge toward the pattern's root: for AllReduce the parent (None at the IncTree's root), else the
-    edge behind which the rank ``root`` is."""
+    edge on the path to rank ``root``."""
 
     @property
     def codes(self) -> tuple[int, ...]:
@@ -65,7 +65,7 @@ ALLREDUCE_AT_ROOT = Pattern(Collective.ALLREDUCE)
 
 @dataclass(frozen=True)
 class Group:
-    """A group's local context on one switch, or on one of its pipelines: a node of an IncTree.
+    """A context: a group's local state on one switch, or on one of its pipelines; a node of an IncTree.
 
     ``edges[i]`` has bit i of the context's bitmaps. A pipe's slots are [base, base + slots), counted in the
     pipeline's own memory. By default the node is the root of a star that serves AllReduce and Barrier.
@@ -75,7 +75,7 @@ class Group:
     """Unique on the switch."""
     edges: tuple[Edge, ...]
     base: int
-    """First slot of what is aggregated; with a pipe down as well, of the pipe up: the one toward a pattern's root."""
+    """First slot of the aggregation pipe; with two pipes, of the pipe up, toward a pattern's root."""
     slots: int
     epoch: int = 1
     patterns: tuple[Pattern, ...] = (ALLREDUCE_AT_ROOT,)
@@ -111,7 +111,7 @@ class Group:
         return pattern.collective is not Collective.REDUCE
 
     def ranges(self) -> tuple[tuple[int, int], ...]:
-        """The slots that it uses, as (first, one behind the last)."""
+        """The slots that it uses, as (first, one past the last)."""
         bases = [self.base] if any(map(self.has_up, self.patterns)) else []
         if self.base_down is not None and any(map(self.has_down, self.patterns)):
             bases.append(self.base_down)
@@ -146,7 +146,7 @@ def placed_edges(switch: str, contexts: Iterable[Group]) -> tuple[PlacedEdge, ..
 
 @dataclass(frozen=True)
 class NextHop:
-    """Where packets of a route go."""
+    """The destination of a route's packets."""
 
     hop_id: int
     port: int
@@ -165,7 +165,7 @@ class Route:
 
 @dataclass(frozen=True)
 class SwitchConfig:
-    """Everything that a control plane has to put into one switch."""
+    """The whole configuration of one switch."""
 
     entries: tuple[Entry, ...]
     multicast_groups: tuple[MulticastGroup, ...]

@@ -1,4 +1,4 @@
-"""The configuration of a rank's CommLib for a group: the hosts' counterpart of what switches must hold."""
+"""The configuration of a rank's CommLib for a group: the hosts' counterpart of a switch's configuration."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RECOVERY: Final = {
 
 
 def recovery_of(spec: CollectiveSpec) -> Recovery:
-    """How NICs repair loss on trees of this program: as the switches do, so that each end knows what the other says."""
+    """The NICs' recovery on trees of this program: that of the switches, so that both ends use the same answers."""
     return _RECOVERY[spec.loss_recovery]
 
 
@@ -51,7 +51,7 @@ def host_config(
         mtu=spec.payload_bytes,
         initial_psn=first_psn,
         recovery=recovery,
-        # EPIC's flow control (§4.2): W messages of M packets, and not one more, or slots would be overrun.
+        # EPIC's flow control (§4.2): at most W messages of M packets, or slots would be overwritten.
         max_outstanding=spec.window * spec.message,
         ack_every=ack_every,
         timeout_ps=timeout_ps,

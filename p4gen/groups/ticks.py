@@ -1,4 +1,4 @@
-"""Ticks for switches whose programs want them: v1model has no timers, these packets stand in (docs/modes.md)."""
+"""Ticks for switches whose programs need them: v1model has no timers, ticks stand in for them (docs/modes.md)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from p4gen.host.transport.wire import Writer
 from p4gen.spec.ticks import OPCODE
 
 UNIT_S = 10e-6
-"""In which ticks count time: RNR timers are multiples of it (InfiniBand 9.7.5.2.8)."""
+"""The unit of time in ticks: RNR timers are multiples of it (InfiniBand 9.7.5.2.8)."""
 
 
 def tick(placed: PlacedEdge, interval_s: float) -> bytes:

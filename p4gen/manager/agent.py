@@ -1,7 +1,7 @@
-"""IncAgent: the manager's hand at one switch (EPIC §3.2), over P4Runtime.
+"""IncAgent: controls one switch for the manager (EPIC §3.2), over P4Runtime.
 
-It makes a switch hold what it should by writing the differences, and believes nothing that it has not read back. What
-it knows of the switch is forgotten with the connection, and after any error: then it reads all of it again.
+It makes a switch hold its configuration by writing the differences, and trusts only what it has read back. Its
+knowledge of the switch is discarded with the connection, and after any error: then it reads everything again.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class IncAgent:
         self._cookie = cookie_of(info)
         self._client: Client | None = None
         self._held: Held | None = None
-        """What the switch is known to hold; None when that is not known."""
+        """The known configuration of the switch; None if unknown."""
 
     # --- Agent ---
 
@@ -218,7 +218,7 @@ class IncAgent:
         except RequestError as error:
             self._held = None
             if error.code is Code.PERMISSION_DENIED:
-                self._disconnect()  # somebody else may be the primary: be it again next time
+                self._disconnect()  # another controller may be the primary: become it again next time
             raise AgentError(f"{self.name}: cannot {what}: {_text(error)}") from None
         except P4genError as error:
             self._held = None

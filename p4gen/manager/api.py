@@ -1,6 +1,6 @@
-"""What the IncManager, its agents and the hosts' CommLibs say to each other (EPIC §3.2, §3.3.1, §6.1).
+"""The interfaces between the IncManager, its agents and the hosts' CommLibs (EPIC §3.2, §3.3.1, §6.1).
 
-``Manager`` is the API of group management. ``IncManager`` does the work; ``ManagerClient`` speaks to one over gRPC,
+``Manager`` is the API of group management. ``IncManager`` implements it; ``ManagerClient`` forwards to one over gRPC,
 so callers need not know where it is. ``Agent`` is how the manager sees a switch.
 """
 
@@ -77,7 +77,7 @@ class HostAddresses:
 
 
 class GroupState(StrEnum):
-    """Where a group is in its life."""
+    """The state of a group's life cycle."""
 
     INSTALLING = "installing"
     ACTIVE = "active"
@@ -101,7 +101,7 @@ class RankConfig:
 
     group: str
     generation: int
-    """Counts the placements of a group, from 1; queue pairs of an older one are of no use."""
+    """Counts the placements of a group, from 1; queue pairs of an older one are invalid."""
     rank: int
     size: int
     addresses: HostAddresses
@@ -197,11 +197,11 @@ class Manager(Protocol):
     """Group management. Every method raises ``ManagerError``."""
 
     def register_switch(self, switch: SwitchInfo) -> None:
-        """A switch is there (again). The manager loads its program, unless it runs, and makes it hold what it should.
+        """Register a switch (again). The manager loads its program, unless it runs, and makes it hold what it should.
         Refused: a name that another address has, one that a given topology does not have."""
 
     def register_host(self, host: HostInfo) -> HostAddresses:
-        """A host is there (again)."""
+        """Register a host (again)."""
         ...
 
     def report_links(self, switch: str, ports: Mapping[int, bool]) -> None:
@@ -303,4 +303,4 @@ class Agent(Protocol):
         """Load the program afresh: no entries, all state zero."""
 
     def close(self) -> None:
-        """Let go of the switch, and leave it as it is."""
+        """Disconnect from the switch, and leave its configuration unchanged."""

@@ -28,7 +28,7 @@ from p4gen.switch.address import checked
 
 T = TypeVar("T")
 _AGAIN_S = 0.2
-"""After which a watch whose manager has gone looks whether there is one again."""
+"""The interval at which a watch whose manager has gone tries to reconnect."""
 _CODES = {code.value: code for code in Code}
 _GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 _OPTIONS = [

@@ -1,4 +1,4 @@
-"""Who is there and what is down: the switches and hosts that have registered, the topology, link states (EPIC §6.1)."""
+"""The fabric: the switches and hosts that have registered, the topology, link states (EPIC §6.1)."""
 
 from __future__ import annotations
 

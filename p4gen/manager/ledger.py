@@ -1,4 +1,4 @@
-"""The manager's books: groups, what they hold, who is told. What is written here is in the store, too.
+"""The manager's ledger: groups, their resources, and watchers. Everything in it is in the store, too.
 
 Every method is called with ``Ledger.changed`` held, does not wait for anything, and is done whole or not at all. The
 store is written first.

@@ -202,7 +202,7 @@ class Lifecycle:
         return record
 
     def idle(self, record: Record) -> None:
-        """This caller is through with it."""
+        """This caller has finished with it."""
         with self._ledger.changed:
             record.busy = False
             self._ledger.changed.notify_all()

@@ -2,7 +2,7 @@
 
 The manager may place a group anew at any time (a *generation*). A rank then makes new queue pairs, tells the manager
 how many calls it has completed, and gets the least number of all ranks: from that call on everything is done again,
-with the inputs that were kept. Who has completed such a call has its result; its contribution is what the others lack.
+with the inputs that were kept. A rank that has completed such a call has its result; the others need its contribution.
 """
 
 from __future__ import annotations

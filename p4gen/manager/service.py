@@ -174,7 +174,7 @@ def _on_the_wire(message: Any) -> bytes:
 
 
 def _status(error: Exception) -> tuple[grpc.StatusCode, str]:
-    """What a client is told of an error; those that are nobody's fault but ours are logged."""
+    """The text of an error for a client; those that are nobody's fault but ours are logged."""
     if isinstance(error, ManagerError):
         code = grpc.StatusCode[error.code.value]
     elif isinstance(error, InputError):

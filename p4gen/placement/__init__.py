@@ -1,1 +1,1 @@
-"""Which IncTree, addresses, contexts and slots each group gets. Pure data: nothing here speaks to a switch."""
+"""Places groups: IncTree, addresses, contexts and slots. Pure data: nothing here communicates with a switch."""

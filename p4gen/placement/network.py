@@ -20,7 +20,7 @@ from p4gen.spec.topology import TopologySpec
 
 @dataclass(frozen=True)
 class Placement:
-    """Who is who in a network, and what its switches must hold."""
+    """The addresses of a network, and the configuration of its switches."""
 
     groups: tuple[PlacedGroup, ...]
     mac: Mapping[str, int]
@@ -57,7 +57,7 @@ def place(
     *,
     sync: PsnSync = PsnSync.SUBGROUPS,
 ) -> Placement:
-    """Put groups onto a topology whose switches all run a program of ``spec``: all of them or none.
+    """Place groups on a topology whose switches all run a program of ``spec``: all of them or none.
 
     By default one group of all the topology's ranks, synchronised by ``sync``. Raises ``InputError`` with every
     reason why the programs cannot serve them.
@@ -114,7 +114,7 @@ def _placement(
 def contexts_needed(
     topology: TopologySpec, groups: Sequence[GroupRequest], *, pipelines: int = 1, ports: int = 32
 ) -> int:
-    """The contexts that the groups take on the switch where they take most: what ``groups`` has to be."""
+    """The contexts that the groups take on the switch where they take most: the least value of ``groups``."""
     taken: Counter[str] = Counter()
     for request in groups:
         for node in _tree(topology, request, pipelines, ports).nodes:

@@ -1,4 +1,4 @@
-"""Groups that are wanted, and groups on their trees."""
+"""Requested groups, and groups placed on their trees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from p4gen.rocev2.headers import ipv4
 TREE_NETWORK = ipv4("10.255.0.0")
 """Of tree number g the root's switch answers to 10.255.g.1, the others to 10.255.g.2 and on."""
 TREES = 256
-"""Trees that there are addresses for."""
+"""The number of trees that have addresses."""
 
 Serves = tuple[ChannelKey, ...]
 """Patterns, by collective and root."""
@@ -24,7 +24,7 @@ Serves = tuple[ChannelKey, ...]
 
 @dataclass(frozen=True)
 class GroupRequest:
-    """A group that is wanted."""
+    """A requested group."""
 
     ranks: tuple[str, ...]
     """Hosts, in order of rank."""
@@ -32,11 +32,11 @@ class GroupRequest:
     """Switch; by default the topology's root, or the one nearest to the ranks."""
     sync: PsnSync = PsnSync.SUBGROUPS
     collectives: frozenset[Collective] = frozenset(Collective)
-    """What it is going to invoke; less takes fewer contexts."""
+    """The collectives that it may invoke; fewer need fewer contexts."""
     roots: frozenset[int] | None = None
     """Ranks that Reduce or Broadcast will have as their root; all by default."""
     epoch: int | None = 1
-    """Of all its contexts; None takes for each one that its state has not seen yet."""
+    """The epoch of all its contexts; None takes for each an epoch that its state has not had yet."""
     first_psn: int = 0
     """Every rank's initial PSN, both ways."""
     slots: int | None = None
@@ -57,7 +57,7 @@ class GroupRequest:
         return (tuple(found),) if self.sync is PsnSync.REFINED else tuple((pattern,) for pattern in found)
 
     def problems(self) -> Iterator[str]:
-        """What makes no sense about it, on any tree."""
+        """What is invalid about it, on any tree."""
         if not self.collectives:
             yield "it is for no collective"
         yield from (
@@ -86,7 +86,7 @@ class Channel:
 
     @property
     def key(self) -> ChannelKey:
-        """What CommLib calls it: its first pattern."""
+        """Its name in CommLib: its first pattern."""
         return self.serves[0]
 
 
@@ -104,7 +104,7 @@ class PlacedGroup:
     request: GroupRequest
     tree: IncTree
     addresses: Mapping[str, int]
-    """What the switches of the tree answer to."""
+    """The addresses of the tree's switches."""
     channels: tuple[Channel, ...]
 
     def channel(self, collective: Collective, root: int = 0) -> Channel:
@@ -132,7 +132,7 @@ class PlacedGroup:
 
     @property
     def switches(self) -> tuple[str, ...]:
-        """The switches that hold something for it: nodes, then those that its edges only pass through."""
+        """The switches with entries for it: nodes, then those that its edges only pass through."""
         nodes = dict.fromkeys(node.key.switch for node in self.tree.nodes)
         passed = dict.fromkeys(name for node in self.tree.nodes for e in node.edges for name in e.path[1:-1])
         return tuple(nodes | passed)

@@ -1,4 +1,4 @@
-"""A group on a tree gets its numbers: addresses, contexts, edge ids, slots, queue pairs. And the routes of a switch."""
+"""Assigns addresses, contexts, edge ids, slots and queue pairs to a group on a tree; computes a switch's routes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def switch_of(topology: TopologySpec, host: str) -> str:
 
 
 class Placer:
-    """Gives groups what ``pools`` have, each in the order of asking. ``specs`` are the programs of the switches."""
+    """Allocates resources of ``pools`` to groups, in the order of calls. ``specs`` are the programs of the switches."""
 
     def __init__(self, topology: TopologySpec, names: Names, specs: Mapping[str, CollectiveSpec], pools: Pools) -> None:
         self._topology = topology
@@ -76,7 +76,7 @@ class Placer:
         return PlacedGroup(request, tree, addresses, channels)
 
     def _check_contexts(self, request: GroupRequest, tree: IncTree) -> None:
-        """All contexts together, so that the reason tells the whole number."""
+        """Checks all contexts together, so that the reason gives the total number."""
         wanted: dict[str, int] = {}
         for node in tree.nodes:
             wanted[node.key.switch] = wanted.get(node.key.switch, 0) + len(request.channels())
@@ -194,7 +194,7 @@ def routes(
     """Shortest paths to the hosts, over all equally short ones, and the trees' own ways to their switches (``trees``:
     address to port). Without a path there is no route. Addresses behind the same ports share next hops.
 
-    With ``fixed`` port p alone is always next hop p + 1, so that what comes and goes moves no others.
+    With ``fixed`` port p alone is always next hop p + 1, so that changes do not renumber others.
     """
     targets = {names.ip[host]: topology.next_ports(switch, host, down) for host in topology.hosts}
     targets |= {address: (port,) for address, port in trees.items()}

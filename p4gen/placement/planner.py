@@ -20,18 +20,18 @@ from p4gen.spec import CollectiveSpec
 from p4gen.spec.topology import TopologySpec
 
 _PROPOSALS: Final = 10_000
-"""Candidates that a policy is asked for, for one group: it may repeat itself for ever."""
+"""The most candidates taken from a policy for one group: a policy may yield endlessly."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
 
 
 @dataclass(frozen=True)
 class View:
-    """The fabric at one moment; nobody changes it."""
+    """The fabric at one moment; immutable."""
 
     topology: TopologySpec
     names: Names
     specs: Mapping[str, CollectiveSpec]
-    """Of the switches that have registered."""
+    """The switches that have registered."""
     down: Mapping[str, str]
     """Names of links that cannot be used, each with the reason."""
 
@@ -50,10 +50,10 @@ class NoPlaceError(ManagerError):
 
 
 def check(spec: GroupSpec, view: View) -> None:
-    """Refuse what makes no sense wherever it is placed. Raises ``ManagerError`` with every reason."""
+    """Refuse requests that are invalid for every placement. Raises ``ManagerError`` with every reason."""
     problems = []
     if not _NAME.fullmatch(spec.name):
-        problems.append(f"'{spec.name}' is no name for a group: letters, digits, '_', '.', ':', '-', 63 at most")
+        problems.append(f"'{spec.name}' is not a name for a group: letters, digits, '_', '.', ':', '-', 63 at most")
     problems += tree_problems(view.topology, spec.ranks, spec.root)
     problems += GroupRequest(spec.ranks, collectives=spec.collectives).problems()
     if spec.slots is not None:
@@ -101,7 +101,7 @@ def plan(
             continue
         if tree in tried:
             continue
-        where = "a tree of the policy's own"
+        where = "the policy's own tree"
         try:
             tried.add(tree)
             where = f"root {tree.root.key.switch}"
@@ -118,7 +118,7 @@ def plan(
         except Exception as error:
             if candidate.tree is None:
                 raise
-            refused[f"{where}: the tree that the policy proposes makes no sense: {error!r}"] = None
+            refused[f"{where}: the tree that the policy proposes is invalid: {error!r}"] = None
     if not tried:
         if not refused:
             at = switch_of(topology, spec.ranks[0])
@@ -149,7 +149,7 @@ def _proposals(policy: PlacementPolicy, view: FabricView, spec: GroupSpec) -> It
     try:
         for candidate in islice(policy.candidates(view, spec), _PROPOSALS):
             if not isinstance(candidate, Candidate):
-                raise ManagerError(Code.REFUSED, f"{name} proposes {candidate!r}, which is no Candidate")
+                raise ManagerError(Code.REFUSED, f"{name} proposes {candidate!r}, which is not a Candidate")
             yield candidate
     except ManagerError:
         raise
@@ -158,7 +158,7 @@ def _proposals(policy: PlacementPolicy, view: FabricView, spec: GroupSpec) -> It
 
 
 def _unfit(tree: IncTree, specs: Mapping[str, CollectiveSpec], request: GroupRequest) -> Iterator[str]:
-    """Why the programs of a tree's switches cannot serve it, whatever is free."""
+    """Why the programs of a tree's switches cannot serve it, regardless of free resources."""
     names = list(dict.fromkeys(node.key.switch for node in tree.nodes))
     first = names[0]
     for name in names[1:]:

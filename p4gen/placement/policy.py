@@ -1,4 +1,4 @@
-"""Where a group's IncTree goes: placement policies (EPIC §6.2, §G).
+"""Placement policies: choose a group's IncTree (EPIC §6.2, §G).
 
 A policy only proposes. The manager builds the trees in the order proposed, and takes the first for which every switch
 has what it needs, so a policy need not be exact about room.
@@ -24,7 +24,7 @@ ENTRY_POINTS: Final = "p4gen.placement_policies"
 
 @dataclass(frozen=True)
 class SwitchRoom:
-    """A switch that can be used, and what is free on it."""
+    """A usable switch, and its free resources."""
 
     spec: CollectiveSpec
     contexts_free: int
@@ -34,7 +34,7 @@ class SwitchRoom:
 
 @dataclass(frozen=True)
 class FabricView:
-    """What a policy sees."""
+    """The fabric as a policy sees it."""
 
     topology: TopologySpec
     down: Mapping[str, str]
@@ -65,7 +65,7 @@ class PlacementPolicy(Protocol):
 
     ``candidates`` is called with the manager's lock held: it should take milliseconds, and must not call the manager.
     It is called again for every placement, also when a group moves away from something that failed; nothing but the
-    view says what is down, so a policy needs no memory. A request that names its root is not asked about.
+    view says what is down, so a policy needs no memory. It is not called for a request that names its root.
     """
 
     def candidates(self, view: FabricView, spec: GroupSpec) -> Iterable[Candidate]:

@@ -1,10 +1,10 @@
-"""What is free: contexts, edge ids, slots and epochs of each switch, tree addresses, host QPs.
+"""Free resources: contexts, edge ids, slots and epochs of each switch, tree addresses, host QPs.
 
-Nothing is kept of what has been given back. What is free is everything but what live groups hold, so it cannot leak.
+There is no list of free resources: everything that no live group holds is free, so nothing can leak.
 
 A switch's registers outlive the groups that used them, and a word left there is taken for a new group's if its epoch is
 the same. So a context takes an epoch that its words have not seen since the program was loaded (docs/modes.md: epochs
-are 1 to 255). First it is looked for where there is room first; if all 255 are used there, elsewhere on the switch.
+are 1 to 255). It is first searched in the first free range; if all 255 are used there, elsewhere on the switch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EPOCHS: Final = range(1, 256)
 
 
 class Kind(StrEnum):
-    """What state a switch's words belong to."""
+    """The kinds of a switch's state."""
 
     CONTEXT = "context"
     EDGE = "edge"
@@ -76,7 +76,7 @@ class Spans:
 
     @classmethod
     def parse(cls, text: str) -> Spans:
-        """From what ``str`` makes of it."""
+        """Parses the result of ``str``."""
         pairs = (part.split("-") for part in text.split(",") if part)
         return cls((int(first), int(end)) for first, end in pairs)
 
@@ -116,13 +116,13 @@ def held_by(switch: str, context: Group) -> Iterator[Held]:
 
 
 class History:
-    """The epochs that a switch's state has seen since its program was loaded."""
+    """The epochs that a switch's state has had since its program was loaded."""
 
     def __init__(self) -> None:
         self._seen: defaultdict[tuple[Kind, int, int], Spans] = defaultdict(Spans)
 
     def add(self, held: Held) -> None:
-        """A group lives, or has lived, with this."""
+        """Record the state of a live or former group."""
         self.seen(held.kind, held.pipe, held.epoch).add(held.first, held.end)
 
     def seen(self, kind: Kind, pipe: int, epoch: int) -> Spans:
@@ -138,8 +138,8 @@ class History:
 
 
 class NoRoomError(InputError):
-    """Switches lack something. ``epochs``: those of them that lack nothing but epochs, which loading their program anew
-    would bring back."""
+    """Switches lack resources. ``epochs``: those that lack only epochs, which loading their program again
+    would free."""
 
     def __init__(self, *reasons: Diagnostic | str, epochs: Iterable[str] = ()) -> None:
         super().__init__(*reasons)
@@ -148,7 +148,7 @@ class NoRoomError(InputError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a program has: contexts (from 0), edge ids (from 1), slots of each pipeline."""
+    """The limits of a program: contexts (from 0), edge ids (from 1), slots of each pipeline."""
 
     contexts: int = 1 << 30
     edges: int = 1 << 30
@@ -162,7 +162,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Need:
-    """What a node wants for one context: edges, and slots of ``slots`` each for data up and down."""
+    """The needs of a node for one context: edges, and slots of ``slots`` each for data up and down."""
 
     pipe: int
     edges: int
@@ -173,7 +173,7 @@ class Need:
 
 @dataclass(frozen=True)
 class Taken:
-    """What a group was given on a switch."""
+    """The resources of a group on a switch."""
 
     context: int
     edge_ids: tuple[int, ...]
@@ -190,7 +190,7 @@ class Taken:
 
 
 class SwitchPool:
-    """What is free on one switch; it gets less as it is taken."""
+    """The free resources of one switch; allocations reduce them."""
 
     def __init__(self, switch: str, limits: Limits, history: History, live: Iterable[Group] = ()) -> None:
         self.switch = switch
@@ -204,11 +204,11 @@ class SwitchPool:
 
     @property
     def contexts_free(self) -> int:
-        """Contexts that nobody has."""
+        """The number of free contexts."""
         return self.limits.contexts - len(self._contexts)
 
     def slots_free(self, pipe: int) -> int:
-        """Slots of a pipeline that nobody has; a pipe takes its slots in a row."""
+        """Free slots of a pipeline; a pipe takes contiguous slots."""
         return self.limits.slots - len(self._slots[pipe])
 
     def take(self, need: Need, epoch: int | None = None) -> Taken:
@@ -235,8 +235,8 @@ class SwitchPool:
             except NoRoomError:
                 continue
         raise NoRoomError(
-            f"{self.switch}: all 255 epochs of what is free have been used since its program was loaded; "
-            "it can be loaded anew when no group lives there",
+            f"{self.switch}: all 255 epochs of its free resources have been used since its program was loaded; "
+            "it can be loaded again when no group is on the switch",
             epochs=(self.switch,),
         )
 
@@ -283,7 +283,7 @@ class SwitchPool:
 
 
 class Pools:
-    """Everything that groups are given, from what the live ones hold.
+    """All resources of groups, derived from those that live groups hold.
 
     ``limits`` has every switch's; without, nothing ever runs out. ``next_tree`` and ``next_qp`` are where looking
     begins: numbers go round, so that a late packet for a dead group meets none that has its number.
@@ -329,7 +329,7 @@ class Pools:
                 self._trees.add(number)
                 self.next_tree = (number + 1) % TREES
                 return number
-        raise InputError(f"there are {TREES} groups; there are addresses for no more")
+        raise InputError(f"there are {TREES} groups, and no more addresses")
 
     def qps(self, count: int) -> int:
         """The first of ``count`` QP numbers in a row that no rank has."""

@@ -1,4 +1,4 @@
-"""What clients ask the manager for, and the error with which it refuses."""
+"""Requests of clients to the manager, and the error with which it refuses them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Code(StrEnum):
     """Why a request failed; gRPC's names for it."""
 
     INVALID = "INVALID_ARGUMENT"
-    """The request makes no sense: a rank twice, a host that is not registered."""
+    """The request is invalid: a rank twice, a host that is not registered."""
     EXISTS = "ALREADY_EXISTS"
     """The name is taken."""
     NOT_FOUND = "NOT_FOUND"
@@ -23,11 +23,11 @@ class Code(StrEnum):
     UNREACHABLE = "UNAVAILABLE"
     """A switch does not answer."""
     REFUSED = "FAILED_PRECONDITION"
-    """A switch refused, or the group is in no state for it."""
+    """A switch refused, or the group's state does not permit the request."""
 
 
 class ManagerError(FailedError):
-    """A request failed, and nothing of it is left behind."""
+    """A request failed without leaving anything behind."""
 
     def __init__(self, code: Code, message: str) -> None:
         super().__init__(message)

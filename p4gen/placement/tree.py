@@ -1,4 +1,4 @@
-"""IncTrees: which switches take part in a group's collectives, and how they hang together (EPIC §3.1).
+"""IncTrees: the switches that take part in a group's collectives, and their connections (EPIC §3.1).
 
 The tree follows shortest paths from the ranks to the root. A switch at which no two branches meet need not be a node:
 an edge of the tree may span several links, and its packets are forwarded like any IPv4. A switch with several
@@ -31,7 +31,7 @@ class NodeKey(NamedTuple):
 
 
 class Role(StrEnum):
-    """What a node is in AllReduce."""
+    """The role of a node in AllReduce."""
 
     LEAF = "leaf"
     """Only ranks are below it."""
@@ -81,7 +81,7 @@ class TreeNode:
         return Role.LEAF if all(edge.far is None for edge in self.children) else Role.INTERMEDIATE
 
     def toward(self, rank: int) -> int:
-        """Index of the edge behind which a rank is."""
+        """Index of the edge on the path to a rank."""
         return next(i for i, edge in enumerate(self.edges) if rank in edge.ranks)
 
 
@@ -208,12 +208,12 @@ def port_to(topology: TopologySpec, switch: str, neighbour: str) -> int:
 
 
 def tree_problems(topology: TopologySpec, ranks: Sequence[str], root: str | None) -> Iterator[str]:
-    """What is wrong with the request itself, whatever is up or down."""
+    """The errors of the request itself, regardless of failures."""
     if not 1 <= len(ranks) <= MAX_RANKS:
         yield f"{len(ranks)} ranks; a group has 1 to {MAX_RANKS}"
     yield from (f"there is no host '{host}'" for host in dict.fromkeys(ranks) if host not in topology.hosts)
     if len(set(ranks)) != len(ranks):
-        yield "a host is one rank of a group at most"
+        yield "a host can be only one rank of a group"
     if root is not None and root not in topology.switches:
         yield f"there is no switch '{root}'"
 

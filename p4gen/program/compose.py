@@ -1,4 +1,4 @@
-"""How a family's modules make a program, and the checks that a composition is sound."""
+"""How a family's modules make a program, and the checks of a composition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Flows:
 
 @dataclass(frozen=True)
 class ProgramParts(Facet):
-    """What a family's programs are made of. Functions take the family's own spec."""
+    """The parts of a family's programs. Functions take the family's own spec."""
 
     module: ClassVar[str] = "program"
 
@@ -34,15 +34,15 @@ class ProgramParts(Facet):
     modules: Callable[[Any], tuple[Module, ...]]
     """The modules of a program, in the order in which a packet meets them."""
     flows: Callable[[Any], Flows]
-    """What its pipelines do with a packet."""
+    """The flows of its pipelines."""
     templates: Callable[[Composition], tuple[str, ...]]
     """The templates of a program, in their order in its text."""
     names: Callable[[Composition], dict[str, Any]]
     """What its templates may refer to, beside what every family's templates may (``p4gen.program.text``)."""
     ticks: Callable[[Any], dict[str, Any] | None] = lambda _: None
-    """What the manifest says of the ticks that a program wants."""
+    """The manifest's entry about the ticks that a program needs."""
     reuse: Callable[[Any, Any], tuple[str, float] | None] = lambda _before, _after: None
-    """What the paper says of how much its second program takes over from its first, and the share, where it does."""
+    """The paper's statement on how much its second program reuses of its first, and the share, if it makes one."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Composition:
     flows: Flows
 
     def has(self, name: str) -> bool:
-        """Whether a module of that name is part of it."""
+        """Whether it contains a module of that name."""
         return any(module.name == name for module in self.modules)
 
     def of(self, gress: Gress) -> tuple[Module, ...]:
@@ -157,7 +157,7 @@ def _check_flows(spec: ProgramSpec, modules: tuple[Module, ...], flows: Flows) -
 
 
 def _provided(spec: ProgramSpec, modules: tuple[Module, ...], flow: Flow, known: set[str]) -> set[str]:
-    """What there is after a flow; ``InputError`` where a module needs what no step before it can have provided."""
+    """What there is after a flow; ``InputError`` if a module needs what no earlier step can provide."""
     known = set(known)
     there = {field.name for module in modules for field in module.provides if field.wanted(spec)}
     for step in walk(flow.steps):

@@ -1,4 +1,4 @@
-"""The flow of a program: what its pipelines do with a packet, step by step, as data.
+"""The flow of a program: the steps of its pipelines, as data.
 
 A control of a pipeline (``IncIngress``, ``IncEgress``) applies modules under conditions. A family writes that down as
 steps, which cite the paper; ``lines`` renders them, ``p4gen.program.compose`` checks that what a module needs is there
@@ -28,7 +28,7 @@ class Apply:
     arguments: str
     """P4 expressions, as the module's control takes them."""
     note: str = ""
-    """Which lines of the paper this is, or why."""
+    """The lines of the paper that this implements, or the reason."""
 
     @property
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""The manifest: what a generated program contains, for tools and for people (``manifest.json``)."""
+"""The manifest: the contents of a generated program, for tools and for people (``manifest.json``)."""
 
 from __future__ import annotations
 

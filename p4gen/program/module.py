@@ -1,4 +1,4 @@
-"""What an IncEngine module is: a template, and what it needs, provides, keeps and drops (EPIC 4.1)."""
+"""IncEngine modules: a template, and what it needs, provides, keeps and drops (EPIC 4.1)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Size:
         object.__setattr__(self, "factors", factors)
 
     def of(self, spec: ProgramSpec) -> int:
-        """The size that it comes to for a spec."""
+        """The size for a spec."""
         return math.prod(f if isinstance(f, int) else int(getattr(spec, f)) for f in self.factors)
 
     def __str__(self) -> str:
@@ -93,7 +93,7 @@ class Drop:
     reason: str
     meaning: str
     loss: bool = True
-    """False where the packet has done its work."""
+    """False if the packet has done its work."""
     wanted: Callable[[Any], bool] = field(default=lambda _: True)
     """Whether a program with this spec has the reason."""
 

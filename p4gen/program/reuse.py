@@ -1,4 +1,4 @@
-"""What one program takes over from another: the reuse report of ``p4gen diff`` (EPIC 7.2, Evolvability).
+"""What one program reuses of another: the reuse report of ``p4gen diff`` (EPIC 7.2, Evolvability).
 
 Programs are compared part by part: the IncEngine's modules, and what stands around them. A part is reused if its text
 is the same but for ``#line`` directives. The paper counts what share of Mode II's code is found again in Mode III.
@@ -33,7 +33,7 @@ _AROUND = {
 
 
 class Fate(StrEnum):
-    """What becomes of a part on the way from one program to the other."""
+    """The fate of a part between one program and the other."""
 
     REUSED = "reused"
     CHANGED = "changed"
@@ -101,7 +101,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Count:
-    """So many of ``of_before`` in the program before, and of ``of_after`` in the one after, are the same."""
+    """The number of equal items, of ``of_before`` in the program before and ``of_after`` in the one after."""
 
     same: int
     of_before: int
@@ -109,12 +109,12 @@ class Count:
 
     @property
     def share(self) -> float:
-        """What share of the program before is found again, as the paper counts it."""
+        """The share of the program before that is found again, as the paper counts it."""
         return self.same / self.of_before if self.of_before else 0.0
 
     @property
     def share_after(self) -> float:
-        """What share of the program after comes from the one before."""
+        """The share of the program after that comes from the one before."""
         return self.same / self.of_after if self.of_after else 0.0
 
 

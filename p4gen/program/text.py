@@ -150,7 +150,7 @@ def _render_marked(environment: Environment, template: str, context: dict[str, A
 
 
 def _diagnose(template: str, error: TemplateError) -> Diagnostic:
-    """Where a template is wrong, and why."""
+    """The position and cause of an error in a template."""
     if isinstance(error, TemplateNotFound):
         return Diagnostic(None, f"there is no template {error.name}")
     # Jinja puts the template's lines into the traceback.

@@ -63,13 +63,13 @@ def test_clear_errors() -> None:
         assert "group 'g' already" in refused(Code.EXISTS, manager.init_group, group("g", *ALL))
         for spec, reason in (
             (group("x", "h0", "h9"), "there is no host 'h9'"),
-            (group("x", "h0", "h0"), "a host is one rank of a group at most"),
+            (group("x", "h0", "h0"), "a host can be only one rank of a group"),
             (group("x"), "0 ranks; a group has 1 to 32"),
             (group("x", "h0", root="s9"), "there is no switch 's9'"),
             (group("x", "h0", slots=3), "3 slots; it takes a power of two of at least 2 x W x M = 2"),
             (group("x", "h0", slots=64), "64 slots; the program has 4"),
             (group("x", "h0", collectives=frozenset()), "it is for no collective"),
-            (group("no name", "h0"), "'no name' is no name for a group"),
+            (group("no name", "h0"), "'no name' is not a name for a group"),
         ):
             assert reason in refused(Code.INVALID, manager.init_group, spec)
         manager.init_group(group("h", *ALL))

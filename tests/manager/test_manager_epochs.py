@@ -58,7 +58,7 @@ def test_unless_another_group_lives_there() -> None:
         for _ in range(255):
             manager.init_group(group("g", "h0", "h1"))
             manager.destroy_group("g")
-        with pytest.raises(ManagerError, match="all 255 epochs of what is free have been used") as caught:
+        with pytest.raises(ManagerError, match="all 255 epochs of its free resources have been used") as caught:
             manager.init_group(group("g", "h0", "h1"))
         assert caught.value.code is Code.NO_ROOM
         assert rig.switches["s0"].loads == 1

@@ -104,10 +104,10 @@ def _raises() -> Iterator[Candidate]:
     ("proposals", "reason"),
     [
         (_raises, r"policy .*Rubbish failed: KeyError: 'my table'"),
-        (lambda: ["s0"], "proposes 's0', which is no Candidate"),
+        (lambda: ["s0"], "proposes 's0', which is not a Candidate"),
         (lambda: 5, "failed: TypeError"),
         (lambda: repeat(Candidate("nowhere")), "there is no switch 'nowhere'"),
-        (lambda: [Candidate("s0", tree=cast("Any", "s0"))], "the tree that the policy proposes makes no sense"),
+        (lambda: [Candidate("s0", tree=cast("Any", "s0"))], "the tree that the policy proposes is invalid"),
         (lambda: [Candidate(cast("Any", 3))], "there is no switch '3'"),
         (list, "proposes no tree"),
     ],

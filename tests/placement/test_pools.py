@@ -159,7 +159,7 @@ def test_first_fit_first_and_elsewhere_when_its_epochs_are_used() -> None:
             history.add(held)
     assert seen[:255] == [(0, epoch) for epoch in EPOCHS]
     assert sorted(seen) == [(context, epoch) for context in range(3) for epoch in EPOCHS]
-    with pytest.raises(NoRoomError, match="s0: all 255 epochs of what is free have been used") as caught:
+    with pytest.raises(NoRoomError, match="s0: all 255 epochs of its free resources have been used") as caught:
         SwitchPool("s0", LIMITS, history).take(need)
     assert caught.value.epochs == {"s0"}
 

@@ -101,7 +101,7 @@ def test_below_the_root_the_parents_pipeline_leads() -> None:
     [
         ((), None, "0 ranks"),
         (("h0", "h9"), None, "no host 'h9'"),
-        (("h0", "h0"), None, "one rank of a group at most"),
+        (("h0", "h0"), None, "only one rank of a group"),
         (("h0",), "h1", "no switch 'h1'"),
     ],
 )
