@@ -72,7 +72,11 @@ def test_a_wrong_flag_is_named() -> None:
         ({"window": 64, "slots": 256}, "--slots", "at least 2 x window x message = 512"),
         ({"window": 1024, "message": 1024}, "--window", "at most 65536"),
         ({"groups": 256, "slots": 65536}, "--groups", "at most 1048576"),
-        ({"mode": "III", "groups": 16, "slots": 65536}, "--groups", "have 2097152 slots; at most 1048576 are available"),
+        (
+            {"mode": "III", "groups": 16, "slots": 65536},
+            "--groups",
+            "have 2097152 slots; at most 1048576 are available",
+        ),
         ({"slots": 100}, "--slots", "power of two"),
         ({"lanes": True}, "--lanes", "must be an integer"),
         ({"pipelines": 1.0}, "--pipelines", "must be an integer"),
