@@ -72,7 +72,7 @@ def test_a_program_without_room_is_refused() -> None:
         workload(EpicSpec.model_validate(SMALL), 1 << 40, 1)
 
 
-@pytest.mark.skipif(roofline.compiler() is None, reason="there is no C compiler")
+@pytest.mark.skipif(roofline.compiler() is None, reason="no C compiler")
 @pytest.mark.parametrize("lanes", [8, 64])
 def test_the_c_loop_sends_what_the_program_sends(lanes: int, tmp_path: Path) -> None:
     work = small(lanes=lanes)

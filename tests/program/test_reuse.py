@@ -134,8 +134,8 @@ def test_two_files_are_two_programs(tmp_path: Path) -> None:
     [
         ((), "give a flag twice"),
         (("--mode", "III"), "give a flag twice"),
-        (("--mode", "II", "--mode", "III", "--mode", "II"), "two programs are compared; 3 are asked for"),
-        (("a", "b", "c"), "two programs are compared; 3 are asked for"),
+        (("--mode", "II", "--mode", "III", "--mode", "II"), "two programs are compared, not 3"),
+        (("a", "b", "c"), "two programs are compared, not 3"),
     ],
 )
 def test_wrong_usage_says_what_to_type(args: tuple[str, ...], cause: str) -> None:

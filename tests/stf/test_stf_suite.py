@@ -119,7 +119,7 @@ def test_stf_json_is_one_object(folder: Path) -> None:
 def test_stf_without_tests_is_wrong_usage(tmp_path: Path) -> None:
     done = p4gen("stf", tmp_path)
     assert done.returncode == 2
-    assert "there are no .stf files" in done.stderr
+    assert "no .stf files" in done.stderr
 
 
 def test_run_traces_and_fails_with_exit_1(folder: Path) -> None:
