@@ -55,7 +55,7 @@ def test_the_wire_format_is_documented() -> None:
 
 
 def test_dynamic_is_no_single_reduction() -> None:
-    with pytest.raises(ValueError, match="op dynamic is no single reduction"):
+    with pytest.raises(ValueError, match="op dynamic is not a single reduction"):
         _ = Op.DYNAMIC.reduction
     assert EpicSpec(op=Op.DYNAMIC).numbers is None
     assert EpicSpec(op=Op.DYNAMIC).choices == NUMBERS
