@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from p4gen.errors import InputError
 from p4gen.host.collectives.plan import ChannelKey, Connection, Flow, GroupConfig, PsnSync
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
@@ -44,9 +45,17 @@ def host_config(
     """CommLib's configuration for a rank of a group on switches that run ``spec``; ``channels`` are (QP, far end).
 
     ``timeout_ps`` 0 switches the timer off, and ``adaptive`` makes it follow the round trips; ``recovery`` is by
-    default what the program wants; a ``retry_count`` of None never gives up.
+    default what the program wants; a ``retry_count`` of None never gives up. ``InputError`` where NICs of ``recovery``
+    would say what the switches do not understand.
     """
     recovery = recovery or recovery_of(spec)
+    selective_naks = recovery is Recovery.IDEAL and spec.terminates
+    if selective_naks and not spec.loss_recovery.selective_naks:
+        # Such a switch takes one for an ACK of all before it, and gives slots away that are still needed.
+        raise InputError(
+            f"recovery ideal needs switches that know selective NAKs (reliability sack); {spec.program} is of"
+            f" reliability {spec.loss_recovery}"
+        )
     qp = QpConfig(
         mtu=spec.payload_bytes,
         initial_psn=first_psn,
@@ -59,7 +68,7 @@ def host_config(
         retry_count=retry_count,
         rnr_retry=None,
         dcqcn=dcqcn,
-        selective_naks=recovery is Recovery.IDEAL and spec.terminates,
+        selective_naks=selective_naks,
     )
     return GroupConfig(
         rank,

@@ -90,6 +90,7 @@ def test_tables_are_printed_and_written_with_a_ratio_for_each_cell(tmp_path: Pat
         (["--script", "drop it"], "script"),
         (["--down", "h0"], "outage"),
         (["--lanes", "7"], "lanes = 7"),
+        (["--mode", "III", "--recovery", "ideal"], "recovery ideal needs switches that know selective NAKs"),
     ],
 )
 def test_wrong_input_is_refused(arguments: list[str], cause: str) -> None:

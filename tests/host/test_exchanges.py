@@ -170,6 +170,12 @@ SELECTIVE = [
         IDEAL | TIMER,
     ),
     Case(
+        "Mode II: what is missing beyond all that was sent does not silence the timer of what is outstanding",
+        "recv 1\nsend 8\n> ONLY 0 ack\n< ONLY 0 ack\n> ACK 0\n< ONLY 1\n> RNR 1\n< ONLY 2\n> NAK 1 code=0\n"
+        "wait 100us\n> ONLY 0 ack\n> NAK 1 code=0\n< ACK 0\ndone recv 0\ndone send 0",
+        IDEAL | TIMER,
+    ),
+    Case(
         "a selective NAK makes the named packets go again, each once, and completes nothing",
         "send 8\nsend 8\nsend 8\nsend 8\n> ONLY 0 ack\n> ONLY 1 ack\n> ONLY 2 ack\n> ONLY 3 ack\n"
         "< NAK 1 code=31 msn=2\n> ONLY 1 ack\n> ONLY 2 ack\n> nothing\n< ACK 3\ndone send 0",

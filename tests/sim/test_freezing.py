@@ -24,6 +24,7 @@ from p4gen.net.link import Passage
 from p4gen.net.nodes import SwitchNode
 from p4gen.net.rings import RingSimulation
 from p4gen.net.simulation import SimConfig, Simulation
+from p4gen.spec.collective import Reliability
 from p4gen.spec.topology import load_topology
 
 from .runs import all_six, star, tiny, trouble
@@ -37,7 +38,8 @@ def config(mode: Mode, engine: EngineName = "jit", **fields: Any) -> SimConfig:
     """An AllReduce of small packets on tree-3-2, where much goes wrong."""
     tree = load_topology("tree-3-2")
     defaults: dict[str, Any] = {"topology": tree, "size": 1024, "faults": TROUBLE, "seed": 5, "skew": 20 * US}
-    return SimConfig(program=tiny(mode=mode, groups=16), engine=engine, **(defaults | fields))
+    defaults["program"] = tiny(mode=mode, groups=16)
+    return SimConfig(engine=engine, **(defaults | fields))
 
 
 @dataclass
@@ -123,7 +125,9 @@ KINDS: dict[str, Callable[[], Simulation]] = {
     ),
     "Go-Back-N": lambda: Simulation(config(Mode.III, recovery=Recovery.GO_BACK_N)),
     "ideal, II": lambda: Simulation(config(Mode.II, recovery=Recovery.IDEAL)),
-    "ideal, III": lambda: Simulation(config(Mode.III, recovery=Recovery.IDEAL)),
+    "ideal, III": lambda: Simulation(
+        config(Mode.III, program=tiny(mode=Mode.III, groups=16, reliability=Reliability.SACK))
+    ),
     "DCQCN": lambda: Simulation(config(Mode.II, size=1 << 14, dcqcn=DcqcnConfig())),
     "scripts": lambda: Simulation(
         config(Mode.III, faults=Faults((Impairment(loss=0.05),), (), (Script.parse("drop 3-9 UP_DATA of rank 1"),)))

@@ -14,6 +14,7 @@ from p4gen.families.epic.spec import Congestion, EpicSpec, Mode
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.host.transport.clock import US
+from p4gen.host.transport.verbs import Recovery
 from p4gen.net.config import Call, SimConfig, Work
 from p4gen.net.faults import Faults, Impairment, Outage
 from p4gen.net.simulation import Simulation, simulate
@@ -191,6 +192,14 @@ def test_ranks_that_run_ahead_are_held_back() -> None:
 def test_calls_that_make_no_sense_are_refused(call: Call, cause: str) -> None:
     with pytest.raises(InputError, match=cause):
         Simulation(SimConfig(star(8), tiny(), work=(Work((call,)),)))
+
+
+@pytest.mark.parametrize("reliability", [Reliability.GBN, Reliability.SR])
+def test_nics_that_say_what_switches_do_not_know_are_refused(reliability: Reliability) -> None:
+    """Such a switch reads a selective NAK as an ACK of all before it: with these two, seeds of the soak hung."""
+    program = tiny(mode=Mode.III, reliability=reliability)
+    with pytest.raises(InputError, match=f"ideal needs switches that know selective NAKs.* reliability {reliability}"):
+        Simulation(SimConfig(star(3), program, recovery=Recovery.IDEAL))
 
 
 def test_a_group_that_calls_nothing_is_refused() -> None:

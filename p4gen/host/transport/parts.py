@@ -35,7 +35,7 @@ class Receiving(Protocol):
 
     @property
     def misses(self) -> bool:
-        """Whether it sees to missing packets itself."""
+        """Whether it has outstanding packets sent again itself."""
         ...
 
     def await_rest(self) -> None:

@@ -106,8 +106,12 @@ class Responder:
 
     @property
     def misses(self) -> bool:
-        """Whether it sees to missing packets itself (``ideal`` only)."""
-        return bool(self._holes)
+        """Whether it asks for a result by a contribution that is outstanding (``ideal`` in Mode II).
+
+        That one's ACK covers all before it. But a result beyond all that was sent, as that of the next collective's
+        root, may be refused until an earlier contribution is acknowledged, and nothing asks for that but the timer.
+        """
+        return any(self._qp.requester.outstanding(seq) for _, seq in self._holes)
 
     @property
     def kept(self) -> list[int]:
