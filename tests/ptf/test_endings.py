@@ -55,7 +55,9 @@ def workers(process: subprocess.Popen[str], place: Path) -> list[int]:
     """The processes that carry scenarios out: PTF's, once it has ports; where faults are judged, forks of ours."""
     if running("mutate", place):
         return [worker for worker in running("mutate", place) if worker != process.pid]
-    return running("p4gen.ptf.child", place) if list(place.rglob("ptf.pcap")) else []
+    # Folders come and go meanwhile: os.walk passes over what is gone, Path.rglob raises.
+    has_ports = any("ptf.pcap" in files for _, _, files in os.walk(place))
+    return running("p4gen.ptf.child", place) if has_ports else []
 
 
 def running(what: str, place: Path) -> list[int]:
