@@ -10,8 +10,11 @@ settings.register_profile("p4gen", print_blob=True, deadline=None)
 settings.load_profile("p4gen")
 
 
-# Children inherit what is ignored, as SIGHUP is under nohup; tests that send it must hold however they were started.
+# Children inherit what is ignored: SIGHUP under nohup, SIGINT and SIGQUIT in the background of a shell without job
+# control. Tests that send these signals must hold however they were started.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
