@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
+from p4gen.errors import InputError
 from p4gen.families import collective, parse_spec
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
@@ -144,6 +145,14 @@ def _item(field: Any, value: Any) -> Any:
 @lru_cache(maxsize=256)
 def _spec(text: str) -> CollectiveSpec:
     try:
-        return collective(parse_spec(json.loads(text)))
+        fields = json.loads(text)
+        if not isinstance(fields, dict):
+            raise ManagerError(Code.INVALID, "the program's spec is wrong: it is no JSON object")
+        return collective(parse_spec(fields))
     except ValidationError as error:
-        raise ManagerError(Code.INVALID, f"the program's spec is wrong: {problem(error)}") from None
+        cause = problem(error)
+    except json.JSONDecodeError as error:
+        cause = f"Invalid JSON: {error}"
+    except InputError as error:
+        cause = error.reason
+    raise ManagerError(Code.INVALID, f"the program's spec is wrong: {cause}")

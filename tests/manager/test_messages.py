@@ -128,7 +128,16 @@ def test_groups_that_make_no_sense(message: Any, cause: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "cause"),
-    [("", "Invalid JSON"), ("{}", ""), ('{"mode": "IX"}', "mode"), ('{"lanse": 3}', "lanse"), ('{"lanes": 7.5}', "")],
+    [
+        ("", "Invalid JSON"),
+        ("{}", ""),
+        ('{"mode": "IX"}', "mode"),
+        ('{"lanse": 3}', "lanse"),
+        ('{"lanes": 7.5}', ""),
+        ("[]", "no JSON object"),
+        ('{"family": "nope"}', "no such family"),
+        ('{"family": []}', "no such family"),
+    ],
 )
 def test_program_specs_that_make_no_sense(text: str, cause: str) -> None:
     message = pb.SwitchInfo(name="s0", spec_json=text)
