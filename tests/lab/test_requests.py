@@ -126,6 +126,6 @@ def test_at_a_terminal_pings_end_and_runs_show_how_far_they_are(tmp_path: Path, 
         ours.until("packet loss")
         ours.until("lab> ")
         ours.type("run allreduce 64K repeat 20\n")
-        shown = ours.until("NumPy has")
+        shown = ours.until("equals NumPy's")
         assert " of 20" in shown
         assert "%" in shown
