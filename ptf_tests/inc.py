@@ -17,7 +17,7 @@ from base import Output, P4genTest
 from elements import Numbers, Values
 
 from p4gen.groups.config import configure
-from p4gen.groups.group import Edge, Endpoint, Group, Pattern
+from p4gen.groups.group import Edge, Endpoint, GroupContext, Pattern
 from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
 from p4gen.program import compose
 from p4gen.program.module import Register
@@ -106,7 +106,7 @@ class IncTest(P4genTest):
         pipe: int = 0,
         switch: int | None = None,
         channel: int = 0,
-    ) -> Group:
+    ) -> GroupContext:
         """A context with ``ranks`` edges on consecutive ports of a pipeline (wrapping around), not yet configured.
 
         QPs are the same on every switch and on both ends of no edge, so that nothing but the right table lookup
@@ -132,15 +132,15 @@ class IncTest(P4genTest):
         )
         slots = self.spec.slots_per_group
         if not self.spec.mode.augmented:
-            return Group(context, edges, context * slots, slots, epoch, tuple(patterns), pipe)
+            return GroupContext(context, edges, context * slots, slots, epoch, tuple(patterns), pipe)
         base = 2 * context * slots
-        return Group(context, edges, base, slots, epoch, tuple(patterns), pipe, base + slots, self.first_psn)
+        return GroupContext(context, edges, base, slots, epoch, tuple(patterns), pipe, base + slots, self.first_psn)
 
-    def serve(self, *groups: Group) -> None:
+    def serve(self, *groups: GroupContext) -> None:
         """Configure the switch for groups."""
         self.install(configure(self.spec, groups))
 
-    def reconfigure(self, *groups: Group) -> None:
+    def reconfigure(self, *groups: GroupContext) -> None:
         """Give groups that are served already another configuration, entry by entry."""
         config = configure(self.spec, groups)
         self.control.modify(*config.entries)
@@ -157,13 +157,13 @@ class IncTest(P4genTest):
     # --- what ranks send ---
 
     def contribution(
-        self, group: Group, rank: int, psn: int, values: Values, opcode: int = Opcode.SEND_ONLY
+        self, group: GroupContext, rank: int, psn: int, values: Values, opcode: int = Opcode.SEND_ONLY
     ) -> RocePacket:
         """The packet by which ``rank`` contributes ``values`` under ``psn``; a message's last one asks for an ACK."""
         bth = BTH(opcode, 0, psn, ack_request=ends_message(opcode))
         return self.from_rank(group, rank, bth, payload=self.encode(values))
 
-    def announcement(self, group: Group, rank: int, psn: int, value: int | Control) -> RocePacket:
+    def announcement(self, group: GroupContext, rank: int, psn: int, value: int | Control) -> RocePacket:
         """The control message by which ``rank`` announces ``value`` under ``psn``."""
         packet = self.from_rank(group, rank, BTH(Opcode.SEND_ONLY_IMM, 0, psn, ack_request=True))
         immediate = value if isinstance(value, int) else value.encode()
@@ -174,16 +174,16 @@ class IncTest(P4genTest):
         named = pattern if isinstance(pattern, Pattern) else Pattern(pattern)
         return Control(named.collective, packets, named.root, self.numbers.op, self.numbers.dtype)
 
-    def acknowledgement(self, group: Group, rank: int, psn: int, syndrome: int = Ack().syndrome) -> RocePacket:
+    def acknowledgement(self, group: GroupContext, rank: int, psn: int, syndrome: int = Ack().syndrome) -> RocePacket:
         """An ACK or NAK by the responder of ``rank``."""
         return self.from_rank(group, rank, BTH(Opcode.ACKNOWLEDGE, 0, psn), aeth=AETH(syndrome, msn=psn & 0xFFF))
 
-    def notification(self, group: Group, rank: int, room: int = 16) -> RocePacket:
+    def notification(self, group: GroupContext, rank: int, room: int = 16) -> RocePacket:
         """A congestion notification by the responder of ``rank``."""
         return self.from_rank(group, rank, BTH(Opcode.CNP, 0, 0, becn=True), payload=bytes(room))
 
     def from_rank(
-        self, group: Group, rank: int, bth: BTH, *, aeth: AETH | None = None, payload: bytes = b""
+        self, group: GroupContext, rank: int, bth: BTH, *, aeth: AETH | None = None, payload: bytes = b""
     ) -> RocePacket:
         """A packet from the far end of an edge to the switch's end."""
         edge = group.edges[rank]
@@ -198,19 +198,24 @@ class IncTest(P4genTest):
         )
         return packet.sealed()
 
-    def send_from(self, group: Group, rank: int, *packets: RocePacket | bytes) -> None:
+    def send_from(self, group: GroupContext, rank: int, *packets: RocePacket | bytes) -> None:
         """Send packets, or frames, into the port of ``rank``."""
         port = group.edges[rank].port
         self.send(port, *(p if isinstance(p, bytes) else p.to_bytes() for p in packets))
 
     def contribute(
-        self, group: Group, ranks: Iterable[int], psn: int, values: Sequence[Values], opcode: int = Opcode.SEND_ONLY
+        self,
+        group: GroupContext,
+        ranks: Iterable[int],
+        psn: int,
+        values: Sequence[Values],
+        opcode: int = Opcode.SEND_ONLY,
     ) -> None:
         """Send the contributions of ``ranks``, in this order; ``values`` is indexed by rank."""
         for rank in ranks:
             self.send_from(group, rank, self.contribution(group, rank, psn, values[rank], opcode))
 
-    def announce(self, group: Group, ranks: Iterable[int], psn: int, value: int | Control) -> None:
+    def announce(self, group: GroupContext, ranks: Iterable[int], psn: int, value: int | Control) -> None:
         """Send the control messages of ``ranks``, in this order."""
         for rank in ranks:
             self.send_from(group, rank, self.announcement(group, rank, psn, value))
@@ -244,14 +249,14 @@ class IncTest(P4genTest):
 
     # --- what ranks receive ---
 
-    def received(self, group: Group) -> Results:
+    def received(self, group: GroupContext) -> Results:
         """All that the ranks of a group got since the last call. Fails when anything else was sent.
 
         Every packet must be right in itself, and translated: from the switch's end of the edge to the rank's.
         """
         return self.received_by(group)[0]
 
-    def received_by(self, *groups: Group) -> list[Results]:
+    def received_by(self, *groups: GroupContext) -> list[Results]:
         """``received`` for several groups that share ports."""
         edges = {
             (edge.port, edge.remote.ip, edge.remote.qp): (g, r)
@@ -345,7 +350,7 @@ class IncTest(P4genTest):
         chosen = sorted({i * instances // count for i in range(count)}) if count else []
         return [register.name.replace("*", str(i)) for i in chosen]
 
-    def refused(self, group: Group, rank: int, frame: RocePacket | bytes, reason: str) -> None:
+    def refused(self, group: GroupContext, rank: int, frame: RocePacket | bytes, reason: str) -> None:
         """``frame`` from ``rank``'s port goes nowhere, is counted under ``reason`` once, and touches no state.
 
         With Go-Back-N, a packet that only its slot refuses has had its turn all the same.

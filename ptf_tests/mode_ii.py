@@ -13,7 +13,7 @@ from elements import Values
 from inc import IncTest, Results, allreduce
 
 from p4gen.families.epic.spec import Mode
-from p4gen.groups.group import Group, Pattern
+from p4gen.groups.group import GroupContext, Pattern
 from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
 from p4gen.rocev2.opcodes import Opcode, ends_message
 from p4gen.rocev2.packet import RocePacket
@@ -31,24 +31,24 @@ class ModeIITest(IncTest):
 
     # --- groups ---
 
-    def group_of(self, ranks: int, *, context: int = 0, first_port: int = 0, psn: int | None = None) -> Group:
+    def group_of(self, ranks: int, *, context: int = 0, first_port: int = 0, psn: int | None = None) -> GroupContext:
         """A star's root, configured, with a large AllReduce announced (see ``ready``)."""
         group = self.make_group(ranks, context=context, first_port=first_port)
         self.ready(group, psn=psn)
         return group
 
-    def node_of(self, edges: int, *patterns: Pattern, context: int = 0, first_port: int = 0) -> Group:
+    def node_of(self, edges: int, *patterns: Pattern, context: int = 0, first_port: int = 0) -> GroupContext:
         """A node with these patterns, configured, of which nothing is announced yet."""
         group = self.make_group(edges, context=context, first_port=first_port, patterns=patterns)
         self.serve(group)
         return group
 
-    def ready(self, *groups: Group, psn: int | None = None) -> None:
+    def ready(self, *groups: GroupContext, psn: int | None = None) -> None:
         """Configure the switch for groups, and ``open`` the first pattern of each."""
         self.serve(*groups)
         self.open(*groups, psn=psn)
 
-    def open(self, *groups: Group, psn: int | None = None, pattern: Pattern | None = None) -> None:
+    def open(self, *groups: GroupContext, psn: int | None = None, pattern: Pattern | None = None) -> None:
         """All sources announce as many packets as can be, behind ``psn`` (by default ``first_psn``).
 
         What that makes the switch send or count is none of the test's business.
@@ -63,14 +63,14 @@ class ModeIITest(IncTest):
     # --- what ranks receive ---
 
     def expect_results(
-        self, group: Group, expected: Sequence[tuple[int, Values]], opcodes: Sequence[int] | None = None
+        self, group: GroupContext, expected: Sequence[tuple[int, Values]], opcodes: Sequence[int] | None = None
     ) -> None:
         """Every rank has received exactly these results, as (PSN, elements), in this order; nobody else a thing."""
         self.check_results(group, self.received(group), expected, opcodes)
 
     def expect_at(
         self,
-        group: Group,
+        group: GroupContext,
         ranks: Sequence[int],
         expected: Sequence[tuple[int, Values]],
         opcodes: Sequence[int] | None = None,
@@ -80,7 +80,7 @@ class ModeIITest(IncTest):
 
     def check_results(
         self,
-        group: Group,
+        group: GroupContext,
         results: Results,
         expected: Sequence[tuple[int, Values]],
         opcodes: Sequence[int] | None = None,
@@ -99,7 +99,9 @@ class ModeIITest(IncTest):
                 self.equal(f"{at}, PSN {psn}: ACK requested", packet.bth.ack_request, asked)
                 self.check_payload(f"{at}, PSN {psn}", packet, values)
 
-    def expect_announced(self, group: Group, *expected: tuple[int, int | Control], at: Sequence[int] = ()) -> None:
+    def expect_announced(
+        self, group: GroupContext, *expected: tuple[int, int | Control], at: Sequence[int] = ()
+    ) -> None:
         """The ranks ``at`` (all by default) have received exactly these announcements, as (PSN, immediate)."""
         wanted = [(psn, value if isinstance(value, int) else value.encode()) for psn, value in expected]
         for rank, packets in enumerate(self.received(group).of_rank):
@@ -107,21 +109,21 @@ class ModeIITest(IncTest):
             got = [announced(packet) for packet in packets]
             self.equal(f"rank {rank}: announcements", got, due)
 
-    def expect_answers(self, group: Group, at: Sequence[int], *expected: tuple[int, int]) -> None:
+    def expect_answers(self, group: GroupContext, at: Sequence[int], *expected: tuple[int, int]) -> None:
         """The ranks ``at`` have received exactly these answers, as (PSN, AETH syndrome), and the others nothing."""
         for rank, packets in enumerate(self.received(group).of_rank):
             got = [(p.bth.psn, p.aeth.syndrome) for p in packets if p.aeth is not None]
             self.equal(f"rank {rank}: answers", got, list(expected) if rank in at else [])
             self.equal(f"rank {rank}: opcodes", {p.bth.opcode for p in packets} - {int(Opcode.ACKNOWLEDGE)}, set())
 
-    def complete(self, group: Group, psn: int) -> None:
+    def complete(self, group: GroupContext, psn: int) -> None:
         """An undisturbed round of AllReduce under ``psn`` works."""
         values = self.random_values(len(group.edges))
         self.contribute(group, range(len(group.edges)), psn, values)
         self.expect_results(group, [(psn, self.reduced(values))])
 
 
-def sources(group: Group, pattern: Pattern) -> list[int]:
+def sources(group: GroupContext, pattern: Pattern) -> list[int]:
     """The edges over which a node gets what is sent in a pattern in the first place."""
     if pattern.collective is Collective.BROADCAST:
         assert pattern.toward is not None

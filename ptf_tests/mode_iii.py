@@ -17,7 +17,7 @@ from elements import Numbers, Values
 from inc import IncTest
 
 from p4gen.families.epic.spec import Mode
-from p4gen.groups.group import Group, Pattern
+from p4gen.groups.group import GroupContext, Pattern
 from p4gen.host.collectives.control import Collective, Control
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH
@@ -66,7 +66,7 @@ ROLES = (ROOT, UP, DOWN, REDUCE_TO_CHILD, REDUCE_TO_PARENT, BROADCAST_FROM_CHILD
 class Flow:
     """A pattern at a node: packets from ``sources`` make results for ``outputs``, both indices of edges."""
 
-    group: Group
+    group: GroupContext
     collective: Collective
     root: int
     sources: tuple[int, ...]
@@ -118,7 +118,7 @@ class ModeIIITest(IncTest):
         pipe: int = 0,
         switch: int | None = None,
         channel: int = 0,
-    ) -> Group:
+    ) -> GroupContext:
         """A node, not yet configured; with a ``parent``, a switch is at the other end of its last edge."""
         group = self.make_group(
             self.edges if edges is None else edges,
@@ -157,7 +157,7 @@ class ModeIIITest(IncTest):
 
     def packet_of(
         self,
-        group: Group,
+        group: GroupContext,
         edge: int,
         psn: int,
         values: Values,
@@ -181,26 +181,26 @@ class ModeIIITest(IncTest):
         for edge in edges:
             self.send_from(flow.group, edge, self.packet_of(flow.group, edge, psn, values[edge], opcode, asks))
 
-    def answer(self, group: Group, edge: int, psn: int, syndrome: int, msn: int = 0) -> None:
+    def answer(self, group: GroupContext, edge: int, psn: int, syndrome: int, msn: int = 0) -> None:
         """The one behind ``edge`` answers a result."""
         self.send_from(
             group, edge, self.from_rank(group, edge, BTH(Opcode.ACKNOWLEDGE, 0, psn), aeth=AETH(syndrome, msn))
         )
 
-    def ack(self, group: Group, edges: Iterable[int], psn: int) -> None:
+    def ack(self, group: GroupContext, edges: Iterable[int], psn: int) -> None:
         """Those behind ``edges`` acknowledge all up to ``psn``."""
         for edge in edges:
             self.answer(group, edge, psn, Ack().syndrome)
 
-    def nak(self, group: Group, edge: int, psn: int) -> None:
+    def nak(self, group: GroupContext, edge: int, psn: int) -> None:
         """The one behind ``edge`` misses ``psn``."""
         self.answer(group, edge, psn, Nak().syndrome)
 
-    def tick_of(self, group: Group, edge: int, opcode: int = TICK, units: int = TICK_UNITS) -> RocePacket:
+    def tick_of(self, group: GroupContext, edge: int, opcode: int = TICK, units: int = TICK_UNITS) -> RocePacket:
         """What the agent sends for an edge, every now and then; it stands for so many units of 10 us."""
         return self.from_rank(group, edge, BTH(opcode, 0, 0), aeth=AETH(group.pipe, msn=units))
 
-    def tick(self, group: Group, *edges: int, units: int = TICK_UNITS) -> None:
+    def tick(self, group: GroupContext, *edges: int, units: int = TICK_UNITS) -> None:
         """Time passes for edges."""
         for edge in edges:
             self.send(AGENT_PORT, self.tick_of(group, edge, units=units).to_bytes())
@@ -269,11 +269,11 @@ class ModeIIITest(IncTest):
         """What a NAK of the first of ``outstanding`` results brings: with Go-Back-N all of them, otherwise that one."""
         return [again(result) for result in outstanding[: BURST if self.spec.loss_recovery.in_order else 1]]
 
-    def check(self, group: Group, answers: Seen | None = None, data: Seen | None = None) -> None:
+    def check(self, group: GroupContext, answers: Seen | None = None, data: Seen | None = None) -> None:
         """The other ends of a node's edges have got exactly these answers and data since the last check."""
         self.check_all((group, answers or {}, data or {}))
 
-    def check_all(self, *wanted: tuple[Group, Seen, Seen]) -> None:
+    def check_all(self, *wanted: tuple[GroupContext, Seen, Seen]) -> None:
         """``check`` for several nodes that share ports. Answers, CNPs and data may overtake each other."""
         received = self.received_by(*(group for group, _, _ in wanted))
         for (group, answers, data), results in zip(wanted, received, strict=True):
@@ -293,7 +293,7 @@ class ModeIIITest(IncTest):
         self.equal(f"registers unchanged by a frame to be refused as {reason}", self.state() == state, True)
 
 
-def flow_at(group: Group, collective: Collective, root: int = 0, *, down: bool = False) -> Flow:
+def flow_at(group: GroupContext, collective: Collective, root: int = 0, *, down: bool = False) -> Flow:
     """What a pattern of a node does with what goes to its root, or comes from it (``down``)."""
     (pattern,) = (p for p in group.patterns if (p.collective, p.root) == (collective, root))
     everything = tuple(range(len(group.edges)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from inc import allreduce, broadcast_from, psns
 from mode_ii import ModeIITest
 
-from p4gen.groups.group import Group
+from p4gen.groups.group import GroupContext
 from p4gen.host.collectives.control import MAX_PACKETS, Collective
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
@@ -27,7 +27,7 @@ class Announced(ModeIITest):
 
     def setUp(self) -> None:
         super().setUp()
-        self.group: Group = self.make_group(self.ranks, patterns=[allreduce()], epoch=self.epoch)
+        self.group: GroupContext = self.make_group(self.ranks, patterns=[allreduce()], epoch=self.epoch)
         self.serve(self.group)
 
     def call_all(self, psn: int, packets: int) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from elements import Numbers, Values
 from mode_ii import ModeIITest
 
-from p4gen.groups.group import Group
+from p4gen.groups.group import GroupContext
 from p4gen.rocev2 import psn as serial
 from p4gen.spec import DType, Op
 
@@ -38,11 +38,11 @@ class Arithmetic(ModeIITest):
         what = spec.op if spec.op is Op.DYNAMIC else f"{spec.dtype} {spec.op}"
         return f"the program is a {what}{' that saturates' if spec.saturating else ''}"
 
-    def group_of(self, ranks: int, *, context: int = 0, first_port: int = 0, psn: int | None = None) -> Group:
+    def group_of(self, ranks: int, *, context: int = 0, first_port: int = 0, psn: int | None = None) -> GroupContext:
         self._psn = serial.add(self.random_psn(), -1)
         return super().group_of(ranks, context=context, first_port=first_port, psn=psn)
 
-    def round(self, group: Group, values: list[Values], expected: Values) -> None:
+    def round(self, group: GroupContext, values: list[Values], expected: Values) -> None:
         """One PSN: contributions in the order of ranks make ``expected``."""
         self._psn = serial.add(self._psn, 1)
         psn = self._psn

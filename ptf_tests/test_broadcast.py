@@ -9,7 +9,7 @@ from __future__ import annotations
 from inc import broadcast_from, psns
 from mode_ii import ModeIITest
 
-from p4gen.groups.group import Group
+from p4gen.groups.group import GroupContext
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak
 
@@ -25,7 +25,7 @@ class BroadcastTest(ModeIITest):
 
     def setUp(self) -> None:
         super().setUp()
-        self.group: Group = self.node_of(self.edges, broadcast_from(9, self.toward))
+        self.group: GroupContext = self.node_of(self.edges, broadcast_from(9, self.toward))
         self.others = [edge for edge in range(self.edges) if edge != self.toward]
 
     def begin(self, psn: int | None = None) -> int:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from inc import psns
 from mode_ii import ModeIITest, allreduce
 
-from p4gen.groups.group import Group
+from p4gen.groups.group import GroupContext
 from p4gen.host.collectives.control import MAX_PACKETS, Collective
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import ImmDt
@@ -28,7 +28,7 @@ class Control(ModeIITest):
 
     def setUp(self) -> None:
         super().setUp()
-        self.group: Group = self.node_of(self.ranks, allreduce())
+        self.group: GroupContext = self.node_of(self.ranks, allreduce())
 
     def some_call(self) -> int:
         """The immediate of an AllReduce of a random size."""

@@ -9,7 +9,7 @@ from elements import Numbers, Values
 from inc import allreduce
 from mode_ii import ModeIITest
 
-from p4gen.groups.group import Group
+from p4gen.groups.group import GroupContext
 from p4gen.rocev2 import psn as serial
 from p4gen.spec import DType, Op
 from p4gen.spec.reductions import NUMBERS
@@ -24,7 +24,7 @@ class Dynamic(ModeIITest):
 
     def setUp(self) -> None:
         super().setUp()
-        self.group: Group = self.node_of(self.ranks, allreduce())
+        self.group: GroupContext = self.node_of(self.ranks, allreduce())
 
     def unfit(self) -> str | None:
         return None if self.spec.op is Op.DYNAMIC else f"the program is a {self.spec.dtype} {self.spec.op}"

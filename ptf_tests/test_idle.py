@@ -11,7 +11,7 @@ from collections import Counter
 from inc import allreduce, broadcast_from
 from mode_ii import ModeIITest
 
-from p4gen.groups.group import Group
+from p4gen.groups.group import GroupContext
 from p4gen.host.collectives.control import MAX_PACKETS, Collective
 from p4gen.rocev2 import psn as serial
 
@@ -25,7 +25,7 @@ class Idle(ModeIITest):
 
     def setUp(self) -> None:
         super().setUp()
-        self.group: Group = self.node_of(self.ranks, allreduce(), broadcast_from(1, 1))
+        self.group: GroupContext = self.node_of(self.ranks, allreduce(), broadcast_from(1, 1))
         self.at = self.first_psn
 
     def all_reduce(self, packets: int) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from inc import allreduce, broadcast_from, reduce_to
 from mode_iii import CNP, ROOT, ModeIIITest, ack_of, flow_at, invalid_of, to
 
-from p4gen.groups.group import Group
+from p4gen.groups.group import GroupContext
 from p4gen.host.collectives.control import Collective
 from p4gen.spec import Reliability
 
@@ -26,7 +26,7 @@ class AnnouncementTest(ModeIIITest):
         room = PACKETS + 3  # for the announcement, its packets and what comes behind
         return super().unfit() or (None if self.window >= room else f"its range ends at {self.window} packets")
 
-    def misplaced(self, group: Group, edge: int, psn: int, value: int) -> None:
+    def misplaced(self, group: GroupContext, edge: int, psn: int, value: int) -> None:
         """A control message where something else was announced: its sender is told, whether or not it asks."""
         before = self.losses()
         packet = self.announcement(group, edge, psn, value)

@@ -30,7 +30,7 @@ from mode_iii import (
 )
 
 from p4gen.groups.config import configure
-from p4gen.groups.group import Group
+from p4gen.groups.group import GroupContext
 from p4gen.host.collectives.control import Collective, Control
 from p4gen.model.entries import Entry
 from p4gen.rocev2 import psn as serial
@@ -213,7 +213,7 @@ class PhasesInOneNumberSpace(ModeIIITest):
             at = self.phase(group, at, Collective.ALLREDUCE, 0)
         self.equal("losses", dict(self.losses()), {})
 
-    def phase(self, group: Group, psn: int, collective: Collective, root: int) -> int:
+    def phase(self, group: GroupContext, psn: int, collective: Collective, root: int) -> int:
         """A collective that goes both ways, or one; where the range is small, all of it and more."""
         packets = min(self.window, 16) + 1
         flows = self.flows(group, collective, root)
@@ -223,7 +223,7 @@ class PhasesInOneNumberSpace(ModeIIITest):
             self.rounds(flow, serial.diff(psn, self.first_psn) + 1, packets)
         return serial.add(psn, 1 + packets)
 
-    def barrier(self, group: Group, psn: int) -> int:
+    def barrier(self, group: GroupContext, psn: int) -> int:
         flows = self.flows(group, Collective.ALLREDUCE, 0)
         value = self.call(Collective.BARRIER, 0).encode()
         for flow in flows:
@@ -233,7 +233,7 @@ class PhasesInOneNumberSpace(ModeIIITest):
             self.ack(group, flow.outputs, psn)
         return serial.add(psn, 1)
 
-    def flows(self, group: Group, collective: Collective, root: int) -> list[Flow]:
+    def flows(self, group: GroupContext, collective: Collective, root: int) -> list[Flow]:
         if collective is Collective.ALLREDUCE:
             if self.parent is None:
                 return [flow_at(group, collective)]
@@ -402,7 +402,7 @@ class FreshGeneration(ModeIIITest):
             self.push(flow, flow.sources[:1], self.psn(0), self.inputs(flow))
             self.check(fresh, to(flow.sources[:1], ack_of(self.psn(last))))
 
-    def entries_of(self, group: Group) -> list[Entry]:
+    def entries_of(self, group: GroupContext) -> list[Entry]:
         return [entry for entry in configure(self.spec, [group]).entries if entry.table == "contexts"]
 
 

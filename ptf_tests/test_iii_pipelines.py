@@ -11,13 +11,13 @@ from dataclasses import replace
 from elements import Values
 from mode_iii import DOWN, ModeIIITest, Seen, ack_of, again, control_of, data_of, nak_of, to
 
-from p4gen.groups.group import Edge, Group, Pattern
+from p4gen.groups.group import Edge, GroupContext, Pattern
 from p4gen.host.collectives.control import Collective, Control
 from p4gen.spec import Reliability
 
 EVERY = tuple(Reliability)
 CHILDREN = 2
-Wanted = tuple[Group, Seen, Seen]
+Wanted = tuple[GroupContext, Seen, Seen]
 Place = tuple[int, int]
 """A rank: (pipeline, edge)."""
 
@@ -44,7 +44,7 @@ class PipelineTest(ModeIIITest):
         self.pipes = range(self.spec.pipelines)
         self.ranks: list[Place] = [(pipe, edge) for pipe in self.pipes for edge in range(CHILDREN)]
 
-    def nodes(self, collective: Collective, rank: Place = (0, 0)) -> list[Group]:
+    def nodes(self, collective: Collective, rank: Place = (0, 0)) -> list[GroupContext]:
         """Configured nodes for AllReduce, or a Reduce to, or a Broadcast from a rank, by pipeline."""
         made = [self.make_group(CHILDREN, context=p, pipe=p, switch=0, channel=p) for p in self.pipes]
         groups = []
@@ -64,7 +64,7 @@ class PipelineTest(ModeIIITest):
         self.serve(*groups)
         return groups
 
-    def internal(self, groups: Sequence[Group], pipe: int, other: int) -> Edge:
+    def internal(self, groups: Sequence[GroupContext], pipe: int, other: int) -> Edge:
         """One end of the edge between two pipelines' nodes."""
         local = groups[pipe].edges[0].local
         ends = [replace(local, qp=0x5000 + 16 * here + there) for here, there in ((pipe, other), (other, pipe))]
@@ -72,7 +72,7 @@ class PipelineTest(ModeIIITest):
         edge_id = 1 + pipe * self.spec.fan_in + index
         return Edge(edge_id, 0, ends[0], ends[1], first_hop=False, to_pipe=other)
 
-    def begin_all(self, groups: list[Group], sources: list[Place], outputs: list[Place], packets: int) -> None:
+    def begin_all(self, groups: list[GroupContext], sources: list[Place], outputs: list[Place], packets: int) -> None:
         (pattern,) = groups[0].patterns
         value = Control(pattern.collective, packets, pattern.root, self.numbers.op, self.numbers.dtype).encode()
         for pipe, edge in sources:
@@ -80,17 +80,19 @@ class PipelineTest(ModeIIITest):
         self.check_places(groups, sources, outputs, self.psn(0), control_of(self.psn(0), value))
         self.ack_all(groups, outputs, self.psn(0))
 
-    def ack_all(self, groups: list[Group], places: list[Place], psn: int) -> None:
+    def ack_all(self, groups: list[GroupContext], places: list[Place], psn: int) -> None:
         for pipe, edge in places:
             self.ack(groups[pipe], [edge], psn)
         self.expect_nothing()
 
-    def push_all(self, groups: list[Group], sources: Sequence[Place], psn: int, values: Mapping[Place, Values]) -> None:
+    def push_all(
+        self, groups: list[GroupContext], sources: Sequence[Place], psn: int, values: Mapping[Place, Values]
+    ) -> None:
         for pipe, edge in sources:
             self.send_from(groups[pipe], edge, self.packet_of(groups[pipe], edge, psn, values[pipe, edge]))
 
     def check_places(
-        self, groups: list[Group], sources: Sequence[Place], outputs: Sequence[Place], psn: int, result: str
+        self, groups: list[GroupContext], sources: Sequence[Place], outputs: Sequence[Place], psn: int, result: str
     ) -> None:
         """Every source has got an ACK, every output the result; nobody else a thing."""
         self.check_all(
@@ -105,7 +107,7 @@ class PipelineTest(ModeIIITest):
         )
 
     def round_all(
-        self, groups: list[Group], sources: list[Place], outputs: list[Place], psn: int, *, acked: bool = True
+        self, groups: list[GroupContext], sources: list[Place], outputs: list[Place], psn: int, *, acked: bool = True
     ) -> str:
         values = dict(zip(sources, self.random_values(len(sources)), strict=True))
         self.push_all(groups, self.random.sample(sources, len(sources)), psn, values)

@@ -14,7 +14,7 @@ import test_vlan as mode_ii
 from mode_iii import ROOT, TICK, TICK_UNITS, UP, Flow, ModeIIITest, again
 
 from p4gen.families.epic.spec import Mode
-from p4gen.groups.group import Group
+from p4gen.groups.group import GroupContext
 from p4gen.rocev2.packet import RocePacket
 from p4gen.spec import Reliability
 
@@ -61,7 +61,7 @@ class UntaggedTicks(retransmission.Resends):
 
     vlan: int | None = mode_ii.PRIORITY_5_VLAN_100
 
-    def tick_of(self, group: Group, edge: int, opcode: int = TICK, units: int = TICK_UNITS) -> RocePacket:
+    def tick_of(self, group: GroupContext, edge: int, opcode: int = TICK, units: int = TICK_UNITS) -> RocePacket:
         return replace(super().tick_of(group, edge, opcode, units), vlan=None)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from inc import allreduce, broadcast_from, psns, reduce_to
 from mode_ii import ModeIITest, sources
 
-from p4gen.groups.group import Group, Pattern
+from p4gen.groups.group import GroupContext, Pattern
 from p4gen.host.collectives.control import Collective
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Ack, Nak
@@ -28,7 +28,7 @@ def all_patterns(ranks: int, parent: int | None = None) -> list[Pattern]:
 class PatternTest(ModeIITest):
     """Rounds of any pattern at any node."""
 
-    def round(self, group: Group, pattern: Pattern, numbers: Sequence[int]) -> None:
+    def round(self, group: GroupContext, pattern: Pattern, numbers: Sequence[int]) -> None:
         """The control message under the first PSN, data under the others, and answers to all of it."""
         first, *rest = numbers
         edges = range(len(group.edges))
@@ -48,7 +48,7 @@ class PatternTest(ModeIITest):
             self.send_from(group, edge, self.acknowledgement(group, edge, numbers[-1]))
         self.expect_answers(group, senders, (numbers[-1], ACK))
 
-    def barrier(self, group: Group, psn: int) -> None:
+    def barrier(self, group: GroupContext, psn: int) -> None:
         call = self.call(Collective.BARRIER, 0)
         self.announce(group, range(len(group.edges)), psn, call)
         self.expect_announced(group, (psn, call))
@@ -178,7 +178,7 @@ class Subgroups(PatternTest):
     def unfit(self) -> str | None:
         return None if self.spec.groups > 2 else f"the program serves {self.spec.groups} groups"
 
-    def contexts(self, ranks: int) -> list[Group]:
+    def contexts(self, ranks: int) -> list[GroupContext]:
         """As many of a group's 2N + 1 contexts as the program has room for."""
         return [
             self.make_group(ranks, context=number, switch=0, channel=number, patterns=[pattern])

@@ -12,7 +12,7 @@ from elements import Values
 from inc import allreduce, broadcast_from, psns, reduce_to
 from mode_ii import ModeIITest
 
-from p4gen.groups.group import Edge, Endpoint, Group, Pattern
+from p4gen.groups.group import Edge, Endpoint, GroupContext, Pattern
 from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Ack, Nak
@@ -24,7 +24,7 @@ UNANNOUNCED = "TrackInvocation.not_announced"
 class Rank:
     """Where a rank of a group is plugged in."""
 
-    node: Group
+    node: GroupContext
     edge: int
 
 
@@ -64,7 +64,7 @@ class Pipelines(ModeIITest):
         self.serve(*nodes)
         return [Rank(node, edge) for node in nodes for edge in range(self.ranks_each)]
 
-    def _internal(self, node: Group, index: int, pipe: int, other: int) -> Edge:
+    def _internal(self, node: GroupContext, index: int, pipe: int, other: int) -> Edge:
         local = node.edges[0].local
         return Edge(
             edge_id=1 + node.context * self.spec.fan_in + index,
@@ -96,7 +96,7 @@ class Pipelines(ModeIITest):
             due = [ranks[number].edge for number in who if ranks[number].node == node]
             self.check_results(node, results, expected, ranks=due)
 
-    def nodes(self, ranks: Sequence[Rank]) -> list[Group]:
+    def nodes(self, ranks: Sequence[Rank]) -> list[GroupContext]:
         """The group's nodes, in the order of pipelines."""
         return list({rank.node.context: rank.node for rank in ranks}.values())
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from inc import psns, reduce_to
 from mode_ii import ModeIITest
 
-from p4gen.groups.group import Group
+from p4gen.groups.group import GroupContext
 from p4gen.rocev2.opcodes import Ack, Nak, Opcode, RnrNak
 
 
@@ -16,7 +16,7 @@ class ReduceTest(ModeIITest):
 
     edges = 4
 
-    def node_toward(self, toward: int, *, root: int | None = None) -> Group:
+    def node_toward(self, toward: int, *, root: int | None = None) -> GroupContext:
         """A node that is ready for a Reduce to ``root`` (by default as the edge is numbered)."""
         group = self.node_of(self.edges, reduce_to(toward if root is None else root, toward))
         self.open(group)

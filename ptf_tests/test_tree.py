@@ -8,7 +8,7 @@ from __future__ import annotations
 from inc import allreduce, psns
 from mode_ii import ModeIITest
 
-from p4gen.groups.group import Group
+from p4gen.groups.group import GroupContext
 from p4gen.host.collectives.control import Collective
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Ack, Nak, Opcode, RnrNak
@@ -25,7 +25,7 @@ class Below(ModeIITest):
         self.below = range(self.parent)
         if not self.below:
             self.skipTest("the program's fan-in has no room for a parent")
-        self.group: Group = self.node_of(self.parent + 1, allreduce(self.parent))
+        self.group: GroupContext = self.node_of(self.parent + 1, allreduce(self.parent))
 
 
 class PartialResultGoesUp(Below):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from inc import FRAGMENTS_AND_OPTIONS, reduce_to
 from mode_ii import ModeIITest
 
-from p4gen.groups.group import Group
+from p4gen.groups.group import GroupContext
 from p4gen.host.collectives.control import MAX_PACKETS
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import RETH, ImmDt, ipv4
@@ -25,7 +25,7 @@ class Refusal(ModeIITest):
 
     def setUp(self) -> None:
         super().setUp()
-        self.group: Group = self.group_of(self.ranks)
+        self.group: GroupContext = self.group_of(self.ranks)
         self.round_psn = self.random_psn()
         self.values = self.random_values(self.ranks)
         # One rank is in its slot already, so that there is state to be harmed.

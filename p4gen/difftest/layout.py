@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from p4gen.errors import InputError
-from p4gen.groups.group import Edge, Group
+from p4gen.groups.group import Edge, GroupContext
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.placement.network import place
@@ -48,7 +48,7 @@ class Pattern:
 class Served:
     """A channel of a group: its contexts, one for each pipeline that it uses, and the lines into them."""
 
-    contexts: tuple[Group, ...]
+    contexts: tuple[GroupContext, ...]
     lines: tuple[Line, ...]
     patterns: tuple[Pattern, ...]
 
@@ -139,7 +139,7 @@ def _placed(spec: CollectiveSpec, topology: TopologySpec, requests: Sequence[Gro
                 yield Served(contexts, lines, tuple(_patterns(contexts, lines)))
 
 
-def _patterns(contexts: Sequence[Group], lines: Sequence[Line]) -> Iterator[Pattern]:
+def _patterns(contexts: Sequence[GroupContext], lines: Sequence[Line]) -> Iterator[Pattern]:
     for what in dict.fromkeys((p.collective, p.root) for context in contexts for p in context.patterns):
         ends = {
             context.edges[p.toward].edge_id

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from p4gen.groups.family import group_entries
-from p4gen.groups.group import Edge, Group
+from p4gen.groups.group import Edge, GroupContext
 from p4gen.host.collectives.control import MAX_RANKS, Collective
 from p4gen.spec import CollectiveSpec
 
 _SERVED = (Collective.ALLREDUCE, Collective.REDUCE, Collective.BROADCAST)
 
 
-def problems(spec: CollectiveSpec, groups: Sequence[Group]) -> Iterator[str]:
+def problems(spec: CollectiveSpec, groups: Sequence[GroupContext]) -> Iterator[str]:
     """Every reason, in a sentence each; none when a program of ``spec`` can serve all of ``groups`` on one switch."""
     if len(groups) > spec.groups:
         yield f"{len(groups)} groups; the program has room for {spec.groups}"
@@ -36,7 +36,7 @@ def problems(spec: CollectiveSpec, groups: Sequence[Group]) -> Iterator[str]:
         yield from (f"{what} {value} is used {count} times" for value, count in Counter(values).items() if count > 1)
 
 
-def _of_group(spec: CollectiveSpec, group: Group) -> Iterator[str]:
+def _of_group(spec: CollectiveSpec, group: GroupContext) -> Iterator[str]:
     if not 0 <= group.context < spec.groups:
         yield f"contexts of this program are 0 to {spec.groups - 1}"
     if not 1 <= len(group.edges) <= spec.fan_in:
@@ -49,7 +49,7 @@ def _of_group(spec: CollectiveSpec, group: Group) -> Iterator[str]:
         yield f"it is in pipeline {group.pipe}; the program has {spec.pipelines}"
 
 
-def _of_edge(spec: CollectiveSpec, group: Group, edge: Edge) -> Iterator[str]:
+def _of_edge(spec: CollectiveSpec, group: GroupContext, edge: Edge) -> Iterator[str]:
     where = f"edge {edge.edge_id}"
     last = group_entries(spec).last_edge_id(spec)
     if not 1 <= edge.edge_id <= last:
@@ -67,7 +67,7 @@ def _of_edge(spec: CollectiveSpec, group: Group, edge: Edge) -> Iterator[str]:
         yield f"{where} leads to another pipeline, so no rank is at its other end"
 
 
-def _of_patterns(group: Group) -> Iterator[str]:
+def _of_patterns(group: GroupContext) -> Iterator[str]:
     if not group.patterns:
         yield "it serves no pattern"
     for pattern in group.patterns:
@@ -87,7 +87,7 @@ def _of_patterns(group: Group) -> Iterator[str]:
     yield from (f"{what} {root} is given {count} times" for (what, root), count in served.items() if count > 1)
 
 
-def _of_slots(spec: CollectiveSpec, group: Group) -> Iterator[str]:
+def _of_slots(spec: CollectiveSpec, group: GroupContext) -> Iterator[str]:
     yield from group_entries(spec).problems(spec, group)
     ranges = group.ranges()
     needed = 2 * spec.window * spec.message
@@ -98,7 +98,7 @@ def _of_slots(spec: CollectiveSpec, group: Group) -> Iterator[str]:
             yield f"slots {first} to {end - 1} exceed the {_memory(spec)}'s {spec.total_slots}"
 
 
-def _dangling(groups: Sequence[Group]) -> Iterator[str]:
+def _dangling(groups: Sequence[GroupContext]) -> Iterator[str]:
     """An internal edge is seen from both ends."""
     ends = {
         (group.pipe, edge.local.ip, edge.local.qp, edge.remote.ip, edge.remote.qp)
@@ -113,7 +113,7 @@ def _dangling(groups: Sequence[Group]) -> Iterator[str]:
                 yield f"group {group.context}: edge {edge.edge_id} has no other end in pipeline {edge.to_pipe}"
 
 
-def _overlaps(spec: CollectiveSpec, groups: Sequence[Group]) -> Iterator[str]:
+def _overlaps(spec: CollectiveSpec, groups: Sequence[GroupContext]) -> Iterator[str]:
     banks: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for group in groups:
         banks[group.pipe] += [(first, end, group.context) for first, end in group.ranges()]

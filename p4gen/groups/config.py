@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from p4gen.errors import InputError
 from p4gen.groups.checks import problems
 from p4gen.groups.family import group_entries
-from p4gen.groups.group import Group, NextHop, Route, SwitchConfig
+from p4gen.groups.group import GroupContext, NextHop, Route, SwitchConfig
 from p4gen.model.entries import Action, Entry, Exact, Lpm
 from p4gen.spec import CollectiveSpec
 
 
 def configure(
     spec: CollectiveSpec,
-    groups: Sequence[Group],
+    groups: Sequence[GroupContext],
     routes: Iterable[Route] = (),
     next_hops: Iterable[NextHop] = (),
     gateways: Mapping[int, int] | None = None,

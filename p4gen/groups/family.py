@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from p4gen.families import Facet, family_of
-from p4gen.groups.group import Group, SwitchConfig
+from p4gen.groups.group import GroupContext, SwitchConfig
 from p4gen.spec import CollectiveSpec
 
 
@@ -17,12 +17,12 @@ class GroupEntries(Facet):
 
     module: ClassVar[str] = "control"
 
-    configuration: Callable[[Any, Sequence[Group], Mapping[int, int]], SwitchConfig]
+    configuration: Callable[[Any, Sequence[GroupContext], Mapping[int, int]], SwitchConfig]
     """What a switch must hold to serve groups, which it can serve, and to answer ARP for their addresses and for
     gateways (IPv4 address to MAC address). Routes come on top of it."""
     last_edge_id: Callable[[Any], int]
     """The largest id that an edge can have; ids begin at 1."""
-    problems: Callable[[Any, Group], Iterable[str]] = lambda _spec, _group: ()
+    problems: Callable[[Any, GroupContext], Iterable[str]] = lambda _spec, _group: ()
     """Why a program cannot serve a group, a sentence each, beside what ``p4gen.groups.checks`` finds for any family."""
 
 

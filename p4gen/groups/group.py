@@ -64,7 +64,7 @@ ALLREDUCE_AT_ROOT = Pattern(Collective.ALLREDUCE)
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupContext:
     """A context: a group's local state on one switch, or on one of its pipelines; a node of an IncTree.
 
     ``edges[i]`` has bit i of the context's bitmaps. A pipe's slots are [base, base + slots), counted in the
@@ -137,7 +137,7 @@ class PlacedEdge:
         return self.edge.local.ip == self.edge.remote.ip
 
 
-def placed_edges(switch: str, contexts: Iterable[Group]) -> tuple[PlacedEdge, ...]:
+def placed_edges(switch: str, contexts: Iterable[GroupContext]) -> tuple[PlacedEdge, ...]:
     """The edges of a switch's contexts, internal ones too."""
     return tuple(
         PlacedEdge(switch, context.pipe, context.context, edge) for context in contexts for edge in context.edges

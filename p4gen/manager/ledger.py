@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from p4gen.groups.group import Group
+from p4gen.groups.group import GroupContext
 from p4gen.manager.api import (
     Code,
     GroupSpec,
@@ -171,7 +171,7 @@ class Ledger:
         for record in self.records.values():
             yield from ((record, placed) for placed in (record.placed, record.pending) if placed is not None)
 
-    def contexts_on(self, switch: str) -> list[Group]:
+    def contexts_on(self, switch: str) -> list[GroupContext]:
         """All contexts that are given out on a switch."""
         return [context for _, placed in self.live() for context in placed.contexts_on(switch)]
 

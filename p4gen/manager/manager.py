@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from p4gen.groups.group import Group
+from p4gen.groups.group import GroupContext
 from p4gen.manager.api import (
     Agent,
     Code,
@@ -320,7 +320,7 @@ class IncManager:
     def _switch_status(self, name: str) -> SwitchStatus:
         thread, fabric = self._threads[name], self._ledger.fabric
         spec = fabric.switches[name].spec
-        contexts: list[Group] = self._ledger.contexts_on(name)
+        contexts: list[GroupContext] = self._ledger.contexts_on(name)
         silent = fabric.silent.get(name)
         return SwitchStatus(
             name,

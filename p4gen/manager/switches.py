@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 
 from p4gen.errors import P4genError
 from p4gen.groups.config import configure
-from p4gen.groups.group import Group, PlacedEdge, SwitchConfig, placed_edges
+from p4gen.groups.group import GroupContext, PlacedEdge, SwitchConfig, placed_edges
 from p4gen.manager.api import Agent, AgentError, SwitchInfo
 from p4gen.model.entries import Exact
 from p4gen.placement.placed import PlacedGroup
@@ -397,7 +397,7 @@ def wanted_config(info: SwitchInfo, view: View, admitted: Mapping[Key, PlacedGro
     return configure(info.spec, _contexts(info.name, admitted), *found, {GATEWAY: view.names.mac[info.name]})
 
 
-def _contexts(switch: str, admitted: Mapping[Key, PlacedGroup]) -> list[Group]:
+def _contexts(switch: str, admitted: Mapping[Key, PlacedGroup]) -> list[GroupContext]:
     found = [context for placed in admitted.values() for context in placed.contexts_on(switch)]
     return sorted(found, key=lambda context: context.context)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from p4gen.families import Facet, family_of
-from p4gen.groups.group import Group, Pattern, PlacedEdge
+from p4gen.groups.group import GroupContext, Pattern, PlacedEdge
 from p4gen.host.collectives.control import Collective
 from p4gen.model import Model
 from p4gen.net.running import Running, RunningGroup
@@ -49,11 +49,11 @@ class StateReader(Facet):
 
     module: ClassVar[str] = "state"
 
-    slot: Callable[[Any, Model, Group, int, bool], HeldSlot]
+    slot: Callable[[Any, Model, GroupContext, int, bool], HeldSlot]
     """What a context holds in the slot of a PSN; of what comes from the root if the flag is set."""
-    pattern: Callable[[Any, Model, Group, int], Pattern]
+    pattern: Callable[[Any, Model, GroupContext, int], Pattern]
     """What was announced for a PSN; the context's first pattern where that is not known."""
-    edge: Callable[[Any, Model, Group, int], HeldEdge]
+    edge: Callable[[Any, Model, GroupContext, int], HeldEdge]
     """How far an edge of a context is; asked of programs that terminate connections."""
     timer_runs: Callable[[Any, Model, PlacedEdge], bool]
     """Whether ticks will make something of an edge's timer; asked of programs that want ticks."""
@@ -169,7 +169,7 @@ class SwitchState:
                 return False
         return True
 
-    def _slot(self, key: NodeKey, context: Group, pattern: Pattern, psn: int, *, down: bool) -> SlotState:
+    def _slot(self, key: NodeKey, context: GroupContext, pattern: Pattern, psn: int, *, down: bool) -> SlotState:
         held = self._reader.slot(self._spec, self._switches[key.switch], context, psn, down)
         sources = self._sources(self._tree.node(key), pattern, down=down)
         return SlotState(
@@ -190,7 +190,7 @@ class SwitchState:
         return [i for i in range(len(node.edges)) if (i == toward) == down]
 
     @staticmethod
-    def _same(context: Group, pattern: Pattern) -> Pattern:
+    def _same(context: GroupContext, pattern: Pattern) -> Pattern:
         return next(p for p in context.patterns if (p.collective, p.root) == (pattern.collective, pattern.root))
 
     def _name(self, key: NodeKey, index: int) -> str:

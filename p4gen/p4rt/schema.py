@@ -131,7 +131,7 @@ class _Named(Protocol):
 T = TypeVar("T", bound=_Named)
 
 
-class Group(Mapping[int, T]):
+class ObjectIndex(Mapping[int, T]):
     """Objects of one kind by id; ``named`` finds them by full name or unique suffix."""
 
     def __init__(self, kind: str, objects: Iterable[T]) -> None:
@@ -168,16 +168,18 @@ class Schema:
 
     def __init__(self, info: P4Info) -> None:
         self.info = info
-        self.actions = Group("action", (_action(a) for a in info.actions))
-        self.profiles = Group("action profile", (_profile(p) for p in info.action_profiles))
+        self.actions = ObjectIndex("action", (_action(a) for a in info.actions))
+        self.profiles = ObjectIndex("action profile", (_profile(p) for p in info.action_profiles))
         counters = {c.preamble.id for c in info.direct_counters}
         meters = {m.preamble.id for m in info.direct_meters}
-        self.tables = Group("table", (self._table(t, counters, meters) for t in info.tables))
-        self.counters = Group("counter", (_array(c) for c in info.counters))
-        self.meters = Group("meter", (_array(m) for m in info.meters))
-        self.registers = Group("register", (_array(r) for r in info.registers))
-        self.digests = Group("digest", (DigestInfo(d.preamble.id, d.preamble.name, d.type_spec) for d in info.digests))
-        self.value_sets = Group(
+        self.tables = ObjectIndex("table", (self._table(t, counters, meters) for t in info.tables))
+        self.counters = ObjectIndex("counter", (_array(c) for c in info.counters))
+        self.meters = ObjectIndex("meter", (_array(m) for m in info.meters))
+        self.registers = ObjectIndex("register", (_array(r) for r in info.registers))
+        self.digests = ObjectIndex(
+            "digest", (DigestInfo(d.preamble.id, d.preamble.name, d.type_spec) for d in info.digests)
+        )
+        self.value_sets = ObjectIndex(
             "value set",
             (ValueSetInfo(v.preamble.id, v.preamble.name, v.size, _fields(v.match)) for v in info.value_sets),
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from p4gen.errors import InputError
 from p4gen.groups.config import configure
-from p4gen.groups.group import Group, PlacedEdge, SwitchConfig, placed_edges
+from p4gen.groups.group import GroupContext, PlacedEdge, SwitchConfig, placed_edges
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.placement.placed import TREES, GroupRequest, PlacedGroup
 from p4gen.placement.placer import GATEWAY, Names, Placer, routes, switch_of, tree_routes
@@ -38,7 +38,7 @@ class Placement:
         return self.groups[0].tree.root.key.switch
 
     @property
-    def group(self) -> Group:
+    def group(self) -> GroupContext:
         """The first group's first context at its root."""
         return self.groups[0].channels[0].contexts[self.groups[0].tree.root.key]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from p4gen.errors import InputError
-from p4gen.groups.group import Group
+from p4gen.groups.group import GroupContext
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import SYMMETRIC, ChannelKey, PsnSync
 from p4gen.host.transport.verbs import Peer
@@ -82,7 +82,7 @@ class Channel:
     serves: Serves
     ends: tuple[RankEnd, ...]
     """The ranks' ends, in order of rank."""
-    contexts: Mapping[NodeKey, Group] = field(repr=False)
+    contexts: Mapping[NodeKey, GroupContext] = field(repr=False)
 
     @property
     def key(self) -> ChannelKey:
@@ -126,7 +126,7 @@ class PlacedGroup:
         return (next(iter(self.addresses.values())) & 0xFFFF) >> 8
 
     @property
-    def contexts(self) -> Iterator[tuple[NodeKey, Group]]:
+    def contexts(self) -> Iterator[tuple[NodeKey, GroupContext]]:
         """All its contexts, those of a switch in the order of their making."""
         return (pair for channel in self.channels for pair in channel.contexts.items())
 
@@ -147,6 +147,6 @@ class PlacedGroup:
             for pair in zip(edge.path, edge.path[1:], strict=False)
         )
 
-    def contexts_on(self, switch: str) -> list[Group]:
+    def contexts_on(self, switch: str) -> list[GroupContext]:
         """Its contexts on one switch."""
         return [context for key, context in self.contexts if key.switch == switch]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from p4gen.errors import InputError
-from p4gen.groups.group import Edge, Endpoint, Group, NextHop, Pattern, Route
+from p4gen.groups.group import Edge, Endpoint, GroupContext, NextHop, Pattern, Route
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.verbs import Peer
 from p4gen.placement.placed import TREE_NETWORK, Channel, GroupRequest, PlacedGroup, RankEnd, Serves
@@ -123,7 +123,7 @@ class Placer:
         contexts = {}
         for node in tree.nodes:
             got = taken[node.key]
-            contexts[node.key] = Group(
+            contexts[node.key] = GroupContext(
                 got.context,
                 tuple(edge(node, i) for i in range(len(node.edges))),
                 got.base or 0,
@@ -158,7 +158,7 @@ class Placer:
 
     def _need(self, request: GroupRequest, node: TreeNode, serves: Serves) -> Need:
         # Which data flows here depends on the number of edges alone.
-        outline = Group(0, (_ANY_EDGE,) * len(node.edges), 0, 0)
+        outline = GroupContext(0, (_ANY_EDGE,) * len(node.edges), 0, 0)
         patterns = _patterns(node, serves)
         return Need(
             node.key.pipe,

@@ -19,7 +19,7 @@ from typing import Final
 
 from p4gen.errors import Diagnostic, InputError
 from p4gen.groups.family import group_entries
-from p4gen.groups.group import Group
+from p4gen.groups.group import GroupContext
 from p4gen.placement.placed import TREES, PlacedGroup
 from p4gen.spec import CollectiveSpec
 
@@ -105,7 +105,7 @@ class Held:
     epoch: int
 
 
-def held_by(switch: str, context: Group) -> Iterator[Held]:
+def held_by(switch: str, context: GroupContext) -> Iterator[Held]:
     """Everything that a context holds."""
     # Without a pipe down there is no ``base_down``, so the program's spec need not be known.
     spans = [(Kind.CONTEXT, (context.context, context.context + 1))]
@@ -192,7 +192,7 @@ class Taken:
 class SwitchPool:
     """The free resources of one switch; allocations reduce them."""
 
-    def __init__(self, switch: str, limits: Limits, history: History, live: Iterable[Group] = ()) -> None:
+    def __init__(self, switch: str, limits: Limits, history: History, live: Iterable[GroupContext] = ()) -> None:
         self.switch = switch
         self.limits = limits
         self._history = history
@@ -300,7 +300,7 @@ class Pools:
     ) -> None:
         self._limits = limits
         self._histories = histories or {}
-        self._live: defaultdict[str, list[Group]] = defaultdict(list)
+        self._live: defaultdict[str, list[GroupContext]] = defaultdict(list)
         self._trees: set[int] = set()
         self._qps = Spans()
         self._pools: dict[str, SwitchPool] = {}

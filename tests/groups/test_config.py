@@ -8,7 +8,7 @@ import pytest
 
 from p4gen.errors import InputError
 from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.groups import Edge, Endpoint, Group, NextHop, Pattern, Route, SwitchConfig, configure
+from p4gen.groups import Edge, Endpoint, GroupContext, NextHop, Pattern, Route, SwitchConfig, configure
 from p4gen.host.collectives.control import Collective
 from p4gen.model.entries import Action, CloneSession, Exact, Lpm, Replica
 from p4gen.spec import Reliability
@@ -21,7 +21,7 @@ ALL = Pattern(ALLREDUCE)
 UP_DATA, DOWN_DATA, UP_ANSWER, DOWN_ANSWER = 1, 2, 3, 4
 
 
-def group(context: int = 0, ranks: int = 2, base: int = 0) -> Group:
+def group(context: int = 0, ranks: int = 2, base: int = 0) -> GroupContext:
     edges = tuple(
         Edge(
             edge_id=1 + context * 4 + i,
@@ -31,7 +31,7 @@ def group(context: int = 0, ranks: int = 2, base: int = 0) -> Group:
         )
         for i in range(ranks)
     )
-    return Group(context, edges, base=base, slots=128)
+    return GroupContext(context, edges, base=base, slots=128)
 
 
 def flows(config: SwitchConfig, context: int = 0) -> dict[tuple[int, int], tuple[str, dict[str, int]]]:
@@ -155,7 +155,7 @@ def test_mode_iii_endpoints_know_their_port_and_whether_a_rank_is_there() -> Non
     assert config.clone_sessions == (*ports, CloneSession(511, (Replica(0),)))
 
 
-def halves() -> tuple[Group, Group]:
+def halves() -> tuple[GroupContext, GroupContext]:
     """Two ranks on either pipeline of ``PIPED``: the root in pipeline 0, joined to pipeline 1 by an internal edge."""
     here, there = Endpoint(0x02, 0x0A000001, 0x180), Endpoint(0x02, 0x0A000001, 0x181)
     first, second = group(ranks=2), group(1, ranks=2)
@@ -203,13 +203,13 @@ def test_routes_are_prefixes_over_next_hops() -> None:
     assert (single.action.name, several.action.name, hop.action.name) == ("set_next_hop", "set_ecmp", "send")
 
 
-def refused(spec: EpicSpec, *groups: Group) -> list[str]:
+def refused(spec: EpicSpec, *groups: GroupContext) -> list[str]:
     with pytest.raises(InputError) as caught:
         configure(spec, groups)
     return [diagnostic.message for diagnostic in caught.value.diagnostics]
 
 
-def serving(*patterns: Pattern) -> Group:
+def serving(*patterns: Pattern) -> GroupContext:
     return replace(group(), patterns=patterns)
 
 
@@ -240,7 +240,7 @@ def serving(*patterns: Pattern) -> Group:
         ([serving(Pattern(REDUCE, 0, 2))], "edge number 2 leads toward the root; there are 2"),
     ],
 )
-def test_refused_placements(groups: list[Group], reason: str) -> None:
+def test_refused_placements(groups: list[GroupContext], reason: str) -> None:
     assert any(reason in message for message in refused(SPEC, *groups))
 
 

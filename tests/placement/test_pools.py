@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from p4gen.groups.group import Edge, Endpoint, Group, Pattern
+from p4gen.groups.group import Edge, Endpoint, GroupContext, Pattern
 from p4gen.host.collectives.control import Collective
 from p4gen.placement.pools import (
     EPOCHS,
@@ -51,7 +51,7 @@ def test_gaps_are_what_is_left(one: list[tuple[int, int]], two: list[tuple[int, 
     assert found == [n for n in range(first, first + size) if n not in taken]
 
 
-def as_group(taken: Taken, need: Need) -> Group:
+def as_group(taken: Taken, need: Need) -> GroupContext:
     """A context with what was taken; it has slots for exactly what was asked for."""
     edges = tuple(Edge(number, 0, HERE, HERE) for number in taken.edge_ids)
     patterns = {
@@ -59,7 +59,9 @@ def as_group(taken: Taken, need: Need) -> Group:
         (True, False): (Pattern(Collective.ALLREDUCE),),
         (True, True): (Pattern(Collective.ALLREDUCE, 0, 0),),
     }[need.up, need.down]
-    return Group(taken.context, edges, taken.base or 0, need.slots, taken.epoch, patterns, need.pipe, taken.base_down)
+    return GroupContext(
+        taken.context, edges, taken.base or 0, need.slots, taken.epoch, patterns, need.pipe, taken.base_down
+    )
 
 
 class PoolMachine(RuleBasedStateMachine):
@@ -69,7 +71,7 @@ class PoolMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.groups: list[Group] = []
+        self.groups: list[GroupContext] = []
         self.history = History()
         self.words: defaultdict[tuple[object, ...], set[int]] = defaultdict(set)
 
@@ -84,7 +86,7 @@ class PoolMachine(RuleBasedStateMachine):
         flows=st.sampled_from([(True, False), (True, True)]),
         uses=st.booleans(),
     )
-    def take(self, pipe: int, edges: int, slots: int, flows: tuple[bool, bool], *, uses: bool) -> Group | None:
+    def take(self, pipe: int, edges: int, slots: int, flows: tuple[bool, bool], *, uses: bool) -> GroupContext | None:
         need = Need(pipe, edges, slots, *flows)
         contexts = {group.context for group in self.groups}
         ids = {edge.edge_id for group in self.groups for edge in group.edges}
@@ -122,14 +124,14 @@ class PoolMachine(RuleBasedStateMachine):
         return True
 
     @staticmethod
-    def words_of(group: Group) -> list[tuple[object, ...]]:
+    def words_of(group: GroupContext) -> list[tuple[object, ...]]:
         found: list[tuple[object, ...]] = [("context", group.pipe, group.context)]
         found += [("edge", group.pipe, edge.edge_id) for edge in group.edges]
         found += [("slot", group.pipe, n) for low, high in group.ranges() for n in range(low, high)]
         return found
 
     @rule(group=consumes(live))
-    def give_back(self, group: Group | None) -> None:
+    def give_back(self, group: GroupContext | None) -> None:
         if group is not None:
             self.groups.remove(group)
 
@@ -165,7 +167,7 @@ def test_first_fit_first_and_elsewhere_when_its_epochs_are_used() -> None:
 
 
 def test_reasons() -> None:
-    full = [Group(n, (Edge(n + 1, 0, HERE, HERE),), 12 * n, 8) for n in range(2)]
+    full = [GroupContext(n, (Edge(n + 1, 0, HERE, HERE),), 12 * n, 8) for n in range(2)]
     pool = SwitchPool("s0", LIMITS, History(), full)
     with pytest.raises(NoRoomError, match=r"s0: 16 slots are needed; 16 of 32 are free in its memory, 12 at most in a"):
         pool.take(Need(0, 1, 16, True, False))

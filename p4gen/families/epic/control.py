@@ -11,7 +11,7 @@ from typing import Final
 
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.groups.family import GroupEntries
-from p4gen.groups.group import Edge, Group, Pattern, SwitchConfig
+from p4gen.groups.group import Edge, GroupContext, Pattern, SwitchConfig
 from p4gen.host.collectives.control import Collective
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, MulticastGroup, Replica
 
@@ -30,7 +30,7 @@ class Traffic(IntEnum):
     DOWN_ANSWER = 4
 
 
-def _configuration(spec: EpicSpec, groups: Sequence[Group], gateways: Mapping[int, int]) -> SwitchConfig:
+def _configuration(spec: EpicSpec, groups: Sequence[GroupContext], gateways: Mapping[int, int]) -> SwitchConfig:
     addresses = sorted({edge.local.ip for group in groups for edge in group.edges})
     entries = [Entry("addresses", {"hdr.ipv4.dst_addr": Exact(ip)}, Action("NoAction")) for ip in addresses]
     neighbours = {edge.local.ip: edge.local.mac for group in groups for edge in group.edges} | dict(gateways)
@@ -50,7 +50,7 @@ def _configuration(spec: EpicSpec, groups: Sequence[Group], gateways: Mapping[in
 class _Node:
     """The entries of one context, and the sets of edges that they send to."""
 
-    def __init__(self, spec: EpicSpec, group: Group) -> None:
+    def __init__(self, spec: EpicSpec, group: GroupContext) -> None:
         self._spec = spec
         self._group = group
         self._outputs: set[int] = set()
@@ -186,7 +186,7 @@ def _clone_sessions(spec: EpicSpec) -> Iterator[CloneSession]:
     yield CloneSession(CURSOR_SESSION, (Replica(0),))
 
 
-def _problems(spec: EpicSpec, group: Group) -> Iterator[str]:
+def _problems(spec: EpicSpec, group: GroupContext) -> Iterator[str]:
     if spec.mode is Mode.III and group.base_down is None and any(map(group.has_down, group.patterns)):
         yield "it has no slots for DOWN traffic (base_down)"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.families.epic.words import ANNOUNCEMENT, CODE, GIVEN_UP, MESSAGE, PROGRESS, TIMER, receive, slot
-from p4gen.groups.group import Group, Pattern, PlacedEdge
+from p4gen.groups.group import GroupContext, Pattern, PlacedEdge
 from p4gen.model import Model
 from p4gen.net.state import HeldEdge, HeldSlot, StateReader
 from p4gen.rocev2.psn import PSN_MASK, diff
 
 
-def _slot(spec: EpicSpec, switch: Model, context: Group, psn: int, down: bool) -> HeldSlot:
+def _slot(spec: EpicSpec, switch: Model, context: GroupContext, psn: int, down: bool) -> HeldSlot:
     base = context.base_down if down and context.base_down is not None else context.base
     index = context.pipe * spec.bank_slots + base + (psn & (context.slots - 1))
     held = slot(spec).unpack(switch.register("slots", index))
@@ -28,7 +28,7 @@ def _slot(spec: EpicSpec, switch: Model, context: Group, psn: int, down: bool) -
     )
 
 
-def _edge(spec: EpicSpec, switch: Model, context: Group, index: int) -> HeldEdge:
+def _edge(spec: EpicSpec, switch: Model, context: GroupContext, index: int) -> HeldEdge:
     first = context.first_psn
     edge_id = context.edges[index].edge_id
     word = receive(spec).unpack(switch.register("receive", context.pipe * spec.bank_edges + edge_id))
@@ -44,7 +44,7 @@ def _edge(spec: EpicSpec, switch: Model, context: Group, index: int) -> HeldEdge
     )
 
 
-def _pattern(spec: EpicSpec, switch: Model, context: Group, psn: int) -> Pattern:
+def _pattern(spec: EpicSpec, switch: Model, context: GroupContext, psn: int) -> Pattern:
     for which in ("newest", "previous", "oldest"):
         said = ANNOUNCEMENT.unpack(switch.register(f"{which}.announcement", _at(spec, context)))
         if said["epoch"] == context.epoch and diff(psn, said["psn"]) >= 0:
@@ -61,7 +61,7 @@ def _timer_runs(spec: EpicSpec, switch: Model, placed: PlacedEdge) -> bool:
     return bool(timer["counts_down"]) or 0 < timer["time"] < GIVEN_UP
 
 
-def _at(spec: EpicSpec, context: Group) -> int:
+def _at(spec: EpicSpec, context: GroupContext) -> int:
     """Where a context's words of state are."""
     return context.pipe * spec.bank_contexts + context.context
 

@@ -9,7 +9,7 @@ from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.model.entries import CounterValue
 from p4gen.p4rt import bytestrings, codec, p4data, wire
-from p4gen.p4rt.schema import ArrayInfo, Group
+from p4gen.p4rt.schema import ArrayInfo, ObjectIndex
 from p4gen.p4rt.server.pipeline import Pipeline
 from p4gen.p4rt.server.tables import meter_config, meter_message
 from p4gen.p4rt.status import Code, StatusError, invalid, unimplemented
@@ -34,10 +34,10 @@ def _indices(array: ArrayInfo, kind: str, message: Any) -> range:
     return range(index, index + 1)
 
 
-def _changed(kind: int, group: Group[ArrayInfo], number: int) -> ArrayInfo:
+def _changed(kind: int, arrays: ObjectIndex[ArrayInfo], number: int) -> ArrayInfo:
     if kind != MODIFY:
-        raise invalid(f"a {group.kind} can only be modified")
-    return group.known(number)
+        raise invalid(f"a {arrays.kind} can only be modified")
+    return arrays.known(number)
 
 
 # --- counters ---
