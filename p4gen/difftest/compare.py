@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from p4gen.difftest.events import Event, Packet
-from p4gen.difftest.sides import BATCH, Outputs, Side, State
+from p4gen.difftest.sides import BATCH, Outputs, Readout, Side
 from p4gen.program import Word
 from p4gen.rocev2.headers import HeaderError
 from p4gen.rocev2.opcodes import Opcode
@@ -196,12 +196,14 @@ def _where(ours: bytes, theirs: bytes) -> str:
     return f"{lengths}bytes that differ: {shown or 'none in common length'}{more}"
 
 
-def _limited(state: State, limit: int) -> State:
+def _limited(state: Readout, limit: int) -> Readout:
     cells = {name: [min(value, limit) for value in values] for name, values in state.registers.items()}
-    return State(state.counters, cells)
+    return Readout(state.counters, cells)
 
 
-def _states(left_name: str, left: State, right_name: str, right: State, words: Mapping[str, Word]) -> Difference | None:
+def _states(
+    left_name: str, left: Readout, right_name: str, right: Readout, words: Mapping[str, Word]
+) -> Difference | None:
     for what, ours, theirs in (
         ("counter", left.counters, right.counters),
         ("register", left.registers, right.registers),

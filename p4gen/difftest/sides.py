@@ -28,7 +28,7 @@ Outputs = dict[int, list[bytes]]
 
 
 @dataclass(frozen=True)
-class State:
+class Readout:
     """Everything a switch has counted and stored: counters and registers by name."""
 
     counters: dict[str, list[CounterValue]]
@@ -73,12 +73,12 @@ class Side:
             elif isinstance(event, Mirroring):
                 self.client.set_clone_session(event.session)
 
-    def state(self) -> State:
+    def state(self) -> Readout:
         """All counters and, where the switch gives them out, registers."""
         schema = self.client.schema
         counters = {c.name: self.client.counters(c.name) for c in schema.counters.values()}
         names = [r.name for r in schema.registers.values()] if self.has_registers else []
-        return State(counters, {name: self.client.registers(name) for name in names})
+        return Readout(counters, {name: self.client.registers(name) for name in names})
 
 
 @contextlib.contextmanager

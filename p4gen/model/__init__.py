@@ -14,7 +14,7 @@ from p4gen.model.errors import ControlError
 from p4gen.model.externs import MeterConfig, Trap
 from p4gen.model.frozen import SwitchState
 from p4gen.model.resources import Resources
-from p4gen.model.state import Clock, Digest, State
+from p4gen.model.state import Clock, Digest, ModelState
 from p4gen.model.trace import Event, Trace, render
 from p4gen.model.v1model import V1Model
 from p4gen.p4 import ir
@@ -58,7 +58,7 @@ class Model(Resources):
         self._native: Engine | None = None
         self._runs: _Runs
         if engine == "interp":
-            super().__init__(State(program, clock, seed, poison=poison))
+            super().__init__(ModelState(program, clock, seed, poison=poison))
             self._runs = V1Model(program, self._state)
         elif poison:
             raise ValueError("poison needs the reference interpreter")

@@ -1,4 +1,4 @@
-"""The control plane of the behavioural model: ``ControlPlane`` on a ``State``.
+"""The control plane of the behavioural model: ``ControlPlane`` on a ``ModelState``.
 
 Requests follow P4Runtime 1.4 (section 9): names are P4Info names, entries of tables with ternary,
 range or optional keys need a priority and larger ones win, lpm entries order themselves. A request of
@@ -25,7 +25,7 @@ from p4gen.model.entries import (
 from p4gen.model.errors import ControlError
 from p4gen.model.externs import Bucket, Counter, Meter, MeterConfig, Register, Trap
 from p4gen.model.names import alternatives, find
-from p4gen.model.state import Digest, State
+from p4gen.model.state import Digest, ModelState
 from p4gen.model.tables import Installed, KeyField, KeySpec, TableState, key_width
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
@@ -36,7 +36,7 @@ MAX_PRIORITY = 2**31 - 1
 class Control:
     """The ``ControlPlane`` protocol, and a little more, on the state of an embedded switch."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ModelState) -> None:
         self._state = state
 
     # --- table entries ---

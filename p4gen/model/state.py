@@ -42,7 +42,7 @@ PROFILES = ("action_profile", "action_selector")
 SUPPORTED_EXTERNS = ("register", "counter", "direct_counter", "meter", "direct_meter", "Checksum16", *PROFILES)
 
 
-class State:
+class ModelState:
     """The state of one switch after loading ``program``.
 
     Raises ``InputError`` with its position for every extern instance, match kind or table

@@ -17,7 +17,7 @@ from p4gen.model.entries import Replica
 from p4gen.model.interp import Context, Frame, Interpreter, Reject
 from p4gen.model.interp.extern_calls import DROP_PORT
 from p4gen.model.poison import initial
-from p4gen.model.state import State
+from p4gen.model.state import ModelState
 from p4gen.model.trace import Trace, show
 from p4gen.model.values import StructValue, copy_value, zero
 from p4gen.p4 import ir
@@ -67,7 +67,7 @@ class V1Model:
     Raises ``InputError`` for programs of another architecture and for what is not supported.
     """
 
-    def __init__(self, program: ir.Program, state: State) -> None:
+    def __init__(self, program: ir.Program, state: ModelState) -> None:
         if program.package != "V1Switch" or set(program.blocks) != set(_BLOCKS):
             what = program.package or "programs without a main"
             what = "a package of that name with other blocks" if what == "V1Switch" else what
@@ -172,7 +172,7 @@ def _restore(meta: Any, preserved: Preserved) -> None:
 class _Run:
     """One received packet and everything it causes."""
 
-    def __init__(self, state: State, pipeline: _Pipeline, trace: Trace | None) -> None:
+    def __init__(self, state: ModelState, pipeline: _Pipeline, trace: Trace | None) -> None:
         self._state = state
         self._pipeline = pipeline
         self._trace = trace

@@ -14,7 +14,7 @@ from p4gen.host.collectives.commlib import Communicator
 from p4gen.host.collectives.plan import ChannelKey
 from p4gen.host.transport.clock import duration_text
 from p4gen.net.running import Running, RunningGroup
-from p4gen.net.state import EdgeState, SlotState, SwitchState, state_reader
+from p4gen.net.state import ChannelState, EdgeState, SlotState, state_reader
 from p4gen.placement.placed import Channel
 
 _MOST = 4
@@ -138,7 +138,7 @@ def _slots(
     reader = state_reader(simulation.spec)
     if reader is None:
         return
-    state = SwitchState(reader, simulation, group, channel)
+    state = ChannelState(reader, simulation, group, channel)
     slots = list(state.slots(psn))
     stuck = [slot for slot in slots if slot.missing and not state.explained(slot, slots)]
     if stuck:
@@ -154,7 +154,7 @@ def _edges(simulation: Running, group: RunningGroup, channel: Channel, slot: Slo
     reader = state_reader(simulation.spec)
     if reader is None:
         return
-    state = SwitchState(reader, simulation, group, channel)
+    state = ChannelState(reader, simulation, group, channel)
     for edge in state.edges(slot.node):
         if edge.name in slot.missing or not slot.missing:
             yield edge

@@ -126,8 +126,8 @@ class EdgeState:
         )
 
 
-class SwitchState:
-    """The nodes of one channel."""
+class ChannelState:
+    """What the switches remember of one channel of a group, node by node."""
 
     def __init__(self, reader: StateReader, simulation: Running, group: RunningGroup, channel: Channel) -> None:
         self._reader = reader

@@ -1,4 +1,4 @@
-"""Studies: runs of the simulator that stand beside figures of a paper. Which ones, is the family's to say."""
+"""Studies: simulated figures compared with those of a paper. The family says which figures there are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MIB: Final = 1 << 20
 
 
 class Axis(StrEnum):
-    """What is varied."""
+    """The parameter that a study varies."""
 
     SIZE = "size"
     LOSS = "loss"
@@ -29,7 +29,7 @@ class Axis(StrEnum):
 
 @dataclass(frozen=True)
 class PaperTable:
-    """One table of a paper, its caption, and its rows by value of the axis."""
+    """One table of a paper. ``rows`` maps the name of a row to its figures by value of the axis."""
 
     number: int
     caption: str
@@ -39,86 +39,87 @@ class PaperTable:
 
     @property
     def unit(self) -> str:
-        """The unit of its figures."""
+        """The unit of the table's figures."""
         return "barriers/s" if self.collective is Collective.BARRIER else "Gb/s"
 
     @property
     def values(self) -> list[float]:
-        """What the axis is at, in the paper's order."""
+        """The values of the axis, in the paper's order."""
         return list(dict.fromkeys(value for row in self.rows.values() for value in row))
 
 
 @dataclass(frozen=True)
-class Run:
-    """What one cell takes: a configuration, to be run on switches or on a ring."""
+class Point:
+    """A solution at one value of the axis: the configuration to simulate, on switches or on a ring."""
 
     solution: str
-    """The row that it belongs to, by the paper's name."""
+    """The paper's name of the row."""
     value: float
     config: SimConfig = field(repr=False)
     axis: Axis
     paper: float | None = None
+    """The paper's figure, if it gives one."""
 
     @property
     def label(self) -> str:
-        """The value, as a heading has it."""
+        """The value as text for a heading."""
         return label(self.axis, self.value)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Our figure and the paper's: Gb/s, or Barriers a second."""
+    """A simulated point. ``ours`` is the measured figure: Gb/s, or Barriers per second."""
 
-    run: Run
+    point: Point
     ours: float
     results: tuple[SimResult, ...] = field(repr=False)
 
     @property
     def ratio(self) -> float | None:
-        """Ours over the paper's."""
-        return self.ours / self.run.paper if self.run.paper else None
+        """Our figure divided by the paper's; None if the paper gives none."""
+        return self.ours / self.point.paper if self.point.paper else None
 
     @property
     def ok(self) -> bool:
-        """Every run ended with what NumPy has."""
+        """Whether every run ended with the result that NumPy computes."""
         return all(result.ok for result in self.results)
 
     def mean(self, name: str) -> float:
-        """The mean of a counter of ``SimResult``."""
+        """The mean over all seeds of the ``SimResult`` counter called ``name``."""
         return float(sum(getattr(result, name) for result in self.results) / len(self.results))
 
 
-Started = Callable[[Run], None]
+Started = Callable[[Point], None]
 
 
 @dataclass(frozen=True)
 class Studies(Facet):
-    """A paper's figures, and how they are repeated. Functions of a program take the family's own spec."""
+    """A paper's figures and how to reproduce them. Functions that take a program take the family's own spec."""
 
     module: ClassVar[str] = "studies"
 
     paper: str
-    """The name that its figures go by."""
+    """The name of the paper in titles."""
     program: Callable[[Any], Mapping[str, object]]
-    """Fields of the program that the paper's simulation suggests, for the kind of program that is asked for."""
+    """The program fields that the paper's simulation suggests for a program of the given fields."""
     timeout: Callable[[Any], int]
-    """Retransmission timer of its ranks, ps."""
+    """The ranks' retransmission timer, in ps."""
     recovery: Recovery
     tables: Mapping[int, PaperTable]
-    points: Callable[[Axis, SimConfig, Sequence[float] | None], list[Run]]
-    """The runs of a sweep: the paper's values, or those given. The configuration says all that is not swept."""
-    table_runs: Callable[[int, SimConfig, Sequence[float] | None], list[Run]]
-    """The runs of one of ``tables``, row by row; raises ``InputError`` for a table that is not one of them."""
-    perform: Callable[[Sequence[Run], int, Started | None], list[Cell]]
-    """Run them, with several seeds where packets are lost, of which the median counts."""
-    assumptions: Callable[[Sequence[Run]], list[str]]
-    """All that the figures rest on."""
+    points: Callable[[Axis, SimConfig, Sequence[float] | None], list[Point]]
+    """The points of a sweep, at the given values or else at the paper's. The configuration gives everything else."""
+    table_points: Callable[[int, SimConfig, Sequence[float] | None], list[Point]]
+    """The points of a table, row by row. Raises ``InputError`` if ``tables`` does not have it."""
+    perform: Callable[[Sequence[Point], int, Started | None], list[Cell]]
+    """Simulate the points. Where packets are lost, a point is run with several seeds and the median counts."""
+    assumptions: Callable[[Sequence[Point]], list[str]]
+    """The assumptions behind the figures, one line each."""
     lab: Callable[[Any], tuple[str, Mapping[int, float]]]
-    """AllReduce in the paper's own lab: a name, and Mb/s by size in bytes."""
+    """AllReduce on the paper's testbed: the testbed's name, and Mb/s by size in bytes."""
 
 
 def label(axis: Axis, value: float) -> str:
-    """A value of an axis, as a heading has it."""
+    """A value of an axis as text for a heading."""
     match axis:
         case Axis.SIZE:
             return f"{value / MIB:g} MiB" if value >= MIB else f"{value / KIB:g} KiB"
@@ -135,11 +136,11 @@ def to_csv(axis: Axis, cells: Sequence[Cell]) -> str:
     name = "case" if axis is Axis.NOTHING else axis
     lines = [f"solution,{name},ours,paper,ratio,duration_us,seeds,sent,resent,timeouts,naks,ok"]
     for cell in cells:
-        run = cell.run
-        paper, ratio = ("", "") if run.paper is None else (f"{run.paper:.2f}", f"{cell.ratio:.3f}")
+        point = cell.point
+        paper, ratio = ("", "") if point.paper is None else (f"{point.paper:.2f}", f"{cell.ratio:.3f}")
         counters = ",".join(f"{cell.mean(counter):g}" for counter in ("sent", "resent", "timeouts", "naks"))
         lines.append(
-            f'"{run.solution}",{run.value:g},{cell.ours:.2f},{paper},{ratio},{cell.mean("duration") / US:.2f},'
+            f'"{point.solution}",{point.value:g},{cell.ours:.2f},{paper},{ratio},{cell.mean("duration") / US:.2f},'
             f"{len(cell.results)},{counters},{int(cell.ok)}"
         )
     return "\n".join(lines) + "\n"

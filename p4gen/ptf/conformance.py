@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from p4gen.ptf.family import Run, scenario_modules, suite_of
+from p4gen.ptf.family import SuiteRun, scenario_modules, suite_of
 from p4gen.ptf.parallel import Stop, in_parallel
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult, Switch, run_suite
@@ -26,7 +26,7 @@ Build = Callable[[CollectiveSpec], Program]
 class ConformanceResult:
     """What came of every run, in order."""
 
-    runs: tuple[tuple[Run[CollectiveSpec], SuiteResult], ...]
+    runs: tuple[tuple[SuiteRun[CollectiveSpec], SuiteResult], ...]
 
     @property
     def passed(self) -> bool:
@@ -52,13 +52,13 @@ class ConformanceResult:
 
 
 def run_conformance(
-    runs: Sequence[Run[CollectiveSpec]],
+    runs: Sequence[SuiteRun[CollectiveSpec]],
     build: Build,
     directory: Path,
     *,
     seed: int,
-    started: Callable[[Run[CollectiveSpec]], None] | None = None,
-    finished: Callable[[Run[CollectiveSpec], SuiteResult], None] | None = None,
+    started: Callable[[SuiteRun[CollectiveSpec]], None] | None = None,
+    finished: Callable[[SuiteRun[CollectiveSpec], SuiteResult], None] | None = None,
     progress: Callable[[TestResult], None] | None = None,
     suite: Path | None = None,
     switch: Switch = running_switch,

@@ -19,7 +19,7 @@ S_co = TypeVar("S_co", bound=ProgramSpec, covariant=True)
 
 
 @dataclass(frozen=True)
-class Run(Generic[S_co]):
+class SuiteRun(Generic[S_co]):
     """A program and the scenarios to run on it (PTF names; none for all that its family has for it)."""
 
     spec: S_co
@@ -48,7 +48,7 @@ class Conformance(Facet):
 
     serves: Callable[[Any, str], bool]
     """Whether a module of the suite (``test_...``) has scenarios for a program."""
-    runs: Callable[[Any], Sequence[Run[CollectiveSpec]]]
+    runs: Callable[[Any], Sequence[SuiteRun[CollectiveSpec]]]
     """What it takes to run all scenarios of a program: its own, and small ones for what it has nothing to do with."""
     seeding: Callable[[Any], Seeding]
     """The listed faults for the small programs of a spec's kind."""

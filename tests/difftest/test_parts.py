@@ -16,7 +16,7 @@ from p4gen.difftest.events import Event, Mirroring, Packet, Replication, Request
 from p4gen.difftest.family import Source, traffic_of
 from p4gen.difftest.reduce import minimise, shortest_tail
 from p4gen.difftest.save import save
-from p4gen.difftest.sides import State, checked, embedded_side
+from p4gen.difftest.sides import Readout, checked, embedded_side
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.families.epic.traffic.source import RandomTraffic
 from p4gen.host.collectives.control import Collective
@@ -299,9 +299,9 @@ def test_registers_that_differ_are_shown_by_their_fields(place: Path, limit: int
         left, right = (stack.enter_context(embedded_side(program, place / n, of.ports)) for n in ("left", "right"))
         compared = Comparison(left, right, [], compose(of).words)
         psn, epoch = 0x123456, 3
-        cell = State({}, {"IncIngress.check_duplicate.slots": [epoch << 64 | psn << 40 | 5]})
+        cell = Readout({}, {"IncIngress.check_duplicate.slots": [epoch << 64 | psn << 40 | 5]})
         right.register_limit = limit
-        for side, state in zip((left, right), (cell, State({}, {name: [0] for name in cell.registers})), strict=True):
+        for side, state in zip((left, right), (cell, Readout({}, {name: [0] for name in cell.registers})), strict=True):
             side.state = lambda state=state: state  # type: ignore[method-assign, misc]
         difference = compared.replay([])
     assert difference is not None

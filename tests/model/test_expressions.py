@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4gen.model.interp import Interpreter
-from p4gen.model.state import State
+from p4gen.model.state import ModelState
 from p4gen.model.values import zero
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
 
 from .handmade import POS, Maker, binary, bit, lit, var
 
-INTERPRETER = Interpreter(Maker().program(), State(Maker().program()))
+INTERPRETER = Interpreter(Maker().program(), ModelState(Maker().program()))
 
 
 def evaluate(e: ir.Expr, **values: Any) -> Any:

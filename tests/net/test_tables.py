@@ -8,7 +8,7 @@ import pytest
 
 from p4gen.errors import InputError
 from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.families.epic.studies.sweep import assumptions, congested, perform, points, table_runs
+from p4gen.families.epic.studies.sweep import assumptions, congested, perform, points, table_points
 from p4gen.families.epic.studies.tables import PAPER, Solution
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import US
@@ -31,16 +31,16 @@ BASE = SimConfig(
 
 def table(number: int, *values: float, base: SimConfig = BASE, seeds: int = 1) -> dict[str, list[Cell]]:
     rows: dict[str, list[Cell]] = {}
-    for cell in perform(table_runs(number, base, values), seeds):
-        assert cell.ok, (cell.run, [(result.errors, result.diagnosis) for result in cell.results])
-        rows.setdefault(cell.run.solution, []).append(cell)
+    for cell in perform(table_points(number, base, values), seeds):
+        assert cell.ok, (cell.point, [(result.errors, result.diagnosis) for result in cell.results])
+        rows.setdefault(cell.point.solution, []).append(cell)
     return rows
 
 
 @pytest.mark.parametrize("number", PAPER)
 def test_every_table_is_run_row_by_row_beside_the_papers_figures(number: int) -> None:
     paper = PAPER[number]
-    runs = table_runs(number, BASE)
+    runs = table_points(number, BASE)
     assert list(dict.fromkeys(run.solution for run in runs)) == list(paper.rows)
     for run in runs:
         assert run.paper == paper.rows[run.solution][run.value]
@@ -56,7 +56,7 @@ def test_every_table_is_run_row_by_row_beside_the_papers_figures(number: int) ->
 
 def test_there_are_no_other_tables() -> None:
     with pytest.raises(InputError, match="no table 33"):
-        table_runs(33, BASE)
+        table_points(33, BASE)
 
 
 @pytest.mark.parametrize("number", [25, 26, 27, 28, 29])
@@ -137,7 +137,7 @@ def test_sweeps_stand_beside_the_row_of_their_mode() -> None:
     assert points(Axis.SIZE, replace(BASE, collective=Collective.REDUCE))[0].paper == 10.17
     assert points(Axis.LOSS, replace(BASE, collective=Collective.REDUCE))[0].paper is None
     cells = perform(points(Axis.SIZE, BASE, [4096, 128]))
-    assert (cells[0].run.paper, cells[1].run.paper) == (6.10, None)
+    assert (cells[0].point.paper, cells[1].point.paper) == (6.10, None)
     lines = to_csv(Axis.SIZE, cells).splitlines()
     assert len(lines) == 3
     assert lines[2].startswith('"EPIC-II",128,')
@@ -159,6 +159,6 @@ def test_what_comes_behind_an_old_gap_is_kept() -> None:
 
 
 def test_assumptions_name_every_row() -> None:
-    text = "\n".join(assumptions(table_runs(31, BASE)))
+    text = "\n".join(assumptions(table_points(31, BASE)))
     for each in ("EPIC-II: modeii", "EPIC-III: modeiii", "'ideal'", "timer 8 us", "timer 7 us", "both directions"):
         assert each in text

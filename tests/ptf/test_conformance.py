@@ -9,7 +9,7 @@ import pytest
 from p4gen.families.epic.conformance.runs_ii import ARITHMETIC, mode_ii_runs
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.ptf.conformance import ConformanceResult
-from p4gen.ptf.family import Run, conformance_of
+from p4gen.ptf.family import SuiteRun, conformance_of
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult
 from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
@@ -27,7 +27,7 @@ SPECS = [
 @pytest.mark.parametrize("spec", SPECS)
 def test_every_arithmetic_and_icrc_setting_is_covered(spec: EpicSpec) -> None:
     runs = mode_ii_runs(spec)
-    assert runs[0] == Run(spec)
+    assert runs[0] == SuiteRun(spec)
     kinds = {(run.spec.op, run.spec.dtype, run.spec.saturating) for run in runs if run.tests in ((), ARITHMETIC)}
     sums = {(Op.SUM, dtype, saturating) for dtype in DType for saturating in (True, False)}
     assert kinds >= sums | {(op, dtype, False) for op in (Op.MIN, Op.MAX) for dtype in DType}
@@ -59,7 +59,7 @@ def suite(outcomes: Iterable[tuple[str, Outcome]], problem: str | None = None) -
 
 
 def conformance(*suites: SuiteResult) -> ConformanceResult:
-    return ConformanceResult(tuple((Run(EpicSpec()), result) for result in suites))
+    return ConformanceResult(tuple((SuiteRun(EpicSpec()), result) for result in suites))
 
 
 def test_a_scenario_skipped_here_and_passed_there_is_covered() -> None:

@@ -32,7 +32,7 @@ from p4gen.cli.ptf.options import drawn, seed_option, tests_option
 from p4gen.cli.verb import verb
 from p4gen.model import EngineName
 from p4gen.ptf.conformance import run_conformance
-from p4gen.ptf.family import Run, conformance_of
+from p4gen.ptf.family import SuiteRun, conformance_of
 from p4gen.ptf.matrix import axes_of, chosen_programs
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult
@@ -120,9 +120,9 @@ class _Job:
 
     def conform(self, tests: tuple[str, ...], matrix: str | None, trace: bool) -> tuple[bool, dict[str, Any]]:
         if matrix:
-            wanted = tuple(Run(spec, tests) for spec in chosen_programs(self.spec, matrix, self.seed))
+            wanted = tuple(SuiteRun(spec, tests) for spec in chosen_programs(self.spec, matrix, self.seed))
         else:
-            wanted = (Run(self.spec, tests),) if tests else tuple(conformance_of(self.spec).runs(self.spec))
+            wanted = (SuiteRun(self.spec, tests),) if tests else tuple(conformance_of(self.spec).runs(self.spec))
         self.console.print(f"seed {self.seed}")
         versions = targets.versions(self.target)
         self.console.print("target " + self.target + ": " + ", ".join(f"{k} {v}" for k, v in versions.items()))
@@ -204,7 +204,7 @@ class _Lines:
         with self.start(program, directory, ports) as running:
             yield running
 
-    def program(self, run: Run[CollectiveSpec]) -> None:
+    def program(self, run: SuiteRun[CollectiveSpec]) -> None:
         self.console.print(f"\n[bold]{run.spec.program}[/bold]")
 
     def scenario(self, test: TestResult) -> None:
@@ -215,7 +215,7 @@ class _Lines:
         self.console.print(f"[{style}]{test.outcome:8}[/{style}] {test.seconds:6.2f} s  {test.name}", end="")
         self.console.print(note, markup=False)
 
-    def summary(self, run: Run[CollectiveSpec], suite: SuiteResult) -> None:
+    def summary(self, run: SuiteRun[CollectiveSpec], suite: SuiteResult) -> None:
         """The results of a program."""
 
 
@@ -223,14 +223,14 @@ class _Lines:
 class _Programs(_Lines):
     """One line per program, and one for each scenario that failed."""
 
-    def program(self, run: Run[CollectiveSpec]) -> None:
+    def program(self, run: SuiteRun[CollectiveSpec]) -> None:
         pass
 
     def scenario(self, test: TestResult) -> None:
         if not test.ok:
             super().scenario(test)
 
-    def summary(self, run: Run[CollectiveSpec], suite: SuiteResult) -> None:
+    def summary(self, run: SuiteRun[CollectiveSpec], suite: SuiteResult) -> None:
         passed, failed = len(suite.of(Outcome.PASSED)), len(suite.failures)
         style = "green" if suite.problem is None and not failed else "red"
         counts = f"{passed:4} passed, {failed} failed, {len(suite.of(Outcome.SKIPPED)):3} not run"
@@ -260,13 +260,13 @@ class _Traces(_Lines):
         super().scenario(test)
 
 
-def _case(run: Run[CollectiveSpec], test: TestResult) -> runs.Case:
+def _case(run: SuiteRun[CollectiveSpec], test: TestResult) -> runs.Case:
     skipped = test.message if test.outcome is Outcome.SKIPPED else ""
     problem = test.message or test.outcome if not test.ok else ""
     return runs.Case(run.spec.program, test.name, test.seconds, problem, test.details, skipped)
 
 
-def _run_json(run: Run[CollectiveSpec], suite: SuiteResult) -> dict[str, Any]:
+def _run_json(run: SuiteRun[CollectiveSpec], suite: SuiteResult) -> dict[str, Any]:
     return {
         "program": run.spec.program,
         "seconds": round(suite.seconds, 3),

@@ -15,7 +15,7 @@ from p4gen.errors import InputError
 from p4gen.families import family_of
 from p4gen.net.config import SimConfig
 from p4gen.net.drawing import Series, chart_svg
-from p4gen.net.study import Axis, Cell, Run, Studies, to_csv
+from p4gen.net.study import Axis, Cell, Point, Studies, to_csv
 from p4gen.spec import CollectiveSpec
 
 _NAMES = {
@@ -28,14 +28,14 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """Several runs that are reported together."""
+    """Points that are reported together, as one table and one plot."""
 
     name: str
-    """The stem of the names of the files that it writes."""
+    """Stem of the output file names."""
     title: str
     unit: str
     axis: Axis
-    runs: Sequence[Run]
+    points: Sequence[Point]
     studies: Studies
 
 
@@ -45,19 +45,19 @@ def studies_of(spec: CollectiveSpec) -> Studies:
 
 
 def swept(axis: Axis, base: SimConfig, values: Sequence[float] | None) -> Comparison:
-    """One row, over an axis."""
+    """A sweep: one solution over an axis."""
     title = f"{base.collective} on {base.topology.name}, {base.program.program}"
     studies = studies_of(base.program)
     return Comparison(str(axis), title, "Gb/s", axis, studies.points(axis, base, values), studies)
 
 
 def tabled(number: int, base: SimConfig, values: Sequence[float] | None) -> Comparison:
-    """One of the paper's tables, all rows."""
+    """All rows of one of the paper's tables."""
     studies = studies_of(base.program)
-    runs = studies.table_runs(number, base, values)
+    points = studies.table_points(number, base, values)
     table = studies.tables[number]
     title = f"{studies.paper}, Table {number}: {table.caption}; {base.topology.name}"
-    return Comparison(f"table-{number}", title, table.unit, table.axis, runs, studies)
+    return Comparison(f"table-{number}", title, table.unit, table.axis, points, studies)
 
 
 def numbers(text: str, studies: Studies) -> list[int]:
@@ -77,17 +77,17 @@ def numbers(text: str, studies: Studies) -> list[int]:
 
 def compare(comparison: Comparison, seeds: int, folder: Path, console: Console) -> tuple[bool, dict[str, Any]]:
     """Run it, report it, write CSV and plot. Returns whether every run was right, and the report for ``--json``."""
-    runs = comparison.runs
+    points = comparison.points
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task(comparison.name, total=len(runs))
+        task = bar.add_task(comparison.name, total=len(points))
 
-        def started(run: Run) -> None:
-            bar.update(task, description=f"{comparison.name} {run.solution} {run.label}", advance=1)
+        def started(point: Point) -> None:
+            bar.update(task, description=f"{comparison.name} {point.solution} {point.label}", advance=1)
 
-        cells = comparison.studies.perform(runs, seeds, started)
+        cells = comparison.studies.perform(points, seeds, started)
     console.print(f"[bold]{comparison.title}[/bold]")
-    for line in comparison.studies.assumptions(runs):
+    for line in comparison.studies.assumptions(points):
         console.print(f"  {line}", markup=False)
     console.print(_table(comparison, cells))
     csv, plot = folder / f"{comparison.name}.csv", folder / f"{comparison.name}.svg"
@@ -96,22 +96,22 @@ def compare(comparison: Comparison, seeds: int, folder: Path, console: Console) 
     console.print(f"wrote {csv} and {plot}")
     for cell in cells:
         for problem in _problems(cell):
-            console.print(f"[red]wrong[/red]  {cell.run.solution} {cell.run.label}: {problem}")
+            console.print(f"[red]wrong[/red]  {cell.point.solution} {cell.point.label}: {problem}")
     return all(cell.ok for cell in cells), {
         "name": comparison.name,
         "title": comparison.title,
         "unit": comparison.unit,
         "cells": [
             {
-                "solution": str(cell.run.solution),
-                "value": cell.run.value,
+                "solution": str(cell.point.solution),
+                "value": cell.point.value,
                 "ours": cell.ours,
-                "paper": cell.run.paper,
+                "paper": cell.point.paper,
                 "ratio": cell.ratio,
             }
             for cell in cells
         ],
-        "assumptions": comparison.studies.assumptions(runs),
+        "assumptions": comparison.studies.assumptions(points),
         "files": [str(csv), str(plot)],
     }
 
@@ -127,16 +127,16 @@ def _table(comparison: Comparison, cells: Sequence[Cell]) -> Table:
         found = []
         for row in rows.values():
             cell = row[at]
-            paper, ratio = ("", "") if cell.run.paper is None else (_number(cell.run.paper), f"{cell.ratio:.2f}")
+            paper, ratio = ("", "") if cell.point.paper is None else (_number(cell.point.paper), f"{cell.ratio:.2f}")
             found += [_number(cell.ours), paper, ratio]
-        table.add_row(next(iter(rows.values()))[at].run.label or comparison.unit, *found)
+        table.add_row(next(iter(rows.values()))[at].point.label or comparison.unit, *found)
     return table
 
 
 def _rows(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
     rows: dict[str, list[Cell]] = {}
     for cell in cells:
-        rows.setdefault(cell.run.solution, []).append(cell)
+        rows.setdefault(cell.point.solution, []).append(cell)
     return rows
 
 
@@ -155,15 +155,15 @@ def _chart(comparison: Comparison, cells: Sequence[Cell]) -> str:
             comparison.unit,
             [
                 Series("p4gen", [row[0].ours for row in rows.values()]),
-                Series("paper", [row[0].run.paper for row in rows.values()]),
+                Series("paper", [row[0].point.paper for row in rows.values()]),
             ],
         )
     series = []
     for solution, row in rows.items():
         series.append(Series(f"{solution}", [cell.ours for cell in row]))
-        if any(cell.run.paper for cell in row):
-            series.append(Series(f"{solution} (paper)", [cell.run.paper for cell in row], dashed=True))
-    labels = [cell.run.label for cell in next(iter(rows.values()))]
+        if any(cell.point.paper for cell in row):
+            series.append(Series(f"{solution} (paper)", [cell.point.paper for cell in row], dashed=True))
+    labels = [cell.point.label for cell in next(iter(rows.values()))]
     return chart_svg(comparison.title, _NAMES[comparison.axis], labels, f"throughput, {comparison.unit}", series)
 
 

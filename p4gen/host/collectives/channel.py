@@ -21,7 +21,7 @@ from p4gen.host.transport.verbs import Completion, RecvWr, SendWr, Status
 
 
 @dataclass(eq=False)
-class Run:
+class PhaseRun:
     """A phase on its way; counts are messages."""
 
     phase: Phase
@@ -48,7 +48,7 @@ class Run:
 class Owner(Protocol):
     """Who runs phases on a channel."""
 
-    def run_ended(self, run: Run) -> None:
+    def run_ended(self, run: PhaseRun) -> None:
         """All of a phase is sent and received."""
 
     def channel_failed(self, error: Status | str) -> None:
@@ -71,30 +71,30 @@ class Channel:
         self._ahead: int | None = 2 * config.window if config.flow is Flow.RESULTS else None
         self._early = config.sync is not PsnSync.REFINED or config.hop_by_hop
         """Room is posted before a phase's turn comes."""
-        self._rooms: deque[Run] = deque()
+        self._rooms: deque[PhaseRun] = deque()
         """Phases for which more receives are to be posted, in order."""
-        self._receiving: deque[Run] = deque()
+        self._receiving: deque[PhaseRun] = deque()
         """Phases that have not received all, in order."""
         self._open = 0
         """Receives posted and not used."""
-        self._sending: Run | None = None
+        self._sending: PhaseRun | None = None
 
     @property
     def awaits(self) -> bool:
         """Something is to be received by a phase whose turn has come."""
         return bool(self._receiving) and self._receiving[0].begun
 
-    def prepare(self, phase: Phase, invocation: Invocation) -> Run:
+    def prepare(self, phase: Phase, invocation: Invocation) -> PhaseRun:
         """A phase will come, after those announced before: post room for what it receives, as far as is useful."""
         size = len(phase.send if phase.send is not None else phase.receive or b"")
-        run = Run(phase, invocation, 1 + -(-size // self._size))
+        run = PhaseRun(phase, invocation, 1 + -(-size // self._size))
         if phase.receive is not None:
             self._receiving.append(run)
             if self._early:
                 self._make_room(run)
         return run
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: PhaseRun) -> None:
         """The turn of a phase has come."""
         run.begun = True
         self._sending = run
@@ -104,7 +104,7 @@ class Channel:
         if not run.left:
             self._end()
 
-    def _make_room(self, run: Run) -> None:
+    def _make_room(self, run: PhaseRun) -> None:
         self._rooms.append(run)
         self._post_rooms()
 

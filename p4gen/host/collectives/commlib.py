@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from p4gen.host.collectives.arrays import Array, check_root, combine, divide, dtype_of, from_wire, room_for, to_wire
-from p4gen.host.collectives.channel import Channel, Run
+from p4gen.host.collectives.channel import Channel, PhaseRun
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.plan import (
@@ -78,7 +78,7 @@ class Job:
 
     invocation: Invocation
     outcome: Outcome
-    steps: deque[tuple[Step, list[Run]]]
+    steps: deque[tuple[Step, list[PhaseRun]]]
 
 
 class Communicator:
@@ -242,7 +242,7 @@ class Communicator:
             self._queue.popleft()
             self._end(job)
 
-    def run_ended(self, run: Run) -> None:
+    def run_ended(self, run: PhaseRun) -> None:
         """A phase has ended (``channel.Owner``)."""
         step = self._step
         if self._broken is not None or step is None:

@@ -13,7 +13,7 @@ from p4gen.model.interp import calls, expressions, extern_calls, parsers, statem
 from p4gen.model.interp.build import Build, Handlers
 from p4gen.model.interp.context import Context, Exec, ExitSignal, Frame, Reject
 from p4gen.model.interp.parsers import parser_body
-from p4gen.model.state import State
+from p4gen.model.state import ModelState
 from p4gen.p4 import ir
 
 __all__ = ["Context", "Exec", "ExitSignal", "Frame", "Interpreter", "Reject"]
@@ -25,7 +25,7 @@ class Interpreter:
     Raises ``InputError`` with a position for what the model does not support.
     """
 
-    def __init__(self, program: ir.Program, state: State, *, traced: bool = False) -> None:
+    def __init__(self, program: ir.Program, state: ModelState, *, traced: bool = False) -> None:
         handlers = Handlers(
             {**expressions.HANDLERS, **calls.EXPRESSIONS, **extern_calls.HANDLERS},
             {**statements.HANDLERS, **calls.STATEMENTS, **parsers.HANDLERS},

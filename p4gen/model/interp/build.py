@@ -13,7 +13,7 @@ from typing import Any
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.model.interp.context import Eval, Exec, Frame
 from p4gen.model.poison import initial
-from p4gen.model.state import State
+from p4gen.model.state import ModelState
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
 
@@ -32,7 +32,7 @@ class Handlers:
 class Build:
     """One compilation of a program, ``traced`` or not."""
 
-    def __init__(self, state: State, handlers: Handlers, traced: bool) -> None:
+    def __init__(self, state: ModelState, handlers: Handlers, traced: bool) -> None:
         self.state = state
         self.traced = traced
         self._handlers = handlers

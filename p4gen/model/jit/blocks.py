@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from p4gen.model.jit.layout import Types, align, container, members
-from p4gen.model.state import State
+from p4gen.model.state import ModelState
 from p4gen.model.tables import TableState, actions_of
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
@@ -141,7 +141,7 @@ class _Cursor:
         return found
 
 
-def lay_out(state: State, types: Types, *, with_random: bool) -> StateLayout:
+def lay_out(state: ModelState, types: Types, *, with_random: bool) -> StateLayout:
     """Places for everything in ``state``."""
     at = _Cursor(DYNAMIC)
     random = at.take(RANDOM_BYTES) if with_random else None
@@ -157,7 +157,7 @@ def lay_out(state: State, types: Types, *, with_random: bool) -> StateLayout:
     return StateLayout(tuple(at.items), dynamic, fixed, random, registers, counters, meters, tables, sets)
 
 
-def _registers(state: State, at: _Cursor) -> dict[str, Item]:
+def _registers(state: ModelState, at: _Cursor) -> dict[str, Item]:
     siblings: dict[object, list[ir.ExternInstance]] = {}
     for instance in state.program.externs:
         if instance.extern == "register":

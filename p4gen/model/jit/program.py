@@ -14,7 +14,7 @@ from p4gen.model.jit.pieces import COMMON
 from p4gen.model.jit.runtime import runtime
 from p4gen.model.jit.traffic import Traffic, deparser_bytes
 from p4gen.model.jit.wire import varbit_of
-from p4gen.model.state import State
+from p4gen.model.state import ModelState
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
 from p4gen.p4.walk import Used, used_by, walk
@@ -42,7 +42,7 @@ class Generated:
     arrival: int
 
 
-def generate(program: ir.Program, state: State, *, carryless: bool) -> Generated:
+def generate(program: ir.Program, state: ModelState, *, carryless: bool) -> Generated:
     """Compile a V1Switch program; ``carryless``: the machine has a carry-less multiplication.
 
     Raises ``InputError`` with a position for what is not supported.

@@ -1,4 +1,4 @@
-"""A switch's state in one block of memory, as a ``State`` that the control plane and the interpreter can use.
+"""A switch's state in one block of memory, as a ``ModelState`` that the control plane and the interpreter can use.
 
 Registers, counters, meters and the random generator *are* the block; tables, the replication engine, action profiles
 and value sets have their Python form as well, which is written to the block before the next packet after a change.
@@ -28,13 +28,13 @@ from p4gen.model.jit.blocks import (
 from p4gen.model.jit.entries import NativeTable
 from p4gen.model.jit.layout import Types, container
 from p4gen.model.jit.memory import Block, Buckets, Bytes, Cells, NativeBucket, Watched, WatchedList, WatchedSet
-from p4gen.model.state import Clock, State
+from p4gen.model.state import Clock, ModelState
 from p4gen.model.tables import TableState
 from p4gen.p4 import ir
 
 
-class NativeState(State):
-    """A ``State`` in a block. Call ``place`` once the layout is known, ``flush`` before packets."""
+class NativeState(ModelState):
+    """A ``ModelState`` in a block. Call ``place`` once the layout is known, ``flush`` before packets."""
 
     engine: ClassVar = "jit"
 

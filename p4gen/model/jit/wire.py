@@ -40,7 +40,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Run:
+class LaneRun:
     """``count`` lanes of ``bytes`` bytes each, side by side in memory as on the wire."""
 
     at: Address
@@ -64,19 +64,19 @@ def varbit_of(of: t.Type) -> int | None:
     return next((i for i, m in enumerate(members(of)) if isinstance(t.strip(m), t.Varbits)), None)
 
 
-def groups(pieces: Sequence[Piece]) -> list[Run | list[Piece]]:
+def groups(pieces: Sequence[Piece]) -> list[LaneRun | list[Piece]]:
     """Pieces that begin at a byte boundary, cut into runs of lanes and groups of whole bytes.
 
     The last group may end within a byte.
     """
-    result: list[Run | list[Piece]] = []
+    result: list[LaneRun | list[Piece]] = []
     i = 0
     while i < len(pieces):
         count = _lanes(pieces, i)
         if count >= 4:
             first = pieces[i]
             assert first.at is not None
-            result.append(Run(first.at, first.width // 8, count))
+            result.append(LaneRun(first.at, first.width // 8, count))
             i += count
             continue
         group, bits = [pieces[i]], pieces[i].width
@@ -148,7 +148,7 @@ def decode(g: Gen, pieces: Sequence[Piece], source: Address) -> None:
     """Read pieces of whole bytes in all from ``source`` into their places."""
     fn = g.fn
     for group in groups(pieces):
-        if isinstance(group, Run):
+        if isinstance(group, LaneRun):
             _swap_run(g, fn.pointer(group.at), fn.pointer(source), group.bytes, group.count)
             source = source.plus(group.bytes * group.count)
             continue
@@ -167,7 +167,7 @@ def encode(g: Gen, pieces: Sequence[Piece], to: Address) -> int:
     """Write pieces to ``to``; gives how many bytes. Zeros fill the last byte."""
     fn, begin = g.fn, to.offset
     for group in groups(pieces):
-        if isinstance(group, Run):
+        if isinstance(group, LaneRun):
             _swap_run(g, fn.pointer(to), fn.pointer(group.at), group.bytes, group.count)
             to = to.plus(group.bytes * group.count)
         else:
@@ -196,7 +196,7 @@ def sum_of_words(g: Gen, pieces: Sequence[Piece]) -> Value | None:
     """The sum of all 16-bit words, 64 bits; None where pieces do not make groups of whole words."""
     fn, found = g.fn, []
     for group in groups(pieces):
-        if isinstance(group, Run) or sum(p.width for p in group) % 16:
+        if isinstance(group, LaneRun) or sum(p.width for p in group) % 16:
             return None
         found.append(group)
     total = const(0, 64)

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from p4gen.errors import Diagnostic, Pos
 from p4gen.p4 import ir
-from p4gen.p4.lint.values import Access, Path, State, Value, Values, banked, join, lookup
+from p4gen.p4.lint.values import Access, Path, PathState, Value, Values, banked, join, lookup
 from p4gen.p4.types import Bits, Fields, Type
 from p4gen.p4.walk import used_by, walk
 
@@ -89,16 +89,16 @@ class _Checker:
         self.metadata: ir.Variable | None = None
         self.problems: list[Diagnostic] = []
         self.values = Values()
-        self.returned: list[list[State]] = []
+        self.returned: list[list[PathState]] = []
 
     def run(self, control: ir.Control) -> None:
         if len(control.params) > _METADATA:
             self.metadata = control.params[_METADATA].variable
-        self.block(control, State())
+        self.block(control, PathState())
 
     # --- register accesses ---
 
-    def access(self, call: ir.ExternCall, state: State) -> None:
+    def access(self, call: ir.ExternCall, state: PathState) -> None:
         register = call.instance
         assert register is not None
         reads = call.method == "read"
@@ -130,7 +130,7 @@ class _Checker:
         verb = "read" if before.kind == "read" else "written"
         self.problems.append(Diagnostic(now.pos, message, notes=((before.pos, f"it was {verb} here"),)))
 
-    def bank(self, register: ir.ExternInstance, access: Access, state: State) -> None:
+    def bank(self, register: ir.ExternInstance, access: Access, state: PathState) -> None:
         """Each pipeline's bank is a run of words; the index of one is the pipeline's number, then the word in it."""
         verb = "read" if access.kind == "read" else "written"
         told = f"register '{register.name}' is {verb}"
@@ -161,7 +161,7 @@ class _Checker:
             return
         state.banks = {found.bank: access}
 
-    def own_bank(self, state: State) -> Value | None:
+    def own_bank(self, state: PathState) -> Value | None:
         """The number of the pipeline that the packet is in, as the metadata has it."""
         field = None if self.metadata is None else _bank_field(self.metadata.type)
         if self.metadata is None or field is None:
@@ -170,30 +170,30 @@ class _Checker:
 
     # --- blocks and calls ---
 
-    def block(self, block: ir.Control | ir.Parser, state: State) -> State | None:
+    def block(self, block: ir.Control | ir.Parser, state: PathState) -> PathState | None:
         after = self.sequence(block.locals, state)
         return self.callee(block.body, after) if isinstance(block, ir.Control) and after is not None else after
 
-    def callee(self, body: ir.Block, state: State) -> State | None:
+    def callee(self, body: ir.Block, state: PathState) -> PathState | None:
         """``body`` to its end or to any ``return`` in it."""
         self.returned.append([])
         end = self.statement(body, state)
         return join([*self.returned.pop(), *([end] if end is not None else [])], self.values)
 
-    def call(self, params: tuple[ir.Param, ...], args: tuple[ir.Arg, ...], state: State) -> None:
+    def call(self, params: tuple[ir.Param, ...], args: tuple[ir.Arg, ...], state: PathState) -> None:
         for arg in args:
             if arg.expr is not None and arg.direction != "out":
                 self.expression(arg.expr, state)
         for param, arg in zip(params, args, strict=True):
             self.values.bind(param.variable, arg.expr if arg.direction != "out" else None, state)
 
-    def copy_out(self, params: tuple[ir.Param, ...], args: tuple[ir.Arg, ...], state: State) -> None:
+    def copy_out(self, params: tuple[ir.Param, ...], args: tuple[ir.Arg, ...], state: PathState) -> None:
         for param, arg in zip(params, args, strict=True):
             if arg.expr is not None and arg.direction in ("out", "inout"):
                 self.values.write(arg.expr, self.values.held(param.variable, state), state)
         state.forget(p.variable for p in params)
 
-    def function(self, function: ir.Function, args: tuple[ir.Arg, ...], state: State) -> State | None:
+    def function(self, function: ir.Function, args: tuple[ir.Arg, ...], state: PathState) -> PathState | None:
         params = function.params + function.data
         self.call(params, args, state)
         after = self.callee(function.body, state)
@@ -201,11 +201,11 @@ class _Checker:
             self.copy_out(params, args, after)
         return after
 
-    def table(self, table: ir.Table, state: State) -> dict[str, State]:
+    def table(self, table: ir.Table, state: PathState) -> dict[str, PathState]:
         """The state after each action that the table may run, by its name in the table."""
         for key in table.keys:
             self.expression(key.expr, state)
-        after: dict[str, State] = {}
+        after: dict[str, PathState] = {}
         for ref in table.actions:
             mine = state.copy()
             self.call(ref.action.params, ref.bound, mine)
@@ -219,7 +219,7 @@ class _Checker:
 
     # --- expressions ---
 
-    def expression(self, e: ir.Expr, state: State) -> bool:
+    def expression(self, e: ir.Expr, state: PathState) -> bool:
         """The effects of evaluating ``e``, on ``state`` in place; false where nothing follows."""
         for node in _effects(e):
             match node:
@@ -240,22 +240,22 @@ class _Checker:
                     state.become(joined)
         return True
 
-    def _extern_outputs(self, call: ir.ExternCall, state: State) -> None:
+    def _extern_outputs(self, call: ir.ExternCall, state: PathState) -> None:
         for arg in call.args:
             if arg.expr is not None and arg.direction in ("out", "inout"):
                 self.values.write(arg.expr, self.values.fresh(), state)
 
     # --- statements ---
 
-    def sequence(self, body: tuple[ir.Stmt, ...], state: State) -> State | None:
-        current: State | None = state
+    def sequence(self, body: tuple[ir.Stmt, ...], state: PathState) -> PathState | None:
+        current: PathState | None = state
         for s in body:
             if current is None:
                 return None
             current = self.statement(s, current)
         return current
 
-    def statement(self, s: ir.Stmt, state: State) -> State | None:
+    def statement(self, s: ir.Stmt, state: PathState) -> PathState | None:
         """The state after ``s``; None where control does not come out at its end."""
         match s:
             case ir.Block(body=body):
@@ -300,13 +300,13 @@ class _Checker:
                 self.values.write(stack, self.values.fresh(), state)
         return state
 
-    def assign(self, target: ir.Expr, value: ir.Expr, state: State) -> None:
+    def assign(self, target: ir.Expr, value: ir.Expr, state: PathState) -> None:
         """Assign, field by field where the value is a place itself."""
         scratch = ir.Variable("", value.type, value.pos)
         self.values.bind(scratch, value, state)
         self.values.write(target, state.env.pop(scratch), state)
 
-    def _if(self, s: ir.If, state: State) -> State | None:
+    def _if(self, s: ir.If, state: PathState) -> PathState | None:
         if not self.expression(s.condition, state):
             return None
         other = state.copy()
@@ -318,9 +318,9 @@ class _Checker:
         ends.append(self.statement(s.otherwise, other) if s.otherwise is not None else other)
         return join([e for e in ends if e is not None], self.values)
 
-    def _switch(self, s: ir.Switch, state: State) -> State | None:
+    def _switch(self, s: ir.Switch, state: PathState) -> PathState | None:
         default = next((c.body for c in s.cases if not c.labels), None)
-        ends: list[State | None] = []
+        ends: list[PathState | None] = []
         if isinstance(s.subject, ir.ApplyTable):
             for name, after in self.table(s.subject.table, state).items():
                 labelled = (
@@ -336,7 +336,7 @@ class _Checker:
                 ends.append(state)
         return join([e for e in ends if e is not None], self.values)
 
-    def _loop(self, s: ir.For | ir.ForIn, state: State) -> State:
+    def _loop(self, s: ir.For | ir.ForIn, state: PathState) -> PathState:
         """A loop may touch no register; what it assigns is unknown afterwards."""
         for call in _accesses(s):
             assert call.instance is not None

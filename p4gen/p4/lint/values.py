@@ -48,7 +48,7 @@ class Access:
 
 
 @dataclass
-class State:
+class PathState:
     """What is known at a point of a path. A register missing from ``accesses`` was not touched; its
     alternatives come from paths that have met."""
 
@@ -58,11 +58,11 @@ class State:
     """The banks that registers were accessed in, each with the first access. Never changed in place."""
     facts: frozenset[Fact] = frozenset()
 
-    def copy(self) -> State:
+    def copy(self) -> PathState:
         """An independent copy."""
-        return State(dict(self.env), dict(self.accesses), self.banks, self.facts)
+        return PathState(dict(self.env), dict(self.accesses), self.banks, self.facts)
 
-    def become(self, other: State) -> None:
+    def become(self, other: PathState) -> None:
         """Take over what ``other`` knows."""
         self.env, self.accesses, self.banks = other.env, other.accesses, other.banks
         self.facts = other.facts
@@ -89,7 +89,7 @@ class Values:
         """Nothing read from now on is known to equal what was read before."""
         self._era = self._next = self._next + 1
 
-    def of(self, e: ir.Expr, state: State) -> Value:
+    def of(self, e: ir.Expr, state: PathState) -> Value:
         """The value of ``e``."""
         match e:
             case ir.Literal(value=value):
@@ -114,18 +114,18 @@ class Values:
             return self.fresh()
         return lookup(held, place[1])
 
-    def fact(self, condition: ir.Expr, state: State) -> Fact | None:
+    def fact(self, condition: ir.Expr, state: PathState) -> Fact | None:
         """What is known where ``condition`` holds; None where that is no comparison with a constant."""
         if not isinstance(condition, ir.Binary) or condition.op not in ("==", "!="):
             return None
         value, constant = self.of(condition.left, state), self.of(condition.right, state)
         return Fact(value, constant, condition.op == "==") if constant[0] == "literal" else None
 
-    def held(self, variable: ir.Variable, state: State) -> Held:
+    def held(self, variable: ir.Variable, state: PathState) -> Held:
         """What ``variable`` holds; its value on entry if nothing else is known."""
         return state.env.get(variable) or {(): ("initial", self._era, variable)}
 
-    def bind(self, variable: ir.Variable, e: ir.Expr | None, state: State) -> None:
+    def bind(self, variable: ir.Variable, e: ir.Expr | None, state: PathState) -> None:
         """Make ``variable`` hold what ``e`` is, fields included; None is something unknown."""
         place = place_of(e) if e is not None else None
         if e is None:
@@ -144,7 +144,7 @@ class Values:
                 held = {(): lookup(held, place[1])} | {k[size:]: v for k, v in held.items() if k[:size] == place[1]}
             state.env[variable] = held
 
-    def write(self, target: ir.Expr, value: Value | Held, state: State) -> None:
+    def write(self, target: ir.Expr, value: Value | Held, state: PathState) -> None:
         """Assign to an lvalue; a bit slice or an element of a stack spoils the whole."""
         while (place := place_of(target)) is None:
             if not isinstance(target, ir.FieldOf | ir.Slice | ir.Index | ir.StackMember):
@@ -213,7 +213,7 @@ def place_of(e: ir.Expr) -> tuple[ir.Variable, Path] | None:
     return (e.variable, tuple(reversed(names))) if isinstance(e, ir.Var) else None
 
 
-def join(states: Sequence[State], values: Values) -> State | None:
+def join(states: Sequence[PathState], values: Values) -> PathState | None:
     """What is known where these paths meet; None where none arrives."""
     if len(states) < 2:
         return states[0] if states else None
@@ -236,4 +236,4 @@ def join(states: Sequence[State], values: Values) -> State | None:
             *(s.accesses.get(register, nothing) for s in others)
         )
     banks = {bank: access for s in reversed(states) for bank, access in s.banks.items()}
-    return State(env, accesses, banks, first.facts.intersection(*(s.facts for s in others)))
+    return PathState(env, accesses, banks, first.facts.intersection(*(s.facts for s in others)))

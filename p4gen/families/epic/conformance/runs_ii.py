@@ -10,33 +10,33 @@ from collections.abc import Iterator
 
 from p4gen.families.epic.conformance.small import small
 from p4gen.families.epic.spec import EpicSpec
-from p4gen.ptf.family import Run
+from p4gen.ptf.family import SuiteRun
 from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
 from p4gen.spec.reductions import OPS
 
 ARITHMETIC = ("test_arithmetic",)
 
 
-def mode_ii_runs(spec: EpicSpec) -> tuple[Run[EpicSpec], ...]:
+def mode_ii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
-    runs = [Run(spec)]
+    runs = [SuiteRun(spec)]
     for op, dtype, overflow in _arithmetics():
         if (op, dtype, op.overflows and overflow is not Overflow.WRAP) != (spec.op, spec.dtype, spec.saturating):
-            runs.append(Run(small(op=op, dtype=dtype, overflow=overflow), ARITHMETIC))
+            runs.append(SuiteRun(small(op=op, dtype=dtype, overflow=overflow), ARITHMETIC))
     if spec.op is not Op.DYNAMIC:
-        runs.append(Run(small(op=Op.DYNAMIC), ("test_dynamic", *ARITHMETIC)))
+        runs.append(SuiteRun(small(op=Op.DYNAMIC), ("test_dynamic", *ARITHMETIC)))
     if spec.icrc.checked:
         ignoring = small(icrc=Icrc.IGNORE)
-        runs.append(Run(ignoring, ("test_validation.IcrcIgnored", "test_reliability.AckIsReflected")))
+        runs.append(SuiteRun(ignoring, ("test_validation.IcrcIgnored", "test_reliability.AckIsReflected")))
     else:
-        runs.append(Run(small(), ("test_validation.WrongIcrc",)))
+        runs.append(SuiteRun(small(), ("test_validation.WrongIcrc",)))
     if not spec.loss_recovery.in_order:
-        runs.append(Run(small(reliability=Reliability.GBN), ("test_order", "test_idle")))
+        runs.append(SuiteRun(small(reliability=Reliability.GBN), ("test_order", "test_idle")))
     for pipelines, reliability in ((2, Reliability.GBN), (4, Reliability.SR)):
         if (pipelines, reliability) != (spec.pipelines, spec.loss_recovery):
-            runs.append(Run(small(pipelines=pipelines, reliability=reliability), ("test_pipelines",)))
+            runs.append(SuiteRun(small(pipelines=pipelines, reliability=reliability), ("test_pipelines",)))
     if spec.fan_in < 32 or spec.groups < 4 or spec.ports < 4:
-        runs.append(Run(small(lanes=8, fan_in=32, ports=32, groups=4)))
+        runs.append(SuiteRun(small(lanes=8, fan_in=32, ports=32, groups=4)))
     return tuple(runs)
 
 

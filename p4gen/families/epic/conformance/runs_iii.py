@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from p4gen.families.epic.conformance.small import small
 from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.ptf.family import Run
+from p4gen.ptf.family import SuiteRun
 from p4gen.spec import Icrc, Op, Overflow, Reliability
 from p4gen.spec.reductions import NUMBERS
 
@@ -37,31 +37,31 @@ MODULES = (
 )
 
 
-def mode_iii_runs(spec: EpicSpec) -> tuple[Run[EpicSpec], ...]:
+def mode_iii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
     large = spec.slots_per_group > LARGE
-    runs = [Run(spec, (*MODULES, *PIPELINES, *HOLES, *ON_LARGE) if large else ())]
+    runs = [SuiteRun(spec, (*MODULES, *PIPELINES, *HOLES, *ON_LARGE) if large else ())]
     if large or not spec.loss_recovery.in_order:
-        runs.append(Run(_small(), WHOLE_RANGE if spec.loss_recovery.in_order else ()))
+        runs.append(SuiteRun(_small(), WHOLE_RANGE if spec.loss_recovery.in_order else ()))
     runs += [
-        Run(_long(Reliability.GBN), ("test_iii_retransmission.OneNakBringsSixtyFourPackets",)),
-        Run(_long(Reliability.SR), ("test_iii_selective", *HOLES)),
-        Run(_long(Reliability.SACK), ("test_iii_selective", *HOLES)),
-        Run(_small(lanes=8, reliability=Reliability.SR), (*MODULES, *WHOLE_RANGE)),
-        Run(_small(op=Op.DYNAMIC), ("test_iii_collectives",)),
-        Run(_small(lanes=8, congestion="none"), (RANGE,)),
-        Run(_small(icrc=Icrc.IGNORE), ("test_iii_order.Contributions", "test_iii_order.GapIsReportedOnce")),
-        *(Run(_pipelines(count, how), PIPELINES) for count, how in _BANKS),
+        SuiteRun(_long(Reliability.GBN), ("test_iii_retransmission.OneNakBringsSixtyFourPackets",)),
+        SuiteRun(_long(Reliability.SR), ("test_iii_selective", *HOLES)),
+        SuiteRun(_long(Reliability.SACK), ("test_iii_selective", *HOLES)),
+        SuiteRun(_small(lanes=8, reliability=Reliability.SR), (*MODULES, *WHOLE_RANGE)),
+        SuiteRun(_small(op=Op.DYNAMIC), ("test_iii_collectives",)),
+        SuiteRun(_small(lanes=8, congestion="none"), (RANGE,)),
+        SuiteRun(_small(icrc=Icrc.IGNORE), ("test_iii_order.Contributions", "test_iii_order.GapIsReportedOnce")),
+        *(SuiteRun(_pipelines(count, how), PIPELINES) for count, how in _BANKS),
     ]
     for numbers in NUMBERS:
         if numbers.op.overflows:
-            runs += [Run(_small(op=numbers.op, dtype=numbers.dtype, overflow=how), SUMS) for how in Overflow]
+            runs += [SuiteRun(_small(op=numbers.op, dtype=numbers.dtype, overflow=how), SUMS) for how in Overflow]
         else:
-            runs.append(Run(_small(op=numbers.op, dtype=numbers.dtype), ARITHMETIC))
+            runs.append(SuiteRun(_small(op=numbers.op, dtype=numbers.dtype), ARITHMETIC))
     if spec.fan_in < LARGE or not spec.icrc.checked:
         names = ("test_iii_collectives.ThirtyTwoEdges", "test_iii_collectives.ChildrenOfALargeNode")
         checks = ("test_iii_order.CorruptPacketsLeaveNoTrace", *ARITHMETIC)
-        runs.append(Run(_small(lanes=8, fan_in=32, ports=32), (*names, *checks)))
+        runs.append(SuiteRun(_small(lanes=8, fan_in=32, ports=32), (*names, *checks)))
     return tuple(run for index, run in enumerate(runs) if not index or run.spec.resolved() != spec.resolved())
 
 

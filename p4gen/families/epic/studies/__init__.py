@@ -11,7 +11,7 @@ from p4gen.families.epic.studies.sweep import (
     assumptions,
     perform,
     points,
-    table_runs,
+    table_points,
 )
 from p4gen.families.epic.studies.tables import PAPER
 from p4gen.net.study import Studies
@@ -35,7 +35,7 @@ FACET = Studies(
     recovery=EPIC_RECOVERY,
     tables=PAPER,
     points=points,
-    table_runs=table_runs,
+    table_points=table_points,
     perform=perform,
     assumptions=assumptions,
     lab=lambda spec: (f"EPIC-{spec.mode}", LAB[spec.mode]),

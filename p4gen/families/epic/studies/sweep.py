@@ -1,6 +1,6 @@
 """EPIC's packet-level simulation repeated: its tables, and sweeps over size, loss and lossy links (§7.4, §K).
 
-Each cell is one run, or the median of several where packets are lost.
+Each cell is the figure of one run, or the median of several where packets are lost.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from p4gen.net.config import SimConfig
 from p4gen.net.faults import Faults, Impairment
 from p4gen.net.rings import simulate_ring
 from p4gen.net.simulation import SimResult, simulate
-from p4gen.net.study import Axis, Cell, PaperTable, Run, Started
+from p4gen.net.study import Axis, Cell, PaperTable, Point, Started
 from p4gen.spec import CollectiveSpec
 from p4gen.spec.topology import TopologySpec
 
@@ -49,8 +49,8 @@ _TABLES: Final = {Axis.SIZE: 25, Axis.LOSS: 31, Axis.LINKS: 32}
 # --- what is run ---
 
 
-def points(axis: Axis, base: SimConfig, values: Sequence[float] | None = None) -> list[Run]:
-    """The runs of a sweep. ``base`` gives everything that is not swept; its program's mode selects the paper's row.
+def points(axis: Axis, base: SimConfig, values: Sequence[float] | None = None) -> list[Point]:
+    """The points of a sweep. ``base`` gives everything that is not swept; its program's mode selects the paper's row.
 
     By default the paper's values, sizes to 4 MiB.
     """
@@ -59,11 +59,11 @@ def points(axis: Axis, base: SimConfig, values: Sequence[float] | None = None) -
     paper = PAPER[_TABLES[axis]] if axis is not Axis.SIZE else sized[0] if sized else None
     row = paper.rows[solution] if paper and paper.collective is base.collective else {}
     given = values if values else _values(paper or PAPER[_TABLES[axis]], base)
-    return [Run(solution, value, _at(axis, base, value), axis, row.get(value)) for value in given]
+    return [Point(solution, value, _at(axis, base, value), axis, row.get(value)) for value in given]
 
 
-def table_runs(number: int, base: SimConfig, values: Sequence[float] | None = None) -> list[Run]:
-    """The runs of one of the paper's tables, row by row.
+def table_points(number: int, base: SimConfig, values: Sequence[float] | None = None) -> list[Point]:
+    """The points of one of the paper's tables, row by row.
 
     ``base`` gives topology, program but for its mode, size where that is not the axis, seed and engine. Raises
     ``InputError`` for a table that is not one of them.
@@ -72,28 +72,28 @@ def table_runs(number: int, base: SimConfig, values: Sequence[float] | None = No
         raise InputError(f"there is no table {number}: EPIC's tables of simulation are {', '.join(map(str, PAPER))}")
     table = PAPER[number]
     base = replace(base, topology=roomy(base.topology))
-    rows: list[Run] = []
+    rows: list[Point] = []
     for solution, row in table.rows.items():
         config = replace(_solving(Solution(solution), base), collective=table.collective)
         if table.axis is Axis.NOTHING:
             config = replace(config, size=0)
         given = [0.0] if table.axis is Axis.NOTHING else values if values else _values(table, base)
-        rows += [Run(solution, value, _at(table.axis, config, value), table.axis, row.get(value)) for value in given]
+        rows += [Point(solution, value, _at(table.axis, config, value), table.axis, row.get(value)) for value in given]
     return rows
 
 
-def perform(runs: Sequence[Run], seeds: int = 1, started: Started | None = None) -> list[Cell]:
+def perform(points: Sequence[Point], seeds: int = 1, started: Started | None = None) -> list[Cell]:
     """Run them one after the other; if packets are lost, with ``seeds`` seeds from the configured one on, and take
     the median."""
     cells = []
-    for run in runs:
+    for point in points:
         if started is not None:
-            started(run)
-        config = run.config
+            started(point)
+        config = point.config
         count = seeds if any(i.loss for i in config.faults.impairments) else 1
-        work = simulate_ring if run.solution in (Solution.RING, Solution.TO_RANK0) else simulate
+        work = simulate_ring if point.solution in (Solution.RING, Solution.TO_RANK0) else simulate
         results = tuple(work(replace(config, seed=config.seed + i)) for i in range(count))
-        cells.append(Cell(run, median(figure(Solution(run.solution), result) for result in results), results))
+        cells.append(Cell(point, median(figure(Solution(point.solution), result) for result in results), results))
     return cells
 
 
@@ -201,11 +201,11 @@ def _remade(topology: TopologySpec, **changed: Any) -> TopologySpec:
     return TopologySpec(**fields | {"switch_latency": f"{topology.switch_latency}ps"} | changed)
 
 
-def assumptions(runs: Sequence[Run]) -> list[str]:
+def assumptions(points: Sequence[Point]) -> list[str]:
     """The assumptions behind the figures."""
-    config = runs[0].config
+    config = points[0].config
     spec, link = config.program, config.topology.defaults
-    solutions = list(dict.fromkeys(run.solution for run in runs))
+    solutions = list(dict.fromkeys(point.solution for point in points))
     lines = [
         f"{config.topology.name}: {link.bandwidth / 1e9:g} Gb/s and {duration_text(link.delay)} a link, "
         f"{duration_text(config.topology.switch_latency)} through a switch, queues of {link.queue >> 10:,} KiB",
@@ -214,13 +214,13 @@ def assumptions(runs: Sequence[Run]) -> list[str]:
         "ACK on the last packet of a message and on retransmitted packets, cumulative",
     ]
     for solution in solutions:
-        mine = next(run.config for run in runs if run.solution is solution)
+        mine = next(point.config for point in points if point.solution is solution)
         rate = "DCQCN" if mine.dcqcn else "no congestion control"
         lines.append(
             f"{solution}: {mine.program.program}, recovery '{mine.nic_recovery}', timer "
             f"{duration_text(mine.timeout)}, {rate}"
         )
-    if any(run.config.faults.impairments for run in runs):
+    if any(point.config.faults.impairments for point in points):
         lines.append("loss affects both directions of a link, data and ACKs alike")
     if {Solution.CNP, Solution.NO_CNP} & set(solutions):
         lines += [
