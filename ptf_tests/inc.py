@@ -103,7 +103,7 @@ class IncTest(P4genTest):
         first_port: int = 0,
         epoch: int = 1,
         patterns: Sequence[Pattern] = (allreduce(),),
-        pipe: int = 0,
+        pipeline: int = 0,
         switch: int | None = None,
         channel: int = 0,
     ) -> GroupContext:
@@ -121,7 +121,7 @@ class IncTest(P4genTest):
         edges = tuple(
             Edge(
                 edge_id=1 + context * self.spec.fan_in + rank,
-                port=pipe * ports + (first_port + rank) % ports,
+                port=pipeline * ports + (first_port + rank) % ports,
                 local=Endpoint(0x020000000000 | switch << 8, local_ip, 0x100 + 64 * channel + rank),
                 remote=Endpoint(
                     0x020000010000 | switch << 8 | rank, local_ip + 0x100 + rank, 0xFED000 + 64 * channel + rank
@@ -132,9 +132,9 @@ class IncTest(P4genTest):
         )
         slots = self.spec.slots_per_group
         if not self.spec.mode.augmented:
-            return GroupContext(context, edges, context * slots, slots, epoch, tuple(patterns), pipe)
+            return GroupContext(context, edges, context * slots, slots, epoch, tuple(patterns), pipeline)
         base = 2 * context * slots
-        return GroupContext(context, edges, base, slots, epoch, tuple(patterns), pipe, base + slots, self.first_psn)
+        return GroupContext(context, edges, base, slots, epoch, tuple(patterns), pipeline, base + slots, self.first_psn)
 
     def serve(self, *groups: GroupContext) -> None:
         """Configure the switch for groups."""

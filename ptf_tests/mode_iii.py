@@ -115,7 +115,7 @@ class ModeIIITest(IncTest):
         parent: bool = True,
         context: int = 0,
         first_port: int = 0,
-        pipe: int = 0,
+        pipeline: int = 0,
         switch: int | None = None,
         channel: int = 0,
     ) -> GroupContext:
@@ -125,7 +125,7 @@ class ModeIIITest(IncTest):
             context=context,
             first_port=first_port,
             patterns=patterns,
-            pipe=pipe,
+            pipeline=pipeline,
             switch=switch,
             channel=channel,
         )
@@ -198,7 +198,7 @@ class ModeIIITest(IncTest):
 
     def tick_of(self, group: GroupContext, edge: int, opcode: int = TICK, units: int = TICK_UNITS) -> RocePacket:
         """What the agent sends for an edge, every now and then; it stands for so many units of 10 us."""
-        return self.from_rank(group, edge, BTH(opcode, 0, 0), aeth=AETH(group.pipe, msn=units))
+        return self.from_rank(group, edge, BTH(opcode, 0, 0), aeth=AETH(group.pipeline, msn=units))
 
     def tick(self, group: GroupContext, *edges: int, units: int = TICK_UNITS) -> None:
         """Time passes for edges."""

@@ -51,12 +51,12 @@ class BanksOfEveryWord(PipelineTest):
         self.base = 2 * self.window * (self.spec.groups - 1)
         groups = self.nodes(Collective.ALLREDUCE)
         self.begin_all(groups, self.ranks, self.ranks, 1 << 12)
-        for pipe in self.pipes:
+        for pipeline in self.pipelines:
             before = self.state()
-            self.push_all(groups, [(pipe, 0)], self.psn(1), {(pipe, 0): self.lanes(1)})
+            self.push_all(groups, [(pipeline, 0)], self.psn(1), {(pipeline, 0): self.lanes(1)})
             self.outputs()
             after = self.state()
             for name, words in after.items():
                 bank = len(words) // self.spec.pipelines
                 changed = {index // bank for index, word in enumerate(words) if word != before[name][index]}
-                self.equal(f"pipelines whose words of {name} changed", changed - {pipe}, set())
+                self.equal(f"pipelines whose words of {name} changed", changed - {pipeline}, set())

@@ -41,22 +41,22 @@ class PipelineTest(ModeIIITest):
 
     def setUp(self) -> None:
         super().setUp()
-        self.pipes = range(self.spec.pipelines)
-        self.ranks: list[Place] = [(pipe, edge) for pipe in self.pipes for edge in range(CHILDREN)]
+        self.pipelines = range(self.spec.pipelines)
+        self.ranks: list[Place] = [(pipeline, edge) for pipeline in self.pipelines for edge in range(CHILDREN)]
 
     def nodes(self, collective: Collective, rank: Place = (0, 0)) -> list[GroupContext]:
         """Configured nodes for AllReduce, or a Reduce to, or a Broadcast from a rank, by pipeline."""
-        made = [self.make_group(CHILDREN, context=p, pipe=p, switch=0, channel=p) for p in self.pipes]
+        made = [self.make_group(CHILDREN, context=p, pipeline=p, switch=0, channel=p) for p in self.pipelines]
         groups = []
-        for pipe, group in enumerate(made):
-            others = [p for p in self.pipes if p != pipe] if pipe == self.root else [self.root]
-            edges = [*group.edges, *(self.internal(made, pipe, other) for other in others)]
+        for pipeline, group in enumerate(made):
+            others = [p for p in self.pipelines if p != pipeline] if pipeline == self.root else [self.root]
+            edges = [*group.edges, *(self.internal(made, pipeline, other) for other in others)]
             if collective is Collective.ALLREDUCE:
-                toward = None if pipe == self.root else CHILDREN
-            elif pipe == rank[0]:
+                toward = None if pipeline == self.root else CHILDREN
+            elif pipeline == rank[0]:
                 toward = rank[1]
             else:
-                toward = CHILDREN + (others.index(rank[0]) if pipe == self.root else 0)
+                toward = CHILDREN + (others.index(rank[0]) if pipeline == self.root else 0)
             root = 0 if collective is Collective.ALLREDUCE else self.ranks.index(rank)
             pattern = Pattern(collective, root, toward)
             groups.append(replace(group, edges=tuple(edges), patterns=(pattern,), base=self.base))
@@ -64,32 +64,32 @@ class PipelineTest(ModeIIITest):
         self.serve(*groups)
         return groups
 
-    def internal(self, groups: Sequence[GroupContext], pipe: int, other: int) -> Edge:
+    def internal(self, groups: Sequence[GroupContext], pipeline: int, other: int) -> Edge:
         """One end of the edge between two pipelines' nodes."""
-        local = groups[pipe].edges[0].local
-        ends = [replace(local, qp=0x5000 + 16 * here + there) for here, there in ((pipe, other), (other, pipe))]
-        index = CHILDREN + (other - (other > self.root) if pipe == self.root else 0)
-        edge_id = 1 + pipe * self.spec.fan_in + index
-        return Edge(edge_id, 0, ends[0], ends[1], first_hop=False, to_pipe=other)
+        local = groups[pipeline].edges[0].local
+        ends = [replace(local, qp=0x5000 + 16 * here + there) for here, there in ((pipeline, other), (other, pipeline))]
+        index = CHILDREN + (other - (other > self.root) if pipeline == self.root else 0)
+        edge_id = 1 + pipeline * self.spec.fan_in + index
+        return Edge(edge_id, 0, ends[0], ends[1], first_hop=False, to_pipeline=other)
 
     def begin_all(self, groups: list[GroupContext], sources: list[Place], outputs: list[Place], packets: int) -> None:
         (pattern,) = groups[0].patterns
         value = Control(pattern.collective, packets, pattern.root, self.numbers.op, self.numbers.dtype).encode()
-        for pipe, edge in sources:
-            self.announce(groups[pipe], [edge], self.psn(0), value)
+        for pipeline, edge in sources:
+            self.announce(groups[pipeline], [edge], self.psn(0), value)
         self.check_places(groups, sources, outputs, self.psn(0), control_of(self.psn(0), value))
         self.ack_all(groups, outputs, self.psn(0))
 
     def ack_all(self, groups: list[GroupContext], places: list[Place], psn: int) -> None:
-        for pipe, edge in places:
-            self.ack(groups[pipe], [edge], psn)
+        for pipeline, edge in places:
+            self.ack(groups[pipeline], [edge], psn)
         self.expect_nothing()
 
     def push_all(
         self, groups: list[GroupContext], sources: Sequence[Place], psn: int, values: Mapping[Place, Values]
     ) -> None:
-        for pipe, edge in sources:
-            self.send_from(groups[pipe], edge, self.packet_of(groups[pipe], edge, psn, values[pipe, edge]))
+        for pipeline, edge in sources:
+            self.send_from(groups[pipeline], edge, self.packet_of(groups[pipeline], edge, psn, values[pipeline, edge]))
 
     def check_places(
         self, groups: list[GroupContext], sources: Sequence[Place], outputs: Sequence[Place], psn: int, result: str
@@ -99,10 +99,10 @@ class PipelineTest(ModeIIITest):
             *(
                 (
                     group,
-                    to([edge for p, edge in sources if p == pipe], ack_of(psn)),
-                    to([edge for p, edge in outputs if p == pipe], result),
+                    to([edge for p, edge in sources if p == pipeline], ack_of(psn)),
+                    to([edge for p, edge in outputs if p == pipeline], result),
                 )
-                for pipe, group in enumerate(groups)
+                for pipeline, group in enumerate(groups)
             )
         )
 
@@ -196,10 +196,10 @@ class LostResultsOnEveryPipeline(PipelineTest):
         groups = self.nodes(Collective.ALLREDUCE)
         self.begin_all(groups, self.ranks, self.ranks, 1 << 12)
         sent = [self.round_all(groups, self.ranks, self.ranks, self.psn(o), acked=False) for o in (1, 2, 3)]
-        for pipe, edge in self.ranks:
-            self.nak(groups[pipe], edge, self.psn(2))
+        for pipeline, edge in self.ranks:
+            self.nak(groups[pipeline], edge, self.psn(2))
             wanted = {edge: [again(result) for result in sent[1:]]}
-            self.check_all(*((group, {}, wanted if p == pipe else {}) for p, group in enumerate(groups)))
+            self.check_all(*((group, {}, wanted if p == pipeline else {}) for p, group in enumerate(groups)))
 
 
 class TimersOfEveryPipeline(PipelineTest):
@@ -209,12 +209,12 @@ class TimersOfEveryPipeline(PipelineTest):
         groups = self.nodes(Collective.ALLREDUCE)
         self.begin_all(groups, self.ranks, self.ranks, 1 << 12)
         sent = self.round_all(groups, self.ranks, self.ranks, self.psn(1), acked=False)
-        for pipe, edge in self.ranks:
-            self.tick(groups[pipe], edge)
+        for pipeline, edge in self.ranks:
+            self.tick(groups[pipeline], edge)
             self.expect_nothing()
-            self.tick(groups[pipe], edge)
+            self.tick(groups[pipeline], edge)
             wanted = {edge: [sent]}
-            self.check_all(*((group, {}, wanted if p == pipe else {}) for p, group in enumerate(groups)))
+            self.check_all(*((group, {}, wanted if p == pipeline else {}) for p, group in enumerate(groups)))
 
 
 class GapsOnEveryPipeline(PipelineTest):
@@ -236,7 +236,7 @@ class SlowPipelineHoldsAllBack(PipelineTest):
     def runTest(self) -> None:
         groups = self.nodes(Collective.ALLREDUCE)
         self.begin_all(groups, self.ranks, self.ranks, 1 << 12)
-        slow = next(pipe for pipe in self.pipes if pipe != self.root)
+        slow = next(pipeline for pipeline in self.pipelines if pipeline != self.root)
         late = [place for place in self.ranks if place[0] == slow]
         fast = [place for place in self.ranks if place[0] != slow]
         # The slow pipeline's broadcast pipe takes N results, and then refuses what the root sends.
@@ -246,7 +246,7 @@ class SlowPipelineHoldsAllBack(PipelineTest):
         beyond = self.psn(self.window + 1)
         result = self.round_all(groups, self.ranks, fast, beyond)
         self.ack_all(groups, late, self.psn(1))
-        internal = [i for i, edge in enumerate(groups[self.root].edges) if edge.to_pipe == slow]
+        internal = [i for i, edge in enumerate(groups[self.root].edges) if edge.to_pipeline == slow]
         self.tick(groups[self.root], *internal)
         self.expect_nothing()
         self.tick(groups[self.root], *internal)
@@ -259,7 +259,7 @@ class PipelinesShareNoMemory(PipelineTest):
 
     def runTest(self) -> None:
         one = self.make_flow(DOWN, edges=2)
-        made = self.node(*one.group.patterns, edges=2, context=1, pipe=1)
+        made = self.node(*one.group.patterns, edges=2, context=1, pipeline=1)
         group = replace(made, base=one.group.base, base_down=one.group.base_down)
         other = replace(one, group=group)
         self.serve(one.group, group)

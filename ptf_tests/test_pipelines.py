@@ -34,12 +34,12 @@ class Pipelines(ModeIITest):
     ranks_each = 2
 
     def unfit(self) -> str | None:
-        pipes = self.spec.pipelines
-        if pipes == 1:
+        pipelines = self.spec.pipelines
+        if pipelines == 1:
             return "the program has one pipeline"
-        if self.spec.groups < pipes:
+        if self.spec.groups < pipelines:
             return f"the program serves {self.spec.groups} groups, and each pipeline takes one"
-        needed = self.ranks_each + pipes - 1
+        needed = self.ranks_each + pipelines - 1
         return None if self.spec.fan_in >= needed else f"the program's fan-in is {self.spec.fan_in}, not {needed}"
 
     def spread(self, *, top: int = 0, patterns: Sequence[tuple[Callable[[int, int], Pattern], int]] = ()) -> list[Rank]:
@@ -47,32 +47,36 @@ class Pipelines(ModeIITest):
 
         ``patterns`` are Reduce or Broadcast and the rank that it is to or from; AllReduce is always there.
         """
-        pipes = list(range(self.spec.pipelines))
+        pipelines = list(range(self.spec.pipelines))
         # The root's internal edges come behind its ranks, in the order of pipelines; a leaf's only one comes last.
-        inner = {pipe: self.ranks_each + index for index, pipe in enumerate(p for p in pipes if p != top)}
+        inner = {pipeline: self.ranks_each + index for index, pipeline in enumerate(p for p in pipelines if p != top)}
         nodes = []
-        for pipe in pipes:
-            chosen = [allreduce(None if pipe == top else self.ranks_each)]
+        for pipeline in pipelines:
+            chosen = [allreduce(None if pipeline == top else self.ranks_each)]
             for make, root in patterns:
                 home, edge = divmod(root, self.ranks_each)
-                away = inner[home] if pipe == top and home != top else self.ranks_each
-                chosen.append(make(root, edge if pipe == home else away))
-            plain = self.make_group(self.ranks_each, context=pipe, pipe=pipe, switch=0, channel=pipe, patterns=chosen)
-            others = [p for p in pipes if p != top] if pipe == top else [top]
-            internal = tuple(self._internal(plain, self.ranks_each + i, pipe, other) for i, other in enumerate(others))
+                away = inner[home] if pipeline == top and home != top else self.ranks_each
+                chosen.append(make(root, edge if pipeline == home else away))
+            plain = self.make_group(
+                self.ranks_each, context=pipeline, pipeline=pipeline, switch=0, channel=pipeline, patterns=chosen
+            )
+            others = [p for p in pipelines if p != top] if pipeline == top else [top]
+            internal = tuple(
+                self._internal(plain, self.ranks_each + i, pipeline, other) for i, other in enumerate(others)
+            )
             nodes.append(replace(plain, edges=plain.edges + internal, base=0))
         self.serve(*nodes)
         return [Rank(node, edge) for node in nodes for edge in range(self.ranks_each)]
 
-    def _internal(self, node: GroupContext, index: int, pipe: int, other: int) -> Edge:
+    def _internal(self, node: GroupContext, index: int, pipeline: int, other: int) -> Edge:
         local = node.edges[0].local
         return Edge(
             edge_id=1 + node.context * self.spec.fan_in + index,
             port=0,
-            local=Endpoint(local.mac, local.ip, 0x8000 + 16 * pipe + other),
-            remote=Endpoint(local.mac, local.ip, 0x8000 + 16 * other + pipe),
+            local=Endpoint(local.mac, local.ip, 0x8000 + 16 * pipeline + other),
+            remote=Endpoint(local.mac, local.ip, 0x8000 + 16 * other + pipeline),
             first_hop=False,
-            to_pipe=other,
+            to_pipeline=other,
         )
 
     def opened(self, ranks: Sequence[Rank], *, psn: int | None = None) -> None:
@@ -120,9 +124,9 @@ class StateStaysInItsBank(ModeIITest):
         return "the program has one pipeline" if self.spec.pipelines == 1 else None
 
     def runTest(self) -> None:
-        for pipe in range(self.spec.pipelines):
+        for pipeline in range(self.spec.pipelines):
             self.control.reset()
-            group = self.make_group(3, pipe=pipe, patterns=[allreduce(), broadcast_from(0, 0)])
+            group = self.make_group(3, pipeline=pipeline, patterns=[allreduce(), broadcast_from(0, 0)])
             self.serve(group)
             before, psn = self.state(), self.first_psn
             for pattern in group.patterns:
@@ -138,7 +142,7 @@ class StateStaysInItsBank(ModeIITest):
                 for name, cells in self.state().items()
                 if cells != before[name]
             }
-            self.equal("banks touched", touched, {name: [pipe] for name in touched})
+            self.equal("banks touched", touched, {name: [pipeline] for name in touched})
             self.equal("registers touched", {"slots", "newest.announcement", "node_acked"} <= set(touched), True)
 
 
@@ -188,7 +192,7 @@ class RepetitionComesBackToItsPipeline(Pipelines):
         for number, rank in enumerate(ranks):
             beside = [n for n, other in enumerate(ranks) if other.node == rank.node]
             self.give(ranks, [number], psn, values)
-            self.expect_to(ranks, [number] if rank.node.pipe == 1 else beside, [result])
+            self.expect_to(ranks, [number] if rank.node.pipeline == 1 else beside, [result])
         self.equal("registers", self.state(), state)
 
 
@@ -219,7 +223,7 @@ class ForgedPartialResult(Pipelines):
         self.opened(ranks)
         psn, (values,) = self.random_psn(), self.random_values(1)
         top = ranks[0].node
-        inner = next(index for index, edge in enumerate(top.edges) if edge.to_pipe is not None)
+        inner = next(index for index, edge in enumerate(top.edges) if edge.to_pipeline is not None)
         packet = self.contribution(top, inner, psn, values)
         self.refused(top, 0, packet, "LookupTable.unknown_source")
 
@@ -316,15 +320,15 @@ class BanksAreApart(Pipelines):
     """A group in each pipeline, with the same slots, on the same PSNs at the same time."""
 
     def runTest(self) -> None:
-        pipes = range(self.spec.pipelines)
-        groups = [replace(self.make_group(2, context=pipe, pipe=pipe), base=0) for pipe in pipes]
+        pipelines = range(self.spec.pipelines)
+        groups = [replace(self.make_group(2, context=pipeline, pipeline=pipeline), base=0) for pipeline in pipelines]
         self.ready(*groups)
         numbers = psns(self.random_psn(), 4)
         rounds = [[self.random_values(2) for _ in numbers] for _ in groups]
         for index, psn in enumerate(numbers):
-            turns = [(pipe, rank) for pipe in pipes for rank in (0, 1)]
-            for pipe, rank in self.random.sample(turns, len(turns)):
-                self.contribute(groups[pipe], [rank], psn, rounds[pipe][index])
+            turns = [(pipeline, rank) for pipeline in pipelines for rank in (0, 1)]
+            for pipeline, rank in self.random.sample(turns, len(turns)):
+                self.contribute(groups[pipeline], [rank], psn, rounds[pipeline][index])
         for group, results, values in zip(groups, self.received_by(*groups), rounds, strict=True):
             expected = [(psn, self.reduced(v)) for psn, v in zip(numbers, values, strict=True)]
             self.check_results(group, results, expected)
@@ -335,9 +339,9 @@ class BroadcastStateIsApart(Pipelines):
     """ackPsns of a group in one pipeline are no others' business."""
 
     def runTest(self) -> None:
-        pipes = range(self.spec.pipelines)
+        pipelines = range(self.spec.pipelines)
         patterns = [broadcast_from(0, 0)]
-        groups = [self.make_group(3, context=pipe, pipe=pipe, patterns=patterns) for pipe in pipes]
+        groups = [self.make_group(3, context=pipeline, pipeline=pipeline, patterns=patterns) for pipeline in pipelines]
         self.ready(*groups)
         psn = self.random_psn()
         for group in groups:
@@ -352,14 +356,14 @@ class PacketInAForeignPipeline(Pipelines):
     """A rank's packet comes in over a port of another pipeline, which keeps no state of its group: refused there."""
 
     def runTest(self) -> None:
-        group = self.make_group(2, context=0, pipe=0)
+        group = self.make_group(2, context=0, pipeline=0)
         self.ready(group)
         psn, values = self.random_psn(), self.random_values(2)
         self.contribute(group, [0], psn, values)
         packet = self.contribution(group, 1, psn, values[1]).to_bytes()
         edge = group.edges[1]
-        for pipe in range(1, self.spec.pipelines):
-            port = pipe * (self.spec.ports // self.spec.pipelines)
+        for pipeline in range(1, self.spec.pipelines):
+            port = pipeline * (self.spec.ports // self.spec.pipelines)
             elsewhere = replace(group, edges=(group.edges[0], replace(edge, port=port)))
             self.refused(elsewhere, 1, packet, UNANNOUNCED)
         self.contribute(group, [1], psn, values)

@@ -32,7 +32,7 @@ class Line:
 
     context: int
     edge: Edge
-    pipe: int
+    pipeline: int
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Served:
     @property
     def edges(self) -> tuple[tuple[int, Edge], ...]:
         """All edges, internal ones too, each with its pipeline."""
-        return tuple((group.pipe, edge) for group in self.contexts for edge in group.edges)
+        return tuple((group.pipeline, edge) for group in self.contexts for edge in group.edges)
 
     def renewed(self, epoch: int, first_psn: int) -> Served:
         """The same with other state."""
@@ -130,10 +130,10 @@ def _placed(spec: CollectiveSpec, topology: TopologySpec, requests: Sequence[Gro
         for channel in group.channels:
             contexts = tuple(context for key, context in channel.contexts.items() if key.switch == _SWITCH)
             lines = tuple(
-                Line(context.context, edge, context.pipe)
+                Line(context.context, edge, context.pipeline)
                 for context in contexts
                 for edge in context.edges
-                if edge.to_pipe is None
+                if edge.to_pipeline is None
             )
             if lines:
                 yield Served(contexts, lines, tuple(_patterns(contexts, lines)))

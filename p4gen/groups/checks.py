@@ -45,8 +45,8 @@ def _of_group(spec: CollectiveSpec, group: GroupContext) -> Iterator[str]:
         yield f"epoch {group.epoch} is not in 1 to 255"
     if not 0 <= group.first_psn < 1 << 24:
         yield f"first PSN {group.first_psn} does not fit into 24 bits"
-    if not 0 <= group.pipe < spec.pipelines:
-        yield f"it is in pipeline {group.pipe}; the program has {spec.pipelines}"
+    if not 0 <= group.pipeline < spec.pipelines:
+        yield f"it is in pipeline {group.pipeline}; the program has {spec.pipelines}"
 
 
 def _of_edge(spec: CollectiveSpec, group: GroupContext, edge: Edge) -> Iterator[str]:
@@ -56,13 +56,13 @@ def _of_edge(spec: CollectiveSpec, group: GroupContext, edge: Edge) -> Iterator[
         yield f"edge id {edge.edge_id} is not in 1 to {last}"
     if not 0 <= edge.port < spec.ports:
         yield f"{where} is on port {edge.port}; the switch has {spec.ports} ports"
-    elif edge.to_pipe is None and edge.port // (spec.ports // spec.pipelines) != group.pipe:
-        pipe = edge.port // (spec.ports // spec.pipelines)
-        yield f"{where} is on port {edge.port}, which belongs to pipeline {pipe} and not to {group.pipe}"
-    if edge.to_pipe is None:
+    elif edge.to_pipeline is None and edge.port // (spec.ports // spec.pipelines) != group.pipeline:
+        pipeline = edge.port // (spec.ports // spec.pipelines)
+        yield f"{where} is on port {edge.port}, which belongs to pipeline {pipeline} and not to {group.pipeline}"
+    if edge.to_pipeline is None:
         return
-    if not 0 <= edge.to_pipe < spec.pipelines or edge.to_pipe == group.pipe:
-        yield f"{where} leads to pipeline {edge.to_pipe}, which is no other one of the program's {spec.pipelines}"
+    if not 0 <= edge.to_pipeline < spec.pipelines or edge.to_pipeline == group.pipeline:
+        yield f"{where} leads to pipeline {edge.to_pipeline}, which is no other of the program's {spec.pipelines}"
     if edge.first_hop:
         yield f"{where} leads to another pipeline, so no rank is at its other end"
 
@@ -101,26 +101,26 @@ def _of_slots(spec: CollectiveSpec, group: GroupContext) -> Iterator[str]:
 def _dangling(groups: Sequence[GroupContext]) -> Iterator[str]:
     """An internal edge is seen from both ends."""
     ends = {
-        (group.pipe, edge.local.ip, edge.local.qp, edge.remote.ip, edge.remote.qp)
+        (group.pipeline, edge.local.ip, edge.local.qp, edge.remote.ip, edge.remote.qp)
         for group in groups
         for edge in group.edges
-        if edge.to_pipe is not None
+        if edge.to_pipeline is not None
     }
     for group in groups:
         for edge in group.edges:
-            wanted = (edge.to_pipe, edge.remote.ip, edge.remote.qp, edge.local.ip, edge.local.qp)
-            if edge.to_pipe is not None and wanted not in ends:
-                yield f"group {group.context}: edge {edge.edge_id} has no other end in pipeline {edge.to_pipe}"
+            wanted = (edge.to_pipeline, edge.remote.ip, edge.remote.qp, edge.local.ip, edge.local.qp)
+            if edge.to_pipeline is not None and wanted not in ends:
+                yield f"group {group.context}: edge {edge.edge_id} has no other end in pipeline {edge.to_pipeline}"
 
 
 def _overlaps(spec: CollectiveSpec, groups: Sequence[GroupContext]) -> Iterator[str]:
     banks: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for group in groups:
-        banks[group.pipe] += [(first, end, group.context) for first, end in group.ranges()]
-    for pipe, ranges in sorted(banks.items()):
+        banks[group.pipeline] += [(first, end, group.context) for first, end in group.ranges()]
+    for pipeline, ranges in sorted(banks.items()):
         for (_, end, left), (first, _, right) in pairwise(sorted(ranges)):
             if end > first:
-                bank = f" of pipeline {pipe}" if spec.pipelines > 1 else ""
+                bank = f" of pipeline {pipeline}" if spec.pipelines > 1 else ""
                 yield f"group {left} and group {right} overlap at slot {first}{bank}"
 
 

@@ -38,7 +38,7 @@ class Edge:
     udp_src_port: int = 49152
     first_hop: bool = True
     """Whether a rank, not a switch, is at the other end."""
-    to_pipe: int | None = None
+    to_pipeline: int | None = None
     """An internal edge's other pipeline; None for an edge that leaves the switch."""
 
 
@@ -80,7 +80,7 @@ class GroupContext:
     epoch: int = 1
     patterns: tuple[Pattern, ...] = (ALLREDUCE_AT_ROOT,)
     """In the order of their numbers, from 1."""
-    pipe: int = 0
+    pipeline: int = 0
     """The pipeline of all its edges."""
     base_down: int | None = None
     """First slot of the pipe down, the one away from a pattern's root; None when there is none."""
@@ -123,13 +123,13 @@ class PlacedEdge:
     """A node's end of an edge: what ticks are addressed to."""
 
     switch: str
-    pipe: int
+    pipeline: int
     context: int
     edge: Edge
 
     def index(self, spec: CollectiveSpec) -> int:
         """Where the switch keeps the edge's state."""
-        return self.pipe * spec.bank_edges + self.edge.edge_id
+        return self.pipeline * spec.bank_edges + self.edge.edge_id
 
     @property
     def internal(self) -> bool:
@@ -140,7 +140,7 @@ class PlacedEdge:
 def placed_edges(switch: str, contexts: Iterable[GroupContext]) -> tuple[PlacedEdge, ...]:
     """The edges of a switch's contexts, internal ones too."""
     return tuple(
-        PlacedEdge(switch, context.pipe, context.context, edge) for context in contexts for edge in context.edges
+        PlacedEdge(switch, context.pipeline, context.context, edge) for context in contexts for edge in context.edges
     )
 
 

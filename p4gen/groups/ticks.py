@@ -17,4 +17,4 @@ def tick(placed: PlacedEdge, interval_s: float) -> bytes:
     units = min(max(1, round(interval_s / UNIT_S)), (1 << 24) - 1)
     near, far = placed.edge.local, placed.edge.remote
     writer = Writer(far.mac, far.ip, Peer(near.mac, near.ip, near.qp, placed.edge.udp_src_port))
-    return writer.frame(OPCODE, 0, body=placed.pipe.to_bytes(1) + units.to_bytes(3))
+    return writer.frame(OPCODE, 0, body=placed.pipeline.to_bytes(1) + units.to_bytes(3))

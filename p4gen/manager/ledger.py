@@ -245,9 +245,9 @@ class Ledger:
             self.store.put_group(StoredGroup(spec, GroupState.ACTIVE, record.last, record.last))
             for held in helds:
                 histories[held.switch].add(held)
-            for where in {(h.switch, h.kind, h.pipe, h.epoch) for h in helds}:
-                switch, kind, pipe, epoch = where
-                self.store.put_epochs(switch, kind, pipe, epoch, histories[switch].seen(kind, pipe, epoch))
+            for where in {(h.switch, h.kind, h.pipeline, h.epoch) for h in helds}:
+                switch, kind, pipeline, epoch = where
+                self.store.put_epochs(switch, kind, pipeline, epoch, histories[switch].seen(kind, pipeline, epoch))
         record.spec, record.state, record.generation, record.reason = spec, GroupState.ACTIVE, record.last, ""
         record.placed, record.pending = record.pending, None
         record.lost, record.agreed, record.arrived, record.delay = False, None, {}, 0.0

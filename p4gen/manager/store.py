@@ -44,14 +44,14 @@ CREATE TABLE contexts (
 ) STRICT;
 CREATE INDEX contexts_of ON contexts (name, generation);
 CREATE TABLE slots (
-    switch TEXT NOT NULL, pipe INTEGER NOT NULL, first INTEGER NOT NULL, end INTEGER NOT NULL, name TEXT NOT NULL,
-    generation INTEGER NOT NULL, PRIMARY KEY (switch, pipe, first), UNIQUE (switch, pipe, end),
+    switch TEXT NOT NULL, pipeline INTEGER NOT NULL, first INTEGER NOT NULL, end INTEGER NOT NULL, name TEXT NOT NULL,
+    generation INTEGER NOT NULL, PRIMARY KEY (switch, pipeline, first), UNIQUE (switch, pipeline, end),
     FOREIGN KEY (name, generation) REFERENCES placements ON DELETE CASCADE
 ) STRICT;
 CREATE INDEX slots_of ON slots (name, generation);
 CREATE TABLE epochs (
-    switch TEXT NOT NULL, kind TEXT NOT NULL, pipe INTEGER NOT NULL, epoch INTEGER NOT NULL, spans TEXT NOT NULL,
-    PRIMARY KEY (switch, kind, pipe, epoch)
+    switch TEXT NOT NULL, kind TEXT NOT NULL, pipeline INTEGER NOT NULL, epoch INTEGER NOT NULL, spans TEXT NOT NULL,
+    PRIMARY KEY (switch, kind, pipeline, epoch)
 ) STRICT;
 """
 
@@ -222,7 +222,7 @@ class Store:
                 if held.kind is Kind.CONTEXT:
                     db.execute("INSERT INTO contexts VALUES (?, ?, ?, ?)", (held.switch, held.first, name, generation))
                 elif held.kind is Kind.SLOT:
-                    row = (held.switch, held.pipe, held.first, held.end, name, generation)
+                    row = (held.switch, held.pipeline, held.first, held.end, name, generation)
                     db.execute("INSERT INTO slots VALUES (?, ?, ?, ?, ?, ?)", row)
         self.put_meta("next_tree", next_tree)
         self.put_meta("next_qp", next_qp)
@@ -237,10 +237,10 @@ class Store:
 
     # --- epochs ---
 
-    def put_epochs(self, switch: str, kind: Kind, pipe: int, epoch: int, spans: Spans) -> None:
+    def put_epochs(self, switch: str, kind: Kind, pipeline: int, epoch: int, spans: Spans) -> None:
         """What of a switch's state has seen an epoch."""
         self._db.execute(
-            "INSERT OR REPLACE INTO epochs VALUES (?, ?, ?, ?, ?)", (switch, kind, pipe, epoch, str(spans))
+            "INSERT OR REPLACE INTO epochs VALUES (?, ?, ?, ?, ?)", (switch, kind, pipeline, epoch, str(spans))
         )
 
     def drop_epochs(self, switch: str) -> None:
@@ -268,8 +268,8 @@ class Store:
             if agreed is not None:
                 groups[name].agreed[generation] = agreed
         histories: dict[str, History] = {}
-        for switch, kind, pipe, epoch, spans in rows("SELECT * FROM epochs"):
-            seen = histories.setdefault(switch, History()).seen(Kind(kind), pipe, epoch)
+        for switch, kind, pipeline, epoch, spans in rows("SELECT * FROM epochs"):
+            seen = histories.setdefault(switch, History()).seen(Kind(kind), pipeline, epoch)
             for first, end in Spans.parse(spans):
                 seen.add(first, end)
         return Stored(

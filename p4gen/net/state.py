@@ -89,8 +89,8 @@ class SlotState:
         return self.holds == self.psn and not self.missing
 
     def __str__(self) -> str:
-        pipe = f" of pipe {self.node.pipe}" if self.node.pipe else ""
-        at = f"{self.node.switch}{pipe}, {'broadcast ' if self.down else ''}slot of PSN {self.psn:#08x}"
+        pipeline = f" of pipeline {self.node.pipeline}" if self.node.pipeline else ""
+        at = f"{self.node.switch}{pipeline}, {'broadcast ' if self.down else ''}slot of PSN {self.psn:#08x}"
         if self.start is not None:
             at += f" (the pipe begins at {self.start:#08x})"
         if self.holds is None:
@@ -197,7 +197,7 @@ class ChannelState:
         edge = self._tree.node(key).edges[index]
         if edge.far is None:
             return f"rank {min(edge.ranks)}"
-        return edge.far.switch if edge.far.switch != key.switch else f"pipe {edge.far.pipe}"
+        return edge.far.switch if edge.far.switch != key.switch else f"pipeline {edge.far.pipeline}"
 
 
 def _opcode_name(opcode: int) -> str:

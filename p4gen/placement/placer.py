@@ -117,7 +117,7 @@ class Placer:
                 Endpoint(mac[seen.path[1] if len(seen.path) > 1 else node.key.switch], to_ip, to_qp),
                 udp_src_port=0xC000 + (edge_id - 1) % UDP_PORTS,
                 first_hop=seen.far is None,
-                to_pipe=seen.far.pipe if seen.internal and seen.far is not None else None,
+                to_pipeline=seen.far.pipeline if seen.internal and seen.far is not None else None,
             )
 
         contexts = {}
@@ -130,7 +130,7 @@ class Placer:
                 self._slots(request, node.key),
                 got.epoch,
                 _patterns(node, serves),
-                node.key.pipe,
+                node.key.pipeline,
                 got.base_down,
                 request.first_psn,
             )
@@ -161,7 +161,7 @@ class Placer:
         outline = GroupContext(0, (_ANY_EDGE,) * len(node.edges), 0, 0)
         patterns = _patterns(node, serves)
         return Need(
-            node.key.pipe,
+            node.key.pipeline,
             len(node.edges),
             self._slots(request, node.key),
             any(map(outline.has_up, patterns)),

@@ -84,7 +84,7 @@ def plan(
     down = dict(view.down)
     for switch, reason in avoid.items():
         down |= {link.name: reason for link in topology.ports[switch]}
-    per_pipe = {name: program.ports // program.pipelines for name, program in view.specs.items()}
+    per_pipeline = {name: program.ports // program.pipelines for name, program in view.specs.items()}
     request = GroupRequest(
         spec.ranks, None, spec.sync, spec.collectives, epoch=None, first_psn=first_psn, slots=spec.slots
     )
@@ -94,7 +94,7 @@ def plan(
     for candidate in _candidates(spec, view, policy, pools(), down):
         try:
             tree = candidate.tree or build_tree(
-                topology, spec.ranks, candidate.root, ports_per_pipe=per_pipe, down=down
+                topology, spec.ranks, candidate.root, ports_per_pipeline=per_pipeline, down=down
             )
         except InputError as error:
             refused |= dict.fromkeys(d.message for d in error.diagnostics)
@@ -137,7 +137,7 @@ def _candidates(
     for name, program in view.specs.items():
         if not all(link.name in down for link in view.topology.ports[name]):
             pool = pools.switch(name)
-            free = tuple(pool.slots_free(pipe) for pipe in range(program.pipelines))
+            free = tuple(pool.slots_free(pipeline) for pipeline in range(program.pipelines))
             room[name] = SwitchRoom(program, pool.contexts_free, free)
     return _proposals(policy, FabricView(view.topology, down, room), spec)
 

@@ -99,7 +99,7 @@ class Held:
 
     switch: str
     kind: Kind
-    pipe: int
+    pipeline: int
     first: int
     end: int
     epoch: int
@@ -112,7 +112,7 @@ def held_by(switch: str, context: GroupContext) -> Iterator[Held]:
     spans += [(Kind.EDGE, (edge.edge_id, edge.edge_id + 1)) for edge in context.edges]
     spans += [(Kind.SLOT, span) for span in context.ranges()]
     for kind, (first, end) in spans:
-        yield Held(switch, kind, context.pipe, first, end, context.epoch)
+        yield Held(switch, kind, context.pipeline, first, end, context.epoch)
 
 
 class History:
@@ -123,15 +123,15 @@ class History:
 
     def add(self, held: Held) -> None:
         """Record the state of a live or former group."""
-        self.seen(held.kind, held.pipe, held.epoch).add(held.first, held.end)
+        self.seen(held.kind, held.pipeline, held.epoch).add(held.first, held.end)
 
-    def seen(self, kind: Kind, pipe: int, epoch: int) -> Spans:
+    def seen(self, kind: Kind, pipeline: int, epoch: int) -> Spans:
         """What of a pipeline's bank has seen an epoch."""
-        return self._seen[kind, pipe, epoch]
+        return self._seen[kind, pipeline, epoch]
 
     def clean(self, held: Iterable[Held]) -> bool:
         """Whether none of it has seen its epoch."""
-        return not any(self.seen(h.kind, h.pipe, h.epoch).meets(h.first, h.end) for h in held)
+        return not any(self.seen(h.kind, h.pipeline, h.epoch).meets(h.first, h.end) for h in held)
 
     def __iter__(self) -> Iterator[tuple[Kind, int, int, Spans]]:
         return ((*key, spans) for key, spans in self._seen.items() if len(spans))
@@ -164,7 +164,7 @@ class Limits:
 class Need:
     """The needs of a node for one context: edges, and slots of ``slots`` each for data up and down."""
 
-    pipe: int
+    pipeline: int
     edges: int
     slots: int
     up: bool
@@ -186,7 +186,7 @@ class Taken:
         spans = [(Kind.CONTEXT, self.context, 1), *((Kind.EDGE, edge, 1) for edge in self.edge_ids)]
         spans += [(Kind.SLOT, base, need.slots) for base in (self.base, self.base_down) if base is not None]
         for kind, first, size in spans:
-            yield Held(switch, kind, need.pipe, first, first + size, self.epoch)
+            yield Held(switch, kind, need.pipeline, first, first + size, self.epoch)
 
 
 class SwitchPool:
@@ -207,9 +207,9 @@ class SwitchPool:
         """The number of free contexts."""
         return self.limits.contexts - len(self._contexts)
 
-    def slots_free(self, pipe: int) -> int:
+    def slots_free(self, pipeline: int) -> int:
         """Free slots of a pipeline; a pipe takes contiguous slots."""
-        return self.limits.slots - len(self._slots[pipe])
+        return self.limits.slots - len(self._slots[pipeline])
 
     def take(self, need: Need, epoch: int | None = None) -> Taken:
         """The first that is free, with ``epoch`` if given, else the least that is clean there. Where none is, the first
@@ -241,14 +241,14 @@ class SwitchPool:
         )
 
     def _hold(self, held: Held) -> None:
-        spans = {Kind.CONTEXT: self._contexts, Kind.EDGE: self._edges}.get(held.kind, self._slots[held.pipe])
+        spans = {Kind.CONTEXT: self._contexts, Kind.EDGE: self._edges}.get(held.kind, self._slots[held.pipeline])
         spans.add(held.first, held.end)
 
     def _fit(self, need: Need, epoch: int | None) -> Taken:
         """First fit; of what has not seen ``epoch``, if given."""
 
         def seen(kind: Kind) -> Spans:
-            return Spans() if epoch is None else self._history.seen(kind, need.pipe, epoch)
+            return Spans() if epoch is None else self._history.seen(kind, need.pipeline, epoch)
 
         limits = self.limits
         context = next(gaps(0, limits.contexts, self._contexts, seen(Kind.CONTEXT)), None)
@@ -272,11 +272,11 @@ class SwitchPool:
 
     def _slots_for(self, need: Need, *taken: Spans) -> int:
         widest = free = 0
-        for first, end in gaps(0, self.limits.slots, self._slots[need.pipe], *taken):
+        for first, end in gaps(0, self.limits.slots, self._slots[need.pipeline], *taken):
             if end - first >= need.slots:
                 return first
             widest, free = max(widest, end - first), free + end - first
-        where = f"pipeline {need.pipe}" if need.pipe else "its memory"
+        where = f"pipeline {need.pipeline}" if need.pipeline else "its memory"
         most = f", {widest} at most in a row" if widest else ""
         reason = f"{need.slots} slots are needed; {free} of {self.limits.slots} are free in {where}{most}"
         raise NoRoomError(f"{self.switch}: {reason}")

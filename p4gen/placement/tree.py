@@ -27,7 +27,7 @@ class NodeKey(NamedTuple):
     """A node's name: a switch, and one of its pipelines."""
 
     switch: str
-    pipe: int
+    pipeline: int
 
 
 class Role(StrEnum):
@@ -140,7 +140,7 @@ def build_tree(
     pipelines: int = 1,
     ports: int = 32,
     every_switch: bool = False,
-    ports_per_pipe: Mapping[str, int] | None = None,
+    ports_per_pipeline: Mapping[str, int] | None = None,
     down: Mapping[str, str] = NOTHING_DOWN,
 ) -> IncTree:
     """The IncTree of ``ranks`` (hosts) below ``root``; by default the topology's root, or the switch nearest to them.
@@ -161,8 +161,8 @@ def build_tree(
     below = _children(topology, ranks, top, down)
     while len(below[top]) == 1 and below[top][0] in below:
         top = below[top][0]
-    per_pipe = ports_per_pipe or dict.fromkeys(topology.switches, ports // pipelines)
-    return IncTree(tuple(ranks), tuple(_Builder(topology, ranks, below, per_pipe, every_switch).walk(top)))
+    per_pipeline = ports_per_pipeline or dict.fromkeys(topology.switches, ports // pipelines)
+    return IncTree(tuple(ranks), tuple(_Builder(topology, ranks, below, per_pipeline, every_switch).walk(top)))
 
 
 def nearest(topology: TopologySpec, ranks: Sequence[str], down: Mapping[str, str] = NOTHING_DOWN) -> str:
@@ -245,29 +245,30 @@ class _Builder:
         topology: TopologySpec,
         ranks: Sequence[str],
         below: Mapping[str, list[str]],
-        ports_per_pipe: Mapping[str, int],
+        ports_per_pipeline: Mapping[str, int],
         every_switch: bool,
     ) -> None:
         self._topology = topology
         self._below = below
         self._rank = {host: rank for rank, host in enumerate(ranks)}
         self._everyone = frozenset(range(len(ranks)))
-        self._ports_per_pipe = ports_per_pipe
+        self._ports_per_pipeline = ports_per_pipeline
         self._every_switch = every_switch
 
     def walk(self, switch: str, up: tuple[str, ...] = (), above: NodeKey | None = None) -> Iterator[TreeNode]:
         """The nodes of a switch and of all below; ``up`` is the path to its parent, the node ``above``."""
         paths = [self._path(switch, child) for child in self._below[switch]]
-        pipes: dict[int, list[tuple[str, ...]]] = defaultdict(list)
+        pipelines: dict[int, list[tuple[str, ...]]] = defaultdict(list)
         for path in paths:
-            pipes[self._pipe(switch, path)].append(path)
-        main = self._pipe(switch, up) if up else min(pipes, key=lambda pipe: (-len(pipes[pipe]), pipe))
+            pipelines[self._pipeline(switch, path)].append(path)
+        largest = min(pipelines, key=lambda pipeline: (-len(pipelines[pipeline]), pipeline), default=0)
+        main = self._pipeline(switch, up) if up else largest
         main_key = NodeKey(switch, main)
-        others = sorted(pipe for pipe in pipes if pipe != main)
-        down = [self._down(path) for path in pipes.get(main, [])]
-        for pipe in others:
-            reached = frozenset[int]().union(*(self._ranks(path[-1]) for path in pipes[pipe]))
-            down.append(TreeEdge((switch,), None, NodeKey(switch, pipe), reached))
+        others = sorted(pipeline for pipeline in pipelines if pipeline != main)
+        down = [self._down(path) for path in pipelines.get(main, [])]
+        for pipeline in others:
+            reached = frozenset[int]().union(*(self._ranks(path[-1]) for path in pipelines[pipeline]))
+            down.append(TreeEdge((switch,), None, NodeKey(switch, pipeline), reached))
         down.sort(key=lambda edge: min(edge.ranks))
         under = self._ranks(switch)
         if up:
@@ -275,18 +276,18 @@ class _Builder:
             yield TreeNode(main_key, (*down, parent), len(down))
         else:
             yield TreeNode(main_key, tuple(down), None)
-        for pipe in others:
-            mine = tuple(self._down(path) for path in pipes[pipe])
+        for pipeline in others:
+            mine = tuple(self._down(path) for path in pipelines[pipeline])
             reached = frozenset[int]().union(*(edge.ranks for edge in mine))
             inward = TreeEdge((switch,), None, main_key, self._everyone - reached)
-            yield TreeNode(NodeKey(switch, pipe), (*mine, inward), len(mine))
+            yield TreeNode(NodeKey(switch, pipeline), (*mine, inward), len(mine))
         for path in paths:
             if path[-1] in self._below:
-                yield from self.walk(path[-1], path[::-1], NodeKey(switch, self._pipe(switch, path)))
+                yield from self.walk(path[-1], path[::-1], NodeKey(switch, self._pipeline(switch, path)))
 
     def _down(self, path: tuple[str, ...]) -> TreeEdge:
         end = path[-1]
-        far = NodeKey(end, self._pipe(end, path[::-1])) if end in self._below else None
+        far = NodeKey(end, self._pipeline(end, path[::-1])) if end in self._below else None
         return TreeEdge(path, port_to(self._topology, path[0], path[1]), far, self._ranks(end))
 
     def _path(self, switch: str, child: str) -> tuple[str, ...]:
@@ -296,8 +297,8 @@ class _Builder:
             path.append(self._below[path[-1]][0])
         return tuple(path)
 
-    def _pipe(self, switch: str, path: tuple[str, ...]) -> int:
-        return port_to(self._topology, switch, path[1]) // self._ports_per_pipe[switch]
+    def _pipeline(self, switch: str, path: tuple[str, ...]) -> int:
+        return port_to(self._topology, switch, path[1]) // self._ports_per_pipeline[switch]
 
     def _ranks(self, node: str) -> frozenset[int]:
         if node in self._rank:

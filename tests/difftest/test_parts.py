@@ -197,7 +197,7 @@ def test_what_may_go_round_is_told_from_the_frame(mode: Mode, pipelines: int) ->
 
 def test_ticks_are_addressed_to_edges() -> None:
     traffic = RandomTraffic(spec(Mode.III, 2), 4)
-    edges = {(e.remote.ip, e.local.ip, e.local.qp): pipe for s in traffic.streams for pipe, e in s.served.edges}
+    edges = {(e.remote.ip, e.local.ip, e.local.qp): pipeline for s in traffic.streams for pipeline, e in s.served.edges}
     ticks = [e for e in itertools.islice(traffic.packets(), 2000) if isinstance(e, Packet) and e.kind == "tick"]
     assert len(ticks) > 50
     for tick in ticks:

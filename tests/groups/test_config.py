@@ -159,12 +159,12 @@ def halves() -> tuple[GroupContext, GroupContext]:
     """Two ranks on either pipeline of ``PIPED``: the root in pipeline 0, joined to pipeline 1 by an internal edge."""
     here, there = Endpoint(0x02, 0x0A000001, 0x180), Endpoint(0x02, 0x0A000001, 0x181)
     first, second = group(ranks=2), group(1, ranks=2)
-    down = Edge(15, 0, here, there, first_hop=False, to_pipe=1)
-    up = Edge(16, 0, there, here, first_hop=False, to_pipe=0)
+    down = Edge(15, 0, here, there, first_hop=False, to_pipeline=1)
+    up = Edge(16, 0, there, here, first_hop=False, to_pipeline=0)
     moved = tuple(replace(edge, port=edge.port + 4) for edge in second.edges)
     return (
         replace(first, edges=(*first.edges, down)),
-        replace(second, edges=(*moved, up), pipe=1, patterns=(Pattern(ALLREDUCE, 0, 2),)),
+        replace(second, edges=(*moved, up), pipeline=1, patterns=(Pattern(ALLREDUCE, 0, 2),)),
     )
 
 
@@ -224,7 +224,7 @@ def serving(*patterns: Pattern) -> GroupContext:
         ([group(), group(context=1, base=64)], "overlap at slot 64"),
         ([replace(group(), epoch=0)], "epoch 0"),
         ([replace(group(), first_psn=1 << 24)], "24 bits"),
-        ([replace(group(), pipe=1)], "in pipeline 1; the program has 1"),
+        ([replace(group(), pipeline=1)], "in pipeline 1; the program has 1"),
         ([group(), replace(group(), base=128)], "context 0 is used 2 times"),
         ([group(), replace(group(context=1, base=128), edges=group().edges)], "endpoint (10.0.0.1, QP 256) is used 2"),
         ([group(), replace(group(context=1, base=128), edges=group().edges)], "edge id 1 is used 2 times"),
@@ -280,8 +280,8 @@ def test_ports_belong_to_pipelines() -> None:
         PIPED, replace(first, edges=(first.edges[0], replace(first.edges[1], port=4), first.edges[2])), second
     )
     assert refused(PIPED, first) == ["group 0: edge 15 has no other end in pipeline 1"]
-    lost = replace(first, edges=(*first.edges[:2], replace(first.edges[2], to_pipe=0)))
-    assert any("leads to pipeline 0, which is no other one of" in message for message in refused(PIPED, lost, second))
+    lost = replace(first, edges=(*first.edges[:2], replace(first.edges[2], to_pipeline=0)))
+    assert any("leads to pipeline 0, which is no other of" in message for message in refused(PIPED, lost, second))
     ranked = replace(first, edges=(*first.edges[:2], replace(first.edges[2], first_hop=True)))
     assert any("no rank is at its other end" in message for message in refused(PIPED, ranked, second))
 
@@ -290,5 +290,5 @@ def test_each_pipeline_has_memory_of_its_own() -> None:
     first, second = halves()
     assert first.base == second.base
     configure(PIPED, [first, second])
-    third = replace(group(2, base=64), pipe=0)
+    third = replace(group(2, base=64), pipeline=0)
     assert refused(PIPED, first, second, third) == ["group 0 and group 2 overlap at slot 64 of pipeline 0"]

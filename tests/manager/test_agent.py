@@ -166,7 +166,7 @@ def count_a_drop(agent: IncAgent) -> None:
     stray = replace(edge.edge, local=replace(edge.edge.local, qp=0xABCDE))
     with_ticks = agent._ticks or TickSender()
     agent._ticks = with_ticks
-    agent.set_ticks([PlacedEdge(edge.switch, edge.pipe, edge.context, stray)])
+    agent.set_ticks([PlacedEdge(edge.switch, edge.pipeline, edge.context, stray)])
     eventually(lambda: agent.ticks_per_second)
     agent.set_ticks([])
     with_ticks.close()

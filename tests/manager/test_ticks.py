@@ -119,4 +119,6 @@ def test_a_tick_goes_to_the_near_end_from_the_far_end() -> None:
     assert frame[30:34] == near.ip.to_bytes(4)
     assert frame[42] == 0xC0
     assert frame[47:50] == near.qp.to_bytes(3)
-    assert frame[54:58] == edge.pipe.to_bytes(1) + (2000).to_bytes(3), "the pipeline, and the time in units of 10 us"
+    assert frame[54:58] == edge.pipeline.to_bytes(1) + (2000).to_bytes(3), (
+        "the pipeline, and the time in units of 10 us"
+    )

@@ -67,7 +67,7 @@ class Packet:
     """On its way into a switch's pipeline."""
 
     switch: str
-    pipe: int
+    pipeline: int
     src: int
     dst: int
     qp: int
@@ -80,8 +80,8 @@ class Fabric:
     def __init__(self, topology: TopologySpec, spec: EpicSpec, placement: Placement) -> None:
         self.topology = topology
         self.placement = placement
-        self.ports_per_pipe = spec.ports // spec.pipelines
-        self.pipe_of = {(placed.switch, placed.context): placed.pipe for placed in placement.edges}
+        self.ports_per_pipeline = spec.ports // spec.pipelines
+        self.pipeline_of = {(placed.switch, placed.context): placed.pipeline for placed in placement.edges}
         self.host = {ip: host for host, ip in placement.ip.items()}
         self.name = {mac: node for node, mac in placement.mac.items()}
         self.tables: dict[str, dict[str, dict[tuple[int, ...], Action]]] = {}
@@ -139,7 +139,7 @@ class Fabric:
             peer = channel.ends[rank].peer
             ip = self.placement.ip[hosts[rank]]
             for node, port in self.travel(hosts[rank], 0, peer.mac, peer.ip):
-                todo.append(Packet(node, port // self.ports_per_pipe, ip, peer.ip, peer.qp, Counter({rank: 1})))
+                todo.append(Packet(node, port // self.ports_per_pipeline, ip, peer.ip, peer.qp, Counter({rank: 1})))
         waiting: dict[tuple[str, int, int], tuple[int, Value]] = {}
         received: dict[int, list[Value]] = {rank: [] for rank in range(len(hosts))}
         while todo:
@@ -147,7 +147,7 @@ class Fabric:
             tables = self.tables[packet.switch]
             end = tables["endpoints"][packet.dst, packet.qp].args
             assert end["remote_address"] == packet.src
-            assert self.pipe_of[packet.switch, end["context"]] == packet.pipe, "another pipeline has its state"
+            assert self.pipeline_of[packet.switch, end["context"]] == packet.pipeline, "another pipeline has its state"
             choice = tables["patterns"][end["context"], code].args
             over_root = end["edge_bit"] == choice["toward"]
             traffic = 1 + over_root + 2 * answers
@@ -204,4 +204,4 @@ class Fabric:
                 assert src == channel.ends[rank].peer.ip
                 received[rank].append(value)
             else:
-                yield Packet(node, arrival // self.ports_per_pipe, src, dst, qp, value)
+                yield Packet(node, arrival // self.ports_per_pipeline, src, dst, qp, value)

@@ -127,7 +127,7 @@ def check_numbers(placement: Placement) -> None:
         assert edge.first_hop == (far is None)
         if far is not None:
             assert (far.remote.ip, far.remote.qp) == (edge.local.ip, edge.local.qp)
-            assert (far.to_pipe is None) == (edge.to_pipe is None)
+            assert (far.to_pipeline is None) == (edge.to_pipeline is None)
 
 
 @pytest.mark.parametrize("name", ["star-8", "tree-3-2", "tree-3-4", "tree-5-2", "leaf-spine", "fat-tree-k4"])

@@ -60,7 +60,7 @@ def as_group(taken: Taken, need: Need) -> GroupContext:
         (True, True): (Pattern(Collective.ALLREDUCE, 0, 0),),
     }[need.up, need.down]
     return GroupContext(
-        taken.context, edges, taken.base or 0, need.slots, taken.epoch, patterns, need.pipe, taken.base_down
+        taken.context, edges, taken.base or 0, need.slots, taken.epoch, patterns, need.pipeline, taken.base_down
     )
 
 
@@ -80,14 +80,16 @@ class PoolMachine(RuleBasedStateMachine):
 
     @rule(
         target=live,
-        pipe=st.integers(0, 1),
+        pipeline=st.integers(0, 1),
         edges=st.integers(2, 5),
         slots=st.sampled_from([2, 4, 8, 16]),
         flows=st.sampled_from([(True, False), (True, True)]),
         uses=st.booleans(),
     )
-    def take(self, pipe: int, edges: int, slots: int, flows: tuple[bool, bool], *, uses: bool) -> GroupContext | None:
-        need = Need(pipe, edges, slots, *flows)
+    def take(
+        self, pipeline: int, edges: int, slots: int, flows: tuple[bool, bool], *, uses: bool
+    ) -> GroupContext | None:
+        need = Need(pipeline, edges, slots, *flows)
         contexts = {group.context for group in self.groups}
         ids = {edge.edge_id for group in self.groups for edge in group.edges}
         try:
@@ -114,7 +116,7 @@ class PoolMachine(RuleBasedStateMachine):
     def fits(self, need: Need) -> bool:
         """Whether there is room for its slots, tried out in every order that first fit could take them."""
         free = set(range(LIMITS.slots)) - {
-            n for g in self.groups if g.pipe == need.pipe for low, high in g.ranges() for n in range(low, high)
+            n for g in self.groups if g.pipeline == need.pipeline for low, high in g.ranges() for n in range(low, high)
         }
         for _ in range(need.up + need.down):
             base = next((b for b in range(LIMITS.slots) if set(range(b, b + need.slots)) <= free), None)
@@ -125,9 +127,9 @@ class PoolMachine(RuleBasedStateMachine):
 
     @staticmethod
     def words_of(group: GroupContext) -> list[tuple[object, ...]]:
-        found: list[tuple[object, ...]] = [("context", group.pipe, group.context)]
-        found += [("edge", group.pipe, edge.edge_id) for edge in group.edges]
-        found += [("slot", group.pipe, n) for low, high in group.ranges() for n in range(low, high)]
+        found: list[tuple[object, ...]] = [("context", group.pipeline, group.context)]
+        found += [("edge", group.pipeline, edge.edge_id) for edge in group.edges]
+        found += [("slot", group.pipeline, n) for low, high in group.ranges() for n in range(low, high)]
         return found
 
     @rule(group=consumes(live))
@@ -142,8 +144,8 @@ class PoolMachine(RuleBasedStateMachine):
         pool = self.pool()
         assert pool.contexts_free == LIMITS.contexts - len(self.groups)
         mine = [w for w in taken if w[0] == "slot"]
-        for pipe in (0, 1):
-            assert pool.slots_free(pipe) == LIMITS.slots - sum(w[1] == pipe for w in mine)
+        for pipeline in (0, 1):
+            assert pool.slots_free(pipeline) == LIMITS.slots - sum(w[1] == pipeline for w in mine)
 
 
 TestPools = PoolMachine.TestCase

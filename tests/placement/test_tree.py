@@ -79,11 +79,11 @@ def test_without_a_root_it_is_the_nearest_switch() -> None:
 def test_a_switch_is_a_node_for_each_pipeline_with_edges() -> None:
     topology = load_topology("star-8")
     tree = build_tree(topology, topology.rank_hosts, pipelines=4, ports=12)
-    assert [(node.key.pipe, node.parent) for node in tree.nodes] == [(0, None), (1, 3), (2, 2)]
+    assert [(node.key.pipeline, node.parent) for node in tree.nodes] == [(0, None), (1, 3), (2, 2)]
     assert [edge.ranks for edge in tree.root.edges] == [{0}, {1}, {2}, {3, 4, 5}, {6, 7}]
     assert [edge.port for edge in tree.root.edges] == [0, 1, 2, None, None]
     uneven = build_tree(topology, topology.rank_hosts[2:], pipelines=4, ports=12)
-    assert uneven.root.key.pipe == 1, "the pipeline with most children"
+    assert uneven.root.key.pipeline == 1, "the pipeline with most children"
     assert [edge.ranks for edge in uneven.root.edges] == [{0}, {1}, {2}, {3}, {4, 5}]
 
 
@@ -125,7 +125,7 @@ def test_any_tree(data: st.DataObject, topology: TopologySpec, pipelines: int, e
         for i, edge in enumerate(node.edges):
             check_edge(topology, tree, node.key, i)
             if edge.port is not None:
-                assert edge.port // (ports // pipelines) == node.key.pipe
+                assert edge.port // (ports // pipelines) == node.key.pipeline
             assert not every or len(edge.path) <= 2
     # Connected, with one edge less than ends: a tree.
     ends = sum(len(node.edges) for node in tree.nodes)

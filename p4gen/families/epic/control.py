@@ -173,10 +173,10 @@ def _edge_entry(edge: Edge) -> Entry:
         "udp_src_port": edge.udp_src_port,
         "dest_qp": edge.remote.qp,
     }
-    if edge.to_pipe is None:
+    if edge.to_pipeline is None:
         action = Action("set_endpoints", arguments)
     else:
-        action = Action("set_internal", {**arguments, "to_pipe": edge.to_pipe})
+        action = Action("set_internal", {**arguments, "to_pipe": edge.to_pipeline})
     return Entry("edges", {"edge": Exact(edge.edge_id)}, action)
 
 

@@ -132,7 +132,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "given_up": GIVEN_UP,
         "pipelines": spec.pipelines,
         "pipeline_bits": spec.pipelines.bit_length() - 1,
-        "ports_per_pipe": spec.ports // spec.pipelines,
+        "ports_per_pipeline": spec.ports // spec.pipelines,
         "slots": spec.pipelines * spec.bank_slots,
         "slots_note": _slots_note(spec),
         "contexts": spec.pipelines * spec.bank_contexts,

@@ -12,7 +12,7 @@ from p4gen.rocev2.psn import PSN_MASK, diff
 
 def _slot(spec: EpicSpec, switch: Model, context: GroupContext, psn: int, down: bool) -> HeldSlot:
     base = context.base_down if down and context.base_down is not None else context.base
-    index = context.pipe * spec.bank_slots + base + (psn & (context.slots - 1))
+    index = context.pipeline * spec.bank_slots + base + (psn & (context.slots - 1))
     held = slot(spec).unpack(switch.register("slots", index))
     fresh = held["epoch"] == context.epoch
     start = None
@@ -31,7 +31,7 @@ def _slot(spec: EpicSpec, switch: Model, context: GroupContext, psn: int, down: 
 def _edge(spec: EpicSpec, switch: Model, context: GroupContext, index: int) -> HeldEdge:
     first = context.first_psn
     edge_id = context.edges[index].edge_id
-    word = receive(spec).unpack(switch.register("receive", context.pipe * spec.bank_edges + edge_id))
+    word = receive(spec).unpack(switch.register("receive", context.pipeline * spec.bank_edges + edge_id))
     fresh = word["epoch"] == context.epoch
     expects = word["psn"] if fresh else first
     missing = word.get("missing", 0) if fresh else 0
@@ -63,7 +63,7 @@ def _timer_runs(spec: EpicSpec, switch: Model, placed: PlacedEdge) -> bool:
 
 def _at(spec: EpicSpec, context: GroupContext) -> int:
     """Where a context's words of state are."""
-    return context.pipe * spec.bank_contexts + context.context
+    return context.pipeline * spec.bank_contexts + context.context
 
 
 FACET = StateReader(slot=_slot, pattern=_pattern, edge=_edge, timer_runs=_timer_runs)

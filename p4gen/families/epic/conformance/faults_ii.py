@@ -10,7 +10,7 @@ SIZE = {"mode": "II", "lanes": 8, "window": 2, "message": 2, "groups": 4, "fan_i
 PROGRAMS: dict[str, dict[str, object]] = {
     "plain": {**SIZE},
     "gbn": {**SIZE, "reliability": "gbn"},
-    "pipes": {**SIZE, "pipelines": 2},
+    "pipelines": {**SIZE, "pipelines": 2},
     "dynamic": {**SIZE, "op": "dynamic"},
 }
 
@@ -385,33 +385,35 @@ MODE_II: tuple[Mutation, ...] = (
         "ClassifyTraffic",
         "(bit<32>)(meta.lookup.pipeline ++ (base + ((slot_t)bth.psn & mask))[4:0])",
         "base + ((slot_t)bth.psn & mask)",
-        "pipes",
+        "pipelines",
     ),
     Mutation(
         "one-bank-for-announcements",
         "TrackInvocation",
         "newest.apply(meta.lookup.context_index,",
         "newest.apply((bit<32>)meta.lookup.context,",
-        "pipes",
+        "pipelines",
     ),
-    Mutation("wrong-pipeline", "LookupTable", "std_meta.ingress_port >= 4", "std_meta.ingress_port >= 5", "pipes"),
+    Mutation("wrong-pipeline", "LookupTable", "std_meta.ingress_port >= 4", "std_meta.ingress_port >= 5", "pipelines"),
     Mutation(
         "pipeline-by-port-always",
         "LookupTable",
         "(std_meta.instance_type != RECIRCULATED) {                 //",
         "(true) {                 //",
-        "pipes",
+        "pipelines",
     ),
     Mutation(
         "partials-from-anywhere",
         "LookupTable",
         "(std_meta.instance_type != RECIRCULATED) { meta.drop",
         "(false) { meta.drop",
-        "pipes",
+        "pipelines",
     ),
-    Mutation("never-the-other-pipeline", "TranslateHeader", "meta.lookup.pipeline = to_pipe[0:0];", "", "pipes"),
-    Mutation("partials-leave-the-switch", "TranslateHeader", "meta.path.goes_round = 1;", "", "pipes"),
-    Mutation("everything-goes-round", "IncIngress", "meta.path.goes_round = 0;", "meta.path.goes_round = 1;", "pipes"),
+    Mutation("never-the-other-pipeline", "TranslateHeader", "meta.lookup.pipeline = to_pipe[0:0];", "", "pipelines"),
+    Mutation("partials-leave-the-switch", "TranslateHeader", "meta.path.goes_round = 1;", "", "pipelines"),
+    Mutation(
+        "everything-goes-round", "IncIngress", "meta.path.goes_round = 0;", "meta.path.goes_round = 1;", "pipelines"
+    ),
     Mutation(
         "announced-op-forgotten",
         "TrackInvocation",
@@ -457,7 +459,7 @@ SEEDING = Seeding(
     PROGRAMS,
     tests={
         "gbn": ("test_order", "test_idle"),
-        "pipes": ("test_pipelines",),
+        "pipelines": ("test_pipelines",),
         "dynamic": ("test_dynamic", "test_announcement"),
     },
     first={

@@ -11,14 +11,14 @@ PROGRAMS: dict[str, dict[str, object]] = {
     "plain": {**SIZE},
     "sr": {**SIZE, "reliability": "sr"},
     "sack": {**SIZE, "reliability": "sack"},
-    "pipes": {**SIZE, "pipelines": 2},
+    "pipelines": {**SIZE, "pipelines": 2},
     "dynamic": {**SIZE, "op": "dynamic"},
 }
 
 _ORDER, _RANGE, _RESEND = "test_iii_order", "test_iii_range", "test_iii_retransmission"
 _TIMER, _CONGESTION = "test_iii_timer", "test_iii_congestion"
 _LATE, _IDLE = "test_iii_late_answers", "test_iii_idle"
-_COLLECTIVES, _SELECTIVE, _PIPES = "test_iii_collectives", "test_iii_selective", "test_iii_pipelines"
+_COLLECTIVES, _SELECTIVE, _PIPELINES = "test_iii_collectives", "test_iii_selective", "test_iii_pipelines"
 
 MODE_III: tuple[Mutation, ...] = (
     *BOTH_MODES,
@@ -281,7 +281,7 @@ MODE_III: tuple[Mutation, ...] = (
         "sack",
     ),
     Mutation("all-since-resent", "StartCursor", "if (hdr.aeth.msn < BURST) { count = hdr.aeth.msn; }", "", "sack"),
-    Mutation("one-bank", "CheckDuplicate", "slots.read(word, meta.flow.slot);", "slots.read(word, 0);", "pipes"),
+    Mutation("one-bank", "CheckDuplicate", "slots.read(word, meta.flow.slot);", "slots.read(word, 0);", "pipelines"),
     Mutation("numbers-not-kept", "CheckOrder", "numbers = meta.invocation.numbers;", "", "dynamic"),
 )
 """Patterns stand once in their program; each program has all of the modules."""
@@ -289,7 +289,12 @@ MODE_III: tuple[Mutation, ...] = (
 SEEDING = Seeding(
     MODE_III,
     PROGRAMS,
-    tests={"sr": (_SELECTIVE, _ORDER), "sack": (_SELECTIVE,), "pipes": (_PIPES,), "dynamic": (_COLLECTIVES, _ORDER)},
+    tests={
+        "sr": (_SELECTIVE, _ORDER),
+        "sack": (_SELECTIVE,),
+        "pipelines": (_PIPELINES,),
+        "dynamic": (_COLLECTIVES, _ORDER),
+    },
     first={
         "FindContext": (_COLLECTIVES,),
         "TrackInvocation": (_COLLECTIVES, _LATE),

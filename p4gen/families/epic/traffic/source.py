@@ -237,11 +237,11 @@ class RandomTraffic:
         rng = self._random
         if self._ticked is None or rng.random() < 0.5:
             self._ticked = rng.choice(rng.choice(self.streams).served.edges)
-        pipe, edge = self._ticked
+        pipeline, edge = self._ticked
         bth = BTH(ticks.OPCODE, edge.local.qp, rng.choice((0, rng.getrandbits(24))))
         return Packet(
             ticks.PORT,
-            self._from(edge, bth, aeth=AETH(pipe, rng.choice((2, 2000, 1 << 17)))).sealed().to_bytes(),
+            self._from(edge, bth, aeth=AETH(pipeline, rng.choice((2, 2000, 1 << 17)))).sealed().to_bytes(),
             "tick",
         )
 
