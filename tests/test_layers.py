@@ -21,7 +21,8 @@ ROOT = Path(__file__).parent.parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "choices", "packages"),
-    ("inputs", "records", "resources", "scratch"),
+    ("inputs", "plugins", "records", "resources", "scratch"),
+    ("arch",),
     ("spec", "rocev2", "packetio"),
     ("families",),
     # the P4 front end
@@ -50,8 +51,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("manager", "net", "ptf"),
     ("difftest",),
     ("bench", "lab"),
-    # papers: nobody imports them but tests, and the registry that finds them
-    ("families.epic",),
+    # papers and architectures: nobody imports them but tests, and the registries that find them
+    ("arch.v1model", "families.epic"),
     ("cli", "ptf_tests"),
     ("__main__",),
 )
@@ -230,7 +231,7 @@ def test_a_build_loads_only_what_generates_and_checks_programs(tmp_path: Path, m
     top, _ = layer("p4gen.builder", LAYERS) or (0, "")
     ours = [place for module in modules if module.startswith("p4gen.") and (place := layer(module, LAYERS))]
     above = {name for number, name in ours if number > top}
-    assert above - COMMAND == {"families.epic"}
+    assert above - COMMAND == {"arch.v1model", "families.epic"}
     assert not {module for module in modules if module.startswith("p4gen.families.epic.conf")}
 
 

@@ -24,12 +24,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-from p4gen.errors import Diagnostic, InputError, P4genError, Pos
+from p4gen.errors import InputError, P4genError
+from p4gen.plugins import import_failed
 from p4gen.resources import resource
 from p4gen.spec.program import ProgramSpec
 
@@ -92,16 +92,3 @@ class Family:
         if not isinstance(found, kind):
             raise InputError(f"{name}.FACET is not a {kind.__name__}")
         return found
-
-
-def import_failed(folder: Path, error: Exception) -> InputError:
-    """The error for a family in ``folder`` that cannot be imported: the position, and the cause."""
-    reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-    if isinstance(error, SyntaxError) and error.filename:
-        where = Pos(error.filename, error.lineno or 1, error.offset or 1)
-        return InputError(Diagnostic(where, f"{type(error).__name__}: {error.msg}"))
-    places = [frame for frame in traceback.extract_tb(error.__traceback__) if folder in Path(frame.filename).parents]
-    if not places:
-        return InputError(Diagnostic(str(folder), reason))
-    last = places[-1]
-    return InputError(Diagnostic(Pos(last.filename, last.lineno or 1, (last.colno or 0) + 1), reason))

@@ -3,9 +3,9 @@
 =========================  ==============================================================================
 template                   asks for (``ProgramParts.names``, and what the family's own templates declare)
 =========================  ==============================================================================
-``v1model/checksum``       ``ipv4_checksum``, an ``Ipv4Checksum``; ``hdr.ipv4``
-``v1model/pipelines``      ``arrival``, what a packet's arrival is called; ``drop_t``, ``DROP_REASONS``
-``v1model/deparser``       the parser ``PacketParser``; the templates above, or controls of the same names
+``arch/*/checksum``        ``ipv4_checksum``, an ``Ipv4Checksum``; ``hdr.ipv4``
+``arch/*/pipelines``       ``arrival``, what a packet's arrival is called; ``drop_t``, ``DROP_REASONS``
+``arch/*/deparser``        the parser ``PacketParser``; the templates above, or controls of the same names
 ``shared/forward``         ``mac_addr_t``, ``ipv4_addr_t``; ``hdr.ethernet``, ``hdr.ipv4``, ``hdr.udp``
 ``shared/answer_arp``      the same types; ``hdr.ethernet``, ``hdr.arp``; ``ARP_REQUEST``, ``ARP_REPLY``
 ``shared/invariant_crc``   ``hdr.ipv4``, ``hdr.udp``, ``hdr.bth``, and what may follow it

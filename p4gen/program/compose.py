@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+from p4gen.arch import Architecture
 from p4gen.errors import InputError
 from p4gen.families import Facet, family_of
 from p4gen.program.flow import Apply, Do, Flow, walk
@@ -125,6 +126,11 @@ class Composition:
             if word is not None and found.setdefault(register.short, word) != word:
                 raise InputError(f"{self.spec.program}: registers called {register.short} have different words")
         return found
+
+    @property
+    def arch(self) -> Architecture:
+        """The architecture of the program."""
+        return self.spec.architecture
 
     @property
     def state_bits(self) -> int:

@@ -27,9 +27,6 @@ from p4gen.program.compose import Composition, DropReason
 from p4gen.resources import resource
 
 Folders = tuple[tuple[str, Path], ...]
-COMMON = ("shared", "v1model")
-"""Folders of templates that every family may use: parts that no paper knows, and architectures."""
-
 _MARK = "\x00"
 _ROW = 112
 """Columns that a row of like declarations may take."""
@@ -52,7 +49,7 @@ def render(composition: Composition, *, line_directives: bool = True) -> Rendere
     lines: list[str] = []
     origins: list[tuple[str, int]] = []
     context = _context(composition) | {"line_directives": line_directives}
-    environment = _environment(family_of(composition.spec).template_folders)
+    environment = _environment(family_of(composition.spec).template_folders, composition.arch.template_folders)
     for template in composition.parts.templates(composition):
         if lines:
             lines.append("")
@@ -70,6 +67,7 @@ def _context(composition: Composition) -> dict[str, Any]:
     """What every family's templates may refer to, and what its own may."""
     return composition.parts.names(composition) | {
         "spec": composition.spec,
+        "arch": composition.arch,
         "headers": composition.parts.headers,
         "modules": composition.modules,
         "ingress": composition.of("ingress"),
@@ -85,9 +83,10 @@ def _context(composition: Composition) -> dict[str, Any]:
 class _MarkedLoader(BaseLoader):
     """Loads templates with the line's number behind every line that leaves text."""
 
-    def __init__(self, folders: Folders) -> None:
-        common = {name: FileSystemLoader(resource("templates") / name) for name in COMMON}
-        self._inner = PrefixLoader(common | {name: FileSystemLoader(folder) for name, folder in folders})
+    def __init__(self, folders: Folders, architectures: Folders) -> None:
+        own: dict[str, BaseLoader] = {name: FileSystemLoader(folder) for name, folder in folders}
+        arch = PrefixLoader({name: FileSystemLoader(folder) for name, folder in architectures})
+        self._inner = PrefixLoader(own | {"shared": FileSystemLoader(resource("templates") / "shared"), "arch": arch})
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Any]:
         source, file, fresh = self._inner.get_source(environment, template)
@@ -97,9 +96,9 @@ class _MarkedLoader(BaseLoader):
 
 
 @cache
-def _environment(folders: Folders) -> Environment:
+def _environment(folders: Folders, architectures: Folders) -> Environment:
     environment = Environment(
-        loader=_MarkedLoader(folders),
+        loader=_MarkedLoader(folders, architectures),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

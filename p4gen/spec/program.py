@@ -8,7 +8,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, assert_never
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from p4gen.arch import Architecture, architecture, architectures
 
 
 class Icrc(StrEnum):
@@ -41,6 +44,17 @@ class SpecConflictError(ValueError):
         self.field = field
 
 
+def _known(name: str) -> str:
+    known = architectures()
+    if name not in known:
+        raise PydanticCustomError("enum", "", {"expected": " or ".join(f"'{one}'" for one in known)})
+    return name
+
+
+def _listed(schema: dict[str, Any]) -> None:
+    schema["enum"] = list(architectures())
+
+
 class ProgramSpec(BaseModel):
     """A program to generate. Every field has a default, so a family's spec without arguments is a useful program.
 
@@ -57,7 +71,11 @@ class ProgramSpec(BaseModel):
             description="name of the program and of its folder under build/; derived from the other fields by default",
         ),
     ] = None
-    arch: Annotated[str, Field(description="P4 architecture of the program")] = "v1model"
+    arch: Annotated[
+        str,
+        AfterValidator(_known),
+        Field(description="P4 architecture of the program", json_schema_extra=_listed),
+    ] = "v1model"
     pipelines: Annotated[
         Literal[1, 2, 4],
         Field(description="ingress pipelines, each with its own memory; they divide the ports evenly"),
@@ -90,6 +108,11 @@ class ProgramSpec(BaseModel):
         """A family other than the default counts as given, so that a spec written without defaults is read as it is."""
         if self.family != DEFAULT_FAMILY:
             self.__pydantic_fields_set__.add("family")
+
+    @property
+    def architecture(self) -> Architecture:
+        """What ``arch`` names."""
+        return architecture(self.arch)
 
     @property
     def program(self) -> str:

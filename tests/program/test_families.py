@@ -21,7 +21,7 @@ from p4gen.cli.options import arguments_of
 from p4gen.errors import InputError
 from p4gen.families import Facet, add_folder, families, family_of, load_spec
 from p4gen.families import family as family_module
-from p4gen.families.registry import FOLDERS
+from p4gen.families.registry import FOLDERS, forget
 from p4gen.groups.family import GroupEntries
 from p4gen.model import Model
 from p4gen.model.entries import Action, Entry, Exact
@@ -85,10 +85,10 @@ PROGRAM = '''
         flows=lambda spec: Flows(INGRESS, EGRESS),
         templates=lambda composition: (
             "gate/start.p4.j2",
-            "v1model/checksum.p4.j2",
+            composition.arch.template("checksum"),
             GATE.template,
-            "v1model/pipelines.p4.j2",
-            "v1model/deparser.p4.j2",
+            composition.arch.template("pipelines"),
+            composition.arch.template("deparser"),
         ),
         names=lambda composition: {
             "arrival": "A gate",
@@ -209,7 +209,7 @@ def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield write(tmp_path / "gate")
     for name in [name for name in sys.modules if name.startswith("p4gen_family_")]:
         del sys.modules[name]
-    families.cache_clear()
+    forget()
 
 
 def p4gen(*args: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -291,7 +291,7 @@ def test_a_run_with_a_family_in_a_folder_can_be_repeated(
     arguments = arguments_of(load_spec(flags={"family": "gate", "known": 8}))
     assert arguments == ["--family", str(place), "--known", "8"]
     os.environ[FOLDERS] = ""
-    families.cache_clear()
+    forget()
     assert not cli.main(["build", *arguments, "--out", str(tmp_path / "build")], standalone_mode=False)
     assert (tmp_path / "build" / "gate" / "manifest.json").exists()
 

@@ -80,17 +80,17 @@ MODES: dict[Mode, tuple[Module, ...]] = {
 
 
 def _templates(composition: Composition) -> tuple[str, ...]:
-    arch = composition.spec.arch
+    arch = composition.arch
     crc = composition.has("CheckIcrc") or composition.has("SetIcrc")
     return (
         "epic/preamble.p4.j2",
         "epic/headers.p4.j2",
         "epic/parser.p4.j2",
-        f"{arch}/checksum.p4.j2",
+        arch.template("checksum"),
         *(["shared/invariant_crc.p4.j2"] if crc else []),
         *(module.template for module in composition.modules),
-        f"{arch}/pipelines.p4.j2",
-        f"{arch}/deparser.p4.j2",
+        arch.template("pipelines"),
+        arch.template("deparser"),
     )
 
 

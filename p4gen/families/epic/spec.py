@@ -67,7 +67,6 @@ class EpicSpec(CollectiveSpec):
         Mode,
         Field(description="EPIC mode: II, connection translated (EPIC 4.3), or III, connection augmented (EPIC 4.4)"),
     ] = Mode.II
-    arch: Annotated[Literal["v1model"], Field(description="P4 architecture; BMv2's v1model")] = "v1model"
     reliability: Annotated[
         Reliability | None,
         Field(

@@ -1,0 +1,232 @@
+"""What a P4 architecture is to p4gen: how its statements are written, what it offers, and within which limits.
+
+Templates of modules, and flows, contain the algorithms. Wherever a statement depends on the architecture they call
+a method of ``Architecture``, which gives the P4 text. What is more than a statement (the controls of checksums, the
+pipelines, the deparser, ``main``) is a template of the architecture, ``arch/<name>/<part>.p4.j2``.
+docs/architectures.md describes how to add one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from p4gen.resources import resource
+
+Stage = Literal["parser", "ingress", "egress"]
+"""Where a piece of a program is run."""
+Direction = Literal["in", "inout"]
+"""``in`` for code that asks how a packet arrived, ``inout`` for code that also decides what becomes of it."""
+
+
+class Feature(StrEnum):
+    """What an architecture may offer; the values are the words of messages."""
+
+    MULTICAST = "multicast"
+    CLONE = "clones of arriving packets"
+    EGRESS_CLONE = "clones of departing packets"
+    RECIRCULATION = "recirculation"
+    TICKS = "ticks"
+    REGISTERS = "registers"
+    COUNTERS = "counters"
+    HASHES = "hashes"
+
+
+@dataclass(frozen=True)
+class Architecture(ABC):
+    """A P4 architecture. Methods and properties without further words give P4 text; statements end with a semicolon."""
+
+    name: str
+    title: str
+    """A one-line description for reports."""
+    package: str
+    """The Python package with its description."""
+    main: str
+    """The package that a program's ``main`` instantiates."""
+    includes: tuple[str, ...]
+    """The files that a program includes."""
+    features: frozenset[Feature]
+    ports: int
+    """The most ports that packets of hosts may use, numbered from 0."""
+    cpu_port: int
+    """The port on which ticks arrive."""
+    sessions: int
+    """The highest number of a clone session."""
+    template_folder: Path | None = None
+    """The folder of its templates, if not p4gen's own ``templates/arch/<name>``."""
+    base: Architecture | None = None
+    """The architecture whose templates it uses where it has none of its own."""
+
+    # --- templates ---
+
+    @property
+    def template_folders(self) -> tuple[tuple[str, Path], ...]:
+        """The places of its templates: the first part of their names below ``arch``, and the folder."""
+        own = self.name, self.template_folder or resource("templates") / "arch" / self.name
+        return (own, *(self.base.template_folders if self.base else ()))
+
+    def template(self, part: str) -> str:
+        """The name of its template for a part of programs, such as ``checksum``, ``pipelines``, ``deparser``."""
+        for name, folder in self.template_folders:
+            if (folder / f"{part}.p4.j2").is_file():
+                return f"arch/{name}/{part}.p4.j2"
+        return f"arch/{self.name}/{part}.p4.j2"
+
+    # --- parameters and arguments of controls ---
+
+    @abstractmethod
+    def parameters(self, direction: Direction, stage: Stage = "ingress") -> str:
+        """The parameters with which a control, or the parser, takes the intrinsic metadata."""
+
+    @abstractmethod
+    def arguments(self, direction: Direction, stage: Stage = "ingress") -> str:
+        """The arguments for these parameters."""
+
+    # --- how a packet arrived, and what is known of it: expressions ---
+
+    @property
+    @abstractmethod
+    def ingress_port(self) -> str:
+        """The port on which it arrived."""
+
+    @property
+    @abstractmethod
+    def egress_port(self) -> str:
+        """In egress: the port by which it leaves."""
+
+    @property
+    @abstractmethod
+    def replication_id(self) -> str:
+        """In egress: the id of a copy made by multicast; 0 for what is no copy."""
+
+    @property
+    @abstractmethod
+    def packet_length(self) -> str:
+        """In ingress: the bytes of the frame, 32 bits."""
+
+    @property
+    @abstractmethod
+    def parser_failed(self) -> str:
+        """Condition: the frame ended before a header that the parser extracted."""
+
+    @property
+    @abstractmethod
+    def checksum_failed(self) -> str:
+        """Condition: the checksum that the template ``checksum`` verifies was wrong."""
+
+    @abstractmethod
+    def recirculated(self, *, is_not: bool = False) -> str:
+        """Condition: it has been recirculated, or with ``is_not`` that it has not."""
+
+    @property
+    @abstractmethod
+    def cloned_on_arrival(self) -> str:
+        """Condition, in egress: it is a clone that ``clone`` made."""
+
+    @property
+    @abstractmethod
+    def cloned_on_departure(self) -> str:
+        """Condition, in egress: it is a clone that ``clone_again`` made."""
+
+    @property
+    @abstractmethod
+    def tick_port(self) -> str:
+        """Condition: it arrived where ticks arrive."""
+
+    # --- what becomes of a packet: statements ---
+
+    @abstractmethod
+    def send(self, port: str) -> str:
+        """In ingress: it leaves by ``port``."""
+
+    def send_back(self) -> str:
+        """In ingress: it leaves by the port on which it arrived."""
+        return self.send(self.ingress_port)
+
+    @abstractmethod
+    def multicast(self, group: str) -> str:
+        """In ingress: a copy of it leaves for each replica of ``group``."""
+
+    @abstractmethod
+    def drop(self) -> str:
+        """It leaves by no port. What was cloned of it does."""
+
+    @abstractmethod
+    def clone(self, session: str) -> str:
+        """In ingress: a clone of it as it arrived goes to the ports of ``session``, with the metadata that is kept."""
+
+    @abstractmethod
+    def clone_again(self, session: str) -> str:
+        """In egress: a clone of it as it is now goes to egress, by ``session``, with the metadata that is kept."""
+
+    @abstractmethod
+    def recirculate(self) -> str:
+        """In egress: it arrives again, as it leaves here, with the metadata that is kept."""
+
+    def session_of(self, port: str) -> str:
+        """The clone session of a port, from an expression for it. Session 0 is none."""
+        return f"(bit<32>){port} + 1"
+
+    # --- metadata that clones and recirculated packets keep ---
+
+    @abstractmethod
+    def constants(self, uses: frozenset[Feature]) -> tuple[str, ...]:
+        """Declarations of constants that the texts above refer to, for a program that uses these features."""
+
+    @abstractmethod
+    def kept_constants(self, uses: frozenset[Feature]) -> tuple[str, ...]:
+        """Declarations that the metadata which is kept needs."""
+
+    @abstractmethod
+    def kept(self, uses: frozenset[Feature]) -> str:
+        """What precedes a field of metadata that is kept, in a program that uses these features."""
+
+    # --- registers, counters, hashes ---
+
+    @abstractmethod
+    def register(self, type_: str, size: str, name: str) -> str:
+        """The declaration of a register of ``size`` words."""
+
+    @abstractmethod
+    def read(self, register: str, index: str, into: str) -> str:
+        """A statement that reads a word."""
+
+    @abstractmethod
+    def write(self, register: str, index: str, value: str) -> str:
+        """A statement that writes a word."""
+
+    def access(
+        self,
+        register: str,
+        type_: str,
+        index: str,
+        word: str = "word",
+        *,
+        caller: Callable[[Callable[[str], str]], str],
+    ) -> str:
+        """The one access of a pass to a register: a word is read, and, if the block says so, written.
+
+        For templates: ``{% call(write) arch.access("slots", "bit<32>", "index") %} ... {% endcall %}``. In the block
+        the variable ``word`` holds what the register held; ``{{ write("value") }}`` writes, at most once on every path.
+        An architecture whose registers are accessed by an action of their own makes it from the block.
+        """
+        body = caller(partial(self.write, register, index))
+        indent = body[: len(body) - len(body.lstrip(" "))]
+        return f"{indent}{type_} {word};\n{indent}{self.read(register, index, word)}\n{body}"
+
+    @abstractmethod
+    def counter(self, size: str, name: str) -> str:
+        """The declaration of ``size`` counters of packets."""
+
+    @abstractmethod
+    def count(self, counter: str, index: str) -> str:
+        """A statement that counts the packet."""
+
+    @abstractmethod
+    def hash(self, into: str, algorithm: str, fields: str, base: str = "32w0", count: str = "64w0x100000000") -> str:
+        """A statement that sets ``into`` to ``base`` plus the hash of a list of fields modulo ``count``."""
