@@ -20,7 +20,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "choices", "packages"),
+    ("errors", "choices", "packages", "layout"),
     ("inputs", "plugins", "records", "resources", "scratch"),
     ("arch",),
     ("spec", "rocev2", "packetio"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from p4gen.difftest.events import Event, Packet
 from p4gen.difftest.sides import BATCH, Outputs, Readout, Side
-from p4gen.program import Word
+from p4gen.layout import Word
 from p4gen.rocev2.headers import HeaderError
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import parse

@@ -6,7 +6,6 @@ from p4gen.program.flow import Apply, Do, Flow, When, when
 from p4gen.program.manifest import Manifest, manifest
 from p4gen.program.module import Drop, Metadata, Module, Register, Size, Table
 from p4gen.program.text import Rendered, render
-from p4gen.program.word import Field, Word
 
 __all__ = [
     "Apply",
@@ -14,7 +13,6 @@ __all__ = [
     "Do",
     "Drop",
     "DropReason",
-    "Field",
     "Flow",
     "Flows",
     "Ipv4Checksum",
@@ -27,7 +25,6 @@ __all__ = [
     "Size",
     "Table",
     "When",
-    "Word",
     "compose",
     "manifest",
     "render",

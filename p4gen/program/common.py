@@ -3,6 +3,7 @@
 =========================  ==============================================================================
 template                   asks for (``ProgramParts.names``, and what the family's own templates declare)
 =========================  ==============================================================================
+``shared/headers``         ``ProgramParts.headers``; the types that their fields name, such as ``mac_addr_t``
 ``arch/*/checksum``        ``ipv4_checksum``, an ``Ipv4Checksum``; ``hdr.ipv4``
 ``arch/*/pipelines``       ``arrival``, what a packet's arrival is called; ``drop_t``, ``DROP_REASONS``
 ``arch/*/deparser``        the parser ``PacketParser``; the templates above, or controls of the same names

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 from p4gen.arch import Architecture
 from p4gen.errors import InputError
 from p4gen.families import Facet, family_of
+from p4gen.layout import Header, Word
 from p4gen.program.flow import Apply, Do, Flow, walk
 from p4gen.program.module import Drop, Gress, Metadata, Module
-from p4gen.program.word import Word
 from p4gen.spec import ProgramSpec
 
 
@@ -30,8 +30,8 @@ class ProgramParts(Facet):
 
     module: ClassVar[str] = "program"
 
-    headers: tuple[str, ...]
-    """Headers that the parser knows, outermost first."""
+    headers: Callable[[Any], tuple[Header, ...]]
+    """Headers that the parser knows, outermost first. ``p4gen.rocev2.layouts`` has those of RoCEv2."""
     modules: Callable[[Any], tuple[Module, ...]]
     """The modules of a program, in the order in which a packet meets them."""
     flows: Callable[[Any], Flows]
@@ -115,6 +115,11 @@ class Composition:
         return tuple(DropReason(i, module, drop) for i, (module, drop) in enumerate(pairs, start=1))
 
     @cached_property
+    def headers(self) -> dict[str, Header]:
+        """The headers that the parser knows, outermost first, by their names in ``headers_t``."""
+        return {header.name: header for header in self.parts.headers(self.spec)}
+
+    @cached_property
     def words(self) -> dict[str, Word]:
         """The layouts of words of state, by the last part of their registers' names.
 
@@ -147,7 +152,7 @@ def compose(spec: ProgramSpec) -> Composition:
     modules = tuple(module for module in parts.modules(spec) if module.wanted(spec))
     flows = parts.flows(spec)
     _check_flows(spec, modules, flows)
-    known = {f"hdr.{name}" for name in parts.headers}
+    known = {f"hdr.{header.name}" for header in parts.headers(spec)}
     known.update(_provided(spec, modules, flows.ingress, known))
     _provided(spec, modules, flows.egress, known)
     return Composition(spec, parts, modules, flows)

@@ -7,13 +7,13 @@ import json
 from typing import Any
 
 import p4gen
+from p4gen.layout import Word
 from p4gen.program.compose import Composition
 from p4gen.program.text import Rendered
-from p4gen.program.word import Word
 
 Manifest = dict[str, Any]
-"""JSON object: p4gen, spec, modules (in order, with state in bits), drops, ticks, state_bits, line_directives, and
-digest."""
+"""JSON object: p4gen, spec, headers (outermost first), modules (in order, with state in bits), drops, ticks,
+state_bits, line_directives, and digest."""
 
 
 def manifest(composition: Composition, rendered: Rendered) -> Manifest:
@@ -25,6 +25,16 @@ def manifest(composition: Composition, rendered: Rendered) -> Manifest:
         "p4gen": p4gen.__version__,
         "program": spec.program,
         "spec": spec.resolved(),
+        "headers": [
+            {
+                "name": header.name,
+                "meaning": header.meaning,
+                "bits": header.bits,
+                "elements": header.count or 1,
+                "fields": _fields(header.word),
+            }
+            for header in composition.headers.values()
+        ],
         "modules": [
             {
                 "name": module.name,

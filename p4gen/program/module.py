@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from p4gen.program.word import Word
+from p4gen.layout import Word
 from p4gen.spec import ProgramSpec
 
 Gress = Literal["ingress", "egress"]

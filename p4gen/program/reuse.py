@@ -22,7 +22,8 @@ from p4gen.spec import ProgramSpec
 _PIPELINES = "IncIngress, IncEgress"
 _AROUND = {
     "preamble": "constants and types",
-    "headers": "headers and metadata",
+    "headers": "headers",
+    "metadata": "metadata",
     "parser": "PacketParser",
     "checksum": "IPv4 checksum",
     "invariant_crc": "InvariantCrc",
@@ -184,4 +185,4 @@ def _parts(composition: Composition) -> Iterator[Part]:
         while text and not text[-1]:
             text.pop()
         stem = template.rpartition("/")[2].partition(".")[0]
-        yield Part(names.get(template) or _AROUND[stem], template in names, template, tuple(text))
+        yield Part(names.get(template) or _AROUND.get(stem, stem), template in names, template, tuple(text))

@@ -68,7 +68,7 @@ def _context(composition: Composition) -> dict[str, Any]:
     return composition.parts.names(composition) | {
         "spec": composition.spec,
         "arch": composition.arch,
-        "headers": composition.parts.headers,
+        "headers": composition.headers,
         "modules": composition.modules,
         "ingress": composition.of("ingress"),
         "egress": composition.of("egress"),

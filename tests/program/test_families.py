@@ -59,6 +59,7 @@ PROGRAM = '''
     from p4gen.program import (
         Apply, Do, Drop, Flow, Flows, Ipv4Checksum, Module, ProgramParts, Size, Table, when,
     )
+    from p4gen.rocev2 import layouts
 
     GATE = Module(
         "Gate",
@@ -80,11 +81,13 @@ PROGRAM = '''
     EGRESS = Flow((when("meta.drop != drop_t.NONE", COUNT),))
 
     FACET = ProgramParts(
-        headers=("ethernet", "ipv4"),
+        headers=lambda spec: (layouts.ETHERNET, layouts.IPV4),
         modules=lambda spec: (GATE,),
         flows=lambda spec: Flows(INGRESS, EGRESS),
         templates=lambda composition: (
             "gate/start.p4.j2",
+            "shared/headers.p4.j2",
+            "gate/parser.p4.j2",
             composition.arch.template("checksum"),
             GATE.template,
             composition.arch.template("pipelines"),
@@ -112,33 +115,11 @@ START = """
     }
     const bit<32> DROP_REASONS = {{ drops|length + 1 }};
 
-    header ethernet_t {
-        bit<48> dst_addr;
-        bit<48> src_addr;
-        bit<16> ether_type;
-    }
+    typedef bit<48> mac_addr_t;
+    typedef bit<32> ipv4_addr_t;
+"""
 
-    header ipv4_t {
-        bit<4>  version;
-        bit<4>  ihl;
-        bit<6>  dscp;
-        bit<2>  ecn;
-        bit<16> total_length;
-        bit<16> identification;
-        bit<3>  flags;
-        bit<13> fragment_offset;
-        bit<8>  ttl;
-        bit<8>  protocol;
-        bit<16> checksum;
-        bit<32> src_addr;
-        bit<32> dst_addr;
-    }
-
-    struct headers_t {
-        ethernet_t ethernet;
-        ipv4_t     ipv4;
-    }
-
+PARSER = """
     struct metadata_t {
         drop_t drop;
     }
@@ -189,6 +170,7 @@ FILES = {
     "__init__.py": INIT,
     "program.py": PROGRAM,
     "templates/start.p4.j2": START,
+    "templates/parser.p4.j2": PARSER,
     "templates/gate.p4.j2": GATE,
 }
 

@@ -19,7 +19,8 @@ from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.families.epic.words import CODE, MESSAGE, receive, reorder_window, slot
 from p4gen.groups.group import Pattern
 from p4gen.host.collectives.control import Collective, Control
-from p4gen.program import Field, Module, Register, Size, Word, compose, manifest, render
+from p4gen.layout import Field, Word
+from p4gen.program import Module, Register, Size, compose, manifest, render
 from p4gen.spec import DType, Numbers, Op, Reliability
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "state.md"

@@ -8,9 +8,10 @@ import pytest
 
 from p4gen.families.epic import state
 from p4gen.families.epic.spec import EpicSpec
+from p4gen.layout import Word
 from p4gen.net import simulation
 from p4gen.net.config import Work
-from p4gen.program import Register, Word
+from p4gen.program import Register
 from p4gen.spec import ProgramSpec
 
 from .runs import all_six, run, scripted, tiny, trouble

@@ -8,15 +8,13 @@ from typing import Any
 
 from p4gen.families.epic import flow_ii, flow_iii
 from p4gen.families.epic import modules as m
+from p4gen.families.epic.headers import headers
 from p4gen.families.epic.spec import EpicSpec, Mode, Variant
 from p4gen.families.epic.words import GIVEN_UP, MESSAGE, reorder_window
 from p4gen.program.common import Ipv4Checksum
 from p4gen.program.compose import Composition, Flows, ProgramParts
 from p4gen.program.module import Module
 from p4gen.spec import Numbers, ticks
-
-HEADERS = ("ethernet", "vlan", "arp", "ipv4", "udp", "bth", "aeth", "immediate", "cnp", "payload", "icrc")
-"""Headers that the parser knows, outermost first."""
 
 IPV4_CHECKSUM = Ipv4Checksum(
     verified="hdr.bth.isValid()", acting="ValidatePacket", renewed="meta.lookup.kind != kind_t.ORDINARY"
@@ -84,7 +82,8 @@ def _templates(composition: Composition) -> tuple[str, ...]:
     crc = composition.has("CheckIcrc") or composition.has("SetIcrc")
     return (
         "epic/preamble.p4.j2",
-        "epic/headers.p4.j2",
+        "shared/headers.p4.j2",
+        "epic/metadata.p4.j2",
         "epic/parser.p4.j2",
         arch.template("checksum"),
         *(["shared/invariant_crc.p4.j2"] if crc else []),
@@ -196,7 +195,7 @@ def _flows(spec: EpicSpec) -> Flows:
 
 
 FACET = ProgramParts(
-    headers=HEADERS,
+    headers=headers,
     modules=lambda spec: MODES[spec.mode],
     flows=_flows,
     templates=_templates,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from p4gen.families.epic.spec import EpicSpec
-from p4gen.program.word import Field, Word
+from p4gen.layout import Field, Word
 from p4gen.spec import Op
 from p4gen.spec.reductions import NUMBERS_BITS
 

@@ -1,0 +1,44 @@
+"""The headers of EPIC's programs, outermost first: those of RoCEv2, and the payload of lanes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from p4gen.families.epic.spec import EpicSpec
+from p4gen.families.epic.words import MESSAGE
+from p4gen.layout import Header, HeaderField
+from p4gen.rocev2 import layouts as roce
+
+IMMEDIATE: Final = replace(
+    roce.IMMEDIATE,
+    meaning="Immediate data (InfiniBand 9.3.6): what a control message announces (EPIC 3.3.2)",
+    fields=(HeaderField("value", MESSAGE.bits, "what is announced", MESSAGE),),
+)
+
+
+def payload(spec: EpicSpec) -> Header:
+    """The payload of data packets."""
+    return Header(
+        "payload",
+        "One element for each lane",
+        (HeaderField("lane", 32, "an element", type="lane_t"),),
+        count=spec.lanes,
+    )
+
+
+def headers(spec: EpicSpec) -> tuple[Header, ...]:
+    """What the parser knows."""
+    return (
+        roce.ETHERNET,
+        roce.VLAN,
+        roce.ARP,
+        roce.IPV4,
+        roce.UDP,
+        roce.BTH,
+        roce.AETH,
+        IMMEDIATE,
+        roce.CNP,
+        payload(spec),
+        roce.ICRC,
+    )
