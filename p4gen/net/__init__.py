@@ -1,4 +1,4 @@
-"""The virtual network: an event loop, links that lose, reorder, duplicate and corrupt, switches that run real programs.
+"""The virtual network: an event loop, links with faults, and switches that run generated programs.
 
-Time is virtual, in integer picoseconds; chance is seeded, so a run repeats to the bit.
+Time is virtual, in integer picoseconds. Randomness is seeded, so a run can be repeated bit for bit.
 """

@@ -1,7 +1,7 @@
 """Captures: pcapng files with an interface for each direction of each link, and drops as comments.
 
-Format: draft-ietf-opsawg-pcapng. Times are nanoseconds of virtual time; a frame stands at the time when it was sent, on
-the interface of the link it was sent on.
+Format: draft-ietf-opsawg-pcapng. A frame is recorded on the interface of the direction it was sent on, at the time of
+sending, in nanoseconds of virtual time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _USER_APPLICATION: Final = 4
 
 
 class PcapngWriter:
-    """Writes a pcapng file; ``interfaces`` are their names, by number."""
+    """Writes a pcapng file. ``interfaces`` are the names of its interfaces; a frame names one by its index."""
 
     def __init__(self, file: BinaryIO, interfaces: Iterable[str]) -> None:
         self._file = file
@@ -37,7 +37,8 @@ class PcapngWriter:
     def write(
         self, interface: int, time: int, frame: bytes, *, comment: str = "", outbound: bool | None = None
     ) -> None:
-        """Add a frame; ``time`` is in nanoseconds, ``outbound`` None where the direction is in the interface's name."""
+        """Add a frame. ``time`` is in nanoseconds; ``outbound`` is None if the interface stands for one direction
+        only."""
         head = struct.pack("<IIIII", interface, time >> 32, time & 0xFFFFFFFF, len(frame), len(frame))
         options = _option(_COMMENT, comment.encode()) if comment else b""
         if outbound is not None:
@@ -50,7 +51,8 @@ class PcapngWriter:
 
 
 class Capture:
-    """Writes what passes over links; it is a ``Watcher``. ``directions`` are the names of all, in order."""
+    """A ``Watcher`` that writes every frame on a link to a file. ``directions`` are the names of all directions, in
+    order."""
 
     def __init__(self, file: BinaryIO, directions: Iterable[str]) -> None:
         self._interfaces = {name: i for i, name in enumerate(directions)}
@@ -58,7 +60,7 @@ class Capture:
         self.packets = 0
 
     def __call__(self, passage: Passage) -> None:
-        """Write one frame; a lost one says why in its comment."""
+        """Write one frame; the comment of a lost frame gives the reason."""
         self.packets += 1
         interface = self._interfaces[f"{passage.src}>{passage.dst}"]
         comment = f"dropped: {passage.reason}" if passage.arrived is None else ""

@@ -1,4 +1,4 @@
-"""Whether collectives did what they should: results as NumPy has them, barriers that held."""
+"""Checks of collectives: results equal NumPy's, and no rank leaves a barrier too early."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def problems(
     values: Sequence[Sequence[Array]],
     invocations: Sequence[Sequence[Invocation]],
 ) -> Iterator[str]:
-    """What is wrong with what a group's ranks have, one line for each rank and call.
+    """Every error in the results of a group, as one line for each rank and call.
 
-    ``values`` are by call, then by rank; ``invocations`` by rank, then by call, as far as they were made. ``name`` is
-    the group's, "" when there is one only.
+    ``values`` are by call, then by rank. ``invocations`` are by rank, then by call; calls that were never made are
+    missing. ``name`` is the group's name, "" when there is only one group.
     """
     for number, call in enumerate(calls):
         made = [mine[number] if number < len(mine) else None for mine in invocations]
@@ -48,7 +48,7 @@ def problems(
 
 
 def difference(got: Array | None, wanted: Array | None) -> str:
-    """How a rank's result differs from the one it should be; "" when it does not."""
+    """How a rank's result differs from the expected one; "" when it does not."""
     if got is None or wanted is None:
         return (
             ""
@@ -65,7 +65,7 @@ def difference(got: Array | None, wanted: Array | None) -> str:
 
 
 def _released_too_soon(name: str, number: int, made: Sequence[Invocation | None]) -> Iterator[str]:
-    """A barrier holds when none ends before all have begun."""
+    """Ranks that left a barrier before all had reached it, a line each."""
     begun = max(_NEVER if i is None or i.started is None else i.started for i in made)
     for rank, invocation in enumerate(made):
         if invocation is None or invocation.finished is None or invocation.error is not None:

@@ -1,4 +1,4 @@
-"""What a run on a virtual network is to do: groups, their collectives, faults, policies."""
+"""The configuration of a run on a virtual network: groups, their collectives, faults, policies."""
 
 from __future__ import annotations
 
@@ -22,24 +22,26 @@ from p4gen.spec import CollectiveSpec, DType, Op
 from p4gen.spec.topology import TopologySpec
 
 MAX_DATA: Final = 1 << 30
-"""Bytes of all ranks' data of one call: they are in memory, and so is what NumPy makes of them."""
+"""Upper limit for the data of all ranks in one call, in bytes. The data is held in memory, and so are NumPy's
+results."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """One collective. ``size`` is its data in bytes: what each rank gives; for AllGather all ranks' parts together."""
+    """One call of a collective. ``size`` is the number of bytes that each rank contributes; for AllGather, the size of
+    the result."""
 
     collective: Collective = Collective.ALLREDUCE
     size: int = 1 << 20
     root: int = 0
     """Rank; of Reduce and Broadcast."""
     op: Op | None = None
-    """With op dynamic; sum by default."""
+    """The operation if the program's op is ``dynamic``; sum by default."""
     dtype: DType | None = None
-    """With op dynamic; int32 by default."""
+    """The number format if the program's op is ``dynamic``; int32 by default."""
 
     def kind(self, spec: CollectiveSpec) -> tuple[Op, DType]:
-        """What is reduced, and how. Raises ``InputError`` when the program does not do it."""
+        """Operation and number format. Raises ``InputError`` when the program does not support them."""
         if spec.op is Op.DYNAMIC:
             return self.op or Op.SUM, self.dtype or spec.dtype
         if self.op not in (None, spec.op) or self.dtype not in (None, spec.dtype):
@@ -47,7 +49,7 @@ class Call:
         return spec.op, spec.dtype
 
     def check(self, spec: CollectiveSpec, ranks: int) -> None:
-        """``InputError`` unless a group of ``ranks`` can do it."""
+        """Raises ``InputError`` unless a group of ``ranks`` can make the call."""
         barrier = self.collective is Collective.BARRIER
         divided = self.collective in (Collective.REDUCE_SCATTER, Collective.ALLGATHER)
         unit = 4 * ranks if divided else 4
@@ -65,7 +67,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Work:
-    """A group, and the collectives that its ranks call one after the other."""
+    """A group, and the collectives that its ranks call in this order."""
 
     calls: tuple[Call, ...]
     ranks: tuple[str, ...] | None = None
@@ -76,68 +78,68 @@ class Work:
 
 @dataclass(frozen=True)
 class SimConfig:
-    """One run. Times are in ps.
+    """The configuration of a run. Times are in ps.
 
-    The plain fields describe one group of all ranks that does one thing ``repeat`` times; ``work`` takes their place
-    where several groups run at the same time, or a group does several things.
+    The plain fields describe one group of all ranks that makes the same call ``repeat`` times. If several groups run at
+    the same time, or a group makes different calls, ``work`` takes their place.
     """
 
     topology: TopologySpec
     program: CollectiveSpec
-    """Its ``groups`` are raised to the contexts that are needed."""
+    """Its ``groups`` is increased to the number of contexts that the run needs."""
     collective: Collective = Collective.ALLREDUCE
     size: int = 1 << 20
-    """As in ``Call``."""
+    """Bytes, as in ``Call``."""
     repeat: int = 1
-    """Invocations, one after the other."""
+    """Number of calls, one after the other."""
     faults: Faults = field(default_factory=Faults)
     seed: int = 0
     recovery: Recovery | None = None
-    """NICs' loss recovery; what suits the program by default."""
+    """The NICs' loss recovery; by default the one that suits the program."""
     timeout: int = 50 * US
-    """Retransmission timer of NICs; 0 switches it off."""
+    """The NICs' retransmission timer; 0 disables it."""
     retry_count: int | None = None
     ack_every: int = 32
     dcqcn: DcqcnConfig | None = None
     initial_psn: int | None = None
     """Drawn from the seed by default."""
     skew: int = 0
-    """Ranks begin at random times within this span."""
+    """Ranks start at random times between 0 and ``skew``."""
     engine: EngineName = "interp"
     overflowing: bool = False
-    """Values so large that sums leave their range: of one sign in each column, so that order does not matter."""
+    """Draw values so large that sums overflow. All values of a column have the same sign, so their order does not
+    matter."""
     root: int = 0
     """Rank; of Reduce and Broadcast."""
     sync: PsnSync = PsnSync.SUBGROUPS
-    """How PSNs stay together over asymmetric collectives (EPIC 4.3)."""
+    """How PSNs are kept synchronised across asymmetric collectives (EPIC 4.3)."""
     flow: Flow = Flow.RESULTS
     work: tuple[Work, ...] = ()
     ticks: bool = True
-    """Switches of Mode III get the ticks that they want."""
+    """Whether switches that want ticks (Mode III) get them."""
 
     @property
     def jobs(self) -> tuple[Work, ...]:
-        """What every group does."""
+        """The calls of every group."""
         call = Call(self.collective, self.size, self.root)
         return self.work or (Work((call,) * self.repeat),)
 
     @property
     def nic_recovery(self) -> Recovery:
-        """``recovery``, with its default worked out: as the switches have it, so that each end knows what the other
-        says."""
+        """``recovery``, or its default: the one that switches implement, so that both ends of a connection agree."""
         return self.recovery or recovery_of(self.program)
 
     @property
     def hosts(self) -> tuple[tuple[str, ...], ...]:
-        """Each group's ranks."""
+        """The hosts of each group, by rank."""
         return tuple(job.ranks or self.topology.rank_hosts for job in self.jobs)
 
     def requests(self, initial_psns: tuple[int, ...]) -> list[GroupRequest]:
-        """What the manager is asked for. Raises ``InputError`` when a group cannot do its work."""
+        """The requests to the placer, one for each group. Raises ``InputError`` when a group cannot make its calls."""
         found = []
         for job, hosts, psn in zip(self.jobs, self.hosts, initial_psns, strict=True):
             if not job.calls:
-                raise InputError("a collective runs once at least")
+                raise InputError("repeat must be at least 1")
             for call in job.calls:
                 call.check(self.program, len(hosts))
             whole = {Collective.REDUCE_SCATTER, Collective.ALLGATHER}
@@ -156,7 +158,7 @@ class SimConfig:
         return found
 
     def fitted(self, requests: list[GroupRequest]) -> CollectiveSpec:
-        """The program, with as many contexts as the groups need. Raises ``InputError`` when there cannot be so many."""
+        """The program with as many contexts as the groups need. Raises ``InputError`` when it cannot have that many."""
         spec = self.program
         needed = contexts_needed(self.topology, requests, pipelines=spec.pipelines, ports=spec.ports)
         if needed <= spec.groups:

@@ -1,7 +1,6 @@
-"""Why a run does not end: which rank waits for which PSN, what the switches hold for it, what was lost on the way.
+"""Why a run does not end: which rank waits for which PSN, what switches hold of it, which packets were lost.
 
-The switches' part is read from the registers of the generated program, as a person would read them (``state``), where
-the program's family says how.
+The switches' state is read from the registers of the generated program (``state``), if the program's family says how.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ from p4gen.net.state import ChannelState, EdgeState, SlotState, state_reader
 from p4gen.placement.placed import Channel
 
 _MOST = 4
-"""PSNs that are looked into."""
+"""Number of PSNs that are examined."""
 
 
 @dataclass(frozen=True)
 class RankState:
-    """Where a rank stands on a channel. PSNs are 24 bits."""
+    """How far a rank has come on a channel. PSNs have 24 bits."""
 
     name: str
-    """The group's, "" when there is one only."""
+    """The group's name, "" when there is only one group."""
     rank: int
     host: str
     channel: ChannelKey
     done: bool
     unacknowledged: int | None
-    """The oldest PSN that it has sent and not seen acknowledged; None when there is none."""
+    """The oldest PSN that it has sent and that has not been acknowledged; None when there is none."""
     expects: int | None
     """The PSN of the result that it waits for; None when it waits for none."""
 
@@ -52,10 +51,10 @@ class RankState:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The findings, most telling first."""
+    """The findings, the most useful first."""
 
     deadlocked: bool
-    """Nothing will ever happen again; otherwise packets still fly, and nothing comes of it."""
+    """Whether no event is left. Otherwise packets are still sent, but without progress."""
     time: int
     ranks: tuple[RankState, ...]
     slots: tuple[SlotState, ...]
@@ -63,8 +62,8 @@ class Diagnosis:
     causes: tuple[str, ...]
 
     def lines(self) -> list[str]:
-        """As text, one finding a line."""
-        what = "deadlock: no packet is under way and no timer runs" if self.deadlocked else "no progress any more"
+        """The findings as text, one per line."""
+        what = "deadlock: no packet is in flight and no timer runs" if self.deadlocked else "no more progress"
         channels = Counter((state.name, state.rank) for state in self.ranks)
         first = {(state.name, state.rank): state for state in reversed(self.ranks)}
         return [
@@ -113,7 +112,7 @@ def diagnose(simulation: Running, *, deadlocked: bool) -> Diagnosis:
 def _rank_states(group: RunningGroup, channel: Channel) -> Iterator[RankState]:
     for rank, communicator in enumerate(group.communicators):
         if not isinstance(communicator, Communicator):
-            continue  # a ring has no channels
+            continue  # a ring has no switch state
         mine = communicator.channels[channel.key]
         requester, responder = mine.pair.requester, mine.pair.responder
         done = group.done(rank)
@@ -131,9 +130,9 @@ def _rank_states(group: RunningGroup, channel: Channel) -> Iterator[RankState]:
 def _slots(
     simulation: Running, group: RunningGroup, channel: Channel, psn: int, waiting: Sequence[int]
 ) -> Iterator[SlotState]:
-    """The slots of a PSN at which it is stuck: what they miss is not explained by another switch that misses it.
+    """The slots at which a PSN is stuck: those that lack a packet which no other switch lacks.
 
-    Where all slots are complete, those nearest to the ranks that are ``waiting`` for the result.
+    If all slots are complete, those nearest to the ``waiting`` ranks.
     """
     reader = state_reader(simulation.spec)
     if reader is None:
@@ -150,7 +149,7 @@ def _slots(
 
 
 def _edges(simulation: Running, group: RunningGroup, channel: Channel, slot: SlotState) -> Iterator[EdgeState]:
-    """Mode III: how far the edges are at a node that is stuck."""
+    """Mode III: the progress of the edges of the node at which a PSN is stuck."""
     reader = state_reader(simulation.spec)
     if reader is None:
         return
@@ -161,7 +160,7 @@ def _edges(simulation: Running, group: RunningGroup, channel: Channel, slot: Slo
 
 
 def _lost(simulation: Running, psns: set[int]) -> list[str]:
-    """What links did to packets of the PSNs that are waited for."""
+    """The losses on links of packets with the given PSNs, one line each."""
     found: Counter[tuple[str, int | None, int, str, str]] = Counter()
     for passage in simulation.network.recent_drops:
         label = simulation.network.kinds.of(passage.frame)
@@ -175,7 +174,7 @@ def _lost(simulation: Running, psns: set[int]) -> list[str]:
 
 
 def _refused(simulation: Running) -> list[str]:
-    """What the programs keep refusing for a reason that resending does not mend."""
+    """Packets that programs drop again and again, for a reason that a retransmission does not remove."""
     telling = (
         *("mixed", "not_served", "unsupported", "no_pattern", "not_announced", "stale"),
         *("unknown", "bad_length", "bad_opcode"),

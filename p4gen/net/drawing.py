@@ -1,4 +1,4 @@
-"""Two drawings as SVG: a topology, and a line chart of a sweep."""
+"""Drawings as SVG: a topology, and the line chart of a sweep."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from p4gen.spec.topology import TopologySpec
 
 
 def topology_svg(topology: TopologySpec) -> str:
-    """The network in layers, hosts at the bottom, the IncTree's root in bold."""
+    """A drawing of the network in layers: hosts at the bottom, the IncTree's root with a bold outline."""
     away = dict.fromkeys(topology.switches, 1 << 30)
     for host in topology.hosts:
         for node, distance in topology.distances(host).items():
@@ -56,7 +56,7 @@ def topology_svg(topology: TopologySpec) -> str:
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a chart; None is a gap. A dashed one has the colour of the one before it."""
+    """A line of a chart; None is a gap. A dashed line has the colour of the line before it."""
 
     name: str
     values: Sequence[float | None]
@@ -64,7 +64,7 @@ class Series:
 
 
 def chart_svg(title: str, x_name: str, x_labels: Sequence[str], y_name: str, series: Sequence[Series]) -> str:
-    """A line chart whose points are equally far apart; y starts at 0."""
+    """A line chart. The points are equally far apart; the y axis starts at 0."""
     width, height, left, bottom = 760, 420, 70, 60
     top = 1.05 * max((v for s in series for v in s.values if v is not None), default=1.0) or 1.0
     step = 10 ** math.floor(math.log10(top)) / 2

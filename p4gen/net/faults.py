@@ -1,7 +1,7 @@
-"""What links do to packets: loss by chance or by script, reordering, duplication, corruption, being down.
+"""What links do to packets: random or scripted loss, reordering, duplication, corruption, outages.
 
-Every direction of every link draws from a generator of its own, so that what happens on one does not depend on how
-often others drew.
+Every direction of every link has its own random generator, so events on one do not depend on how much traffic another
+carries.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ MAX_BURST: Final = 1_000_000
 
 @dataclass(frozen=True)
 class Impairment:
-    """Chances for each packet. ``where`` picks link directions: ``""`` all of them, ``h0`` both of that node's links,
-    ``h0-s0`` both of a link, ``h0>s0`` one."""
+    """The probability of each fault, per packet. ``where`` selects link directions: ``""`` all, ``h0`` both directions
+    of all links of that node, ``h0-s0`` both directions of a link, ``h0>s0`` one direction."""
 
     where: str = ""
     loss: float = 0.0
     burst: float = 1.0
-    """Mean number of packets lost in a row; 1 makes losses independent, more a Gilbert model of the same average."""
+    """Mean number of packets lost in a row. 1: losses are independent; more: a Gilbert model of the same average
+    loss."""
     reorder: float = 0.0
-    """Share of packets that arrive later than they should, by up to ``jitter``."""
+    """Share of packets that are delayed, by up to ``jitter``."""
     jitter: int = 4 * US
     duplicate: float = 0.0
     corrupt: float = 0.0
@@ -43,7 +44,7 @@ class Impairment:
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} {getattr(self, name)} is not a share from 0 to 1")
         if not 1 <= self.burst <= MAX_BURST:
-            raise InputError(f"a burst has one packet at least, and {MAX_BURST:,} at most; this is {self.burst}")
+            raise InputError(f"burst {self.burst} is not in 1 to {MAX_BURST:,} packets")
 
 
 @dataclass(frozen=True)
@@ -68,16 +69,17 @@ class Script:
     kind: str
     first: int
     last: int | None
-    """None: all from the first on."""
+    """None: all packets from the first on."""
     rank: int | None
-    """None: counted over all ranks together."""
+    """None: packets of all ranks are counted together."""
     text: str
 
     @classmethod
     def parse(cls, text: str) -> Script:
-        """``drop the 3rd UP_DATA of rank 2``, ``drop 2-5 DOWN_*``, ``drop every UP_ACK of rank 0``.
+        """The script that a text like ``drop the 3rd UP_DATA of rank 2``, ``drop 2-5 DOWN_*`` or ``drop every UP_ACK of
+        rank 0`` describes.
 
-        Raises ``InputError``, with the words there are.
+        Raises ``InputError``, which lists the kinds of packets.
         """
         match = _SCRIPT.match(text.strip())
         if match is None:
@@ -90,19 +92,19 @@ class Script:
         first = 1 if match["every"] else int(match["first"])
         last = None if match["every"] else int(match["last"] or first)
         if first < 1 or (last is not None and last < first):
-            raise InputError(f"script {shown(text)}: packets are counted from 1, upwards")
+            raise InputError(f"script {shown(text)}: packets are counted from 1, and the first comes before the last")
         rank = int(match["rank"]) if match["rank"] is not None else None
         return cls(kind, first, last, rank, text.strip())
 
 
 def parse_place(text: str) -> tuple[str, str]:
-    """``5%@h0>s0`` as its two halves; the place is empty when none is given."""
+    """The two halves of ``5%@h0>s0``: value and place. The place is empty when none is given."""
     value, _, place = text.partition("@")
     return value, place
 
 
 def parse_outage(text: str) -> Outage:
-    """``h0-s0@10us-60us``; ``InputError`` when it is not of this form."""
+    """The outage that ``h0-s0@10us-60us`` describes. Raises ``InputError`` when the text does not have this form."""
     where, _, times = text.partition("@")
     start, _, end = times.partition("-")
     try:
@@ -116,7 +118,7 @@ def parse_outage(text: str) -> Outage:
 
 @dataclass(frozen=True)
 class Faults:
-    """All that goes wrong in a run."""
+    """All faults of a run."""
 
     impairments: tuple[Impairment, ...] = ()
     outages: tuple[Outage, ...] = ()
@@ -124,7 +126,8 @@ class Faults:
 
 
 class Fate(NamedTuple):
-    """What becomes of a packet on a link: copies, each with an extra delay; or, without copies, why it is gone."""
+    """What happens to a packet on a link. ``copies`` has an extra delay for each copy that arrives; if it is empty,
+    ``reason`` says why."""
 
     copies: tuple[tuple[int, bytes], ...]
     reason: str = ""
@@ -132,7 +135,7 @@ class Fate(NamedTuple):
 
 @dataclass
 class ScriptState:
-    """How often a script's packets came by; shared by all directions."""
+    """A script's count of matching packets; shared by all directions."""
 
     STATE: ClassVar = ("seen",)
 
@@ -140,7 +143,7 @@ class ScriptState:
     seen: int = 0
 
     def hits(self, label: Label) -> bool:
-        """Whether this packet is one to drop; counts it when it is of the script's kind."""
+        """Whether the script drops this packet. Counts the packet when it is of the script's kind."""
         script = self.script
         if script.rank is not None and label.rank != script.rank:
             return False
@@ -160,12 +163,12 @@ class DirectionFaults:
     impairments: Sequence[Impairment]
     outages: Sequence[Outage]
     scripts: Sequence[ScriptState]
-    """Only on links of hosts, so that a packet is counted once."""
+    """Scripts apply on hosts' links only, so that a packet is counted once."""
     kinds: Kinds
     _bad: dict[int, bool] = field(default_factory=dict)
 
     def fate(self, frame: bytes, now: int) -> Fate:
-        """What becomes of a frame that enters the link now."""
+        """What happens to a frame that is sent at ``now``."""
         for outage in self.outages:
             if outage.start <= now < outage.end:
                 return Fate((), "link_down")
@@ -193,7 +196,7 @@ class DirectionFaults:
     def _lost(self, number: int, chance: Impairment) -> bool:
         if chance.burst <= 1:
             return self.random.random() < chance.loss
-        # Gilbert: the bad state loses everything and is left with 1/burst, so a stay has the mean length asked for.
+        # Gilbert model: the bad state loses every packet and is left with probability 1/burst; bursts have that mean.
         bad = self._bad.get(number, False)
         leave = 1 / chance.burst
         enter = min(1.0, leave * chance.loss / (1 - chance.loss)) if chance.loss < 1 else 1.0

@@ -1,14 +1,14 @@
 """State as data: what the parts of a simulation remember, frozen, compared and restored.
 
 A *part* is an object that exists as long as its simulation does: a queue pair's requester, a direction of a link, the
-event loop. It has a name, and its class lists what it remembers in ``STATE``; all else in it is wiring, which never
-changes. Parts with a state of their own making (switches) have ``freeze`` and ``restore``.
+event loop. It has a name, and its class lists in ``STATE`` the attributes that change; all other attributes are wiring
+and never change. A part whose state is not a set of attributes (a switch) has ``freeze`` and ``restore``.
 
-What parts remember consists of plain values, of other parts, and of *passing objects*: mutable objects that come and
-go, as an invocation or the memory that its result goes to. A passing object is a dataclass, has a ``STATE`` that lists
-all its attributes, or is an array or a ``bytearray``. Passing objects are numbered in the order in which they are met,
-so equal states have equal frozen forms, whatever led to them. Events call methods of parts. A closure, a lambda or a
-method of anything else is refused.
+A part's state consists of plain values, of references to parts, and of *passing objects*: mutable objects with a
+shorter life, such as an invocation or the memory for its result. A passing object is a dataclass, has a ``STATE`` that
+lists all its attributes, or is an array or a ``bytearray``. Passing objects are numbered in the order in which they are
+met, so equal states have equal frozen forms, however they came about. Events call methods of parts; closures, lambdas
+and methods of other objects are refused.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ import numpy as np
 
 
 class Freezable(Protocol):
-    """A part that freezes itself. What ``freeze`` gives is no tuple, never changes, and compares."""
+    """A part that freezes itself. The result of ``freeze`` is immutable, comparable and not a tuple."""
 
     def freeze(self) -> Any:
-        """Its state."""
+        """The part's state."""
 
     def restore(self, frozen: Any) -> None:
-        """Back to a state of this part, or of its like in another simulation."""
+        """Return to a state of this part, or of the corresponding part of another simulation."""
 
 
 class PartName(NamedTuple):
-    """A part, where another remembers it."""
+    """A reference to a part."""
 
     name: str
 
 
 class Number(NamedTuple):
-    """A passing object."""
+    """A reference to a passing object."""
 
     number: int
 
 
 class Call(NamedTuple):
-    """A method of a part, as events call it."""
+    """A reference to a method of a part, as events hold it."""
 
     part: str
     method: str
 
 
 class Box(NamedTuple):
-    """A value that is more than its plain form: the type, and what to make it of."""
+    """A value that is not plain: its type, and the plain values from which to make it."""
 
     kind: type
     items: tuple[Any, ...]
@@ -64,22 +64,22 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True)
 class Frozen:
-    """The state of some parts, as values that nothing changes. It compares, and can be pickled."""
+    """The state of some parts, as immutable values. It can be compared and pickled."""
 
     parts: tuple[tuple[str, Any], ...]
-    """Of each part its name, and the values of its ``STATE`` or what it has made itself."""
+    """Each part's name and state: the values of its ``STATE``, or what its ``freeze`` returned."""
     objects: tuple[Box, ...]
-    """The passing objects, by number."""
+    """The passing objects; their numbers are their positions."""
 
     def differences(self, other: Frozen) -> list[str]:
-        """The names of the parts whose states differ, and ``objects`` where passing objects do."""
+        """The names of the parts whose states differ, and ``objects`` if passing objects differ."""
         mine, others = dict(self.parts), dict(other.parts)
         names = [name for name in {**mine, **others} if mine.get(name) != others.get(name)]
         return names if self.objects == other.objects else [*names, "objects"]
 
 
 def freeze(parts: Mapping[str, Any]) -> Frozen:
-    """What ``parts`` remember. ``TypeError``, with the part's name, for what is no state."""
+    """The state of ``parts``. Raises ``TypeError``, with the part's name, for a value that cannot be frozen."""
     freezer = _Freezer(parts)
     found = []
     for name, part in parts.items():
@@ -91,9 +91,9 @@ def freeze(parts: Mapping[str, Any]) -> Frozen:
 
 
 def restore(parts: Mapping[str, Any], frozen: Frozen) -> None:
-    """Bring ``parts`` back to what those of the same names were. ``ValueError`` when the names are others."""
+    """Return ``parts`` to a frozen state. Raises ``ValueError`` when their names differ from those in ``frozen``."""
     if [name for name, _ in frozen.parts] != list(parts):
-        raise ValueError("the frozen state is one of another simulation: its parts are others")
+        raise ValueError("the frozen state belongs to another simulation: its parts have other names")
     melter = _Melter(parts, frozen.objects)
     for (_, state), part in zip(frozen.parts, parts.values(), strict=True):
         if isinstance(state, tuple):
@@ -103,7 +103,7 @@ def restore(parts: Mapping[str, Any], frozen: Frozen) -> None:
 
 
 class _Attributes(dict[type, "tuple[str, ...] | None"]):
-    """What instances of types remember; None where that is not said."""
+    """The attributes that hold an object's state, by type; None where the type does not list them."""
 
     def __missing__(self, of: type) -> tuple[str, ...] | None:
         listed: tuple[str, ...] | None = getattr(of, "STATE", None)
@@ -114,7 +114,7 @@ class _Attributes(dict[type, "tuple[str, ...] | None"]):
 
 
 class _Freezer:
-    """Freezes values; ``objects`` are the passing objects met so far."""
+    """Freezes values. ``objects`` are the passing objects met so far."""
 
     def __init__(self, parts: Mapping[str, Any]) -> None:
         self.objects: list[Box] = []
@@ -135,20 +135,20 @@ class _Freezer:
             random.Random: lambda value: Box(random.Random, value.getstate()),
             MethodType: self._method,
         }
-        """How types freeze; None: a value is its own frozen form."""
+        """How to freeze a value, by type; None: the value is its own frozen form."""
 
     def state(self, part: Any) -> Any:
-        """What a part remembers: a tuple, unless it freezes itself."""
+        """A part's state: a tuple, unless the part freezes itself."""
         if self._attributes[type(part)] is not None:
             return self.attributes(part)
         freezable: Freezable = part
         return freezable.freeze()
 
     def attributes(self, part: Any) -> tuple[Any, ...]:
-        """The values of all that an object remembers."""
+        """The values of the attributes that hold an object's state."""
         names = self._attributes[type(part)]
         if names is None:
-            raise TypeError(f"{part!r} is no plain state")
+            raise TypeError(f"{part!r} is not plain state")
         return self._all([getattr(part, name) for name in names])
 
     def _all(self, values: Iterable[Any]) -> tuple[Any, ...]:
@@ -173,14 +173,14 @@ class _Freezer:
         return how
 
     def _listed(self, value: Iterable[Any]) -> Box:
-        """A list or a named tuple."""
+        """The frozen form of a list or a named tuple."""
         return Box(type(value), self._all(value))
 
     def _dict(self, value: dict[Any, Any]) -> Box:
         return Box(type(value), self._all(value.items()))
 
     def _value(self, value: Any) -> Any:
-        """A frozen dataclass is itself, unless something in it has to be frozen."""
+        """The frozen form of a frozen dataclass: the object itself, unless one of its fields has to be frozen."""
         before = [getattr(value, name) for name in self._attributes[type(value)] or ()]
         after = self._all(before)
         return value if all(map(is_, before, after)) else Box(type(value), after)
@@ -190,40 +190,42 @@ class _Freezer:
         return name if name is not None else self._owner(value, lambda: self._whole(value))
 
     def _whole(self, value: Any) -> tuple[Any, ...]:
-        """All of a passing object; what remembers only some of its attributes cannot be made anew."""
+        """The type of a passing object and all its attributes. An object that lists only some of them could not be made
+        again."""
         contents = self.attributes(value)
         if len(getattr(value, "__dict__", contents)) != len(contents):
-            raise TypeError(f"a {type(value).__name__} that is no part of the simulation")
+            raise TypeError(f"a {type(value).__name__} that is not a part of the simulation")
         return contents
 
     def _owner(self, value: Any, contents: Callable[[], tuple[Any, ...]]) -> Number:
         known = self._numbers.get(id(value))
         if known is None:
             known = self._numbers[id(value)] = Number(len(self.objects))
-            self.objects.append(Box(type(value), ()))  # it may lead back to itself
+            self.objects.append(Box(type(value), ()))  # it may refer to itself
             self.objects[known.number] = Box(type(value), contents())
         return known
 
     def _memory(self, value: memoryview) -> Box:
-        """Bytes that never change are a value; others a stretch of their owner's."""
+        """The frozen form of a view: a value if its bytes never change, otherwise a reference to a range of its
+        owner."""
         owner = value.obj
         if isinstance(owner, bytes):
             return Box(memoryview, (owner if len(owner) == value.nbytes else bytes(value),))
         if not value.nbytes:
             return Box(memoryview, (b"",))
         if not value.c_contiguous or value.format != "B":
-            raise TypeError(f"{value!r} is not one stretch of bytes")
+            raise TypeError(f"{value!r} is not contiguous")
         return Box(memoryview, self._place(value, owner, value.nbytes))
 
     def _array(self, value: np.ndarray[Any, Any]) -> Box | Number:
         if value.base is None:
             return self._owner(value, lambda: (value.dtype.str, value.shape, value.tobytes()))
         if not value.flags.c_contiguous:
-            raise TypeError("an array that is no stretch of another's elements")
+            raise TypeError("an array that is not a contiguous part of another one")
         return Box(np.ndarray, (value.dtype.str, value.shape, *self._place(value, value.base, value.nbytes)))
 
     def _place(self, value: Any, owner: Any, size: int) -> tuple[Any, int, int]:
-        """The bytes that ``value`` is a view of: whose, the first one, and the one past the last."""
+        """The bytes that ``value`` is a view of: their owner, the first position, and the one after the last."""
         while (further := owner.obj if isinstance(owner, memoryview) else getattr(owner, "base", None)) is not None:
             owner = further
         start = _address(value) - _address(owner) if size else 0
@@ -233,12 +235,12 @@ class _Freezer:
     def _method(self, value: MethodType) -> Call:
         name = self._names.get(id(value.__self__))
         if name is None:
-            raise TypeError(f"a call of {value.__qualname__} of what is no part of the simulation")
+            raise TypeError(f"a call of {value.__qualname__} of an object that is not a part of the simulation")
         return Call(name.name, value.__name__)
 
 
 class _Melter:
-    """Makes values of what ``_Freezer`` made of them, with passing objects of their own."""
+    """Converts frozen values back, with new passing objects."""
 
     def __init__(self, parts: Mapping[str, Any], frozen: tuple[Box, ...]) -> None:
         self._parts = parts
@@ -249,7 +251,7 @@ class _Melter:
                 self.fill(shell, items)
 
     def fill(self, part: Any, state: tuple[Any, ...]) -> None:
-        """Give an object what it remembered."""
+        """Set the attributes of an object to their frozen values."""
         for name, value in zip(self._attributes[type(part)] or (), state, strict=True):
             setattr(part, name, self._melted(value))
 
@@ -286,7 +288,7 @@ class _Melter:
 
 
 def _shell(box: Box) -> Any:
-    """A passing object: complete if it is memory, without its attributes if not."""
+    """A new passing object: complete if it is memory, otherwise without its attributes."""
     if box.kind is bytearray:
         return bytearray(box.items[0])
     if box.kind is np.ndarray:
@@ -296,7 +298,7 @@ def _shell(box: Box) -> Any:
 
 
 def _bytes_of(owner: Any, start: int = 0, end: int | None = None) -> memoryview:
-    """Part of an owner's bytes; they can be written where the owner's can."""
+    """A view of an owner's bytes, writable if the owner is."""
     whole = owner.reshape(-1).view(np.uint8).data if isinstance(owner, np.ndarray) else memoryview(owner)
     return whole[start:end]
 

@@ -1,4 +1,4 @@
-"""What kind of packet a frame is to an IncTree, and which rank's: ``UP_DATA`` of rank 2, ``DOWN_ACK`` for rank 0."""
+"""Which kind of packet a frame is to an IncTree, and whose: ``UP_DATA`` of rank 2, ``DOWN_ACK`` for rank 0."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from p4gen.rocev2.opcodes import Ack, Nak, Opcode, RnrNak, decode_syndrome
 
 
 class Way(StrEnum):
-    """Toward the IncTree's root, or away from it."""
+    """Direction of a packet: toward the IncTree's root (up), or away from it."""
 
     UP = "UP"
     DOWN = "DOWN"
@@ -22,8 +22,8 @@ KINDS = tuple(f"{way}_{what}" for way in Way for what in ("DATA", "CONTROL", "AC
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a frame is. ``rank`` is the one that sent it up or gets it down, None between switches; ``text`` is short
-    enough for a drawing."""
+    """The kind of a frame. ``rank`` is the rank that sends it up or receives it; None between switches. ``text`` is a
+    short description for drawings."""
 
     kind: str
     rank: int | None
@@ -32,14 +32,15 @@ class Label:
 
 
 class Kinds:
-    """Knows the addresses of ranks, with their numbers, and of IncTrees' switches, with their depth below the root."""
+    """Classifies frames. It knows the number of each rank's address, and the depth below the root of each switch's
+    address."""
 
     def __init__(self, ranks: Mapping[int, int], trees: Mapping[int, int]) -> None:
         self._ranks = dict(ranks)
         self._trees = dict(trees)
 
     def of(self, frame: bytes) -> Label | None:
-        """What a frame is; None when it is not of an IncTree, or too short to say."""
+        """The kind of a frame; None when it does not belong to an IncTree or is too short."""
         if len(frame) < 54 or frame[12:14] != b"\x08\x00" or frame[23] != 17:
             return None
         src, dst = int.from_bytes(frame[26:30]), int.from_bytes(frame[30:34])

@@ -1,4 +1,5 @@
-"""A packet ladder: nodes as columns, time downwards, packets as arrows; lost ones end in a cross that says why."""
+"""A packet ladder: nodes are columns, time runs downwards, packets are arrows; a lost packet ends in a cross with the
+reason."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _COLOURS = {
 
 
 class Ladder:
-    """Remembers the first ``limit`` passages; it is a ``Watcher``."""
+    """A ``Watcher`` that keeps the first ``limit`` passages."""
 
     def __init__(self, nodes: Sequence[str], kinds: Kinds, limit: int = 400) -> None:
         self._column = {node: i for i, node in enumerate(nodes)}
@@ -33,14 +34,15 @@ class Ladder:
         self.left_out = 0
 
     def __call__(self, passage: Passage) -> None:
-        """Remember one passage."""
+        """Keep one passage."""
         if len(self._passages) < self._limit:
             self._passages.append(passage)
         else:
             self.left_out += 1
 
     def svg(self) -> str:
-        """The drawing. Every moment at which something is sent or arrives has a row: time is in order, not to scale."""
+        """The drawing. Each time at which a frame is sent or arrives has its own row, so time is in order but not to
+        scale."""
         moments = sorted(
             {p.sent for p in self._passages} | {p.arrived for p in self._passages if p.arrived is not None}
         )
@@ -88,7 +90,7 @@ class Ladder:
 
 
 def _label(x1: int, y1: int, x2: int, y2: int, text: str, colour: str) -> str:
-    # A quarter of the way along, so that labels of opposite arrows do not meet.
+    # A quarter of the way along, so that labels of opposite arrows do not overlap.
     x, y = x1 + (x2 - x1) // 4, y1 + (y2 - y1) // 4 - 3
     return f'<text x="{x}" y="{y}" font-size="10" fill="{colour}" text-anchor="middle">{escape(text)}</text>'
 

@@ -1,4 +1,4 @@
-"""One direction of a link: a queue in front of a transmitter, then a wire."""
+"""One direction of a link: a queue, a transmitter and a wire."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from p4gen.net.loop import EventLoop
 from p4gen.spec.topology import Ecn
 
 OVERHEAD: Final = 24
-"""Bytes on the wire beside the frame: FCS 4, preamble 8, inter-frame gap 12."""
+"""Bytes on the wire in addition to the frame: FCS 4, preamble 8, inter-frame gap 12."""
 MIN_FRAME: Final = 60
 
 Deliver = Callable[[int, Any], None]
-"""Called with the time of arrival, which may lie ahead, and the frame."""
+"""A function that takes the time of arrival, which may be in the future, and the frame."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A frame's way over a link, for those who watch. ``arrived`` is None when it was lost, for ``reason``."""
+    """The passage of a frame over a link, for watchers. ``arrived`` is None when the frame was lost; ``reason`` says
+    why."""
 
     src: str
     dst: str
@@ -37,7 +38,7 @@ Watcher = Callable[[Passage], None]
 
 @dataclass(frozen=True)
 class LinkTraits:
-    """What a direction is made of: bit/s, ps, bytes."""
+    """The properties of a direction, in bit/s, ps and bytes."""
 
     bandwidth: int
     delay: int
@@ -46,10 +47,10 @@ class LinkTraits:
 
 
 class Direction:
-    """From ``src`` to ``dst``. ``deliver`` is to be set before anything is sent.
+    """A link's direction from ``src`` to ``dst``. Set ``deliver`` before anything is sent.
 
-    The queue is not a list of packets: the transmitter is busy until ``busy_until``, so what waits is known without
-    looking, and a packet costs one event.
+    The queue is not a list of packets. The transmitter is busy until ``busy_until``, which determines the length of the
+    queue; so a packet needs only one event.
     """
 
     STATE: ClassVar = ("packets", "bytes", "busy_until", "busy", "marked", "_random")
@@ -61,7 +62,7 @@ class Direction:
     ) -> None:
         self.src, self.dst, self.traits = src, dst, traits
         self.packets = self.bytes = 0
-        """Sent, with the overhead on the wire."""
+        """Bytes sent, including the overhead on the wire."""
         self.busy_until = 0
         self.busy = 0
         """Time spent transmitting."""
@@ -81,7 +82,7 @@ class Direction:
         return f"{self.src}>{self.dst}"
 
     def transmit(self, frame: bytes, at: int) -> int:
-        """Queue a frame at ``at``, not before now; returns when the line is free again."""
+        """Queue a frame at time ``at``, which is not before now. Returns when the line is free again."""
         size = len(frame)
         duration = self._durations.get(size)
         if duration is None:
@@ -124,7 +125,7 @@ class Direction:
             self.on_drop(passage)
 
     def _mark(self, frame: bytes, waiting: int, ecn: Ecn) -> bytes:
-        """The frame, with congestion experienced if its sender understands that and the queue is long."""
+        """The frame, marked "congestion experienced" if the queue is long and the sender supports ECN."""
         backlog = waiting * self.traits.bandwidth // (8 * SECOND)
         if backlog <= ecn.low or frame[12:14] != b"\x08\x00" or frame[15] & 3 not in (1, 2):
             return frame
@@ -136,7 +137,7 @@ class Direction:
         marked = bytearray(frame)
         old, new = frame[15], frame[15] | 3
         marked[15] = new
-        # The checksum is mended as a router would (RFC 1624, equation 3).
+        # The checksum is updated as in a router (RFC 1624, equation 3).
         total = (int.from_bytes(frame[24:26]) ^ 0xFFFF) + (old ^ 0xFFFF) + new
         total = (total & 0xFFFF) + (total >> 16)
         marked[24:26] = ((total & 0xFFFF) + (total >> 16) ^ 0xFFFF).to_bytes(2)

@@ -1,4 +1,4 @@
-"""The event loop: virtual time goes from event to event."""
+"""The event loop: virtual time advances from event to event."""
 
 from __future__ import annotations
 
@@ -11,38 +11,40 @@ _NEVER = 1 << 200
 
 
 class EventLoop:
-    """A clock (``p4gen.host.transport.clock.Clock``) that is wound by ``run``."""
+    """A ``p4gen.host.transport.clock.Clock`` whose time advances in ``run``."""
 
     STATE: ClassVar = ("now", "handled", "events", "_number")
 
     def __init__(self) -> None:
         self.now = 0
         self.handled = 0
-        """Events so far."""
+        """Number of events handled so far."""
         self._events: list[tuple[int, int, Action, Any]] = []
         self._number = 0
 
     def at(self, time: int, action: Action, arg: Any = None) -> None:
-        """Call ``action(arg)`` at ``time``, not before now; ties go in the order of these calls."""
+        """Call ``action(arg)`` at ``time``, which is not before now. Calls for the same time are made in the order of
+        the requests."""
         self._number += 1
         heappush(self._events, (time, self._number, action, arg))
 
     @property
     def events(self) -> list[tuple[int, int, Action, Any]]:
-        """What is to happen, in order: time, number of the request, action and argument. Set it between runs only."""
+        """The pending events in order: time, running number, action, argument. Set them between runs only."""
         return sorted(self._events)
 
     @events.setter
     def events(self, events: list[tuple[int, int, Action, Any]]) -> None:
-        self._events = events  # in order, it is a heap too
+        self._events = events  # a sorted list is a heap
 
     @property
     def idle(self) -> bool:
-        """Nothing will ever happen again."""
+        """Whether no event is pending."""
         return not self._events
 
     def run(self, until: int | None = None, count: int | None = None) -> None:
-        """Handle events: at most ``count``, none later than ``until`` (it is then), else until there are none."""
+        """Handle events until none is left, at most ``count`` of them. With ``until``, handle those that are not later,
+        and advance the time to it."""
         events = self._events
         left = count if count is not None else -1
         handled = 0

@@ -1,4 +1,4 @@
-"""A topology brought to life: NICs, switches with a program each, links with their faults."""
+"""A simulated topology: hosts with NICs, switches that run a program, links with their faults."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ REMEMBERED_DROPS = 10_000
 
 
 class Network:
-    """Hosts and switches of a topology, ready to run; every switch runs ``program``, configured as placed."""
+    """The hosts, switches and links of a topology. Every switch runs ``program`` and is configured for the
+    placement."""
 
     STATE: ClassVar = ("drops", "recent_drops")
 
@@ -47,7 +48,7 @@ class Network:
         self.nodes: dict[str, SwitchNode] = {}
         self.directions: dict[str, Direction] = {}
         self.drops: Counter[tuple[str, str]] = Counter()
-        """Packets lost on links, by (direction, reason)."""
+        """Number of packets lost on links, by (direction, reason)."""
         self.recent_drops: deque[Passage] = deque(maxlen=REMEMBERED_DROPS)
         for name in topology.switches:
             switch = Model(program, clock=lambda: loop.now // US, seed=seed, engine=engine)
@@ -66,12 +67,12 @@ class Network:
                 self._connect(link, src, dst, faults, scripts, seed)
 
     def watch(self, watcher: Watcher) -> None:
-        """Tell ``watcher`` of every frame on every link, when it is sent."""
+        """Call ``watcher`` for every frame on every link, when it is sent."""
         for direction in self.directions.values():
             direction.watcher = watcher
 
     def parts(self) -> dict[str, object]:
-        """What remembers something, by name."""
+        """The parts that have state, by name."""
         found: dict[str, object] = {"network": self, "loop": self.loop}
         for host, nic in self.nics.items():
             found |= {f"{host} {name}": part for name, part in nic.parts().items()}
@@ -114,7 +115,7 @@ class Network:
         links = [(link, *ends) for link in self.topology.links for ends in (link.ends, link.ends[::-1])]
         for fault in faults:
             if not any(_applies(fault.where, *link) for link in links):
-                raise InputError(f"'{fault.where}' is no link of {self.topology.name}: say h0, h0-s0 or h0>s0")
+                raise InputError(f"'{fault.where}' matches no link of {self.topology.name}; write h0, h0-s0 or h0>s0")
 
 
 def _applies(where: str, link: Link, src: str, dst: str) -> bool:

@@ -1,4 +1,4 @@
-"""The nodes at the ends of links: a NIC, and a switch that runs a program."""
+"""The nodes at the ends of links: hosts with a NIC, and switches."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from p4gen.net.link import Deliver, Direction
 from p4gen.net.loop import EventLoop
 
 _Arrived = tuple[int, int, int, bytes]
-"""Time, running number, port, frame."""
+"""Time of arrival, running number, port, frame."""
 
 
 class HostNode:
-    """A NIC on its link."""
+    """A host: a NIC and its link."""
 
     def __init__(self, nic: Nic, loop: EventLoop) -> None:
         self.nic = nic
         self._loop = loop
 
     def deliver(self, arrival: int, frame: bytes) -> None:
-        """A frame will arrive."""
+        """Take a frame that arrives at time ``arrival``."""
         self._loop.at(arrival, self.nic.receive, frame)
 
 
 class SwitchNode:
-    """A switch: every packet takes ``latency`` from its arrival to the queue of its output port.
+    """A switch: a packet enters the queue of its output port ``latency`` after its arrival.
 
-    Packets are handed to the program in batches, in order of arrival. That changes nothing but the speed: an output
-    cannot leave before ``latency`` has passed, and by then all that arrived earlier is known.
+    Packets are given to the program in batches, in order of arrival. This affects the speed only: an output cannot
+    leave before ``latency`` has passed, and by then all earlier arrivals are known.
     """
 
     STATE: ClassVar = ("received", "lost_ports", "_inbox", "_number", "_wake_at")
@@ -40,10 +40,10 @@ class SwitchNode:
     def __init__(self, switch: Model, latency: int, loop: EventLoop) -> None:
         self.switch = switch
         self.outputs: dict[int, Direction] = {}
-        """The outgoing direction of the link at each port."""
+        """The outgoing direction of the link, by port."""
         self.received = 0
         self.lost_ports = 0
-        """Packets for ports without a link."""
+        """Number of packets sent to ports without a link."""
         self._latency = latency
         self._loop = loop
         self._inbox: list[_Arrived] = []
@@ -51,7 +51,7 @@ class SwitchNode:
         self._wake_at: int | None = None
 
     def port(self, number: int) -> Deliver:
-        """What a link's direction to this port delivers to."""
+        """The function to which a link delivers frames for this port."""
 
         def deliver(arrival: int, frame: bytes) -> None:
             self._number += 1
@@ -66,7 +66,7 @@ class SwitchNode:
     def _wake(self, _: object) -> None:
         now = self._loop.now
         if self._wake_at != now:
-            return  # an earlier call has stood for this one
+            return  # an earlier call has handled it
         self._wake_at = None
         inbox = self._inbox
         inbox.sort()
@@ -86,7 +86,7 @@ class SwitchNode:
             self._loop.at(self._wake_at, self._wake)
 
     def _process(self, batch: list[_Arrived]) -> Iterable[tuple[int, int, bytes]]:
-        """What leaves, in order: the number of the packet that it comes from, port, packet."""
+        """The output in order: the position of the input packet in the batch, port, frame."""
         if self.switch.engine == "interp":
             process = self.switch.process
             return [(i, *out) for i, (_, _, port, frame) in enumerate(batch) for out in process(port, frame)]

@@ -1,4 +1,4 @@
-"""The ring baseline on the same network: switches only forward, and hosts do all the work (EPIC §K.2)."""
+"""The ring baseline on the same network: switches only forward, hosts do all the work (EPIC §K.2)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from p4gen.net.simulation import SimResult, Simulation
 from p4gen.placement.placed import PlacedGroup
 
 _LEFT, _RIGHT, _STAR = 0x1000, 0x1001, 0x1100
-"""QP numbers; that of rank 0's connection with rank r is ``_STAR`` + r."""
+"""QP numbers. Rank 0's connection with rank r has number ``_STAR`` + r."""
 
 
 class RingSimulation(Simulation):
-    """A run whose ranks are ``Ring`` members. Its group has an IncTree too, which nobody uses."""
+    """A simulation whose ranks are ``Ring`` members. Its group has an IncTree, too, which is not used."""
 
     def _members(self, placed: PlacedGroup) -> list[Ring]:
         hosts = placed.request.ranks
@@ -51,5 +51,5 @@ class RingSimulation(Simulation):
 
 
 def simulate_ring(config: SimConfig) -> SimResult:
-    """``simulate``, on a ring."""
+    """Run a configuration like ``simulate``, on a ring."""
     return RingSimulation(config).run()

@@ -1,4 +1,4 @@
-"""A run while it lasts, as whatever examines it sees it."""
+"""The interface of a running simulation for diagnosis."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from p4gen.spec import CollectiveSpec
 
 @dataclass
 class RunningGroup:
-    """A group, its ranks' communicators, and what they are given and have called."""
+    """A group with its ranks' communicators, their input and their calls."""
 
     STATE: ClassVar = ("invocations",)
 
@@ -27,20 +27,20 @@ class RunningGroup:
     placed: PlacedGroup
     communicators: Sequence[Member]
     values: list[list[Array]]
-    """By call, then by rank."""
+    """Input by call, then by rank."""
     invocations: list[list[Invocation]]
-    """By rank, as far as they are made."""
+    """Calls made so far, by rank."""
     name: str = ""
-    """What its findings begin with; nothing when there is one group only."""
+    """Prefix of findings about the group; empty when there is only one group."""
 
     def done(self, rank: int) -> bool:
-        """Whether a rank is through with its calls."""
+        """Whether a rank has completed all its calls."""
         mine = self.invocations[rank]
         return len(mine) == len(self.work.calls) and all(i.done for i in mine)
 
 
 class Running(Protocol):
-    """A simulation, as a diagnosis reads it."""
+    """A simulation from the point of view of the diagnosis."""
 
     config: SimConfig
     spec: CollectiveSpec
@@ -48,5 +48,5 @@ class Running(Protocol):
     groups: list[RunningGroup]
 
     def switch_drops(self, name: str) -> Counter[str]:
-        """Packets that a switch's program took out, by module and reason."""
+        """Number of packets that a switch's program dropped, by module and reason."""
         ...

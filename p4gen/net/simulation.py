@@ -1,4 +1,4 @@
-"""Collectives over a virtual network, from a topology and a program's spec to results checked against NumPy."""
+"""Simulation of collectives on a virtual network; results are checked against NumPy."""
 
 from __future__ import annotations
 
@@ -35,59 +35,60 @@ from p4gen.switch.drops import losses
 __all__ = ["Call", "LinkUse", "SimConfig", "SimResult", "Simulation", "Work", "simulate"]
 
 STEP = 20_000
-"""Events between two looks at the progress."""
+"""Number of events between two checks of the progress."""
 PATIENCE = 50
-"""Timeouts without any progress after which a run is given up."""
+"""Number of timeouts without progress after which a run is given up."""
 
 
 @dataclass(frozen=True)
 class LinkUse:
-    """One direction of a link in a run."""
+    """Use of one direction of a link in a run."""
 
     name: str
     packets: int
     bytes: int
     utilisation: float
-    """Share of the run's time in which it was transmitting."""
+    """Share of the run's time in which the transmitter was busy."""
     marked: int
 
 
 @dataclass(frozen=True)
 class SimResult:
-    """What came of a run; times in ps."""
+    """The result of a run. Times are in ps."""
 
     config: SimConfig
     ended: bool
     correct: bool
     errors: tuple[str, ...]
-    """What ranks reported, and where results are wrong."""
+    """Errors that ranks reported, and wrong results."""
     duration: int
-    """From the first rank's start to the last one's end."""
+    """Time from the first rank's start to the last one's end."""
     last_result: int | None
-    """From the first rank's start until the last result was there; None when there was none (EPIC §K)."""
+    """Time from the first rank's start until the last result arrived; None when none did (EPIC §K)."""
     sent: int
     resent: int
     timeouts: int
     naks: int
     drops: Counter[str] = field(repr=False)
-    """By ``where module.reason``; contributions that wait in their slots are no drops."""
+    """Number of drops by ``where module.reason``. Contributions that stay in their slots are not drops."""
     links: tuple[LinkUse, ...] = field(repr=False)
     packet_hops: int
-    """Packets over links, each counted on each link."""
+    """Number of packets sent, counted on every link."""
     events: int
     cnps: int
     diagnosis: Diagnosis | None = None
     silent: tuple[str, ...] = ()
-    """Scripts that dropped nothing, with how many packets of their kind there were."""
+    """Scripts that dropped nothing, with the number of packets of their kind."""
 
     @property
     def ok(self) -> bool:
-        """It ended, and every rank's result equals NumPy's."""
+        """Whether the run ended and every rank's result equals NumPy's."""
         return self.ended and self.correct
 
     @property
     def throughput(self) -> float:
-        """Algorithm throughput in bit/s: the data of all calls over the time (EPIC §7.1); 0 when it did not end."""
+        """Algorithm throughput in bit/s: the data of all calls divided by the time (EPIC §7.1); 0 when the run did not
+        end."""
         if not self.ended or not self.duration:
             return 0.0
         return sum(call.size for job in self.config.jobs for call in job.calls) * 8 * SECOND / self.duration
@@ -100,7 +101,8 @@ def program_of(spec: CollectiveSpec) -> ir.Program:
 
 
 class Simulation:
-    """A run. Raises ``InputError`` when the program cannot serve what is asked for, before a packet is sent."""
+    """A simulation of one configuration. Raises ``InputError`` when the program cannot serve it, before a packet is
+    sent."""
 
     STATE: ClassVar = ("_progress",)
 
@@ -132,10 +134,10 @@ class Simulation:
                 self.network.loop.at(chance.randrange(config.skew + 1), self._begin, (number, rank))
         self._ticker = self._start_ticks() if spec.wants_ticks and config.ticks else None
         self._progress = -1, 0
-        """Packets that had arrived when last there were more than before, and when that was."""
+        """The last observed progress: the number of packets that had arrived, and the time."""
 
     def _members(self, placed: PlacedGroup) -> Sequence[Member]:
-        """The ranks of a group."""
+        """The communicators of a group, by rank."""
         hosts = placed.request.ranks
         return [Communicator(self.network.nics[host], self._group(placed, rank)) for rank, host in enumerate(hosts)]
 
@@ -187,18 +189,18 @@ class Simulation:
 
     @property
     def pairs(self) -> Iterator[QueuePair]:
-        """All queue pairs of all ranks."""
+        """The queue pairs of all ranks."""
         return (pair for group in self.groups for communicator in group.communicators for pair in communicator.pairs)
 
     @property
     def invocations(self) -> Iterator[Invocation]:
-        """All calls made so far."""
+        """The calls made so far."""
         return (call for group in self.groups for mine in group.invocations for call in mine)
 
     # --- freezing ---
 
     def parts(self) -> dict[str, object]:
-        """All that remembers something, by name."""
+        """The parts that have state, by name."""
         found: dict[str, object] = {"simulation": self, **self.network.parts()}
         if self._ticker is not None:
             found["ticker"] = self._ticker
@@ -209,24 +211,25 @@ class Simulation:
         return found
 
     def freeze(self) -> Frozen:
-        """The present state: time, events, links, hosts, switches, chance. What happens later does not change it."""
+        """The present state: time, events, links, hosts, switches, random generators. It does not change when the run
+        goes on."""
         return freeze(self.parts())
 
     def restore(self, frozen: Frozen) -> None:
-        """Back to a state of this simulation, or of another with the same ``config``; not while it runs. Invocations
-        are new ones. ``ValueError`` for a state of a simulation with other parts."""
+        """Return to a state of this simulation, or of another one with the same ``config``. Not allowed during ``run``.
+        Invocations are made anew. Raises ``ValueError`` for a state with other parts."""
         restore(self.parts(), frozen)
 
     # --- running ---
 
     def run(self, progress: Callable[[int, int], None] | None = None) -> SimResult:
-        """Run to the end, or until it is plain that there is none; ``progress`` gets messages done, and messages
-        there are."""
+        """Run until all ranks are done or no more progress is possible. ``progress`` is called with the number of
+        messages done and the number of all messages."""
         loop = self.network.loop
         stall = PATIENCE * max(self.config.timeout, 20 * US) + MS
         pairs = list(self.pairs)
         while True:
-            loop.run(count=STEP - loop.handled % STEP)  # looks are at the same events, wherever a run goes on from
+            loop.run(count=STEP - loop.handled % STEP)
             if self._finished():
                 break
             if loop.idle:
@@ -281,14 +284,14 @@ class Simulation:
             cnps=sum(s.cnps for s in senders),
             diagnosis=diagnosis,
             silent=tuple(
-                f"'{state.script.text}' dropped nothing: of its packets there were {state.seen:,}"
+                f"'{state.script.text}' dropped nothing: there were {state.seen:,} packets of its kind"
                 for state in network.scripts
                 if state.seen < state.script.first
             ),
         )
 
     def drops(self) -> Counter[str]:
-        """Packets lost so far: on links, in switches by module and reason, at NICs."""
+        """Number of packets lost so far: on links, in switches by module and reason, at NICs."""
         found: Counter[str] = Counter()
         for (direction, reason), count in self.network.drops.items():
             found[f"{direction} {reason}"] += count
@@ -303,10 +306,10 @@ class Simulation:
         return found
 
     def switch_drops(self, name: str) -> Counter[str]:
-        """Packets that a switch's program took out, by module and reason."""
+        """Number of packets that a switch's program dropped, by module and reason."""
         return losses(self.spec, self.network.switches[name].counters)
 
 
 def simulate(config: SimConfig, progress: Callable[[int, int], None] | None = None) -> SimResult:
-    """Set a run up and run it."""
+    """Simulate a configuration."""
     return Simulation(config).run(progress)

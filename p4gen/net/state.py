@@ -1,6 +1,6 @@
-"""What switches hold for a channel, read from the registers of the generated program as a person would read them.
+"""What switches hold for a channel, read from the registers of the generated program.
 
-How a program's words are decoded is its family's to say (``StateReader``).
+The family says how its program's words are decoded (``StateReader``).
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from p4gen.spec import ProgramSpec
 
 @dataclass(frozen=True)
 class HeldSlot:
-    """What a switch holds in the slot of a PSN."""
+    """The content of the slot that serves a PSN."""
 
     holds: int | None
     """The PSN that the slot serves; None when it has never been used in this epoch."""
     opcode: int
     bitmap: int
-    """The edges of its context whose packets of that PSN it has."""
+    """The edges whose packets with that PSN have arrived, a bit each."""
     start: int | None = None
-    """The first PSN that the slot's pipe takes, where the switch keeps one."""
+    """The first PSN in the range of the slot's pipe, if the program keeps one."""
 
 
 @dataclass(frozen=True)
 class HeldEdge:
-    """How far an edge is, both ways, where switches answer packets themselves."""
+    """The progress of an edge in both directions, in programs that answer packets themselves."""
 
     expects: int
     nak_sent: bool
@@ -45,33 +45,33 @@ class HeldEdge:
 
 @dataclass(frozen=True)
 class StateReader(Facet):
-    """How the registers of a family's programs are read. All functions take the family's own spec and the switch."""
+    """Functions that read the registers of a family's programs. All take the family's own spec and the switch."""
 
     module: ClassVar[str] = "state"
 
     slot: Callable[[Any, Model, GroupContext, int, bool], HeldSlot]
-    """What a context holds in the slot of a PSN; of what comes from the root if the flag is set."""
+    """The slot of a PSN in a context; with the flag set, the slot for data from the root."""
     pattern: Callable[[Any, Model, GroupContext, int], Pattern]
-    """What was announced for a PSN; the context's first pattern where that is not known."""
+    """The pattern that was announced for a PSN; the context's first pattern if that is unknown."""
     edge: Callable[[Any, Model, GroupContext, int], HeldEdge]
-    """How far an edge of a context is; asked of programs that terminate connections."""
+    """The progress of an edge of a context; only for programs that terminate connections."""
     timer_runs: Callable[[Any, Model, PlacedEdge], bool]
-    """Whether ticks will make something of an edge's timer; asked of programs that want ticks."""
+    """Whether a timer of an edge runs, so that ticks will trigger something; only for programs that want ticks."""
 
 
 def state_reader(spec: ProgramSpec) -> StateReader | None:
-    """The reader of a spec's family; None where it has none."""
+    """The reader of a spec's family; None if the family has none."""
     family = family_of(spec)
     return family.facet(StateReader) if family.answers(StateReader) else None
 
 
 @dataclass(frozen=True)
 class SlotState:
-    """What a node holds in the slot of a PSN."""
+    """The slot of a PSN at a node of the tree."""
 
     node: NodeKey
     down: bool
-    """The slot of what comes from the root (EPIC: of the broadcast pipe)."""
+    """Whether the slot holds data from the root (EPIC: belongs to the broadcast pipe)."""
     pattern: Pattern
     psn: int
     holds: int | None
@@ -79,13 +79,13 @@ class SlotState:
     opcode: int
     arrived: tuple[str, ...]
     missing: tuple[str, ...]
-    """Whose packet it has, and has not: ``rank 2``, or the switch at the other end of an edge."""
+    """Names of edges whose packets have not arrived: ``rank 2``, or the switch at the other end."""
     start: int | None = None
-    """Mode III: the first PSN that the pipe takes."""
+    """Mode III: the first PSN in the range of the pipe."""
 
     @property
     def complete(self) -> bool:
-        """All is there."""
+        """Whether all packets have arrived."""
         return self.holds == self.psn and not self.missing
 
     def __str__(self) -> str:
@@ -98,25 +98,25 @@ class SlotState:
         if self.holds != self.psn:
             ahead = diff(self.holds, self.psn) >= 0
             return f"{at}: {'serves PSN' if ahead else 'still serves PSN'} {self.holds:#08x}" + (
-                "; what was there is overwritten" if ahead else "; no contribution to this one has arrived"
+                "; its content was overwritten" if ahead else "; no contribution to this PSN has arrived"
             )
         what = _opcode_name(self.opcode)
         if not self.missing:
-            return f"{at}: complete ({what}); the result was sent, and is lost to whoever waits for it"
-        return f"{at}: {what} of {', '.join(self.arrived)} is there; waits for {', '.join(self.missing)}"
+            return f"{at}: complete ({what}); the result was sent, and was lost on the way to those that wait for it"
+        return f"{at}: {what} of {', '.join(self.arrived)} has arrived; waits for {', '.join(self.missing)}"
 
 
 @dataclass(frozen=True)
 class EdgeState:
-    """Mode III: how far one edge of a node is, both ways."""
+    """Mode III: the progress of one edge of a node, in both directions."""
 
     node: NodeKey
     name: str
     expects: int
-    """ePSN: what it is to send next."""
+    """ePSN: the PSN that the other end has to send next."""
     nak_sent: bool
     acked: int
-    """lastAcked: what it has acknowledged."""
+    """lastAcked: the newest PSN that the other end has acknowledged."""
 
     def __str__(self) -> str:
         nak = ", and was sent a NAK" if self.nak_sent else ""
@@ -137,7 +137,7 @@ class ChannelState:
         self._channel = channel
 
     def slots(self, psn: int) -> Iterator[SlotState]:
-        """The slots of a PSN in all nodes, in the pattern that was announced there."""
+        """The slots of a PSN in all nodes, for the pattern that was announced there."""
         for key, context in self._channel.contexts.items():
             pattern = self._reader.pattern(self._spec, self._switches[key.switch], context, psn)
             if context.has_up(pattern):
@@ -146,14 +146,14 @@ class ChannelState:
                 yield self._slot(key, context, pattern, psn, down=True)
 
     def edges(self, key: NodeKey) -> Iterator[EdgeState]:
-        """How far the edges of a node are."""
+        """The progress of the edges of a node."""
         context = self._channel.contexts[key]
         for index in range(len(context.edges)):
             held = self._reader.edge(self._spec, self._switches[key.switch], context, index)
             yield EdgeState(key, self._name(key, index), held.expects, held.nak_sent, held.acked)
 
     def explained(self, slot: SlotState, slots: Sequence[SlotState]) -> bool:
-        """Whether all that ``slot`` misses is missing at those it would get it from, too."""
+        """Whether every packet that ``slot`` lacks is also missing at the node it would come from."""
         node = self._tree.node(slot.node)
         lacking = {(other.node, other.down) for other in slots if other.missing}
         for index in self._sources(node, slot.pattern, down=slot.down):

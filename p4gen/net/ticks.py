@@ -15,17 +15,17 @@ from p4gen.spec.ticks import EVERY_US, PORT
 
 INTERVAL = EVERY_US * US
 QUIET = 4
-"""Rounds in which nothing but ticks has happened; then nothing will, unless a timer of a switch runs."""
+"""Number of rounds with nothing but ticks after which the ticker stops, unless a timer of a switch runs."""
 STRETCH = 12
-"""While nothing but that happens, a round comes later than the one before, and stands for as much: 2 to this power at
-most."""
+"""While there is nothing but ticks, each round comes later than the one before and counts for as many intervals: at
+most 2 to this power."""
 
 
 class Ticker:
-    """Sends a tick for every edge in each interval, spread over it, until nothing comes of them.
+    """Sends a tick for every edge in each interval, evenly spread, until they have no more effect.
 
-    ``wanted`` says whether an edge's context has been used at all: without that, no packet could be sent again.
-    ``waits`` says whether a timer of the switch runs. ``sent`` counts the packets on all links, lost ones too.
+    ``wanted`` says whether an edge's context has been used at all; if not, there is nothing to retransmit. ``waits``
+    says whether a timer of the switch runs. ``sent`` counts the packets on all links, including lost ones.
     """
 
     STATE: ClassVar = ("rounds", "_stretch", "_sent_before", "_quiet")
@@ -45,9 +45,9 @@ class Ticker:
         self._ticks = [(key, nodes[key[0]].port(PORT), list(mine)) for key, mine in by_context]
         self._count = max(1, sum(len(mine) for _, _, mine in self._ticks))
         self._frames: dict[tuple[int, int], bytes] = {}
-        """Ticks, by number and stretch."""
+        """Tick frames, by edge number and stretch."""
         self._stretch = 0
-        """The round before was two to this power of intervals ago."""
+        """The last round was 2 to this power intervals ago."""
         self._span = max(1, INTERVAL - latency - 1)
         self._loop = loop
         self._wanted = wanted

@@ -1,4 +1,4 @@
-"""What ranks give to a collective, and what NumPy makes of it."""
+"""Input of ranks to collectives, and the expected results by NumPy."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from p4gen.net.config import Call
 from p4gen.spec import CollectiveSpec
 
 Member = Communicator | Ring
-"""One rank of what is run."""
+"""One rank of a collective algorithm."""
 
 
 def draw(
     call: Call, spec: CollectiveSpec, ranks: int, chance: np.random.Generator, *, overflowing: bool
 ) -> list[Array]:
-    """Each rank's data. Sums stay in range unless overflow is asked for: then all ranks' elements of one place have
-    one sign, so that order does not matter."""
+    """Random input for each rank. Sums stay in range unless overflow is asked for: then all elements of one position
+    have the same sign, so their order does not matter."""
     op, kind = call.kind(spec)
     elements = call.size // 4 // (ranks if call.collective is Collective.ALLGATHER else 1)
     dtype = np.dtype(str(kind))
@@ -36,7 +36,7 @@ def draw(
 
 
 def invoke(communicator: Member, call: Call, values: Array) -> Invocation:
-    """The call, as one rank makes it."""
+    """Make the call for one rank."""
     match call.collective:
         case Collective.ALLREDUCE:
             return communicator.all_reduce(values, call.op)
@@ -53,7 +53,7 @@ def invoke(communicator: Member, call: Call, values: Array) -> Invocation:
 
 
 def expected(call: Call, spec: CollectiveSpec, values: Sequence[Array]) -> list[Array | None]:
-    """Every rank's result by NumPy; None where the collective leaves a rank none."""
+    """Every rank's result by NumPy; None for ranks that get no result."""
     ranks = len(values)
     match call.collective:
         case Collective.BARRIER:

@@ -84,7 +84,7 @@ def test_tables_are_printed_and_written_with_a_ratio_for_each_cell(tmp_path: Pat
     [
         (["--collective", "broadcast", "--root", "4"], "root 4 is not a rank"),
         (["--loss", "150%"], "--loss"),
-        (["--loss", "5%@h9"], "'h9' is no link"),
+        (["--loss", "5%@h9"], "'h9' matches no link"),
         (["--size", "3"], "multiple of 4"),
         (["--timeout", "5"], "--timeout"),
         (["--script", "drop it"], "script"),

@@ -223,12 +223,12 @@ def test_a_forgotten_attribute_is_noticed(part: type, forgotten: str, monkeypatc
 def test_closures_in_the_event_queue_are_refused() -> None:
     simulation = Simulation(config(Mode.II))
     simulation.network.loop.at(5, lambda _: None)
-    with pytest.raises(TypeError, match=r"loop: .* is no plain state"):
+    with pytest.raises(TypeError, match=r"loop: .* is not plain state"):
         simulation.freeze()
 
 
 def test_calls_of_what_is_no_part_are_refused() -> None:
     simulation, other = Simulation(config(Mode.II)), Simulation(config(Mode.II))
     simulation.network.loop.at(5, other.network.nics["h0"].receive, b"")
-    with pytest.raises(TypeError, match=r"loop: a call of Nic.receive of what is no part"):
+    with pytest.raises(TypeError, match=r"loop: a call of Nic.receive of an object that is not a part"):
         simulation.freeze()

@@ -94,6 +94,6 @@ def test_a_root_that_copies_across_overwrites_results_that_someone_still_lacks()
     _, wrong = both(Variant.ROOT_COPIES, flow=Flow.ACKS, faults=scripted("drop 5-25 DOWN_DATA of rank 1"))
     assert not wrong.ok
     text = report(wrong)
-    assert "what was there is overwritten" in text
+    assert "its content was overwritten" in text
     assert "s0, slot of PSN 0x000105" in text
     assert "rank 1 (h1) waits for the result of PSN 0x000105" in text
