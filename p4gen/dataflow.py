@@ -2,7 +2,8 @@
 
 A module declares what it needs (``needs``), what it provides (``provides``) and what of others it changes
 (``changes``). Here the control of each module is followed through its actions, functions, tables' keys and the controls
-it applies itself, and every header and every field of metadata that it reads or writes is collected.
+it applies itself. Collected are all headers and fields of metadata that it reads or writes, and all reasons for which
+it drops packets.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final
 
 from p4gen.p4 import ir
+from p4gen.p4.types import SerEnum
 from p4gen.p4.walk import walk
 from p4gen.program import Composition, Module
 
@@ -26,6 +28,8 @@ class Accesses:
 
     reads: frozenset[str]
     writes: frozenset[str]
+    drops: frozenset[int]
+    """The reasons to drop a packet, as ``drop_t`` numbers them."""
 
 
 def accesses(program: ir.Program) -> dict[str, Accesses]:
@@ -39,17 +43,22 @@ def accesses(program: ir.Program) -> dict[str, Accesses]:
             if isinstance(node, ir.ApplyBlock):
                 scan = found.setdefault(node.block.name.rpartition(".")[2], _Scan({}))
                 scan.applied(node, own)
-    return {name: Accesses(frozenset(scan.reads), frozenset(scan.writes)) for name, scan in found.items()}
+    return {
+        name: Accesses(frozenset(scan.reads), frozenset(scan.writes), frozenset(scan.drops))
+        for name, scan in found.items()
+    }
 
 
 def undeclared(composition: Composition, program: ir.Program) -> list[str]:
-    """What modules read or write without declaring it, a line each."""
+    """What modules read or write, and why they drop packets, without declaring it, a line each."""
+    symbols = {reason.index: reason.symbol for reason in composition.drops}
     return [
         f"{module.name} {verb} {name}, which it does not declare"
         for module, real in _modules(composition, program)
         for verb, names, declared in (
             ("reads", real.reads, _readable(composition, module)),
             ("writes", real.writes, _writable(composition, module)),
+            ("drops for", {symbols[i] for i in real.drops}, _reasons(composition, module)),
         )
         for name in sorted(names - declared)
     ]
@@ -93,6 +102,11 @@ def _writable(composition: Composition, module: Module) -> set[str]:
     return {_SHARED} | own | _named(composition, {name for m in inner for name in m.changes})
 
 
+def _reasons(composition: Composition, module: Module) -> set[str]:
+    inner = _with_inner(composition, module)
+    return {reason.symbol for reason in composition.drops if reason.module in inner}
+
+
 def _named(composition: Composition, names: set[str]) -> set[str]:
     """Names of fields with their part of metadata; headers' are what they are."""
     fields_of = {field.name: f"{part.name}.{field.name}" for part in composition.metadata for field in part.fields}
@@ -109,6 +123,7 @@ class _Scan:
     def __init__(self, names: Mapping[ir.Variable, str]) -> None:
         self.reads: set[str] = set()
         self.writes: set[str] = set()
+        self.drops: set[int] = set()
         self._names = dict(names)
         self._seen: set[object] = set()
 
@@ -164,6 +179,8 @@ class _Scan:
             case ir.ExternCall(args=args):
                 for arg in args:
                     self._argument(arg)
+            case ir.Literal(type=SerEnum(name="drop_t"), value=int(reason)) if reason:
+                self.drops.add(reason)
             case ir.Var() | ir.FieldOf():
                 path = self._path(node)
                 if path is not None:

@@ -301,7 +301,7 @@ class OtherOpOrDtype(Announced):
             if value >> 24 & 31 in supported:
                 continue
             packet = self.announcement(self.group, 1, psn, value)
-            self.refused(self.group, 1, packet, "TrackInvocation.unsupported")
+            self.refused(self.group, 1, packet, "FindContext.unsupported")
         self.refuse_data(serial.add(psn, 1))
         self.call_all(psn, 3)
 

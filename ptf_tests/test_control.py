@@ -108,7 +108,7 @@ class RanksThatCallDifferentCollectives(Control):
     def runTest(self) -> None:
         psn, value = self.random_psn(), self.some_call()
         self.announce(self.group, [0], psn, value)
-        mixed, unknown = "CheckDuplicate.mixed_control", "ClassifyTraffic.no_pattern"
+        mixed, unknown = "TrackInvocation.mixed_control", "ClassifyTraffic.no_pattern"
         barrier = self.call(BARRIER, 0).encode()
         others = {value ^ 1: mixed, barrier: mixed, value ^ 1 << 19: unknown, value & (1 << 29) - 1: unknown}
         for other, reason in others.items():
@@ -117,7 +117,7 @@ class RanksThatCallDifferentCollectives(Control):
         self.expect_announced(self.group, (psn, value))
         # Once complete, a repetition that announces something else is no repetition.
         packet = self.announcement(self.group, 1, psn, value ^ 1)
-        self.refused(self.group, 1, packet, "CheckDuplicate.mixed_control")
+        self.refused(self.group, 1, packet, "TrackInvocation.mixed_control")
 
 
 class DataWhereOthersAnnounce(Control):

@@ -100,7 +100,7 @@ class RanksThatWantDifferentOps(Dynamic):
         self.announce(self.group, [0], psn, call)
         for self.numbers in EVERYTHING[1:]:
             packet = self.announcement(self.group, 1, psn, self.call(packets=1))
-            self.refused(self.group, 1, packet, "CheckDuplicate.mixed_control")
+            self.refused(self.group, 1, packet, "TrackInvocation.mixed_control")
         self.numbers = EVERYTHING[0]
         self.announce(self.group, [1, 2], psn, call)
         self.expect_announced(self.group, (psn, call))

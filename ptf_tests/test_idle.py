@@ -170,7 +170,7 @@ class AnnouncementInPlaceOfAnother(Idle):
         self.announce(self.group, [0], self.at, self.call(packets=2))
         self.expect_nothing()
         other = self.announcement(self.group, 1, self.at, self.call(broadcast_from(1, 1), 2))
-        self.refused(self.group, 1, other, "CheckDuplicate.mixed_control")
+        self.refused(self.group, 1, other, "TrackInvocation.mixed_control")
 
 
 class AnnouncementFromTheParentInPlaceOfAnother(ModeIITest):
@@ -183,4 +183,4 @@ class AnnouncementFromTheParentInPlaceOfAnother(ModeIITest):
         self.announce(group, [0], psn, call)
         self.expect_announced(group, (psn, call), at=[1, parent])
         other = self.announcement(group, parent, psn, self.call(packets=2))
-        self.refused(group, parent, other, "CheckDuplicate.mixed_control")
+        self.refused(group, parent, other, "TrackInvocation.mixed_control")

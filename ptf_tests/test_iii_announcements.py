@@ -32,7 +32,7 @@ class AnnouncementTest(ModeIIITest):
         packet = self.announcement(group, edge, psn, value)
         self.send_from(group, edge, replace(packet, bth=replace(packet.bth, ack_request=False)).sealed())
         self.check(group, {edge: [invalid_of(psn)]})
-        self.equal("losses", self.losses() - before, Counter({"CheckDuplicate.mixed_control": 1}))
+        self.equal("losses", self.losses() - before, Counter({"TrackInvocation.mixed_control": 1}))
 
 
 class AnnouncementInPlaceOfData(AnnouncementTest):

@@ -111,7 +111,7 @@ class AnnouncementOfOtherNumbers(ModeIIITest):
             if code not in supported:
                 value = self.immediate(flow, 3) & ~(0x1F << 24) | code << 24
                 message = self.announcement(flow.group, 0, self.psn(0), value)
-                self.refused(flow.group, 0, message, "TrackInvocation.unsupported")
+                self.refused(flow.group, 0, message, "FindContext.unsupported")
         self.begin(flow)
 
 

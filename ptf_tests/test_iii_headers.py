@@ -91,7 +91,7 @@ class FirstFaultIsTheReason(ModeIIITest):
             spoilt = replace(packet, bth=replace(packet.bth, version=1)).sealed()
             self.refused(flow.group, 0, spoilt, "ValidatePacket.bad_version")
         unknown = self.announcement(flow.group, 0, psn, value & (1 << 27) - 1 | 3 << 27)
-        self.refused(flow.group, 0, unknown, "TrackInvocation.unsupported")
+        self.refused(flow.group, 0, unknown, "FindContext.unsupported")
         self.round(flow, psn)
 
 
@@ -160,7 +160,7 @@ class HalfAConfiguration(ModeIIITest):
         entries = tuple(entry for entry in config.entries if entry not in (*context, *edge))
         self.install(replace(config, entries=entries))
         value = self.immediate(flow, 1)
-        self.refused(flow.group, 0, self.announcement(flow.group, 0, self.psn(0), value), "TrackInvocation.not_served")
+        self.refused(flow.group, 0, self.announcement(flow.group, 0, self.psn(0), value), "FindContext.not_served")
         self.control.insert(*context)
         before = self.all_drops()
         self.announce(flow.group, flow.sources, self.psn(0), value)

@@ -250,4 +250,4 @@ class AnnouncementInPlaceOfAnother(RangeTest):
         self.announce(group, [0], self.psn(0), self.immediate(flow, 5))
         self.announce(group, [1], self.psn(0), self.immediate(other, 5))
         self.check(group, {0: [ack_of(self.psn(0))], 1: [f"NAK invalid request {self.psn(0)}"]})
-        self.equal("losses", dict(self.losses()), {"CheckDuplicate.mixed_control": 1})
+        self.equal("losses", dict(self.losses()), {"TrackInvocation.mixed_control": 1})

@@ -251,7 +251,7 @@ class SlowPipelineHoldsAllBack(PipelineTest):
         self.expect_nothing()
         self.tick(groups[self.root], *internal)
         self.check_places(groups, [], late, beyond, result)
-        self.equal("losses", set(self.losses()), {"CheckRange.ahead"})
+        self.equal("losses", set(self.losses()), {"CheckOrder.ahead"})
 
 
 class PipelinesShareNoMemory(PipelineTest):

@@ -52,13 +52,13 @@ class RangeTest(ModeIIITest):
 
     def refuse(self, flow: Flow, psn: int, *, again: bool = False) -> None:
         """Every source's packet is beyond the range; without notifications, ranks are told only the first time."""
-        values, before = self.inputs(flow), self.drops()["CheckRange.ahead"]
+        values, before = self.inputs(flow), self.drops()["CheckOrder.ahead"]
         self.push(flow, flow.sources, psn, values)
         silent = again and not self.spec.notifies
         ranks = [edge for edge in flow.sources if flow.group.edges[edge].first_hop]
         received = {edge: [] if silent and edge in ranks else self.refusal(flow, edge, psn) for edge in flow.sources}
         self.check(flow.group, received)
-        self.equal("refused", self.drops()["CheckRange.ahead"] - before, len(flow.sources))
+        self.equal("refused", self.drops()["CheckOrder.ahead"] - before, len(flow.sources))
 
 
 class RangeIsExactlyN(RangeTest):

@@ -196,10 +196,10 @@ class OutOfOrderBeyondTheRange(SelectiveTest):
         if beyond > REORDERING - 4:
             self.skipTest("the reorder window ends before the range does")
         values = self.inputs(flow)
-        drops = self.drops()["CheckRange.ahead"]
+        drops = self.drops()["CheckOrder.ahead"]
         self.push(flow, [0], self.psn(beyond), values)
         self.equal("something is answered", bool(self.outputs()), True)
-        self.equal("refused", self.drops()["CheckRange.ahead"] - drops, 1)
+        self.equal("refused", self.drops()["CheckOrder.ahead"] - drops, 1)
         self.rounds(flow, 1, 2, acked=True)
 
 

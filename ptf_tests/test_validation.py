@@ -282,7 +282,7 @@ class UnsupportedNumbersInAnUnknownCollective(Refusal):
     def runTest(self) -> None:
         value = self.call(packets=1).encode() & (1 << 27) - 1 | 3 << 27  # no op has the code 3
         announcement = self.announcement(self.group, 1, serial.add(self.first_psn, MAX_PACKETS + 1), value)
-        self.refuse("TrackInvocation.unsupported", announcement)
+        self.refuse("FindContext.unsupported", announcement)
 
 
 class CnpsOfOtherOpcodes(Refusal):
@@ -317,7 +317,7 @@ class NotServed(ModeIITest):
         self.control.delete(*entries)
         announcement = self.announcement(group, 0, serial.add(psn, MAX_PACKETS), self.call())
         for packet in (self.contribution(group, 0, psn, values[0]), self.acknowledgement(group, 0, psn), announcement):
-            self.refused(group, 0, packet, "TrackInvocation.not_served")
+            self.refused(group, 0, packet, "FindContext.not_served")
         self.control.insert(*entries)
         self.complete(group, psn)
 

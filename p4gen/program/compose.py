@@ -77,7 +77,7 @@ class Part:
     def purpose(self) -> str:
         """A line that says whose it is."""
         names = " and ".join(module.name for module in self.modules)
-        return f"What {names} {'tells' if len(self.modules) == 1 else 'tell'} the modules behind."
+        return f"What {names} {'tells' if len(self.modules) == 1 else 'tell'} later modules."
 
 
 @dataclass(frozen=True)

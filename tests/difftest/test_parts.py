@@ -142,7 +142,7 @@ def test_groups_have_every_role_and_pattern() -> None:
 
 UNREACHED = {
     # Taking an entry away makes these, which chance may not do in so few packets.
-    "TrackInvocation_not_served", "ClassifyTraffic_no_pattern", "Forward_no_route", "TranslateHeader_unknown_edge",
+    "FindContext_not_served", "ClassifyTraffic_no_pattern", "Forward_no_route", "TranslateHeader_unknown_edge",
     # A range of exactly N keeps a slot's next PSN out; only what an epoch left behind could come too late.
     "CheckDuplicate_stale",
 }  # fmt: skip

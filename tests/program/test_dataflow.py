@@ -40,6 +40,8 @@ def test_every_module_declares_what_it_reads_and_writes_and_nothing_else() -> No
         composition = compose(spec)
         program = compile_text(render(composition).text).program
         assert undeclared(composition, program) == [], spec.program
+        dropping = {reason for found in accesses(program).values() for reason in found.drops}
+        assert dropping == {reason.index for reason in composition.drops}, spec.program
         mine = {(m.name, name) for m in composition.modules for name in (*m.needs, *m.may_need, *m.changes)}
         declared |= mine
         used |= mine - unused(composition, program)
@@ -61,6 +63,14 @@ def test_what_is_not_declared_is_found(module: str, lost: dict[str, str], said: 
     program = compile_text(render(composition).text).program
     found = undeclared(without(composition, module, **lost), program)
     assert found == ([f"{said}, which it does not declare"] if said else [])
+
+
+def test_a_reason_of_another_module_is_found() -> None:
+    composition = compose(EpicSpec(lanes=8))
+    text = render(composition).text.replace("drop_t.FindContext_not_served;", "drop_t.Forward_no_route;")
+    assert undeclared(composition, compile_text(text).program) == [
+        "FindContext drops for Forward_no_route, which it does not declare"
+    ]
 
 
 def test_a_build_refuses_a_module_that_does_not_say_what_it_reads(

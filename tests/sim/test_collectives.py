@@ -177,5 +177,5 @@ def test_mismatched_ranks_are_diagnosed() -> None:
     values[2] = values[2][:3]
     result = simulation.run()
     assert not result.ok
-    assert result.drops["s0 CheckDuplicate.mixed_control"] > 0
+    assert result.drops["s0 TrackInvocation.mixed_control"] > 0
     assert any("transport retry counter exceeded" in error for error in result.errors)

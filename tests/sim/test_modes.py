@@ -176,7 +176,7 @@ def test_ranks_that_run_ahead_are_held_back() -> None:
     assert not_told.ok
     assert told.cnps > 0
     assert not_told.cnps == 0
-    assert told.drops["s0 CheckRange.ahead"] > 0
+    assert told.drops["s0 CheckOrder.ahead"] > 0
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,10 @@ FIND_CONTEXT = Module(
         Metadata("numbers", "numbers_t", "op and dtype", wanted=_dynamic),
     ),
     tables=(Table("contexts", Size("groups"), "context to the generation of its state"),),
+    drops=(
+        Drop("not_served", "the context is not set up"),
+        Drop("unsupported", "announces an op or dtype that the program does not have"),
+    ),
 )
 
 TRACK_INVOCATION = Module(
@@ -155,9 +159,8 @@ TRACK_INVOCATION = Module(
         Register("oldest.announcement", words.ANNOUNCEMENT, _CONTEXTS, "the one before that"),
     ),
     drops=(
-        Drop("not_served", "the context is not set up"),
-        Drop("unsupported", "announces an op or dtype that the program does not have"),
         Drop("not_announced", "no announcement covers its PSN", wanted=_translated),
+        Drop("mixed_control", "announces another collective than the edges before it did"),
     ),
 )
 
@@ -239,7 +242,6 @@ CHECK_RANGE = Module(
         Register("aggregation.psn_start", words.PROGRESS, _CONTEXTS, "psnStart of each context's aggregation pipe"),
         Register("broadcast.psn_start", words.PROGRESS, _CONTEXTS, "the same of its broadcast pipe"),
     ),
-    drops=(Drop("ahead", "beyond the pipe's range: its sender runs ahead of the others"),),
 )
 
 CHECK_ORDER = Module(
@@ -277,6 +279,7 @@ CHECK_ORDER = Module(
         Drop("duplicate", "has arrived before; acknowledged again"),
         Drop("gap", "ahead of its turn: something before it is missing"),
         Drop("not_announced", "no announcement covers its PSN"),
+        Drop("ahead", "beyond the pipe's range: its sender runs ahead of the others"),
     ),
 )
 
@@ -402,7 +405,7 @@ CHECK_DUPLICATE = Module(
             wanted=lambda spec: _translated(spec) or spec.variant is Variant.PSN_RECYCLING,
         ),
         Drop("mixed_opcode", "the edges do not agree where messages begin and end"),
-        Drop("mixed_control", "the edges do not announce the same collective"),
+        Drop("mixed_control", "its slot holds another announcement, or data", wanted=_augmented),
         Drop("duplicate", "already in the slot, which waits for others", wanted=_translated),
     ),
 )

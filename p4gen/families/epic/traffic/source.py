@@ -230,7 +230,8 @@ class RandomTraffic:
         value = rng.choice((rng.getrandbits(32), stream.value ^ 1 << rng.randrange(32), stream.value))
         at = rng.choice((0, 1, -1, stream.packets + 1))
         said = Said(line, Opcode.SEND_ONLY_IMM, serial.add(stream.start, at), value, kind="odd control")
-        return self._told(said)
+        in_place_of_data = replace(stream.beyond(), opcode=Opcode.SEND_ONLY_IMM, value=value, kind="odd control")
+        return self._told(rng.choice((said, in_place_of_data)))
 
     def _tick(self) -> Packet:
         """A tick for an edge; often for one that has just had one."""
