@@ -15,10 +15,11 @@ import select
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import ptf
 
+from p4gen.families import parse_spec
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.groups import SwitchConfig
 from p4gen.ptf.testcase import ReportedTest, parameter, parameters
@@ -54,7 +55,7 @@ class P4genTest(ReportedTest):
 
     def setUp(self) -> None:
         super().setUp()
-        self.spec = EpicSpec(**parameter("spec"))
+        self.spec = cast(EpicSpec, parse_spec(parameter("spec")))
         seed = parameter("seed")
         # Each test gets numbers of its own, whichever tests run before it.
         self.random = random.Random(hashlib.sha256(f"{seed} {self}".encode()).digest())

@@ -21,6 +21,7 @@ COMPLETE = "_P4GEN_COMPLETE"
 """The variable with which a shell requests completions, independent of the command's name."""
 VERBS = {
     "build": "Generate a program, compile it, and check it against p4gen's rules.",
+    "new": "Write a family of your own, to start from.",
     "check": "Compile a P4_16 program and report its errors.",
     "run": "Run one STF test on a P4_16 program, optionally with a trace.",
     "stf": "Run every STF test in a folder.",

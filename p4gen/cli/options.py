@@ -19,6 +19,7 @@ from p4gen.cli.values import SpecValue
 from p4gen.cli.verb import GroupedOption
 from p4gen.families import collective, families, family_of, flag_name, folder_of, load_collective, load_spec
 from p4gen.spec import CollectiveSpec, ProgramSpec
+from p4gen.spec.program import DEFAULT_FAMILY
 
 PROGRAM = "The program: these, or a YAML file with the same fields; flags win"
 """What the spec's options are called in ``--help``."""
@@ -129,8 +130,8 @@ def flags_of(spec: ProgramSpec) -> list[str]:
     family = family_of(spec)
     told, folder = family.telling, folder_of(family)
     given = spec.model_dump(mode="json", include=set(told)) | spec.model_dump(mode="json", exclude_defaults=True)
-    if folder is not None:
-        given["family"] = shlex.quote(str(folder))
+    if family.name != DEFAULT_FAMILY:
+        given["family"] = family.name if folder is None else shlex.quote(str(folder))
     names = dict.fromkeys((*told, *type(spec).model_fields))
     return [f"{flag_name(name)} {given[name]}" for name in names if name in given]
 

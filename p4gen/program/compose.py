@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -44,6 +44,31 @@ class ProgramParts(Facet):
     """The manifest's entry about the ticks that a program needs."""
     reuse: Callable[[Any, Any], tuple[str, float] | None] = lambda _before, _after: None
     """The paper's statement on how much its second program reuses of its first, and the share, if it makes one."""
+
+    def with_module(self, step: Apply, *, after: str) -> ProgramParts:
+        """The parts of programs with one module more, which is applied after each place where ``after`` is.
+
+        For families that add to another one's programs. ``compose`` raises ``InputError`` for a program without
+        ``after``.
+        """
+
+        def modules(spec: Any) -> tuple[Module, ...]:
+            found = self.modules(spec)
+            at = next((i for i, module in enumerate(found, start=1) if module.name == after), None)
+            if at is None:
+                raise InputError(f"{spec.program}: there is no {after}, which {step.module.name} is to come after")
+            return (*found[:at], step.module, *found[at:])
+
+        def flows(spec: Any) -> Flows:
+            found = self.flows(spec)
+            try:
+                if step.module.gress == "ingress":
+                    return replace(found, ingress=found.ingress.with_after(after, step))
+                return replace(found, egress=found.egress.with_after(after, step))
+            except ValueError as error:
+                raise InputError(f"{spec.program}: {step.module.gress}: {error}") from None
+
+        return replace(self, modules=modules, flows=flows)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from p4gen.program.module import Module
 
@@ -74,6 +74,15 @@ class Flow:
         """The modules that it applies, each once, in the order in which a packet may first meet them."""
         return tuple(dict.fromkeys(step.module for step in walk(self.steps) if isinstance(step, Apply)))
 
+    def with_after(self, module: str, step: Step) -> Flow:
+        """This flow with one step more, after each place where a module is applied.
+
+        Raises ``ValueError`` if it does not apply a module of that name.
+        """
+        if module not in (applied.name for applied in self.modules):
+            raise ValueError(f"the flow does not apply {module}")
+        return Flow(_with_after(self.steps, module, step))
+
     def lines(self, indent: int = 8) -> Iterator[str]:
         """The P4 text of its steps, indented by so many columns."""
         for step in self.steps:
@@ -83,6 +92,19 @@ class Flow:
 def when(condition: str, *then: Step, note: str = "", otherwise: tuple[Step, ...] = ()) -> When:
     """A ``When`` with its steps as arguments."""
     return When(condition, then, otherwise, note)
+
+
+def _with_after(steps: tuple[Step, ...], module: str, added: Step) -> tuple[Step, ...]:
+    made: list[Step] = []
+    for step in steps:
+        if isinstance(step, When):
+            inner = _with_after(step.then, module, added), _with_after(step.otherwise, module, added)
+            made.append(replace(step, then=inner[0], otherwise=inner[1]))
+            continue
+        made.append(step)
+        if isinstance(step, Apply) and step.module.name == module:
+            made.append(added)
+    return tuple(made)
 
 
 def walk(steps: tuple[Step, ...]) -> Iterator[Step]:

@@ -10,13 +10,11 @@ import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
 from itertools import groupby
 
 from p4gen.families import family_of
 from p4gen.program.compose import Composition, ProgramParts, compose
-from p4gen.program.text import render
-from p4gen.resources import resource
+from p4gen.program.text import render, source_of
 from p4gen.spec import ProgramSpec
 
 _PIPELINES = "IncIngress, IncEgress"
@@ -49,17 +47,9 @@ class Part:
     name: str
     module: bool
     template: str
+    template_lines: int
+    """Lines of the template that it is rendered from."""
     lines: tuple[str, ...] = field(repr=False)
-
-    @property
-    def template_lines(self) -> int:
-        """Lines of the template that it is rendered from."""
-        return _template_lines(self.template)
-
-
-@cache
-def _template_lines(template: str) -> int:
-    return len((resource("templates") / template).read_text(encoding="utf-8").splitlines())
 
 
 @dataclass(frozen=True)
@@ -146,8 +136,8 @@ class Reuse:
     @property
     def template_lines(self) -> Count:
         """Lines of templates that both programs are rendered from."""
-        used = [{p.template for p in side} for side in self._sides()]
-        total = [sum(map(_template_lines, templates)) for templates in (used[0] & used[1], *used)]
+        used = [{(p.template, p.template_lines) for p in side} for side in self._sides()]
+        total = [sum(lines for _, lines in templates) for templates in (used[0] & used[1], *used)]
         return Count(*total)
 
     @property
@@ -185,4 +175,6 @@ def _parts(composition: Composition) -> Iterator[Part]:
         while text and not text[-1]:
             text.pop()
         stem = template.rpartition("/")[2].partition(".")[0]
-        yield Part(names.get(template) or _AROUND.get(stem, stem), template in names, template, tuple(text))
+        name = names.get(template) or _AROUND.get(stem, stem)
+        template_lines = len(source_of(composition, template).splitlines())
+        yield Part(name, template in names, template, template_lines, tuple(text))

@@ -27,6 +27,8 @@ from p4gen.program.compose import Composition, DropReason
 from p4gen.resources import resource
 
 Folders = tuple[tuple[str, Path], ...]
+COMMON = ("shared", "arch")
+"""Folders of templates that every family may use: parts that no paper knows, and architectures."""
 _MARK = "\x00"
 _ROW = 112
 """Columns that a row of like declarations may take."""
@@ -63,6 +65,15 @@ def render(composition: Composition, *, line_directives: bool = True) -> Rendere
     return Rendered("\n".join(lines) + "\n", tuple(origins), line_directives)
 
 
+def source_of(composition: Composition, template: str) -> str:
+    """The text of one of a composition's templates. Raises ``InputError`` if there is none."""
+    loader = _loader(family_of(composition.spec).template_folders, composition.arch.template_folders)
+    try:
+        return loader.get_source(Environment(autoescape=True), template)[0]
+    except TemplateNotFound as error:
+        raise InputError(_diagnose(template, error)) from error
+
+
 def _context(composition: Composition) -> dict[str, Any]:
     """What every family's templates may refer to, and what its own may."""
     return composition.parts.names(composition) | {
@@ -80,13 +91,17 @@ def _context(composition: Composition) -> dict[str, Any]:
     }
 
 
+def _loader(folders: Folders, architectures: Folders) -> BaseLoader:
+    own: dict[str, BaseLoader] = {name: FileSystemLoader(folder) for name, folder in folders}
+    arch = PrefixLoader({name: FileSystemLoader(folder) for name, folder in architectures})
+    return PrefixLoader(own | {"shared": FileSystemLoader(resource("templates") / "shared"), "arch": arch})
+
+
 class _MarkedLoader(BaseLoader):
     """Loads templates with the line's number behind every line that leaves text."""
 
     def __init__(self, folders: Folders, architectures: Folders) -> None:
-        own: dict[str, BaseLoader] = {name: FileSystemLoader(folder) for name, folder in folders}
-        arch = PrefixLoader({name: FileSystemLoader(folder) for name, folder in architectures})
-        self._inner = PrefixLoader(own | {"shared": FileSystemLoader(resource("templates") / "shared"), "arch": arch})
+        self._inner = _loader(folders, architectures)
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Any]:
         source, file, fresh = self._inner.get_source(environment, template)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from p4gen.ptf.family import SuiteRun, scenario_modules, suite_of
+from p4gen.ptf.family import Suite, SuiteRun, scenario_modules, suite_of
 from p4gen.ptf.parallel import Stop, in_parallel
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult, Switch, run_suite
@@ -60,7 +60,7 @@ def run_conformance(
     started: Callable[[SuiteRun[CollectiveSpec]], None] | None = None,
     finished: Callable[[SuiteRun[CollectiveSpec], SuiteResult], None] | None = None,
     progress: Callable[[TestResult], None] | None = None,
-    suite: Path | None = None,
+    suite: Suite | None = None,
     switch: Switch = running_switch,
     jobs: int = 1,
 ) -> ConformanceResult:

@@ -13,6 +13,8 @@ from p4gen.resources import resource
 from p4gen.spec import CollectiveSpec, ProgramSpec, Reliability
 
 OfModule = Callable[[str], bool]
+Suite = tuple[Path, ...]
+"""Folders with modules of scenarios (``test_*.py``) and what these import; the first one wins where names are equal."""
 
 
 S_co = TypeVar("S_co", bound=ProgramSpec, covariant=True)
@@ -64,6 +66,8 @@ class Conformance(Facet):
     """A YAML file of mutations that change nothing which can be seen, each with the reason."""
     suite: Path | None = None
     """The folder of its scenarios, where they are not in p4gen's own suite."""
+    takes_over: tuple[Path, ...] = ()
+    """Folders of further scenarios that its programs must pass; those of ``suite`` may import their modules."""
 
 
 def conformance_of(spec: ProgramSpec) -> Conformance:
@@ -71,13 +75,19 @@ def conformance_of(spec: ProgramSpec) -> Conformance:
     return family_of(spec).facet(Conformance)
 
 
-def suite_of(spec: ProgramSpec) -> Path:
-    """The folder of the scenarios for a program."""
-    return conformance_of(spec).suite or resource("ptf_tests")
+def suite_of(spec: ProgramSpec) -> Suite:
+    """The folders of the scenarios for a program, its family's own first."""
+    facet = conformance_of(spec)
+    return (facet.suite or resource("ptf_tests"), *facet.takes_over)
 
 
-def scenario_modules(spec: ProgramSpec, suite: Path | None = None) -> tuple[str, ...]:
+def scenario_modules(spec: ProgramSpec, suite: Suite | None = None) -> tuple[str, ...]:
     """The modules of a suite (the family's own by default) with scenarios for a program."""
     serves = conformance_of(spec).serves
-    names = sorted(path.stem for path in (suite or suite_of(spec)).glob("test_*.py"))
-    return tuple(name for name in names if serves(spec, name))
+    return tuple(name for name in modules_of(suite or suite_of(spec)) if serves(spec, name))
+
+
+def modules_of(suite: Suite) -> tuple[str, ...]:
+    """All modules of a suite with scenarios, those of the first folder first."""
+    found = (sorted(path.stem for path in folder.glob("test_*.py")) for folder in suite)
+    return tuple(dict.fromkeys(name for names in found for name in names))

@@ -14,7 +14,6 @@ import unittest
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import ptf
@@ -23,6 +22,7 @@ from p4gen.model import ControlError, EngineName, Model, Trace
 from p4gen.model.entries import Entry, Exact, Match
 from p4gen.p4 import ir
 from p4gen.p4.mutate.mutants import Ignored
+from p4gen.ptf.family import Suite
 from p4gen.ptf.report import TestResult
 from p4gen.ptf.testcase import ReportedTest
 from p4gen.spec import ProgramSpec, ticks
@@ -130,10 +130,9 @@ class MemoryDataplane:
 Scenarios = Mapping[str, type[ReportedTest]]
 
 
-def load_suite(suite: Path, modules: Iterable[str]) -> dict[str, type[ReportedTest]]:
+def load_suite(suite: Suite, modules: Iterable[str]) -> dict[str, type[ReportedTest]]:
     """The scenarios of modules of a suite by PTF's names (module.Class), in order."""
-    if str(suite) not in sys.path:
-        sys.path.insert(0, str(suite))
+    sys.path[:0] = [str(folder) for folder in suite if str(folder) not in sys.path]
     found: dict[str, type[ReportedTest]] = {}
     for name in modules:
         for attribute, value in sorted(vars(importlib.import_module(name)).items()):

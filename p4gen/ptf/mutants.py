@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from p4gen.errors import FailedError, InputError
 from p4gen.model import EngineName
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
-from p4gen.ptf.family import scenario_modules, suite_of
+from p4gen.ptf.family import Suite, scenario_modules, suite_of
 from p4gen.ptf.judge import Finding, Trial, check_sound, judge
 from p4gen.ptf.memory import load_suite
 from p4gen.ptf.mutations import Mutation, Seeding
@@ -32,7 +31,7 @@ def run_mutants(
     programs: Mapping[str, Sound],
     *,
     seed: int,
-    suite: Path | None = None,
+    suite: Suite | None = None,
     engine: EngineName = "interp",
     jobs: int | None = None,
 ) -> Generator[Trial[Mutation]]:

@@ -72,7 +72,7 @@ def run_suite(
     *,
     ports: int,
     params: Mapping[str, object],
-    suite: Path | None = None,
+    suite: Sequence[Path] = (),
     tests: Sequence[str] = (),
     stop_on_failure: bool = False,
     test_timeout: int = TEST_TIMEOUT_S,
@@ -106,7 +106,9 @@ def run_suite(
         literal = ";".join(f"{key}={value!r}" for key, value in everything.items())
         try:
             process = _start(
-                [*_arguments(running, suite, directory, test_timeout), "-t", literal, *tests], directory, writer
+                [*_arguments(running, _folder_of(suite, directory), directory, test_timeout), "-t", literal, *tests],
+                directory,
+                writer,
             )
         finally:
             os.close(writer)
@@ -125,11 +127,24 @@ def run_suite(
     return SuiteResult(tuple(finished), seconds, problem)
 
 
-def _arguments(running: Running, suite: Path | None, directory: Path, test_timeout: int) -> list[str]:
+def _folder_of(suite: Sequence[Path], directory: Path) -> Path:
+    """The one folder that PTF takes: for a suite of several, links to their modules, in ``directory``."""
+    if len(suite) < 2:
+        return suite[0] if suite else resource("ptf_tests")
+    merged = directory / "suite"
+    merged.mkdir()
+    for folder in suite:
+        for file in folder.resolve().glob("*.py"):
+            if not (merged / file.name).exists():
+                (merged / file.name).symlink_to(file)
+    return merged
+
+
+def _arguments(running: Running, suite: Path, directory: Path, test_timeout: int) -> list[str]:
     return [
         sys.executable,
         *("-m", "p4gen.ptf.child", str(_ptf_script())),
-        *("--test-dir", str(suite or resource("ptf_tests"))),
+        *("--test-dir", str(suite)),
         *("--platform-dir", str(Path(__file__).parent / "platform")),
         *("--platform", running.platform),
         *("--platform-args", repr(dict(running.platform_args))),

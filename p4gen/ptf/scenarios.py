@@ -15,7 +15,7 @@ from pathlib import Path
 
 from p4gen.errors import Diagnostic, FailedError, InputError
 from p4gen.families import parse_spec
-from p4gen.ptf.family import scenario_modules, suite_of
+from p4gen.ptf.family import Suite, modules_of, scenario_modules, suite_of
 from p4gen.ptf.runner import environment
 from p4gen.records import from_plain
 from p4gen.spec import ProgramSpec
@@ -33,14 +33,14 @@ class Scenario:
     draws shows only in the run."""
 
 
-def scenarios(spec: ProgramSpec, suite: Path | None = None) -> tuple[Scenario, ...]:
+def scenarios(spec: ProgramSpec, suite: Suite | None = None) -> tuple[Scenario, ...]:
     """All scenarios of a suite (p4gen's own by default), and how they fit a program, by name."""
-    folder = (suite or suite_of(spec)).resolve()
-    command = [sys.executable, "-m", __name__, str(folder)]
+    folders = [str(folder.resolve()) for folder in suite or suite_of(spec)]
+    command = [sys.executable, "-m", __name__, *folders]
     given = spec.model_dump_json()
     ran = subprocess.run(command, input=given, capture_output=True, text=True, env=environment(), check=False)
     if ran.returncode:
-        raise FailedError(f"{folder} cannot be imported: {ran.stderr.strip().splitlines()[-1]}")
+        raise FailedError(f"{' and '.join(folders)} cannot be imported: {ran.stderr.strip().splitlines()[-1]}")
     return from_plain(tuple[Scenario, ...], json.loads(ran.stdout.splitlines()[-1]))
 
 
@@ -62,12 +62,11 @@ def check_names(wanted: Sequence[str], known: Sequence[Scenario]) -> None:
         raise InputError(*problems)
 
 
-def _collect(folder: Path, spec: ProgramSpec) -> Iterator[Scenario]:
+def _collect(suite: Suite, spec: ProgramSpec) -> Iterator[Scenario]:
     from p4gen.ptf.memory import load_suite  # noqa: PLC0415 - PTF and Scapy take a second to load
 
-    modules = sorted(path.stem for path in folder.glob("test_*.py"))
-    serving = scenario_modules(spec, folder)
-    for name, kind in load_suite(folder, modules).items():
+    serving = scenario_modules(spec, suite)
+    for name, kind in load_suite(suite, modules_of(suite)).items():
         foreign = name.partition(".")[0] not in serving
         yield Scenario(name, _about(kind), foreign, kind().misfit(spec))
 
@@ -80,4 +79,4 @@ def _about(kind: type) -> str:
 
 if __name__ == "__main__":
     _spec = parse_spec(json.load(sys.stdin))
-    print(json.dumps([asdict(scenario) for scenario in _collect(Path(sys.argv[1]), _spec)]))  # noqa: T201
+    print(json.dumps([asdict(scenario) for scenario in _collect(tuple(map(Path, sys.argv[1:])), _spec)]))  # noqa: T201

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from p4gen.families.epic.conformance.small import small
-from p4gen.families.epic.spec import Mode
+from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.model import Model
 from p4gen.model.entries import Action, Entry, Exact
 from p4gen.p4 import ir
@@ -154,7 +154,7 @@ def test_what_reads_otherwise_but_does_the_same_is_no_mutation() -> None:
 @pytest.mark.parametrize("mode", list(Mode))
 def test_mutations_of_generated_programs(mode: Mode) -> None:
     """Enough of them in every module; each has a name of its own, and another text than the sound program's."""
-    spec = small(mode=mode, lanes=8, groups=2)
+    spec = small(EpicSpec, mode=mode, lanes=8, groups=2)
     compiled = compile_text(render(compose(spec)).text)
     found = mutants(compiled)
     assert len({m.key for m in found}) == len(found) > 1000

@@ -67,8 +67,8 @@ def test_another_reduction_changes_little() -> None:
 
 
 def test_counts_and_diffs_of_a_changed_part() -> None:
-    before = Part("X", True, "epic/forward.p4.j2", ("one", "two", "three"))
-    after = Part("X", True, "epic/forward.p4.j2", ("one", "2", "three", "four"))
+    before = Part("X", True, "epic/forward.p4.j2", 4, ("one", "two", "three"))
+    after = Part("X", True, "epic/forward.p4.j2", 4, ("one", "2", "three", "four"))
     compared = Comparison(before, after)
     assert (compared.fate, compared.kept) == (Fate.CHANGED, 2)
     changed = [line for line in compared.diff() if line[:2] not in ("--", "++", "@@")]

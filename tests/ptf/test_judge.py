@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from p4gen.families.epic.conformance.small import small
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
 from p4gen.program import compose, render
@@ -100,7 +101,7 @@ control D(packet_out p, in headers_t h) { apply {} }
 V1Switch(P(), V(), I(), E(), V(), D()) main;
 """
 
-SPEC = small(lanes=8, groups=2)
+SPEC = small(EpicSpec, lanes=8, groups=2)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +114,7 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scenarios
     (tmp_path / "test_made_up.py").write_text(SUITE)
     monkeypatch.setenv("P4GEN_ONCE", str(tmp_path / "once"))
     monkeypatch.setattr(sys, "path", list(sys.path))
-    yield load_suite(tmp_path, ["test_made_up"])
+    yield load_suite((tmp_path,), ["test_made_up"])
     sys.modules.pop("test_made_up")
 
 

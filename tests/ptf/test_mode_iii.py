@@ -56,7 +56,7 @@ def test_programs_overwrite_no_build(spec: EpicSpec) -> None:
 
 @pytest.mark.parametrize("variant", [None, *Variant])
 def test_wrong_designs_are_noticed(variant: Variant | None, tmp_path: Path) -> None:
-    spec = small(mode=Mode.III, lanes=8, variant=variant)
+    spec = small(EpicSpec, mode=Mode.III, lanes=8, variant=variant)
     program = Program.of_text(render(compose(spec)).text, tmp_path)
     tests = sorted(set(NOTICED.values())) if variant is None else [NOTICED[variant]]
     params = {"spec": spec.model_dump(mode="json"), "seed": 1}

@@ -70,7 +70,7 @@ def test_modes_have_scenarios_of_their_own() -> None:
 
 
 def sound(**fields: object) -> Sound:
-    spec = small(lanes=8, groups=2, **fields)
+    spec = small(EpicSpec, lanes=8, groups=2, **fields)
     return Sound(spec, render(compose(spec)).text)
 
 

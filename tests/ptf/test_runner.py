@@ -100,7 +100,7 @@ def run(suite: Path, *tests: str, **options: Any) -> SuiteResult:
     params = {"text": 'it\'s; a \\ "test"\nof quoting = 1', "nested": {"a": [1, None, True]}}
     names = [f"toy.{test}" for test in tests]
     return run_suite(
-        NO_PROGRAM, suite.parent, ports=2, params=params, suite=suite, tests=names, switch=mirror, **options
+        NO_PROGRAM, suite.parent, ports=2, params=params, suite=[suite], tests=names, switch=mirror, **options
     )
 
 
@@ -137,7 +137,7 @@ def test_a_relative_folder_will_do(suite: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(suite.parent)
     params = {"text": "", "nested": {}}
     here = run_suite(
-        NO_PROGRAM, Path(), ports=2, params=params, suite=Path("suite"), tests=["toy.E_Skips"], switch=mirror
+        NO_PROGRAM, Path(), ports=2, params=params, suite=[Path("suite")], tests=["toy.E_Skips"], switch=mirror
     )
     assert here.problem is None
 

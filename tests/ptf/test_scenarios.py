@@ -40,18 +40,18 @@ class Second(First):
 def test_a_suite_is_read_in_a_process_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "test_toy.py").write_text(SUITE)
     (tmp_path / "base.py").write_text("raise AssertionError('is not imported unless somebody wants it')")
-    fitting = scenarios(EpicSpec(), tmp_path)
+    fitting = scenarios(EpicSpec(), (tmp_path,))
     assert fitting == (
         Scenario("test_toy.First", "One line.", of_another_mode=False, unfit=None),
         Scenario("test_toy.Second", "One line.", of_another_mode=False, unfit=None),
     )
-    assert [s.unfit for s in scenarios(EpicSpec(op=Op.MAX), tmp_path)] == ["not max"] * 2
+    assert [s.unfit for s in scenarios(EpicSpec(op=Op.MAX), (tmp_path,))] == ["not max"] * 2
 
 
 def test_a_suite_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / "test_toy.py").write_text("import no_such_module\n")
     with pytest.raises(FailedError, match=r"cannot be imported: .*no_such_module"):
-        scenarios(EpicSpec(), tmp_path)
+        scenarios(EpicSpec(), (tmp_path,))
 
 
 @pytest.mark.parametrize("mode", Mode)

@@ -34,7 +34,7 @@ from p4gen.switch.running import Program, Running
 folder = Path(sys.argv[1])
 nothing = Running("none", folder, "none", folder, folder, "unix", {"dir": str(folder), "ports": 0})
 switch = lambda *_: contextlib.nullcontext(nothing)
-run_suite(Program(folder, folder), folder, ports=0, params={}, suite=folder / "suite", switch=switch)
+run_suite(Program(folder, folder), folder, ports=0, params={}, suite=[folder / "suite"], switch=switch)
 """
 
 

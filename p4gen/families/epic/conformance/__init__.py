@@ -24,7 +24,7 @@ FACET = Conformance(
     seeding=lambda spec: faults_iii.SEEDING if spec.mode is Mode.III else faults_ii.SEEDING,
     axes=AXES,
     kept=("mode",),
-    every_program=lambda spec: every_program(spec.mode),
-    mutated=lambda spec, reliabilities, pipelines: mutated(spec.mode, reliabilities, pipelines),
+    every_program=lambda spec: every_program(spec.mode, type(spec)),
+    mutated=mutated,
     equivalents=Path(__file__).with_name("equivalents.yaml"),
 )

@@ -23,12 +23,12 @@ AXES: dict[str, Sequence[object]] = {
 """Fields that change a program's behaviour. None is a default, which is one of the others."""
 
 
-def every_program(mode: Mode) -> tuple[EpicSpec, ...]:
+def every_program(mode: Mode, kind: type[EpicSpec] = EpicSpec) -> tuple[EpicSpec, ...]:
     """A small program for each valid combination of values in a mode, each of them once."""
     programs: dict[str, EpicSpec] = {}
     for values in itertools.product(*AXES.values()):
         try:
-            spec = small(mode=mode, lanes=8, fan_in=32, **dict(zip(AXES, values, strict=True)))
+            spec = small(kind, mode=mode, lanes=8, fan_in=32, **dict(zip(AXES, values, strict=True)))
         except ValidationError:
             continue  # not a valid combination
         programs.setdefault(repr(sorted(spec.resolved().items() - {("name", spec.name)}, key=str)), spec)

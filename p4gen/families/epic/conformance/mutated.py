@@ -10,21 +10,22 @@ from p4gen.ptf.family import Mutated
 from p4gen.spec import DType, Reliability
 
 
-def mutated(mode: Mode, reliabilities: Sequence[Reliability], pipelines: Sequence[int]) -> list[Mutated]:
-    """The small programs of a mode that are mutated.
+def mutated(like: EpicSpec, reliabilities: Sequence[Reliability], pipelines: Sequence[int]) -> list[Mutated]:
+    """The small programs of a spec's family and mode that are mutated.
 
     Modules that need space are mutated in programs with more slots than a burst has packets, and than may be missing.
     """
     made = []
+    mode, small = like.mode, partial(_spec, type(like))
     for reliability in reliabilities:
         for count in pipelines:
-            name, spec = f"{mode} {reliability} {count}", _spec(mode, reliability, count)
+            name, spec = f"{mode} {reliability} {count}", small(mode, reliability, count)
             if mode is Mode.II:
                 made.append(Mutated(name, spec))
                 continue
             roomy = {"StartCursor"} if reliability.in_order else {"StartCursor", "CheckOrder"}
             made.append(Mutated(name, spec, partial(_others, roomy)))
-            long = _spec(mode, reliability, count, slots=256)
+            long = small(mode, reliability, count, slots=256)
             made.append(Mutated(f"{name} long", long, roomy.__contains__, _ORDER))
     return made
 
@@ -38,8 +39,8 @@ _ORDER = ("test_iii_order", "test_iii_selective", "test_iii_holes", "test_iii_ge
           "test_iii_late_answers")  # fmt: skip
 
 
-def _spec(mode: Mode, reliability: Reliability, pipelines: int, **fields: object) -> EpicSpec:
+def _spec(kind: type[EpicSpec], mode: Mode, reliability: Reliability, pipelines: int, **fields: object) -> EpicSpec:
     size = {"lanes": 8, "window": 2, "message": 2, "groups": 4, "ports": 8, "fan_in": 4 if pipelines == 1 else 8}
     # Numbers whose announced code is not 0: a register that reads 0 is not an announcement of theirs.
     what = {"mode": mode, "reliability": reliability, "pipelines": pipelines, "dtype": DType.UINT32}
-    return EpicSpec.model_validate({**size, **what, **fields})
+    return kind.model_validate({**size, **what, **fields})

@@ -7,6 +7,7 @@ has no internal edges.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from p4gen.families.epic.conformance.small import small
 from p4gen.families.epic.spec import EpicSpec
@@ -19,24 +20,25 @@ ARITHMETIC = ("test_arithmetic",)
 
 def mode_ii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
+    made = partial(small, type(spec))
     runs = [SuiteRun(spec)]
     for op, dtype, overflow in _arithmetics():
         if (op, dtype, op.overflows and overflow is not Overflow.WRAP) != (spec.op, spec.dtype, spec.saturating):
-            runs.append(SuiteRun(small(op=op, dtype=dtype, overflow=overflow), ARITHMETIC))
+            runs.append(SuiteRun(made(op=op, dtype=dtype, overflow=overflow), ARITHMETIC))
     if spec.op is not Op.DYNAMIC:
-        runs.append(SuiteRun(small(op=Op.DYNAMIC), ("test_dynamic", *ARITHMETIC)))
+        runs.append(SuiteRun(made(op=Op.DYNAMIC), ("test_dynamic", *ARITHMETIC)))
     if spec.icrc.checked:
-        ignoring = small(icrc=Icrc.IGNORE)
+        ignoring = made(icrc=Icrc.IGNORE)
         runs.append(SuiteRun(ignoring, ("test_validation.IcrcIgnored", "test_reliability.AckIsReflected")))
     else:
-        runs.append(SuiteRun(small(), ("test_validation.WrongIcrc",)))
+        runs.append(SuiteRun(made(), ("test_validation.WrongIcrc",)))
     if not spec.loss_recovery.in_order:
-        runs.append(SuiteRun(small(reliability=Reliability.GBN), ("test_order", "test_idle")))
+        runs.append(SuiteRun(made(reliability=Reliability.GBN), ("test_order", "test_idle")))
     for pipelines, reliability in ((2, Reliability.GBN), (4, Reliability.SR)):
         if (pipelines, reliability) != (spec.pipelines, spec.loss_recovery):
-            runs.append(SuiteRun(small(pipelines=pipelines, reliability=reliability), ("test_pipelines",)))
+            runs.append(SuiteRun(made(pipelines=pipelines, reliability=reliability), ("test_pipelines",)))
     if spec.fan_in < 32 or spec.groups < 4 or spec.ports < 4:
-        runs.append(SuiteRun(small(lanes=8, fan_in=32, ports=32, groups=4)))
+        runs.append(SuiteRun(made(lanes=8, fan_in=32, ports=32, groups=4)))
     return tuple(runs)
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from p4gen.families.epic.conformance.small import small
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.ptf.family import SuiteRun
 from p4gen.spec import Icrc, Op, Overflow, Reliability
 from p4gen.spec.reductions import NUMBERS
 
+Made = Callable[..., EpicSpec]
+"""``small`` of Mode III, for a family's spec."""
 SUMS = ("test_iii_collectives.SumsSaturateOrWrap",)
 ARITHMETIC = ("test_iii_order.Contributions", "test_iii_order.ResultsFromTheParent")
 RANGE = "test_iii_range"
@@ -39,44 +44,41 @@ MODULES = (
 
 def mode_iii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
+    made: Made = partial(small, type(spec), mode=Mode.III)
     large = spec.slots_per_group > LARGE
     runs = [SuiteRun(spec, (*MODULES, *PIPELINES, *HOLES, *ON_LARGE) if large else ())]
     if large or not spec.loss_recovery.in_order:
-        runs.append(SuiteRun(_small(), WHOLE_RANGE if spec.loss_recovery.in_order else ()))
+        runs.append(SuiteRun(made(), WHOLE_RANGE if spec.loss_recovery.in_order else ()))
     runs += [
-        SuiteRun(_long(Reliability.GBN), ("test_iii_retransmission.OneNakBringsSixtyFourPackets",)),
-        SuiteRun(_long(Reliability.SR), ("test_iii_selective", *HOLES)),
-        SuiteRun(_long(Reliability.SACK), ("test_iii_selective", *HOLES)),
-        SuiteRun(_small(lanes=8, reliability=Reliability.SR), (*MODULES, *WHOLE_RANGE)),
-        SuiteRun(_small(op=Op.DYNAMIC), ("test_iii_collectives",)),
-        SuiteRun(_small(lanes=8, congestion="none"), (RANGE,)),
-        SuiteRun(_small(icrc=Icrc.IGNORE), ("test_iii_order.Contributions", "test_iii_order.GapIsReportedOnce")),
-        *(SuiteRun(_pipelines(count, how), PIPELINES) for count, how in _BANKS),
+        SuiteRun(_long(made, Reliability.GBN), ("test_iii_retransmission.OneNakBringsSixtyFourPackets",)),
+        SuiteRun(_long(made, Reliability.SR), ("test_iii_selective", *HOLES)),
+        SuiteRun(_long(made, Reliability.SACK), ("test_iii_selective", *HOLES)),
+        SuiteRun(made(lanes=8, reliability=Reliability.SR), (*MODULES, *WHOLE_RANGE)),
+        SuiteRun(made(op=Op.DYNAMIC), ("test_iii_collectives",)),
+        SuiteRun(made(lanes=8, congestion="none"), (RANGE,)),
+        SuiteRun(made(icrc=Icrc.IGNORE), ("test_iii_order.Contributions", "test_iii_order.GapIsReportedOnce")),
+        *(SuiteRun(_pipelines(made, count, how), PIPELINES) for count, how in _BANKS),
     ]
     for numbers in NUMBERS:
         if numbers.op.overflows:
-            runs += [SuiteRun(_small(op=numbers.op, dtype=numbers.dtype, overflow=how), SUMS) for how in Overflow]
+            runs += [SuiteRun(made(op=numbers.op, dtype=numbers.dtype, overflow=how), SUMS) for how in Overflow]
         else:
-            runs.append(SuiteRun(_small(op=numbers.op, dtype=numbers.dtype), ARITHMETIC))
+            runs.append(SuiteRun(made(op=numbers.op, dtype=numbers.dtype), ARITHMETIC))
     if spec.fan_in < LARGE or not spec.icrc.checked:
         names = ("test_iii_collectives.ThirtyTwoEdges", "test_iii_collectives.ChildrenOfALargeNode")
         checks = ("test_iii_order.CorruptPacketsLeaveNoTrace", *ARITHMETIC)
-        runs.append(SuiteRun(_small(lanes=8, fan_in=32, ports=32), (*names, *checks)))
+        runs.append(SuiteRun(made(lanes=8, fan_in=32, ports=32), (*names, *checks)))
     return tuple(run for index, run in enumerate(runs) if not index or run.spec.resolved() != spec.resolved())
 
 
 _BANKS = ((2, Reliability.GBN), (4, Reliability.GBN), (2, Reliability.SR))
 
 
-def _small(**fields: object) -> EpicSpec:
-    return small(mode=Mode.III, **fields)
-
-
-def _long(reliability: Reliability) -> EpicSpec:
+def _long(made: Made, reliability: Reliability) -> EpicSpec:
     """Slots for more packets than a burst has, or may arrive out of order."""
-    return _small(lanes=8, reliability=reliability, slots=256, name=f"modeiii_n256_{reliability}")
+    return made(lanes=8, reliability=reliability, slots=256, name=f"modeiii_n256_{reliability}")
 
 
-def _pipelines(count: int, reliability: Reliability) -> EpicSpec:
+def _pipelines(made: Made, count: int, reliability: Reliability) -> EpicSpec:
     """A node in each pipeline, of two ranks and the edges to all other pipelines."""
-    return _small(pipelines=count, reliability=reliability, lanes=8, groups=4, fan_in=8)
+    return made(pipelines=count, reliability=reliability, lanes=8, groups=4, fan_in=8)
