@@ -1,1 +1,1 @@
-"""Collectives of a group of ranks: CommLib on an IncTree, and ring algorithms, the baseline without switches."""
+"""Collectives of a group of ranks: CommLib on an IncTree, and ring algorithms as the baseline without switches."""

@@ -1,4 +1,4 @@
-"""Arrays and what they are on the wire: big-endian 32-bit elements in whole packets; and the reductions of a rank."""
+"""Conversion of arrays to and from packets (big-endian 32-bit elements in whole packets), and their reduction."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from p4gen.errors import InputError
 from p4gen.spec import DType, Op, Overflow
 
 Array = npt.NDArray[Any]
-"""int32 or uint32, as the program works on; any shape."""
+"""An array of int32 or uint32, of any shape."""
 
 
 def combine(op: Op, overflow: Overflow | None, left: Array, right: Array) -> Array:
-    """Two arrays reduced as the switch does it: sums stop at the ends of their range unless they wrap."""
+    """The element-wise reduction of two arrays as the switch computes it: sums saturate, or wrap around."""
     return reduced(op, [left, right], saturating=overflow is not Overflow.WRAP)
 
 
 def reduced(op: Op, arrays: Sequence[Array], *, saturating: bool) -> Array:
-    """Arrays of one dtype as NumPy reduces them in 64 bits; what leaves the range saturates or wraps in the end."""
+    """The reduction of arrays of one dtype, computed by NumPy in 64 bits. The result is saturated or wrapped at the
+    end."""
     dtype = arrays[0].dtype
     total: Array = functools.reduce(getattr(np, op.reduction.numpy), [each.astype(np.int64) for each in arrays])
     if saturating:
@@ -33,26 +34,27 @@ def reduced(op: Op, arrays: Sequence[Array], *, saturating: bool) -> Array:
 
 
 def to_wire(values: Array, packet: int) -> memoryview:
-    """The bytes that go out, filled up with zeros to whole packets of ``packet`` bytes; they never change."""
+    """The array as bytes on the wire, padded with zeros to whole packets of ``packet`` bytes. They are not modified
+    later."""
     wire = np.zeros(_padded(values.size, packet), np.dtype(values.dtype).newbyteorder(">"))
     wire[: values.size] = values.reshape(-1)
     return memoryview(wire.tobytes())
 
 
 def room_for(elements: int, packet: int) -> memoryview:
-    """Room for as many elements to come in, in whole packets."""
+    """A buffer for ``elements`` elements, in whole packets of ``packet`` bytes."""
     return memoryview(bytearray(4 * _padded(elements, packet)))
 
 
 def from_wire(room: memoryview, dtype: DType, shape: tuple[int, ...]) -> Array:
-    """What came in, in a dtype and shape."""
+    """The array in a received buffer."""
     native = np.dtype(str(dtype))
     wire = np.frombuffer(room, native.newbyteorder(">"))[: math.prod(shape)]
     return wire.astype(native).reshape(shape)
 
 
 def divide(values: Array, ranks: int) -> list[Array]:
-    """One part for each rank, in order; ``InputError`` when they would not be of one size."""
+    """The array in ``ranks`` parts of equal size. Raises ``InputError`` when it cannot be divided evenly."""
     flat = values.reshape(-1)
     if flat.size % ranks:
         raise InputError(f"{flat.size} elements do not divide among {ranks} ranks")
@@ -61,7 +63,7 @@ def divide(values: Array, ranks: int) -> list[Array]:
 
 
 def dtype_of(values: Array) -> DType:
-    """The dtype that a control message announces; ``InputError`` when there is none for it."""
+    """The dtype as control messages name it. Raises ``InputError`` for a dtype without a wire code."""
     for dtype in DType:
         if values.dtype == np.dtype(str(dtype)):
             return dtype
@@ -69,7 +71,7 @@ def dtype_of(values: Array) -> DType:
 
 
 def check_root(root: int, ranks: int) -> None:
-    """``InputError`` unless ``root`` is one of the group's ranks."""
+    """Raises ``InputError`` unless ``root`` is a rank of the group."""
     if not 0 <= root < ranks:
         raise InputError(f"root {root} is not a rank of this group of {ranks}")
 

@@ -1,10 +1,11 @@
-"""A channel: one queue pair of a group, which works phases off one after the other with a window of W messages.
+"""A channel: a queue pair of a group. It runs phases one after the other, with a window of W messages.
 
-Room for messages to come is posted when a collective is called, not only when its turn comes: a neighbour may be one
-collective ahead. Not so with refined synchronisation in Mode II. There an ACK of a Broadcast's result could pass an
-AllReduce's contribution that is not acknowledged yet, and with the ACKs being one sequence, it would never be: until
-all before is through, the answer is that the receiver is not ready. Message 0 of a phase is its control message, the
-others have M packets each.
+Receives are posted when a collective is called, not only when its turn comes, because a neighbour may be one collective
+ahead. The exception is refined synchronisation in Mode II: there, the ACK of a Broadcast's result could overtake an
+AllReduce contribution that is not yet acknowledged, and as ACKs are cumulative, that contribution would never be
+acknowledged. So the receiver answers "not ready" until everything before is complete.
+
+Message 0 of a phase is its control message, the others have M packets each.
 """
 
 from __future__ import annotations
@@ -22,23 +23,23 @@ from p4gen.host.transport.verbs import Completion, RecvWr, SendWr, Status
 
 @dataclass(eq=False)
 class PhaseRun:
-    """A phase on its way; counts are messages."""
+    """A phase that has been prepared or is running. Counts are messages."""
 
     phase: Phase
     invocation: Invocation
     messages: int
-    """Of each direction that the phase uses."""
+    """Messages in each direction that the phase uses."""
     begun: bool = False
     rooms: int = 0
-    """Receives posted."""
+    """Number of receives posted."""
     received: int = 0
     posted: int = 0
-    """Sends posted."""
+    """Number of sends posted."""
     sent: int = 0
     control: int = field(init=False)
     """The immediate value of message 0."""
     left: int = field(init=False)
-    """To be sent or received still. When there are none, all is there, and all that was sent is acknowledged."""
+    """Messages still to be sent or received. At 0 everything has arrived and everything sent is acknowledged."""
 
     def __post_init__(self) -> None:
         self.control = self.phase.control.encode()
@@ -46,17 +47,17 @@ class PhaseRun:
 
 
 class Owner(Protocol):
-    """Who runs phases on a channel."""
+    """The object that runs phases on a channel."""
 
     def run_ended(self, run: PhaseRun) -> None:
-        """All of a phase is sent and received."""
+        """A phase is complete: everything is sent, acknowledged and received."""
 
     def channel_failed(self, error: Status | str) -> None:
-        """The channel is no longer of use."""
+        """The channel has failed and cannot be used again."""
 
 
 class Channel:
-    """See the module. ``pair`` is its queue pair."""
+    """A channel, see the module's docstring. ``pair`` is its queue pair."""
 
     STATE: ClassVar = ("_rooms", "_receiving", "_open", "_sending")
 
@@ -70,22 +71,22 @@ class Channel:
         self._flow = config.flow
         self._ahead: int | None = 2 * config.window if config.flow is Flow.RESULTS else None
         self._early = config.sync is not PsnSync.REFINED or config.hop_by_hop
-        """Room is posted before a phase's turn comes."""
+        """Whether receives are posted before a phase's turn comes."""
         self._rooms: deque[PhaseRun] = deque()
         """Phases for which more receives are to be posted, in order."""
         self._receiving: deque[PhaseRun] = deque()
         """Phases that have not received all, in order."""
         self._open = 0
-        """Receives posted and not used."""
+        """Number of receives that are posted and not used."""
         self._sending: PhaseRun | None = None
 
     @property
     def awaits(self) -> bool:
-        """Something is to be received by a phase whose turn has come."""
+        """Whether a running phase still has messages to receive."""
         return bool(self._receiving) and self._receiving[0].begun
 
     def prepare(self, phase: Phase, invocation: Invocation) -> PhaseRun:
-        """A phase will come, after those announced before: post room for what it receives, as far as is useful."""
+        """Prepare a phase that runs after those prepared before: post receives for it, as far as is useful."""
         size = len(phase.send if phase.send is not None else phase.receive or b"")
         run = PhaseRun(phase, invocation, 1 + -(-size // self._size))
         if phase.receive is not None:
@@ -95,7 +96,7 @@ class Channel:
         return run
 
     def begin(self, run: PhaseRun) -> None:
-        """The turn of a phase has come."""
+        """Start a phase."""
         run.begun = True
         self._sending = run
         if run.phase.receive is not None and not self._early:
@@ -120,7 +121,7 @@ class Channel:
             self.pair.post_recv(RecvWr(number, run.phase.receive[self._part(number)]))
 
     def _post_sends(self) -> None:
-        """Keep W messages outstanding."""
+        """Post sends while fewer than W messages are outstanding."""
         run = self._sending
         if run is None or run.phase.send is None:
             return
@@ -140,7 +141,7 @@ class Channel:
     def _completed(self, completion: Completion) -> None:
         if completion.status is not Status.SUCCESS:
             self._sending = None
-            # A flush says only that the pair is in error: with no send outstanding, no completion tells why.
+            # A flush says only that the pair is in error. If no send was outstanding, no completion gives the cause.
             self._owner.channel_failed(self.pair.broken or completion.status)
             return
         if completion.receive:
@@ -183,7 +184,7 @@ class Channel:
 
 
 def _unexpected(phase: Phase, completion: Completion) -> str:
-    """Why a received message is not the one that was to come."""
+    """Why a received message is not the expected one; "" if it is."""
     if completion.wr_id == 0:
         return f"a control message announces {completion.immediate}, not {phase.control}"
-    return "a control message came where data was to come"
+    return "a control message came instead of data"

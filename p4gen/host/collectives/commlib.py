@@ -1,8 +1,8 @@
-"""CommLib: collectives over NumPy arrays, on queue pairs whose far end is an IncTree (EPIC §3.3, §4.2, §A).
+"""CommLib: collectives over NumPy arrays, on queue pairs whose other end is an IncTree (EPIC §3.3, §4.2, §A).
 
-A call gives an ``Invocation``, which is done some time later. A communicator works its invocations off one after the
-other, step by step as ``plan`` cuts them, on its ``channel``s. Each phase begins with a control message, pipelined with
-the data (§3.3.2). All ranks call the same collectives in the same order.
+A call returns an ``Invocation``, which completes later. A communicator runs its invocations one after the other, in the
+steps into which ``plan`` divides them, on its channels. Each phase begins with a control message, which is pipelined
+with the data (§3.3.2). All ranks call the same collectives in the same order.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a rank has of a collective in the end, made of what has come in; ``rooms`` are None where that is nothing.
+    """How a rank's result is made from its received buffers; ``rooms`` is None if the rank gets no result.
 
-    Among several rooms, None stands for this rank's ``own`` values. Of one room, ``own`` is reduced with what came.
+    Among several rooms, None stands for this rank's ``own`` values. A single room is reduced with ``own``.
     """
 
     rooms: tuple[memoryview | None, ...]
@@ -59,10 +59,10 @@ class Outcome:
     shape: tuple[int, ...]
     own: Array | None = None
     op: Op | None = None
-    """None where nothing is to be reduced."""
+    """None if nothing is reduced at this rank."""
 
     def value(self, overflow: Overflow | None) -> Array | None:
-        """The result; None where the collective leaves none."""
+        """The result; None if the rank gets none."""
         parts = [self.own if room is None else from_wire(room, self.dtype, self.shape) for room in self.rooms]
         whole = [part for part in parts if part is not None]
         if len(whole) > 1:
@@ -74,7 +74,7 @@ class Outcome:
 
 @dataclass(eq=False)
 class Job:
-    """An invocation with the steps that are left of it."""
+    """An invocation and its remaining steps."""
 
     invocation: Invocation
     outcome: Outcome
@@ -82,7 +82,7 @@ class Job:
 
 
 class Communicator:
-    """One rank's membership in a group."""
+    """One rank of a group."""
 
     STATE: ClassVar = ("_queue", "_step", "_left", "_broken")
 
@@ -95,12 +95,12 @@ class Communicator:
         self._queue: deque[Job] = deque()
         self._step: Step | None = None
         self._left = 0
-        """Phases of the step that have not ended."""
+        """Number of phases of the current step that have not ended."""
         self._broken: Status | str | None = None
 
     @property
     def pair(self) -> QueuePair:
-        """The queue pair of AllReduce and Barrier; with refined synchronisation the only one."""
+        """The queue pair of AllReduce and Barrier; the only one with refined synchronisation."""
         return self.channels[SYMMETRIC].pair
 
     @property
@@ -109,7 +109,7 @@ class Communicator:
         return [channel.pair for channel in self.channels.values()]
 
     def parts(self) -> dict[str, object]:
-        """What remembers something, by name; the queue pairs are the NIC's."""
+        """The parts that have state, by name, without the queue pairs, which belong to the NIC."""
         channels = {f"channel {pattern} {root}": channel for (pattern, root), channel in self.channels.items()}
         return {"communicator": self, "planner": self._planner, **channels}
 
@@ -123,7 +123,7 @@ class Communicator:
         return self._start(Collective.ALLREDUCE, [part], op, dtype, Outcome((out,), dtype, values.shape))
 
     def barrier(self) -> Invocation:
-        """Ends at no rank before it has begun at all: an AllReduce of nothing (§A)."""
+        """Ends at no rank before it has begun at all ranks: an AllReduce without data (§A)."""
         empty = memoryview(b"")
         op = Op.SUM if self.config.op is Op.DYNAMIC else self.config.op
         dtype = self.config.dtype
@@ -141,7 +141,7 @@ class Communicator:
         return self._start(Collective.REDUCE, [Part(root, None, out)], op, dtype, outcome)
 
     def broadcast(self, values: Array, root: int) -> Invocation:
-        """Every rank gets the root's values; elsewhere ``values`` only tells the shape."""
+        """Every rank gets the root's values; at other ranks ``values`` gives only the shape."""
         op, dtype = self._kind(values, None)
         check_root(root, self.config.size)
         if self.config.rank == root:
@@ -152,7 +152,7 @@ class Communicator:
         return self._start(Collective.BROADCAST, [Part(root, None, out)], op, dtype, outcome)
 
     def reduce_scatter(self, values: Array, op: Op | None = None) -> Invocation:
-        """Rank r gets the reduction of everybody's r-th part: as many Reduces as ranks (§A)."""
+        """Rank r gets the reduction of all ranks' r-th parts: one Reduce per rank (§A)."""
         op, dtype = self._kind(values, op)
         parts = divide(values, self.config.size)
         own = parts[self.config.rank]
@@ -165,7 +165,7 @@ class Communicator:
         return self._start(Collective.REDUCE_SCATTER, plan, op, dtype, outcome)
 
     def all_gather(self, values: Array) -> Invocation:
-        """Every rank gets all ranks' values, in order of rank: as many Broadcasts as ranks (§A)."""
+        """Every rank gets all ranks' values, in order of rank: one Broadcast per rank (§A)."""
         op, dtype = self._kind(values, None)
         mine = self.config.rank
         rooms = tuple(None if root == mine else self._room(values) for root in range(self.config.size))
@@ -175,20 +175,20 @@ class Communicator:
         )
 
     def destroy(self) -> None:
-        """DestroyGroup: the queue pairs go; what is under way fails."""
+        """DestroyGroup: destroys the queue pairs. Invocations that have not ended fail."""
         self.channel_failed(Status.FLUSHED)
         for pair in self.pairs:
             self._nic.destroy_pair(pair)
 
     @property
     def current(self) -> Invocation | None:
-        """The invocation that is being worked on."""
+        """The running invocation."""
         return self._queue[0].invocation if self._queue else None
 
     # --- planning ---
 
     def _kind(self, values: Array, op: Op | None) -> tuple[Op, DType]:
-        """Op and dtype of a call; ``InputError`` when the program on the tree does not do them."""
+        """Op and dtype of a call. Raises ``InputError`` when the program on the tree does not support them."""
         return self.config.kind(dtype_of(values), op)
 
     def _wire(self, values: Array) -> memoryview:
@@ -205,7 +205,7 @@ class Communicator:
         dtype: DType,
         outcome: Outcome,
     ) -> Invocation:
-        """Refuse what the program cannot serve, before a packet is sent; queue the rest."""
+        """Queue an invocation. Raises ``InputError``, before any packet is sent, when the program cannot serve it."""
         steps = self._planner.plan(collective, parts, op, dtype)
         invocation = Invocation(collective)
         job = Job(invocation, outcome, deque())
@@ -223,10 +223,10 @@ class Communicator:
             self._next_step()
         return invocation
 
-    # --- working it off ---
+    # --- running invocations ---
 
     def _next_step(self) -> None:
-        """Begin the next step, or the next invocation, or wait for one."""
+        """Begin the next step of the current invocation, or the next invocation if there is one."""
         while self._queue:
             job = self._queue[0]
             if job.invocation.started is None:
@@ -259,7 +259,7 @@ class Communicator:
             self._next_step()
 
     def channel_failed(self, error: Status | str) -> None:
-        """A queue pair is broken for good (``channel.Owner``): the others are of no use, all that is queued ends."""
+        """A queue pair has failed (``channel.Owner``): destroy the others, and end all queued invocations."""
         if self._broken is not None:
             return
         self._broken = error

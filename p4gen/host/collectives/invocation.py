@@ -1,4 +1,4 @@
-"""What a caller holds of a collective that is under way. Nobody waits on an event loop: it is done some time later."""
+"""The handle that a caller gets for a collective. Calls return at once; the invocation completes later."""
 
 from __future__ import annotations
 
@@ -12,28 +12,30 @@ from p4gen.host.transport.verbs import Status
 
 @dataclass
 class Invocation:
-    """A collective under way. ``result`` is there once it is ``done``, unless ``error`` says why it failed."""
+    """A collective that has been called. ``result`` is available once it is ``done``, unless ``error`` says why it
+    failed."""
 
     collective: Collective
     started: int | None = None
     finished: int | None = None
-    """The clock's time, ps: when all is received and every send has completed."""
+    """The clock's time, in ps, at which everything was received and every send had completed."""
     last_result: int | None = None
-    """When the last message of this rank's result arrived, ps; None when it gets none (EPIC §K counts until here)."""
+    """The time, in ps, at which the last message of this rank's result arrived; None if it gets none (EPIC §K)."""
     error: Status | str | None = None
     messages: int = 0
-    """Messages that this rank sends and receives for it, those included that CommLib adds to synchronise."""
+    """Number of messages that this rank sends and receives, including those that CommLib adds to synchronise."""
     messages_sent: int = 0
     messages_received: int = 0
     _value: Array | None = field(default=None, repr=False)
 
     @property
     def done(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Whether it has ended, successfully or not."""
         return self.finished is not None
 
     def result(self) -> Array | None:
-        """This rank's result, None where the collective leaves it none. FailedError unless it ended well."""
+        """This rank's result; None if the collective gives it none. Raises ``FailedError`` unless it ended
+        successfully."""
         if self.finished is None:
             raise FailedError(f"{self.collective} has not ended")
         if self.error is not None:
@@ -41,7 +43,7 @@ class Invocation:
         return self._value
 
     def end(self, now: int, value: Array | None = None, error: Status | str | None = None) -> None:
-        """It has ended at ``now``, with ``value`` or an error; for the libraries that work invocations off."""
+        """End it at time ``now``, with a result or an error. Called by the libraries that run invocations."""
         self.finished = now
         self.error = error
         self._value = value

@@ -1,25 +1,25 @@
-"""What a collective is made of: phases with one root each, on the channels of a group (EPIC §3.3, §4.3, §A).
+"""How collectives are divided into phases with one root each, on the channels of a group (EPIC §3.3, §4.3, §A).
 
-Three patterns reach the wire: AllReduce (and Barrier, an AllReduce of nothing), Reduce to a root, Broadcast from a
-root. A ReduceScatter is as many Reduces as ranks, an AllGather as many Broadcasts; their phases announce REDUCE and
-BROADCAST. A rank announces what it sends: all in an AllReduce, all but the root in a Reduce, the root in a Broadcast.
+Three patterns appear on the wire: AllReduce (and Barrier, an AllReduce without data), Reduce to a root, Broadcast from
+a root. A ReduceScatter is one Reduce per rank, an AllGather one Broadcast per rank; their phases announce REDUCE and
+BROADCAST. A rank announces what it sends: every rank in an AllReduce, all but the root in a Reduce, the root in a
+Broadcast.
 
-**Group PSN synchronisation** (§4.3). Asymmetric patterns move one direction of a connection and not the other.
+**Group PSN synchronisation** (§4.3). Asymmetric patterns advance the PSNs of one direction of a connection only.
 
-- ``SUBGROUPS``: each pattern has a connection of its own, so that each has PSNs of its own: 2N + 1 channels. All
-  phases of a ReduceScatter or an AllGather are under way at once.
-- ``REFINED``: one connection. Phases follow each other; after an asymmetric one each rank moves the PSN of the
-  direction that was idle, and all pass a Barrier. Without it a Broadcast's first receiver would go on to the next
-  phase, or be the root of it, while others still wait for a lost packet of this one, and so by any number of phases,
-  while a switch remembers two announcements. And a rank that has sent its part of a Reduce in Mode III knows only that
-  the next hop has it.
+- ``SUBGROUPS``: each pattern has a connection of its own, with PSNs of its own: 2N + 1 channels. All phases of a
+  ReduceScatter or an AllGather run at the same time.
+- ``REFINED``: one connection. Phases run one after the other. After an asymmetric phase each rank advances the PSN of
+  the idle direction, and all ranks pass a Barrier. Without the Barrier, a rank that has its Broadcast result could go
+  on to any number of further phases while others still wait for a lost packet, but a switch remembers only two
+  announcements. And in Mode III a rank that has sent its part of a Reduce knows only that the next hop has it.
 
-**Two announcements** bind subgroups too, once a send's completion is the next hop's word alone (``hop_by_hop``, Mode
-III). After an AllReduce, a Barrier, a ReduceScatter or an AllGather a rank knows that everyone has begun it and is
-through with all before. After a Reduce or a Broadcast it knows nothing of the kind, and would be free to run ahead as
-far as the switches' pipes reach. So CommLib passes a Barrier before the third phase of a channel in a row. All ranks
-call the same collectives in the same order (as everywhere), so they all do. In Mode II a send completes once the result
-is there.
+**Two announcements** are also the limit with subgroups if a send completes as soon as the next hop has it
+(``hop_by_hop``, Mode III). After an AllReduce, a Barrier, a ReduceScatter or an AllGather a rank knows that every rank
+has begun it and has completed everything before. After a Reduce or a Broadcast it does not know this, and could run
+ahead as far as the switches' pipes reach. So CommLib passes a Barrier before the third such phase in a row on a
+channel. All ranks call the same collectives in the same order, so they all pass it. In Mode II a send completes only
+when the result has been received.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from p4gen.spec.reductions import OPS
 ChannelKey = tuple[Collective, int]
 """The pattern and its root: (ALLREDUCE, 0), (REDUCE, r), (BROADCAST, r)."""
 SYMMETRIC: Final[ChannelKey] = (Collective.ALLREDUCE, 0)
-"""The channel of AllReduce and Barrier, and with refined synchronisation of everything."""
+"""The channel of AllReduce and Barrier; the only one with refined synchronisation."""
 ANNOUNCEMENTS: Final = 2
-"""Control messages of one context that a switch remembers."""
+"""Number of control messages of one context that a switch remembers."""
 
 _PATTERN: Final = {
     Collective.ALLREDUCE: Collective.ALLREDUCE,
@@ -54,7 +54,8 @@ _PATTERN: Final = {
 
 
 class PsnSync(StrEnum):
-    """How a group's PSNs stay together over asymmetric collectives (EPIC §4.3). See the module."""
+    """How a group's PSNs are kept synchronised across asymmetric collectives (EPIC §4.3), see the module's
+    docstring."""
 
     SUBGROUPS = "subgroups"
     REFINED = "refined"
@@ -65,15 +66,15 @@ class Flow(StrEnum):
     """When a rank that sends and receives may post message j of a window of W (EPIC §4.2)."""
 
     RESULTS = "results"
-    """Once the result of message j - W is there and its send has completed."""
+    """Once the result of message j - W has arrived and its send has completed."""
     ACKS = "acks"
-    """Once the send of message j - W has completed: "rank windows progress independently" (§4.4). All room for results
-    is posted ahead, so that none meets a receiver that is not ready."""
+    """Once the send of message j - W has completed: "rank windows progress independently" (§4.4). All receives are
+    posted beforehand, so that no result arrives at a receiver that is not ready."""
 
 
 @dataclass(frozen=True)
 class Connection:
-    """One queue pair of a rank: its number, its far end (the IncTree's endpoint of the rank's edge), its attributes."""
+    """One queue pair of a rank: its number, its peer (the IncTree's endpoint of the rank's edge), its attributes."""
 
     qp: int
     peer: Peer
@@ -82,39 +83,39 @@ class Connection:
 
 @dataclass(frozen=True)
 class GroupConfig:
-    """What InitGroup hands to one rank: its place in the group, its connections, and what the program can do."""
+    """What InitGroup gives to one rank: its place in the group, its connections, and the program's capabilities."""
 
     rank: int
     size: int
     channels: Mapping[ChannelKey, Connection]
-    """With subgroups those of the patterns that are served, up to 2N + 1; with refined ``SYMMETRIC`` alone. All have
-    one MTU, the program's payload."""
+    """With subgroups, a channel for each pattern that is served, up to 2N + 1; with refined synchronisation,
+    ``SYMMETRIC`` only. All have the same MTU, the program's payload."""
     window: int
-    """W, messages."""
+    """W, in messages."""
     message: int
-    """M, packets."""
+    """M, in packets."""
     dtype: DType = DType.INT32
     op: Op = Op.SUM
-    """With DYNAMIC each call chooses op and dtype."""
+    """With DYNAMIC, each call chooses its op and dtype."""
     overflow: Overflow | None = None
     sync: PsnSync = PsnSync.SUBGROUPS
     flow: Flow = Flow.RESULTS
     hop_by_hop: bool = False
-    """A send completes when the next hop has it (Mode III), not when its result is there."""
+    """Whether a send completes when the next hop has it (Mode III), not when its result has arrived."""
 
     def __post_init__(self) -> None:
         if SYMMETRIC not in self.channels:
-            raise ValueError("a group needs the channel of AllReduce and Barrier")
+            raise ValueError("a group needs a channel for AllReduce and Barrier")
         if len({connection.qp_config.mtu for connection in self.channels.values()}) != 1:
-            raise ValueError("the channels of a group have one MTU")
+            raise ValueError("the channels of a group must have the same MTU")
 
     @property
     def packet(self) -> int:
-        """Bytes of a packet's payload."""
+        """Payload of a packet, in bytes."""
         return self.channels[SYMMETRIC].qp_config.mtu
 
     def kind(self, dtype: DType, op: Op | None) -> tuple[Op, DType]:
-        """Op and dtype of a call; ``InputError`` when the program on the tree does not do them."""
+        """Op and dtype of a call. Raises ``InputError`` when the program on the tree does not support them."""
         if self.op is Op.DYNAMIC:
             if op is Op.DYNAMIC:
                 raise InputError(f"op dynamic: each call says one of {', '.join(OPS)}")
@@ -126,20 +127,20 @@ class GroupConfig:
         return self.op, dtype
 
     def channel(self, collective: Collective, root: int) -> ChannelKey:
-        """The channel that a phase of ``collective`` takes."""
+        """The channel on which a phase of ``collective`` runs."""
         pattern = _PATTERN[collective]
         if self.sync is PsnSync.REFINED or pattern is Collective.ALLREDUCE:
             return SYMMETRIC
         return pattern, root
 
     def served(self) -> list[Collective]:
-        """The collectives for which all channels are there, whatever the root."""
+        """The collectives for which the group has all channels, whatever the root."""
         return [c for c in Collective if all(self.channel(c, root) in self.channels for root in range(self.size))]
 
 
 @dataclass(frozen=True)
 class Phase:
-    """One stretch of a collective with one root, on one channel: what this rank sends, and where it receives."""
+    """A part of a collective with one root, on one channel: what this rank sends, and where it receives."""
 
     channel: ChannelKey
     control: Control
@@ -148,21 +149,21 @@ class Phase:
     receive: memoryview | None
     """None when it only sends."""
     added: bool = False
-    """CommLib's own, to synchronise: nobody's result."""
+    """Whether CommLib added the phase to synchronise; it has no result."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """Phases that are under way at once, each on a channel of its own; the next step begins when all have ended."""
+    """Phases that run at the same time, each on its own channel. The next step begins when all have ended."""
 
     phases: tuple[Phase, ...]
     move_idle: bool = False
-    """Afterwards the PSN of the direction that was idle goes to where the other is (refined)."""
+    """Whether the PSN of the idle direction is set to that of the other one afterwards (refined synchronisation)."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """What a caller's collective has for one root."""
+    """The data of a collective that belongs to one root."""
 
     root: int
     send: memoryview | None
@@ -171,16 +172,16 @@ class Part:
 
 @dataclass
 class Planner:
-    """Cuts collectives into steps. It remembers what it has planned, so plan in the order of the calls."""
+    """Divides collectives into steps. It remembers what it has planned, so plan calls in their order."""
 
     STATE: ClassVar = ("_unconfirmed",)
 
     config: GroupConfig
     _unconfirmed: Counter[ChannelKey] = field(default_factory=Counter)
-    """Phases of each channel of which others may not have seen the end."""
+    """By channel: number of phases that other ranks may not have completed."""
 
     def plan(self, collective: Collective, parts: Sequence[Part], op: Op, dtype: DType) -> list[Step]:
-        """The steps of a collective; ``InputError`` when the group has no channel for it."""
+        """The steps of a collective. Raises ``InputError`` when the group has no channel for it."""
         config = self.config
         for part in parts:
             if config.channel(collective, part.root) not in config.channels:
@@ -196,7 +197,8 @@ class Planner:
         return [step for phases in together for step in self._bounded(phases)]
 
     def _stretches(self, collective: Collective, part: Part, op: Op, dtype: DType) -> Iterable[Phase]:
-        """A control message can announce so many packets; more go as several phases."""
+        """The phases of a part. As one control message announces at most ``MAX_PACKETS`` packets, there may be
+        several."""
         config = self.config
         whole = part.send if part.send is not None else part.receive
         assert whole is not None
@@ -209,13 +211,14 @@ class Planner:
             yield Phase(config.channel(collective, part.root), control, send, receive)
 
     def _bounded(self, phases: tuple[Phase, ...]) -> Iterable[Step]:
-        """A step on subgroups, behind a Barrier when a switch could be left with one announcement too many."""
+        """A step on subgroups, preceded by a Barrier if a switch might otherwise need to remember too many
+        announcements."""
         unconfirmed = self._unconfirmed
         if self.config.hop_by_hop and any(unconfirmed[p.channel] >= ANNOUNCEMENTS for p in phases):
             unconfirmed.clear()
             yield self._barrier()
         if len(phases) == self.config.size:
-            # Everybody sends to everybody: who is through with it knows that all have begun it.
+            # Every rank sends to every other, so a rank that has completed it knows that all have begun it.
             unconfirmed.clear()
         unconfirmed.update(p.channel for p in phases)
         yield Step(phases)

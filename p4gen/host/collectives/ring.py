@@ -1,9 +1,9 @@
-"""Collectives without a switch's help: the ring that in-network collectives are measured against (EPIC §K).
+"""Collectives without help from switches: the ring that in-network collectives are compared with (EPIC §K).
 
-Each rank has a connection to either neighbour, and for barriers to rank 0; switches only forward. AllReduce is a
-ReduceScatter and an AllGather around the ring, K - 1 steps each; Reduce and Broadcast go from neighbour to neighbour in
-chunks; a Barrier is what Table 30 calls ToRank0: all tell rank 0, which tells all. ``Ring`` has the methods of
-``commlib.Communicator``.
+Each rank has a connection to each neighbour, and one with rank 0 for barriers; switches only forward. AllReduce is a
+ReduceScatter and an AllGather around the ring, K - 1 steps each. Reduce and Broadcast go from neighbour to neighbour in
+chunks. A Barrier is what Table 30 calls ToRank0: all ranks notify rank 0, which then notifies all. ``Ring`` has the
+methods of ``commlib.Communicator``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from p4gen.spec import Op, Overflow
 from p4gen.spec.reductions import OPS
 
 CHUNK: Final = 128 << 10
-"""Bytes of a chunk; with it Tables 26 and 28 come out."""
+"""Size of a chunk in bytes; it reproduces Tables 26 and 28."""
 
 
 @dataclass(frozen=True)
@@ -37,55 +37,56 @@ class RingConfig:
     rank: int
     size: int
     left: Connection
-    """To rank - 1, whose ``right`` it is."""
+    """The connection to rank - 1; there it is ``right``."""
     right: Connection
     star: Mapping[int, Connection]
-    """By rank: rank 0 has one to every other, the others one to rank 0."""
+    """Connections by rank: rank 0 has one to every other rank, all others have one to rank 0."""
     op: Op = Op.SUM
-    """Unless a call says another."""
+    """The operation of calls that do not name one."""
     overflow: Overflow | None = None
     chunk: int = CHUNK
-    """Bytes."""
+    """In bytes."""
 
     def __post_init__(self) -> None:
         if self.size < 2:
-            raise ValueError("a ring has two ranks at least")
+            raise ValueError("a ring needs at least two ranks")
         if self.star.keys() != (set(range(1, self.size)) if self.rank == 0 else {0}):
-            raise ValueError("rank 0 has connections to all, and all have one to rank 0")
+            raise ValueError("rank 0 must have a connection to every other rank, and they must have one to rank 0")
         if self.chunk < 4 or self.chunk % 4:
-            raise ValueError(f"chunks of {self.chunk} bytes: a positive multiple of 4 is needed")
+            raise ValueError(f"chunks of {self.chunk} bytes: must be a positive multiple of 4")
 
 
 Span = tuple[int, int]
-"""Elements of an array: the first, and one past the last."""
+"""A range of an array's elements: the first, and one past the last."""
 Send = tuple[int, Span]
-"""A message: the number of the queue pair in ``Ring.pairs``, and which of the run's data it carries."""
+"""A message: the index of the queue pair in ``Ring.pairs``, and the range of the run's data that it carries."""
 
 _LEFT: Final = 0
 _RIGHT: Final = 1
 _STAR: Final = 2
-"""Numbers of queue pairs; the last is the first of the star's."""
+"""Indices of queue pairs; the last is that of the first star connection."""
 _NOTHING: Final = (0, 0)
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """A message that is to come, and what becomes of it."""
+    """A message to be received, and how it is processed."""
 
     pair: int
     part: Span
-    """The part of the run's data that it is for."""
+    """The range of the run's data that it belongs to."""
     landing: Span | None = None
-    """Where in the run's ``landing`` it waits for its turn; None where it may go to its part at once."""
+    """The range of the run's ``landing`` buffer where it waits for its turn; None if it is received in place."""
     combined: bool = False
-    """Its part is reduced with it, and not replaced by it."""
+    """Whether it is reduced into its part; otherwise it replaces it."""
     forwarded: bool = False
-    """Its part then goes to the right."""
+    """Whether its part is then sent to the right."""
 
 
 @dataclass(eq=False)
 class RingRun:
-    """A collective as an exchange of messages: what arrives where, and what leaves at first and upon each arrival."""
+    """A collective as an exchange of messages: what arrives at which place, what is sent first, and after each
+    arrival."""
 
     invocation: Invocation
     op: Op
@@ -93,29 +94,29 @@ class RingRun:
     arrivals: tuple[Arrival, ...]
     landing: Array
     begin: tuple[Send, ...] = ()
-    """What leaves at first."""
+    """Messages sent at the beginning."""
     finish: tuple[Send, ...] = ()
-    """What leaves when all has arrived."""
+    """Messages sent when everything has arrived."""
     shape: tuple[int, ...] | None = None
-    """Of the result; None where this rank has none."""
+    """The shape of the result; None if this rank gets none."""
     result: Span = _NOTHING
-    """The part of the data that is the result."""
+    """The range of the data that is the result."""
     sends: int = 0
-    """Messages that leave in all."""
+    """Total number of messages to send."""
     begun: bool = False
     early: list[int] = field(default_factory=list)
-    """Arrivals before its turn, by number."""
+    """Numbers of the messages that arrived before their turn."""
     handled: int = 0
-    """Arrivals whose turn has come."""
+    """Number of messages processed."""
 
     @property
     def done(self) -> bool:
-        """Nothing is to come or to leave."""
+        """Whether everything has been received and sent."""
         mine = self.invocation
         return self.begun and mine.messages_sent == self.sends and mine.messages_received == len(self.arrivals)
 
     def value(self) -> Array | None:
-        """The result, None where this rank has none."""
+        """The result; None if this rank gets none."""
         if self.shape is None:
             return None
         return self.data[slice(*self.result)].reshape(self.shape)
@@ -131,7 +132,7 @@ class Ring:
         self._nic = nic
         self._on_done = on_done
         self.pairs = [self._pair(each) for each in (config.left, config.right, *config.star.values())]
-        """All queue pairs: to the left, to the right, the star's."""
+        """The queue pairs: to the left, to the right, those of the star."""
         self._queue: deque[RingRun] = deque()
         self._expected: dict[int, tuple[RingRun, int]] = {}
         self._numbers = 0
@@ -142,26 +143,26 @@ class Ring:
 
     @property
     def pair(self) -> QueuePair:
-        """The connection that data leaves on."""
+        """The connection on which data is sent."""
         return self.pairs[_RIGHT]
 
     @property
     def current(self) -> Invocation | None:
-        """The invocation that is being worked on."""
+        """The running invocation."""
         return self._queue[0].invocation if self._queue else None
 
     def parts(self) -> dict[str, object]:
-        """What remembers something, by name; the queue pairs are the NIC's."""
+        """The parts that have state, by name, without the queue pairs, which belong to the NIC."""
         return {"ring": self}
 
     # --- the six collectives ---
 
     def all_reduce(self, values: Array, op: Op | None = None) -> Invocation:
-        """Every rank gets the reduction of all ranks' values: 2 (K - 1) steps, a K-th of the array in each."""
+        """Every rank gets the reduction of all ranks' values: 2 (K - 1) steps with a K-th of the array each."""
         op = self._op(values, op)
         parts = self._parts(values.size)
         steps = self.config.size - 1
-        # First each part is reduced on its way around; the last that comes is this rank's own, and gathering begins.
+        # First each part is reduced on its way around. The last to arrive is this rank's own; then the gather begins.
         come = [Arrival(_LEFT, parts(-2 - step), combined=True, forwarded=True) for step in range(steps)]
         come += [Arrival(_LEFT, parts(-1 - step), forwarded=step < steps - 1) for step in range(steps)]
         run = self._run(Collective.ALLREDUCE, values, op, _landed(come), values.shape)
@@ -169,7 +170,7 @@ class Ring:
         return self._start(run)
 
     def reduce_scatter(self, values: Array, op: Op | None = None) -> Invocation:
-        """Rank r gets the reduction of everybody's r-th part: K - 1 steps."""
+        """Rank r gets the reduction of all ranks' r-th parts: K - 1 steps."""
         op = self._op(values, op)
         shape = divide(values, self.config.size)[0].shape
         parts = self._parts(values.size)
@@ -186,7 +187,7 @@ class Ring:
         whole = np.zeros(size * values.size, values.dtype)
         parts = self._parts(whole.size)
         whole[slice(*parts(0))] = values.reshape(-1)
-        # What arrives at step s is the part of the rank s + 1 before this one.
+        # The part that arrives in step s belongs to the rank s + 1 positions before this one.
         come = [Arrival(_LEFT, parts(-1 - step), forwarded=step < size - 2) for step in range(size - 1)]
         run = self._run(Collective.ALLGATHER, whole, op, come, whole.shape)
         run.begin, run.result = ((_RIGHT, parts(0)),), (0, whole.size)
@@ -199,7 +200,7 @@ class Ring:
         chunks = self._chunks(values.size)
         is_root = self.config.rank == root
         first = (self.config.rank - 1) % self.config.size == root
-        """It begins at the root's right neighbour; the root comes last."""
+        """The chunks start at the root's right neighbour and end at the root."""
         come = [] if first else [Arrival(_LEFT, chunk, combined=True, forwarded=not is_root) for chunk in chunks]
         run = self._run(Collective.REDUCE, values, op, _landed(come), values.shape if is_root else None)
         run.begin, run.result = tuple((_RIGHT, chunk) for chunk in chunks if first), (0, values.size)
@@ -218,7 +219,7 @@ class Ring:
         return self._start(run)
 
     def barrier(self) -> Invocation:
-        """All tell rank 0, which then tells all (Table 30's ToRank0)."""
+        """All ranks notify rank 0, which then notifies all (Table 30's ToRank0)."""
         star = range(_STAR, len(self.pairs))
         come = [Arrival(pair, _NOTHING) for pair in star]
         run = self._run(Collective.BARRIER, np.empty(0, np.int32), self.config.op, come, None)
@@ -230,7 +231,7 @@ class Ring:
         return self._start(run)
 
     def destroy(self) -> None:
-        """The queue pairs go; what is under way fails."""
+        """Destroys the queue pairs. Invocations that have not ended fail."""
         self._fail(Status.FLUSHED)
         for pair in self.pairs:
             self._nic.destroy_pair(pair)
@@ -238,8 +239,8 @@ class Ring:
     # --- the parts of an array ---
 
     def _parts(self, elements: int) -> Callable[[int], Span]:
-        """Of so many elements, the part of the rank that many places to the right of this one; the first parts have an
-        element more where they do not divide."""
+        """A function from n to the part of the rank n places to the right of this one, of an array of ``elements``
+        elements. If they do not divide evenly, the first parts have one element more."""
         ranks = self.config.size
         each, more = divmod(elements, ranks)
 
@@ -255,13 +256,13 @@ class Ring:
         return [(start, min(start + step, elements)) for start in range(0, max(1, elements), step)]
 
     def _op(self, values: Array, op: Op | None) -> Op:
-        dtype_of(values)  # refuses what switches would
+        dtype_of(values)  # raises the errors that a switch's program would cause
         op = self.config.op if op is None else op
         if op is Op.DYNAMIC:
             raise InputError(f"op dynamic: each call says one of {', '.join(OPS)}")
         return op
 
-    # --- working it off ---
+    # --- running invocations ---
 
     def _run(
         self,
@@ -271,7 +272,7 @@ class Ring:
         arrivals: Sequence[Arrival],
         shape: tuple[int, ...] | None,
     ) -> RingRun:
-        """A run on a copy of ``values``, which nothing leaves of yet; ``shape`` is the result's."""
+        """A run on a copy of ``values`` that has not sent anything; ``shape`` is the shape of the result."""
         landing = max((arrival.landing[1] for arrival in arrivals if arrival.landing is not None), default=0)
         return RingRun(
             Invocation(collective),
@@ -283,7 +284,7 @@ class Ring:
         )
 
     def _start(self, run: RingRun) -> Invocation:
-        """Post all room at once: a neighbour may be ahead of this rank. The rest waits for its turn."""
+        """Queue a run. All receives are posted at once, because a neighbour may be ahead of this rank."""
         invocation = run.invocation
         run.sends = len(run.begin) + len(run.finish) + sum(arrival.forwarded for arrival in run.arrivals)
         invocation.messages = run.sends + len(run.arrivals)
@@ -302,7 +303,7 @@ class Ring:
         return invocation
 
     def _next(self) -> None:
-        """Begin what is first in the queue; end what is done."""
+        """Begin the first run in the queue; end runs that are done."""
         while self._queue and self._broken is None:
             run = self._queue[0]
             if not run.begun:
@@ -317,7 +318,7 @@ class Ring:
             self._end(run)
 
     def _handle(self, run: RingRun, number: int) -> None:
-        """The turn of what has arrived: put it where it belongs, and send what follows from it."""
+        """Process a message that has arrived: store or reduce it, then send what depends on it."""
         arrival = run.arrivals[number]
         part = run.data[slice(*arrival.part)]
         if arrival.landing is not None:
@@ -335,7 +336,7 @@ class Ring:
 
     def _completed(self, completion: Completion) -> None:
         if completion.status is not Status.SUCCESS:
-            # A flush says only that a pair is in error; this is the first, so one pair at most says why.
+            # A flush says only that a pair is in error. This is the first flush, so at most one pair knows the cause.
             causes = (pair.broken for pair in self.pairs if pair.broken is not None)
             self._fail(next(causes, completion.status))
             return
@@ -368,7 +369,7 @@ class Ring:
 
 
 def _landed(arrivals: Sequence[Arrival]) -> list[Arrival]:
-    """The arrivals, each with a place of its own where it waits for its turn."""
+    """The arrivals, each with its own range of the landing buffer."""
     landed, at = [], 0
     for arrival in arrivals:
         start, end = arrival.part
@@ -378,5 +379,5 @@ def _landed(arrivals: Sequence[Arrival]) -> list[Arrival]:
 
 
 def _bytes(values: Array) -> memoryview:
-    """The memory of contiguous elements."""
+    """The memory of a contiguous array, as bytes."""
     return values.view(np.uint8).data

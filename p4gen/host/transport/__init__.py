@@ -1,1 +1,1 @@
-"""The RNIC: queue pairs of the reliable connection service, their loss recovery and congestion control, frames."""
+"""The RNIC: queue pairs of the reliable connection service, with loss recovery, congestion control and framing."""

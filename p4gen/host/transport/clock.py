@@ -14,18 +14,18 @@ Action = Callable[[Any], None]
 
 
 class Clock(Protocol):
-    """What hosts see of the event loop."""
+    """The part of an event loop that hosts use."""
 
     now: int
-    """Picoseconds since some start."""
+    """Picoseconds since an arbitrary start."""
 
     def at(self, time: int, action: Action, arg: Any = None) -> None:
-        """Call ``action(arg)`` at ``time``, or in real time soon after; calls for the same time happen in the order of
-        these requests."""
+        """Call ``action(arg)`` at ``time``, or in real time soon after. Calls for the same time are made in the order
+        of the requests."""
 
 
 def duration_text(ps: int) -> str:
-    """A duration for people, as ``"12.3 us"``."""
+    """A duration as text, like ``"12.3 us"``."""
     for unit, name in ((SECOND, "s"), (MS, "ms"), (US, "us"), (NS, "ns")):
         if abs(ps) >= unit:
             return f"{ps / unit:.4g} {name}"

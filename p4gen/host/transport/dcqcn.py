@@ -1,7 +1,7 @@
-"""DCQCN's reaction point: a sending rate that CNPs cut and time and bytes let grow again.
+"""DCQCN's reaction point: a sending rate that CNPs reduce, and that increases again with time and bytes sent.
 
 Zhu et al., Congestion Control for Large-Scale RDMA Deployments (SIGCOMM 2015), section 3.1 and figure 7. The state is
-brought up to date when it is looked at, so an idle connection costs no events.
+updated when it is read, so an idle connection causes no events.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from p4gen.host.transport.clock import SECOND, US
 
 @dataclass(frozen=True)
 class DcqcnConfig:
-    """Parameters, with the paper's names in brackets; rates in bit/s, times in ps."""
+    """Parameters, with the paper's names in parentheses. Rates are in bit/s, times in ps."""
 
     line_rate: int = 100_000_000_000
     min_rate: int = 100_000_000
@@ -25,15 +25,15 @@ class DcqcnConfig:
     gain: float = 1 / 256
     """(g)"""
     alpha_timer: int = 55 * US
-    """(K) alpha decays when no CNP came for so long."""
+    """(K) Alpha decays after this time without a CNP."""
     increase_timer: int = 55 * US
     """(T)"""
     increase_bytes: int = 10_000_000
     """(B)"""
     fast_recovery: int = 5
-    """(F) steps of fast recovery before the target grows."""
+    """(F) Number of fast-recovery steps before the target rate increases."""
     cnp_interval: int = 50 * US
-    """(N) the notification point sends one CNP a connection in this time at most."""
+    """(N) The notification point sends at most one CNP per connection in this time."""
 
 
 class ReactionPoint:
@@ -57,7 +57,7 @@ class ReactionPoint:
         self._timer_steps = self._byte_steps = 0
 
     def on_cnp(self, now: int) -> None:
-        """A congestion notification arrived: cut the rate, and begin recovery anew."""
+        """Handle a CNP: cut the rate and start fast recovery."""
         self._advance(now)
         self._limited = True
         self.target = self.rate
@@ -67,7 +67,7 @@ class ReactionPoint:
         self._bytes = self._timer_steps = self._byte_steps = 0
 
     def pace(self, now: int, size: int) -> int:
-        """How long ``size`` bytes sent now keep the connection busy, in ps; 0 while nothing limits it."""
+        """The time, in ps, for which ``size`` bytes sent now occupy the connection; 0 if the rate is not limited."""
         if not self._advance(now):
             return 0
         self._bytes += size
@@ -78,7 +78,7 @@ class ReactionPoint:
         return int(size * 8 * SECOND / self.rate)
 
     def _advance(self, now: int) -> bool:
-        """Let time do its work; whether the rate is limited still."""
+        """Update the state to time ``now``. Returns whether the rate is still limited."""
         c = self._c
         while self._limited and self._alpha_at + c.alpha_timer <= now:
             self._alpha_at += c.alpha_timer

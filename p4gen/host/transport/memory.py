@@ -8,7 +8,7 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class MemoryRegion:
-    """Memory that a NIC may write to; remote ends name it by address and ``rkey``."""
+    """Memory that a NIC may write to. Remote ends refer to it by address and ``rkey``."""
 
     address: int
     buffer: memoryview
@@ -17,7 +17,8 @@ class MemoryRegion:
 
 
 class ProtectionDomain:
-    """The regions of one NIC. Addresses and keys are its own invention, and the same in every run."""
+    """The memory regions of one NIC. Their addresses and keys are assigned in order, so they are the same in every
+    run."""
 
     STATE: ClassVar = ("_regions", "_next_address")
 
@@ -26,7 +27,7 @@ class ProtectionDomain:
         self._next_address = 0x10_0000
 
     def register(self, buffer: bytearray | memoryview, *, remote_write: bool = True) -> MemoryRegion:
-        """Make ``buffer`` known; it must be writable bytes."""
+        """Register ``buffer``. Raises ``ValueError`` when it is read-only."""
         view = memoryview(buffer).cast("B")
         if view.readonly:
             raise ValueError("a region for remote writes must be writable")
@@ -37,7 +38,7 @@ class ProtectionDomain:
         return region
 
     def for_write(self, rkey: int, address: int, length: int) -> memoryview | None:
-        """The bytes that a remote WRITE may fill; None when key, range or permission do not allow it."""
+        """The memory that a remote WRITE fills; None when the key, the range or the permission is wrong."""
         region = self._regions.get(rkey)
         if region is None or not region.remote_write:
             return None

@@ -1,4 +1,4 @@
-"""An RNIC: queue pairs that share one line. Answers go first, then the pairs take turns."""
+"""An RNIC: queue pairs that share one line. Answers are sent first; then the queue pairs take turns."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from p4gen.host.transport.verbs import Completion, Peer, QpConfig
 from p4gen.host.transport.wire import Reader
 
 BURST: Final = 8
-"""Packets handed to the line at once, as a NIC's pipeline holds a few; an ACK may have to wait for so many."""
+"""Number of packets given to the line at once, as a NIC's pipeline holds some. An ACK may have to wait for that
+many."""
 
 _ACKNOWLEDGE: Final = 0x11
 _CNP: Final = 0x81
 
 
 class Line(Protocol):
-    """Where a NIC sends."""
+    """The line on which a NIC sends."""
 
     def transmit(self, frame: bytes, at: int) -> int:
-        """Put a frame onto the line at ``at`` (not before now); returns when the line is free again."""
+        """Send a frame at time ``at``, which is not before now. Returns when the line is free again."""
         ...
 
 
 class Nic:
-    """A NIC with one port; ``line`` is to be set before anything is sent."""
+    """A NIC with one port. Set ``line`` before anything is sent."""
 
     STATE: ClassVar = ("_turns", "_answering", "_free_at", "_pump_at")
 
@@ -48,27 +49,27 @@ class Nic:
 
     @property
     def dropped(self) -> Counter[str]:
-        """Frames that were refused on arrival, by reason."""
+        """Number of received frames that were dropped, by reason."""
         return self._reader.dropped
 
     def create_pair(
         self, number: int, peer: Peer, config: QpConfig, on_completion: Callable[[Completion], None]
     ) -> QueuePair:
-        """A connected queue pair; its number is 24 bits and not in use."""
+        """Create a connected queue pair. ``number`` has 24 bits; raises ``ValueError`` when it is in use."""
         if number in self.pairs:
             raise ValueError(f"QP {number:#x} is in use")
         pair = self.pairs[number] = QueuePair(self, number, peer, config, on_completion)
         return pair
 
     def destroy_pair(self, pair: QueuePair) -> None:
-        """Take a queue pair down; packets for it are dropped from now on."""
+        """Destroy a queue pair. Packets for it are dropped from now on."""
         del self.pairs[pair.number]
         for waiting in (self._turns, self._answering):
             if pair in waiting:
                 waiting.remove(pair)
 
     def parts(self) -> dict[str, object]:
-        """What remembers something, by name."""
+        """The parts that have state, by name."""
         found: dict[str, object] = {"nic": self, "reader": self._reader, "memory": self.domain}
         for number, pair in self.pairs.items():
             found[f"qp {number:#x}"] = pair
@@ -79,12 +80,12 @@ class Nic:
     # --- receiving ---
 
     def receive_all(self, frames: Iterable[bytes]) -> None:
-        """Frames arrive, one after the other."""
+        """Receive several frames, in order."""
         for frame in frames:
             self.receive(frame)
 
     def receive(self, frame: bytes) -> None:
-        """A frame arrives."""
+        """Receive a frame."""
         read = self._reader.read(frame)
         if read is None:
             return
@@ -119,7 +120,7 @@ class Nic:
         self._answering.append(pair)
 
     def kick(self, pair: QueuePair) -> None:
-        """``pair`` may have something that is ready to leave."""
+        """``pair`` may have packets that are ready to be sent."""
         if not pair.in_turn:
             pair.in_turn = True
             self._turns.append(pair)
@@ -131,7 +132,7 @@ class Nic:
     def _pump(self, _: object) -> None:
         now = self.clock.now
         if self._pump_at is None or self._pump_at > now:
-            return  # an earlier or a later call stands for this one
+            return  # another pending call will handle it
         self._pump_at = None
         at = now
         left = self._burst
@@ -139,7 +140,7 @@ class Nic:
             frame = self._next_frame(at)
             if frame is None:
                 self._free_at = at
-                self._wait_for_rate(at)  # the pairs that still have their turns are ready but for their rates
+                self._wait_for_rate(at)  # the remaining pairs are limited only by their rates
                 return
             at = self.line.transmit(frame, at)
             left -= 1
@@ -150,8 +151,8 @@ class Nic:
         self.clock.at(at, self._pump)
 
     def _only_one(self, requester: Requester, at: int, left: int) -> tuple[int, int]:
-        """Nobody else has anything to send: up to ``left`` packets without looking around for each. Gives when the
-        line is free, and how many may still go."""
+        """Send up to ``left`` packets of the only requester that has any, without checking the others for each packet.
+        Returns when the line is free, and how many more packets may be sent."""
         transmit = self.line.transmit
         while left and requester.free_at <= at and requester.ready(at):
             at = transmit(requester.take(at), at)
@@ -169,7 +170,7 @@ class Nic:
             pair = turns.popleft()
             requester = pair.requester
             if not requester.ready(at):
-                pair.in_turn = False  # it kicks when that changes
+                pair.in_turn = False  # the pair calls kick when that changes
                 continue
             turns.append(pair)
             if requester.free_at <= at:
@@ -177,7 +178,7 @@ class Nic:
         return None
 
     def _wait_for_rate(self, at: int) -> None:
-        """Nothing may leave now: come back when the rate limiter of a pair lets go."""
+        """No pair may send now: call again when the first rate limiter allows it."""
         if self._turns:
             self._pump_at = max(at, min(pair.requester.free_at for pair in self._turns))
             self.clock.at(self._pump_at, self._pump)

@@ -1,6 +1,6 @@
-"""What each half of a queue pair sees of the pair and of the other half.
+"""Interfaces between a queue pair and its two halves.
 
-``requester`` and ``responder`` know these interfaces only, so they stand below ``rc``, which makes a pair of them.
+``requester`` and ``responder`` know only these interfaces, so they are in a layer below ``rc``, which combines them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from p4gen.host.transport.wire import Writer
 
 
 class Sending(Protocol):
-    """What a responder sees of the requester."""
+    """The part of the requester that the responder uses."""
 
     @property
     def high(self) -> int:
-        """One past the last packet ever sent."""
+        """The number after that of the last packet ever sent."""
         ...
 
     def outstanding(self, seq: int) -> bool:
@@ -26,63 +26,63 @@ class Sending(Protocol):
         ...
 
     def miss(self, seq: int) -> None:
-        """A result is missing, so the packet it answers is sent again."""
+        """The result of packet ``seq`` is missing: send the packet again."""
         ...
 
 
 class Receiving(Protocol):
-    """What a requester sees of the responder."""
+    """The part of the responder that the requester uses."""
 
     @property
     def misses(self) -> bool:
-        """Whether it has outstanding packets sent again itself."""
+        """Whether the responder itself has outstanding packets sent again."""
         ...
 
     def await_rest(self) -> None:
-        """All that was sent is acknowledged: results that are still missing are waited for."""
+        """Everything sent is acknowledged: from now on wait for the results that are still missing."""
         ...
 
 
 class Pair(Protocol):
-    """What both halves see of their queue pair."""
+    """The part of a queue pair that its halves use."""
 
     @property
     def config(self) -> QpConfig:
-        """Its parameters."""
+        """The queue pair's parameters."""
         ...
 
     @property
     def clock(self) -> Clock:
-        """The time, and what happens later."""
+        """The clock."""
         ...
 
     @property
     def domain(self) -> ProtectionDomain:
-        """The memory that a peer may write."""
+        """The memory that the peer may write to."""
         ...
 
     @property
     def writer(self) -> Writer:
-        """What makes frames to the peer."""
+        """The writer of frames to the peer."""
         ...
 
     @property
     def broken(self) -> Status | None:
-        """Why the pair is in error, None while it works."""
+        """The error that broke the pair; None while it works."""
         ...
 
     @property
     def requester(self) -> Sending:
-        """The half that sends."""
+        """The sending half."""
         ...
 
     @property
     def responder(self) -> Receiving:
-        """The half that receives."""
+        """The receiving half."""
         ...
 
     def complete(self, completion: Completion) -> None:
-        """Hand a completion to the application."""
+        """Give a completion to the application."""
         ...
 
     def fail(self, status: Status) -> None:
@@ -90,13 +90,13 @@ class Pair(Protocol):
         ...
 
     def acknowledge(self) -> None:
-        """An ACK for all that has arrived in order is to leave."""
+        """Queue an ACK for everything that has arrived in order."""
         ...
 
     def answer(self, psn: int, syndrome: int, msn: int | None = None) -> None:
-        """A NAK is to leave."""
+        """Queue a NAK."""
         ...
 
     def kick(self) -> None:
-        """There may be something to send."""
+        """There may be packets to send."""
         ...

@@ -1,8 +1,8 @@
 """A NIC on a network interface, in real time.
 
-Frames come in batches and leave in batches, at the end of each turn of the loop. ACKs that fall due while a batch is
-taken become one (``rc.QueuePair.acknowledge``). Faults can be put before the NIC, in both directions: a laboratory's
-loss, delay, duplication, without any help from the kernel.
+Frames are received in batches and sent in batches, at the end of each turn of the loop. ACKs that become due while a
+batch is processed are combined (``rc.QueuePair.acknowledge``). Faults can be inserted in front of the NIC, in both
+directions: loss, delay and duplication without help from the kernel.
 """
 
 from __future__ import annotations
@@ -15,47 +15,48 @@ from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.realtime import RealTimeLoop
 
 BURST: Final = 64
-"""Packets that leave in one turn, before what has come in is looked at."""
+"""Number of packets sent in one turn before received packets are processed."""
 
 
 class FramePort(Protocol):
-    """Whole frames in and out; ``p4gen.packetio.PacketSocket`` is one."""
+    """Receives and sends whole frames; ``p4gen.packetio.PacketSocket`` is one."""
 
     def fileno(self) -> int:
-        """Readable while frames wait."""
+        """A descriptor that is readable while frames wait."""
         ...
 
     def receive(self) -> list[bytes]:
-        """A batch of bounded size of what waits, in order; never blocks."""
+        """A batch of bounded size of the waiting frames, in order. Never blocks."""
         ...
 
     def send(self, frames: Sequence[bytes]) -> int:
-        """Send in order; what cannot be sent is lost. How many were."""
+        """Send frames in order. Frames that cannot be sent are lost. Returns how many were sent."""
         ...
 
 
 class Fate(Protocol):
-    """What becomes of a frame, as ``p4gen.net.faults.Fate`` says it."""
+    """What happens to a frame; ``p4gen.net.faults.Fate`` is one."""
 
     @property
     def copies(self) -> Sequence[tuple[int, bytes]]:
-        """Each with an extra delay, ps; none when it is lost."""
+        """Each copy with its extra delay in ps; none when the frame is lost."""
         ...
 
     @property
     def reason(self) -> str:
-        """Why it is lost."""
+        """Why the frame is lost."""
         ...
 
 
 Trouble = Callable[[bytes, int], Fate]
-"""(frame, now) to its fate; ``p4gen.net.faults.DirectionFaults.fate`` is one."""
+"""A function from (frame, now) to the frame's fate; ``p4gen.net.faults.DirectionFaults.fate`` is one."""
 
 
 class RawNic:
-    """``nic`` on ``port``; both belong to ``loop`` until ``close``, which leaves the port open.
+    """Connects ``nic`` to ``port``. Both belong to ``loop`` until ``close``, which leaves the port open.
 
-    Set ``outgoing`` and ``incoming`` on the loop, or before anything is sent; None does no harm to any frame.
+    Set ``outgoing`` and ``incoming``, the faults of each direction, on the loop or before anything is sent; None means
+    no faults.
     """
 
     def __init__(self, loop: RealTimeLoop, port: FramePort, mac: int, ip: int, *, burst: int = BURST) -> None:
@@ -65,9 +66,9 @@ class RawNic:
         self.outgoing: Trouble | None = None
         self.incoming: Trouble | None = None
         self.lost: Counter[str] = Counter()
-        """Frames that faults have taken, by direction and reason: ``out loss``, ``in link_down``."""
+        """Number of frames lost by faults, by direction and reason: ``out loss``, ``in link_down``."""
         self.undelivered = 0
-        """Frames that the port did not take."""
+        """Number of frames that the port did not send."""
         self._port = port
         self._frames: list[bytes] = []
         self._descriptor = port.fileno()
@@ -75,12 +76,13 @@ class RawNic:
         loop.add_end(self._flush)
 
     def close(self) -> None:
-        """Take the NIC off the loop; call it on the loop, or when that has ended."""
+        """Remove the NIC from the loop. Call it on the loop, or after the loop has ended."""
         self.loop.remove_reader(self._descriptor)
         self.loop.remove_end(self._flush)
 
     def transmit(self, frame: bytes, at: int) -> int:
-        """Collect a frame (``nic.Line``). The line is free at once: what leaves in a turn is bounded by the burst."""
+        """Collect a frame (``nic.Line``). The line is free again at once; the burst limits how much is sent in a
+        turn."""
         if self.outgoing is None:
             self._frames.append(frame)
         else:
@@ -88,9 +90,9 @@ class RawNic:
         return at
 
     def _receive(self) -> None:
-        # Broadcasts and multicasts are for the kernel's stack; reliable connections have none.
+        # Broadcasts and multicasts are handled by the kernel; reliable connections do not use them.
         frames = [frame for frame in self._port.receive() if frame and not frame[0] & 1]
-        self.loop.refresh()  # nothing is said to have happened before it was there
+        self.loop.refresh()  # a frame is not handled before its time of arrival
         if self.incoming is None:
             self.nic.receive_all(frames)
             return

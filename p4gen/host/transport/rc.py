@@ -15,7 +15,7 @@ from p4gen.host.transport.wire import Writer
 
 
 class Port(Protocol):
-    """What a queue pair sees of its NIC."""
+    """The part of a NIC that its queue pairs use."""
 
     @property
     def mac(self) -> int:
@@ -29,7 +29,7 @@ class Port(Protocol):
 
     @property
     def clock(self) -> Clock:
-        """The time, and what happens later."""
+        """The clock."""
         ...
 
     @property
@@ -38,7 +38,7 @@ class Port(Protocol):
         ...
 
     def kick(self, pair: QueuePair) -> None:
-        """``pair`` may have something that is ready to leave."""
+        """``pair`` may have packets that are ready to be sent."""
         ...
 
     def list_answers(self, pair: QueuePair) -> None:
@@ -49,8 +49,8 @@ class Port(Protocol):
 class QueuePair:
     """One end of a connection, ready to send.
 
-    ``on_completion`` gets every completion, in order. After a fatal error the pair is ``broken``: everything posted is
-    flushed, and so is what is posted later.
+    ``on_completion`` is called for every completion, in order. After a fatal error the pair is ``broken``: all work
+    requests are flushed, and so are those posted later.
     """
 
     STATE: ClassVar = ("broken", "in_turn", "_answers", "_ack_due", "_listed", "_cnp_due", "_next_cnp")
@@ -70,9 +70,9 @@ class QueuePair:
         self.domain: ProtectionDomain = nic.domain
         self.writer = Writer(nic.mac, nic.ip, peer, ecn=config.dcqcn is not None)
         self.broken: Status | None = None
-        """Why the pair is in error, None while it works."""
+        """The error that broke the pair; None while it works."""
         self.in_turn = False
-        """The NIC's note that it will look at this pair when it sends."""
+        """Set by the NIC: it will check this pair when it sends."""
         self._nic = nic
         self._on_completion = on_completion
         self._answers: deque[tuple[int, int, int | None]] = deque()
@@ -86,7 +86,7 @@ class QueuePair:
     # --- the application's side ---
 
     def post_send(self, wr: SendWr) -> None:
-        """Send or write; it completes once acknowledged."""
+        """Post a SEND or a WRITE. It completes when it is acknowledged."""
         if self.broken is not None:
             self.complete(Completion(wr.wr_id, Status.FLUSHED))
             return
@@ -94,46 +94,46 @@ class QueuePair:
         self._nic.kick(self)
 
     def post_recv(self, wr: RecvWr) -> None:
-        """Give room for a message."""
+        """Post a buffer for a message."""
         if self.broken is not None:
             self.complete(Completion(wr.wr_id, Status.FLUSHED, True))
             return
         self.responder.post(wr)
 
     def set_sq_psn(self, psn: int) -> None:
-        """Send what is posted next from ``psn`` on (``sq_psn`` of ``ibv_modify_qp``; EPIC §4.3, RoCE-refined).
+        """Give the next packet the PSN ``psn`` (``sq_psn`` of ``ibv_modify_qp``; EPIC §4.3, RoCE-refined).
 
-        ValueError while anything is outstanding, or when ``psn`` is older than what was sent.
+        Raises ``ValueError`` while anything is outstanding, or when ``psn`` is older than what was sent.
         """
         self.requester.move(psn)
 
     def set_rq_psn(self, psn: int) -> None:
-        """Expect ``psn`` next (``rq_psn``); all before it counts as received.
+        """Expect ``psn`` next (``rq_psn``). Everything before it counts as received.
 
-        ValueError inside a message, or when ``psn`` is older than what was received.
+        Raises ``ValueError`` inside a message, or when ``psn`` is older than what was received.
         """
         self.responder.move(psn)
 
     # --- the halves' side ---
 
     def complete(self, completion: Completion) -> None:
-        """Hand a completion to the application."""
+        """Give a completion to the application."""
         self._on_completion(completion)
 
     def fail(self, status: Status) -> None:
-        """Break the pair: its oldest send ends with ``status``, all else is flushed."""
+        """Break the pair: its oldest send ends with ``status``, everything else is flushed."""
         if self.broken is None:
             self.broken = status
             self.requester.flush(status)
             self.responder.flush()
 
     def acknowledge(self) -> None:
-        """An ACK for all that has arrived in order is to leave; several that wait become one."""
+        """Queue an ACK for everything that has arrived in order. Several queued ACKs become one."""
         self._ack_due = True
         self._list()
 
     def answer(self, psn: int, syndrome: int, msn: int | None = None) -> None:
-        """A NAK is to leave, after any ACK that waits; its MSN is what counts when it leaves, unless given."""
+        """Queue a NAK, after a queued ACK. Unless given, its MSN is the one current when it is sent."""
         if self._ack_due:
             self._ack_due = False
             self._answers.append((*self.responder.acknowledged(), None))
@@ -141,13 +141,13 @@ class QueuePair:
         self._list()
 
     def kick(self) -> None:
-        """There may be something to send."""
+        """There may be packets to send."""
         self._nic.kick(self)
 
     # --- the NIC's side ---
 
     def notify_congestion(self) -> None:
-        """A marked packet arrived: send a CNP, unless one left a moment ago (DCQCN's notification point)."""
+        """Handle a marked packet: send a CNP, unless one was sent a moment ago (DCQCN's notification point)."""
         dcqcn = self.config.dcqcn
         if dcqcn is not None and self.clock.now >= self._next_cnp:
             self._next_cnp = self.clock.now + dcqcn.cnp_interval
@@ -155,7 +155,7 @@ class QueuePair:
             self._list()
 
     def take_answer(self) -> bytes | None:
-        """The next ACK, NAK or CNP to leave; None when there is none."""
+        """The next ACK, NAK or CNP to send; None when there is none."""
         if self._cnp_due:
             self._cnp_due = False
             self.responder.stats.cnps += 1

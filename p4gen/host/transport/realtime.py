@@ -1,9 +1,9 @@
-"""Real time: a clock that hosts run by when their frames cross real interfaces.
+"""Real time: the event loop of hosts whose frames cross real interfaces.
 
 One thread runs the loop and everything on it: NICs, queue pairs, communicators. A turn waits for a descriptor or the
-next timer, then takes calls from other threads, lets readers take what has come, runs the timers that are due, and
-ends with what was to be done once a turn, as sending what was collected. What a timer asks for anew waits for the next
-turn, so that a long burst of sending does not keep the host from receiving.
+next timer. Then it handles calls from other threads, lets readers read, runs the timers that are due, and ends with the
+actions that are done once per turn, such as sending the collected frames. A timer that is set while timers run waits
+for the next turn, so that a long burst of sending does not keep the host from receiving.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ _LONGEST_WAIT_MS: Final = 60_000
 
 
 class RealTimeLoop:
-    """A clock (``p4gen.host.transport.clock.Clock``) of CLOCK_MONOTONIC, so that times of several processes compare.
+    """A ``p4gen.host.transport.clock.Clock`` based on CLOCK_MONOTONIC, so that times of several processes are
+    comparable.
 
-    ``now`` stands still between two looks at the clock; timers are late by up to a millisecond and the turn's length.
-    Only ``call_soon_threadsafe`` and ``stop`` may be called from other threads.
+    ``now`` is updated once per turn and by ``refresh``. Timers are late by up to a millisecond plus the length of a
+    turn. Only ``call_soon_threadsafe`` and ``stop`` may be called from other threads.
     """
 
     def __init__(self) -> None:
         self.now = 0
         self.problem: BaseException | None = None
-        """What ended the loop, if it was an error."""
+        """The error that ended the loop, if any."""
         self.refresh()
         self._timers: list[tuple[int, int, Action, Any]] = []
         self._number = 0
@@ -62,23 +63,23 @@ class RealTimeLoop:
 
     @property
     def inside(self) -> bool:
-        """Whether the caller is on the loop, where it must not wait."""
+        """Whether the caller is on the loop's thread, where it must not wait for the loop."""
         return self._runner == threading.get_ident()
 
-    # --- what is to be done ---
+    # --- scheduling ---
 
     def refresh(self) -> None:
-        """Look at the clock."""
+        """Update ``now``."""
         self.now = time.monotonic_ns() * NS
 
     def at(self, time: int, action: Action, arg: Any = None) -> None:
-        """Call ``action(arg)`` at ``time`` or soon after, never within this call."""
+        """Call ``action(arg)`` at ``time`` or soon after, but never from within this call."""
         self._number += 1
         heappush(self._timers, (time, self._number, action, arg))
 
     def call_soon_threadsafe(self, action: Action, arg: Any = None) -> None:
-        """Call ``action(arg)`` on the loop, in the order of these calls, from whatever thread. ``FailedError`` when the
-        loop has ended."""
+        """Call ``action(arg)`` on the loop, in the order of the requests, from any thread. Raises ``FailedError`` when
+        the loop has ended."""
         with self._calls_lock:
             if self._ended:
                 raise FailedError("the host's loop has ended")
@@ -89,12 +90,12 @@ class RealTimeLoop:
         self._wake()
 
     def add_reader(self, descriptor: int, action: Callable[[], None]) -> None:
-        """Call ``action`` once a turn while something can be read; it takes a bounded amount."""
+        """Call ``action`` once per turn while the descriptor is readable. It must read a bounded amount."""
         self._readers[descriptor] = action
         self._poll.register(descriptor, _POLLED)
 
     def remove_reader(self, descriptor: int) -> None:
-        """No longer wait for a descriptor."""
+        """Remove the reader of a descriptor."""
         if self._readers.pop(descriptor, None) is not None:
             self._poll.unregister(descriptor)
 
@@ -103,11 +104,11 @@ class RealTimeLoop:
         self._at_end.append(action)
 
     def remove_end(self, action: Callable[[], None]) -> None:
-        """Undo ``add_end`` of the same action."""
+        """Remove an action that ``add_end`` added."""
         self._at_end.remove(action)
 
     def add_stop(self, action: Callable[[], None]) -> None:
-        """Call ``action`` once when the loop ends, however it does; ``problem`` tells the error."""
+        """Call ``action`` once when the loop ends for any reason; ``problem`` holds the error, if any."""
         self._at_stop.append(action)
 
     # --- running ---
@@ -118,7 +119,7 @@ class RealTimeLoop:
         self._thread.start()
 
     def run(self) -> None:
-        """Run until ``stop``; an error of any action ends it too, and is raised."""
+        """Run until ``stop``. An exception in an action ends the loop, too, and is raised."""
         self._runner = threading.get_ident()
         try:
             while not self._stopping:
@@ -132,7 +133,7 @@ class RealTimeLoop:
                     stack.callback(action)
                 with self._calls_lock:
                     self._ended = True
-                self._take_calls()  # whoever gave them waits for what they do
+                self._take_calls()  # other threads may wait for these calls
 
     def stop(self) -> None:
         """Make ``run`` return soon; from any thread or a signal handler."""
@@ -140,7 +141,7 @@ class RealTimeLoop:
         self._wake()
 
     def close(self) -> None:
-        """Stop, wait for the thread, and let go of everything."""
+        """Stop, wait for the thread, and release all resources."""
         self.stop()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
@@ -148,7 +149,7 @@ class RealTimeLoop:
         self._waker.close()
 
     def turn(self) -> None:
-        """One turn. See the module."""
+        """One turn, see the module's docstring."""
         ready = self._poll.poll(self._patience())
         self.refresh()
         readers = self._readers
@@ -190,9 +191,9 @@ class RealTimeLoop:
             heappush(timers, timer)
 
     def _wake(self) -> None:
-        with contextlib.suppress(OSError):  # full: it wakes anyway; closed: it has ended
+        with contextlib.suppress(OSError):  # full: the loop wakes up anyway; closed: the loop has ended
             self._waker.send(b"x")
 
     def _run_quietly(self) -> None:
         with contextlib.suppress(Exception):
-            self.run()  # who waits for the loop is told through ``add_stop``, and finds ``problem``
+            self.run()  # threads that wait for the loop are notified through ``add_stop`` and read ``problem``

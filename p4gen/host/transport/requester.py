@@ -1,7 +1,6 @@
 """The sending half of a reliable connection (InfiniBand volume 1, 9.7.2 and 9.7.5).
 
-Packets are numbered by an integer that never wraps (``seq``); on the wire stands the PSN, which is the initial PSN +
-seq modulo 2^24.
+Packets have a number that never wraps (``seq``). The PSN on the wire is the initial PSN + seq modulo 2^24.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _MASK: Final = (1 << 24) - 1
 
 
 class _Message(NamedTuple):
-    """A posted work request: packets ``first`` to ``end`` (not included)."""
+    """A posted work request: packets from ``first`` up to, not including, ``end``."""
 
     wr: SendWr
     data: memoryview
@@ -41,7 +40,7 @@ _NOTHING: Final = _Message(SendWr(0), memoryview(b""), 0, 0)
 
 @dataclass
 class SendStats:
-    """What one requester did; packets."""
+    """Counters of one requester, in packets."""
 
     sent: int = 0
     resent: int = 0
@@ -49,12 +48,12 @@ class SendStats:
     naks: int = 0
     rnr_naks: int = 0
     ghosts: int = 0
-    """Acknowledgements outside what is outstanding, ignored (9.7.5.1.1)."""
+    """Acknowledgements of packets that are not outstanding; they are ignored (9.7.5.1.1)."""
     cnps: int = 0
 
 
 class Requester:
-    """Cuts messages into packets, keeps them until they are acknowledged, sends again what was lost."""
+    """Divides messages into packets, keeps them until they are acknowledged, and retransmits lost ones."""
 
     STATE: ClassVar = (
         "_room", "_messages", "una", "next", "high", "end", "_unsent", "_current", "_again", "_queued", "_named",
@@ -68,26 +67,27 @@ class Requester:
         self._clock = qp.clock
         self._mtu, self._first_psn = qp.config.mtu, qp.config.initial_psn
         self._room = self._most = qp.config.max_outstanding
-        """Packets that may be outstanding now, and at most."""
+        """The number of packets that may be outstanding now, and its maximum."""
         self._write = qp.writer.frame
         self._messages: deque[_Message] = deque()
         self.una = 0
-        """Oldest packet not acknowledged."""
+        """The oldest packet that is not acknowledged."""
         self.next = 0
-        """Packet to send next; behind ``high`` while going back."""
+        """The packet to send next; less than ``high`` while retransmitting."""
         self.high = 0
-        """One past the last packet ever sent."""
+        """The number after that of the last packet ever sent."""
         self.end = 0
-        """One past the last packet posted."""
+        """The number after that of the last packet posted."""
         self._unsent: deque[_Message] = deque()
         self._current = _NOTHING
         self._again: deque[int] = deque()
         self._queued: set[int] = set()
         self._named: dict[int, None] = {}
-        """What selective NAKs have named and no ACK has covered since, in order."""
+        """Packets that selective NAKs have named and no ACK has covered since, in order."""
         careful = self._c.selective_naks and self._c.recovery is Recovery.IDEAL
         self._sent_at: dict[int, int] | None = {} if careful else None
-        """When what is outstanding left last; kept where several signs of one loss may come."""
+        """The time of the last transmission of each outstanding packet; kept if one loss may be reported several
+        times."""
         self._went_back = False
         self._retries = 0
         self._rnr_retries = 0
@@ -98,14 +98,14 @@ class Requester:
         self._deadline = 0
         self._timer_set = False
         self.free_at = 0
-        """When the rate limiter lets the next packet out."""
+        """The time at which the rate limiter allows the next packet."""
         self.rate = ReactionPoint(self._c.dcqcn) if self._c.dcqcn is not None else None
         self.stats = SendStats()
 
     # --- the application's side ---
 
     def post(self, wr: SendWr) -> None:
-        """Take a work request; it completes when its last packet is acknowledged."""
+        """Queue a work request. It completes when its last packet is acknowledged."""
         data = memoryview(wr.data)
         packets = max(1, -(-len(data) // self._c.mtu))
         message = _Message(wr, data, self.end, self.end + packets)
@@ -115,7 +115,7 @@ class Requester:
 
     @property
     def idle(self) -> bool:
-        """Nothing is outstanding."""
+        """Whether nothing is outstanding."""
         return not self._messages
 
     def psn(self, seq: int) -> int:
@@ -123,7 +123,7 @@ class Requester:
         return (self._c.initial_psn + seq) & _MASK
 
     def move(self, psn: int) -> None:
-        """Number the next packet ``psn``; see ``QueuePair.set_sq_psn``."""
+        """Give the next packet the PSN ``psn``; see ``QueuePair.set_sq_psn``."""
         ahead = (psn - self.psn(self.end)) & _MASK
         if self._messages or ahead >= _HALF:
             raise ValueError(
@@ -138,13 +138,13 @@ class Requester:
     # --- the NIC's side ---
 
     def ready(self, now: int) -> bool:
-        """Whether a packet could leave now, were it not for the rate limiter."""
+        """Whether there is a packet to send now, apart from the rate limiter."""
         if now < self._quiet_until:
             return False
         return (self.next < self.end and self.next - self.una < self._room) or bool(self._again)
 
     def take(self, now: int) -> bytes:
-        """The next packet to leave; lost ones first. Only when ``ready``."""
+        """The next packet to send; retransmissions come first. Call it only when ``ready``."""
         if self._again:
             seq = self._again.popleft()
             self._queued.discard(seq)
@@ -202,24 +202,24 @@ class Requester:
         for message in self._messages:
             if message.first <= seq < message.end:
                 return message
-        raise AssertionError(f"packet {seq} is in no message")
+        raise AssertionError(f"packet {seq} belongs to no message")
 
     # --- acknowledgements ---
 
     def on_ack(self, psn: int, syndrome: int, msn: int) -> None:
-        """An ACK or NAK arrived (9.7.5.1 and 9.7.5.2)."""
+        """Handle an ACK or NAK (9.7.5.1 and 9.7.5.2)."""
         ahead = (psn - self._c.initial_psn - self.una) & _MASK
         if syndrome == _SELECTIVE and self._c.recovery is Recovery.IDEAL:
             self._missing(self.una + (ahead if ahead < _HALF else ahead - _MASK - 1), msn)
             return
         if ahead >= _HALF:
-            self.stats.ghosts += 1  # older than all that is outstanding: a duplicate, or overtaken
+            self.stats.ghosts += 1  # older than everything outstanding: a duplicate, or reordered
             if self._sent_at is not None and ahead == _MASK:  # something has arrived, and the oldest has not
                 self._resend_if_due(self.una)
             return
         seq = self.una + ahead
         if seq >= self.high:
-            # Never sent. Acknowledging too far would lose data without a trace, so the specification ignores it.
+            # Never sent. Accepting it could lose data silently, so the specification says to ignore it.
             self.stats.ghosts += 1
             return
         if syndrome < 0x20:
@@ -240,13 +240,13 @@ class Requester:
                 self._qp.fail(Status.BAD_RESPONSE)
 
     def on_cnp(self) -> None:
-        """A congestion notification arrived."""
+        """Handle a CNP."""
         self.stats.cnps += 1
         if self.rate is not None:
             self.rate.on_cnp(self._clock.now)
 
     def _acknowledge(self, upto: int) -> None:
-        """All packets before ``upto`` have arrived."""
+        """All packets before ``upto`` are acknowledged."""
         if upto <= self.una:
             return
         if self._sent_at is not None:
@@ -275,7 +275,7 @@ class Requester:
             self._qp.complete(Completion(done.wr.wr_id, Status.SUCCESS))
 
     def _missing(self, first: int, count: int) -> None:
-        """A selective NAK: ``count`` packets from ``first`` on are missing. It acknowledges nothing."""
+        """Handle a selective NAK: ``count`` packets from ``first`` on are missing. It acknowledges nothing."""
         self.stats.naks += 1
         missing = range(max(first, self.una), min(first + count, self.high))
         for seq in missing:
@@ -290,7 +290,7 @@ class Requester:
     def _sequence_error(self, seq: int) -> None:
         recovery = self._c.recovery
         if recovery is Recovery.GO_BACK_N:
-            # One resend for each gap: what was sent since will be asked for again by the same NAK (Soft-RoCE).
+            # One retransmission per gap: the same NAK would report packets sent since then again (Soft-RoCE).
             if not self._went_back:
                 self._went_back = True
                 self.next = self.una
@@ -298,12 +298,13 @@ class Requester:
         self._resend(seq)
 
     def miss(self, seq: int) -> None:
-        """This end's responder lacks the result of ``seq``: the contribution goes again (``ideal`` only)."""
+        """The responder of this end lacks the result of ``seq``: send the contribution again (``ideal`` only)."""
         self._resend_if_due(seq)
         self._qp.kick()
 
     def _resend_if_due(self, seq: int) -> None:
-        """``_resend``; but if there are several signs of a loss, not while what left upon one is on its way."""
+        """Like ``_resend``. But if a loss can be reported several times, ignore reports while a retransmission is on
+        its way."""
         if self._sent_at is None or self._clock.now - self._sent_at.get(seq, 0) >= self._c.timeout_ps * 2 // 5:
             self._resend(seq)
 
@@ -318,13 +319,13 @@ class Requester:
             self._qp.fail(Status.RNR_RETRY_EXCEEDED)
             return
         self._rnr_retries += 1
-        # Whatever the recovery: what followed the refused packet was refused too, and a gap among it is a new one.
+        # With every recovery: all packets after the refused one were refused, too, so a later gap is a new one.
         self.next = seq
         self._went_back = False
         self._again.clear()
         self._queued.clear()
         if self._trips is not None:
-            # Where others may take long, whole windows would be refused again and again: one packet asks first.
+            # Other ranks may take long, and whole windows would be refused repeatedly: one packet probes first.
             self._room = 1
         self._quiet_until = self._clock.now + rnr.delay_us * US
         self._deadline = self._quiet_until + self._timeout
@@ -342,7 +343,7 @@ class Requester:
             self._clock.at(self._deadline, self._timer)
 
     def _timer(self, _: object) -> None:
-        # Restarting a timer only moves its deadline; the event that is under way looks again then.
+        # Restarting a timer only moves its deadline; the pending event checks the deadline again.
         self._timer_set = False
         if self._qp.broken or self.una == self.high:
             return
@@ -367,14 +368,14 @@ class Requester:
                 self._resend(seq)
         elif not self._qp.responder.misses or self._c.selective_naks:
             self._resend(self.una)
-            # What was asked for may have been lost again, and with it the newest, which shows the far end every gap.
+            # A retransmission may be lost, too, and with it the newest packet, which shows the other end every gap.
             for seq in (*self._named, self.high - 1) if self._c.selective_naks else ():
                 self._resend(seq)
         self._set_timer(now)
         self._qp.kick()
 
     def flush(self, status: Status) -> None:
-        """Give everything up: the oldest request ends with ``status``, the others are flushed (11.6.2)."""
+        """End all requests: the oldest with ``status``, the others as flushed (11.6.2)."""
         while self._messages:
             message = self._messages.popleft()
             self._qp.complete(Completion(message.wr.wr_id, status))

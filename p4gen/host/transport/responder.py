@@ -35,12 +35,12 @@ _TRAITS: Final[dict[int, tuple[bool, bool, bool, bool, int]]] = {
     for o in Opcode
     if is_send(o) or is_write(o)
 }
-"""Of the opcodes served: starts and ends a message, is a SEND, has immediate data, where the payload begins."""
+"""By opcode: whether it starts and ends a message, is a SEND, has immediate data, and where the payload begins."""
 
 
 @dataclass
 class ReceiveStats:
-    """What one responder saw; packets."""
+    """Counters of one responder, in packets."""
 
     received: int = 0
     duplicates: int = 0
@@ -51,7 +51,7 @@ class ReceiveStats:
 
 
 class Responder:
-    """Accepts packets in order, puts data where it belongs, says what is missing."""
+    """Accepts packets in order, stores their data, and reports missing ones."""
 
     STATE: ClassVar = (
         "_receives", "expected", "msn", "_nak_sent", "_kept", "_seen", "_holes", "_waits_since", "_inside", "_room",
@@ -64,17 +64,17 @@ class Responder:
         self._mtu = qp.config.mtu
         self._receives: deque[RecvWr] = deque()
         self.expected = 0
-        """The packet that comes next (its PSN is the ePSN)."""
+        """The next packet in order; its PSN is the ePSN."""
         self.msn = 0
-        """Messages completed, modulo 2^24."""
+        """Number of completed messages, modulo 2^24."""
         self._nak_sent = False
         self._kept: dict[int, tuple[int, bool, bytes]] = {}
         self._seen = 0
         self._holes: deque[tuple[int, int]] = deque()
         self._waits_since: int | None = None
-        """Packets that had come when it began to wait for the last results."""
+        """Number of packets that had arrived when it began to wait for the last results."""
         self._inside: bool | None = None
-        """A message is not complete: whether it is a SEND. None between messages."""
+        """Whether the message that is incomplete is a SEND; None between messages."""
         self._room: memoryview = memoryview(b"")
         self._size = 0
         self._wr: RecvWr | None = None
@@ -82,7 +82,7 @@ class Responder:
         self.stats = ReceiveStats()
 
     def post(self, wr: RecvWr) -> None:
-        """Take room for a message."""
+        """Add a buffer for a message."""
         self._receives.append(wr)
 
     def psn(self, seq: int) -> int:
@@ -101,25 +101,26 @@ class Responder:
 
     @property
     def posted(self) -> int:
-        """Receives posted and not used."""
+        """Number of receives that are posted and not used."""
         return len(self._receives)
 
     @property
     def misses(self) -> bool:
-        """Whether it asks for a result by a contribution that is outstanding (``ideal`` in Mode II).
+        """Whether it requests a result with a contribution that is outstanding (``ideal`` in Mode II).
 
-        That one's ACK covers all before it. But a result beyond all that was sent, as that of the next collective's
-        root, may be refused until an earlier contribution is acknowledged, and nothing asks for that but the timer.
+        The ACK of that contribution covers everything before it. But a result beyond everything sent, such as that of
+        the next collective's root, may be refused until an earlier contribution is acknowledged, and only the timer
+        requests it.
         """
         return any(self._qp.requester.outstanding(seq) for _, seq in self._holes)
 
     @property
     def kept(self) -> list[int]:
-        """Packets kept that came before their turn, in order: NIC-SR's bitmap."""
+        """Packets that arrived out of order and are kept, in order: NIC-SR's bitmap."""
         return sorted(self._kept)
 
     def on_request(self, opcode: int, psn: int, ack_request: bool, frame: bytes) -> None:
-        """A request packet of this connection arrived."""
+        """Handle a request packet of this connection."""
         ahead = (psn - self._c.initial_psn - self.expected) & _MASK
         if ahead == 0:
             if self._accept(opcode, frame):
@@ -131,7 +132,7 @@ class Responder:
                 if ack_request and not self._qp.broken:
                     self._qp.acknowledge()
         elif ahead >= _HALF:
-            # A duplicate: the ACK may have been lost, so it is given again, for all that is there (9.7.4.2.1).
+            # A duplicate: the ACK may have been lost, so everything that has arrived is acknowledged again (9.7.4.2.1).
             self.stats.duplicates += 1
             self._qp.acknowledge()
         else:
@@ -141,7 +142,7 @@ class Responder:
         self.stats.out_of_order += 1
         if self._c.recovery is not Recovery.GO_BACK_N:
             if seq - self.expected >= 1 << 16:
-                return  # no NIC has room for so many
+                return  # no NIC can keep that many
             self._kept.setdefault(seq, (opcode, ack_request, frame))
         if self._c.recovery is Recovery.IDEAL:
             missing = range(max(self._seen, self.expected), seq)
@@ -158,12 +159,13 @@ class Responder:
         self._qp.answer(self.psn(seq), Nak().syndrome)
 
     def _ask_for(self, missing: Sequence[int], *, again: bool = False) -> None:
-        """Make missing packets come (``ideal`` only).
+        """Request missing packets (``ideal`` only).
 
-        In Mode II a rank's own contribution makes its result come again, and is not acknowledged without it. Who has
-        sent none asks for the oldest, as NIC-SR does; switches that aggregate ACKs take any NAK as an ACK of all
-        before it. In Mode III selective NAKs name all, run by run; what is ``again`` missing may have been lost on its
-        way out, and with it the switch's word that it is.
+        In Mode II a rank's own contribution makes the switch send its result again, and the contribution is not
+        acknowledged before that. A rank that has sent none requests the oldest packet, as NIC-SR does; switches that
+        aggregate ACKs treat a NAK as an ACK of everything before it. In Mode III selective NAKs name all missing
+        packets, one NAK per run of them. With ``again``, the packets may have been lost on the way out, together with
+        the switch's notification.
         """
         if again or not self._c.selective_naks:
             for seq in missing:
@@ -184,7 +186,7 @@ class Responder:
             self._nak(self.expected)
 
     def _watch(self, seq: int) -> None:
-        """Ask for ``seq`` again after a timeout, until it is there (``ideal`` only)."""
+        """Request ``seq`` again after each timeout, until it arrives (``ideal`` only)."""
         if self._c.timeout_ps:
             self._holes.append((self._qp.clock.now + self._c.timeout_ps, seq))
             if len(self._holes) == 1:
@@ -203,8 +205,8 @@ class Responder:
             self._qp.clock.at(self._holes[0][0], self._still_missing)
 
     def await_rest(self) -> None:
-        """All that was sent is acknowledged, and no later result will show which are missing: if none comes for a
-        timeout, they are asked for (``ideal`` in Mode III only)."""
+        """Everything sent is acknowledged, so no later result will reveal which results are missing. If none arrives
+        for a timeout, they are requested (``ideal`` in Mode III only)."""
         if self._waits_since is None and self._c.timeout_ps and self._lacks_rest():
             self._waits_since = self._arrived()
             self._qp.clock.at(self._qp.clock.now + self._c.timeout_ps, self._rest_overdue)
@@ -223,14 +225,14 @@ class Responder:
             self.await_rest()
 
     def _lacks_rest(self) -> bool:
-        """Whether there is room for results of packets after the last that has come."""
+        """Whether receives are posted for packets after the last one that has arrived."""
         return bool(self._receives) and max(self._seen, self.expected) < self._qp.requester.high
 
     def _arrived(self) -> int:
         return self.stats.received + self.stats.out_of_order + self.stats.duplicates
 
     def _take_kept(self) -> bool:
-        """Go on with what was kept, as far as it reaches; whether one of its packets asked for an ACK."""
+        """Process the kept packets that are now in order. Returns whether one of them asked for an ACK."""
         asked = False
         while (kept := self._kept.pop(self.expected, None)) is not None:
             if not self._accept(kept[0], kept[2]):
@@ -238,16 +240,16 @@ class Responder:
             asked |= kept[1]
         return asked
 
-    # --- a packet whose turn it is ---
+    # --- packets in order ---
 
     def _accept(self, opcode: int, frame: bytes) -> bool:
-        """Process the expected packet; False when it was refused and answered."""
+        """Process the expected packet. Returns False when it was refused and answered."""
         traits = _TRAITS.get(opcode)
         if traits is None:
             return self._refuse(NakCode.INVALID_REQUEST)
         starts, ends, send, immediate, body = traits
         inside = self._inside
-        # A message's first packet comes when none is under way; others go on with what the one before began.
+        # A first packet is valid only between messages; the others must continue the same kind of message.
         if starts != (inside is None) or (inside is not None and send is not inside):
             return self._refuse(NakCode.INVALID_REQUEST)
         size = len(frame) - body - _ICRC
@@ -297,12 +299,12 @@ class Responder:
         return True
 
     def _take_receive(self) -> RecvWr | None:
-        """A posted receive for this message; RNR NAK and None when there is none (9.7.5.2.8)."""
+        """The posted receive for this message. If there is none, sends an RNR NAK and returns None (9.7.5.2.8)."""
         if self._receives:
             self._wr = self._receives.popleft()
             return self._wr
         self.stats.rnr_naks += 1
-        self._nak_sent = True  # what follows the refused packet is not a gap of its own
+        self._nak_sent = True  # packets after the refused one are not a new gap
         self._qp.answer(self.psn(self.expected), RnrNak(self._c.rnr_timer).syndrome)
         return None
 
@@ -313,21 +315,21 @@ class Responder:
             self._qp.complete(Completion(wr.wr_id, Status.SUCCESS, True, self._filled, immediate))
 
     def _overrun(self) -> bool:
-        """The message is longer than its room: both ends get to know (9.7.4.1.6)."""
+        """The message is longer than its buffer: report an error at both ends (9.7.4.1.6)."""
         wr, self._wr = self._wr, None
         if wr is not None:
             self._qp.complete(Completion(wr.wr_id, Status.LOCAL_LENGTH_ERROR, True))
         return self._refuse(NakCode.INVALID_REQUEST)
 
     def _refuse(self, code: NakCode) -> bool:
-        """A request that no resending mends: NAK, and the queue pair is in error (9.9.3)."""
+        """Refuse a request that a retransmission cannot correct: send a NAK and break the queue pair (9.9.3)."""
         self.stats.naks += 1
         self._qp.answer(self.psn(self.expected), Nak(code).syndrome)
         self._qp.fail(Status.FLUSHED)
         return False
 
     def flush(self) -> None:
-        """Give all posted room back."""
+        """Flush all posted receives."""
         if self._wr is not None:
             self._receives.appendleft(self._wr)
             self._wr = None
@@ -336,5 +338,5 @@ class Responder:
         self._kept.clear()
 
     def acknowledged(self) -> tuple[int, int]:
-        """PSN and syndrome of an ACK for all that has arrived in order."""
+        """PSN and syndrome of an ACK for everything that has arrived in order."""
         return self.psn(self.expected - 1), _ACK

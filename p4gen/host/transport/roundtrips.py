@@ -1,11 +1,11 @@
-"""How long to wait for an acknowledgement where nobody can say beforehand: from what round trips have taken.
+"""The retransmission timeout of hosts in real time, adapted to measured round trips.
 
-Hosts in real time share processors with switches and with whatever else runs. What takes a millisecond on an idle
-machine may take a tenth of a second on a busy one, and a timer that is shorter than that sends everything again, which
-makes it busier still. As in RFC 6298, round trips are measured, never of what was sent twice, and a timeout makes the
-next wait longer. Not as there, the shortest of some round trips counts and not their mean: in Mode II an
-acknowledgement waits for all ranks, so one rank's loss and its timer are in the others' round trips, and from a mean
-they would all learn to wait longer and longer.
+Hosts in real time share processors with switches and other processes. What takes a millisecond on an idle machine may
+take a tenth of a second on a busy one, and a timer that is too short retransmits everything, which increases the load.
+As in RFC 6298, round trips are measured, except those of retransmitted packets, and a timeout makes the next one
+longer. Unlike there, the shortest of several round trips counts, not their mean: in Mode II an acknowledgement waits
+for all ranks, so a loss at one rank and its timeout are part of the others' round trips, and with a mean all timeouts
+would grow longer and longer.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from collections import deque
 from typing import ClassVar, Final
 
 _MOST: Final = 4
-"""The longest wait, as a multiple of the shortest; it is also the first, before anything is known. Loss may come from a
-bad link, and then patience is time lost."""
+"""The longest timeout, as a multiple of the shortest; also the initial one. If a bad link causes the loss, waiting
+longer is of no use."""
 _TIMES: Final = 4
-"""The wait, as a multiple of the round trip."""
+"""The timeout, as a multiple of the round trip."""
 _REMEMBERED: Final = 8
-"""Round trips."""
+"""Number of round trips that are remembered."""
 _CALM: Final = 8
-"""After so many acknowledgements without a timeout, patience is over: where much is lost, hardly a packet can be timed,
-for each waits behind one that is missing."""
+"""After this many acknowledgements without a timeout the increased timeout ends. Under heavy loss hardly any packet can
+be timed, because each waits for an earlier one that is missing."""
 
 
 class RoundTrips:
-    """The retransmission timer of one requester; times in ps.
+    """The retransmission timeout of one requester. Times are in ps.
 
-    One packet at a time is timed: set ``seq`` and ``since`` when it leaves for the first time, and ``seq`` to -1 when
-    it has to leave again, for then nobody knows which of the two is acknowledged (Karn's rule). ``timeout`` is never
-    below ``least``.
+    One packet at a time is timed. Set ``seq`` and ``since`` when it is first sent, and ``seq`` to -1 when it is
+    retransmitted, because it is then unknown which transmission is acknowledged (Karn's algorithm). ``timeout`` is
+    never below ``least``.
     """
 
     STATE: ClassVar = ("seq", "since", "timeout", "_took", "_estimate", "_least", "_patient")
@@ -39,16 +39,16 @@ class RoundTrips:
 
     def __init__(self, least: int) -> None:
         self.seq = -1
-        """The packet that is timed; -1 for none."""
+        """The packet that is timed; -1 if none is."""
         self.since = 0
         self.timeout = _MOST * least
         self._least = self._estimate = least
         self._took: deque[int] = deque(maxlen=_REMEMBERED)
         self._patient = _CALM
-        """Acknowledgements for which the timeout stays longer than what round trips take."""
+        """Number of further acknowledgements for which the increased timeout remains."""
 
     def acknowledged(self, upto: int, now: int) -> None:
-        """All packets before ``upto`` have arrived, some of them just now."""
+        """All packets before ``upto`` are acknowledged, some of them just now."""
         if 0 <= self.seq < upto:
             self._took.append(now - self.since)
             self.seq = -1
@@ -61,7 +61,8 @@ class RoundTrips:
                 self.timeout = self._estimate
 
     def expired(self) -> None:
-        """Nothing has arrived in time: be more patient until a packet has been timed again, or all seems well."""
+        """The timeout has expired: increase it until a packet has been timed again or ``_CALM`` acknowledgements have
+        arrived."""
         self.seq = -1
         self._patient = _CALM
         self.timeout = min(2 * self.timeout, _MOST * self._least)

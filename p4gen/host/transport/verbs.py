@@ -1,4 +1,4 @@
-"""What an application and an RNIC say to each other: work requests, completions, a queue pair's attributes.
+"""The interface between an application and an RNIC: work requests, completions, attributes of a queue pair.
 
 Names follow the verbs of the InfiniBand Architecture Specification (volume 1, chapters 10 and 11).
 """
@@ -14,19 +14,20 @@ from p4gen.host.transport.dcqcn import DcqcnConfig
 
 
 class Recovery(StrEnum):
-    """How a queue pair repairs loss."""
+    """How a queue pair recovers from loss."""
 
     GO_BACK_N = "gbn"
-    """Nothing out of order is kept; a NAK, at most one for each expected PSN, makes the requester send all again
-    from there on (InfiniBand 9.7.5.1, and NICs up to ConnectX-5)."""
+    """Packets out of order are dropped. A NAK, at most one for each expected PSN, makes the requester send everything
+    from there on again (InfiniBand 9.7.5.1, and NICs up to ConnectX-5)."""
     SELECTIVE_REPEAT = "sr"
-    """NIC-SR (Themis §2.2): packets out of order are kept; a NAK carries the expected PSN and nothing else, at most
-    one for each; the requester sends that packet again, and on a timeout all that is not acknowledged."""
+    """NIC-SR (Themis §2.2): packets out of order are kept. A NAK carries only the expected PSN, and there is at most
+    one for each. The requester retransmits that packet, and after a timeout everything that is not acknowledged."""
     IDEAL = "ideal"
-    """What packet-level simulators assume (EPIC §K.4). No NIC does this. As ``sr``, but what is missing is asked for at
-    once, each packet of it, and on a timer until it is there. In Mode II a rank that misses the result of a PSN, which
-    is also that of its contribution, sends this again; who has nothing to send again sends NAKs as in ``sr``. In Mode
-    III every rank sends selective NAKs (``QpConfig.selective_naks``), on which exactly the named packets go again."""
+    """What packet-level simulators assume (EPIC §K.4); no NIC does this. Like ``sr``, but every missing packet is
+    requested at once, and again after each timeout until it arrives. In Mode II a result and the contribution have the
+    same PSN, and a rank that lacks the result sends the contribution again; a rank without a contribution sends NAKs as
+    in ``sr``. In Mode III every rank sends selective NAKs (``QpConfig.selective_naks``), and exactly the named packets
+    are retransmitted."""
 
 
 class Status(StrEnum):
@@ -54,14 +55,14 @@ class SendWr(NamedTuple):
 
 
 class RecvWr(NamedTuple):
-    """Room for one SEND, or (with an empty buffer) for the notice of a WRITE with immediate."""
+    """A buffer for one SEND, or (if empty) for the notification of a WRITE with immediate data."""
 
     wr_id: int
     buffer: memoryview | bytearray = memoryview(b"")
 
 
 class Completion(NamedTuple):
-    """The end of a work request. ``length`` and ``immediate`` are those of a received message."""
+    """The completion of a work request. ``length`` and ``immediate`` are those of a received message."""
 
     wr_id: int
     status: Status
@@ -72,7 +73,7 @@ class Completion(NamedTuple):
 
 @dataclass(frozen=True)
 class Peer:
-    """The far end of a connection, and how frames to it are addressed (MAC 48 bits, IPv4 32, QP 24)."""
+    """The other end of a connection and its addresses (MAC 48 bits, IPv4 32, QP 24)."""
 
     mac: int
     ip: int
@@ -82,40 +83,40 @@ class Peer:
 
 @dataclass(frozen=True)
 class QpConfig:
-    """Attributes of a queue pair (``ibv_modify_qp``), and the policies of its NIC.
+    """Attributes of a queue pair (``ibv_modify_qp``) and policies of its NIC.
 
-    ``timeout_ps`` 0 switches the retransmission timer off. A retry count of None never gives up; others end in an
-    error completion.
+    ``timeout_ps`` 0 disables the retransmission timer. With a retry count of None the NIC never gives up; otherwise it
+    ends with an error completion.
     """
 
     mtu: int = 1024
     initial_psn: int = 0
-    """The same both ways, as Mode II needs it (EPIC §4.3)."""
+    """The initial PSN of both directions; Mode II requires them to be equal (EPIC §4.3)."""
     recovery: Recovery = Recovery.GO_BACK_N
     max_outstanding: int = 128
-    """Packets sent and not yet acknowledged."""
+    """The most packets that may be sent and not yet acknowledged."""
     ack_every: int = 32
-    """AckReq is set on the last packet of a message and on every ``ack_every``-th inside."""
+    """AckReq is set on the last packet of a message, and on every ``ack_every``-th packet inside it."""
     timeout_ps: int = 100 * US
     adaptive: bool = False
-    """The retransmission timer follows what round trips take, and is never shorter than ``timeout_ps``; see
+    """Whether the retransmission timer adapts to round trips; it is never shorter than ``timeout_ps``. See
     ``roundtrips``."""
     retry_count: int | None = 7
     rnr_retry: int | None = 7
     rnr_timer: int = 1
-    """Code of the wait that this end's RNR NAKs ask for (InfiniBand 9.7.5.2.8); 1 is 10 us."""
+    """Code of the delay that this end's RNR NAKs ask for (InfiniBand 9.7.5.2.8); 1 is 10 us."""
     dcqcn: DcqcnConfig | None = None
     selective_naks: bool = False
-    """``ideal`` in Mode III, where a contribution is acknowledged before its result is there: ask for missing results
-    with selective NAKs, always."""
+    """Whether missing results are always requested with selective NAKs: ``ideal`` in Mode III, where a contribution is
+    acknowledged before its result arrives."""
 
     def __post_init__(self) -> None:
         if self.mtu < 4 or self.mtu % 4:
-            raise ValueError(f"MTU {self.mtu}: a positive multiple of 4 is needed")
+            raise ValueError(f"MTU {self.mtu}: must be a positive multiple of 4")
         if not 0 <= self.initial_psn < 1 << 24:
             raise ValueError(f"initial PSN {self.initial_psn} does not fit into 24 bits")
         if not 0 < self.max_outstanding < 1 << 23 or self.ack_every < 1:
-            raise ValueError("max_outstanding is 1 to 2^23 - 1, ack_every at least 1")
+            raise ValueError("max_outstanding must be 1 to 2^23 - 1, ack_every at least 1")
 
 
 def timeout_ps(code: int) -> int:

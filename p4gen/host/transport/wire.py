@@ -1,7 +1,7 @@
-"""RoCEv2 frames at speed: what of a frame is the same for a whole connection is computed once.
+"""Fast encoding and decoding of RoCEv2 frames: what is the same for a whole connection is computed once.
 
-The layouts are those of ``p4gen.rocev2``, which the tests hold this module against. Ethernet, IPv4 and UDP headers make
-up the first 42 bytes of a frame; the BTH's byte resv8a is byte 46.
+The layouts are those of ``p4gen.rocev2``; the tests compare the two. Ethernet, IPv4 and UDP headers are the first 42
+bytes of a frame; the BTH's byte resv8a is byte 46.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from p4gen.rocev2.headers import DEFAULT_PKEY, UDP, Ethernet, IPv4, internet_che
 from p4gen.rocev2.opcodes import ROCE_UDP_PORT
 
 HEADS: Final = 42
-"""Bytes of Ethernet, IPv4 and UDP headers together."""
+"""Total size of Ethernet, IPv4 and UDP headers, in bytes."""
 ECT: Final = 0b10
 CONGESTED: Final = 0b11
-"""ECN codepoints of a sender that understands marks, and of a mark (RFC 3168)."""
+"""ECN codepoints: of a sender that supports ECN, and of a marked packet (RFC 3168)."""
 
 _ONES: Final = zlib.crc32(b"\xff" * 8)
 _RESIDUE: Final = 0x2144DF1C
-"""The CRC-32 of anything that ends in its own CRC-32, least significant byte first."""
+"""The CRC-32 of any data that ends with its own CRC-32, least significant byte first."""
 _BTH: Final = struct.Struct("!BBH")
 _QP_AND_PSN: Final = struct.Struct("!II").unpack_from
 _START: Final = HEADS + 4
-"""Bytes before resv8a."""
+"""Number of bytes before resv8a."""
 _FRAME_BEFORE_PAYLOAD: Final = 54
 _ICRC: Final = 4
 _REMEMBERED: Final = 4096
@@ -35,8 +35,8 @@ _crc32: Final = zlib.crc32
 
 
 def _crc_of_start(start: bytes) -> int:
-    """The invariant CRC of what begins a frame, from IPv4 to the BTH's resv8a: variant fields as ones. More than the
-    first 46 bytes may be there, but no more than comes before the PSN's word."""
+    """The invariant CRC of the start of a frame, from IPv4 to the BTH's resv8a, with variant fields as ones. ``start``
+    may continue up to the word with the PSN."""
     masked = bytearray(start[14:])
     masked[1] = masked[8] = 0xFF
     masked[10:12] = masked[26:28] = b"\xff\xff"
@@ -45,16 +45,16 @@ def _crc_of_start(start: bytes) -> int:
 
 
 class Writer:
-    """Writes the frames that one end of a connection sends."""
+    """Encodes the frames that one end of a connection sends."""
 
     def __init__(self, mac: int, ip: int, peer: Peer, *, ecn: bool = False) -> None:
         self._mac, self._ip, self._peer = mac, ip, peer
         self._tos = ECT if ecn else 0
         self._known: dict[tuple[int, int], tuple[bytes, int]] = {}
-        """By opcode and size of the body: all before the PSN's word, and the invariant CRC of that."""
+        """By opcode and size of the body: everything before the word with the PSN, and its invariant CRC."""
 
     def frame(self, opcode: int, psn: int, *, ack_request: bool = False, body: bytes | memoryview = b"") -> bytes:
-        """A frame; ``body`` is all that stands between BTH and ICRC."""
+        """A frame; ``body`` is everything between BTH and ICRC."""
         key = opcode, len(body)
         known = self._known.get(key)
         if known is None:
@@ -80,24 +80,24 @@ class Writer:
 
 
 class Start(NamedTuple):
-    """What the first 46 bytes of frames say, all before resv8a: ``problem`` is why they are to be dropped, "" if they
-    are sound; ``later`` is one that a wrong ICRC goes before."""
+    """The decoded first 46 bytes of a frame, up to resv8a. ``problem`` is the reason to drop the frame, "" if there is
+    none; a wrong ICRC takes precedence over ``later``."""
 
     problem: str
     later: str = ""
     crc: int = 0
-    """The ICRC's CRC after these bytes and resv8a, to be continued."""
+    """The state of the ICRC's CRC after these bytes and resv8a."""
     src: int = 0
     length: int = 0
-    """Bytes of the frame by its IPv4 header."""
+    """The length of the frame according to its IPv4 header, in bytes."""
     congested: bool = False
     opcode: int = 0
 
 
 class Reader:
-    """Checks the frames that one NIC receives, as real ones do before they look at any queue pair.
+    """Validates the frames that one NIC receives, as real NICs do before they look up a queue pair.
 
-    ``dropped`` counts what it refuses, by reason.
+    ``dropped`` counts dropped frames by reason.
     """
 
     STATE: ClassVar = ("dropped",)
@@ -108,7 +108,7 @@ class Reader:
         self.dropped: Counter[str] = Counter()
 
     def read(self, frame: bytes) -> tuple[Start, int, int] | None:
-        """(start, QP, word with AckReq and PSN) of a sound frame; None when it is to be dropped."""
+        """(start, QP, word with AckReq and PSN) of a valid frame; None when the frame is to be dropped."""
         key = frame[:_START]
         start = self._known.get(key)
         if start is None:
@@ -130,7 +130,7 @@ class Reader:
         return start, qp & 0xFFFFFF, word
 
     def _learn(self, key: bytes) -> Start:
-        # Corrupt headers must not fill the memory up; a connection has few sound ones.
+        # Corrupt headers must not fill the memory; a connection has few different valid ones.
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
         start = self._known[key] = self._examine(key)
