@@ -17,7 +17,7 @@ from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.info.generate import generate
 from p4gen.p4.info.text import differences, parse_text, to_text
 from p4gen.p4.lint.rules import lint
-from p4gen.program import Composition, Manifest, compose, manifest, render
+from p4gen.program import Composition, Manifest, compose, manifest, render, undeclared_features
 from p4gen.program.manifest import to_json
 from p4gen.scratch import scratch
 from p4gen.spec import ProgramSpec
@@ -60,7 +60,9 @@ def build(spec: ProgramSpec, out: Path, *, use_p4c: bool = True, line_directives
             compiled = compile_text(rendered.text, str(out / name / source.name))
             _refuse(compiled.warnings, f"{name} compiles with warnings")
             _refuse(lint(compiled.program, spec.pipelines), f"{name} breaks a rule for generated programs")
-            _refuse(undeclared(composition, compiled.program), f"{name}'s modules do not say what they do")
+            false = f"{name}'s modules do not say what they do"
+            _refuse(undeclared_features(composition, rendered), false)
+            _refuse(undeclared(composition, compiled.program), false)
             info = generate(compiled.program)
             (folder / f"{name}.p4info.txtpb").write_text(to_text(info), encoding="utf-8")
             content = manifest(composition, rendered)

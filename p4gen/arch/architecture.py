@@ -9,12 +9,12 @@ docs/architectures.md describes how to add one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from p4gen.resources import resource
 
@@ -32,9 +32,7 @@ class Feature(StrEnum):
     EGRESS_CLONE = "clones of departing packets"
     RECIRCULATION = "recirculation"
     TICKS = "ticks"
-    REGISTERS = "registers"
-    COUNTERS = "counters"
-    HASHES = "hashes"
+    PACKET_CRC = "CRCs over whole packets"
 
 
 @dataclass(frozen=True)
@@ -57,6 +55,18 @@ class Architecture(ABC):
     """The port on which ticks arrive."""
     sessions: int
     """The highest number of a clone session."""
+    USES: ClassVar[Mapping[str, Feature]] = {
+        "multicast": Feature.MULTICAST,
+        "clone": Feature.CLONE,
+        "cloned_on_arrival": Feature.CLONE,
+        "clone_again": Feature.EGRESS_CLONE,
+        "cloned_on_departure": Feature.EGRESS_CLONE,
+        "recirculate": Feature.RECIRCULATION,
+        "recirculated": Feature.RECIRCULATION,
+        "tick_port": Feature.TICKS,
+    }
+    """Methods and properties that are there only for architectures with a feature."""
+
     template_folder: Path | None = None
     """The folder of its templates, if not p4gen's own ``templates/arch/<name>``."""
     base: Architecture | None = None
@@ -153,7 +163,7 @@ class Architecture(ABC):
         """In ingress: a copy of it leaves for each replica of ``group``."""
 
     @abstractmethod
-    def drop(self) -> str:
+    def drop(self, stage: Stage = "ingress") -> str:
         """It leaves by no port. What was cloned of it does."""
 
     @abstractmethod
@@ -169,8 +179,17 @@ class Architecture(ABC):
         """In egress: it arrives again, as it leaves here, with the metadata that is kept."""
 
     def session_of(self, port: str) -> str:
-        """The clone session of a port, from an expression for it. Session 0 is none."""
+        """The clone session of a port, from an expression for it; ``port_session`` is its number."""
         return f"(bit<32>){port} + 1"
+
+    def port_session(self, port: int) -> int:
+        """The number of the clone session of a port. Session 0 is none."""
+        return port + 1
+
+    @property
+    def other_session(self) -> int:
+        """The first number of a session that is of no port."""
+        return self.port_session(self.ports)
 
     # --- metadata that clones and recirculated packets keep ---
 
@@ -203,7 +222,7 @@ class Architecture(ABC):
     def access(
         self,
         register: str,
-        type_: str,
+        type_: str | None,
         index: str,
         word: str = "word",
         *,
@@ -213,11 +232,13 @@ class Architecture(ABC):
 
         For templates: ``{% call(write) arch.access("slots", "bit<32>", "index") %} ... {% endcall %}``. In the block
         the variable ``word`` holds what the register held; ``{{ write("value") }}`` writes, at most once on every path.
+        It is declared with the type ``type_``, or before the block if that is None.
         An architecture whose registers are accessed by an action of their own makes it from the block.
         """
         body = caller(partial(self.write, register, index))
         indent = body[: len(body) - len(body.lstrip(" "))]
-        return f"{indent}{type_} {word};\n{indent}{self.read(register, index, word)}\n{body}"
+        declared = f"{indent}{type_} {word};\n" if type_ else ""
+        return f"{declared}{indent}{self.read(register, index, word)}\n{body}"
 
     @abstractmethod
     def counter(self, size: str, name: str) -> str:

@@ -92,6 +92,11 @@ class Word:
             raise ValueError(f"nothing is given for {', '.join(missing)}")
         return " ++ ".join(expressions[field.name] for field in self.fields)
 
+    @property
+    def type(self) -> str:
+        """Its P4 type."""
+        return f"bit<{self.bits}>"
+
     def place(self, name: str) -> str:
         """A field as a comment has it: its meaning, and its bits; its parts, where it has no meaning of its own."""
         field = next(field for field in _fields(self) if field.name == name)

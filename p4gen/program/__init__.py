@@ -5,7 +5,7 @@ from p4gen.program.compose import Composition, DropReason, Flows, ProgramParts, 
 from p4gen.program.flow import Apply, Do, Flow, When, when
 from p4gen.program.manifest import Manifest, manifest
 from p4gen.program.module import Drop, Metadata, Module, Register, Size, Table
-from p4gen.program.text import Rendered, render
+from p4gen.program.text import Rendered, render, undeclared_features
 
 __all__ = [
     "Apply",
@@ -28,5 +28,6 @@ __all__ = [
     "compose",
     "manifest",
     "render",
+    "undeclared_features",
     "when",
 ]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from p4gen.arch import Architecture
+from p4gen.arch import Architecture, Feature
 from p4gen.errors import InputError
 from p4gen.families import Facet, family_of
 from p4gen.layout import Header, Word
@@ -157,6 +157,11 @@ class Composition:
                 raise InputError(f"{self.spec.program}: registers called {register.short} have different words")
         return found
 
+    @cached_property
+    def uses(self) -> frozenset[Feature]:
+        """The features of architectures that the program uses."""
+        return frozenset(feature for _, features in _users(self.spec, self.modules, self.flows) for feature in features)
+
     @property
     def arch(self) -> Architecture:
         """The architecture of the program."""
@@ -171,12 +176,14 @@ class Composition:
 def compose(spec: ProgramSpec) -> Composition:
     """The modules that make ``spec``'s program, each with what it needs provided before it.
 
-    Raises ``InputError`` if a module's needs are not met, or the flows do not apply the modules that there are.
+    Raises ``InputError`` if a module's needs are not met, the flows do not apply the modules that there are, or the
+    architecture does not have a feature that is used.
     """
     parts = family_of(spec).facet(ProgramParts)
     modules = tuple(module for module in parts.modules(spec) if module.wanted(spec))
     flows = parts.flows(spec)
     _check_flows(spec, modules, flows)
+    _check_features(spec, modules, flows)
     known = {f"hdr.{header.name}" for header in parts.headers(spec)}
     known.update(_provided(spec, modules, flows.ingress, known))
     _provided(spec, modules, flows.egress, known)
@@ -190,6 +197,33 @@ def _check_flows(spec: ProgramSpec, modules: tuple[Module, ...], flows: Flows) -
         for name in sorted(there ^ applied):
             what = "is never applied" if name in there else "is applied, but is not one of its modules"
             raise InputError(f"{spec.program}: in {gress}, {name} {what}")
+
+
+def _check_features(spec: ProgramSpec, modules: tuple[Module, ...], flows: Flows) -> None:
+    arch = spec.architecture
+    lacking: dict[Feature, list[str]] = {}
+    for user, features in _users(spec, modules, flows):
+        for feature in features:
+            if feature not in arch.features and user not in lacking.setdefault(feature, []):
+                lacking[feature].append(user)
+    if lacking:
+        raise InputError(
+            *(
+                f"{spec.program}: {' and '.join(users)} {'needs' if len(users) == 1 else 'need'} {feature}, "
+                f"which the architecture {arch.name} does not have"
+                for feature, users in lacking.items()
+            )
+        )
+
+
+def _users(spec: ProgramSpec, modules: tuple[Module, ...], flows: Flows) -> Iterator[tuple[str, tuple[Feature, ...]]]:
+    """Modules and flows, and the features of architectures that they use."""
+    for module in modules:
+        yield module.name, module.used(spec)
+    for name, flow in (("the flow of ingress", flows.ingress), ("the flow of egress", flows.egress)):
+        for step in walk(flow.steps):
+            if isinstance(step, Do) and step.uses:
+                yield name, step.uses
 
 
 def _provided(spec: ProgramSpec, modules: tuple[Module, ...], flow: Flow, known: set[str]) -> set[str]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from p4gen.arch import Feature
 from p4gen.program.module import Module
 
 _NOTES = 70
@@ -38,10 +39,11 @@ class Apply:
 
 @dataclass(frozen=True)
 class Do:
-    """A P4 statement of the control itself."""
+    """A P4 statement of the control itself, and the features of the architecture that it uses."""
 
     text: str
     note: str = ""
+    uses: tuple[Feature, ...] = ()
 
     @property
     def assigned(self) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from p4gen.arch import Feature
 from p4gen.layout import Word
 from p4gen.spec import ProgramSpec
 
@@ -124,6 +125,8 @@ class Module:
     keeps: tuple[Register, ...] = ()
     tables: tuple[Table, ...] = ()
     drops: tuple[Drop, ...] = ()
+    uses: tuple[Feature, ...] | Callable[[Any], tuple[Feature, ...]] = ()
+    """The features of architectures without which it cannot work; they may depend on the spec."""
     wanted: Callable[[Any], bool] = field(default=lambda _: True)
     """Whether a program with this spec has the module at all."""
     folder: str = "shared"
@@ -138,6 +141,10 @@ class Module:
     def template(self) -> str:
         """Its template, below ``templates``."""
         return f"{self.folder}/{self.snake}.p4.j2"
+
+    def used(self, spec: ProgramSpec) -> tuple[Feature, ...]:
+        """The features of architectures that it uses in a program with this spec."""
+        return self.uses(spec) if callable(self.uses) else self.uses
 
     def state_bits(self, spec: ProgramSpec) -> int:
         """What its registers take, in bits."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from jinja2 import (
     TemplateSyntaxError,
 )
 
+from p4gen.arch import Architecture, Feature
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.families import family_of
 from p4gen.program.compose import Composition, DropReason
@@ -43,6 +44,8 @@ class Rendered:
     origins: tuple[tuple[str, int], ...]
     line_directives: bool = True
     """Whether ``text`` has ``#line`` directives."""
+    uses: Mapping[str, frozenset[Feature]] = field(default_factory=dict)
+    """The features of the architecture that each template has used."""
 
 
 def render(composition: Composition, *, line_directives: bool = True) -> Rendered:
@@ -51,6 +54,7 @@ def render(composition: Composition, *, line_directives: bool = True) -> Rendere
     lines: list[str] = []
     origins: list[tuple[str, int]] = []
     context = _context(composition) | {"line_directives": line_directives}
+    uses: dict[str, frozenset[Feature]] = {}
     environment = _environment(family_of(composition.spec).template_folders, composition.arch.template_folders)
     for template in composition.parts.templates(composition):
         if lines:
@@ -58,11 +62,35 @@ def render(composition: Composition, *, line_directives: bool = True) -> Rendere
             origins.append(origins[-1])
         # The first lines need no directive: they are where the compiler thinks they are.
         start = 0 if lines else 1
-        rendered = _render_marked(environment, template, context)
+        arch = _Recorded(composition.arch)
+        rendered = _render_marked(environment, template, context | {"arch": arch})
         for text, line in _with_directives(template, rendered, start) if line_directives else rendered:
             lines.append(text)
             origins.append((template, line))
-    return Rendered("\n".join(lines) + "\n", tuple(origins), line_directives)
+        uses[template] = frozenset(arch.used)
+    return Rendered("\n".join(lines) + "\n", tuple(origins), line_directives, uses)
+
+
+def undeclared_features(composition: Composition, rendered: Rendered) -> list[str]:
+    """The features of the architecture that modules use without declaring it, a line each."""
+    return [
+        f"{module.name} uses {feature}, which it does not declare"
+        for module in composition.modules
+        for feature in sorted(rendered.uses.get(module.template, frozenset()) - {*module.used(composition.spec)})
+    ]
+
+
+class _Recorded:
+    """The architecture as a template sees it; remembers which of its features the template uses."""
+
+    def __init__(self, arch: Architecture) -> None:
+        self.used: set[Feature] = set()
+        self._arch = arch
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._arch.USES:
+            self.used.add(self._arch.USES[name])
+        return getattr(self._arch, name)
 
 
 def source_of(composition: Composition, template: str) -> str:
@@ -78,7 +106,7 @@ def _context(composition: Composition) -> dict[str, Any]:
     """What every family's templates may refer to, and what its own may."""
     return composition.parts.names(composition) | {
         "spec": composition.spec,
-        "arch": composition.arch,
+        "uses": composition.uses,
         "headers": composition.headers,
         "modules": composition.modules,
         "ingress": composition.of("ingress"),
@@ -154,13 +182,18 @@ def _render_marked(environment: Environment, template: str, context: dict[str, A
     except TemplateError as error:
         raise InputError(_diagnose(template, error)) from error
     number = 1
+    unmarked: list[str] = []
     for line in text.rstrip("\n").split("\n"):
         content, *marks = line.split(_MARK)
         # A macro's last line also carries the mark of the line that called it; the caller comes last.
         tail = "".join(re.sub(r"^\d+", "", mark) for mark in marks)
+        unmarked.append((content + tail).rstrip())
         if marks:
             number = int(re.match(r"\d+", marks[-1])[0])  # type: ignore[index]
-        yield (content + tail).rstrip(), number
+            # Of an expression's lines, only the last has a mark.
+            yield from ((each, number) for each in unmarked)
+            unmarked.clear()
+    yield from ((each, number) for each in unmarked)
 
 
 def _diagnose(template: str, error: TemplateError) -> Diagnostic:

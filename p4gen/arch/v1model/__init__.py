@@ -78,7 +78,7 @@ class V1Model(Architecture):
         """``mcast_grp``; group 0 is none."""
         return f"{_METADATA}.mcast_grp = {group};"
 
-    def drop(self) -> str:
+    def drop(self, stage: Stage = "ingress") -> str:
         """Drops also what multicast would make of it, if that was decided before."""
         return f"mark_to_drop({_METADATA});"
 
@@ -103,7 +103,7 @@ class V1Model(Architecture):
         note = f"// {self.name}'s instance type{'s' if len(used) > 1 else ''}"
         for name, value in used:
             line = f"const bit<32> {name:<19} = {value};"
-            lines.append(f"{line:<43}{note}" if (name, value) == used[0] else line)
+            lines.append(f"{line:<44}{note}" if (name, value) == used[0] else line)
         return tuple(lines)
 
     def kept_constants(self, uses: frozenset[Feature]) -> tuple[str, ...]:

@@ -15,8 +15,6 @@ from p4gen.groups.group import Edge, GroupContext, Pattern, SwitchConfig
 from p4gen.host.collectives.control import Collective
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, MulticastGroup, Replica
 
-CURSOR_SESSION: Final = 511
-"""Clone session of Mode III's retransmission cursor; an answer out of port p takes session p + 1."""
 MOST_EDGE_IDS: Final = 65535
 """If no register has a word for each edge, an id is only a number in a table."""
 
@@ -182,8 +180,8 @@ def _edge_entry(edge: Edge) -> Entry:
 
 def _clone_sessions(spec: EpicSpec) -> Iterator[CloneSession]:
     for port in range(spec.ports):
-        yield CloneSession(port + 1, (Replica(port),))
-    yield CloneSession(CURSOR_SESSION, (Replica(0),))
+        yield CloneSession(spec.architecture.port_session(port), (Replica(port),))
+    yield CloneSession(spec.architecture.other_session, (Replica(0),))  # of the retransmission cursor
 
 
 def _problems(spec: EpicSpec, group: GroupContext) -> Iterator[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from p4gen.arch import Architecture, Feature
 from p4gen.families.epic import modules as m
-from p4gen.families.epic.flow_ii import DROP, DROPPED, IN_ITS_BANK, ORDINARY, OURS, RECIRCULATE
+from p4gen.families.epic.flow_ii import DROPPED, IN_ITS_BANK, OURS, drop, ordinary, recirculate
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.program.flow import Apply, Do, Flow, Step, when
 
@@ -12,6 +13,8 @@ ANSWER = "meta.lookup.kind == kind_t.ANSWER"
 
 def ingress(spec: EpicSpec, first_slot: str) -> Flow:
     """The handling of a packet on arrival. ``first_slot`` is the P4 expression of slot 0 of its pipeline's bank."""
+    arch = spec.architecture
+    count, away = drop(arch, "ingress")
     nothing_yet = ("order.accepted", "order.answers", "buffer.complete", "answer.turns", "path.goes_round",
                    "flow.out_mask", "flow.sync", *(("order.notifies",) if spec.notifies else ()))  # fmt: skip
     return Flow(
@@ -22,14 +25,14 @@ def ingress(spec: EpicSpec, first_slot: str) -> Flow:
             Do("bit<1> reports = 0;", "an answer, or a tick"),
             Do("bit<1> timed = 0;"),
             *((Do("bit<1> may_notify = 0;"),) if spec.notifies else ()),
-            Apply(m.LOOKUP_TABLE, "hdr, meta, std_meta", "line 21"),
+            Apply(m.LOOKUP_TABLE, f"hdr, meta, {arch.arguments('in')}", "line 21"),
             *((Do(f"meta.flow.slot = {first_slot};", IN_ITS_BANK),) if spec.pipelines > 1 else ()),
             when(
                 "meta.lookup.kind == kind_t.ORDINARY",
-                ORDINARY,
-                otherwise=(*_accepted(spec), *_by_kind(spec), *_in_its_slot(), *_answered(spec)),
+                ordinary(arch),
+                otherwise=(*_accepted(spec), *_by_kind(spec), *_in_its_slot(arch), *_answered(spec)),
             ),
-            when(DROPPED, DROP[0], when("meta.answer.turns == 0", DROP[1])),
+            when(DROPPED, count, when("meta.answer.turns == 0", away)),
         )
     )
 
@@ -37,7 +40,7 @@ def ingress(spec: EpicSpec, first_slot: str) -> Flow:
 def _accepted(spec: EpicSpec) -> tuple[Step, ...]:
     """Validates the packet, and finds its group and collective."""
     return (
-        Apply(m.VALIDATE_PACKET, "hdr, meta, std_meta"),
+        Apply(m.VALIDATE_PACKET, f"hdr, meta, {spec.architecture.arguments('in')}"),
         *((Apply(m.CHECK_ICRC, "hdr, meta"),) if spec.icrc.checked else ()),
         when(OURS, Apply(m.LEARN_TAG, "hdr, meta")),
         when(OURS, Apply(m.FIND_CONTEXT, "hdr, meta")),
@@ -85,7 +88,7 @@ def _by_kind(spec: EpicSpec) -> tuple[Step, ...]:
             otherwise=(
                 when(
                     "meta.lookup.kind == kind_t.NOTIFICATION",
-                    Apply(m.RELAY_NOTIFICATION, "meta, std_meta"),
+                    Apply(m.RELAY_NOTIFICATION, f"meta, {spec.architecture.arguments('inout')}"),
                     otherwise=(
                         when(
                             "meta.lookup.kind == kind_t.CURSOR",
@@ -107,16 +110,17 @@ def _by_kind(spec: EpicSpec) -> tuple[Step, ...]:
     return (when(OURS, *kinds), *((notify,) if spec.notifies else ()))
 
 
-def _in_its_slot() -> tuple[Step, ...]:
+def _in_its_slot(arch: Architecture) -> tuple[Step, ...]:
     """An accepted packet joins its slot; a cursor reads it."""
+    inout = arch.arguments("inout")
     return (
         Do("bit<1> uses_slot = meta.order.accepted | cursor;"),
         when("uses_slot == 1", Apply(m.CHECK_DUPLICATE, "hdr.bth, hdr.ipv4.ecn, meta")),
         when("timed == 1", Apply(m.RESEND_TIMER, "hdr, meta"), note="Algorithm 3, line 3"),
-        when("reports == 1", Apply(m.START_CURSOR, "hdr, meta, std_meta")),
+        when("reports == 1", Apply(m.START_CURSOR, f"hdr, meta, {inout}")),
         when(
             "uses_slot == 1",
-            when("cursor == 1", Apply(m.RETRANSMISSION, "hdr, meta, std_meta")),
+            when("cursor == 1", Apply(m.RETRANSMISSION, f"hdr, meta, {inout}")),
             when(
                 OURS,
                 when("meta.lookup.kind == kind_t.CONTROL", Apply(m.TRACK_INVOCATION, "hdr, meta")),
@@ -125,7 +129,7 @@ def _in_its_slot() -> tuple[Step, ...]:
             when(
                 OURS,
                 Apply(m.AGGREGATE_DATA, "hdr.payload, meta", "lines 37 and 39"),
-                when("cursor == 0", Apply(m.REPLICATE_DATA, "meta, std_meta", "lines 38 and 40")),
+                when("cursor == 0", Apply(m.REPLICATE_DATA, f"meta, {inout}", "lines 38 and 40")),
             ),
             Do("bit<1> sends = ~cursor;", "a new result goes out"),
             when(DROPPED, Do("sends = 0;")),
@@ -138,7 +142,7 @@ def _in_its_slot() -> tuple[Step, ...]:
 
 
 def _answered(spec: EpicSpec) -> tuple[Step, ...]:
-    send = Apply(m.SEND_ACK, "meta, std_meta")
+    send = Apply(m.SEND_ACK, f"meta, {spec.architecture.arguments('inout')}")
     if not spec.notifies:
         return (when("meta.order.answers == 1", send, note="line 35"),)
     speaks = Do("bit<1> speaks = meta.order.answers | meta.order.notifies;")
@@ -147,14 +151,15 @@ def _answered(spec: EpicSpec) -> tuple[Step, ...]:
 
 def egress(spec: EpicSpec) -> Flow:
     """The handling of each copy of a packet in egress; ordinary traffic passes unchanged."""
+    arch = spec.architecture
     return Flow(
         (
             Do("meta.drop = drop_t.NONE;"),
             when(
                 "meta.lookup.kind != kind_t.ORDINARY",
                 Do("bit<1> cloned = 0;"),
-                when("std_meta.instance_type == INGRESS_CLONE", Do("cloned = 1;")),
-                *(_notifying() if spec.notifies else ()),
+                when(arch.cloned_on_arrival, Do("cloned = 1;")),
+                *(_notifying(arch) if spec.notifies else ()),
                 when("cloned == 1", Do("meta.path.goes_round = 0;"), note="clones do not keep it"),
                 when(
                     "hdr.bth.opcode == opcode_t.CURSOR",
@@ -162,28 +167,29 @@ def egress(spec: EpicSpec) -> Flow:
                     otherwise=(
                         Do("bit<1> answer = cloned | meta.answer.turns;"),
                         _make_ack(spec),
-                        Apply(m.TRANSLATE_HEADER, "hdr, meta, std_meta", "line 41"),
-                        *((RECIRCULATE,) if spec.pipelines > 1 else ()),
+                        Apply(m.TRANSLATE_HEADER, f"hdr, meta, {arch.arguments('in', 'egress')}", "line 41"),
+                        *((recirculate(arch),) if spec.pipelines > 1 else ()),
                     ),
                 ),
                 *((Apply(m.SET_ICRC, "hdr"),) if spec.icrc.checked else ()),
-                when(DROPPED, *DROP),
+                when(DROPPED, *drop(arch, "egress")),
             ),
         )
     )
 
 
-def _notifying() -> tuple[Step, ...]:
+def _notifying(arch: Architecture) -> tuple[Step, ...]:
     return (
         Do("bit<1> notifies = ~meta.order.answers;", "alone, or there would be nothing to send"),
-        when("std_meta.instance_type == EGRESS_CLONE", Do("cloned = 1;"), Do("notifies = 1;")),
+        when(arch.cloned_on_departure, Do("cloned = 1;"), Do("notifies = 1;")),
     )
 
 
 def _make_ack(spec: EpicSpec) -> Step:
     if not spec.notifies:
         return when("answer == 1", Apply(m.MAKE_ACK, "hdr, meta"))
-    clone = Do("clone_preserving_field_list(CloneType.E2E, (bit<32>)std_meta.egress_port + 1, KEPT);")
+    arch = spec.architecture
+    clone = Do(arch.clone_again(arch.session_of(arch.egress_port)), uses=(Feature.EGRESS_CLONE,))
     return when(
         "answer == 1",
         Do("bit<1> both = meta.order.notifies & ~notifies;"),

@@ -8,6 +8,7 @@ SendAck and MakeAck its SendAck, one for each stage of a pipeline.
 
 from __future__ import annotations
 
+from p4gen.arch import Feature
 from p4gen.families.epic import words
 from p4gen.families.epic.spec import EpicSpec, Variant
 from p4gen.program.module import Drop, Metadata, Module, Register, Size, Table
@@ -43,6 +44,13 @@ def _notifies(spec: EpicSpec) -> bool:
     return spec.notifies
 
 
+def _looked_up(spec: EpicSpec) -> tuple[Feature, ...]:
+    """Cursors and packets from other pipelines arrive by recirculation."""
+    if spec.mode.augmented:
+        return Feature.TICKS, Feature.RECIRCULATION
+    return (Feature.RECIRCULATION,) if spec.pipelines > 1 else ()
+
+
 LOOKUP_TABLE = Module(
     name="LookupTable",
     folder="epic",
@@ -76,6 +84,7 @@ LOOKUP_TABLE = Module(
         Drop("unknown_qp", "no endpoint of this switch has that QP"),
         Drop("unknown_source", "the packet does not come from the endpoint's peer"),
     ),
+    uses=_looked_up,
 )
 
 VALIDATE_PACKET = Module(
@@ -103,6 +112,7 @@ CHECK_ICRC = Module(
     needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", "hdr.immediate", "hdr.cnp", "hdr.payload", "hdr.icrc"),
     drops=(Drop("bad_icrc", "the invariant CRC is wrong"),),
     wanted=_icrc,
+    uses=(Feature.PACKET_CRC,),
 )
 
 LEARN_TAG = Module(
@@ -384,6 +394,7 @@ RELAY_NOTIFICATION = Module(
     paper="section 4.4, congestion control",
     purpose="congestion notifications reach those who send",
     needs=("port", "out_group"),
+    uses=(Feature.MULTICAST,),
 )
 
 CHECK_DUPLICATE = Module(
@@ -431,6 +442,7 @@ RETRANSMISSION = Module(
     needs=("hdr.udp", "hdr.bth", "hdr.aeth", "port", "announced", "complete"),
     changes=("hdr.ipv4", "hdr.udp", "hdr.aeth", "hdr.immediate", "hdr.payload"),
     drops=(Drop("done", "not a loss: a cursor that has reached the last packet to send", loss=False),),
+    uses=(Feature.CLONE,),
 )
 
 AGGREGATE_DATA = Module(
@@ -454,6 +466,7 @@ REPLICATE_DATA = Module(
     needs=("out_group", "complete"),
     may_need=("slot_use", "alone"),
     drops=(Drop("absorbed", "not a loss: the contribution is in its slot, which waits for others", loss=False),),
+    uses=(Feature.MULTICAST,),
 )
 
 REFLECT_ACK = Module(
@@ -489,6 +502,7 @@ SEND_ACK = Module(
     part="answer",
     needs=("port", "complete"),
     provides=(Metadata("turns", "bit<1>", "1: it becomes the answer itself"),),
+    uses=(Feature.CLONE,),
 )
 
 ANSWER_ARP = Module(
@@ -528,6 +542,7 @@ ADVANCE_CURSOR = Module(
     purpose="a cursor goes round once for each slot",
     needs=("hdr.bth", "goes_round"),
     changes=("hdr.bth",),
+    uses=(Feature.RECIRCULATION,),
 )
 
 MAKE_ACK = Module(
@@ -564,4 +579,5 @@ SET_ICRC = Module(
     needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", "hdr.immediate", "hdr.cnp", "hdr.payload"),
     changes=("hdr.icrc",),
     wanted=_icrc,
+    uses=(Feature.PACKET_CRC,),
 )

@@ -99,9 +99,9 @@ def _spec(composition: Composition) -> EpicSpec:
 
 
 def _ticks_of(spec: EpicSpec) -> dict[str, Any] | None:
-    return (
-        {"every_us": ticks.EVERY_US, "opcode": f"{ticks.OPCODE:#x}", "port": ticks.PORT} if spec.wants_ticks else None
-    )
+    if not spec.wants_ticks:
+        return None
+    return {"every_us": ticks.EVERY_US, "opcode": f"{ticks.OPCODE:#x}", "port": spec.architecture.cpu_port}
 
 
 def _names(composition: Composition) -> dict[str, Any]:
@@ -128,6 +128,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "window": window,
         "halves": [window >> i for i in range(1, window.bit_length())],
         "message": MESSAGE,
+        "cursor_session": spec.architecture.other_session,
         "given_up": GIVEN_UP,
         "pipelines": spec.pipelines,
         "pipeline_bits": spec.pipelines.bit_length() - 1,
