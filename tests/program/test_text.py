@@ -109,7 +109,8 @@ def test_origins_name_the_template_of_every_line() -> None:
     assert len(rendered.origins) == rendered.text.count("\n")
     lines = rendered.text.split("\n")
     # What the architecture has written, and text of the template itself.
-    for text, origin in (("slots.write(", 'write("word")'), ("slots.read(", "bit<5> opcode = "), ("seen = ", "seen = ")):
+    written = ("slots.write(", 'write("word")'), ("slots.read(", "bit<5> opcode = ")
+    for text, origin in (*written, ("bitmap_t seen = ", "bitmap_t seen = ")):
         template, number = rendered.origins[next(i for i, line in enumerate(lines) if text in line)]
         assert template == "epic/check_duplicate.p4.j2"
         source = (resource("templates") / template).read_text(encoding="utf-8").split("\n")
