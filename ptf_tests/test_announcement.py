@@ -13,6 +13,7 @@ from p4gen.groups.group import GroupContext
 from p4gen.host.collectives.control import MAX_PACKETS, Collective
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
+from p4gen.spec.message import MESSAGE
 
 LIVE = 3
 """How many announcements the program remembers of a context."""
@@ -281,13 +282,13 @@ class CollectiveThatIsNotServed(Announced):
         psn = self.random_psn()
         calls = [self.call(broadcast_from(0, 0), 3).encode(), self.call(Collective.REDUCE_SCATTER, 3).encode()]
         call = self.call(packets=3).encode()
-        calls += [collective << 29 | call & (1 << 29) - 1 for collective in (0, 7)] + [call | 1 << 19]
+        calls += [MESSAGE.replaced(call, collective=code) for code in (0, 7)] + [MESSAGE.replaced(call, root=1)]
         for value in calls:
             before = self.all_drops()
             self.announce(self.group, [0], psn, value)
             self.expect_nothing()
             self.equal(f"{value:#x} dropped", self.all_drops() - before, {"ClassifyTraffic.no_pattern": 1})
-            psn = serial.add(psn, 1 + (value & MAX_PACKETS))
+            psn = serial.add(psn, 1 + MESSAGE.unpack(value)["packets"])
 
 
 class OtherOpOrDtype(Announced):
@@ -295,12 +296,12 @@ class OtherOpOrDtype(Announced):
 
     def runTest(self) -> None:
         psn, call = self.random_psn(), self.call(packets=3).encode()
-        others = [call ^ bits << 24 for bits in (1, 2, 4, 8, 16, 3, 24, 31)]
+        announced = MESSAGE.unpack(call)["numbers"]
         supported = [numbers.code for numbers in self.spec.choices]
-        for value in others:
-            if value >> 24 & 31 in supported:
+        for code in (announced ^ bits for bits in (1, 2, 4, 8, 16, 3, 24, 31)):
+            if code in supported:
                 continue
-            packet = self.announcement(self.group, 1, psn, value)
+            packet = self.announcement(self.group, 1, psn, MESSAGE.replaced(call, numbers=code))
             self.refused(self.group, 1, packet, "FindContext.unsupported")
         self.refuse_data(serial.add(psn, 1))
         self.call_all(psn, 3)

@@ -17,6 +17,7 @@ from p4gen.host.collectives.control import MAX_PACKETS, Collective
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import ImmDt
 from p4gen.rocev2.opcodes import Opcode
+from p4gen.spec.message import MESSAGE
 
 BARRIER = Collective.BARRIER
 
@@ -32,7 +33,7 @@ class Control(ModeIITest):
 
     def some_call(self) -> int:
         """The immediate of an AllReduce of a random size."""
-        return self.call(packets=self.random.randrange(1, 1 << 19)).encode()
+        return self.call(packets=self.random.randrange(1, MAX_PACKETS + 1)).encode()
 
 
 class AnnouncementReachesAllOnceAllHaveMadeIt(Control):
@@ -110,7 +111,8 @@ class RanksThatCallDifferentCollectives(Control):
         self.announce(self.group, [0], psn, value)
         mixed, unknown = "TrackInvocation.mixed_control", "ClassifyTraffic.no_pattern"
         barrier = self.call(BARRIER, 0).encode()
-        others = {value ^ 1: mixed, barrier: mixed, value ^ 1 << 19: unknown, value & (1 << 29) - 1: unknown}
+        other_root, none = MESSAGE.replaced(value, root=1), MESSAGE.replaced(value, collective=0)
+        others = {value ^ 1: mixed, barrier: mixed, other_root: unknown, none: unknown}
         for other, reason in others.items():
             self.refused(self.group, 1, self.announcement(self.group, 1, psn, other), reason)
         self.announce(self.group, [1, 2], psn, value)

@@ -35,6 +35,7 @@ from p4gen.host.collectives.control import Collective, Control
 from p4gen.model.entries import Entry
 from p4gen.rocev2 import psn as serial
 from p4gen.spec import Op, Reliability
+from p4gen.spec.message import MESSAGE
 
 EVERY = tuple(Reliability)
 
@@ -109,7 +110,7 @@ class AnnouncementOfOtherNumbers(ModeIIITest):
         supported = [numbers.code for numbers in self.spec.choices]
         for code in (0x00, 0x01, 0x02, 0x07, 0x08, 0x11, 0x12, 0x18, 0x19, 0x1F):
             if code not in supported:
-                value = self.immediate(flow, 3) & ~(0x1F << 24) | code << 24
+                value = MESSAGE.replaced(self.immediate(flow, 3), numbers=code)
                 message = self.announcement(flow.group, 0, self.psn(0), value)
                 self.refused(flow.group, 0, message, "FindContext.unsupported")
         self.begin(flow)

@@ -12,6 +12,7 @@ from p4gen.model.entries import Exact
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.spec import Reliability
+from p4gen.spec.message import MESSAGE
 
 EVERY = tuple(Reliability)
 
@@ -82,8 +83,8 @@ class FirstFaultIsTheReason(ModeIIITest):
         flow = self.begun(ROOT)
         psn, value = self.psn(1), self.immediate(flow, 2)
         packets = [
-            self.announcement(flow.group, 0, psn, value ^ 1 << 28),
-            self.announcement(flow.group, 0, psn, value & (1 << 29) - 1),
+            self.announcement(flow.group, 0, psn, value ^ MESSAGE.mask("op")),
+            self.announcement(flow.group, 0, psn, MESSAGE.replaced(value, collective=0)),
             replace(self.packet_of(flow.group, 0, psn, self.lanes(1)), vlan=3 << 13 | 5),
             self.acknowledgement(flow.group, 0, self.psn(3)),
         ]

@@ -14,6 +14,7 @@ from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import RETH, ImmDt, ipv4
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 from p4gen.rocev2.packet import RocePacket
+from p4gen.spec.message import MESSAGE
 
 Spoil = Callable[[RocePacket], RocePacket]
 
@@ -267,8 +268,8 @@ class FirstFaultIsTheReason(Refusal):
         value = self.call(packets=1).encode()
         early, late = serial.add(self.first_psn, -1), serial.add(self.first_psn, MAX_PACKETS + 1)
         packets = [
-            self.announcement(self.group, 1, late, value ^ 1 << 28),
-            self.announcement(self.group, 1, late, value & (1 << 29) - 1),
+            self.announcement(self.group, 1, late, value ^ MESSAGE.mask("op")),
+            self.announcement(self.group, 1, late, MESSAGE.replaced(value, collective=0)),
             self.contribution(self.group, 1, late, self.values[1]),
             self.acknowledgement(self.group, 1, early),
         ]

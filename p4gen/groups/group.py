@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from p4gen.host.collectives.control import Collective, Control
+from p4gen.host.collectives.control import Collective
 from p4gen.model.entries import CloneSession, Entry, MulticastGroup
 from p4gen.spec import CollectiveSpec
 
@@ -54,10 +54,10 @@ class Pattern:
     edge on the path to rank ``root``."""
 
     @property
-    def codes(self) -> tuple[int, ...]:
-        """The values of ``meta.code`` (collective and root, as the control message has them) that mean this one."""
-        names = [self.collective, *([Collective.BARRIER] if self.collective is Collective.ALLREDUCE else [])]
-        return tuple(Control(name, 0).encode() >> 29 << 5 | self.root for name in names)
+    def announced_as(self) -> tuple[Collective, ...]:
+        """The collectives that control messages announce for it: a Barrier is an AllReduce without data."""
+        barrier = (Collective.BARRIER,) if self.collective is Collective.ALLREDUCE else ()
+        return (self.collective, *barrier)
 
 
 ALLREDUCE_AT_ROOT = Pattern(Collective.ALLREDUCE)

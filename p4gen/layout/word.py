@@ -137,6 +137,19 @@ class Word:
             word |= value << self._ends[field.name][1]
         return word
 
+    def replaced(self, value: int, **values: int) -> int:
+        """The word ``value`` with other values in some fields. Raises ``ValueError`` as ``pack`` and ``unpack`` do."""
+        return self.pack(**(self.unpack(value) | values))
+
+    def mask(self, *names: str) -> int:
+        """The word with ones in some fields, parts too, and zeros elsewhere. Raises ``KeyError``.
+
+        >>> hex(Word(Field("epoch", 8, "epoch"), Field("psn", 24, "PSN")).mask("psn"))
+        '0xffffff'
+        """
+        ends = [self._ends[name] for name in names]
+        return sum({(1 << high + 1) - (1 << low) for high, low in ends})
+
     def shown(self, value: int) -> str:
         """The values of the fields in a line: ``epoch=1 psn=0x2a``."""
         return " ".join(f"{name}={v:#x}" if v > 9 else f"{name}={v}" for name, v in self.unpack(value).items())

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-OP_BITS: Final = 2
-DTYPE_BITS: Final = 3
-"""Widths of the control message's fields (docs/wire-format.md)."""
-NUMBERS_BITS: Final = OP_BITS + DTYPE_BITS
+from p4gen.layout import Field, Word
+
+NUMBERS_LAYOUT: Final = Word(Field("op", 2, "op"), Field("dtype", 3, "dtype"))
+"""How control messages have op and dtype (``p4gen.spec.message``)."""
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ class Numbers:
 
     @property
     def code(self) -> int:
-        """Op and dtype in ``NUMBERS_BITS`` bits."""
-        return self.op.reduction.code << DTYPE_BITS | self.dtype.number_format.code
+        """Op and dtype as control messages have them."""
+        return NUMBERS_LAYOUT.pack(op=self.op.reduction.code, dtype=self.dtype.number_format.code)
 
     @property
     def symbol(self) -> str:

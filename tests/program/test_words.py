@@ -16,12 +16,10 @@ from hypothesis import strategies as st
 from p4gen.errors import InputError
 from p4gen.families.epic.program import MODES
 from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.families.epic.words import CODE, MESSAGE, receive, reorder_window, slot
-from p4gen.groups.group import Pattern
-from p4gen.host.collectives.control import Collective, Control
+from p4gen.families.epic.words import receive, reorder_window, slot
 from p4gen.layout import Field, Word
 from p4gen.program import Module, Register, Size, compose, manifest, render
-from p4gen.spec import DType, Numbers, Op, Reliability
+from p4gen.spec import Op, Reliability
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "state.md"
 SPECS = [
@@ -117,17 +115,10 @@ def test_packing_and_unpacking_are_inverse(word: Word, data: st.DataObject) -> N
         assert joined[word.bits - 1 - high : word.bits - low] == f"{fields[field.name]:0{field.bits}b}"
 
 
-@pytest.mark.parametrize("collective", Collective)
-@pytest.mark.parametrize("dtype", DType)
-def test_the_control_message_is_what_ranks_send(collective: Collective, dtype: DType) -> None:
-    sent = Control(collective, 1000, 7, Op.MAX, dtype)
-    said = MESSAGE.unpack(sent.encode())
-    assert (said["packets"], said["root"]) == (1000, 7)
-    assert said["numbers"] == Numbers(Op.MAX, dtype).code
-    assert CODE.pack(collective=said["collective"], root=7) in Pattern(collective, 7).codes
-    for other in Collective:
-        value = MESSAGE.unpack(Control(other, 0).encode())["collective"]
-        assert (value == said["collective"]) == (other is collective)
+def test_one_field_of_a_word_is_replaced() -> None:
+    value = WORD.pack(flag=1, number=42, rest=9)
+    assert WORD.unpack(WORD.replaced(value, number=7)) == {"flag": 1, "number": 7, "rest": 9}
+    assert WORD.mask("flag", "lower") == 0b1_00011111_0000000
 
 
 @each_spec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -16,7 +17,7 @@ import p4gen
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.host.collectives.control import Collective, Control
 from p4gen.spec import DType, Op
-from p4gen.spec.reductions import DTYPE_BITS, NUMBERS, OP_BITS, OPS, numbers_of
+from p4gen.spec.reductions import NUMBERS, NUMBERS_LAYOUT, OPS, numbers_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,8 +34,9 @@ CODES = {
 
 def test_codes_stay_what_they_are() -> None:
     assert {numbers.symbol: numbers.code for numbers in NUMBERS} == CODES
-    assert all(op.reduction.code < 1 << OP_BITS for op in OPS)
-    assert all(dtype.number_format.code < 1 << DTYPE_BITS for dtype in DType)
+    for numbers in NUMBERS:
+        codes = {"op": numbers.op.reduction.code, "dtype": numbers.dtype.number_format.code}
+        assert NUMBERS_LAYOUT.unpack(numbers.code) == codes
     assert [numbers_of(code) for code in range(32)] == [
         next((n for n in NUMBERS if n.code == code), None) for code in range(32)
     ]
@@ -45,6 +47,11 @@ def test_control_messages_carry_the_codes() -> None:
         control = Control(Collective.ALLREDUCE, 3, 2, numbers.op, numbers.dtype)
         assert control.encode() >> 24 & 31 == CODES[numbers.symbol]
         assert Control.decode(control.encode()) == control
+    # What goes over wires, written out: collective 3 bits, op 2, dtype 3, root 5, packets 19.
+    assert Control(Collective.REDUCE, 1000, 7, Op.MAX, DType.UINT32).encode() == 0b010_10_001_00111 << 19 | 1000
+    assert {collective: collective.code for collective in Collective} == {
+        "allreduce": 1, "reduce": 2, "broadcast": 3, "barrier": 4, "reducescatter": 5, "allgather": 6
+    }  # fmt: skip
 
 
 def test_the_wire_format_is_documented() -> None:
@@ -123,6 +130,22 @@ def test_a_new_reduction_takes_one_definition(with_xor: Path, engine: str) -> No
     text = (with_xor / "build/modeii_xor_uint32_x8/modeii_xor_uint32_x8.p4").read_text()
     assert "element = held ^ element;" in text
     assert "const bit<5> NUMBERS = 25;" in text
+
+
+def test_codes_do_not_depend_on_the_order_of_formats(tmp_path: Path) -> None:
+    """A format that is inserted before all others leaves their codes what they are."""
+    shutil.copytree(ROOT / "p4gen", tmp_path / "p4gen", ignore=shutil.ignore_patterns("__pycache__"))
+    registry = tmp_path / "p4gen/spec/reductions.py"
+    text = registry.read_text()
+    first = '    INT32 = "int32",'
+    assert text.count(first) == 1
+    registry.write_text(text.replace(first, '    INT16 = "int16", NumberFormat(code=2, p4="int<16>")\n' + first))
+    code = "from p4gen.spec.reductions import NUMBERS; print({n.symbol: n.code for n in NUMBERS})"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", code], check=True, cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert ast.literal_eval(ran.stdout) == CODES | {"SUM_INT16": 0x02, "MIN_INT16": 0x0A, "MAX_INT16": 0x12}
 
 
 def test_a_new_reduction_can_be_announced(with_xor: Path) -> None:

@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import Final
 
 from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.families.epic.words import CODE
 from p4gen.groups.family import GroupEntries
 from p4gen.groups.group import Edge, GroupContext, Pattern, SwitchConfig
 from p4gen.host.collectives.control import Collective
@@ -45,6 +46,11 @@ def _configuration(spec: EpicSpec, groups: Sequence[GroupContext], gateways: Map
     return SwitchConfig(tuple(entries), tuple(trees), sessions)
 
 
+def codes_of(pattern: Pattern) -> tuple[int, ...]:
+    """The values of the program's ``meta.invocation.code`` that mean a pattern."""
+    return tuple(CODE.pack(collective=each.code, root=pattern.root) for each in pattern.announced_as)
+
+
 class _Node:
     """The entries of one context, and the sets of edges that they send to."""
 
@@ -62,7 +68,7 @@ class _Node:
         yield Entry("contexts", context, Action("set_context", state))
         flows = self._mode_iii if spec.mode is Mode.III else self._mode_ii
         for number, pattern in enumerate(group.patterns, start=1):
-            codes = pattern.codes
+            codes = codes_of(pattern)
             if spec.mode is Mode.III and len(group.patterns) == 1:
                 codes += (0,)  # packets before any announcement are answered as well
             choice = Action("set_pattern", {"pattern": number, "toward": group.toward(pattern)})

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Final
 
 from p4gen.families.epic.spec import EpicSpec
-from p4gen.families.epic.words import MESSAGE
 from p4gen.layout import Header, HeaderField
 from p4gen.rocev2 import layouts as roce
+from p4gen.spec.message import MESSAGE
 
 IMMEDIATE: Final = replace(
     roce.IMMEDIATE,

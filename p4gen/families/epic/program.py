@@ -10,7 +10,7 @@ from p4gen.families.epic import flow_ii, flow_iii
 from p4gen.families.epic import modules as m
 from p4gen.families.epic.headers import headers
 from p4gen.families.epic.spec import EpicSpec, Mode, Variant
-from p4gen.families.epic.words import GIVEN_UP, MESSAGE, reorder_window
+from p4gen.families.epic.words import GIVEN_UP, reorder_window
 from p4gen.program.common import Ipv4Checksum
 from p4gen.program.compose import Composition, Flows, ProgramParts
 from p4gen.program.module import Module
@@ -127,7 +127,6 @@ def _names(composition: Composition) -> dict[str, Any]:
         "Variant": Variant,
         "window": window,
         "halves": [window >> i for i in range(1, window.bit_length())],
-        "message": MESSAGE,
         "cursor_session": spec.architecture.other_session,
         "given_up": GIVEN_UP,
         "pipelines": spec.pipelines,

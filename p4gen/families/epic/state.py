@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from p4gen.families.epic.control import codes_of
 from p4gen.families.epic.spec import EpicSpec
-from p4gen.families.epic.words import ANNOUNCEMENT, CODE, GIVEN_UP, MESSAGE, PROGRESS, TIMER, receive, slot
+from p4gen.families.epic.words import ANNOUNCEMENT, CODE, GIVEN_UP, PROGRESS, TIMER, receive, slot
 from p4gen.groups.group import GroupContext, Pattern, PlacedEdge
 from p4gen.model import Model
 from p4gen.net.state import HeldEdge, HeldSlot, StateReader
 from p4gen.rocev2.psn import PSN_MASK, diff
+from p4gen.spec.message import MESSAGE
 
 
 def _slot(spec: EpicSpec, switch: Model, context: GroupContext, psn: int, down: bool) -> HeldSlot:
@@ -51,7 +53,7 @@ def _pattern(spec: EpicSpec, switch: Model, context: GroupContext, psn: int) -> 
             message = MESSAGE.unpack(said["immediate"])
             code = CODE.pack(collective=message["collective"], root=message["root"])
             for pattern in context.patterns:
-                if code in pattern.codes:
+                if code in codes_of(pattern):
                     return pattern
     return context.patterns[0]
 

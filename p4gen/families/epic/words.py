@@ -9,37 +9,32 @@ from typing import Final
 
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.layout import Field, Word
+from p4gen.rocev2.layouts import PSN_BITS, SYNDROME
 from p4gen.spec import Op
-from p4gen.spec.reductions import NUMBERS_BITS
+from p4gen.spec.message import COLLECTIVE, MESSAGE, ROOT
+from p4gen.spec.reductions import NUMBERS_LAYOUT
 
 _EPOCH = Field("epoch", 8, "epoch")
 
-MESSAGE = Word(
-    Field("collective", 3, "collective"),
-    Field("numbers", NUMBERS_BITS, "op and dtype"),
-    Field("root", 5, "root"),
-    Field("packets", 19, "packets that follow"),
-)
-"""The immediate of a control message (section 3.3.2)."""
-CODE = Word(Field("collective", 3, "collective"), Field("root", 5, "root"))
+CODE = Word(COLLECTIVE, ROOT)
 """``meta.invocation.code``: the number of a pattern in the control plane."""
 ANNOUNCEMENT = Word(
-    _EPOCH, Field("psn", 24, "PSN of the control message"), Field("immediate", MESSAGE.bits, "its immediate", MESSAGE)
+    _EPOCH,
+    Field("psn", PSN_BITS, "PSN of the control message"),
+    Field("immediate", MESSAGE.bits, "its immediate", MESSAGE),
 )
-EXPECTED = Word(_EPOCH, Field("psn", 24, "ePSN"))
-PROGRESS = Word(_EPOCH, Field("psn", 24, "PSN"))
+EXPECTED = Word(_EPOCH, Field("psn", PSN_BITS, "ePSN"))
+PROGRESS = Word(_EPOCH, Field("psn", PSN_BITS, "PSN"))
 """A PSN that marks progress: psnStart, maxPsnSent, lastAcked."""
 TIMER = Word(
-    Field("stands", 32, "", Word(_EPOCH, Field("acked", 24, "lastAcked"))),
+    Field("stands", 32, "", Word(_EPOCH, Field("acked", PSN_BITS, "lastAcked"))),
     Field("counts_down", 1, "counts down"),
     Field("refusals", 4, "RNR NAKs"),
     Field("time", 27, "time"),
 )
 GIVEN_UP: Final = 0x100000
 """The time, in units of 10 us, at which a timer stays: the edge is given up."""
-SYNDROME = Word(Field("reserved", 1, "reserved"), Field("kind", 2, "ACK, RNR NAK or NAK"), Field("value", 5, "value"))
-"""An AETH syndrome (InfiniBand 9.7.5.1.1)."""
-ANSWER = Word(Field("psn", 24, "PSN"), Field("syndrome", SYNDROME.bits, "syndrome", SYNDROME))
+ANSWER = Word(Field("psn", PSN_BITS, "PSN"), Field("syndrome", SYNDROME.bits, "syndrome", SYNDROME))
 """Mode II: how far an edge has acknowledged a broadcast, and how."""
 TAG = Word(
     Field("tagged", 1, "1: tagged"),
@@ -69,7 +64,7 @@ def slot(spec: EpicSpec) -> Word:
     return Word(
         *announced,
         _EPOCH,
-        Field("psn", 24, "PSN"),
+        Field("psn", PSN_BITS, "PSN"),
         Field("ack_request", 1, "AckReq"),
         Field("ecn", 2, "ECN"),
         Field("opcode", 5, "operation of the opcode"),
@@ -81,14 +76,14 @@ def receive(spec: EpicSpec) -> Word:
     """CheckOrder's word: what has arrived over an edge, and what has been announced."""
     many = selective(spec)
     missing = (Field("missing", reorder_window(spec), "missing: bit i is PSN next - 1 - i"),) if many else ()
-    numbers = (Field("numbers", NUMBERS_BITS, "numbers"),) if spec.op is Op.DYNAMIC else ()
+    numbers = (Field("numbers", NUMBERS_LAYOUT.bits, "numbers"),) if spec.op is Op.DYNAMIC else ()
     return Word(
         *missing,
-        Field("announced", 24, "last announced PSN"),
+        Field("announced", PSN_BITS, "last announced PSN"),
         *numbers,
         _EPOCH,
         Field("nak_sent", 1, "NAK sent"),
-        Field("psn", 24, "next PSN" if many else "ePSN"),
+        Field("psn", PSN_BITS, "next PSN" if many else "ePSN"),
     )
 
 

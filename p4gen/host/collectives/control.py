@@ -1,6 +1,6 @@
 """The in-band control message (EPIC §3.3.2): 32 bits of immediate data that a rank sends before its data.
 
-From the most significant bit: collective 3, op 2, dtype 3, root 5, packets 19. docs/wire-format.md has the table.
+``p4gen.spec.message`` has the layout of these bits, docs/wire-format.md the table.
 """
 
 from __future__ import annotations
@@ -11,25 +11,38 @@ from typing import Final
 
 from p4gen.errors import InputError
 from p4gen.spec import DType, Numbers, Op
+from p4gen.spec.message import MESSAGE, PACKETS, ROOT
 from p4gen.spec.reductions import numbers_of
 
-MAX_PACKETS: Final = (1 << 19) - 1
+MAX_PACKETS: Final = (1 << PACKETS.bits) - 1
 """The most packets that one control message can announce. CommLib announces more in several phases."""
-MAX_RANKS: Final = 32
+MAX_RANKS: Final = 1 << ROOT.bits
 
 
 class Collective(StrEnum):
-    """EPIC's six primitives (§3.1, §A)."""
+    """EPIC's six primitives (§3.1, §A), each with its code in control messages, which is never reused for another.
 
-    ALLREDUCE = "allreduce"
-    REDUCE = "reduce"
-    BROADCAST = "broadcast"
-    BARRIER = "barrier"
-    REDUCE_SCATTER = "reducescatter"
-    ALLGATHER = "allgather"
+    0 announces nothing, 7 is reserved. Control messages announce the phases of REDUCE_SCATTER and ALLGATHER, not these.
+    """
+
+    code: int
+
+    ALLREDUCE = "allreduce", 1
+    REDUCE = "reduce", 2
+    BROADCAST = "broadcast", 3
+    BARRIER = "barrier", 4
+    REDUCE_SCATTER = "reducescatter", 5
+    ALLGATHER = "allgather", 6
+
+    def __new__(cls, name: str, code: int = 0) -> Collective:
+        """A member: its value is the name. ``Collective(name)`` looks one up without calling this."""
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.code = code
+        return member
 
 
-_COLLECTIVES: Final = tuple(Collective)
+_BY_CODE: Final = {collective.code: collective for collective in Collective}
 
 
 @dataclass(frozen=True)
@@ -50,17 +63,14 @@ class Control:
 
     def encode(self) -> int:
         """The immediate value, 32 bits."""
-        return (
-            (_COLLECTIVES.index(self.collective) + 1) << 29
-            | Numbers(self.op, self.dtype).code << 24
-            | self.root << 19
-            | self.packets
-        )
+        numbers = Numbers(self.op, self.dtype).code
+        return MESSAGE.pack(collective=self.collective.code, numbers=numbers, root=self.root, packets=self.packets)
 
     @classmethod
     def decode(cls, value: int) -> Control:
         """The message that an immediate value encodes. Raises ``InputError`` when it encodes none."""
-        collective, numbers = (value >> 29) - 1, numbers_of(value >> 24 & 31)
-        if not 0 <= collective < len(_COLLECTIVES) or numbers is None:
+        said = MESSAGE.unpack(value)
+        collective, numbers = _BY_CODE.get(said["collective"]), numbers_of(said["numbers"])
+        if collective is None or numbers is None:
             raise InputError(f"{value:#010x} is not a control message")
-        return cls(_COLLECTIVES[collective], value & MAX_PACKETS, value >> 19 & 31, numbers.op, numbers.dtype)
+        return cls(collective, said["packets"], said["root"], numbers.op, numbers.dtype)
