@@ -105,7 +105,7 @@ class Mutate:
         specs = {name: type(self.spec).model_validate(fields) for name, fields in seeding.programs.items()}
         programs = {name: Sound(spec, render(compose(spec)).text) for name, spec in specs.items()}
         count = len(seeding.mutations)
-        self.console.print(f"seed {self.seed}; {count} faults in {len(programs)} programs")
+        self.console.print(f"seed {self.seed}; {_count(count, 'fault')} in {_count(len(programs), 'program')}")
         trials: list[Trial[Any]] = []
         started = time.monotonic()
         with self._shown(run_mutants(seeding, programs, seed=self.seed, engine=self.engine), count) as shown:
@@ -116,7 +116,8 @@ class Mutate:
         caught = [trial for trial in trials if trial.finding is Finding.CAUGHT]
         unclear = [trial for trial in trials if trial.finding is Finding.UNCLEAR]
         self.console.print(
-            f"\n{len(caught)} faults caught, {count - len(caught) - len(unclear)} survived, {len(unclear)} unclear, "
+            f"\n{len(caught)} of {_count(count, 'fault')} caught, "
+            f"{count - len(caught) - len(unclear)} survived, {len(unclear)} unclear, "
             f"{time.monotonic() - started:.0f} s"
         )
         report = [asdict(trial.fault) | _json(trial) for trial in trials]
@@ -187,6 +188,10 @@ class Mutate:
                     yield trial
 
             yield counted()
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _finding(trial: Trial[Any]) -> str:
