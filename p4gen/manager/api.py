@@ -1,7 +1,8 @@
 """The interfaces between the IncManager, its agents and the hosts' CommLibs (EPIC §3.2, §3.3.1, §6.1).
 
 ``Manager`` is the API of group management. ``IncManager`` implements it; ``ManagerClient`` forwards to one over gRPC,
-so callers need not know where it is. ``Agent`` is how the manager sees a switch.
+so callers need not know where it is. ``HostManager`` is the part that hosts need. ``Agent`` is how the manager sees a
+switch.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from p4gen.placement.request import Code, GroupSpec, ManagerError
 
 __all__ = [
     "Agent", "AgentError", "Changes", "Code", "GroupSpec", "GroupState", "GroupStatus", "HostAddresses",
-    "HostInfo", "LinkPort", "Manager", "ManagerError", "Membership", "RankChannel", "RankConfig", "RankReport",
-    "Status", "SwitchInfo", "SwitchStatus",
+    "HostInfo", "HostManager", "LinkPort", "Manager", "ManagerError", "Membership", "RankChannel", "RankConfig",
+    "RankReport", "Status", "SwitchInfo", "SwitchStatus",
 ]  # fmt: skip
 
 # --- who is there ---
@@ -193,16 +194,38 @@ class Status:
     ranks: tuple[RankReport, ...]
 
 
-class Manager(Protocol):
-    """Group management. Every method raises ``ManagerError``."""
-
-    def register_switch(self, switch: SwitchInfo) -> None:
-        """Register a switch (again). The manager loads its program, unless it runs, and makes it hold what it should.
-        Refused: a name that another address has, one that a given topology does not have."""
+class HostManager(Protocol):
+    """What hosts need of the manager. Every method raises ``ManagerError``."""
 
     def register_host(self, host: HostInfo) -> HostAddresses:
         """Register a host (again)."""
         ...
+
+    def group(self, name: str) -> GroupStatus:
+        """One group."""
+        ...
+
+    def watch(self, host: str) -> Iterator[Membership]:
+        """All memberships of a host as they are, then every change; ends when the manager does."""
+        ...
+
+    def ready(self, group: str, generation: int, rank: int, completed: int, timeout: float = 60.0) -> int:
+        """A rank has made its queue pairs, and has completed so many calls in its life. Waits for all ranks of this
+        generation; the least of their numbers is the call (counted from 0) that all have to begin with again.
+
+        ``REFUSED`` when the generation is over, ``UNREACHABLE`` when others do not come in ``timeout`` seconds."""
+        ...
+
+    def report_rank(self, report: RankReport) -> None:
+        """Counters of a rank, for ``status``."""
+
+
+class Manager(HostManager, Protocol):
+    """Group management, all of it. Every method raises ``ManagerError``."""
+
+    def register_switch(self, switch: SwitchInfo) -> None:
+        """Register a switch (again). The manager loads its program, unless it runs, and makes it hold what it should.
+        Refused: a name that another address has, one that a given topology does not have."""
 
     def report_links(self, switch: str, ports: Mapping[int, bool]) -> None:
         """Link state, by port: True is up. Groups are placed again where a tree is cut, or a better time has come for a
@@ -223,10 +246,6 @@ class Manager(Protocol):
         """Another tree, as a new generation, rooted at ``root`` or where the policy puts it now."""
         ...
 
-    def group(self, name: str) -> GroupStatus:
-        """One group."""
-        ...
-
     def groups(self) -> list[GroupStatus]:
         """All groups, in order of name."""
         ...
@@ -234,20 +253,6 @@ class Manager(Protocol):
     def status(self) -> Status:
         """Everything, with counters read now."""
         ...
-
-    def watch(self, host: str) -> Iterator[Membership]:
-        """All memberships of a host as they are, then every change; ends when the manager does."""
-        ...
-
-    def ready(self, group: str, generation: int, rank: int, completed: int, timeout: float = 60.0) -> int:
-        """A rank has made its queue pairs, and has completed so many calls in its life. Waits for all ranks of this
-        generation; the least of their numbers is the call (counted from 0) that all have to begin with again.
-
-        ``REFUSED`` when the generation is over, ``UNREACHABLE`` when others do not come in ``timeout`` seconds."""
-        ...
-
-    def report_rank(self, report: RankReport) -> None:
-        """Counters of a rank, for ``status``."""
 
 
 # --- switches ---

@@ -11,7 +11,7 @@ from typing import Final
 from p4gen.errors import FailedError
 from p4gen.groups.ranks import ACK_EVERY
 from p4gen.host.transport.raw import RawNic
-from p4gen.manager.api import Code, HostInfo, Manager, ManagerError, Membership, RankReport
+from p4gen.manager.api import Code, HostInfo, HostManager, ManagerError, Membership, RankReport
 from p4gen.manager.member import Member
 from p4gen.manager.ranks import TIMEOUT
 
@@ -27,7 +27,7 @@ class Host:
     """
 
     def __init__(
-        self, manager: Manager, name: str, nic: RawNic, *, timeout_ps: int = TIMEOUT, ack_every: int = ACK_EVERY
+        self, manager: HostManager, name: str, nic: RawNic, *, timeout_ps: int = TIMEOUT, ack_every: int = ACK_EVERY
     ) -> None:
         self.name = name
         self._manager, self._nic, self._loop = manager, nic, nic.loop

@@ -25,7 +25,7 @@ from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import MS, SECOND
 from p4gen.host.transport.raw import RawNic
-from p4gen.manager.api import Code, GroupState, Manager, ManagerError, Membership, RankConfig, RankReport
+from p4gen.manager.api import Code, GroupState, HostManager, ManagerError, Membership, RankConfig, RankReport
 from p4gen.manager.ranks import TIMEOUT, group_config
 from p4gen.spec import Op
 
@@ -98,7 +98,7 @@ class Member:
         self,
         group: str,
         nic: RawNic,
-        manager: Manager,
+        manager: HostManager,
         submit: Callable[[RankReport], None],
         *,
         timeout_ps: int = TIMEOUT,

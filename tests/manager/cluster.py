@@ -35,8 +35,6 @@ from p4gen.manager.api import (
     RankChannel,
     RankConfig,
     RankReport,
-    Status,
-    SwitchInfo,
 )
 from p4gen.manager.host import Host
 from p4gen.model import Model
@@ -125,12 +123,7 @@ class Switches:
         self.clear()
         with self._lock:
             for name, config in placement.switches.items():
-                model = self._models[name]
-                model.insert(*config.entries)
-                for group in config.multicast_groups:
-                    model.set_multicast_group(group)
-                for session in config.clone_sessions:
-                    model.set_clone_session(session)
+                config.install(self._models[name])
             if self._spec.wants_ticks:
                 self._ticks = [(edge.switch, tick(edge, 0.02)) for edge in placement.edges]
 
@@ -290,32 +283,6 @@ class FakeManager:
         if name not in self.groups_ranks:
             raise ManagerError(Code.NOT_FOUND, f"there is no group {name}")
         return GroupStatus(GroupSpec(name, self.groups_ranks[name]), GroupState.ACTIVE, self.generation)
-
-    # --- what only others ask ---
-
-    def register_switch(self, switch: SwitchInfo) -> None:
-        raise NotImplementedError
-
-    def report_links(self, switch: str, ports: Mapping[int, bool]) -> None:
-        raise NotImplementedError
-
-    def init_group(self, spec: GroupSpec) -> GroupStatus:
-        raise NotImplementedError
-
-    def destroy_group(self, name: str) -> None:
-        raise NotImplementedError
-
-    def resize_group(self, name: str, slots: int) -> GroupStatus:
-        raise NotImplementedError
-
-    def move_group(self, name: str, root: str | None = None) -> GroupStatus:
-        raise NotImplementedError
-
-    def groups(self) -> list[GroupStatus]:
-        raise NotImplementedError
-
-    def status(self) -> Status:
-        raise NotImplementedError
 
 
 class Cluster:
