@@ -69,9 +69,7 @@ def main() -> None:
     _open_standard_streams()
     try:
         # Without standalone mode, click hands a verb's exit code back as the result.
-        sys.exit(
-            cli.main(_with_families(sys.argv[1:]), prog_name="p4gen", complete_var=COMPLETE, standalone_mode=False) or 0
-        )
+        sys.exit(cli.main(prog_name="p4gen", complete_var=COMPLETE, standalone_mode=False) or 0)
     except P4genError as error:
         for line in error.lines():
             click.echo(line, err=True)

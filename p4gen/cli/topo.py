@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 from rich.table import Table
 
+from p4gen.cli.files import writing
 from p4gen.cli.options import json_option, report_console
 from p4gen.cli.values import TOPOLOGY
 from p4gen.cli.verb import verb
-from p4gen.errors import InputError
 from p4gen.families import load_collective
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import duration_text
@@ -38,10 +38,8 @@ def command(topology: str, svg: Path | None, as_json: bool) -> None:
     """
     spec = load_topology(topology)
     if svg is not None:
-        try:
+        with writing(svg):
             svg.write_text(topology_svg(spec), encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot write {svg}: {error.strerror}") from error
     if as_json:
         click.echo(json.dumps(spec.model_dump(mode="json") | {"svg": str(svg) if svg else None}))
     else:

@@ -13,7 +13,7 @@ facet                  asked by                                   a family's ans
 ``Traffic``            ``p4gen.difftest``                         ``traffic.py``
 ``Benchmark``          ``p4gen.bench``                            ``bench.py``
 ``StateReader``        ``p4gen.net`` (diagnoses)                  ``state.py``
-``Studies``            ``p4gen.net.sweep``, ``p4gen.lab``         ``studies.py``
+``Studies``            ``p4gen.cli.sim``, ``p4gen.lab``           ``studies.py``
 =====================  =========================================  ================================
 
 Only ``program.py`` is required; it may be a package. A small family is in

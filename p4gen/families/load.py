@@ -32,7 +32,6 @@ def load_spec(path: Path | None = None, flags: Mapping[str, Any] | None = None) 
     """
     values: dict[str, Any] = {}
     where: dict[str, Where] = {}
-    problems: list[Diagnostic] = []
     lines: list[str] = []
     if path is not None:
         values, where, lines = _read(path)
@@ -43,12 +42,10 @@ def load_spec(path: Path | None = None, flags: Mapping[str, Any] | None = None) 
     default = Pos(str(path), 1, 1) if path else None
     kind = _kind(values.get("family", DEFAULT_FAMILY), where.get("family", default))
     try:
-        spec = kind.model_validate(values)
+        return kind.model_validate(values)
     except ValidationError as error:
-        problems += [_diagnose(kind, e, values, where, default) for e in error.errors()]
-    if problems:
-        raise InputError(*(_with_source(d, lines) for d in sorted(problems, key=_order)))
-    return spec
+        problems = (_diagnose(kind, e, values, where, default) for e in error.errors())
+        raise InputError(*(_with_source(d, lines) for d in sorted(problems, key=_order))) from None
 
 
 def load_collective(path: Path | None = None, flags: Mapping[str, Any] | None = None) -> CollectiveSpec:

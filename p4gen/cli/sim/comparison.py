@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from p4gen.cli.files import write_text
 from p4gen.errors import InputError
 from p4gen.families import family_of
 from p4gen.net.config import SimConfig
@@ -91,8 +92,8 @@ def compare(comparison: Comparison, seeds: int, folder: Path, console: Console) 
         console.print(f"  {line}", markup=False)
     console.print(_table(comparison, cells))
     csv, plot = folder / f"{comparison.name}.csv", folder / f"{comparison.name}.svg"
-    _write(csv, to_csv(comparison.axis, cells))
-    _write(plot, _chart(comparison, cells))
+    write_text(csv, to_csv(comparison.axis, cells))
+    write_text(plot, _chart(comparison, cells))
     console.print(f"wrote {csv} and {plot}")
     for cell in cells:
         for problem in _problems(cell):
@@ -174,11 +175,3 @@ def _problems(cell: Cell) -> list[str]:
         if result.diagnosis is not None:
             found += result.diagnosis.lines()
     return found
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from error

@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from p4gen.cli.files import write_text, writing
 from p4gen.cli.options import report_console
 from p4gen.cli.sim.config import configuration
 from p4gen.cli.sim.options import simulation_options
 from p4gen.cli.verb import verb
-from p4gen.errors import InputError
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import SECOND, duration_text
 from p4gen.net.capture import Capture
@@ -71,10 +71,8 @@ def _run(config: SimConfig, capture: Path | None, ladder: Path | None, console: 
     drawing = None
     with ExitStack() as stack:
         if capture is not None:
-            try:
+            with writing(capture):
                 file = stack.enter_context(capture.open("wb"))
-            except OSError as error:
-                raise InputError(f"cannot write {capture}: {error.strerror}") from error
             watchers.append(Capture(file, network.directions))
         if ladder is not None:
             drawing = Ladder([*config.topology.hosts, *config.topology.switches], network.kinds)
@@ -91,7 +89,7 @@ def _run(config: SimConfig, capture: Path | None, ladder: Path | None, console: 
             task = bar.add_task(str(config.collective), total=None)
             result = simulation.run(lambda done, total: bar.update(task, completed=done, total=total))
     if ladder is not None and drawing is not None:
-        _write(ladder, drawing.svg())
+        write_text(ladder, drawing.svg())
     for file_written in (capture, ladder):
         if file_written is not None:
             console.print(f"wrote {file_written}")
@@ -165,11 +163,3 @@ def _json(result: SimResult) -> dict[str, Any]:
         "silent_scripts": list(result.silent),
         "diagnosis": diagnosis.lines() if diagnosis is not None else None,
     }
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from error
