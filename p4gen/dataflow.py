@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Final
+from typing import Final
 
 from p4gen.p4 import ir
 from p4gen.p4.types import SerEnum
@@ -68,7 +68,7 @@ def unused(composition: Composition, program: ir.Program) -> set[tuple[str, str]
     """Declared needs and changes that the program does not have, with their modules; another spec's may have them."""
     found = set()
     for module, real in _modules(composition, program):
-        inner = _with_inner(composition, module)
+        inner = composition.within(module.name)
         found |= {
             (m.name, name) for m in inner for name in (*m.needs, *m.may_need) if not _is(name, real.reads | real.writes)
         }
@@ -83,12 +83,8 @@ def _modules(composition: Composition, program: ir.Program) -> Iterator[tuple[Mo
             yield module, there[module.snake]
 
 
-def _with_inner(composition: Composition, module: Module) -> list[Module]:
-    return [m for m in composition.modules if module.name in (m.name, m.within)]
-
-
 def _readable(composition: Composition, module: Module) -> set[str]:
-    inner = _with_inner(composition, module)
+    inner = composition.within(module.name)
     return (
         {_SHARED}
         | _named(composition, {name for m in inner for name in (*m.needs, *m.may_need)})
@@ -97,20 +93,19 @@ def _readable(composition: Composition, module: Module) -> set[str]:
 
 
 def _writable(composition: Composition, module: Module) -> set[str]:
-    inner = _with_inner(composition, module)
+    inner = composition.within(module.name)
     own = {f"{m.part}.{field.name}" for m in inner for field in m.provides}
     return {_SHARED} | own | _named(composition, {name for m in inner for name in m.changes})
 
 
 def _reasons(composition: Composition, module: Module) -> set[str]:
-    inner = _with_inner(composition, module)
+    inner = composition.within(module.name)
     return {reason.symbol for reason in composition.drops if reason.module in inner}
 
 
 def _named(composition: Composition, names: set[str]) -> set[str]:
     """Names of fields with their part of metadata; headers' are what they are."""
-    fields_of = {field.name: f"{part.name}.{field.name}" for part in composition.metadata for field in part.fields}
-    return {fields_of.get(name, name) for name in names}
+    return {composition.fields.get(name, name) for name in names}
 
 
 def _is(name: str, found: frozenset[str]) -> bool:
@@ -125,12 +120,13 @@ class _Scan:
         self.writes: set[str] = set()
         self.drops: set[int] = set()
         self._names = dict(names)
-        self._seen: set[object] = set()
 
     def applied(self, node: ir.ApplyBlock, by: _Scan) -> None:
         """A control that is applied with arguments, which are in the terms of ``by``."""
         assert isinstance(node.block, ir.Control)
         for param, arg in zip(node.block.params, node.args, strict=True):
+            # A control may be applied more than once, with other arguments.
+            self._names.pop(param.variable, None)
             path = by._path(arg.expr) if arg.expr is not None else None
             if path is not None:
                 self._names[param.variable] = path
@@ -169,13 +165,13 @@ class _Scan:
             case ir.ApplyBlock():
                 self.applied(node, self)
             case ir.ApplyTable(table=table):
-                self._once(table, tuple(key.expr for key in table.keys))
+                self._code(tuple(key.expr for key in table.keys))
                 for ref in table.actions:
-                    self._once(ref.action, ref.action.body)
+                    self._code(ref.action.body)
             case ir.Call(callee=callee, args=args):
                 for arg in args:
                     self._argument(arg)
-                self._once(callee, callee.body)
+                self._code(callee.body)
             case ir.ExternCall(args=args):
                 for arg in args:
                     self._argument(arg)
@@ -190,11 +186,6 @@ class _Scan:
             case _ if is_dataclass(node) and isinstance(node, ir.Expr | ir.Stmt | ir.SwitchCase):
                 skip = {"pos", "type", "variable"}
                 self._code(tuple(getattr(node, f.name) for f in fields(node) if f.name not in skip))
-
-    def _once(self, what: object, code: Any) -> None:
-        if what not in self._seen:
-            self._seen.add(what)
-            self._code(code)
 
     def _argument(self, arg: ir.Arg) -> None:
         if arg.direction in ("out", "inout"):

@@ -122,6 +122,10 @@ class Composition:
         """The modules in ingress, or in egress."""
         return tuple(module for module in self.modules if module.gress == gress)
 
+    def within(self, control: str) -> tuple[Module, ...]:
+        """The module of that name, and the modules whose controls its own applies."""
+        return tuple(module for module in self.modules if control in (module.name, module.within))
+
     @cached_property
     def metadata(self) -> tuple[Part, ...]:
         """The parts of metadata_t, in the order of the modules that provide them."""
@@ -132,6 +136,22 @@ class Composition:
                 before = found.get(module.part, Part(module.part, (), ()))
                 found[module.part] = Part(module.part, (*before.modules, module), before.fields + fields)
         return tuple(found.values())
+
+    @cached_property
+    def fields(self) -> dict[str, str]:
+        """The fields of metadata_t by name, with their parts: ``psn`` is in ``order.psn``.
+
+        Raises ``InputError`` if two modules provide a field of the same name.
+        """
+        found: dict[str, str] = {}
+        for part in self.metadata:
+            for field in part.fields:
+                path = f"{part.name}.{field.name}"
+                if field.name in found:
+                    both = f"{found[field.name]} and {path}"
+                    raise InputError(f"{self.spec.program}: two fields of metadata_t are called {field.name}: {both}")
+                found[field.name] = path
+        return found
 
     @cached_property
     def drops(self) -> tuple[DropReason, ...]:
@@ -184,10 +204,11 @@ def compose(spec: ProgramSpec) -> Composition:
     flows = parts.flows(spec)
     _check_flows(spec, modules, flows)
     _check_features(spec, modules, flows)
-    known = {f"hdr.{header.name}" for header in parts.headers(spec)}
-    known.update(_provided(spec, modules, flows.ingress, known))
-    _provided(spec, modules, flows.egress, known)
-    return Composition(spec, parts, modules, flows)
+    composition = Composition(spec, parts, modules, flows)
+    known = {f"hdr.{name}" for name in composition.headers}
+    known.update(_provided(composition, flows.ingress, known))
+    _provided(composition, flows.egress, known)
+    return composition
 
 
 def _check_flows(spec: ProgramSpec, modules: tuple[Module, ...], flows: Flows) -> None:
@@ -226,17 +247,16 @@ def _users(spec: ProgramSpec, modules: tuple[Module, ...], flows: Flows) -> Iter
                 yield name, step.uses
 
 
-def _provided(spec: ProgramSpec, modules: tuple[Module, ...], flow: Flow, known: set[str]) -> set[str]:
+def _provided(composition: Composition, flow: Flow, known: set[str]) -> set[str]:
     """What there is after a flow; ``InputError`` if a module needs what no earlier step can provide."""
-    known = set(known)
-    there = {field.name for module in modules for field in module.provides if field.wanted(spec)}
+    spec, there, known = composition.spec, composition.fields, set(known)
     for step in walk(flow.steps):
         if isinstance(step, Do) and step.assigned:
             known.add(step.assigned.rpartition(".")[2])
         if isinstance(step, Apply):
-            parts = [module for module in modules if step.module.name in (module.name, module.within)]
-            provides = {field.name for module in parts for field in module.provides if field.wanted(spec)}
-            for module in parts:
+            applied = composition.within(step.module.name)
+            provides = {field.name for module in applied for field in module.provides if field.wanted(spec)}
+            for module in applied:
                 needs = (*module.needs, *(need for need in module.may_need if need in there))
                 missing = [need for need in needs if need not in known and need not in provides]
                 if missing:

@@ -20,7 +20,6 @@ def manifest(composition: Composition, rendered: Rendered) -> Manifest:
     """What the program of ``composition`` is made of; ``digest`` is the SHA-256 of its text, ``#line`` directives
     included if it has them."""
     spec = composition.spec
-    there = {field.name for part in composition.metadata for field in part.fields}
     return {
         "p4gen": p4gen.__version__,
         "program": spec.program,
@@ -42,8 +41,8 @@ def manifest(composition: Composition, rendered: Rendered) -> Manifest:
                 "paper": module.paper,
                 "purpose": module.purpose,
                 "template": module.template,
-                "needs": [*module.needs, *(name for name in module.may_need if name in there)],
-                "changes": [name for name in module.changes if name.startswith("hdr.") or name in there],
+                "needs": [*module.needs, *(name for name in module.may_need if name in composition.fields)],
+                "changes": [name for name in module.changes if name.startswith("hdr.") or name in composition.fields],
                 "provides": [field.name for field in module.provides],
                 "registers": [
                     {

@@ -10,7 +10,7 @@ from p4gen.errors import InputError
 from p4gen.families.epic import modules as m
 from p4gen.families.epic.program import MODES
 from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.program import Size, compose
+from p4gen.program import Metadata, Size, compose
 from p4gen.spec import Icrc, Op, Reliability
 
 
@@ -66,6 +66,15 @@ def test_a_module_before_its_provider_is_refused(monkeypatch: pytest.MonkeyPatch
     order = tuple(module for module in MODES[Mode.II] if module is not m.RECYCLE_BUFFER)
     monkeypatch.setitem(MODES, Mode.II, order)
     with pytest.raises(InputError, match="AggregateData needs slot_use"):
+        compose(EpicSpec())
+
+
+def test_two_fields_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    twin = dataclasses.replace(m.SET_ICRC, part="icrc", provides=(Metadata("slot", "bit<1>", "another slot"),))
+    order = tuple(twin if module is m.SET_ICRC else module for module in MODES[Mode.II])
+    monkeypatch.setitem(MODES, Mode.II, order)
+    monkeypatch.setattr(m, "SET_ICRC", twin)
+    with pytest.raises(InputError, match=r"two fields of metadata_t are called slot: flow\.slot and icrc\.slot"):
         compose(EpicSpec())
 
 

@@ -65,6 +65,51 @@ def test_what_is_not_declared_is_found(module: str, lost: dict[str, str], said: 
     assert found == ([f"{said}, which it does not declare"] if said else [])
 
 
+TWICE = """
+    struct part_t {{ bit<8> first; bit<8> second; bit<8> third; }}
+    struct headers_t {{ }}
+    struct metadata_t {{ part_t part; }}
+    parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {{
+        state start {{ transition accept; }}
+    }}
+    control Check(inout headers_t hdr, inout metadata_t meta) {{ apply {{ }} }}
+    control Inner(inout bit<8> value) {{
+        action add() {{ value = value + 1; }}
+        apply {{ add(); }}
+    }}
+    control Module(inout metadata_t meta) {{
+        Inner() inner;
+        apply {{
+            bit<8> own = 0;
+            {applications}
+        }}
+    }}
+    control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {{
+        Module() module;
+        apply {{ module.apply(meta); }}
+    }}
+    control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {{ apply {{ }} }}
+    control D(packet_out packet, in headers_t hdr) {{ apply {{ }} }}
+    V1Switch(P(), Check(), I(), E(), Check(), D()) main;
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("meta.part.first", "meta.part.second"),
+        ("meta.part.first", "own", "meta.part.second"),
+        ("own", "meta.part.first", "meta.part.second", "own"),
+        ("own",),
+    ],
+)
+def test_a_control_applied_again_has_its_new_arguments(arguments: tuple[str, ...]) -> None:
+    applications = " ".join(f"inner.apply({argument});" for argument in arguments)
+    text = "#include <core.p4>\n#include <v1model.p4>\n" + TWICE.format(applications=applications)
+    module = accesses(compile_text(text).program)["module"]
+    assert module.reads == module.writes == {a.removeprefix("meta.") for a in arguments if a != "own"}
+
+
 def test_a_reason_of_another_module_is_found() -> None:
     composition = compose(EpicSpec(lanes=8))
     text = render(composition).text.replace("drop_t.FindContext_not_served;", "drop_t.Forward_no_route;")
