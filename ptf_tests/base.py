@@ -87,11 +87,7 @@ class P4genTest(ReportedTest):
 
     def install(self, config: SwitchConfig) -> None:
         """Add a configuration to what the switch has."""
-        self.control.insert(*config.entries)
-        for group in config.multicast_groups:
-            self.control.set_multicast_group(group)
-        for session in config.clone_sessions:
-            self.control.set_clone_session(session)
+        config.install(self.control)
 
     # --- frames ---
 

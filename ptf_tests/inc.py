@@ -144,10 +144,7 @@ class IncTest(P4genTest):
         """Give groups that are served already another configuration, entry by entry."""
         config = configure(self.spec, groups)
         self.control.modify(*config.entries)
-        for tree in config.multicast_groups:
-            self.control.set_multicast_group(tree)
-        for session in config.clone_sessions:
-            self.control.set_clone_session(session)
+        config.replicate(self.control)
 
     def random_psn(self) -> int:
         """A PSN among those that groups announce when nothing else is said; the first where order matters."""

@@ -66,11 +66,7 @@ def rate(work: Workload, packets: int, folder: Path) -> tuple[int, float]:
         client = Client(address, 1)
         with client:
             client.set_pipeline(parse_text(output.p4info.read_text(encoding="utf-8")), output.json.read_bytes())
-            client.insert(*work.config.entries)
-            for group in work.config.multicast_groups:
-                client.set_multicast_group(group)
-            for session in work.config.clone_sessions:
-                client.set_clone_session(session)
+            work.config.install(client)
             counted, seconds = _slope(client, _absorbed_index(work), absorbed)
     return counted * len(load) // absorbed, seconds
 

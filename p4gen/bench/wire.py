@@ -122,11 +122,7 @@ def _configure(work: Workload, address: str, program: Program) -> None:
 
     with Client(address, 1) as client:
         client.set_pipeline(program.read_p4info(), program.p4.read_bytes())
-        client.insert(*work.config.entries)
-        for group in work.config.multicast_groups:
-            client.set_multicast_group(group)
-        for session in work.config.clone_sessions:
-            client.set_clone_session(session)
+        work.config.install(client)
 
 
 @contextlib.contextmanager

@@ -41,11 +41,7 @@ class Workload:
 
     def configure(self, model: Model) -> Model:
         """Put entries, groups and clone sessions into a switch, and send the opening."""
-        model.insert(*self.config.entries)
-        for group in self.config.multicast_groups:
-            model.set_multicast_group(group)
-        for session in self.config.clone_sessions:
-            model.set_clone_session(session)
+        self.config.install(model)
         for port, frame in self.opening:
             model.process(port, frame)
         return model

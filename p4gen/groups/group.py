@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from p4gen.host.collectives.control import Collective
 from p4gen.model.entries import CloneSession, Entry, MulticastGroup
@@ -163,6 +164,19 @@ class Route:
     count: int = 1
 
 
+class Configurable(Protocol):
+    """What a configuration needs of a switch: a model, or a client of its control plane."""
+
+    def insert(self, *entries: Entry) -> None:
+        """Add table entries; all or none."""
+
+    def set_multicast_group(self, group: MulticastGroup) -> None:
+        """Create or replace a multicast group."""
+
+    def set_clone_session(self, session: CloneSession) -> None:
+        """Create or replace a clone session."""
+
+
 @dataclass(frozen=True)
 class SwitchConfig:
     """The whole configuration of one switch."""
@@ -170,3 +184,15 @@ class SwitchConfig:
     entries: tuple[Entry, ...]
     multicast_groups: tuple[MulticastGroup, ...]
     clone_sessions: tuple[CloneSession, ...] = ()
+
+    def install(self, switch: Configurable) -> None:
+        """Add the configuration to what a switch has."""
+        switch.insert(*self.entries)
+        self.replicate(switch)
+
+    def replicate(self, switch: Configurable) -> None:
+        """Give a switch the multicast groups and clone sessions, and no entries."""
+        for group in self.multicast_groups:
+            switch.set_multicast_group(group)
+        for session in self.clone_sessions:
+            switch.set_clone_session(session)

@@ -52,12 +52,7 @@ class Network:
         self.recent_drops: deque[Passage] = deque(maxlen=REMEMBERED_DROPS)
         for name in topology.switches:
             switch = Model(program, clock=lambda: loop.now // US, seed=seed, engine=engine)
-            config = placement.switches[name]
-            switch.insert(*config.entries)
-            for group in config.multicast_groups:
-                switch.set_multicast_group(group)
-            for session in config.clone_sessions:
-                switch.set_clone_session(session)
+            placement.switches[name].install(switch)
             self.switches[name] = switch
             self.nodes[name] = SwitchNode(switch, topology.switch_latency, loop)
         self._check_places([*faults.impairments, *faults.outages])
