@@ -1,1 +1,1 @@
-"""How fast a generated program runs: on the interpreter, natively, on BMv2, and beside a loop in C."""
+"""Benchmarks: the speed of a generated program on the interpreter, the native engine and BMv2, and of a loop in C."""

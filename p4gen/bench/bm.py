@@ -1,7 +1,7 @@
-"""BMv2 under the same load: simple_switch_grpc reading the packets from files, which costs it the least.
+"""BMv2 under the same load: simple_switch_grpc reads the packets from files, which is its fastest input.
 
-Its rate is the slope of a counter that the program keeps, where it is steepest, so that neither its start nor the wait
-for the files counts.
+Its rate is the steepest slope of a counter that the program keeps, so that neither its start nor the wait for the files
+counts.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from p4gen.switch import bmv2
 from p4gen.switch.running import free_port, started
 
 _WAIT_S = 3
-"""Seconds between BMv2's start and the first packet: time to load the program and the entries."""
+"""Seconds between BMv2's start and the first packet, in which the program and the entries are loaded."""
 
 _COUNTER = "IncIngress.drops"
 _POLL_S, _QUIET_POLLS = 0.05, 10
 
 
 def why_not() -> str | None:
-    """Why BMv2 is not measured; None when it is there."""
+    """Why BMv2 cannot be measured; None when it can."""
     try:
         bmv2.check_tools()
     except P4genError as missing:
@@ -42,7 +42,7 @@ def why_not() -> str | None:
 
 
 def rate(work: Workload, packets: int, folder: Path) -> tuple[int, float]:
-    """(packets, seconds) of BMv2 on the first ``packets`` of a workload. Raises ``FailedError``."""
+    """Run BMv2 on the first ``packets`` of a workload. Returns (packets, seconds). Raises ``FailedError``."""
     folder.mkdir()
     source = folder / "program.p4"
     source.write_text(work.text, encoding="utf-8")
@@ -72,14 +72,14 @@ def rate(work: Workload, packets: int, folder: Path) -> tuple[int, float]:
 
 
 def _absorbed(work: Workload, load: Sequence[tuple[int, bytes]]) -> int:
-    """How many packets of the load the counter counts: as many as it does in the model."""
+    """How many packets of the load the counter counts, determined with the model."""
     model = work.configure(Model(compile_text(work.text, f"{work.spec.program}.p4").program, engine="jit"))
     model.process_batch(Batch.of(load[len(work.opening) :]))
     return model.counter(_COUNTER, _absorbed_index(work)).packets
 
 
 def _absorbed_index(work: Workload) -> int:
-    """Which of the program's drop reasons a packet has that nothing comes of."""
+    """The index of the drop reason of a packet that has no output."""
     absorbed = benchmark_of(work.spec).absorbed
     return next(drop.index for drop in compose(work.spec).drops if drop.symbol == absorbed)
 
@@ -99,7 +99,7 @@ def _slope(client: Client, index: int, expected: int) -> tuple[int, float]:
             break
     if len(seen) < 2:
         raise FailedError(f"BMv2's counter {_COUNTER} did not move: {seen}")
-    # The best stretch of a tenth of the load: the fairest guess at what it does when nothing else runs.
+    # The fastest tenth of the load: the best estimate of the rate on an otherwise idle machine.
     stretches = [
         (b[1] - a[1], b[0] - a[0])
         for i, a in enumerate(seen)
@@ -110,7 +110,7 @@ def _slope(client: Client, index: int, expected: int) -> tuple[int, float]:
 
 
 def _write_pcap(path: Path, frames: Sequence[tuple[int, bytes]]) -> None:
-    """A capture of (microsecond, frame); BMv2 takes frames of several files by their times."""
+    """Write a capture of (microsecond, frame) pairs. BMv2 merges several files by their times."""
     parts = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)]
     for at, frame in frames:
         parts += [struct.pack("<IIII", at // 1_000_000, at % 1_000_000, len(frame), len(frame)), frame]

@@ -1,4 +1,4 @@
-"""Sends back what arrives at interfaces, a frame a call: what a plain Python program on packet sockets can carry.
+"""Sends frames back on the interface they arrive at, one frame per call: the limit of a simple Python program.
 
 ``python -m p4gen.bench.echo INTERFACE ...`` runs until its standard input ends.
 """
@@ -13,7 +13,7 @@ from p4gen.packetio import open_socket
 
 
 def main() -> None:
-    """See the module's text."""
+    """Run the echo, see the module's docstring."""
     poll, sockets = select.epoll(), {}
     poll.register(0, select.EPOLLIN)
     for name in sys.argv[1:]:

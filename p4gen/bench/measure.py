@@ -1,7 +1,7 @@
-"""Measuring: everything in one run, on the same program and the same packets.
+"""Measurements: all engines in one run, with the same program and the same packets.
 
-Rates are the best of several rounds, and the rounds of all engines alternate, so that what else the machine does
-meets all of them alike. Outputs are compared: what is fast and wrong does not count.
+Rates are the best of several rounds. The rounds of all engines alternate, so that other load on the machine affects all
+of them alike. Outputs are compared, so that an engine with wrong results is not measured.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ THREADS = 2
 BMV2_PACKETS = 10_000
 ROUNDS = 20
 _SLOW_SECONDS, _STRETCH = 2.0, 128
-"""How long an engine that takes packets one by one is measured, and packets of each of its rounds."""
+"""Seconds for which an engine that takes packets one by one is measured, and the number of packets in each of its
+rounds."""
 
 INTERP, SINGLE, BATCHED, THREADED, BMV2, C = (
     "interp", "jit, packet by packet", "jit, batched", f"jit, batched, {THREADS} threads", "BMv2", "C loop",
@@ -36,13 +37,13 @@ INTERP, SINGLE, BATCHED, THREADED, BMV2, C = (
 
 
 _COMPILATIONS = 3
-"""How often the time from text to the first packet is taken; the best counts."""
+"""How often the time from P4 text to the first packet is measured; the best counts."""
 
 
 @dataclass(frozen=True)
 class Rate:
-    """What an engine achieved: ``packets`` received in ``seconds``, and of BMv2 how it was built; or why it was not
-    measured."""
+    """The result for one engine: ``packets`` processed in ``seconds``. ``note`` is the reason why it was not measured
+    or, for BMv2, how it was built."""
 
     engine: str
     packets: int
@@ -51,13 +52,13 @@ class Rate:
 
     @property
     def per_second(self) -> float:
-        """Packets a second; 0 for what was not measured."""
+        """Packets per second; 0 if the engine was not measured."""
         return self.packets / self.seconds if self.seconds else 0.0
 
 
 @dataclass(frozen=True)
 class Results:
-    """All of a run. Times in seconds, from P4 text to the first packet's way out; sizes in bytes."""
+    """All results of a run. Times are in seconds, from P4 text to the first output packet; sizes in bytes."""
 
     program: str
     lanes: int
@@ -75,13 +76,13 @@ class Results:
         return next(r for r in self.rates if r.engine == engine)
 
     def ratio(self, engine: str, other: str) -> float | None:
-        """How many times as fast as ``other`` an engine is; None if one was not measured."""
+        """The rate of an engine divided by that of ``other``; None if one was not measured."""
         a, b = self.rate(engine).per_second, self.rate(other).per_second
         return a / b if a and b else None
 
 
 def measure(work: Workload, progress: Callable[[str], None] = lambda _: None) -> Results:
-    """Measure everything that this machine has. Raises ``FailedError`` when engines disagree."""
+    """Measure all engines that this machine has. Raises ``FailedError`` when their outputs differ."""
     with scratch() as folder:
         progress("compiling")
         colds = [_first_packet(work, folder / f"cache{i}") for i in range(_COMPILATIONS)]
@@ -108,7 +109,7 @@ def _model(work: Workload, program: ir.Program, engine: EngineName, cache: Path)
 
 
 def _first_packet(work: Workload, cache: Path) -> tuple[float, float]:
-    """Seconds of the front end, and until the first packet has been processed."""
+    """Seconds that the front end takes, and seconds until the first packet has been processed."""
     start = time.perf_counter()
     program = compile_text(work.text, f"{work.spec.program}.p4").program
     front = time.perf_counter() - start
@@ -184,7 +185,7 @@ def _bmv2(work: Workload, folder: Path) -> Rate:
 
 
 def _snapshots(native: Model) -> tuple[int, float, float, float]:
-    """The state's size, and the best times of a snapshot, a restore, and a plain copy of as many bytes."""
+    """The size of the state, and the best times of a snapshot, a restore, and a plain copy of the same size."""
     taken = native.snapshot()
     target = np.empty_like(taken)
     runs: tuple[Callable[[], object], ...] = (

@@ -1,7 +1,7 @@
-"""How fast the virtual network is: packet-hops a second, star of eight, AllReduce without faults, native engine.
+"""The speed of the virtual network, in packet-hops per second: star of eight, AllReduce without faults, native engine.
 
-A packet-hop is one packet over one link: a contribution and its result are two. The time is the processor's, for the
-run alone, without compiling the program.
+A packet-hop is one packet on one link: a contribution and its result are two. The time is processor time of the run
+alone, without compiling the program.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SIZE = 4 << 20
 
 @dataclass(frozen=True)
 class NetRate:
-    """What was measured; seconds of processor and of wall time."""
+    """The result: packet-hops, seconds of processor time, seconds of wall time."""
 
     program: str
     topology: str
@@ -32,12 +32,12 @@ class NetRate:
 
     @property
     def per_second(self) -> float:
-        """Packet-hops in a second of processor time."""
+        """Packet-hops per second of processor time."""
         return self.packet_hops / self.cpu
 
 
 def measure_net(spec: CollectiveSpec, seed: int, size: int = SIZE) -> NetRate:
-    """Run an AllReduce of ``size`` bytes a rank and take the time. FailedError if its result is wrong."""
+    """Run and time an AllReduce of ``size`` bytes per rank. Raises ``FailedError`` if its result is wrong."""
     simulation = Simulation(SimConfig(load_topology("star-8"), spec, size=size, seed=seed, engine="jit"))
     gc.collect()
     gc.freeze()
@@ -48,5 +48,5 @@ def measure_net(spec: CollectiveSpec, seed: int, size: int = SIZE) -> NetRate:
     finally:
         gc.unfreeze()
     if not result.ok:
-        raise FailedError("the measured AllReduce went wrong", *result.errors)
+        raise FailedError("the measured AllReduce failed", *result.errors)
     return NetRate(spec.program, "star-8", size, result.packet_hops, result.events, cpu, wall)

@@ -15,7 +15,7 @@ COLUMNS = ("program", "lanes", "engine", "packets", "seconds", "packets_per_seco
 
 
 def rows(results: Results) -> list[dict[str, Any]]:
-    """One row an engine."""
+    """One row for each engine."""
     return [
         dict(zip(COLUMNS, (results.program, results.lanes, r.engine, r.packets, r.seconds, r.per_second, r.note),
                  strict=True))
@@ -32,7 +32,7 @@ def write_csv(results: Results, path: Path) -> None:
 
 
 def table(results: Results) -> Table:
-    """Packets a second of every engine, beside BMv2 and the C loop."""
+    """A table of packets per second of every engine, compared with BMv2 and the C loop."""
     result = Table(box=None, pad_edge=False, header_style="bold")
     result.add_column(f"{results.program}, {results.lanes} lanes")
     for title in ("packets/s", "ns/packet", "x BMv2", "of the C loop"):
@@ -47,18 +47,18 @@ def table(results: Results) -> Table:
 
 
 def _row(rate: Rate) -> str:
-    """An engine's name in the table; with BMv2's the build that was found, for others are faster or slower."""
+    """An engine's name in the table. BMv2's includes how it was built, because that decides its speed."""
     return rate.note or rate.engine
 
 
 def ratios_to(first: Results, other: Results) -> dict[str, float]:
-    """How many times as fast as with ``first`` each engine is that both were measured on."""
+    """By engine: its rate in ``other`` divided by its rate in ``first``, if both measured it."""
     pairs = {r.engine: (r.per_second, first.rate(r.engine).per_second) for r in other.rates}
     return {engine: ours / theirs for engine, (ours, theirs) in pairs.items() if ours and theirs}
 
 
 def beside(first: Results, others: Sequence[Results]) -> Table:
-    """Packets a second of several programs, and how that compares with the first of them."""
+    """A table of packets per second of several programs, with the ratio to the first program."""
     result = Table(box=None, pad_edge=False, header_style="bold")
     result.add_column("packets/s")
     result.add_column(first.program, justify="right")
@@ -79,7 +79,7 @@ def _ratio(value: float | None, form: str) -> str:
 
 
 def sentences(results: Results) -> list[str]:
-    """What is not in the table."""
+    """Results that are not in the table, as text, one line each."""
     size = results.state_bytes
     lines = [f"{rate.engine}: not measured, {rate.note}" for rate in results.rates if rate.note and not rate.packets]
     lines += [
@@ -99,7 +99,7 @@ _COLORS = {BATCHED: "tab:orange", C: "tab:gray"}
 
 
 def plot(results: Results, path: Path) -> None:
-    """Bars on a logarithmic scale, as SVG or PNG by the suffix of ``path``."""
+    """Write a bar chart with a logarithmic scale, as SVG or PNG depending on the suffix of ``path``."""
     import matplotlib as mpl  # noqa: PLC0415 - takes a second to load, and only plots need it
     from matplotlib.figure import Figure  # noqa: PLC0415
 

@@ -1,8 +1,8 @@
-"""How many packets ``p4gen switch`` carries between network interfaces (veth pairs), beside a plain echo.
+"""How many packets ``p4gen switch`` carries between network interfaces (veth pairs), compared with a plain echo.
 
-The load is that of ``workload``, sent as hosts would: a quarter of the window at a time, no more than a window under
-way, results acknowledged once they are there. Both ends of the wire are on this machine, so half of the work that is
-seen by the clock is the hosts'; the processor time is the switch's alone. Needs CAP_NET_ADMIN and CAP_NET_RAW.
+The load is that of ``workload``, sent as hosts would send it: a quarter of the window at a time, at most a window
+outstanding, results acknowledged when they arrive. Both ends of the wire are on this machine, so the hosts do half of
+the work in wall-clock time; the processor time is that of the switch alone. Needs CAP_NET_ADMIN and CAP_NET_RAW.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PATIENCE_S = 5.0
 
 @dataclass(frozen=True)
 class WireRate:
-    """Packets into and out of a process, in seconds by the clock and of its processor time."""
+    """Packets into and out of a process, with the wall-clock time and the process's processor time in seconds."""
 
     what: str
     packets_in: int
@@ -48,14 +48,14 @@ class WireRate:
 
     @property
     def per_second(self) -> float:
-        """Packets in and out a second."""
+        """Packets in and out per second of wall-clock time."""
         return (self.packets_in + self.packets_out) / self.wall
 
 
 @dataclass(frozen=True)
 class _Load:
-    """Packets in the order in which they are sent; ``steps``: where each part ends; ``outputs``: how many have come
-    out by the end of each part."""
+    """Packets in the order in which they are sent. ``steps`` are the ends of the parts; ``outputs`` the number of
+    output packets by the end of each part."""
 
     batch: Batch
     steps: list[int]
@@ -63,9 +63,9 @@ class _Load:
 
 
 def measure_wire(work: Workload, rounds: int = 2) -> tuple[WireRate, WireRate]:
-    """The switch and the echo, the best of some rounds that alternate.
+    """Measure the switch and the echo in alternating rounds; the best round counts.
 
-    Raises ``FailedError`` where interfaces cannot be made, or packets were lost.
+    Raises ``FailedError`` where interfaces cannot be created, or when packets were lost.
     """
     load = _load(work)
     echoed = _Load(load.batch, load.steps, load.steps)
@@ -113,7 +113,7 @@ def _switch(work: Workload, inner: Mapping[int, str], outer: Mapping[int, str]) 
         for port, frame in work.opening:
             with open_socket(outer[port]) as host:
                 host.send(frame)
-        time.sleep(0.2)  # the opening has no answer
+        time.sleep(0.2)  # the opening packets have no output
         yield process
 
 
@@ -156,14 +156,14 @@ def _measure(what: str, load: _Load, outer: Mapping[int, str], process: int) -> 
             if len(sender.send(base, batch.offsets[part], ends[part], batch.ports[part])):
                 raise FailedError("the interfaces did not take all packets of the load")
             first = last
-            # All but the newest part must have been answered.
+            # The outputs of all parts but the newest must have arrived.
             wanted = load.outputs[step - 1] if step else 0
             if last == load.steps[-1]:
                 wanted = load.outputs[-1]
             while came < wanted:
                 ready = poll.poll(_PATIENCE_S)
                 if not ready:
-                    raise FailedError(f"{what}: of {wanted} packets only {came} came within {_PATIENCE_S:g} s")
+                    raise FailedError(f"{what}: only {came} of {wanted} packets arrived within {_PATIENCE_S:g} s")
                 for file, _ in ready:
                     came += receiver.receive(file, ports[file], receiver.free)
                 receiver.take()
@@ -177,6 +177,6 @@ def _ends(batch: Batch) -> Any:
 
 
 def _cpu(process: int) -> float:
-    """Seconds of processor time that a process has used."""
+    """Processor time that a process has used, in seconds."""
     fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / float(os.sysconf("SC_CLK_TCK"))

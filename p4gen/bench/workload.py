@@ -1,4 +1,4 @@
-"""What a switch is measured with, and what a family of programs is asked for it."""
+"""The workload of a benchmark, and what a family of programs supplies for it."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from p4gen.spec import CollectiveSpec
 
 @dataclass(frozen=True)
 class Workload:
-    """A program's text, what its switch must hold, and the packets that its ranks send: bursts, none lost.
+    """A program's text, the configuration of its switch, and the packets that its ranks send: bursts without loss.
 
-    ``opening`` is what ranks send first; it is not measured.
+    ``opening`` are the packets that ranks send first; they are not measured.
     """
 
     spec: CollectiveSpec
     text: str
     edges: tuple[Edge, ...]
-    """By rank; spread over the ports, and with them over the pipelines."""
+    """Edges by rank, spread over the ports and thereby over the pipelines."""
     config: SwitchConfig
     opening: tuple[tuple[int, bytes], ...]
     packets: tuple[tuple[int, bytes], ...]
-    """(port, frame) in the order of their bursts."""
+    """(port, frame) pairs in the order of the bursts."""
     burst: int
-    """Data packets in a burst, those of all ranks together; a program's window holds ``spec.window`` bursts."""
+    """Number of data packets in a burst, of all ranks together. A program's window holds ``spec.window`` bursts."""
     answers: int
-    """Packets that end a burst, by which ranks acknowledge its results."""
+    """Number of packets at the end of a burst with which ranks acknowledge its results."""
 
     @property
     def batch(self) -> Batch:
@@ -40,7 +40,7 @@ class Workload:
         return Batch.of(self.packets)
 
     def configure(self, model: Model) -> Model:
-        """Put entries, groups and clone sessions into a switch, and send the opening."""
+        """Write entries, groups and clone sessions to a switch, send the opening packets, and return the switch."""
         self.config.install(model)
         for port, frame in self.opening:
             model.process(port, frame)
@@ -48,35 +48,36 @@ class Workload:
 
 
 class ByHand(Protocol):
-    """A loop outside of p4gen that does by hand what a program does to a workload."""
+    """A hand-written loop outside p4gen that processes a workload like a program does."""
 
     def reset(self) -> None:
         """Forget all packets."""
 
     def run(self) -> int:
-        """Process the whole workload; gives the number of frames that come out."""
+        """Process the whole workload. Returns the number of output frames."""
 
     def packets(self, count: int) -> list[tuple[int, bytes]]:
-        """The first ``count`` frames that came out, as (port, frame)."""
+        """The first ``count`` output frames, as (port, frame)."""
 
 
 @dataclass(frozen=True)
 class Benchmark(Facet):
-    """What a family's programs are measured with."""
+    """What a family supplies for benchmarks of its programs."""
 
     module: ClassVar[str] = "bench"
 
     workload: Callable[[Any, int, int], Workload]
-    """About this many packets for a program of the family's spec, from a seed. Raises ``InputError`` for a program
+    """A function from spec, number of packets (approximate) and seed to a workload. Raises ``InputError`` for a program
     that has no room for ranks."""
     absorbed: str
-    """The drop reason of a packet that nothing comes of (``DropReason.symbol``): by its counter BMv2 is measured."""
+    """The drop reason (``DropReason.symbol``) of a packet without output; BMv2's rate is read from its counter."""
     by_hand: Callable[[Workload, Path], ByHand | str] = lambda _work, _folder: "the family has no such loop"
-    """The loop, built into a folder, or why there is none. Raises ``FailedError`` if it does not build."""
+    """A function that builds the loop in a folder, or the reason why there is none. Raises ``FailedError`` if it does
+    not build."""
 
 
 def benchmark_of(spec: CollectiveSpec) -> Benchmark:
-    """What a spec's family says of measuring; ``InputError`` if it says nothing."""
+    """What a spec's family supplies for benchmarks. Raises ``InputError`` if it supplies nothing."""
     return family_of(spec).facet(Benchmark)
 
 

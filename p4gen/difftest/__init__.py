@@ -1,1 +1,1 @@
-"""Differential testing: the same packets and the same control-plane requests to two switches, everything compared."""
+"""Differential testing: two switches get the same packets and control-plane requests, and everything is compared."""

@@ -1,4 +1,4 @@
-"""Runs events on two switches and looks for the first difference."""
+"""Runs events on two switches and finds the first difference."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import parse
 
 STATE_EVERY = 512
-"""Packets between two comparisons of counters and registers, which take longer than packets."""
+"""Number of packets between comparisons of counters and registers, which take longer than packets."""
 _SHOWN = 8
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What the switches do not agree on: ``what`` in one line, ``details`` in a few."""
+    """A difference between the switches: ``what`` in one line, ``details`` in several."""
 
     what: str
     details: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Found:
-    """A difference after ``events`` (the configuration to begin with is not among them)."""
+    """A difference that appears after ``events``, not counting the initial configuration."""
 
     difference: Difference
     events: tuple[Event, ...]
@@ -37,7 +37,7 @@ class Found:
 
 @dataclass
 class Tally:
-    """What has been compared so far."""
+    """The number of things compared so far."""
 
     packets: int = 0
     outputs: int = 0
@@ -47,18 +47,18 @@ class Tally:
 
 
 class Comparison:
-    """The two sides, configured alike from the start; ``replay`` starts afresh."""
+    """The two sides, with the same initial configuration. ``replay`` starts afresh."""
 
     def __init__(
         self, left: Side, right: Side, setup: Sequence[Event], words: Mapping[str, Word] | None = None
     ) -> None:
         self.left, self.right, self._setup = left, right, tuple(setup)
         self._words = words or {}
-        """Layouts of the registers' words, by the last part of a register's name: differences show fields."""
+        """Layouts of the registers' words, by the last part of a register's name; used to show differences by field."""
         self.tally = Tally()
 
     def restart(self, setup: Sequence[Event] | None = None) -> None:
-        """Both switches as after loading, with the configuration to begin with."""
+        """Reset both switches and write the initial configuration."""
         for side in (self.left, self.right):
             side.client.reset()
             side.setup(self._setup if setup is None else setup)
@@ -66,7 +66,7 @@ class Comparison:
     def run(
         self, events: Iterable[Event], packets: int, progress: Callable[[Tally], None] | None = None
     ) -> Found | None:
-        """Compare until ``packets`` packets have been handled; the first difference, if there is one."""
+        """Compare until ``packets`` packets have been handled. Returns the first difference, or None."""
         done: list[Event] = []
         batch: list[Packet] = []
         unchecked = 0
@@ -95,7 +95,7 @@ class Comparison:
         return None
 
     def replay(self, events: Sequence[Event], setup: Sequence[Event] | None = None) -> Difference | None:
-        """The first difference in a fresh run of ``events``, counters and registers at its end included."""
+        """Run ``events`` afresh. Returns the first difference, including counters and registers at the end, or None."""
         self.restart(setup)
         batch: list[Packet] = []
         for event in [*events, None]:
@@ -126,7 +126,7 @@ class Comparison:
         if left == right:
             return None
         taker, refuser = (self.left, self.right) if left else (self.right, self.left)
-        return Difference(f"{taker.name} takes a request that {refuser.name} refuses: {event}")
+        return Difference(f"{taker.name} accepts a request that {refuser.name} refuses: {event}")
 
     def _state(self) -> Difference | None:
         left, right = self.left.state(), self.right.state()
@@ -142,9 +142,10 @@ class Comparison:
 def settled(outputs: Outputs) -> Outputs:
     """The frames of each port in an order that does not depend on when egress ran.
 
-    A CNP that egress clones from an ACK (or NAK) waits behind what the port's queue holds by then. In simple_switch,
-    whose threads for ingress and egress run at the same time, that may be frames of later packets, or not even all of
-    the same packet. So these CNPs come last here. The ACK, which goes first, has their addresses and identification.
+    A CNP that egress clones from an ACK (or NAK) is queued after the frames that are in the port's queue by then. In
+    simple_switch, whose ingress and egress threads run concurrently, these may be frames of later packets, or not even
+    all frames of the same packet. So this function moves such CNPs to the end. The ACK, which is sent first, has the
+    same addresses and identification.
     """
     return {port: _clones_last(frames) for port, frames in outputs.items()}
 
@@ -193,7 +194,7 @@ def _where(ours: bytes, theirs: bytes) -> str:
     shown = ", ".join(f"{i} ({ours[i]:02x}/{theirs[i]:02x})" for i in places[:_SHOWN])
     more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
     lengths = "" if len(ours) == len(theirs) else f"lengths {len(ours)}/{len(theirs)}; "
-    return f"{lengths}bytes that differ: {shown or 'none in common length'}{more}"
+    return f"{lengths}bytes that differ: {shown or 'none in the common length'}{more}"
 
 
 def _limited(state: Readout, limit: int) -> Readout:

@@ -1,4 +1,4 @@
-"""What happens to both switches, in order: frames that arrive, and requests of the control plane."""
+"""Events that both switches get, in order: frames, and control-plane requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from p4gen.model.entries import CloneSession, Entry, MulticastGroup
 
 @dataclass(frozen=True)
 class Packet:
-    """A frame arrives; ``kind`` says what the generator meant it to be."""
+    """A frame arrives. ``kind`` is the kind of packet that the generator intended."""
 
     port: int
     frame: bytes
@@ -33,7 +33,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Replication:
-    """A multicast group is set; without replicas it is removed."""
+    """A multicast group is set, or removed if it has no replicas."""
 
     group: MulticastGroup
 

@@ -1,4 +1,4 @@
-"""What differential tests ask of a family of programs."""
+"""What a family of programs supplies for differential tests."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from p4gen.spec import ProgramSpec
 
 
 class Source(Protocol):
-    """Events for two switches. All of them derive from one seed."""
+    """Events for two switches, all derived from one seed."""
 
     def setup(self) -> list[Event]:
-        """The configuration to begin with."""
+        """The initial configuration."""
 
     def packets(self) -> Iterator[Event]:
-        """Packets for ever, and requests of the control plane between them."""
+        """An endless sequence of packets, with control-plane requests among them."""
 
 
 @dataclass(frozen=True)
 class Traffic(Facet):
-    """Random traffic that reaches what a family's programs do. Functions take the family's own spec."""
+    """Random traffic that covers the behaviour of a family's programs. Functions take the family's own spec."""
 
     module: ClassVar[str] = "traffic"
 
     source: Callable[[Any, int], Source]
-    """The events of a seed. Raises ``InputError`` for a program that has no room for any."""
+    """The source of events for a seed. Raises ``InputError`` for a program that is too small for any traffic."""
     goes_round: Callable[[Any, bytes], bool]
-    """Whether a frame may make the switch recirculate packets, which then meet those that come behind it."""
+    """Whether a frame may cause the switch to recirculate packets, which can then interleave with later frames."""
 
 
 def traffic_of(spec: ProgramSpec) -> Traffic:
-    """The traffic of a spec's family; ``InputError`` if it has none."""
+    """The traffic of a spec's family. Raises ``InputError`` if it has none."""
     return family_of(spec).facet(Traffic)

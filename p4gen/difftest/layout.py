@@ -1,7 +1,7 @@
-"""What the tested switch serves: groups that the manager places on a made-up network around it, in every role.
+"""The configuration of the tested switch: groups that are placed on a fictitious network around it, in every role.
 
-The switch is ``s``, with as many ports as the program has. Some lead to other switches, ``above`` and ``below`` it in
-the IncTrees of some groups; the others to hosts.
+The switch is ``s``, with as many ports as the program has. Some of them lead to other switches, which are ``above`` and
+``below`` it in the IncTrees of some groups; the others lead to hosts.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from p4gen.spec.topology import TopologySpec
 
 _SWITCH, _ABOVE, _BELOW = "s", "above", "below"
 _BEHIND = 2
-"""Hosts at each of the other switches."""
+"""Number of hosts at each of the other switches."""
 _MOST_GROUPS = 4
 _ATTEMPTS = 60
 
 
 @dataclass(frozen=True)
 class Line:
-    """An external edge of the switch: what is at its other end sends over it, in one context."""
+    """An external edge of the switch in one context. Traffic from its other end arrives over it."""
 
     context: int
     edge: Edge
@@ -37,7 +37,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern as the switch as a whole sees it: ``toward`` is the line toward its root, None at that root."""
+    """A pattern at the switch as a whole. ``toward`` is the line toward its root; None if the switch is that root."""
 
     collective: Collective
     root: int
@@ -46,7 +46,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Served:
-    """A channel of a group: its contexts, one for each pipeline that it uses, and the lines into them."""
+    """A channel of a group: its contexts, one for each pipeline that it uses, and the lines that lead to them."""
 
     contexts: tuple[GroupContext, ...]
     lines: tuple[Line, ...]
@@ -54,17 +54,17 @@ class Served:
 
     @property
     def edges(self) -> tuple[tuple[int, Edge], ...]:
-        """All edges, internal ones too, each with its pipeline."""
+        """All edges, including internal ones, each with its pipeline."""
         return tuple((group.pipeline, edge) for group in self.contexts for edge in group.edges)
 
     def renewed(self, epoch: int, first_psn: int) -> Served:
-        """The same with other state."""
+        """The same channel with another epoch and first PSN."""
         contexts = (replace(group, epoch=epoch, first_psn=first_psn) for group in self.contexts)
         return replace(self, contexts=tuple(contexts))
 
 
 def layout(spec: CollectiveSpec, rng: random.Random) -> tuple[Served, ...]:
-    """A few groups that the program has room for; at least one. Raises ``InputError`` if not even one fits."""
+    """A few groups, at least one, that fit the program. Raises ``InputError`` if not even one fits."""
     topology = _topology(spec)
     requests: list[GroupRequest] = []
     found: tuple[Served, ...] = ()
@@ -89,7 +89,7 @@ def _topology(spec: CollectiveSpec) -> TopologySpec:
     others = (_ABOVE, _BELOW) if spec.ports > len((_ABOVE, _BELOW)) + 1 else ()
     near = [f"h{n}" for n in range(spec.ports - len(others))]
     links = [[host, _SWITCH] for host in near]
-    # Not all on the last pipeline's ports.
+    # Spread the switch's neighbours over the pipelines.
     for position, other in enumerate(others):
         links.insert((position + 1) * len(links) // 3, [other, _SWITCH])
     hosts = list(near)
@@ -103,7 +103,8 @@ def _topology(spec: CollectiveSpec) -> TopologySpec:
 
 
 def _request(spec: CollectiveSpec, topology: TopologySpec, rng: random.Random, *, modest: bool) -> GroupRequest:
-    """A root, a leaf or one in between; with all patterns in one context, or each in its own."""
+    """A group in which the switch is root, leaf or in between, with all patterns in one context or one context per
+    pattern."""
     near = [host for host in topology.hosts if host.startswith("h")]
     size = rng.choice((1, 2, 2, 3, 4) if modest else (2, 3, 4, 5, 8))
     ranks = rng.sample(near, min(size, len(near), spec.fan_in))

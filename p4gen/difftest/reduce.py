@@ -1,4 +1,4 @@
-"""Reduces a sequence that shows a difference to the shortest that still does (delta debugging)."""
+"""Reduces a sequence that shows a difference to a minimal one (delta debugging)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def shortest_tail(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]:
-    """The shortest of the tails of 1, 2, 4, … items that fails; all of them if no shorter one does."""
+    """The shortest tail of 1, 2, 4, … items that fails; all items if no shorter tail does."""
     size = 1
     while size < len(items):
         if fails(items[-size:]):
@@ -20,9 +20,9 @@ def shortest_tail(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> l
 
 
 def minimise(items: Sequence[T], fails: Callable[[Sequence[T]], bool], seconds: float = 120.0) -> list[T]:
-    """A subsequence that fails and of which no single item can be left out (Zeller's ddmin).
+    """A failing subsequence from which no single item can be removed (Zeller's ddmin).
 
-    ``items`` fails itself. After ``seconds``, what has been reached is returned.
+    ``items`` itself must fail. After ``seconds``, the shortest failing subsequence found so far is returned.
     """
     deadline = time.monotonic() + seconds
     current = list(items)

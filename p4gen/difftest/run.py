@@ -1,4 +1,4 @@
-"""A whole differential test of a program: both switches, traffic, the first difference, and its reduction."""
+"""A complete differential test of a program: both switches, the traffic, the first difference and its reduction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIDES = ("embedded", "bmv2")
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault to seed into the program of one side."""
+    """A fault to be seeded into the program of one side."""
 
     mutation: Mutation
     side: str
@@ -36,7 +36,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of it; with a difference, ``reduced`` has as few packets as still show it."""
+    """The result of a differential test. With a difference, ``reduced`` has as few packets as still show it."""
 
     tally: Tally
     seconds: float
@@ -49,7 +49,8 @@ class Result:
 
 @dataclass(frozen=True)
 class Job:
-    """What to compare. ``folder`` gets the programs, logs, requests and, with ``reduce``, the difference's files."""
+    """A differential test. The programs, logs, requests and, with ``reduce``, the files of the difference are written
+    to ``folder``."""
 
     spec: CollectiveSpec
     text: str
@@ -63,7 +64,7 @@ class Job:
     progress: Callable[[Tally], None] | None = field(default=None, repr=False)
 
     def run(self) -> Result:
-        """Carry it out. Raises ``P4genError`` when a program does not compile, or a switch does not start."""
+        """Run the test. Raises ``P4genError`` when a program does not compile or a switch does not start."""
         name, started = self.spec.program, time.monotonic()
         kind = traffic_of(self.spec)
         programs = {
@@ -108,14 +109,15 @@ class Job:
     def _reduced(
         self, comparison: Comparison, setup: list[Event], events: tuple[Event, ...], first: Difference
     ) -> tuple[Difference, list[Event], list[Event]]:
-        """As few packets as show a difference, then as little configuration."""
+        """Reduce the packets first, then the configuration. Returns the difference, the configuration and the
+        events."""
 
         def fails(candidate: object) -> bool:
             assert isinstance(candidate, (list, tuple))
             return comparison.replay(candidate, setup) is not None
 
         if not fails(events):
-            # It does not come back when repeated: what there is to show is the run itself.
+            # The difference is not repeatable, so the original run is all there is to show.
             return first, setup, list(events)
         shown = minimise(shortest_tail(events, fails), fails)
         needed = minimise(setup, lambda candidate: comparison.replay(shown, candidate) is not None)

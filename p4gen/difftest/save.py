@@ -21,12 +21,12 @@ def save(
     events: Sequence[Event],
     note: str,
 ) -> list[Path]:
-    """Write ``difference.pcap``, ``.stf`` and ``.txt``; what the test expects is what ``reference`` does."""
+    """Write ``difference.pcap``, ``.stf`` and ``.txt``. The test expects the behaviour of ``reference``."""
     frames = [event.frame for event in events if isinstance(event, Packet)]
     pcap, stf, text = (folder / f"difference.{suffix}" for suffix in ("pcap", "stf", "txt"))
     write_pcap(pcap, frames)
     comparison.restart(setup)
-    lines = [f"# {note}", f"# {difference.what}", f"# expectations are what {reference.name} does"]
+    lines = [f"# {note}", f"# {difference.what}", f"# expected: the behaviour of {reference.name}"]
     lines += _statements(reference, setup, events)
     lines += _checks(reference, difference)
     stf.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -57,7 +57,7 @@ def _statements(reference: Side, setup: Sequence[Event], events: Sequence[Event]
 
 
 def _checks(reference: Side, difference: Difference) -> Iterator[str]:
-    """What the cells that differ should hold."""
+    """Statements that check the cells that differ."""
     state = reference.state() if difference.cells else None
     for kind, name, index in difference.cells:
         assert state is not None
@@ -68,7 +68,8 @@ def _checks(reference: Side, difference: Difference) -> Iterator[str]:
 
 
 class _Writer:
-    """Requests as STF statements. STF names entries by handles, and changes none: they are removed and added."""
+    """Writes requests as STF statements. STF refers to entries by handles and cannot modify them, so they are removed
+    and added again."""
 
     def __init__(self) -> None:
         self._handles: dict[tuple[object, ...], str] = {}

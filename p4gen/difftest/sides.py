@@ -1,4 +1,4 @@
-"""The two switches of a comparison, driven alike: through P4Runtime, and frame by frame."""
+"""The two switches of a comparison, both driven through P4Runtime and frame by frame."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from p4gen.switch.device import Device
 from p4gen.switch.running import WRITES_FILE, Program
 
 BATCH = 16
-"""Frames between two looks at the outputs; no more than ``Dataplane`` has under way at a time."""
+"""Number of frames between two checks of the outputs; at most what ``Dataplane`` may have outstanding."""
 
 Outputs = dict[int, list[bytes]]
-"""Frames by port, in order."""
+"""Output frames by port, in order."""
 
 
 @dataclass(frozen=True)
 class Readout:
-    """Everything a switch has counted and stored: counters and registers by name."""
+    """The contents of all counters and registers, by name."""
 
     counters: dict[str, list[CounterValue]]
     registers: dict[str, list[int]]
@@ -37,17 +37,17 @@ class Readout:
 
 @dataclass
 class Side:
-    """One switch. ``exchange`` gives it frames and returns, once it has handled them all, what came out."""
+    """One switch. ``exchange`` sends it frames and returns the output, once it has handled them all."""
 
     name: str
     client: Client
     exchange: Callable[[Sequence[Packet]], Outputs]
     has_registers: bool = True
     register_limit: int | None = None
-    """Larger values of registers come as this one."""
+    """The largest register value that can be read; larger ones are read as this value. None: no limit."""
 
     def request(self, event: Request | Replication | Mirroring) -> bool:
-        """Carry out a request; whether the switch took it."""
+        """Send a request. Returns whether the switch accepted it."""
         try:
             match event:
                 case Request(verb="insert", entry=entry):
@@ -65,7 +65,7 @@ class Side:
         return True
 
     def setup(self, events: Sequence[Event]) -> None:
-        """Carry out requests that all must succeed, the insertions in one batch. Raises ``ControlError``."""
+        """Send requests that must all succeed, the insertions in one batch. Raises ``ControlError``."""
         self.client.insert(*(e.entry for e in events if isinstance(e, Request)))
         for event in events:
             if isinstance(event, Replication):
@@ -74,7 +74,7 @@ class Side:
                 self.client.set_clone_session(event.session)
 
     def state(self) -> Readout:
-        """All counters and, where the switch gives them out, registers."""
+        """All counters and, if the switch lets them be read, registers."""
         schema = self.client.schema
         counters = {c.name: self.client.counters(c.name) for c in schema.counters.values()}
         names = [r.name for r in schema.registers.values()] if self.has_registers else []
@@ -83,7 +83,7 @@ class Side:
 
 @contextlib.contextmanager
 def embedded_side(program: Program, directory: Path, ports: int, engine: EngineName = "interp") -> Iterator[Side]:
-    """The embedded switch in this process, its control plane behind a P4Runtime server of its own."""
+    """The embedded switch in this process, controlled through its own P4Runtime server."""
     directory.mkdir(parents=True, exist_ok=True)
     device = Device(ports=range(ports), engine=engine)
 
@@ -106,7 +106,7 @@ def embedded_side(program: Program, directory: Path, ports: int, engine: EngineN
 def bmv2_side(
     program: Program, directory: Path, ports: int, goes_round: Callable[[bytes], bool] = lambda _: False
 ) -> Iterator[Side]:
-    """BMv2 in a process of its own. What may go round is let finish before the next frame is sent."""
+    """BMv2 in its own process. Frames that ``goes_round`` selects are finished before the next frame is sent."""
     received: Outputs = {}
 
     def collect(port: int, frame: bytes) -> None:
@@ -130,9 +130,10 @@ def bmv2_side(
 
 
 def checked(text: str, name: str, directory: Path, *, for_bmv2: bool, faulty: bool) -> Program:
-    """A program's files, compiled by p4gen and, for BMv2, by p4c, which may warn of a program that is ``faulty``.
+    """A program's files, compiled by p4gen and, for BMv2, by p4c. Warnings of p4c are accepted if the program is
+    ``faulty``.
 
-    Raises ``P4genError`` when one of them refuses it.
+    Raises ``P4genError`` when one of them rejects it.
     """
     from p4gen.p4 import p4c  # noqa: PLC0415 - the embedded switch alone needs no p4c
 

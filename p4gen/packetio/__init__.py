@@ -1,4 +1,4 @@
-"""Frames in and out of network interfaces in batches: packet sockets, recvmmsg and sendmmsg, NumPy arrays."""
+"""Receiving and sending frames on network interfaces in batches: packet sockets, recvmmsg, sendmmsg, NumPy arrays."""
 
 from __future__ import annotations
 

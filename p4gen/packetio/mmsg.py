@@ -1,6 +1,6 @@
 """recvmmsg(2) and sendmmsg(2), and the structures that they take as NumPy types (Linux, 64 bits).
 
-Where the C library has neither, recvmsg(2) and sendmsg(2) do the same, one frame a call: a ``mmsghdr`` begins with the
+If the C library lacks them, recvmsg(2) and sendmsg(2) are called for each frame; a ``mmsghdr`` begins with the
 ``msghdr`` that they take.
 """
 
@@ -37,7 +37,7 @@ SOCKADDR_LL = np.dtype(
     }
 )
 SOCKADDR_LL_SIZE = 20
-"""The structure's size to the kernel; the type above is padded."""
+"""The structure's size as the kernel expects it; the NumPy type above is padded."""
 CONTROL = np.dtype(
     {
         "names": ["level", "type", "seconds", "nanoseconds", "aux_level", "aux_type", "status", "tci", "tpid"],
@@ -54,7 +54,7 @@ MSG_TRUNC, _MSG_DONTWAIT = 0x20, 0x40
 
 def _library() -> Any:
     if ctypes.sizeof(ctypes.c_void_p) != 8:
-        raise MissingToolError("frames in batches need a machine with 64 bits")
+        raise MissingToolError("batched packet sockets need a 64-bit machine")
     return ctypes.CDLL(None, use_errno=True)
 
 
@@ -67,10 +67,10 @@ def _find(name: str, *more: object) -> Any:
 
 
 class Messages:
-    """``count`` messages of one piece each, whose parts are filled in by the caller.
+    """``count`` messages of one buffer each. The caller fills in their parts.
 
-    ``recv`` and ``send`` give how many messages were moved, and raise ``OSError`` when the first of them was not.
-    With ``one_by_one`` they do it as where there are no calls for many.
+    ``recv`` and ``send`` return the number of messages moved, and raise ``OSError`` when the first one fails. With
+    ``one_by_one`` they use recvmsg(2) and sendmsg(2).
     """
 
     def __init__(self, count: int, *, one_by_one: bool = False) -> None:
@@ -88,7 +88,8 @@ class Messages:
         return len(self.headers)
 
     def recv(self, file: int, first: int, count: int) -> int:
-        """Receive up to ``count`` frames into messages ``first`` and following; 0 when none waits."""
+        """Receive up to ``count`` frames into the messages from ``first`` on. Returns their number, 0 when none
+        waits."""
         at = self._at + MMSGHDR.itemsize * first
         if self._recvmmsg is not None:
             moved: int = self._recvmmsg(file, at, count, _MSG_DONTWAIT, None)
@@ -103,7 +104,7 @@ class Messages:
         return count
 
     def send(self, file: int, first: int, count: int) -> int:
-        """Send up to ``count`` messages from ``first`` on."""
+        """Send up to ``count`` messages from ``first`` on. Returns their number."""
         at = self._at + MMSGHDR.itemsize * first
         if self._sendmmsg is not None:
             moved: int = self._sendmmsg(file, at, count, _MSG_DONTWAIT)

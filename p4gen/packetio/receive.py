@@ -1,4 +1,4 @@
-"""Frames from many packet sockets into one buffer, as arrays that say where each frame is."""
+"""Receives frames from many packet sockets into one buffer, with arrays that give each frame's position."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from p4gen.packetio.mmsg import (
 )
 
 _HEADROOM = 16
-"""Bytes before each frame, into which its addresses move when a VLAN tag is put back."""
+"""Bytes before each frame: its addresses are moved there when a VLAN tag is inserted again."""
 _VLAN_VALID, _TPID_VALID = 1 << 4, 1 << 6
 _ADDRESSES, _TAG, _TPID = 12, 4, 0x8100
 
 
 @dataclass(frozen=True)
 class Frames:
-    """Frame i is ``data[starts[i]:ends[i]]``; it came at ``ports[i]``."""
+    """A batch of frames. Frame i is ``data[starts[i]:ends[i]]`` and arrived at ``ports[i]``."""
 
     data: Bytes
     starts: Words
@@ -38,26 +38,26 @@ class Frames:
 
     @classmethod
     def of(cls, frames: Iterable[tuple[int, bytes]]) -> Frames:
-        """A copy of (port, frame) pairs."""
+        """A batch with copies of (port, frame) pairs."""
         listed = list(frames)
         data = np.frombuffer(b"".join(frame for _, frame in listed), np.uint8)
         ends = np.cumsum([0, *(len(frame) for _, frame in listed)], dtype=np.int64)
         return cls(data, ends[:-1], ends[1:], np.array([port for port, _ in listed], np.int32))
 
     def chosen(self, which: npt.NDArray[Any]) -> Frames:
-        """Some of them, by a mask or by number."""
+        """The frames that a mask or an array of indices selects."""
         return Frames(self.data, self.starts[which], self.ends[which], self.ports[which])
 
     def listed(self) -> list[bytes]:
-        """The frames alone, as copies."""
+        """Copies of the frames, without ports."""
         data = self.data.data
         return [data[a:b].tobytes() for a, b in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
 
 
 class Receiver:
-    """``slots`` places for frames of up to ``room`` bytes. Call ``receive`` for each socket, then ``take``.
+    """A buffer of ``slots`` places for frames of up to ``room`` bytes. Call ``receive`` for each socket, then ``take``.
 
-    What ``take`` has given is overwritten by the next ``receive``.
+    The next ``receive`` overwrites what ``take`` returned.
     """
 
     def __init__(self, slots: int, room: int, *, one_by_one: bool = False) -> None:
@@ -74,22 +74,23 @@ class Receiver:
         headers = self._messages.headers
         headers["control"] = self._control.ctypes.data + CONTROL.itemsize * np.arange(slots, dtype=np.uint64)
         headers["control_size"] = CONTROL.itemsize
-        # Views of single fields, since making them takes as long as receiving a frame.
+        # Views of single fields, kept because making one takes as long as receiving a frame.
         self._sizes, self._flags, self._control_sizes = headers["size"], headers["flags"], headers["control_size"]
         self._status, self._seconds = self._control["status"], self._control["seconds"]
         self._nanoseconds = self._control["nanoseconds"]
         self._used = 0
         self._begins: list[int] = []
         self.truncated: dict[int, int] = {}
-        """Frames by port that were longer than ``room``, and dropped."""
+        """Number of frames dropped because they were longer than ``room``, by port."""
 
     @property
     def free(self) -> int:
-        """Places that are free until the next ``take``."""
+        """Number of places that are free until the next ``take``."""
         return len(self._ports) - self._used
 
     def receive(self, file: int, port: int, most: int) -> int:
-        """Take up to ``most`` frames that wait at a socket; gives their number. OSError: the interface has gone."""
+        """Receive up to ``most`` waiting frames of a socket. Returns their number. Raises ``OSError`` when the
+        interface is gone."""
         used = self._used
         count = self._messages.recv(file, used, min(most, self.free))
         if count:
@@ -99,7 +100,7 @@ class Receiver:
         return count
 
     def put(self, frame: bytes, port: int) -> bool:
-        """Have ``frame`` come at ``port`` now; false if there is no place for it."""
+        """Add ``frame`` as if it had just arrived at ``port``. Returns False if there is no free place."""
         used, size = self._used, len(frame)
         if not self.free or size > self._room:
             return False
@@ -114,11 +115,11 @@ class Receiver:
 
     @property
     def waiting(self) -> int:
-        """Frames that the next ``take`` gives."""
+        """Number of frames that the next ``take`` returns."""
         return self._used
 
     def listed(self) -> list[tuple[int, bytes]]:
-        """``take``, as (port, frame) pairs: quicker for a few frames, slower for many."""
+        """Like ``take``, but as (port, frame) pairs: faster for a few frames, slower for many."""
         count, begins = self._used, self._begins
         flags, status = self._flags[:count].tolist(), self._status[:count].tolist()
         if any(flag & MSG_TRUNC for flag in flags) or any(bits & _VLAN_VALID for bits in status):
@@ -132,7 +133,7 @@ class Receiver:
         return [(ports[i], data[at * i + _HEADROOM : at * i + _HEADROOM + sizes[i]].tobytes()) for i in order]
 
     def take(self) -> Frames:
-        """What has come: each port's frames in order, all frames in the order of the kernel's time stamps."""
+        """The received frames: those of each port in order, all of them in the order of the kernel's time stamps."""
         count, begins = self._used, self._begins
         if not count:
             return _NOTHING
@@ -157,7 +158,7 @@ class Receiver:
         return Frames(self._flat, starts, ends, ports)
 
     def _put_back(self, which: Words, starts: Words) -> None:
-        """Insert the VLAN tags that the kernel has taken out."""
+        """Insert the VLAN tags that the kernel removed."""
         tags = self._control[which]
         tpid = np.where(tags["status"] & _TPID_VALID != 0, tags["tpid"], _TPID)
         data, at = self._data, _HEADROOM - _TAG
@@ -169,7 +170,7 @@ class Receiver:
     def _order(self, begins: list[int], count: int) -> Words:
         times = self._seconds[:count] * 1_000_000_000
         times += self._nanoseconds[:count]
-        # Whatever the stamps say, no port's frames overtake each other.
+        # Frames of the same port are never reordered, whatever their time stamps.
         for begin, end in zip(begins, [*begins[1:], count], strict=True):
             if end - begin > 1:
                 np.maximum.accumulate(times[begin:end], out=times[begin:end])

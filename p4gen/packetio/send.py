@@ -1,4 +1,4 @@
-"""Frames out of a buffer to interfaces, as many as possible in a call."""
+"""Sends frames from a buffer to interfaces, as many as possible per call."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import numpy.typing as npt
 from p4gen.packetio.mmsg import SOCKADDR_LL, SOCKADDR_LL_SIZE, Messages, Words
 
 _AT_ONCE = 1024
-"""The most that sendmmsg(2) takes (UIO_MAXIOV)."""
+"""The most messages that sendmmsg(2) takes (UIO_MAXIOV)."""
 _PATIENCE_S, _PAUSE_S = 0.002, 0.0001
 _FULL = {errno.EAGAIN, errno.ENOBUFS}
 _GONE = {errno.ENETDOWN, errno.ENXIO, errno.ENODEV}
 
 
 class Sender:
-    """Sends through one socket: to the interface it is bound to, or, with ``interfaces`` (index by port), by port.
+    """Sends through one socket: to the interface it is bound to or, with ``interfaces`` (indices by port), by port.
 
-    A frame for which there is no room is tried again for 2 ms in all before it is given up; frames for an interface
-    that is down, and what is too long for it, are given up at once.
+    If there is no room for a frame, sending is tried again for 2 ms in all. Frames for an interface that is down and
+    frames that are too long are given up at once.
     """
 
     def __init__(
@@ -39,14 +39,14 @@ class Sender:
             self._addresses = np.zeros(len(interfaces), SOCKADDR_LL)
             self._addresses["family"] = socket.AF_PACKET
             self._addresses["index"] = list(interfaces.values())
-            # Where each port's address is; the last entry is for all ports beyond the last.
+            # The position of each port's address; the last entry is for all ports beyond the last.
             self._where = np.zeros(max(interfaces, default=-1) + 2, np.uint64)
             rows = self._addresses.ctypes.data + SOCKADDR_LL.itemsize * np.arange(len(interfaces))
             self._where[list(interfaces)] = rows
             headers["name_size"] = SOCKADDR_LL_SIZE
 
     def send(self, base: int, starts: Words, ends: Words, ports: npt.NDArray[np.int32] | None = None) -> Words:
-        """Send frames that lie at ``base`` + ``starts``, in order; gives the numbers of those that were not sent."""
+        """Send the frames at ``base`` + ``starts``, in order. Returns the indices of those that were not sent."""
         names = _NAMELESS[: len(starts)] if len(starts) <= _AT_ONCE else np.ones(len(starts), np.uint64)
         if self._where is not None:
             assert ports is not None
@@ -60,7 +60,7 @@ class Sender:
             self._fill(bases[now], sizes[now], names[now])
             done, gone = self._push(len(now), patience)
             if done < len(now):
-                # One that cannot be sent; with it go all others for an interface that is down.
+                # The next frame cannot be sent. If its interface is down, all frames for that interface are given up.
                 rest = now[done:]
                 lost = names[rest] == names[rest[0]] if gone else np.arange(len(rest)) == 0
                 failed.append(rest[lost])
@@ -68,7 +68,8 @@ class Sender:
         return np.sort(np.concatenate(failed)) if failed else _NONE
 
     def _push(self, count: int, patience: _Patience) -> tuple[int, bool]:
-        """How many of the first ``count`` messages were sent, and whether the interface of the next is down."""
+        """Send the first ``count`` messages. Returns how many were sent, and whether the interface of the next one is
+        down."""
         done = 0
         while done < count:
             try:
@@ -88,7 +89,7 @@ class Sender:
             self._names[:count] = names
 
     def _wait(self, number: int) -> None:
-        if number == errno.EAGAIN:  # the socket's own buffer is full, and it says when it is not
+        if number == errno.EAGAIN:  # the socket's own buffer is full; select tells when it has room
             poll = select.poll()
             poll.register(self._socket, select.POLLOUT)
             poll.poll(1)
@@ -97,7 +98,7 @@ class Sender:
 
 
 class _Patience:
-    """Begins when it is first asked for, and ends a little later."""
+    """A time limit that starts when it is first queried."""
 
     def __init__(self) -> None:
         self._until = 0.0
@@ -110,4 +111,4 @@ class _Patience:
 
 _NONE = np.zeros(0, np.int64)
 _NAMELESS = np.ones(_AT_ONCE, np.uint64)
-"""Stands for the names of messages that all go to the same interface."""
+"""Used instead of an address if all messages go to the same interface."""

@@ -1,4 +1,4 @@
-"""One interface, frames as lists of bytes: what a host needs."""
+"""A socket on one interface, with frames as lists of bytes: what a host needs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from p4gen.packetio.send import Sender
 from p4gen.packetio.sockets import kernel_drops, open_socket
 
 _FEW = 4
-"""So many frames are quicker one by one."""
+"""Up to this number of frames, sending one by one is faster."""
 
 
 class PacketSocket:
-    """Sends and receives whole Ethernet frames at an interface, many a call, VLAN tags included.
+    """Sends and receives whole Ethernet frames on an interface, many per call, including VLAN tags.
 
-    ``slots`` is how many frames ``receive`` gives at most, ``frame_room`` how many bytes a frame may have. One thread
-    may send while another receives. Raises ``InputError`` where there is no such interface, and without CAP_NET_RAW.
+    ``slots`` is the most frames that ``receive`` returns, ``frame_room`` the most bytes of a frame. One thread may send
+    while another receives. Raises ``InputError`` if the interface does not exist or CAP_NET_RAW is missing.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class PacketSocket:
         self._poll.register(self._socket, select.POLLIN)
         self._kernel_drops = 0
         self.undelivered = 0
-        """Frames that could not be sent."""
+        """Number of frames that could not be sent."""
 
     def __enter__(self) -> PacketSocket:
         return self
@@ -52,7 +52,8 @@ class PacketSocket:
         return self._socket.fileno()
 
     def receive(self, timeout: float | None = 0.0) -> list[bytes]:
-        """All frames that wait, up to ``slots``, in order; waits up to ``timeout`` seconds (None: for ever) for one."""
+        """The waiting frames, up to ``slots``, in order. Waits up to ``timeout`` seconds for one (None: without
+        limit)."""
         if not self._taken() and timeout != 0.0:
             self._poll.poll(None if timeout is None else timeout * 1000)
             self._taken()
@@ -61,12 +62,12 @@ class PacketSocket:
         return self._receiver.take().listed()
 
     def _taken(self) -> int:
-        with contextlib.suppress(OSError):  # the interface has gone down; it may come back
+        with contextlib.suppress(OSError):  # the interface is down; it may come up again
             return self._receiver.receive(self._socket.fileno(), 0, self._receiver.free)
         return 0
 
     def send(self, frames: Sequence[bytes]) -> int:
-        """Send frames in order; gives how many the kernel took. The others are counted in ``undelivered``."""
+        """Send frames in order. Returns how many the kernel accepted; the others are counted in ``undelivered``."""
         if len(frames) <= _FEW:
             sent = self._sent(frames)
             if sent == len(frames):
@@ -75,7 +76,7 @@ class PacketSocket:
         return self._send_many(frames)
 
     def _sent(self, frames: Sequence[bytes]) -> int:
-        """Send one by one, until one cannot be sent: how many were."""
+        """Send frames one by one until one cannot be sent. Returns how many were sent."""
         for number, frame in enumerate(frames):
             try:
                 self._socket.send(frame)
@@ -92,11 +93,11 @@ class PacketSocket:
 
     @property
     def truncated(self) -> int:
-        """Frames that were longer than ``frame_room``, and dropped."""
+        """Number of frames dropped because they were longer than ``frame_room``."""
         return self._receiver.truncated.get(0, 0)
 
     def kernel_drops(self) -> int:
-        """Frames that were dropped since the beginning since too many waited for ``receive``."""
+        """Number of frames that the kernel has dropped so far because too many waited for ``receive``."""
         self._kernel_drops += kernel_drops(self._socket)
         return self._kernel_drops
 

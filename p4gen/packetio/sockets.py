@@ -22,14 +22,15 @@ _SIOCGIFFLAGS, _SIOCGIFMTU, _IFF_RUNNING = 0x8913, 0x8921, 0x40
 _IFREQ = struct.Struct("16sI20x")
 _NAME_BYTES = 15
 BUFFER = 16 << 20
-"""Bytes that the kernel may queue for a socket, its own book-keeping included; less without CAP_NET_ADMIN."""
+"""Bytes that the kernel may queue for a socket, including its overhead; the kernel may grant less without
+CAP_NET_ADMIN."""
 
 
 def open_socket(interface: str, *, promiscuous: bool = True, receive_buffer: int = BUFFER) -> socket.socket:
-    """A non-blocking socket that gets every frame which arrives at an interface, and none that leaves there.
+    """A non-blocking socket that receives every frame that arrives at an interface, and none that is sent there.
 
-    Its frames come with a time stamp and, as auxiliary data, the VLAN tag that the kernel has taken out of them.
-    Raises ``InputError`` where there is no such interface, and without CAP_NET_RAW.
+    Frames have a time stamp and, as auxiliary data, the VLAN tag that the kernel removed. Raises ``InputError`` if the
+    interface does not exist or CAP_NET_RAW is missing.
     """
     found = _raw_socket(f"interface {interface}: ")
     try:
@@ -49,10 +50,10 @@ def open_socket(interface: str, *, promiscuous: bool = True, receive_buffer: int
 
 
 def sending_socket(*, bypass: bool = False) -> socket.socket:
-    """A non-blocking socket that receives nothing and sends to whatever interface each frame's address names.
+    """A non-blocking socket that receives nothing and sends each frame to the interface that its address names.
 
-    ``bypass`` goes past the interface's queueing discipline: quicker, but then no traffic control applies, and captures
-    on this machine do not see what is sent. Raises ``InputError`` without CAP_NET_RAW.
+    ``bypass`` skips the interface's queueing discipline: faster, but traffic control does not apply, and captures on
+    this machine do not see the frames. Raises ``InputError`` without CAP_NET_RAW.
     """
     found = _raw_socket("")
     _enlarge(found, _SO_SNDBUFFORCE, socket.SO_SNDBUF, BUFFER)
@@ -62,27 +63,27 @@ def sending_socket(*, bypass: bool = False) -> socket.socket:
 
 
 def kernel_drops(found: socket.socket) -> int:
-    """Frames that the kernel has dropped since the last call since the socket's buffer was full."""
+    """Number of frames that the kernel has dropped since the last call because the socket's buffer was full."""
     _, dropped = struct.unpack("=II", found.getsockopt(SOL_PACKET, _STATISTICS, 8))
     return int(dropped)
 
 
 def link_is_up(interface: str) -> bool:
-    """Whether an interface of the caller's network namespace has a link: its operstate is up, or it does not say
-    (unknown). False for one that is not there.
+    """Whether an interface of the caller's network namespace has a link: its operstate is "up" or "unknown". False if
+    the interface does not exist.
 
-    The kernel is asked for its flags, and not sysfs for its operstate: sysfs shows the namespace that it was mounted
-    in, which need not be the caller's.
+    The interface flags are read instead of the operstate in sysfs, because sysfs shows the namespace in which it was
+    mounted, which may be another one.
     """
     flags = _ask(interface, _SIOCGIFFLAGS)
     return flags is not None and bool(flags & _IFF_RUNNING)
 
 
 def wait_for_links(interfaces: Iterable[str], timeout: float = 5.0) -> bool:
-    """Wait until interfaces have a link, seconds at most; false if one has none.
+    """Wait until all interfaces have a link, at most ``timeout`` seconds. Returns whether they do.
 
-    An interface that has just been brought up, or whose other end has, drops what it is given without a word until the
-    kernel has noticed, which takes a second on a busy machine.
+    If an interface or its other end has just been brought up, frames are dropped silently until the kernel has noticed,
+    which takes a second on a busy machine.
     """
     until = time.monotonic() + timeout
     for name in interfaces:
@@ -90,12 +91,13 @@ def wait_for_links(interfaces: Iterable[str], timeout: float = 5.0) -> bool:
             if time.monotonic() > until:
                 return False
             time.sleep(_LINK_PAUSE_S)
-    time.sleep(_LINK_PAUSE_S)  # the queue is opened just after the link is reported
+    time.sleep(_LINK_PAUSE_S)  # the transmit queue is enabled just after the link is reported
     return True
 
 
 def longest_frame(interface: str) -> int:
-    """Bytes of the longest frame that an interface takes, with two VLAN tags. InputError: no such interface."""
+    """The longest frame that an interface takes, with two VLAN tags, in bytes. Raises ``InputError`` if it does not
+    exist."""
     mtu = _ask(interface, _SIOCGIFMTU)
     if mtu is None:
         raise InputError(f"interface {interface}: no interface with this name")
@@ -103,7 +105,7 @@ def longest_frame(interface: str) -> int:
 
 
 def _ask(interface: str, request: int) -> int | None:
-    """The number that an ioctl of netdevice(7) answers with; None for an interface that is not there."""
+    """The number that an ioctl of netdevice(7) returns; None if the interface does not exist."""
     name = interface.encode()
     if len(name) > _NAME_BYTES:
         return None

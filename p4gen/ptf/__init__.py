@@ -1,1 +1,1 @@
-"""Running PTF suites against a switch process, without root."""
+"""PTF suites run against a switch process, without root; seeded faults, and which scenarios catch them."""

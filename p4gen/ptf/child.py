@@ -1,7 +1,8 @@
 """PTF as a child process: ``python -m p4gen.ptf.child PTF ARGUMENT …`` runs PTF's own script.
 
-It ends when standard input does (the runner has gone, even if it was killed), and when PTF's main thread does: PTF
-waits for its data plane's thread, which nobody ends when a port cannot be opened or a platform module fails.
+The process ends when standard input is closed (the runner has ended, even if it was killed), and when PTF's main thread
+ends: PTF would wait for its data plane's thread, which does not end if a port cannot be opened or a platform module
+fails.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def _end_with_standard_input() -> None:
 
 
 def main(script: str, arguments: list[str]) -> int:
-    """PTF's exit status."""
+    """Run PTF. Returns its exit status."""
     threading.Thread(target=_end_with_standard_input, daemon=True).start()
     sys.argv = [script, *arguments]
     try:

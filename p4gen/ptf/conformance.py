@@ -1,7 +1,7 @@
-"""Runs of the conformance suite on several programs, so that no scenario is left without a program that it fits.
+"""Runs the conformance suite on several programs, so that every scenario has a program it applies to.
 
-A scenario that has nothing to do with a program skips itself and says why. Which programs a spec is tested with is
-the family's to say (``p4gen.ptf.family``).
+A scenario that does not apply to a program is skipped and gives the reason. The family decides which programs a spec is
+tested with (``p4gen.ptf.family``).
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from p4gen.switch.process import running_switch
 from p4gen.switch.running import Program
 
 Build = Callable[[CollectiveSpec], Program]
-"""From a spec to its program, compiled."""
+"""A function that builds and compiles the program of a spec."""
 
 
 @dataclass(frozen=True)
 class ConformanceResult:
-    """What came of every run, in order."""
+    """The results of all runs, in order."""
 
     runs: tuple[tuple[SuiteRun[CollectiveSpec], SuiteResult], ...]
 
     @property
     def passed(self) -> bool:
-        """Every run is sound, nothing failed, and something ran. Scenarios may be left out."""
+        """Whether no run had a problem, no scenario failed, and at least one ran. Scenarios may be left out."""
         return self.ran_something and all(result.problem is None and not result.failures for _, result in self.runs)
 
     @property
     def ran_something(self) -> bool:
-        """At least one scenario had to do with a program."""
+        """Whether at least one scenario ran."""
         return any(test.outcome is not Outcome.SKIPPED for _, result in self.runs for test in result.tests)
 
     @property
     def left_out(self) -> dict[str, str]:
-        """Scenarios that fit none of the programs, with the reason that the first program gave."""
+        """Scenarios that apply to none of the programs, with the reason given for the first program."""
         tests = [test for _, result in self.runs for test in result.tests]
         ran = {test.name for test in tests if test.outcome is not Outcome.SKIPPED}
         return {test.name: test.message for test in reversed(tests) if test.name not in ran}

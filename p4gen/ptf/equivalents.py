@@ -1,4 +1,4 @@
-"""Mutations that change nothing which can be seen, each with the reason, as a family lists them in a YAML file."""
+"""Mutations that cause no observable change, each with the reason; a family lists them in a YAML file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from p4gen.p4.mutate.mutants import Mutant
 
 @dataclass(frozen=True)
 class Equivalent:
-    """A mutation, by what it reads like and not by its line; in some ``programs``, or in all that have it."""
+    """An equivalent mutation, identified by its text, not its line; in the listed ``programs``, or in all."""
 
     module: str
     before: str
@@ -21,11 +21,11 @@ class Equivalent:
     reason: str
     where: str = ""
     number: int = 0
-    """Which one of several that read the same; 0: all of them."""
+    """Its number among mutations with the same text, from 1; 0: all of them."""
     programs: tuple[str, ...] = ()
 
     def fits(self, program: str, mutant: Mutant) -> bool:
-        """Whether it is about this mutation."""
+        """Whether it describes this mutation."""
         return (
             (self.module, self.before, self.after) == (mutant.module, mutant.before, mutant.after)
             and self.where in ("", mutant.where)
@@ -36,17 +36,17 @@ class Equivalent:
 
 @dataclass(frozen=True)
 class Equivalents:
-    """All that are known."""
+    """All known equivalent mutations."""
 
     listed: tuple[Equivalent, ...]
 
     def reason(self, program: str, mutant: Mutant) -> str | None:
-        """Why nobody can see a mutation; None if that is not known."""
+        """Why a mutation causes no observable change; None if it is not known to be equivalent."""
         return next((e.reason for e in self.listed if e.fits(program, mutant)), None)
 
 
 @cache
 def equivalents_in(file: Path | None) -> Equivalents:
-    """Those of a file; none without."""
+    """The equivalent mutations that a file lists; none without a file."""
     found = yaml.safe_load(file.read_text(encoding="utf-8")) or [] if file else []
     return Equivalents(tuple(Equivalent(**{**e, "programs": tuple(e.get("programs", ()))}) for e in found))

@@ -1,4 +1,4 @@
-"""What the conformance suite asks of a family of programs."""
+"""What a family of programs supplies for the conformance suite."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ S_co = TypeVar("S_co", bound=ProgramSpec, covariant=True)
 
 @dataclass(frozen=True)
 class SuiteRun(Generic[S_co]):
-    """A program and the scenarios to run on it (PTF names; none for all that its family has for it)."""
+    """A program and the scenarios to run on it (PTF names; if empty, all that the family has for it)."""
 
     spec: S_co
     tests: tuple[str, ...] = ()
@@ -30,18 +30,19 @@ class SuiteRun(Generic[S_co]):
 
 @dataclass(frozen=True)
 class Mutated:
-    """A small program for operators to mutate: which modules are mutated in it, and which scenarios should notice."""
+    """A small program for mutation operators: which of its modules are mutated, and which scenarios should catch the
+    faults."""
 
     name: str
     spec: CollectiveSpec
     of_module: OfModule = lambda _: True
     tests: tuple[str, ...] = ()
-    """Modules of scenarios; none for all that the family has for the program."""
+    """Modules of scenarios; if empty, all that the family has for the program."""
 
 
 @dataclass(frozen=True)
 class Conformance(Facet):
-    """A family's scenarios, the programs that they run on, and the faults that they must notice.
+    """A family's scenarios, the programs that they run on, and the faults that they must catch.
 
     Functions take the family's own spec.
     """
@@ -51,27 +52,30 @@ class Conformance(Facet):
     serves: Callable[[Any, str], bool]
     """Whether a module of the suite (``test_...``) has scenarios for a program."""
     runs: Callable[[Any], Sequence[SuiteRun[CollectiveSpec]]]
-    """What it takes to run all scenarios of a program: its own, and small ones for what it has nothing to do with."""
+    """The runs with which all scenarios of a program are covered: its own, and small programs for scenarios that do not
+    apply to it."""
     seeding: Callable[[Any], Seeding]
-    """The listed faults for the small programs of a spec's kind."""
+    """The listed faults, seeded into small programs of the same kind as the spec."""
     axes: Mapping[str, Sequence[object]]
-    """Fields whose values decide what a program does. None is a default, which is one of the others."""
+    """Spec fields that determine the behaviour of a program, with their values. None is the default, which equals one
+    of the others."""
     kept: tuple[str, ...]
-    """Fields that ``every_program`` takes from the spec it is given."""
+    """Spec fields that ``every_program`` copies from the spec it is given."""
     every_program: Callable[[Any], Sequence[CollectiveSpec]]
-    """A small program for each combination of the axes' values that goes together."""
+    """A small program for each valid combination of the axes' values."""
     mutated: Callable[[Any, Sequence[Reliability], Sequence[int]], Sequence[Mutated]]
-    """Small programs of a spec's kind for operators to mutate, of some reliabilities and numbers of pipelines."""
+    """Small programs of the same kind as the spec, for mutation operators, for the given reliabilities and numbers of
+    pipelines."""
     equivalents: Path | None = None
-    """A YAML file of mutations that change nothing which can be seen, each with the reason."""
+    """A YAML file of mutations that cause no observable change, each with the reason."""
     suite: Path | None = None
-    """The folder of its scenarios, where they are not in p4gen's own suite."""
+    """The folder of the family's scenarios, if they are not part of p4gen's own suite."""
     takes_over: tuple[Path, ...] = ()
     """Folders of further scenarios that its programs must pass; those of ``suite`` may import their modules."""
 
 
 def conformance_of(spec: ProgramSpec) -> Conformance:
-    """What the suite knows of a spec's family."""
+    """What a spec's family supplies for the suite."""
     return family_of(spec).facet(Conformance)
 
 

@@ -1,8 +1,8 @@
-"""Programs with faults on trial: scenarios run on each until one of them notices, in a child process for each program.
+"""Runs scenarios on programs with faults until one catches the fault, in a child process for each program.
 
-A fault is caught by an assertion about packets, registers or counters, or by the model, which traps what no program may
-do. A scenario that crashes, or takes more processor time than it can need, says nothing about the program: it is run
-again, after all others, and if it still says nothing the verdict is unclear.
+A fault is caught by an assertion about packets, registers or counters, or by the model, which traps undefined
+behaviour. A scenario that crashes, or takes more processor time than it can need, says nothing about the program: it is
+run again after all others, and if the result is the same, the verdict is "unclear".
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ from p4gen.ptf.report import Outcome, TestResult
 from p4gen.spec import ProgramSpec
 
 MIN_PROCESSOR_S = 30
-"""Processor time that any child may take, far more than all scenarios take on a small program."""
+"""Processor time that every child may use, far more than all scenarios take on a small program."""
 
 
 _AT_ONCE = 12
-"""Scenarios that a program is not compiled to machine code for: most faults are caught by one of them."""
+"""Number of scenarios that are run before the program is compiled to machine code: most faults are caught by one of
+them."""
 
 
 class Finding(enum.StrEnum):
-    """What became of a fault."""
+    """The verdict on a fault."""
 
     CAUGHT = "caught"
     SURVIVED = "survived"
     UNCLEAR = "unclear"
-    """No assertion failed, but some scenarios could not be carried out."""
+    """No assertion failed, but some scenarios could not be run."""
     INVALID = "invalid"
-    """No program: it cannot be loaded."""
+    """The program cannot be loaded."""
 
 
 T = TypeVar("T")
@@ -50,7 +51,8 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class Trial(Generic[T]):
-    """A program to be judged. ``build`` makes it, in the child; ``order`` are the scenarios, likely ones first."""
+    """A program with a fault. ``build`` makes it in the child; ``order`` are the scenarios, the most promising
+    first."""
 
     fault: T
     spec: ProgramSpec
@@ -60,19 +62,19 @@ class Trial(Generic[T]):
     processor_s: int = MIN_PROCESSOR_S
     finding: Finding | None = None
     by: str = ""
-    """The scenario that caught it, or that says nothing."""
+    """The scenario that caught the fault, or whose result is unclear."""
     message: str = ""
     results: dict[str, TestResult] = field(default_factory=dict)
-    """The last result of each scenario that was run."""
+    """The last result of each scenario that has run."""
     todo: list[str] = field(default_factory=list)
-    """What the next child is to run."""
+    """The scenarios that the next child runs."""
     _again: bool = False
 
     def __post_init__(self) -> None:
         self.todo = list(self.order)
 
     def take(self, line: bytes) -> None:
-        """Something that the child had to say."""
+        """Process a message from the child."""
         if (problem := json.loads(line).get("invalid")) is not None:
             self.finding, self.message = Finding.INVALID, problem
             return
@@ -83,7 +85,7 @@ class Trial(Generic[T]):
             self.finding, self.by, self.message = Finding.CAUGHT, result.name, result.message
 
     def ended(self, status: int) -> None:
-        """The child has ended with a status as of ``os.waitpid``, and all that it had to say was taken."""
+        """Process the end of the child, with its status as from ``os.waitpid``, after all its messages."""
         if self.finding is not None:
             return
         if self.todo and status:
@@ -110,9 +112,9 @@ def judge(
     engine: EngineName = "interp",
     jobs: int | None = None,
 ) -> Iterator[Trial[T]]:
-    """Judge each trial, ``jobs`` at a time (by default one for each processor); they come back as they end.
+    """Judge each trial, ``jobs`` at a time (by default one for each processor). Yields trials as they end.
 
-    The next trial is asked for when there is room for it, so that what earlier ones showed can decide its order.
+    The next trial is requested only when it can start, so that the results of earlier ones can determine its order.
     """
     waiting = iter(trials)
     under_way: dict[int, _Child[T]] = {}
@@ -147,7 +149,7 @@ def judge(
 
 @dataclass(eq=False)
 class _Child(Generic[T]):
-    """A process that runs what its trial has to do, and says what came of it over a pipe."""
+    """A process that runs the scenarios of its trial and sends the results over a pipe."""
 
     trial: Trial[T]
     pid: int
@@ -164,7 +166,7 @@ class _Child(Generic[T]):
         return cls(trial, pid, reader)
 
     def read(self) -> bool:
-        """Take what there is to read; false at its end."""
+        """Process the messages that can be read. Returns False at their end."""
         data = os.read(self.reader, 65536)
         *lines, self._pending = (self._pending + data).split(b"\n")
         for line in lines:
@@ -172,7 +174,7 @@ class _Child(Generic[T]):
         return bool(data)
 
     def end(self, *, kill: bool = False) -> int:
-        """Wait until it has ended; its status as of ``os.waitpid``."""
+        """Wait until the process has ended. Returns its status as from ``os.waitpid``."""
         if kill:
             os.kill(self.pid, signal.SIGKILL)
         os.close(self.reader)
@@ -180,7 +182,7 @@ class _Child(Generic[T]):
 
 
 def _run(trial: Trial[T], scenarios: Scenarios, seed: int, engine: EngineName, writer: int) -> NoReturn:
-    """What a child does. It leaves without going back to what its parent was about."""
+    """The main function of a child. It ends the process and never returns to the parent's code."""
     status = 1
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -215,9 +217,9 @@ def _carry_out(trial: Trial[T], scenarios: Scenarios, seed: int, engine: EngineN
 
 
 def check_sound(trial: Trial[T], scenarios: Scenarios, *, seed: int, engine: EngineName) -> dict[str, float]:
-    """The seconds that each scenario takes on a program without faults; those that skip themselves are left out.
+    """The seconds that each scenario takes on a program without faults, except those that are skipped.
 
-    Raises ``FailedError`` where a scenario fails: faults would prove nothing.
+    Raises ``FailedError`` when a scenario fails: then faults would prove nothing.
     """
     (done,) = judge([trial], scenarios, seed=seed, engine=engine, jobs=1)
     if done.finding is not Finding.SURVIVED:

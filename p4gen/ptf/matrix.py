@@ -1,4 +1,4 @@
-"""Small programs of every op, dtype and setting that changes what a program does, for the suite to run on."""
+"""Small programs with every op, dtype and other setting that affects behaviour, for the suite to run on."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from p4gen.spec import CollectiveSpec
 
 
 def chosen_programs(spec: CollectiveSpec, wanted: str, seed: int) -> tuple[CollectiveSpec, ...]:
-    """The programs of ``spec``'s kind that have its values, where it gives any; ``wanted`` is their number, or all.
+    """The programs of the same kind as ``spec`` that have the values it sets. ``wanted`` is their number or "all".
 
-    Raises ``InputError`` for another word than that, and where the spec gives what small programs do not take over.
+    Raises ``InputError`` for any other ``wanted``, and when the spec sets fields that small programs do not copy.
     """
     facet = conformance_of(spec)
     foreign = spec.model_fields_set - {"family", *facet.kept, *facet.axes}
@@ -31,7 +31,7 @@ def chosen_programs(spec: CollectiveSpec, wanted: str, seed: int) -> tuple[Colle
 
 
 def axes_of(spec: CollectiveSpec) -> list[str]:
-    """The flags by which ``chosen_programs`` chooses the same again."""
+    """The flags with which ``chosen_programs`` makes the same choice again."""
     values = spec.model_dump(mode="json")
     facet = conformance_of(spec)
     given = [name for name in (*facet.kept, *facet.axes) if name in spec.model_fields_set and values[name] is not None]
@@ -42,7 +42,8 @@ C = TypeVar("C", bound=CollectiveSpec)
 
 
 def sample(programs: Sequence[C], count: int, seed: int) -> tuple[C, ...]:
-    """``count`` programs drawn by ``seed``, each for the pairs of values that those before it do not have."""
+    """``count`` programs drawn with ``seed``; each is chosen for the pairs of values that the earlier ones do not
+    cover."""
     left = {spec: set(_pairs(spec)) for spec in random.Random(seed).sample(programs, len(programs))}  # noqa: S311 - to be repeated
     chosen: list[C] = []
     seen: set[object] = set()

@@ -1,7 +1,7 @@
-"""Scenarios in this process, on a switch in its memory: nothing to start, nothing to wait for.
+"""Runs scenarios in this process, on a switch in memory, without processes to start or wait for.
 
-PTF's runner, its data plane and P4Runtime are left out; the scenarios are those of the suite, unchanged. Modules of the
-suite keep what they know of the switch under test, so a process can test one program: see ``p4gen.ptf.judge``.
+PTF's runner and data plane and P4Runtime are replaced; the scenarios are those of the suite, unchanged. Modules of the
+suite keep what they know of the switch under test, so a process can test only one program: see ``p4gen.ptf.judge``.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from p4gen.spec import ProgramSpec, ticks
 
 
 class ProgramFaultError(AssertionError):
-    """The program did what no program may do: the model trapped it."""
+    """The model trapped undefined behaviour of the program."""
 
 
 class TestedSwitch(Model):
-    """A switch with the program under test. What it traps fails the scenario that brought it about.
+    """A switch with the program under test. A trap fails the scenario that caused it.
 
-    Keys of tables that are ``ignored`` are 0 for every packet, and so in every entry: the first one matches.
+    Keys of tables that are ``ignored`` are 0 for every packet and in every entry: the first entry matches.
     """
 
-    __test__ = False  # the name is no invitation to pytest
+    __test__ = False  # not a pytest class, despite its name
 
     def __init__(
         self,
@@ -52,14 +52,14 @@ class TestedSwitch(Model):
         self._ignored = [(key.table, program.table(key.table).keys[key.key]) for key in ignored]
 
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """As of any switch; raises ``ProgramFaultError`` for what the model traps."""
+        """Process a packet. Raises ``ProgramFaultError`` if the model traps."""
         outputs = super().process(port, packet, trace)
         if traps := self.traps():
             raise ProgramFaultError(f"the model trapped: {traps[0]}")
         return outputs
 
     def insert(self, *entries: Entry) -> None:
-        """As of any switch; of entries that an ignored key makes one, the first one stays."""
+        """Insert entries. If an ignored key makes several entries equal, the first one stays."""
         for entry in entries:
             seen = self._seen(entry)
             if seen is entry:
@@ -69,11 +69,11 @@ class TestedSwitch(Model):
                     super().insert(seen)
 
     def modify(self, *entries: Entry) -> None:
-        """As of any switch."""
+        """See ``ControlPlane``."""
         super().modify(*map(self._seen, entries))
 
     def delete(self, *entries: Entry) -> None:
-        """As of any switch."""
+        """See ``ControlPlane``."""
         super().delete(*map(self._seen, entries))
 
     def _seen(self, entry: Entry) -> Entry:
@@ -89,22 +89,22 @@ class TestedSwitch(Model):
 
 @dataclass(frozen=True)
 class MemoryPort:
-    """A port as scenarios see it: what was sent has been handled when the data plane's ``send`` returns."""
+    """A port for scenarios. What is sent is handled before the data plane's ``send`` returns."""
 
     idle: int
     """A descriptor that is never readable."""
 
     def fileno(self) -> int:
-        """For ``select``."""
+        """A descriptor for ``select``."""
         return self.idle
 
     def settle(self) -> None:
-        """Nothing is under way."""
+        """Do nothing: everything sent has been handled."""
 
 
 @dataclass
 class MemoryDataplane:
-    """What scenarios use of PTF's data plane, in front of a switch."""
+    """The part of PTF's data plane that scenarios use, in front of a switch."""
 
     switch: TestedSwitch
     ports: dict[tuple[int, int], MemoryPort]
@@ -114,15 +114,15 @@ class MemoryDataplane:
 
     @classmethod
     def of(cls, switch: TestedSwitch, ports: Iterable[int]) -> MemoryDataplane:
-        """With these ports and the agent's."""
+        """A data plane with these ports and the agent's."""
         idle, _ = os.pipe()
         places = [(0, number) for number in sorted({*ports, ticks.PORT})]
         return cls(switch, {place: MemoryPort(idle) for place in places}, {place: [] for place in places})
 
     def send(self, device: int, port: int, frame: bytes) -> None:
-        """Have the switch handle a frame, and keep what comes of it."""
+        """Process a frame, and queue the output."""
         for number, output in self.switch.process(port, bytes(frame)):
-            self._outputs += 1  # in place of a time
+            self._outputs += 1  # a running number instead of a time
             if (queue := self.packet_queues.get((device, number))) is not None:
                 queue.append((output, float(self._outputs)))
 
@@ -131,7 +131,7 @@ Scenarios = Mapping[str, type[ReportedTest]]
 
 
 def load_suite(suite: Suite, modules: Iterable[str]) -> dict[str, type[ReportedTest]]:
-    """The scenarios of modules of a suite by PTF's names (module.Class), in order."""
+    """The scenarios in modules of a suite, by PTF's names (module.Class), in order."""
     sys.path[:0] = [str(folder) for folder in suite if str(folder) not in sys.path]
     found: dict[str, type[ReportedTest]] = {}
     for name in modules:
@@ -149,9 +149,9 @@ def run_in_memory(
     seed: int,
     report: Callable[[TestResult], bool],
 ) -> bool:
-    """Run scenarios, in this order, on a switch that runs the program of ``spec``.
+    """Run scenarios in this order on a switch that runs the program of ``spec``.
 
-    ``report`` takes each one's result and says whether to go on; false if it did not.
+    ``report`` takes each result and returns whether to go on. Returns False if it did not.
     """
     ptf.open_logfile = lambda _name: None
     ptf.dataplane_instance = MemoryDataplane.of(switch, range(spec.ports))

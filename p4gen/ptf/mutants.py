@@ -1,4 +1,4 @@
-"""The conformance suite on trial: does it notice the faults of a list (``Conformance.seeding``)?"""
+"""Tests whether the conformance suite catches the faults of a list (``Conformance.seeding``)."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def run_mutants(
     engine: EngineName = "interp",
     jobs: int | None = None,
 ) -> Generator[Trial[Mutation]]:
-    """Run the scenarios on each program with each of its faults in turn, until one fails; trials as they end.
+    """Run the scenarios on each program with each of its faults in turn, until one fails. Yields trials as they end.
 
     ``programs`` are those that ``seeding`` names. ``jobs`` run at a time, by default one for each processor. Raises
-    ``FailedError`` if scenarios fail without any fault, a fault does not fit its program, or a program does not
-    compile with it: such faults prove nothing.
+    ``FailedError`` if scenarios fail without a fault, a fault does not fit its program, or a program does not compile
+    with it, because such faults prove nothing.
     """
     for name in dict.fromkeys(mutation.program for mutation in seeding.mutations):
         sound = programs[name]

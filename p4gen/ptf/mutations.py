@@ -1,7 +1,7 @@
-"""What a fault is that is seeded into a generated program, to see that the conformance suite can fail.
+"""Faults that are seeded into a generated program, to show that the conformance suite catches them.
 
-A fault is a replacement in the program's text. Its pattern must stand there exactly once: a fault
-that no longer fits the templates is an error, not a fault that nothing catches.
+A fault is a replacement in the program's text. Its pattern must occur exactly once: a fault that no longer fits the
+templates is an error, not a fault that nothing catches.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ from p4gen.errors import FailedError
 
 @dataclass(frozen=True)
 class Mutation:
-    """A fault: in ``module``, ``find`` becomes ``replace``."""
+    """A fault: in ``module``, ``find`` is replaced with ``replace``."""
 
     name: str
     module: str
     find: str
     replace: str
     program: str = "plain"
-    """Which of its mode's programs it is seeded into."""
+    """The name of the program that it is seeded into."""
 
     def apply(self, program: str) -> str:
-        """The program with this fault; ``FailedError`` unless it fits in exactly one place."""
+        """The program with this fault. Raises ``FailedError`` unless it fits in exactly one place."""
         count = program.count(self.find)
         if count != 1:
-            raise FailedError(f"mutation {self.name}: {self.find!r} stands {count} times in the program, not once")
+            raise FailedError(f"mutation {self.name}: {self.find!r} occurs {count} times in the program, not once")
         return program.replace(self.find, self.replace)
 
 
 @dataclass(frozen=True)
 class Seeding:
-    """The faults of a mode, and where to look for who notices them."""
+    """A list of faults, with the programs they are seeded into and the scenarios that should catch them."""
 
     mutations: tuple[Mutation, ...]
     programs: Mapping[str, Mapping[str, object]]
-    """Fields of the specs of the programs, by name; small ones, but with everything that their faults can break."""
+    """Spec fields by name of program. The programs are small, but have everything that their faults can break."""
     tests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Modules of scenarios that a program is for; all of the mode's when it is not named here."""
+    """Modules of scenarios by name of program; all of the family's for a program that is not listed."""
     first: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Modules of scenarios that are tried first on the faults of a module of the program."""
 
     def sample(self, count: int, seed: int) -> Seeding:
-        """``count`` of the faults, or all if there are fewer, in their order, with the programs that they need."""
+        """A sample of ``count`` faults, or all if there are fewer, in order, with the programs that they need."""
         drawn = random.Random(seed).sample(self.mutations, min(count, len(self.mutations)))  # noqa: S311 - a repeatable choice
         mutations = tuple(mutation for mutation in self.mutations if mutation in drawn)
         used = {mutation.program for mutation in mutations}

@@ -1,4 +1,4 @@
-"""Operator mutation: mutations of small programs, drawn by module, each of which a scenario should catch."""
+"""Operator mutation: mutations of small programs, sampled by module, each of which a scenario should catch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PIPELINES = (1, 2)
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A sound program, and everything that can be wrong with it."""
+    """A program without faults, and all mutations of it."""
 
     name: str
     spec: CollectiveSpec
@@ -33,25 +33,25 @@ class Subject:
     origins: tuple[tuple[str, int], ...]
     mutants: tuple[Mutant, ...]
     tests: tuple[str, ...] = ()
-    """Modules of scenarios; none for all of the mode's."""
+    """Modules of scenarios; if empty, all of the family's."""
 
     @classmethod
     def of(cls, mutated: Mutated) -> Subject:
-        """A program, with the mutations of some of its modules."""
+        """A program, with the mutations of the modules that ``mutated`` selects."""
         rendered = render(compose(mutated.spec))
         compiled = compile_text(rendered.text, f"{mutated.spec.program}.p4")
         found = tuple(mutant for mutant in mutants(compiled) if mutated.of_module(mutant.module))
         return cls(mutated.name, mutated.spec, compiled, rendered.origins, found, mutated.tests)
 
     def template(self, mutant: Mutant) -> str:
-        """The template's line that a mutation is made in."""
+        """The line of the template that a mutation changes."""
         file, line = self.origins[mutant.pos.line - 1]
         return f"templates/{file}:{line}"
 
 
 @dataclass(frozen=True, eq=False)
 class Fault:
-    """A mutation of a subject; ``reason`` says why it changes nothing that can be seen, if somebody has shown that."""
+    """A mutation of a subject. ``reason`` says why it causes no observable change, if it is known to be equivalent."""
 
     subject: Subject
     mutant: Mutant
@@ -61,17 +61,17 @@ class Fault:
 def subjects(
     spec: ProgramSpec, reliabilities: Sequence[Reliability] = RELIABILITIES, pipelines: Sequence[int] = PIPELINES
 ) -> list[Subject]:
-    """The small programs of a spec's kind that are mutated."""
+    """The small programs to mutate, of the same kind as the spec."""
     return [Subject.of(mutated) for mutated in conformance_of(spec).mutated(spec, reliabilities, pipelines)]
 
 
 def faults_of(subjects: Sequence[Subject], equivalents: Equivalents) -> list[Fault]:
-    """All mutations of some programs, with what is known of them."""
+    """All mutations of some programs, with the reasons of those that are known to be equivalent."""
     return [Fault(s, mutant, equivalents.reason(s.name, mutant)) for s in subjects for mutant in s.mutants]
 
 
 def sample(faults: Sequence[Fault], count: int, seed: int) -> list[Fault]:
-    """``count`` of the faults that count, so that each module of each program gets its share."""
+    """A sample of ``count`` faults that are not equivalent, spread evenly over the modules of the programs."""
     chance = random.Random(seed)  # noqa: S311 - a repeatable choice
     drawn = sorted(
         (fault for fault in faults if fault.reason is None),
@@ -85,9 +85,10 @@ def sample(faults: Sequence[Fault], count: int, seed: int) -> list[Fault]:
 def run_operators(
     faults: Sequence[Fault], *, seed: int, engine: EngineName = "interp", jobs: int | None = None
 ) -> Generator[Trial[Fault]]:
-    """Run the scenarios on each faulty program until one catches the fault; trials in the order in which they end.
+    """Run the scenarios on each faulty program until one catches the fault. Yields trials in the order in which they
+    end.
 
-    Raises ``FailedError`` if scenarios fail without any fault.
+    Raises ``FailedError`` if scenarios fail without a fault.
     """
     caught: dict[str, Counter[str]] = {}
     for subject in dict.fromkeys(fault.subject for fault in faults):
@@ -105,7 +106,8 @@ def _on(
     engine: EngineName,
     jobs: int | None,
 ) -> Iterator[Trial[Fault]]:
-    """Trials on one program. ``caught`` is what other programs have shown, and what this one shows is added to it."""
+    """Trials on one program. ``caught`` counts the scenarios that caught faults, by module; the results of this program
+    are added."""
     program = subject.compiled.program
     sound = Trial("sound", subject.spec, lambda: program, list(scenarios))
     order = Order(check_sound(sound, scenarios, seed=seed, engine=engine), caught)

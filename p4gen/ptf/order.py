@@ -1,4 +1,4 @@
-"""Which scenarios to try first on a fault, so that most faults are caught at once."""
+"""The order in which scenarios are tried on a fault, so that most faults are caught soon."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Order:
-    """Scenarios that caught faults of the same module before come first, and then those that are quick."""
+    """Orders scenarios: those that caught faults of the same module before come first, then the fast ones."""
 
     seconds: Mapping[str, float]
-    """How long each scenario takes on a sound program."""
+    """Seconds that each scenario takes on a program without faults."""
     caught: dict[str, Counter[str]] = field(default_factory=dict)
 
     def learn(self, module: str, scenario: str) -> None:
@@ -20,7 +20,7 @@ class Order:
         self.caught.setdefault(module, Counter())[scenario] += 1
 
     def of(self, module: str, likely: Sequence[str] = ()) -> list[str]:
-        """All scenarios, for a fault of a module; those of the ``likely`` modules of the suite first."""
+        """All scenarios in the order for a fault of a module, those of the ``likely`` modules of the suite first."""
         here, anywhere = self.caught.get(module, Counter()), sum(self.caught.values(), Counter())
 
         def merit(name: str) -> tuple[bool, float]:

@@ -1,4 +1,4 @@
-"""Suites side by side, all of which end at once when their results are no longer wanted."""
+"""Runs suites in parallel, and ends all of them at once when their results are no longer wanted."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _PATIENCE_S = 5.0
-"""How long suites that were told to end are waited for; what they started ends with this process anyway."""
+"""Seconds to wait for suites that were told to end. Their processes end with this process in any case."""
 
 
 class Stop:
-    """Tells suites under way to end: ``fileno`` is readable once ``set`` has been called."""
+    """Tells running suites to end: ``fileno`` is readable once ``set`` has been called."""
 
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
         self._set = False
 
     def fileno(self) -> int:
-        """For ``select``."""
+        """A descriptor for ``select``."""
         return self._reader
 
     @property
@@ -32,22 +32,22 @@ class Stop:
         return self._set
 
     def set(self) -> None:
-        """Tell them, once."""
+        """Tell all running suites to end."""
         if not self._set:
             self._set = True
             os.close(self._writer)
 
     def close(self) -> None:
-        """Give up the descriptors; nobody may be waiting."""
+        """Close the descriptors. No thread may be waiting for them."""
         self.set()
         os.close(self._reader)
 
 
 @contextlib.contextmanager
 def in_parallel(run: Callable[[T, Stop], R], items: Sequence[T], jobs: int) -> Iterator[Iterator[R]]:
-    """The results of ``run(item, stop)`` in the order of ``items``, ``jobs`` of them under way at a time.
+    """The results of ``run(item, stop)`` in the order of ``items``. At most ``jobs`` run at a time.
 
-    When the block ends early, ``stop`` tells those under way, and no other is begun.
+    When the block ends early, ``stop`` is set for those that run, and no other is started.
     """
     stop = Stop()
     pool = ThreadPoolExecutor(jobs)

@@ -1,4 +1,4 @@
-"""How a PTF test tells the runner what came of it: one JSON object a line, on a pipe it inherits."""
+"""How PTF tests report their results to the runner: one JSON object per line, on a pipe that they inherit."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from p4gen.records import from_plain
 
 
 class Outcome(StrEnum):
-    """What came of a test."""
+    """The outcome of a test."""
 
     PASSED = "passed"
     FAILED = "failed"
     """An assertion did not hold."""
     ERROR = "error"
-    """The test could not be carried out: it raised something else, or ran out of time."""
+    """The test could not be run to its end: it raised another exception, or ran out of time."""
     SKIPPED = "skipped"
-    """The program under test has nothing to do with the scenario; the message says why."""
+    """The scenario does not apply to the program under test; the message says why."""
 
 
 @dataclass(frozen=True)
 class TestResult:
     """One finished test: ``name`` is module.Class, ``message`` one line, ``details`` the whole traceback."""
 
-    __test__ = False  # the name is no invitation to pytest
+    __test__ = False  # not a pytest class, despite its name
 
     name: str
     outcome: Outcome
@@ -41,12 +41,12 @@ class TestResult:
 
 
 def write(descriptor: int, result: TestResult) -> None:
-    """Send a result to the runner at the other end of ``descriptor``."""
+    """Send a result to the runner, through ``descriptor``."""
     line = json.dumps(asdict(result)).encode() + b"\n"
     while line:
         line = line[os.write(descriptor, line) :]
 
 
 def read(line: bytes) -> TestResult:
-    """The result that ``write`` sent; ValueError when the line is not one."""
+    """The result that ``write`` sent. Raises ``ValueError`` when the line is not one."""
     return from_plain(TestResult, json.loads(line))

@@ -1,7 +1,7 @@
-"""Running a PTF suite against a switch process of its own, and judging the run as a whole.
+"""Runs a PTF suite against a switch in its own process, and judges the run as a whole.
 
-PTF reports success when it ran no test, when ``-t`` could not be parsed, and on exit codes that some failures never
-reach; so results come over a pipe from the tests themselves, and must agree with what PTF printed.
+PTF also reports success when it ran no test or could not parse ``-t``, and its exit code does not reflect all failures.
+So the tests send their results over a pipe, and these must agree with what PTF printed.
 """
 
 from __future__ import annotations
@@ -31,21 +31,22 @@ from p4gen.switch.running import Program, Running
 
 Progress = Callable[[TestResult], None]
 Switch = Callable[[Program, Path, range], AbstractContextManager[Running]]
-"""(program, folder, ports) to a running switch, gone at exit."""
+"""A function from (program, folder, ports) to a context manager that runs a switch."""
 
 _LOG_PREFIX = re.compile(r"^[\d:.]+ +\w+ *: *\w+ *: *")
 
 TEST_TIMEOUT_S, SILENCE_S = 900, 1200.0
-"""No measure of anything: a scenario takes a second, and a loaded machine may be slower by any factor."""
+"""Seconds for one test, and seconds without any result, after which the run is ended. Generous, because a scenario
+takes a second, but a loaded machine may be slower by any factor."""
 _STOPPED = "the suite was stopped before its end"
 
 QUEUE_LENGTH = 1_000_000
-"""Frames PTF keeps per port: its own 100 drops the oldest in silence."""
+"""Number of frames that PTF keeps per port. With its default of 100 it silently drops the oldest."""
 
 
 @dataclass(frozen=True)
 class SuiteResult:
-    """What came of a suite on one program; ``problem`` is what is wrong with the run itself, if anything is."""
+    """The result of a suite on one program. ``problem`` says what is wrong with the run itself, if anything."""
 
     tests: tuple[TestResult, ...]
     seconds: float
@@ -53,12 +54,12 @@ class SuiteResult:
 
     @property
     def passed(self) -> bool:
-        """Every test that ran passed, at least one did, and nothing was wrong with the run."""
+        """Whether every test that ran passed, at least one did, and nothing was wrong with the run."""
         return self.problem is None and all(t.ok for t in self.tests) and bool(self.of(Outcome.PASSED))
 
     @property
     def failures(self) -> tuple[TestResult, ...]:
-        """Tests that failed or could not be carried out."""
+        """Tests that failed or could not be run."""
         return self.of(Outcome.FAILED, Outcome.ERROR)
 
     def of(self, *outcomes: Outcome) -> tuple[TestResult, ...]:
@@ -83,13 +84,13 @@ def run_suite(
 ) -> SuiteResult:
     """Run ``tests`` (PTF names, module.Class or module; all by default) of ``suite`` on ``program``.
 
-    ``directory`` must exist; sockets, ``ptf.out``, ``ptf.log`` and ``ptf.pcap`` go there. Its path must leave room
-    for a socket name within the 107 bytes of unix(7). ``params`` reach the tests as Python literals, with ``switch``
-    (a ``Running``, as JSON) added. A test is ended after ``test_timeout`` seconds, and the whole run when no test has
-    come to its end for ``silence`` seconds. ``progress`` is called with each test as it finishes.
+    ``directory`` must exist; sockets, ``ptf.out``, ``ptf.log`` and ``ptf.pcap`` are created there. Its path must leave
+    room for a socket name within the 107 bytes of unix(7). ``params`` are passed to the tests as Python literals,
+    together with ``switch`` (a ``Running``, as JSON). A test is ended after ``test_timeout`` seconds, and the whole run
+    after ``silence`` seconds without a result. ``progress`` is called with each test as it finishes.
 
-    Failures are in the result. Raises what starting the switch raises, MissingToolError without PTF, and FailedError
-    when ``stop`` is set meanwhile.
+    Failures are part of the result. Raises what starting the switch raises, ``MissingToolError`` without PTF, and
+    ``FailedError`` when ``stop`` is set meanwhile.
     """
     directory = directory.resolve()  # PTF is started in it
     if stop is not None and stop.is_set:
@@ -123,7 +124,7 @@ def run_suite(
     seconds = time.monotonic() - started
     problem = _problem(finished, process.returncode, directory / "ptf.out")
     if not in_time:
-        problem = f"no scenario came to its end for {silence:g} s"
+        problem = f"no scenario ended for {silence:g} s"
     return SuiteResult(tuple(finished), seconds, problem)
 
 
@@ -165,9 +166,9 @@ def _ptf_script() -> Path:
 
 
 def _start(command: list[str], directory: Path, results: int) -> subprocess.Popen[bytes]:
-    """PTF, in a process group of its own, with its output in ``ptf.out`` and the ``results`` pipe inherited.
+    """Start PTF in its own process group, with its output in ``ptf.out``; it inherits the ``results`` pipe.
 
-    It ends with its standard input, which nobody but us has the other end of.
+    It ends when its standard input is closed, whose other end only this process holds.
     """
     with (directory / "ptf.out").open("wb") as output:
         return subprocess.Popen(
@@ -183,14 +184,14 @@ def _start(command: list[str], directory: Path, results: int) -> subprocess.Pope
 
 
 def environment() -> dict[str, str]:
-    """Ours, with this p4gen importable from the tests however it was started."""
+    """This process's environment, with this p4gen on Python's path."""
     path = [str(Path(p4gen.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), "PYTHONUNBUFFERED": "1"}
 
 
 @contextmanager
 def _pipe() -> Iterator[tuple[int, int]]:
-    """A pipe whose reading end is closed at exit; the writing end is the caller's to close."""
+    """A pipe. The reading end is closed at exit; the caller closes the writing end."""
     reader, writer = os.pipe()
     try:
         yield reader, writer
@@ -201,7 +202,8 @@ def _pipe() -> Iterator[tuple[int, int]]:
 def _collect(
     reader: int, silence: float, progress: Progress | None, stop: Stop | None
 ) -> tuple[list[TestResult], bool]:
-    """Results until the pipe's other end closes; False with them when there is none for ``silence`` seconds."""
+    """The results until the other end of the pipe is closed, and whether it was; False if there was none for
+    ``silence`` seconds."""
     finished: list[TestResult] = []
     pending = b""
     with selectors.DefaultSelector() as selector:
@@ -224,7 +226,7 @@ def _collect(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Make sure that PTF is gone, with what it may have started if it is still at it."""
+    """End PTF and any processes that it started."""
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -234,7 +236,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _problem(finished: Sequence[TestResult], code: int, output: Path) -> str | None:
-    """What is wrong with a run that came to its end, results aside."""
+    """What is wrong with a run that has ended, apart from failed tests; None if nothing is."""
     text = output.read_text(errors="replace")
     match = re.search(r"^Ran (\d+) tests? in", text, re.MULTILINE)
     ran = int(match[1]) if match else 0

@@ -1,6 +1,6 @@
-"""The scenarios of a suite: their names, what they show, and whether they have to do with a program.
+"""The scenarios of a suite: their names, what they test, and whether they apply to a program.
 
-A suite's modules have names such as ``base``, so a process of its own imports them: ``python -m p4gen.ptf.scenarios``.
+A suite's modules have names such as ``base``, so a separate process imports them: ``python -m p4gen.ptf.scenarios``.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Scenario:
     about: str
     of_another_mode: bool
     unfit: str | None
-    """Why it has nothing to do with the program; None when it has. What depends on the number of ranks that a scenario
-    draws shows only in the run."""
+    """Why it does not apply to the program; None if it does. If this depends on the number of ranks that a scenario
+    draws, it is only known in the run."""
 
 
 def scenarios(spec: ProgramSpec, suite: Suite | None = None) -> tuple[Scenario, ...]:
-    """All scenarios of a suite (p4gen's own by default), and how they fit a program, by name."""
+    """All scenarios of a suite (p4gen's own by default), in the order of their names."""
     folders = [str(folder.resolve()) for folder in suite or suite_of(spec)]
     command = [sys.executable, "-m", __name__, *folders]
     given = spec.model_dump_json()
@@ -45,7 +45,7 @@ def scenarios(spec: ProgramSpec, suite: Suite | None = None) -> tuple[Scenario, 
 
 
 def check_names(wanted: Sequence[str], known: Sequence[Scenario]) -> None:
-    """``InputError``, with what may be meant, unless each name is that of a scenario or of a module."""
+    """Raises ``InputError``, with a suggestion, unless each name is that of a scenario or of a module."""
     names = [scenario.name for scenario in known]
     modules = list(dict.fromkeys(name.partition(".")[0] for name in names))
     classes = {name.partition(".")[2]: name for name in names}
@@ -53,7 +53,7 @@ def check_names(wanted: Sequence[str], known: Sequence[Scenario]) -> None:
     for name in wanted:
         if name in names or name in modules:
             continue
-        # A class says more than its module: with it, a right or a wrong module makes no difference.
+        # If a class is given, suggestions depend on the class alone, not on its module.
         near = [classes[one] for one in difflib.get_close_matches(name.rpartition(".")[2], classes, n=2, cutoff=0.7)]
         near = near or difflib.get_close_matches(name.partition(".")[0], modules, n=2, cutoff=0.75)
         hint = f"did you mean {' or '.join(near)}?" if near else "p4gen ptf list names all that fit a program"
@@ -72,7 +72,7 @@ def _collect(suite: Suite, spec: ProgramSpec) -> Iterator[Scenario]:
 
 
 def _about(kind: type) -> str:
-    """The first line of a scenario's documentation, or of that of the scenario it is a case of."""
+    """The first line of a scenario's docstring, or of the nearest base class that has one."""
     documented = (base.__doc__ for base in kind.__mro__ if "runTest" in dir(base) and base.__doc__)
     return next(documented, "").strip().partition("\n")[0]
 

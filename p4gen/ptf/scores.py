@@ -1,4 +1,4 @@
-"""Mutation scores: which share of the faults that count was caught."""
+"""Mutation scores: the share of faults that was caught."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from p4gen.ptf.judge import Finding
 
 @dataclass(frozen=True)
 class Score:
-    """What became of faults. Those that are no program (``invalid``) do not count; unclear ones are not caught."""
+    """The verdicts on faults, counted. Programs that cannot be loaded (``invalid``) do not count; unclear ones count as
+    not caught."""
 
     caught: int = 0
     survived: int = 0
@@ -20,27 +21,27 @@ class Score:
 
     @property
     def counted(self) -> int:
-        """Faults that somebody could have caught."""
+        """Number of faults that count."""
         return self.caught + self.survived + self.unclear
 
     @property
     def share(self) -> float:
-        """The part of them that was caught, 0 to 1."""
+        """The share of them that was caught, from 0 to 1."""
         return self.caught / self.counted if self.counted else 1.0
 
     def reaches(self, percent: float) -> bool:
-        """There were faults, and so many of a hundred were caught."""
+        """Whether there were faults and at least ``percent`` of them were caught."""
         return self.counted > 0 and 100 * self.caught >= percent * self.counted
 
     def __str__(self) -> str:
         return (
             f"{self.caught} of {self.counted} faults caught ({100 * self.share:.1f} %), {self.survived} survived, "
-            f"{self.unclear} unclear, {self.invalid} no programs"
+            f"{self.unclear} unclear, {self.invalid} invalid"
         )
 
 
 def score(findings: Iterable[tuple[str, Finding | None]]) -> dict[str, Score]:
-    """Scores by the name that each finding comes with."""
+    """The score for each name."""
     counts = Counter(findings)
     return {
         name: Score(

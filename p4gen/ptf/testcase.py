@@ -1,4 +1,4 @@
-"""The base of tests that tell the runner what came of them."""
+"""The base class of tests that report their outcome to the runner."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from p4gen.ptf.report import Outcome
 
 
 def parameters() -> dict[str, Any]:
-    """What PTF made of ``-t``: nothing at all if it was no Python, without saying so."""
+    """The parameters that PTF parsed from ``-t``; empty if it was not valid Python, which PTF does not report."""
     given: dict[str, Any] | None = ptf.testutils.TEST_PARAMS
     return given or {}
 
 
 def parameter(name: str) -> Any:
-    """A test parameter; KeyError names the ones there are when it is missing."""
+    """A test parameter. Raises ``KeyError``, which lists those that were given, when it is missing."""
     given = parameters()
     if name not in given:
         raise KeyError(f"test parameter {name} is missing; given: {', '.join(sorted(given)) or 'none'}")
@@ -36,15 +36,15 @@ def parameter(name: str) -> Any:
 
 
 class ReportedTest(BaseTest):  # type: ignore[misc]  # PTF is untyped
-    """A test whose outcome goes to the runner that started PTF, if one did (parameter ``results_fd``).
+    """A test that reports its outcome to the runner that started PTF, if there is one (parameter ``results_fd``).
 
-    With the parameter ``stop_on_failure`` set, no test is begun after one that failed.
+    With the parameter ``stop_on_failure``, no test is started after one that failed.
     """
 
     def run(self, result: UnittestResult | None = None) -> None:
         """Run the test and report its outcome."""
         result = result if result is not None else self.defaultTestResult()
-        # An error in tearDown comes on top of a failure: the later kinds win.
+        # An error in tearDown may follow a failure: the later outcome counts.
         kinds = ((Outcome.SKIPPED, result.skipped), (Outcome.FAILED, result.failures), (Outcome.ERROR, result.errors))
         before = [len(entries) for _, entries in kinds]
         started = time.monotonic()
@@ -65,11 +65,11 @@ class ReportedTest(BaseTest):  # type: ignore[misc]  # PTF is untyped
             result.stop()
 
     def misfit(self, _spec: Any) -> str | None:
-        """Why a program has nothing to do with this test; None when it has."""
+        """Why this test does not apply to a program; None if it does."""
         return None
 
     def equal(self, what: str, actual: object, expected: object) -> None:
-        """AssertionError, with ``what`` and both values, unless they are equal."""
+        """Raises ``AssertionError``, with ``what`` and both values, unless they are equal."""
         if actual != expected:
             raise AssertionError(f"{what}: {actual!r}, expected {expected!r}")
 
@@ -83,7 +83,7 @@ class ReportedTest(BaseTest):  # type: ignore[misc]  # PTF is untyped
             try:
                 report.write(descriptor, found)
             except BrokenPipeError:
-                # The runner was killed before it could end us: nobody is left to test for.
+                # The runner was killed before it could end this process.
                 os._exit(1)
 
 
@@ -91,8 +91,8 @@ _FRAME = re.compile(r'^ +File "([^"]+)", line ', re.MULTILINE)
 
 
 def _is_ours(text: str) -> bool:
-    """Whether an assertion is one of the suite's: one of what the suite stands on, or of a library, that does not hold
-    says nothing about the program."""
+    """Whether an assertion belongs to the suite. A failed assertion of a library or of p4gen says nothing about the
+    program."""
     frames = _FRAME.findall(text)
     place = Path(frames[-1]).resolve() if frames else None
     return place is None or place in _OURS or not place.is_relative_to(_PACKAGE) or "ptf_tests" in place.parts
@@ -103,7 +103,7 @@ _OURS = (Path(__file__).resolve(), _PACKAGE / "ptf" / "memory.py")
 
 
 def _cause(text: str) -> str:
-    """The line of a traceback that says what went wrong: where its last exception begins."""
+    """The line of a traceback with the last exception."""
     lines = [line for line in text.strip().splitlines() if line and not line.startswith((" ", "~", "^"))]
     starts = [line for line in lines if line.split(":")[0].rpartition(".")[2].endswith(("Error", "Exception"))]
     return (starts or lines or [""])[-1]

@@ -14,7 +14,7 @@ ROCE_UDP_PORT: Final = 4791
 """The UDP destination port of RoCEv2 (IANA; annex A17)."""
 
 CREDIT_NONE: Final = 31
-"""The ACK credit code that says: no end-to-end credits, send as you like."""
+"""The ACK credit code for "no end-to-end flow control": the requester may send without limit."""
 
 
 class Opcode(IntEnum):
@@ -93,42 +93,42 @@ def has_imm(opcode: int) -> bool:
 
 
 def is_first(opcode: int) -> bool:
-    """The first packet of a message of several; ``is_only`` is apart."""
+    """Whether it is the first of several packets of a message (FIRST, not ONLY)."""
     return opcode in _FIRST
 
 
 def is_last(opcode: int) -> bool:
-    """The last packet of a message of several; ``is_only`` is apart."""
+    """Whether it is the last of several packets of a message (LAST, not ONLY)."""
     return opcode in _LAST
 
 
 def is_only(opcode: int) -> bool:
-    """A message of one packet."""
+    """Whether it is a message of one packet (ONLY)."""
     return opcode in _ONLY
 
 
 def starts_message(opcode: int) -> bool:
-    """A FIRST or an ONLY."""
+    """Whether it starts a message (FIRST or ONLY)."""
     return is_first(opcode) or is_only(opcode)
 
 
 def ends_message(opcode: int) -> bool:
-    """A LAST or an ONLY."""
+    """Whether it ends a message (LAST or ONLY)."""
     return is_last(opcode) or is_only(opcode)
 
 
 def is_send(opcode: int) -> bool:
-    """A packet of a SEND, with or without immediate data."""
+    """Whether it belongs to a SEND, with or without immediate data."""
     return _O.SEND_FIRST <= opcode <= _O.SEND_ONLY_IMM
 
 
 def is_write(opcode: int) -> bool:
-    """A packet of an RDMA WRITE, with or without immediate data."""
+    """Whether it belongs to an RDMA WRITE, with or without immediate data."""
     return _O.WRITE_FIRST <= opcode <= _O.WRITE_ONLY_IMM
 
 
 def is_read_response(opcode: int) -> bool:
-    """A packet of the answer to an RDMA READ."""
+    """Whether it belongs to the response to an RDMA READ."""
     return _O.READ_RESPONSE_FIRST <= opcode <= _O.READ_RESPONSE_ONLY
 
 
@@ -138,7 +138,7 @@ def carries_payload(opcode: int) -> bool:
 
 
 class NakCode(IntEnum):
-    """Why a responder refuses (the low five bits of a NAK's syndrome)."""
+    """The reason of a NAK (the low five bits of its syndrome)."""
 
     PSN_SEQUENCE_ERROR = 0
     INVALID_REQUEST = 1
@@ -146,8 +146,8 @@ class NakCode(IntEnum):
     REMOTE_OPERATIONAL_ERROR = 3
     INVALID_RD_REQUEST = 4
     SELECTIVE = 31
-    """Reserved by the specification; p4gen's selective NAK: as many packets as the MSN says are missing from the PSN
-    on, and nothing is acknowledged. NICs do not know it (docs/wire-format.md)."""
+    """p4gen's selective NAK; a reserved code in the specification. The packets from the PSN on, as many as the MSN
+    says, are missing; nothing is acknowledged. NICs do not know it (docs/wire-format.md)."""
 
 
 _RNR_DELAY_US: Final = (
@@ -177,7 +177,7 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class RnrNak:
-    """Receiver not ready; ``timer`` is the 5-bit code of the wait it asks for."""
+    """Receiver not ready. ``timer`` is the 5-bit code of the requested delay."""
 
     timer: int
 
@@ -189,7 +189,7 @@ class RnrNak:
 
     @property
     def delay_us(self) -> int:
-        """The wait in microseconds."""
+        """The requested delay in microseconds."""
         _require_code(self.timer)
         return _RNR_DELAY_US[self.timer]
 
@@ -209,7 +209,7 @@ class Nak:
 
 @dataclass(frozen=True, slots=True)
 class ReservedSyndrome:
-    """A syndrome the specification leaves undefined; a requester that gets one gives the QP up."""
+    """A syndrome that the specification does not define; a requester that receives one puts the QP in error."""
 
     syndrome: int
 
@@ -218,7 +218,7 @@ Syndrome = Ack | RnrNak | Nak | ReservedSyndrome
 
 
 def decode_syndrome(value: int) -> Syndrome:
-    """What an AETH's syndrome byte says (0 to 255)."""
+    """Decode an AETH's syndrome byte (0 to 255)."""
     if not 0 <= value <= 0xFF:
         raise ValueError(f"an AETH syndrome is one byte, not {value}")
     code = value & 0x1F

@@ -30,7 +30,7 @@ from p4gen.rocev2.icrc import ICRC_SIZE
 from p4gen.rocev2.opcodes import ROCE_UDP_PORT, Extension, extensions
 
 MIN_FRAME = 60
-"""Bytes of the shortest Ethernet frame without its FCS; senders pad to it."""
+"""Length of the shortest Ethernet frame without its FCS; senders pad to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +100,15 @@ class RocePacket:
 
 
 def parse(frame: bytes) -> RocePacket:
-    """Take a frame apart by its BTH opcode; lengths must add up, checksum and ICRC may be wrong (see ``problems``).
+    """Parse a frame by its BTH opcode. Lengths must be consistent; checksum and ICRC may be wrong (see ``problems``).
 
-    Raises HeaderError, which says what is missing, when it is not RoCEv2 over IPv4 or ends too soon.
+    Raises ``HeaderError``, which says what is missing, when the frame is not RoCEv2 over IPv4 or is too short.
     """
     eth = Ethernet.unpack(frame)
     vlan = None
     if eth.ethertype == ETHERTYPE_VLAN and len(frame) >= Ethernet.SIZE + VLAN_TAG_SIZE:
         vlan = int.from_bytes(frame[Ethernet.SIZE : Ethernet.SIZE + 2])
-        # What follows is read as if there were no tag.
+        # The rest is parsed as if there were no tag.
         frame = frame[: Ethernet.SIZE - 2] + frame[Ethernet.SIZE + 2 :]
         eth = Ethernet.unpack(frame)
     if eth.ethertype != ETHERTYPE_IPV4:
@@ -154,9 +154,11 @@ def parse(frame: bytes) -> RocePacket:
 
 
 def problems(frame: bytes) -> list[str]:
-    """What a receiver would hold against a frame: lengths, IPv4 and UDP checksum, ICRC, BTH version, pad, padding.
+    """Every error in a frame that a receiver may check: lengths, IPv4 and UDP checksum, ICRC, BTH version, pad,
+    padding.
 
-    Empty for a frame that is right in every derived field; a frame that cannot be parsed gives its one reason.
+    Empty for a frame that is right in every derived field. For a frame that cannot be parsed, the reason is the only
+    one.
     """
     try:
         packet = parse(frame)

@@ -48,7 +48,7 @@ def test_scenarios_that_faults_look_for_are_there(mode: Mode) -> None:
 
 
 def test_a_fault_that_does_not_fit_is_an_error() -> None:
-    with pytest.raises(FailedError, match="stands 2 times in the program, not once"):
+    with pytest.raises(FailedError, match="occurs 2 times in the program, not once"):
         Mutation("twice", "Module", "a", "b").apply("a cat")
 
 

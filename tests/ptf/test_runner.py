@@ -157,7 +157,7 @@ def test_a_hanging_test_is_an_error_and_the_next_one_runs(suite: Path) -> None:
 
 def test_a_hanging_suite_is_ended(suite: Path) -> None:
     result = run(suite, "B_ParametersArrive", "G_Hangs", silence=6)
-    assert result.problem == "no scenario came to its end for 6 s"
+    assert result.problem == "no scenario ended for 6 s"
     assert not result.passed
 
 

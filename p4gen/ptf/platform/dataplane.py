@@ -23,7 +23,7 @@ MAX_FRAME = 65536
 
 
 class BmPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[misc]  # PTF is untyped
-    """A port of the switch under test, seen from outside; all of them share one connection."""
+    """A port of the switch under test, seen from outside. All ports share one connection."""
 
     link: ClassVar[Dataplane | VethDataplane | None] = None
     arguments: ClassVar[dict[str, Any]] = {}
@@ -41,7 +41,7 @@ class BmPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[mi
         return self
 
     def fileno(self) -> int:
-        """For ``select``."""
+        """A descriptor for ``select``."""
         return self._reader.fileno()
 
     def recv(self) -> tuple[int, int, bytes, float]:
@@ -49,17 +49,17 @@ class BmPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[mi
         return (*self._where, self._reader.recv(MAX_FRAME), time.time())
 
     def deliver(self, frame: bytes) -> None:
-        """Have ``frame`` come out of the switch at this port."""
+        """Queue ``frame`` as output of the switch at this port."""
         self._writer.send(frame)
 
     def send(self, frame: bytes) -> int:
-        """Hand a frame to the switch; returns its length."""
+        """Send a frame to the switch. Returns its length."""
         assert BmPort.link is not None
         BmPort.link.send(self._where[1], bytes(frame))
         return len(frame)
 
     def settle(self) -> None:
-        """Wait until the switch has handled everything sent through any port, and what came of it can be read."""
+        """Wait until the switch has handled everything sent through any port, and its output can be read."""
         assert BmPort.link is not None
         BmPort.link.settle()
 
@@ -70,7 +70,8 @@ def _received(port: int, frame: bytes) -> None:
 
 
 def platform_config_update(config: MutableMapping[str, Any]) -> None:
-    """PTF's hook: ports 0 to ``ports`` - 1 of device 0, as ``--platform-args`` says. ValueError if it does not."""
+    """PTF's hook: add ports 0 to ``ports`` - 1 of device 0, as ``--platform-args`` says. Raises ``ValueError`` for
+    wrong arguments."""
     try:
         arguments = ast.literal_eval(config["platform_args"] or "")
         ports = int(arguments["ports"])
