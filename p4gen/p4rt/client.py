@@ -36,7 +36,7 @@ class Client:
 
     Methods raise ``RequestError`` (a ``ControlError``) for what the switch refuses, naming the update,
     ``ControlError`` for what does not fit the P4Info, and ``GoneError`` (a ``FailedError``) when the switch has gone.
-    Use as a context manager, or call ``close``. For ``limit``, ``load_limit`` and ``ended`` see ``Session``.
+    Use as a context manager, or call ``close``. For ``limit`` to ``refused`` see ``Session``.
     """
 
     def __init__(
@@ -51,9 +51,18 @@ class Client:
         limit: float | None = None,
         load_limit: float | None = None,
         ended: Callable[[], None] | None = None,
+        refused: Callable[[], bool] | None = None,
     ) -> None:
         self.session = Session(
-            address, device_id, election, timeout, record, limit=limit, load_limit=load_limit, ended=ended
+            address,
+            device_id,
+            election,
+            timeout,
+            record,
+            limit=limit,
+            load_limit=load_limit,
+            ended=ended,
+            refused=refused,
         )
         self._config: Any = None
         self._schema: Schema | None = None

@@ -6,6 +6,7 @@ iterates for ever over the details of a batch that failed in part.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import struct
 import threading
@@ -32,6 +33,8 @@ _KINDS = ("arbitration", "packet", "digest", "idle_timeout_notification", "error
 _GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
+_LOOK_S = 0.2
+"""How often a session that is not connected asks whether its switch is still there."""
 _MOST_WAITING = 1000
 """Stream messages that may wait until the switch takes them."""
 
@@ -60,7 +63,8 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
     is refused. Without ``election`` an id is taken that grows with time, so that who connects last is the primary.
     Every write request is appended to the file ``record``, for ``recorded``. RPCs end with ``GoneError`` after
     ``limit`` seconds, those that load a program after ``load_limit``; None: never. ``ended`` is called, by a thread of
-    its own, when the stream ends before ``tear_down``.
+    its own, when the stream ends before ``tear_down``. ``refused`` says that connecting is in vain: then ``GoneError``
+    is raised without waiting for ``timeout``.
     """
 
     def __init__(
@@ -74,6 +78,7 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         limit: float | None = None,
         load_limit: float | None = None,
         ended: Callable[[], None] | None = None,
+        refused: Callable[[], bool] | None = None,
     ) -> None:
         self.address = address
         self.device_id = device_id
@@ -91,10 +96,10 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         """False once the stream has ended."""
         self.channel = grpc.insecure_channel(address, options=_OPTIONS)
         try:
-            grpc.channel_ready_future(self.channel).result(timeout)
-        except grpc.FutureTimeoutError:
+            self._await_channel(refused or (lambda: False))
+        except BaseException:
             self.channel.close()
-            raise GoneError(f"no P4Runtime server answers at {address} within {timeout:g} s") from None
+            raise
         self.stub = p4runtime_pb2_grpc.P4RuntimeStub(self.channel)
         self._read_raw = self.channel.unary_stream(
             "/p4.v1.P4Runtime/Read",
@@ -109,6 +114,18 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         except BaseException:
             self.tear_down()
             raise
+
+    def _await_channel(self, refused: Callable[[], bool]) -> None:
+        ready, deadline = grpc.channel_ready_future(self.channel), time.monotonic() + self.timeout
+        while (left := deadline - time.monotonic()) > 0:
+            with contextlib.suppress(grpc.FutureTimeoutError):
+                ready.result(min(left, _LOOK_S))
+                return
+            if refused():
+                ready.cancel()
+                raise GoneError(f"nothing listens at {self.address} any more")
+        ready.cancel()
+        raise GoneError(f"no P4Runtime server answers at {self.address} within {self.timeout:g} s")
 
     def __enter__(self) -> Session:
         return self

@@ -46,19 +46,29 @@ def socket_of(address: str) -> Path | None:
 
 def listens(address: str) -> bool:
     """Whether something accepts connections there."""
+    return _tried(address) is None
+
+
+def refuses(address: str) -> bool:
+    """Whether nothing listens there. Unlike ``not listens``, false where a busy server does not accept in time."""
+    return isinstance(_tried(address), ConnectionRefusedError | FileNotFoundError)
+
+
+def _tried(address: str) -> Exception | None:
+    """Why a connection cannot be made; None if it can."""
     path = socket_of(address)
-    if path is not None:
-        if not os.path.exists(path):
-            return False
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-            probe.settimeout(1)
-            return probe.connect_ex(str(path)) == 0
-    host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=1):
-            return True
-    except (ValueError, OSError):  # no number, no such host, nobody there
-        return False
+        if path is not None:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+                probe.settimeout(1)
+                probe.connect(str(path))
+        else:
+            host, _, port = address.rpartition(":")
+            with socket.create_connection((host.strip("[]"), int(port)), timeout=1):
+                pass
+    except (ValueError, OSError) as error:  # no number, no such host, nobody there
+        return error
+    return None
 
 
 def _ipv6(host: str) -> bool:

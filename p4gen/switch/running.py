@@ -19,7 +19,7 @@ from p4gen.p4.info.text import parse_text, to_text
 from p4gen.p4rt.client import Client
 from p4gen.p4rt.session import GoneError
 from p4gen.scratch import scratch
-from p4gen.switch.address import START_S, listens
+from p4gen.switch.address import START_S, listens, refuses
 from p4gen.switch.bm_thrift import ThriftRegisters
 
 __all__ = ["WRITES_FILE", "Program", "Running", "end", "free_port", "listens", "scratch", "started"]
@@ -27,6 +27,8 @@ __all__ = ["WRITES_FILE", "Program", "Running", "end", "free_port", "listens", "
 WRITES_FILE = "writes.bin"
 """In a switch's folder: the requests written to it, see ``p4gen.p4rt.session.recorded``."""
 _LAST_LINES = 20
+_ENDING_S = 1.0
+"""How long after its connections a process may take to end."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +78,18 @@ class Running:
     def connect(self) -> Client:
         """A primary controller of the switch; ``reset`` loads the same program again.
 
-        Raises ``GoneError`` at once when nothing listens any more.
+        Raises ``GoneError`` at once when nothing listens any more, also if that happens before it is connected.
         """
-        if not listens(self.address):
-            raise GoneError(f"nothing listens at {self.address} any more")
         registers = ThriftRegisters(self.thrift_port) if self.thrift_port else None
         record = self.directory / WRITES_FILE
-        return Client(self.address, self.device_id, timeout=START_S, registers=registers, record=record)
+        return Client(
+            self.address,
+            self.device_id,
+            timeout=START_S,
+            registers=registers,
+            record=record,
+            refused=lambda: refuses(self.address),
+        )
 
     def load(self, client: Client) -> None:
         """Load the program."""
@@ -107,7 +114,7 @@ def started(
 
     Its output goes to ``log``. When it is not ready in ``timeout`` seconds, or ends before, raises ``FailedError``
     with the command, the exit status, the last lines of the log, and the first of ``causes`` (text that its log may
-    have, to what that means) that applies.
+    have, to what that means) that applies. A ``GoneError`` of the block becomes the same if the process has ended.
     """
     with log.open("wb") as output:
         # A session of its own: Ctrl-C is for us, and we end it in our own time.
@@ -122,6 +129,12 @@ def started(
     try:
         _wait(process, command, address, log, what, causes, time.monotonic() + timeout)
         yield process
+    except GoneError as error:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_ENDING_S)
+        if process.poll() is None:
+            raise
+        raise FailedError(story(process, command, log, f"{what} has ended", causes)) from error
     finally:
         end(process)
 

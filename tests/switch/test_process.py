@@ -16,7 +16,7 @@ from p4gen.model import ControlError
 from p4gen.model.entries import Action, Entry
 from p4gen.switch.api import ControlPlane
 from p4gen.switch.process import CONTROL_SOCKET, LOG_FILE, running_switch
-from p4gen.switch.running import WRITES_FILE, Program, listens
+from p4gen.switch.running import WRITES_FILE, Program, Running, listens, started
 from p4gen.switch.unix import connect, socket_path
 
 
@@ -84,6 +84,33 @@ def test_a_switch_that_does_not_start_says_why(program: Program, place: Path) ->
 def run_for_a_moment(program: Program, place: Path) -> None:
     with running_switch(program, place, [0]):
         pass
+
+
+VANISHES = """
+import socket, sys
+with socket.socket(socket.AF_UNIX) as server:
+    server.bind(sys.argv[1])
+    server.listen()
+    for _ in range(2):
+        server.accept()
+print("out of luck")
+sys.exit(3)
+"""
+
+
+def test_a_switch_that_ends_before_it_is_connected_is_not_waited_for(place: Path) -> None:
+    """It listens when it is looked at, and ends when the controller connects."""
+    address, log = f"unix:{place / 'control'}", place / "log"
+    (place / "vanishes.py").write_text(VANISHES)
+    command = [sys.executable, str(place / "vanishes.py"), str(place / "control")]
+    running = Running("embedded", place, address, place / "info", place / "p4", "unix", {})
+    with (
+        pytest.raises(
+            FailedError, match=r"a switch has ended: bad luck\n  command: .*\n  exit status 3; its log ends:"
+        ),
+        started(command, address, log, what="a switch", causes={"luck": "bad luck"}),
+    ):
+        running.connect()
 
 
 def test_a_switch_that_has_gone_is_named(program: Program, place: Path) -> None:
