@@ -95,8 +95,7 @@ def diagnose(simulation: Running, *, deadlocked: bool) -> Diagnosis:
                 waiting = [s.rank for s in mine if s.expects == psn]
                 found = list(_slots(simulation, group, channel, psn, waiting))
                 slots += found
-                if simulation.spec.terminates:
-                    edges += [state for slot in found for state in _edges(simulation, group, channel, slot)]
+                edges += [state for slot in found for state in _edges(simulation, group, channel, slot)]
     idle = [s for s in ranks if s.unacknowledged is None and s.expects is None and not s.done]
     ranks = [s for s in ranks if s.unacknowledged is not None or s.expects is not None]
     known = {(s.name, s.rank) for s in ranks}
@@ -149,7 +148,7 @@ def _slots(
 
 
 def _edges(simulation: Running, group: RunningGroup, channel: Channel, slot: SlotState) -> Iterator[EdgeState]:
-    """Mode III: the progress of the edges of the node at which a PSN is stuck."""
+    """The progress of the edges of the node at which a PSN is stuck."""
     reader = state_reader(simulation.spec)
     if reader is None:
         return

@@ -36,7 +36,7 @@ class HeldSlot:
 
 @dataclass(frozen=True)
 class HeldEdge:
-    """The progress of an edge in both directions, in programs that answer packets themselves."""
+    """The progress of an edge in both directions."""
 
     expects: int
     nak_sent: bool
@@ -53,8 +53,8 @@ class StateReader(Facet):
     """The slot of a PSN in a context; with the flag set, the slot for data from the root."""
     pattern: Callable[[Any, Model, GroupContext, int], Pattern]
     """The pattern that was announced for a PSN; the context's first pattern if that is unknown."""
-    edge: Callable[[Any, Model, GroupContext, int], HeldEdge]
-    """The progress of an edge of a context; only for programs that terminate connections."""
+    edge: Callable[[Any, Model, GroupContext, int], HeldEdge | None]
+    """The progress of an edge of a context; None if the program keeps none."""
     timer_runs: Callable[[Any, Model, PlacedEdge], bool]
     """Whether a timer of an edge runs, so that ticks will trigger something; only for programs that want ticks."""
 
@@ -146,11 +146,12 @@ class ChannelState:
                 yield self._slot(key, context, pattern, psn, down=True)
 
     def edges(self, key: NodeKey) -> Iterator[EdgeState]:
-        """The progress of the edges of a node."""
+        """The progress of the edges of a node; nothing where the program keeps none."""
         context = self._channel.contexts[key]
         for index in range(len(context.edges)):
             held = self._reader.edge(self._spec, self._switches[key.switch], context, index)
-            yield EdgeState(key, self._name(key, index), held.expects, held.nak_sent, held.acked)
+            if held is not None:
+                yield EdgeState(key, self._name(key, index), held.expects, held.nak_sent, held.acked)
 
     def explained(self, slot: SlotState, slots: Sequence[SlotState]) -> bool:
         """Whether every packet that ``slot`` lacks is also missing at the node it would come from."""

@@ -30,7 +30,9 @@ def _slot(spec: EpicSpec, switch: Model, context: GroupContext, psn: int, down: 
     )
 
 
-def _edge(spec: EpicSpec, switch: Model, context: GroupContext, index: int) -> HeldEdge:
+def _edge(spec: EpicSpec, switch: Model, context: GroupContext, index: int) -> HeldEdge | None:
+    if not spec.mode.augmented:
+        return None
     first = context.first_psn
     edge_id = context.edges[index].edge_id
     word = receive(spec).unpack(switch.register("receive", context.pipeline * spec.bank_edges + edge_id))
