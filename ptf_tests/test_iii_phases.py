@@ -3,61 +3,96 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 from inc import allreduce, broadcast_from, reduce_to
 from mode_iii import DOWN, ROOT, Flow, ModeIIITest, Role, ack_of, again, control_of, flow_at, invalid_of, nak_of, to
 from test_iii_range import RangeTest
 
+from p4gen.groups.group import GroupContext
 from p4gen.host.collectives.control import Collective
 from p4gen.spec import Reliability
 
 EVERY = tuple(Reliability)
 
 
-class LastAckOfAReduceIsLost(ModeIIITest):
+class PhasesTest(ModeIIITest):
+    """Set-ups of two collectives that follow each other."""
+
+    reliability = EVERY
+
+    def after_a_reduce(self, packets: int, unacknowledged: int = 1) -> tuple[Flow, Flow]:
+        """Below a parent, after a Reduce whose last packets the parent has not acknowledged: AllReduce's ways up and
+        down."""
+        group = self.node(allreduce(3), reduce_to(0, 3))
+        self.serve(group)
+        reduction = flow_at(group, Collective.REDUCE)
+        self.begin(reduction, packets)
+        acknowledged = packets - unacknowledged
+        self.rounds(reduction, 1, acknowledged)
+        self.rounds(reduction, 1 + acknowledged, unacknowledged, acked=False)
+        return self.both_ways(group)
+
+    def both_ways(self, group: GroupContext) -> tuple[Flow, Flow]:
+        """AllReduce's ways up and down."""
+        return flow_at(group, Collective.ALLREDUCE), flow_at(group, Collective.ALLREDUCE, down=True)
+
+    def follow(self, flows: Sequence[Flow]) -> None:
+        """After a collective of two packets, another one of as many goes as if nothing had been lost."""
+        for flow in flows:
+            self.begin(flow, 2, psn=self.psn(3))
+        for flow in flows:
+            self.rounds(flow, 4, 2)
+
+    def before_a_reduce(self) -> tuple[Flow, Flow]:
+        """At the root, after an AllReduce of one packet: AllReduce, and the Reduce to rank 0 that comes next."""
+        group = self.node(allreduce(), reduce_to(0, 0), parent=False)
+        self.serve(group)
+        everybody, reduction = flow_at(group, Collective.ALLREDUCE), flow_at(group, Collective.REDUCE)
+        self.begin(everybody, 1)
+        self.round(everybody, self.psn(1))
+        return everybody, reduction
+
+    def far_ahead(self) -> tuple[Flow, str, list[tuple[int, int]]]:
+        """Rank 0 has announced a Barrier and an AllReduce, while rank 3 misses the packet of the Broadcast before: the
+        AllReduce, that packet, and both announcements."""
+        group = self.node(allreduce(), broadcast_from(1, 1), parent=False)
+        self.serve(group)
+        broadcast = flow_at(group, Collective.BROADCAST, 1, down=True)
+        self.begin(broadcast, 1)
+        result = self.round(broadcast, self.psn(1), acked=False)
+        self.ack(group, [0, 2], self.psn(1))
+        barrier, everybody = self.call(Collective.BARRIER, 0).encode(), flow_at(group, Collective.ALLREDUCE)
+        announcements = [(self.psn(2), barrier), (self.psn(3), self.immediate(everybody, 2))]
+        for psn, value in announcements:
+            self.announce(group, [0], psn, value)
+            self.check(group, {0: [ack_of(psn)]})
+        return everybody, result, announcements
+
+
+class LastAckOfAReduceIsLost(PhasesTest):
     """Whoever acknowledges something of the next collective is through with the one before: a parent that has
     acknowledged an announcement may announce in its turn, though its last ACK of the Reduce never came."""
 
-    reliability = EVERY
-
     def runTest(self) -> None:
-        group = self.node(allreduce(3), reduce_to(0, 3))
-        self.serve(group)
-        reduction = flow_at(group, Collective.REDUCE)
-        self.begin(reduction, 2)
-        self.round(reduction, self.psn(1))
-        self.round(reduction, self.psn(2), acked=False)
-        up, down = flow_at(group, Collective.ALLREDUCE), flow_at(group, Collective.ALLREDUCE, down=True)
-        for flow in (up, down):
-            self.begin(flow, 2, psn=self.psn(3))
-        for flow in (up, down):
-            self.rounds(flow, 4, 2)
+        self.follow(self.after_a_reduce(2))
 
 
-class LastAcksOfAReduceAreLost(ModeIIITest):
+class LastAcksOfAReduceAreLost(PhasesTest):
     """The children stood still in the Reduce, and so did what they have acknowledged: the parent's ACK of the next
     collective takes it to where that begins, and the children's pipe has its whole range from there."""
 
-    reliability = EVERY
-
     def runTest(self) -> None:
-        group = self.node(allreduce(3), reduce_to(0, 3))
-        self.serve(group)
-        reduction = flow_at(group, Collective.REDUCE)
-        self.begin(reduction, 3)
-        self.rounds(reduction, 1, 3, acked=False)
-        up, down = flow_at(group, Collective.ALLREDUCE), flow_at(group, Collective.ALLREDUCE, down=True)
+        up, down = self.after_a_reduce(3, unacknowledged=3)
         self.begin(up, 1 << 12, psn=self.psn(4))
         self.begin(down, 1 << 12, psn=self.psn(4), acked=False)
-        self.ack(group, down.outputs[:1], self.psn(4))
+        self.ack(down.group, down.outputs[:1], self.psn(4))
         self.rounds(down, 5, min(self.window - 1, 16), acked=False)
 
 
-class LastAckOfABroadcastIsLost(ModeIIITest):
+class LastAckOfABroadcastIsLost(PhasesTest):
     """The same where a child is the source: the others' last ACKs are lost, and they take part in what follows."""
-
-    reliability = EVERY
 
     def runTest(self) -> None:
         group = self.node(allreduce(3), broadcast_from(0, 3))
@@ -71,25 +106,16 @@ class LastAckOfABroadcastIsLost(ModeIIITest):
         self.tick(group, *broadcast.outputs)
         self.check(group, {}, to(broadcast.outputs, *results))
         self.ack(group, broadcast.outputs, self.psn(2))
-        up, down = flow_at(group, Collective.ALLREDUCE), flow_at(group, Collective.ALLREDUCE, down=True)
-        for flow in (up, down):
-            self.begin(flow, 2, psn=self.psn(3))
-        for flow in (up, down):
-            self.rounds(flow, 4, 2)
+        self.follow(self.both_ways(group))
 
 
-class NoAckPassesWhatItsSenderHasSent(ModeIIITest):
+class NoAckPassesWhatItsSenderHasSent(PhasesTest):
     """A rank that gets a Reduce has sent nothing in it. When it repeats something older, the ACK is of what it has
     sent, and not of where the group is: a requester takes an ACK of what it has yet to send for one of that."""
 
-    reliability = EVERY
-
     def runTest(self) -> None:
-        group = self.node(allreduce(), reduce_to(0, 0), parent=False)
-        self.serve(group)
-        everybody, reduction = flow_at(group, Collective.ALLREDUCE), flow_at(group, Collective.REDUCE)
-        self.begin(everybody, 1)
-        self.round(everybody, self.psn(1))
+        everybody, reduction = self.before_a_reduce()
+        group = everybody.group
         self.begin(reduction, 2, psn=self.psn(2))
         self.rounds(reduction, 3, 2)
         for psn in (self.psn(0), self.psn(1)):
@@ -128,24 +154,13 @@ class TicksOfChildrenAcknowledgeNothing(TicksAcknowledgeNothing):
     role = DOWN
 
 
-class OldestOfThreeAnnouncements(ModeIIITest):
+class OldestOfThreeAnnouncements(PhasesTest):
     """A rank is through with a Broadcast and a Barrier and has announced what comes then, while another one still
     misses the Broadcast's last packet: its NAK is understood by the oldest of three announcements."""
 
-    reliability = EVERY
-
     def runTest(self) -> None:
-        group = self.node(allreduce(), broadcast_from(1, 1), parent=False)
-        self.serve(group)
-        broadcast = flow_at(group, Collective.BROADCAST, 1, down=True)
-        self.begin(broadcast, 1)
-        result = self.round(broadcast, self.psn(1), acked=False)
-        self.ack(group, [0, 2], self.psn(1))
-        barrier, everybody = self.call(Collective.BARRIER, 0).encode(), flow_at(group, Collective.ALLREDUCE)
-        announcements = [(self.psn(2), barrier), (self.psn(3), self.immediate(everybody, 2))]
-        for psn, value in announcements:
-            self.announce(group, [0], psn, value)
-            self.check(group, {0: [ack_of(psn)]})
+        everybody, result, announcements = self.far_ahead()
+        group = everybody.group
         # Whatever repeats what is known changes nothing.
         for _ in range(3):
             for psn, value in announcements:
@@ -167,40 +182,22 @@ class OldestOfThreeAnnouncements(ModeIIITest):
         self.rounds(everybody, 4, 2)
 
 
-class AnnouncementInPlaceOfTheOldestsData(ModeIIITest):
+class AnnouncementInPlaceOfTheOldestsData(PhasesTest):
     """The same, but that a receiver announces something where the Broadcast's packet is: refused by the oldest."""
 
-    reliability = EVERY
-
     def runTest(self) -> None:
-        group = self.node(allreduce(), broadcast_from(1, 1), parent=False)
-        self.serve(group)
-        broadcast = flow_at(group, Collective.BROADCAST, 1, down=True)
-        self.begin(broadcast, 1)
-        self.round(broadcast, self.psn(1), acked=False)
-        self.ack(group, [0, 2], self.psn(1))
-        barrier, everybody = self.call(Collective.BARRIER, 0).encode(), flow_at(group, Collective.ALLREDUCE)
-        for psn, value in ((self.psn(2), barrier), (self.psn(3), self.immediate(everybody, 2))):
-            self.announce(group, [0], psn, value)
-            self.check(group, {0: [ack_of(psn)]})
-        self.announce(group, [3], self.psn(1), barrier)
-        self.check(group, {3: [invalid_of(self.psn(1))]})
+        everybody, _, [(_, barrier), _] = self.far_ahead()
+        self.announce(everybody.group, [3], self.psn(1), barrier)
+        self.check(everybody.group, {3: [invalid_of(self.psn(1))]})
 
 
-class NakOfAnAnnouncementMovesNobody(ModeIIITest):
+class NakOfAnAnnouncementMovesNobody(PhasesTest):
     """Who misses an announcement has acknowledged nothing of what it announces. So a parent that stood still in a
     Reduce stays where it was, and is told so, until it acknowledges the announcement."""
 
-    reliability = EVERY
-
     def runTest(self) -> None:
-        group = self.node(allreduce(3), reduce_to(0, 3))
-        self.serve(group)
-        reduction = flow_at(group, Collective.REDUCE)
-        self.begin(reduction, 2)
-        self.round(reduction, self.psn(1))
-        self.round(reduction, self.psn(2), acked=False)
-        up, down = flow_at(group, Collective.ALLREDUCE), flow_at(group, Collective.ALLREDUCE, down=True)
+        up, down = self.after_a_reduce(2)
+        group = up.group
         self.begin(up, 2, psn=self.psn(3), acked=False)
         value = self.immediate(up, 2)
         self.nak(group, 3, self.psn(3))
@@ -321,21 +318,15 @@ class RepeatedPacketsOfTheLastEpochChangeNothing(RepeatedPacketsChangeNothing):
     epoch = 255
 
 
-class LateAckOfAnEarlierBarrier(ModeIIITest):
+class LateAckOfAnEarlierBarrier(PhasesTest):
     """After a Reduce whose last ACK was lost, children have announced Barriers when the parent's ACK of the first one
     comes: it moves the parent to where that one began, by what was announced then and not by what is newest."""
 
-    reliability = EVERY
     barriers = 2
 
     def runTest(self) -> None:
-        group = self.node(allreduce(3), reduce_to(0, 3))
-        self.serve(group)
-        reduction = flow_at(group, Collective.REDUCE)
-        self.begin(reduction, 1)
-        self.round(reduction, self.psn(1), acked=False)
-        value = self.call(Collective.BARRIER, 0).encode()
-        up, down = flow_at(group, Collective.ALLREDUCE), flow_at(group, Collective.ALLREDUCE, down=True)
+        up, down = self.after_a_reduce(1)
+        group, value = up.group, self.call(Collective.BARRIER, 0).encode()
         numbers = [self.psn(2 + index) for index in range(self.barriers)]
         for psn in numbers:
             self.announce(group, up.sources, psn, value)
@@ -351,17 +342,12 @@ class LateAckOfTheFirstOfThreeBarriers(LateAckOfAnEarlierBarrier):
     barriers = 3
 
 
-class GapsAreReportedAgainWhereTheGroupIs(ModeIIITest):
+class GapsAreReportedAgainWhereTheGroupIs(PhasesTest):
     """A gap was reported to a rank that then stood still: where the group has taken it, the next one is reported."""
 
-    reliability = EVERY
-
     def runTest(self) -> None:
-        group = self.node(allreduce(), reduce_to(0, 0), parent=False)
-        self.serve(group)
-        everybody, reduction = flow_at(group, Collective.ALLREDUCE), flow_at(group, Collective.REDUCE)
-        self.begin(everybody, 1)
-        self.round(everybody, self.psn(1))
+        everybody, reduction = self.before_a_reduce()
+        group = everybody.group
         self.push(everybody, [0], self.psn(3), self.inputs(everybody))
         self.check(group, {0: [nak_of(self.psn(2))]})
         self.begin(reduction, 1, psn=self.psn(2))
