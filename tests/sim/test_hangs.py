@@ -30,7 +30,7 @@ def test_a_run_that_goes_in_circles_is_given_up() -> None:
     assert result.diagnosis is not None
     assert not result.diagnosis.deadlocked
     text = "\n".join(result.diagnosis.lines())
-    assert "no progress" in text
+    assert "no more progress" in text
     assert "complete (SEND_" in text
     assert "DOWN_DATA of rank 1" in text
 
