@@ -26,6 +26,7 @@ from p4gen.packetio import (
     open_socket,
     sending_socket,
 )
+from p4gen.switch.carrier import Carrier
 
 __all__ = ["PacketPorts", "Send", "SendBatch", "link_is_up"]
 
@@ -41,7 +42,7 @@ _FEW = 4
 _LINK_CHECK_S = 0.2
 
 
-class PacketPorts:
+class PacketPorts(Carrier):
     """Carries frames between interfaces and a switch until stopped; the interface of ``UnixPorts``.
 
     ``interfaces`` are by port number. Frames are handed to ``send_batch``, if there is one; where it gives None, and
@@ -57,23 +58,18 @@ class PacketPorts:
         *,
         send_batch: SendBatch | None = None,
     ) -> None:
+        super().__init__()
         self._send, self._send_batch, self._link = send, send_batch, link
         self._names = dict(interfaces)
         self._up = dict.fromkeys(interfaces, True)
         self._injected: deque[tuple[int, bytes]] = deque()
-        self._stopping = False
         self._sockets: dict[int, tuple[int, socket.socket]] = {}
         self._by_port: dict[int, socket.socket] = {}
         self._poll = select.epoll()
-        self._woken, self._waker = socket.socketpair()
-        self._woken.setblocking(False)
-        self._waker.setblocking(False)
         self._poll.register(self._woken, select.EPOLLIN)
         self._out: socket.socket | None = None
         self._sender: Sender | None = None
         self._sending = threading.Lock()
-        self.between: Callable[[], None] | None = None
-        """Called by ``run`` whenever it is about to wait."""
         self.undelivered: dict[int, int] = {}
         """Frames by port that could not be sent."""
         self._missed: dict[int, int] = {}
@@ -127,8 +123,7 @@ class PacketPorts:
         ready = [file for file, _ in self._poll.poll(timeout)]
         if self._woken.fileno() in ready:
             ready.remove(self._woken.fileno())
-            with contextlib.suppress(BlockingIOError):
-                self._woken.recv(4096)
+            self._awake()
         larger = self._take_injected()
         for number, file in enumerate(ready):
             # All ports have their share of the places; what is left over is there at the next call.
@@ -180,21 +175,6 @@ class PacketPorts:
                 return
         self._transmit(Frames.of([(port, frame)]))
 
-    @property
-    def wakeup(self) -> int:
-        """A descriptor that ends waiting when something is written to it: for ``signal.set_wakeup_fd``."""
-        return self._waker.fileno()
-
-    def stop(self) -> None:
-        """Make ``run`` return soon."""
-        self._stopping = True
-        self.wake()
-
-    def wake(self) -> None:
-        """End the waiting of ``run``, which then calls ``between``."""
-        with contextlib.suppress(OSError):
-            self._waker.send(b"x")
-
     def close(self) -> None:
         """Release the interfaces."""
         for _, found in self._sockets.values():
@@ -203,8 +183,7 @@ class PacketPorts:
         if self._out is not None:
             self._out.close()
         self._poll.close()
-        self._woken.close()
-        self._waker.close()
+        self._close_waker()
 
     def _transmit(self, frames: Frames) -> None:
         with self._sending:

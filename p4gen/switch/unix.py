@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from p4gen.errors import InputError
+from p4gen.switch.carrier import Carrier
 
 Send = Callable[[int, bytes], list[tuple[int, bytes]]]
 
@@ -77,7 +78,7 @@ class _Port:
     """A frame taken too early, with its time stamp."""
 
 
-class UnixPorts:
+class UnixPorts(Carrier):
     """Carries frames between peers and ``send`` (such as ``Model.process``) until stopped.
 
     Raises ``InputError`` for a directory whose path is too long, ``OSError`` where sockets cannot be made.
@@ -85,20 +86,15 @@ class UnixPorts:
     """
 
     def __init__(self, send: Send, directory: Path, ports: Iterable[int]) -> None:
+        super().__init__()
         self._send = send
         self._selector = selectors.DefaultSelector()
         self._ports: dict[int, _Port] = {}
         self._injected: deque[tuple[int, int, bytes]] = deque()
         self._fences: deque[bytes] = deque()
-        self._stopping = False
-        self._woken, self._waker = socket.socketpair()
-        self._woken.setblocking(False)
-        self._waker.setblocking(False)
         self._selector.register(self._woken, selectors.EVENT_READ, None)
         self.undelivered: dict[int, int] = {}
         """Frames by port that had no peer to go to."""
-        self.between: Callable[[], None] | None = None
-        """Called by ``run`` whenever it is about to wait."""
         try:
             for port in ports:
                 self._listen(port, socket_path(directory, port))
@@ -137,8 +133,7 @@ class UnixPorts:
         horizon = time.time_ns()
         for key, _ in ready:
             if key.data is None:
-                with contextlib.suppress(BlockingIOError):
-                    self._woken.recv(4096)
+                self._awake()
             elif key.fileobj is key.data.listener:
                 self._accept(key.data)
         for key, events in ready:
@@ -151,21 +146,6 @@ class UnixPorts:
         self._injected.append((time.time_ns(), port, frame))
         self.wake()
 
-    @property
-    def wakeup(self) -> int:
-        """A descriptor that ends waiting when something is written to it: for ``signal.set_wakeup_fd``."""
-        return self._waker.fileno()
-
-    def stop(self) -> None:
-        """Make ``run`` return soon."""
-        self._stopping = True
-        self.wake()
-
-    def wake(self) -> None:
-        """End the waiting of ``run``, which then calls ``between``."""
-        with contextlib.suppress(OSError):
-            self._waker.send(b"x")
-
     def close(self) -> None:
         """Close all connections and remove the sockets."""
         for port in self._ports.values():
@@ -174,8 +154,7 @@ class UnixPorts:
             port.path.unlink(missing_ok=True)
         self._ports.clear()
         self._selector.close()
-        self._woken.close()
-        self._waker.close()
+        self._close_waker()
 
     # --- peers ---
 
