@@ -9,7 +9,8 @@ from base import Output
 from mode_ii import ModeIITest
 
 from p4gen.groups.config import configure
-from p4gen.rocev2.headers import ETHERTYPE_ARP, ETHERTYPE_VLAN, Ethernet, ipv4
+from p4gen.rocev2.codes import ETHERTYPE_ARP, ETHERTYPE_VLAN
+from p4gen.rocev2.headers import Ethernet, ipv4
 
 BROADCAST = (1 << 48) - 1
 ASKER, ASKER_IP = 0x02AA00000002, ipv4("10.0.0.77")

@@ -12,7 +12,7 @@ import test_reliability as reliability
 from base import Output
 from mode_ii import ModeIITest
 
-from p4gen.rocev2.headers import ETHERTYPE_VLAN
+from p4gen.rocev2.codes import ETHERTYPE_VLAN
 
 PRIORITY_5_VLAN_100 = 5 << 13 | 100
 PRIORITY_TAG = 3 << 13

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from p4gen.arch.ports import DROP_PORT
 from p4gen.cli.common import json_option, preprocessor_options
 from p4gen.cli.values import ADDRESS, DEVICE_ID, parsed
 from p4gen.cli.verb import SEED, verb
@@ -22,6 +23,7 @@ from p4gen.switch.process import LOGGER, TRACE_LEVEL, Options, Statistics, run_s
 
 DEFAULT_ADDRESS = "127.0.0.1:9559"
 DEFAULT_PORTS = 32
+_PORT = click.IntRange(0, DROP_PORT - 1)
 _SMALLEST_TRACE = 64 << 10
 _LEVELS = {
     "trace": TRACE_LEVEL,
@@ -48,13 +50,13 @@ _LEVELS = {
     "--unix", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
     help="Ports as sockets DIR/port<N>.sock (SOCK_SEQPACKET, one frame per message) instead; needs no privilege.",
 )  # fmt: skip
-@click.option("--ports", type=click.IntRange(0, 510), help=f"How many ports --unix makes.  [{DEFAULT_PORTS}]")
+@click.option("--ports", type=_PORT, help=f"How many ports --unix makes.  [{DEFAULT_PORTS}]")
 @click.option(
     "--grpc-server-addr", "address", type=ADDRESS, default=DEFAULT_ADDRESS,
     help=f"Where the P4Runtime server listens; port 0 takes a free one; unix:PATH works too.  [{DEFAULT_ADDRESS}]",
 )  # fmt: skip
 @click.option("--device-id", type=DEVICE_ID, default=1, help="P4Runtime's id of this switch.  [1]")
-@click.option("--cpu-port", type=click.IntRange(0, 510), default=0, help="Port for packet-in and packet-out.  [none]")
+@click.option("--cpu-port", type=_PORT, default=0, help="Port for packet-in and packet-out.  [none]")
 @click.option(
     "--pcap", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Capture each port's frames there."
 )
@@ -143,8 +145,8 @@ def _trace_limit(text: str) -> int:
 
 def _interface(text: str) -> tuple[int, str]:
     number, at, name = text.partition("@")
-    if not (at and name and number.isdecimal() and int(number) <= 510):
-        raise click.UsageError(f"-i {text}: must be PORT@INTERFACE, such as 0@veth0, with a port up to 510")
+    if not (at and name and number.isdecimal() and int(number) < DROP_PORT):
+        raise click.UsageError(f"-i {text}: must be PORT@INTERFACE, such as 0@veth0, with a port up to {DROP_PORT - 1}")
     return int(number), name
 
 

@@ -15,13 +15,13 @@ from p4gen.lab.network import MTU
 from p4gen.manager.api import HostAddresses
 from p4gen.packetio.ip import ip
 from p4gen.placement.placer import GATEWAY
+from p4gen.rocev2.codes import ROCE_UDP_PORT
 from p4gen.rocev2.headers import ipv4_text, mac_text
 from p4gen.switch.running import listens
 
 MANAGER_SOCKET = "inc-manager.sock"
 """In the lab's scratch folder."""
 FRAME_ROOM = MTU + 64
-ROCE_PORT = 4791
 _SIOCETHTOOL = 0x8946
 _SETTX, _SETTSO, _SETGSO = 0x17, 0x1F, 0x24  # ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO
 _ATTACH_FILTER = 26
@@ -58,7 +58,7 @@ def sink() -> socket.socket:
     instruction = array.array("B", struct.pack("=HBBI", _BPF_RET, 0, 0, 0))  # return 0: take nothing
     program = struct.pack("@HP", 1, instruction.buffer_info()[0])
     found.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
-    found.bind(("", ROCE_PORT))
+    found.bind(("", ROCE_UDP_PORT))
     return found
 
 

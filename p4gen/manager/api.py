@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from p4gen.arch.ports import CPU_PORT
 from p4gen.errors import FailedError
 from p4gen.families import WrittenCollective
 from p4gen.groups.group import PlacedEdge, SwitchConfig
@@ -53,7 +54,7 @@ class SwitchInfo:
     device_config: bytes = field(repr=False)
     """What SetForwardingPipelineConfig takes: P4 text for the embedded switch, p4c's JSON for BMv2."""
     device_id: int = 1
-    cpu_port: int = 510
+    cpu_port: int = CPU_PORT
     links: tuple[LinkPort, ...] = ()
     """For link-state reports, and for a topology that nobody has written down."""
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from p4gen.arch.ports import DROP_PORT
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.model.codec import to_bytes
 from p4gen.model.entries import Replica
 from p4gen.model.interp import Context, Frame, Interpreter, Reject
-from p4gen.model.interp.extern_calls import DROP_PORT
 from p4gen.model.poison import initial
 from p4gen.model.state import ModelState
 from p4gen.model.trace import Trace, show

@@ -26,6 +26,7 @@ from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.families import family_of
 from p4gen.program.compose import Composition, DropReason
 from p4gen.resources import resource
+from p4gen.rocev2 import codes, layouts
 
 Folders = tuple[tuple[str, Path], ...]
 COMMON = ("shared", "arch")
@@ -108,6 +109,8 @@ def _context(composition: Composition) -> dict[str, Any]:
         "spec": composition.spec,
         "uses": composition.uses,
         "headers": composition.headers,
+        "layouts": layouts,
+        "codes": codes,
         "modules": composition.modules,
         "ingress": composition.of("ingress"),
         "egress": composition.of("egress"),

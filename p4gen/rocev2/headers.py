@@ -8,22 +8,18 @@ when bytes are missing. Layouts: IEEE 802.3, RFC 791, RFC 768, InfiniBand specif
 from __future__ import annotations
 
 import struct
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from dataclasses import field as attribute
+from functools import cache
 from ipaddress import AddressValueError, IPv4Address
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Self
 
 from p4gen.errors import InputError
-from p4gen.rocev2.opcodes import ROCE_UDP_PORT, Syndrome, decode_syndrome
-
-ETHERTYPE_IPV4: Final = 0x0800
-ETHERTYPE_IPV6: Final = 0x86DD
-ETHERTYPE_ARP: Final = 0x0806
-ETHERTYPE_VLAN: Final = 0x8100
-VLAN_TAG_SIZE: Final = 4
-IPPROTO_UDP: Final = 17
-DEFAULT_PKEY: Final = 0xFFFF
+from p4gen.layout import Header
+from p4gen.rocev2 import layouts
+from p4gen.rocev2.codes import DEFAULT_PKEY, ETHERTYPE_IPV4, PROTOCOL_UDP, ROCE_UDP_PORT
+from p4gen.rocev2.opcodes import Syndrome, decode_syndrome
 
 
 class HeaderError(InputError):
@@ -72,65 +68,77 @@ def internet_checksum(*chunks: bytes) -> int:
     return ones_complement_sum(chunks) ^ 0xFFFF
 
 
-class _Header(ABC):
-    """What the headers share: subclasses say how their fields map to the words of one struct layout."""
+def _of(*fields: str) -> dict[str, tuple[str, ...]]:
+    """An attribute with another name than its field in the layout, or for several fields next to each other."""
+    return {"of": fields}
+
+
+class _Header:
+    """What the headers share: subclasses say which layout they follow, their attributes are fields of that."""
 
     __slots__ = ()
+    LAYOUT: ClassVar[Header]
     SIZE: ClassVar[int]
-    _LAYOUT: ClassVar[struct.Struct]
+
+    def __init_subclass__(cls) -> None:
+        cls.SIZE = cls.LAYOUT.size
+
+    @classmethod
+    @cache
+    def _places(cls) -> tuple[tuple[str, int, int], ...]:
+        """Each attribute that is a field, with its lowest bit and its width."""
+        found = []
+        for each in fields(cls):  # type: ignore[arg-type]  # subclasses are dataclasses
+            names = each.metadata.get("of", (each.name,))
+            if names:
+                ends = [cls.LAYOUT.word.ends(name) for name in names]
+                found.append((each.name, ends[-1][1], ends[0][0] - ends[-1][1] + 1))
+        return tuple(found)
 
     def pack(self) -> bytes:
-        """The header's bytes, exactly as stored; struct.error or OverflowError when a field is too wide."""
-        return self._LAYOUT.pack(*self._words())
+        """The header's bytes, exactly as stored; ValueError when a field is too wide."""
+        word = 0
+        for name, low, bits in self._places():
+            value = getattr(self, name)
+            if value >> bits:
+                raise ValueError(f"{type(self).__name__}: {name} = {value} does not fit {bits} bits")
+            word |= value << low
+        return word.to_bytes(self.LAYOUT.size)
 
     @classmethod
     def unpack(cls, data: bytes, offset: int = 0) -> Self:
         """Read the header at ``offset``; HeaderError when the data ends before it does."""
+        size = cls.LAYOUT.size
         left = len(data) - offset
-        if left < cls._LAYOUT.size:
-            raise HeaderError(f"{cls.__name__}: {cls._LAYOUT.size} bytes needed, {max(left, 0)} left")
-        return cls._from_words(*cls._LAYOUT.unpack_from(data, offset))
-
-    @abstractmethod
-    def _words(self) -> tuple[int, ...]:
-        """The words of the layout."""
-
-    @classmethod
-    def _from_words(cls, *words: int) -> Self:
-        return cls(*words)
+        if left < size:
+            raise HeaderError(f"{cls.__name__}: {size} bytes needed, {max(left, 0)} left")
+        word = int.from_bytes(data[offset : offset + size])
+        values = {name: word >> low & (1 << bits) - 1 for name, low, bits in cls._places()}
+        return cls(**{name: bool(values[name]) if bits == 1 else values[name] for name, _, bits in cls._places()})
 
 
 @dataclass(frozen=True, slots=True)
 class Ethernet(_Header):
     """An Ethernet II header, untagged."""
 
-    SIZE: ClassVar[int] = 14
-    _LAYOUT: ClassVar[struct.Struct] = struct.Struct("!HIHIH")
+    LAYOUT: ClassVar[Header] = layouts.ETHERNET
 
-    dst: int
-    src: int
-    ethertype: int = ETHERTYPE_IPV4
-
-    def _words(self) -> tuple[int, ...]:
-        return self.dst >> 32, self.dst & 0xFFFFFFFF, self.src >> 32, self.src & 0xFFFFFFFF, self.ethertype
-
-    @classmethod
-    def _from_words(cls, *words: int) -> Self:
-        dst_high, dst_low, src_high, src_low, ethertype = words
-        return cls(dst_high << 32 | dst_low, src_high << 32 | src_low, ethertype)
+    dst: int = attribute(metadata=_of("dst_addr"))
+    src: int = attribute(metadata=_of("src_addr"))
+    ethertype: int = attribute(default=ETHERTYPE_IPV4, metadata=_of("ether_type"))
 
 
 @dataclass(frozen=True, slots=True)
 class IPv4(_Header):
-    """An IPv4 header; ``ihl`` counts 32-bit words and ``options`` are the bytes it covers past the first 20."""
+    """An IPv4 header; ``ihl`` counts 32-bit words and ``options`` are the bytes it covers past ``SIZE``."""
 
-    _LAYOUT: ClassVar[struct.Struct] = struct.Struct("!BBHHHBBHII")
+    LAYOUT: ClassVar[Header] = layouts.IPV4
 
-    src: int
-    dst: int
-    protocol: int = IPPROTO_UDP
+    src: int = attribute(metadata=_of("src_addr"))
+    dst: int = attribute(metadata=_of("dst_addr"))
+    protocol: int = PROTOCOL_UDP
     ttl: int = 64
-    tos: int = 0
+    tos: int = attribute(default=0, metadata=_of("dscp", "ecn"))
     identification: int = 0
     flags: int = 0b010
     fragment_offset: int = 0
@@ -138,12 +146,12 @@ class IPv4(_Header):
     checksum: int = 0
     version: int = 4
     ihl: int = 5
-    options: bytes = b""
+    options: bytes = attribute(default=b"", metadata=_of())
 
     @property
     def size(self) -> int:
         """The header's bytes as stored, whatever ``ihl`` claims."""
-        return 20 + len(self.options)
+        return self.SIZE + len(self.options)
 
     def pack(self) -> bytes:
         """The header's bytes, exactly as stored, options included."""
@@ -158,147 +166,69 @@ class IPv4(_Header):
             raise HeaderError(f"IPv4: version is {header.version}")
         if header.ihl < 5:
             raise HeaderError(f"IPv4: header length is {header.ihl} words, 5 is the least")
-        options = data[offset + 20 : offset + 4 * header.ihl]
-        if len(options) != 4 * header.ihl - 20:
-            raise HeaderError(f"IPv4: {4 * header.ihl - 20} bytes of options announced, {len(options)} left")
+        options = data[offset + cls.SIZE : offset + 4 * header.ihl]
+        announced = 4 * header.ihl - cls.SIZE
+        if len(options) != announced:
+            raise HeaderError(f"IPv4: {announced} bytes of options announced, {len(options)} left")
         return replace(header, options=options) if options else header
-
-    def _words(self) -> tuple[int, ...]:
-        return (
-            self.version << 4 | self.ihl,
-            self.tos,
-            self.total_length,
-            self.identification,
-            self.flags << 13 | self.fragment_offset,
-            self.ttl,
-            self.protocol,
-            self.checksum,
-            self.src,
-            self.dst,
-        )
-
-    @classmethod
-    def _from_words(cls, *words: int) -> Self:
-        first, tos, length, ident, fragment, ttl, protocol, checksum, src, dst = words
-        return cls(
-            src=src,
-            dst=dst,
-            protocol=protocol,
-            ttl=ttl,
-            tos=tos,
-            identification=ident,
-            flags=fragment >> 13,
-            fragment_offset=fragment & 0x1FFF,
-            total_length=length,
-            checksum=checksum,
-            version=first >> 4,
-            ihl=first & 0xF,
-        )
 
     def right_checksum(self) -> int:
         """The checksum that this header should carry (RFC 791)."""
-        packed = self.pack()
-        return internet_checksum(packed[:10] + b"\0\0" + packed[12:])
+        return internet_checksum(replace(self, checksum=0).pack())
 
 
 @dataclass(frozen=True, slots=True)
 class UDP(_Header):
     """A UDP header; RoCEv2 senders leave the checksum 0 (none) and vary the source port for ECMP."""
 
-    SIZE: ClassVar[int] = 8
-    _LAYOUT: ClassVar[struct.Struct] = struct.Struct("!HHHH")
+    LAYOUT: ClassVar[Header] = layouts.UDP
 
     src_port: int = 49152
     dst_port: int = ROCE_UDP_PORT
     length: int = 0
     checksum: int = 0
 
-    def _words(self) -> tuple[int, ...]:
-        return (self.src_port, self.dst_port, self.length, self.checksum)
-
 
 @dataclass(frozen=True, slots=True)
 class BTH(_Header):
     """The base transport header (§9.2); ``fecn``, ``becn`` and ``reserved6`` make up its byte resv8a."""
 
-    SIZE: ClassVar[int] = 12
-    _LAYOUT: ClassVar[struct.Struct] = struct.Struct("!BBHII")
+    LAYOUT: ClassVar[Header] = layouts.BTH
 
     opcode: int
-    dst_qp: int
+    dst_qp: int = attribute(metadata=_of("dest_qp"))
     psn: int
     ack_request: bool = False
     solicited: bool = False
-    mig_request: bool = False
+    mig_request: bool = attribute(default=False, metadata=_of("migration"))
     pad_count: int = 0
     version: int = 0
-    pkey: int = DEFAULT_PKEY
+    pkey: int = attribute(default=DEFAULT_PKEY, metadata=_of("partition_key"))
     fecn: bool = False
     becn: bool = False
-    reserved6: int = 0
-    reserved7: int = 0
-
-    def _words(self) -> tuple[int, ...]:
-        return (
-            self.opcode,
-            self.solicited << 7 | self.mig_request << 6 | self.pad_count << 4 | self.version,
-            self.pkey,
-            self.fecn << 31 | self.becn << 30 | self.reserved6 << 24 | self.dst_qp,
-            self.ack_request << 31 | self.reserved7 << 24 | self.psn,
-        )
-
-    @classmethod
-    def _from_words(cls, *words: int) -> Self:
-        opcode, flags, pkey, qp_word, psn_word = words
-        return cls(
-            opcode=opcode,
-            dst_qp=qp_word & 0xFFFFFF,
-            psn=psn_word & 0xFFFFFF,
-            ack_request=bool(psn_word >> 31),
-            solicited=bool(flags >> 7),
-            mig_request=bool(flags >> 6 & 1),
-            pad_count=flags >> 4 & 3,
-            version=flags & 0xF,
-            pkey=pkey,
-            fecn=bool(qp_word >> 31),
-            becn=bool(qp_word >> 30 & 1),
-            reserved6=qp_word >> 24 & 0x3F,
-            reserved7=psn_word >> 24 & 0x7F,
-        )
+    reserved6: int = attribute(default=0, metadata=_of("resv8a"))
+    reserved7: int = attribute(default=0, metadata=_of("reserved2"))
 
 
 @dataclass(frozen=True, slots=True)
 class RETH(_Header):
     """The RDMA extended transport header (§9.3.3): remote address, remote key, length of the whole message."""
 
-    SIZE: ClassVar[int] = 16
-    _LAYOUT: ClassVar[struct.Struct] = struct.Struct("!QII")
+    LAYOUT: ClassVar[Header] = layouts.RETH
 
     address: int
     rkey: int
     dma_length: int
-
-    def _words(self) -> tuple[int, ...]:
-        return (self.address, self.rkey, self.dma_length)
 
 
 @dataclass(frozen=True, slots=True)
 class AETH(_Header):
     """The ACK extended transport header (§9.3.5)."""
 
-    SIZE: ClassVar[int] = 4
-    _LAYOUT: ClassVar[struct.Struct] = struct.Struct("!I")
+    LAYOUT: ClassVar[Header] = layouts.AETH
 
     syndrome: int
     msn: int = 0
-
-    def _words(self) -> tuple[int, ...]:
-        return (self.syndrome << 24 | self.msn,)
-
-    @classmethod
-    def _from_words(cls, *words: int) -> Self:
-        (word,) = words
-        return cls(word >> 24, word & 0xFFFFFF)
 
     def meaning(self) -> Syndrome:
         """The syndrome, decoded."""
@@ -309,39 +239,27 @@ class AETH(_Header):
 class ImmDt(_Header):
     """Immediate data (§9.3.6)."""
 
-    SIZE: ClassVar[int] = 4
-    _LAYOUT: ClassVar[struct.Struct] = struct.Struct("!I")
+    LAYOUT: ClassVar[Header] = layouts.IMMEDIATE
 
     value: int
-
-    def _words(self) -> tuple[int, ...]:
-        return (self.value,)
 
 
 @dataclass(frozen=True, slots=True)
 class AtomicETH(_Header):
     """The atomic extended transport header (§9.3.4); FETCH_ADD adds ``swap_or_add`` and ignores ``compare``."""
 
-    SIZE: ClassVar[int] = 28
-    _LAYOUT: ClassVar[struct.Struct] = struct.Struct("!QIQQ")
+    LAYOUT: ClassVar[Header] = layouts.ATOMIC
 
     address: int
     rkey: int
     swap_or_add: int
     compare: int = 0
 
-    def _words(self) -> tuple[int, ...]:
-        return (self.address, self.rkey, self.swap_or_add, self.compare)
-
 
 @dataclass(frozen=True, slots=True)
 class AtomicAckETH(_Header):
     """The atomic ACK extended transport header (§9.3.5.3): the value before the operation."""
 
-    SIZE: ClassVar[int] = 8
-    _LAYOUT: ClassVar[struct.Struct] = struct.Struct("!Q")
+    LAYOUT: ClassVar[Header] = layouts.ATOMIC_ACK
 
     original: int
-
-    def _words(self) -> tuple[int, ...]:
-        return (self.original,)

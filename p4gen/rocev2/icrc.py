@@ -1,4 +1,4 @@
-"""RoCEv2's invariant CRC, over raw bytes and nothing of p4gen's other packet code but the error type.
+"""RoCEv2's invariant CRC, over raw bytes: it uses no layout of p4gen's, so that it can check code that does.
 
 InfiniBand Architecture Specification, volume 1, §7.8.1 and annex A17.3.3: CRC-32 (polynomial 0x04C11DB7, the one of
 Ethernet) over eight bytes of ones in place of the LRH, the IP header, the UDP header, the BTH, the rest, with every
@@ -12,11 +12,12 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-from p4gen.rocev2.headers import ETHERTYPE_IPV4, ETHERTYPE_IPV6, HeaderError
+from p4gen.rocev2.codes import ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_VLAN
+from p4gen.rocev2.headers import HeaderError
 
 ICRC_SIZE: Final = 4
 _LRH_ONES: Final = b"\xff" * 8
-_VLAN_TAGS: Final = (0x8100, 0x88A8)
+_VLAN_TAGS: Final = (ETHERTYPE_VLAN, 0x88A8)
 _UDP_BTH: Final = 8 + 12
 
 

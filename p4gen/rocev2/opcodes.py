@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Final
 
-ROCE_UDP_PORT: Final = 4791
-"""The UDP destination port of RoCEv2 (IANA; annex A17)."""
+from p4gen.rocev2.layouts import SYNDROME
 
 CREDIT_NONE: Final = 31
 """The ACK credit code for "no end-to-end flow control": the requester may send without limit."""
@@ -137,6 +136,14 @@ def carries_payload(opcode: int) -> bool:
     return is_send(opcode) or is_write(opcode) or is_read_response(opcode)
 
 
+class SyndromeType(IntEnum):
+    """What a syndrome is: its upper three bits (``layouts.SYNDROME``); the others are reserved."""
+
+    ACK = 0b000
+    RNR_NAK = 0b001
+    NAK = 0b011
+
+
 class NakCode(IntEnum):
     """The reason of a NAK (the low five bits of its syndrome)."""
 
@@ -157,9 +164,8 @@ _RNR_DELAY_US: Final = (
 )  # fmt: skip
 
 
-def _require_code(code: int) -> None:
-    if not 0 <= code < 32:
-        raise ValueError(f"an AETH syndrome has five bits for its value: {code} does not fit")
+def _syndrome(kind: SyndromeType, value: int) -> int:
+    return SYNDROME.pack(upper=kind, value=value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +177,7 @@ class Ack:
     @property
     def syndrome(self) -> int:
         """The syndrome byte; ValueError when the code has more than five bits."""
-        _require_code(self.credit)
-        return self.credit
+        return _syndrome(SyndromeType.ACK, self.credit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,14 +189,12 @@ class RnrNak:
     @property
     def syndrome(self) -> int:
         """The syndrome byte; ValueError when the code has more than five bits."""
-        _require_code(self.timer)
-        return 0b001 << 5 | self.timer
+        return _syndrome(SyndromeType.RNR_NAK, self.timer)
 
     @property
     def delay_us(self) -> int:
         """The requested delay in microseconds."""
-        _require_code(self.timer)
-        return _RNR_DELAY_US[self.timer]
+        return _RNR_DELAY_US[SYNDROME.unpack(self.syndrome)["value"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +206,7 @@ class Nak:
     @property
     def syndrome(self) -> int:
         """The syndrome byte; ValueError when the code has more than five bits."""
-        _require_code(self.code)
-        return 0b011 << 5 | self.code
+        return _syndrome(SyndromeType.NAK, self.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,14 +221,12 @@ Syndrome = Ack | RnrNak | Nak | ReservedSyndrome
 
 def decode_syndrome(value: int) -> Syndrome:
     """Decode an AETH's syndrome byte (0 to 255)."""
-    if not 0 <= value <= 0xFF:
-        raise ValueError(f"an AETH syndrome is one byte, not {value}")
-    code = value & 0x1F
-    match value >> 5:
-        case 0b000:
-            return Ack(code)
-        case 0b001:
-            return RnrNak(code)
-        case 0b011:
-            return Nak(code)
+    said = SYNDROME.unpack(value)
+    match said["upper"]:
+        case SyndromeType.ACK:
+            return Ack(said["value"])
+        case SyndromeType.RNR_NAK:
+            return RnrNak(said["value"])
+        case SyndromeType.NAK:
+            return Nak(said["value"])
     return ReservedSyndrome(value)

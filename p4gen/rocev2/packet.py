@@ -9,15 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from p4gen.rocev2 import icrc as icrc_of
+from p4gen.rocev2 import layouts
+from p4gen.rocev2.codes import ETHERTYPE_IPV4, ETHERTYPE_VLAN, PROTOCOL_UDP, ROCE_UDP_PORT
 from p4gen.rocev2.headers import (
     AETH,
     BTH,
-    ETHERTYPE_IPV4,
-    ETHERTYPE_VLAN,
-    IPPROTO_UDP,
     RETH,
     UDP,
-    VLAN_TAG_SIZE,
     AtomicAckETH,
     AtomicETH,
     Ethernet,
@@ -27,7 +25,7 @@ from p4gen.rocev2.headers import (
     ones_complement_sum,
 )
 from p4gen.rocev2.icrc import ICRC_SIZE
-from p4gen.rocev2.opcodes import ROCE_UDP_PORT, Extension, extensions
+from p4gen.rocev2.opcodes import Extension, extensions
 
 MIN_FRAME = 60
 """Length of the shortest Ethernet frame without its FCS; senders pad to it."""
@@ -37,7 +35,7 @@ MIN_FRAME = 60
 class RocePacket:
     """A RoCEv2 frame. ``payload`` includes the BTH's pad bytes; ``icrc`` is in wire order; ``padding`` is Ethernet's.
 
-    ``vlan`` is the tag control information of an 802.1Q tag: priority 3 bits, drop eligible 1, VLAN 12.
+    ``vlan`` is the tag control information of an 802.1Q tag: what precedes the EtherType in ``layouts.VLAN``.
 
     Extension headers that are not None are written in the order RETH, AETH, ImmDt, AtomicETH, AtomicAckETH,
     whether or not the opcode calls for them.
@@ -106,7 +104,7 @@ def parse(frame: bytes) -> RocePacket:
     """
     eth = Ethernet.unpack(frame)
     vlan = None
-    if eth.ethertype == ETHERTYPE_VLAN and len(frame) >= Ethernet.SIZE + VLAN_TAG_SIZE:
+    if eth.ethertype == ETHERTYPE_VLAN and len(frame) >= Ethernet.SIZE + layouts.VLAN.size:
         vlan = int.from_bytes(frame[Ethernet.SIZE : Ethernet.SIZE + 2])
         # The rest is parsed as if there were no tag.
         frame = frame[: Ethernet.SIZE - 2] + frame[Ethernet.SIZE + 2 :]
@@ -114,7 +112,7 @@ def parse(frame: bytes) -> RocePacket:
     if eth.ethertype != ETHERTYPE_IPV4:
         raise HeaderError(f"Ethernet: ethertype {eth.ethertype:#06x} is not IPv4")
     ip = IPv4.unpack(frame, Ethernet.SIZE)
-    if ip.protocol != IPPROTO_UDP:
+    if ip.protocol != PROTOCOL_UDP:
         raise HeaderError(f"IPv4: protocol {ip.protocol} is not UDP")
     if ip.fragment_offset or ip.flags & 0b001:
         raise HeaderError("IPv4: a fragment")

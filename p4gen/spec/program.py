@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from pydantic_core import PydanticCustomError
 
 from p4gen.arch import Architecture, architecture, architectures
+from p4gen.arch.ports import CPU_PORT, DROP_PORT
 
 
 class Icrc(StrEnum):
@@ -84,8 +85,9 @@ class ProgramSpec(BaseModel):
         int,
         Field(
             ge=1,
-            le=510,
-            description="ports of the switch, numbered from 0; v1model keeps 511 for drop and 510 for the CPU",
+            le=CPU_PORT,
+            description="ports of the switch, numbered from 0; "
+            f"v1model keeps {DROP_PORT} for drop and {CPU_PORT} for the CPU",
         ),
     ] = 32
     icrc: Annotated[

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from p4gen.arch.ports import DROP_PORT
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.inputs import read_text
 from p4gen.stf.lexer import Cursor, StfError, Token, number, tokens
@@ -70,8 +71,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 """The arguments of each command; ``…`` is one or more. Those in capitals are taken as they stand: a name, a meter's
 rate, a cell's index or an entry's handle. The others are numbers, or handles of numbers."""
 
-LAST_PORT = 510
-"""Port numbers of v1model have 9 bits, and 511 stands for dropping."""
+LAST_PORT = DROP_PORT - 1
+"""Port numbers of v1model have 9 bits, and the last one stands for dropping."""
 
 _OPS = ("==", "!=", "<=", "<", ">=", ">")
 _HEX = re.compile(r"[0-9a-fA-F]*")

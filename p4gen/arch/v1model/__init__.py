@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from p4gen.arch.architecture import Architecture, Direction, Feature, Stage
+from p4gen.arch.ports import CPU_PORT
 
 _METADATA = "std_meta"
 
@@ -153,7 +154,7 @@ ARCHITECTURE = V1Model(
     main="V1Switch",
     includes=("core.p4", "v1model.p4"),
     features=frozenset(Feature),
-    ports=510,
-    cpu_port=510,
+    ports=CPU_PORT,
+    cpu_port=CPU_PORT,
     sessions=0x7FFF,
 )

@@ -6,9 +6,9 @@ The tables are those of the generated programs; docs/modes.md explains each entr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from enum import IntEnum
 from typing import Final
 
+from p4gen.families.epic.codes import Traffic
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.families.epic.words import CODE
 from p4gen.groups.family import GroupEntries
@@ -18,15 +18,6 @@ from p4gen.model.entries import Action, CloneSession, Entry, Exact, MulticastGro
 
 MOST_EDGE_IDS: Final = 65535
 """If no register has a word for each edge, an id is only a number in a table."""
-
-
-class Traffic(IntEnum):
-    """The program's ``traffic_t``: UP arrives over any edge except the one toward the root, DOWN over that one."""
-
-    UP_DATA = 1
-    DOWN_DATA = 2
-    UP_ANSWER = 3
-    DOWN_ANSWER = 4
 
 
 def _configuration(spec: EpicSpec, groups: Sequence[GroupContext], gateways: Mapping[int, int]) -> SwitchConfig:

@@ -7,6 +7,7 @@ from p4gen.families.epic import modules as m
 from p4gen.families.epic.flow_ii import DROPPED, IN_ITS_BANK, OURS, drop, ordinary, recirculate
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.program.flow import Apply, Do, Flow, Step, when
+from p4gen.rocev2.layouts import SYNDROME
 
 ANSWER = "meta.lookup.kind == kind_t.ANSWER"
 
@@ -66,7 +67,7 @@ def _by_kind(spec: EpicSpec) -> tuple[Step, ...]:
         when(
             ANSWER,
             Do("reports = 1;"),
-            when("hdr.aeth.syndrome[7:5] == RNR_NAK", Do("timed = 1;")),
+            when(f"hdr.aeth.syndrome[{SYNDROME['upper']}] == RNR_NAK", Do("timed = 1;")),
             note="line 23",
             otherwise=(
                 when(

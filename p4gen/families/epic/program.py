@@ -8,13 +8,16 @@ from typing import Any
 
 from p4gen.families.epic import flow_ii, flow_iii
 from p4gen.families.epic import modules as m
+from p4gen.families.epic.codes import SYNDROMES, OwnOpcode, Traffic
 from p4gen.families.epic.headers import headers
 from p4gen.families.epic.spec import EpicSpec, Mode, Variant
 from p4gen.families.epic.words import GIVEN_UP, reorder_window
 from p4gen.program.common import Ipv4Checksum
 from p4gen.program.compose import Composition, Flows, ProgramParts
 from p4gen.program.module import Module
+from p4gen.rocev2.opcodes import Opcode, SyndromeType
 from p4gen.spec import Numbers, ticks
+from p4gen.spec.reductions import NUMBERS_LAYOUT
 
 IPV4_CHECKSUM = Ipv4Checksum(
     verified="hdr.bth.isValid()", acting="ValidatePacket", renewed="meta.lookup.kind != kind_t.ORDINARY"
@@ -129,6 +132,11 @@ def _names(composition: Composition) -> dict[str, Any]:
         "halves": [window >> i for i in range(1, window.bit_length())],
         "cursor_session": spec.architecture.other_session,
         "given_up": GIVEN_UP,
+        "opcodes": {opcode.name: opcode for opcode in (*Opcode, *OwnOpcode)},
+        "syndromes": SYNDROMES,
+        "SyndromeType": SyndromeType,
+        "Traffic": Traffic,
+        "numbers_bits": NUMBERS_LAYOUT.bits,
         "pipelines": spec.pipelines,
         "pipeline_bits": spec.pipelines.bit_length() - 1,
         "ports_per_pipeline": spec.ports // spec.pipelines,

@@ -12,8 +12,8 @@ from collections import Counter
 from typing import ClassVar, Final, NamedTuple
 
 from p4gen.host.transport.verbs import Peer
-from p4gen.rocev2.headers import DEFAULT_PKEY, UDP, Ethernet, IPv4, internet_checksum
-from p4gen.rocev2.opcodes import ROCE_UDP_PORT
+from p4gen.rocev2.codes import DEFAULT_PKEY, ROCE_UDP_PORT
+from p4gen.rocev2.headers import UDP, Ethernet, IPv4, internet_checksum
 
 HEADS: Final = 42
 """Total size of Ethernet, IPv4 and UDP headers, in bytes."""

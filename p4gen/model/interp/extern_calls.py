@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from p4gen.arch.ports import DROP_PORT
 from p4gen.model.codec import Flatten, flattener, to_bytes
 from p4gen.model.hashes import ALGORITHMS, Algorithm
 from p4gen.model.interp.build import Build, ExprHandler, unsupported
@@ -16,9 +17,6 @@ from p4gen.model.trace import show
 from p4gen.model.values import HeaderValue, StructValue
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
-
-DROP_PORT = 511
-"""What ``mark_to_drop`` assigns to ``egress_spec`` (simple_switch.md, ``--drop-port``)."""
 
 
 class _Out:

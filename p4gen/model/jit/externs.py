@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from p4gen.model.interp.extern_calls import DROP_PORT
+from p4gen.arch.ports import DROP_PORT
 from p4gen.model.jit import calculations
 from p4gen.model.jit.blocks import BUCKET, Item
 from p4gen.model.jit.build import (

@@ -6,7 +6,7 @@ replicas that are left, and the last replica takes the frame itself.
 
 from __future__ import annotations
 
-from p4gen.model.interp.extern_calls import DROP_PORT
+from p4gen.arch.ports import DROP_PORT
 from p4gen.model.jit import exchange as x
 from p4gen.model.jit import layout as at
 from p4gen.model.jit.build import EXCHANGE, FRAME, STATE, Gen, Module

@@ -5,7 +5,8 @@ from typing import Final
 from p4gen.difftest.family import Traffic
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.families.epic.traffic.source import RandomTraffic
-from p4gen.rocev2.opcodes import ROCE_UDP_PORT, Opcode
+from p4gen.rocev2.codes import ROCE_UDP_PORT
+from p4gen.rocev2.opcodes import Opcode
 from p4gen.spec import ticks
 
 _UDP_PORT_AT: Final = 36

@@ -1,0 +1,38 @@
+"""Numbers that EPIC's programs share with hosts, agents and the control plane, beside those of RoCEv2."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from p4gen.rocev2.opcodes import Ack, Nak, NakCode, RnrNak
+from p4gen.spec import ticks
+
+
+class OwnOpcode(IntEnum):
+    """BTH opcodes of mode III, of those for the manufacturer's use (InfiniBand 9.2.1)."""
+
+    TICK = ticks.OPCODE
+    CURSOR = 0xC1
+    """Of a retransmission cursor, which never leaves the switch."""
+
+
+class Traffic(IntEnum):
+    """The program's ``traffic_t``: UP arrives over any edge except the one toward the root, DOWN over that one."""
+
+    UP_DATA = 1
+    DOWN_DATA = 2
+    UP_ANSWER = 3
+    DOWN_ANSWER = 4
+
+
+RNR_10_US: Final = 1
+"""The code of the wait that RNR NAKs of switches ask for: 10 us (InfiniBand 9.7.5.2.8)."""
+SYNDROMES: Final = {
+    "ack": Ack().syndrome,
+    "rnr": RnrNak(RNR_10_US).syndrome,
+    "nak": Nak(NakCode.PSN_SEQUENCE_ERROR).syndrome,
+    "invalid": Nak(NakCode.INVALID_REQUEST).syndrome,
+    "selective": Nak(NakCode.SELECTIVE).syndrome,
+}
+"""AETH syndromes that programs write or look for."""

@@ -1,0 +1,36 @@
+"""Numbers in the headers of RoCEv2 frames, and of what else a switch meets on Ethernet.
+
+Opcodes and syndromes are in ``p4gen.rocev2.opcodes``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from p4gen.rocev2.layouts import ARP_FORM, BTH
+
+ETHERTYPE_IPV4: Final = 0x0800
+ETHERTYPE_IPV6: Final = 0x86DD
+ETHERTYPE_ARP: Final = 0x0806
+ETHERTYPE_VLAN: Final = 0x8100
+PROTOCOL_UDP: Final = 17
+ROCE_UDP_PORT: Final = 4791
+"""The UDP destination port of RoCEv2 (IANA; annex A17)."""
+
+ECN_ECT0: Final = 0b10
+ECN_CE: Final = 0b11
+"""ECN codepoints of a sender that understands marks, and of a mark: congestion experienced (RFC 3168)."""
+
+DEFAULT_PKEY: Final = 0xFFFF
+"""The default partition, as a full member."""
+BECN: Final = BTH["reserved1"].mask("becn")
+"""The byte of the BTH in congestion notifications that holds BECN."""
+
+
+def arp_form(operation: int) -> int:
+    """What ARP for IPv4 over Ethernet begins with (RFC 826)."""
+    return ARP_FORM.pack(hardware=1, protocol=ETHERTYPE_IPV4, hardware_size=6, protocol_size=4, operation=operation)
+
+
+ARP_REQUEST: Final = arp_form(1)
+ARP_REPLY: Final = arp_form(2)
