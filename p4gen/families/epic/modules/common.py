@@ -1,0 +1,37 @@
+"""Sizes and conditions that several modules have."""
+
+from __future__ import annotations
+
+from p4gen.families.epic.spec import EpicSpec
+from p4gen.program.module import Size
+from p4gen.spec import Op
+
+SLOTS = Size("pipelines", "bank_slots")
+CONTEXTS = Size("pipelines", "bank_contexts")
+EDGES = Size("pipelines", "bank_edges")
+ENDPOINTS = Size("groups", "fan_in")
+
+
+def icrc(spec: EpicSpec) -> bool:
+    """Whether the program checks and recomputes the ICRC."""
+    return spec.icrc.checked
+
+
+def translated(spec: EpicSpec) -> bool:
+    """Mode II."""
+    return not spec.mode.augmented
+
+
+def augmented(spec: EpicSpec) -> bool:
+    """Mode III."""
+    return spec.mode.augmented
+
+
+def dynamic(spec: EpicSpec) -> bool:
+    """Whether control messages say op and dtype."""
+    return spec.op is Op.DYNAMIC
+
+
+def notifies(spec: EpicSpec) -> bool:
+    """Whether the program sends congestion notifications."""
+    return spec.notifies

@@ -1,0 +1,196 @@
+"""Whose turn it is, what edges have sent and acknowledged, and when something is sent again."""
+
+from __future__ import annotations
+
+from p4gen.arch import Feature
+from p4gen.families.epic import words
+from p4gen.families.epic.modules.common import (
+    CONTEXTS,
+    EDGES,
+    notifies,
+)
+from p4gen.program.module import Drop, Metadata, Module, Register, Size
+
+FILTER_ORDER = Module(
+    name="FilterOrder",
+    folder="epic",
+    gress="ingress",
+    paper="section C: an ePSN in the switch's endpoint state",
+    purpose="what hosts that go back N send ahead of its turn need not touch the buffer",
+    needs=("hdr.bth", "kind", "edge_index", "epoch", "last_announced"),
+    keeps=(Register("expected", words.EXPECTED, EDGES, "the PSN whose turn it is, of each edge"),),
+    drops=(Drop("out_of_order", "ahead of its turn: it will be sent again"),),
+    wanted=lambda spec: spec.loss_recovery.in_order,
+)
+
+CHECK_RANGE = Module(
+    name="CheckRange",
+    folder="epic",
+    gress="ingress",
+    paper="Algorithm 2, lines 6, 26-28 and 31: the pipe's psnStart",
+    purpose="a pipe takes PSNs that it has a slot for, and no others",
+    part="range",
+    needs=(
+        "hdr.bth",
+        "kind",
+        "context_index",
+        "epoch",
+        "first_psn",
+        "end",
+        "slot_mask",
+        "source_mask",
+        "out_mask",
+        "pipe",
+        "sync",
+        "acked",
+    ),
+    may_need=("at_root",),
+    provides=(Metadata("ahead", "bit<1>", "its pipe has no slot for the PSN yet"),),
+    keeps=(
+        Register("aggregation.psn_start", words.PROGRESS, CONTEXTS, "psnStart of each context's aggregation pipe"),
+        Register("broadcast.psn_start", words.PROGRESS, CONTEXTS, "the same of its broadcast pipe"),
+    ),
+)
+
+CHECK_ORDER = Module(
+    name="CheckOrder",
+    folder="epic",
+    gress="ingress",
+    paper="Algorithm 2, lines 12 and 33-35; section H.4: arrived, epsn, nak_sent",
+    purpose="whether it is this packet's turn, and what its sender is told",
+    part="order",
+    needs=(
+        "hdr.bth",
+        "hdr.immediate",
+        "kind",
+        "edge_index",
+        "first_hop",
+        "epoch",
+        "first_psn",
+        "ahead",
+        "now_acked",
+        "passes",
+    ),
+    may_need=("numbers",),
+    changes=("numbers",),
+    provides=(
+        Metadata("accepted", "bit<1>", "1: goes into its slot"),
+        Metadata("answers", "bit<1>", "1: its sender gets an answer", kept=True),
+        Metadata("answer_psn", "psn_t", "the answer's PSN", kept=True),
+        Metadata("syndrome", "bit<8>", "the answer's AETH syndrome", kept=True),
+        Metadata("msn", "bit<24>", "the answer's MSN; in a selective NAK how many packets it asks for", kept=True),
+        Metadata("whole", "bit<1>", "1: nothing is missing", wanted=words.selective),
+        Metadata("notifies", "bit<1>", "1: its sender gets a congestion notification", kept=True, wanted=notifies),
+    ),
+    keeps=(Register("receive", words.receive, EDGES, "what has arrived over each edge, and what has been announced"),),
+    drops=(
+        Drop("duplicate", "has arrived before; acknowledged again"),
+        Drop("gap", "ahead of its turn: something before it is missing"),
+        Drop("not_announced", "no announcement covers its PSN"),
+        Drop("ahead", "beyond the pipe's range: its sender runs ahead of the others"),
+    ),
+)
+
+TRACK_SENT = Module(
+    name="TrackSent",
+    folder="epic",
+    gress="ingress",
+    paper="Algorithm 2, line 15: maxPsnSent; InfiniBand 9.7.5.1.1",
+    purpose="an answer to what was never sent must not be believed",
+    needs=("hdr.bth", "kind", "context_index", "epoch", "first_psn", "slot_mask", "pipe"),
+    keeps=(
+        Register("aggregation.sent", words.PROGRESS, CONTEXTS, "maxPsnSent of each context's aggregation pipe"),
+        Register("broadcast.sent", words.PROGRESS, CONTEXTS, "the same of its broadcast pipe"),
+    ),
+    drops=(Drop("never_sent", "answers a PSN that was never sent, or sent too long ago to matter"),),
+)
+
+RECEIVE_ACK = Module(
+    name="ReceiveAck",
+    folder="epic",
+    gress="ingress",
+    paper="Algorithm 2, lines 14, 24 and 27; Algorithm 3, lines 1-3",
+    purpose="how far each edge has acknowledged what it was sent",
+    part="progress",
+    needs=(
+        "hdr.bth",
+        "hdr.aeth",
+        "kind",
+        "context_index",
+        "edge_bit",
+        "epoch",
+        "first_psn",
+        "start",
+        "out_mask",
+        "sync",
+    ),
+    provides=(
+        Metadata("acked", "psn_t", "the least lastAcked of a pipe's output edges; of a tick, that of its edge"),
+        Metadata("now_acked", "psn_t", "up to which this answer says that a flow that stands still is through"),
+        Metadata("passes", "bit<1>", "1: this answer says so"),
+    ),
+    keeps=(
+        Register("edge_*.acked", words.PROGRESS, CONTEXTS, "lastAcked of one edge of each context", Size("fan_in")),
+    ),
+)
+
+RESEND_TIMER = Module(
+    name="ResendTimer",
+    folder="epic",
+    gress="ingress",
+    paper="Algorithm 2, line 14; Algorithm 3, lines 3 and 14: resend",
+    purpose="when an edge that acknowledges nothing is sent it again, and when it is given up",
+    part="progress",
+    needs=("hdr.bth", "hdr.aeth", "kind", "edge_index", "epoch", "acked", "complete"),
+    provides=(Metadata("stalled", "bit<1>", "1: a tick that sends again what is outstanding"),),
+    keeps=(Register("timers", words.TIMER, EDGES, "the timer of what each edge has not acknowledged"),),
+)
+
+NOTIFY_CONGESTION = Module(
+    name="NotifyCongestion",
+    folder="epic",
+    gress="ingress",
+    paper="section 4.4, congestion control; DCQCN's notification point",
+    purpose="a rank whose packets arrive marked, or beyond the range, is to slow down",
+    part="order",
+    needs=("hdr.ipv4", "kind", "edge_index", "first_hop", "notifies"),
+    changes=("notifies",),
+    keeps=(Register("notified", 1, EDGES, "whether an edge has been sent a CNP since its last tick"),),
+    wanted=notifies,
+)
+
+COUNT_MESSAGES = Module(
+    name="CountMessages",
+    folder="epic",
+    gress="ingress",
+    paper="beside EPIC: InfiniBand 9.7.7.2 (message sequence number)",
+    purpose="how many messages an edge has sent whole",
+    part="order",
+    needs=("hdr.bth", "edge_index", "epoch", "accepted"),
+    may_need=("syndrome", "whole"),
+    changes=("msn",),
+    keeps=(Register("completed", words.completed, EDGES, "the MSN of what each edge is answered with"),),
+)
+
+START_CURSOR = Module(
+    name="StartCursor",
+    folder="epic",
+    gress="ingress",
+    paper="Algorithm 3, lines 8 and 9",
+    purpose="a NAK, or a tick without progress, sets a retransmission going",
+    part="path",
+    needs=("hdr.bth", "hdr.aeth", "kind", "port", "acked", "stalled"),
+    changes=("hdr.bth", "hdr.aeth"),
+    provides=(Metadata("goes_round", "bit<1>", "1: recirculates"),),
+    drops=(Drop("not_needed", "not a loss: an answer or a tick that has done its work", loss=False),),
+)
+
+RELAY_NOTIFICATION = Module(
+    name="RelayNotification",
+    folder="epic",
+    gress="ingress",
+    paper="section 4.4, congestion control",
+    purpose="congestion notifications reach those who send",
+    needs=("port", "out_group"),
+    uses=(Feature.MULTICAST,),
+)

@@ -1,0 +1,85 @@
+"""The buffer: whose packets a slot has, their partial result, and the result's copies."""
+
+from __future__ import annotations
+
+from p4gen.arch import Feature
+from p4gen.families.epic import words
+from p4gen.families.epic.modules.common import (
+    SLOTS,
+    augmented,
+    translated,
+)
+from p4gen.families.epic.spec import Variant
+from p4gen.program.module import Drop, Metadata, Module, Register, Size
+
+CHECK_DUPLICATE = Module(
+    name="CheckDuplicate",
+    folder="epic",
+    gress="ingress",
+    paper="Algorithm 1, lines 20 and 28-30; Algorithm 2, line 33",
+    purpose="each edge contributes to a slot once",
+    part="buffer",
+    needs=("hdr.ipv4", "hdr.bth", "edge_bit", "epoch", "slot", "source_mask"),
+    may_need=("kind", "announced", "last_announced"),
+    changes=("hdr.ipv4", "hdr.bth", "announced", "answers", "answer_psn", "syndrome"),
+    provides=(Metadata("complete", "bit<1>", "1: every source has contributed to the slot"),),
+    keeps=(Register("slots", words.slot, SLOTS, "what each slot serves, and whose contributions it has"),),
+    drops=(
+        Drop(
+            "stale",
+            "its slot already serves a newer PSN",
+            wanted=lambda spec: translated(spec) or spec.variant is Variant.PSN_RECYCLING,
+        ),
+        Drop("mixed_opcode", "the edges do not agree where messages begin and end"),
+        Drop("mixed_control", "its slot holds another announcement, or data", wanted=augmented),
+        Drop("duplicate", "already in the slot, which waits for others", wanted=translated),
+    ),
+)
+
+RECYCLE_BUFFER = Module(
+    name="RecycleBuffer",
+    folder="epic",
+    gress="ingress",
+    paper="Algorithm 1, lines 24 and 34-36, made lazy",
+    purpose="a slot that holds an older PSN, or an older epoch, starts afresh",
+    within="CheckDuplicate",
+    part="buffer",
+    needs=("hdr.bth", "epoch"),
+    provides=(Metadata("slot_use", "slot_use_t", "what this packet means to its slot"),),
+)
+
+RETRANSMISSION = Module(
+    name="Retransmission",
+    folder="epic",
+    gress="ingress",
+    paper="Algorithm 3, lines 9-14",
+    purpose="a cursor's pass: the packet in a slot goes out again",
+    needs=("hdr.udp", "hdr.bth", "hdr.aeth", "port", "announced", "complete"),
+    changes=("hdr.ipv4", "hdr.udp", "hdr.aeth", "hdr.immediate", "hdr.payload"),
+    drops=(Drop("done", "not a loss: a cursor that has reached the last packet to send", loss=False),),
+    uses=(Feature.CLONE,),
+)
+
+AGGREGATE_DATA = Module(
+    name="AggregateData",
+    folder="epic",
+    gress="ingress",
+    paper="Algorithm 1, lines 21, 23 and 31-33; Algorithm 2, lines 37 and 39",
+    purpose="reduces the payload into the slot, and hands the slot's content back",
+    needs=("hdr.payload", "slot", "slot_use"),
+    may_need=("context", "numbers"),
+    changes=("hdr.payload",),
+    keeps=(Register("lane_*.partial", 32, SLOTS, "partial result of one lane", Size("lanes")),),
+)
+
+REPLICATE_DATA = Module(
+    name="ReplicateData",
+    folder="epic",
+    gress="ingress",
+    paper="Algorithm 1, lines 22 and 25; Algorithm 2, lines 38 and 40",
+    purpose="one copy of the result for each edge that gets it",
+    needs=("out_group", "complete"),
+    may_need=("slot_use", "alone"),
+    drops=(Drop("absorbed", "not a loss: the contribution is in its slot, which waits for others", loss=False),),
+    uses=(Feature.MULTICAST,),
+)
