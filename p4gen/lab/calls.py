@@ -1,4 +1,4 @@
-"""Running collectives on a lab's hosts, and what comes of it."""
+"""Runs collectives on a lab's hosts, and collects the results."""
 
 from __future__ import annotations
 
@@ -21,46 +21,46 @@ from p4gen.records import to_plain
 from p4gen.spec import CollectiveSpec
 
 _LOOK_S = 0.2
-"""Between two looks at whether all processes live that a run needs."""
+"""Seconds between checks whether all processes that a run needs are running."""
 COUNTERS = ("sent", "resent", "timeouts", "naks", "cnps")
 
 
 @dataclass(frozen=True)
 class CallOutcome:
-    """One collective at all ranks."""
+    """The result of one collective at all ranks."""
 
     call: Call
     duration: int
-    """From the first rank's begin to the last rank's end, ps."""
+    """Time from the first rank's start to the last rank's end, in ps."""
     begun: int
-    """How often the rank began that did so most often: more than once when the group was placed anew meanwhile."""
+    """The most starts of the call at any rank: more than one if the group was placed again meanwhile."""
     problems: tuple[str, ...]
-    """What is wrong with results, by rank."""
+    """Wrong results, one line for each rank."""
 
     @property
     def throughput(self) -> float:
-        """Bit/s, of the collective's size (EPIC §7.1); 0 for a barrier."""
+        """Throughput in bit/s, of the collective's size (EPIC §7.1); 0 for a barrier."""
         return self.call.size * 8 * SECOND / self.duration if self.duration else 0.0
 
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """Several collectives one after the other, with what was counted meanwhile."""
+    """The result of several collectives in a row, with counters."""
 
     group: GroupStatus
     calls: tuple[CallOutcome, ...]
     ranks: tuple[dict[str, Any], ...]
-    """By rank: ``host``, the QPs' counters, ``faults`` and ``refused`` by reason."""
+    """By rank: ``host``, counters of the QPs, ``faults`` and ``refused`` by reason."""
     drops: dict[str, dict[str, int]]
-    """By switch, then by module and reason."""
+    """Dropped packets by switch, then by module and reason."""
     failures: tuple[str, ...] = ()
-    """Calls that did not end."""
+    """Descriptions of calls that did not end."""
     traced: tuple[str, ...] = ()
-    """Switches that were traced, which makes them slow."""
+    """Switches that were traced and therefore slow."""
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """All that is wrong."""
+        """All problems and failures."""
         return (*self.failures, *(problem for call in self.calls for problem in call.problems))
 
     @property
@@ -70,7 +70,7 @@ class RunOutcome:
 
 
 class Running:
-    """A run under way; ``result`` waits for it."""
+    """A run in progress; ``result`` waits for it."""
 
     def __init__(
         self,
@@ -105,7 +105,8 @@ class Running:
         return all(future.done() for future in self._asked)
 
     def result(self) -> RunOutcome:
-        """Wait for all ranks. After a failure or Ctrl-C the group is gone: its ranks are no longer in step."""
+        """Wait for all ranks. After a failure or Ctrl-C the group is destroyed, because its ranks are no longer in
+        step."""
         try:
             return self._result()
         except KeyboardInterrupt:
@@ -113,19 +114,17 @@ class Running:
             raise
 
     def _give_up(self) -> str:
-        """Destroy the group: its ranks are no longer in step. What to say of that."""
+        """Destroy the group, because its ranks are no longer in step. Returns a message about it."""
         name = self._group.spec.name
         if self._lab.without_manager:
             return (
-                f"group {name} is of no use any more, its ranks are out of step: restart manager, then destroy {name}"
+                f"group {name} cannot be used any more, its ranks are out of step: restart manager, then destroy {name}"
             )
         try:
             self._lab.manager.destroy_group(name)
         except P4genError as error:
-            return (
-                f"group {name} is of no more use, its ranks are out of step; it could not be destroyed: {error.reason}"
-            )
-        return f"group {name} is destroyed: its ranks are out of step; the next run makes it again"
+            return f"group {name} cannot be used any more and could not be destroyed: {error.reason}"
+        return f"group {name} is destroyed: its ranks are out of step; the next run creates it again"
 
     def _result(self) -> RunOutcome:
         answers: list[dict[str, Any]] = []
@@ -138,7 +137,7 @@ class Running:
             except FutureTimeoutError:
                 failures.append(f"{host} does not answer")
             except FailedError as error:
-                why = error.reason.partition(" s: ")[2]  # the whole story once
+                why = error.reason.partition(" s: ")[2]  # the full message once
                 if why not in others:
                     failures.append(error.reason)
                     others[why] = []
@@ -163,7 +162,8 @@ class Running:
         )
 
     def _wait(self) -> None:
-        """Wait for all ranks' answers; not for those of the dead, or when no one can say how it ends."""
+        """Wait for all ranks' answers, except those of dead hosts; stop when it is certain that the calls cannot
+        end."""
         until = time.monotonic() + self._patience
         while wait(self._asked, _LOOK_S).not_done and time.monotonic() < until:
             try:
@@ -174,7 +174,7 @@ class Running:
             self._tell()
 
     def _tell(self) -> None:
-        """Say how many calls the slowest rank has done, and of how many; who does not answer is slow, too."""
+        """Report how many calls of how many the slowest rank has done. A rank that does not answer counts as slow."""
         if self._progress is None:
             return
         asked = [self._lab.hosts[host].ask("progress") for host in self._group.spec.ranks]
@@ -184,7 +184,7 @@ class Running:
             self._progress(min(done), self._total)
 
     def _outcome(self, number: int, call: Call, answers: list[dict[str, Any]]) -> CallOutcome | None:
-        # A rank that found something wrong made no further calls.
+        # A rank with a wrong result makes no further calls.
         mine = [answer["calls"][number] for answer in answers if number < len(answer["calls"])]
         if len(mine) < len(answers):
             return None
@@ -215,11 +215,11 @@ def run(
     ahead: int = 0,
     progress: Callable[[float, int], None] | None = None,
 ) -> RunOutcome:
-    """Run collectives and wait for them. With ``aligned`` a barrier stands before each. Data of up to ``ahead`` bytes
-    is drawn before the first begins; otherwise a rank that is through draws the next call's while others still work.
-    ``progress`` is told every now and then how many calls are done, of how many.
+    """Run collectives and wait for them. With ``aligned``, a barrier precedes each. Data of up to ``ahead`` bytes is
+    drawn before the first call; otherwise a rank that is done draws the next call's data while others are still
+    working. ``progress`` is called now and then with the number of calls done, and of all calls.
 
-    Raises ``InputError`` for calls that the group cannot do.
+    Raises ``InputError`` for calls that the group cannot make.
     """
     return Running(
         lab, group, calls, seed=seed, deadline=deadline, aligned=aligned, ahead=ahead, progress=progress
@@ -227,21 +227,21 @@ def run(
 
 
 def slow(switch: str) -> str:
-    """What everybody is told who waits while a switch is traced."""
+    """The message for a user who waits while a switch is traced."""
     return f"{switch} is traced, packet by packet, which makes it many times slower: trace {switch} off ends it"
 
 
 def check_calls(calls: Sequence[Call], spec: CollectiveSpec, ranks: int) -> None:
-    """Raise ``InputError`` for calls that ranks cannot do, or for which there is not the memory: every rank draws all
-    ranks' data, to know what has to come out."""
+    """Raises ``InputError`` for calls that ranks cannot make, or that need too much memory: every rank draws all ranks'
+    data to compute the expected results."""
     for call in set(calls):
         call.check(spec, ranks)
         copies = 2 * ranks * ranks
         room = _room()
         if call.size * copies > room:
             raise InputError(
-                f"{call.collective} of {call.size:,} bytes: {ranks} ranks draw all ranks' data each, with what has to "
-                f"come out {call.size * copies >> 20:,} MiB; there are {room >> 20:,} MiB for it, so "
+                f"{call.collective} of {call.size:,} bytes: every rank draws all ranks' data; with the expected "
+                f"results that takes {call.size * copies >> 20:,} MiB; {room >> 20:,} MiB are free for it, so "
                 f"{room // copies >> 10:,}K is the limit here"
             )
 

@@ -1,4 +1,4 @@
-"""Where a lab's reports go."""
+"""The console for a lab's reports."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ _WIDTH = 120
 
 
 def lab_console(*, quiet: bool = False) -> Console:
-    """Standard output, as wide as the terminal, or wide enough for a table."""
+    """A console on standard output, as wide as the terminal, or else wide enough for a table."""
     console = Console(highlight=False, soft_wrap=True, quiet=quiet)
     return console if console.is_terminal else Console(highlight=False, soft_wrap=True, quiet=quiet, width=_WIDTH)

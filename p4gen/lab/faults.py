@@ -1,6 +1,7 @@
-"""Faults that the hosts' NICs suffer in a lab: loss, delay, reordering, duplication, corruption, in both directions.
+"""Faults of hosts' NICs in a lab: loss, delay, reordering, duplication, corruption, in both directions.
 
-They are made before the frame reaches the interface, or after it has left it: the kernel needs no netem for them.
+They are applied before a frame reaches the interface or after it has arrived there, so the kernel's netem is not
+needed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from p4gen.net.kinds import Kinds
 from p4gen.spec import units
 
 JITTER = 2 * MS
-"""By how much a packet may be late that others overtake, ps: machines that run a lab are not quicker."""
+"""The most by which a reordered packet is delayed, in ps; less has no effect, given the speed of machines that run a
+lab."""
 
 
 MAX_DELAY = 10_000 * MS
@@ -25,7 +27,7 @@ MAX_DELAY = 10_000 * MS
 
 @dataclass(frozen=True)
 class Troubles:
-    """What a host's link suffers, each way: shares from 0 to 1, and a delay in ps."""
+    """Faults of a host's link, in each direction: shares from 0 to 1, and a delay in ps."""
 
     loss: float = 0.0
     delay: int = 0
@@ -35,11 +37,11 @@ class Troubles:
 
     @property
     def any(self) -> bool:
-        """Whether there is any."""
+        """Whether there is any fault."""
         return self != Troubles()
 
     def text(self) -> str:
-        """For people: ``loss 5%, delay 1 ms``; ``none``."""
+        """As text: ``loss 5%, delay 1 ms``, or ``none``."""
         found = [f"{name} {getattr(self, name):.3g}" for name in KINDS if name != "delay" and getattr(self, name)]
         if self.delay:
             found.append(f"delay {self.delay / MS:g} ms")
@@ -52,26 +54,27 @@ KINDS = tuple(field.name for field in fields(Troubles))
 def parse(kind: str, text: str) -> float | int:
     """A share (``5%``, ``0.05``), or for ``delay`` a time (``1ms``). Raises ``InputError``."""
     if kind not in KINDS:
-        raise InputError(f"{shown(kind)} is no fault; there are {', '.join(KINDS)}")
+        raise InputError(f"{shown(kind)} is not a fault; there are {', '.join(KINDS)}")
     try:
         if kind != "delay":
             return units.share(text)
         delay = units.duration(text)
         if delay > MAX_DELAY:
-            raise ValueError(f"at most 10s, for packets wait in memory; this is {shown(text)}")
+            raise ValueError(f"must be at most 10s, because delayed packets are kept in memory, not {shown(text)}")
         return delay
     except ValueError as error:
         raise InputError(f"{kind}: {error}") from None
 
 
 def direction(wanted: Troubles, seed: str) -> Callable[[bytes, int], Fate] | None:
-    """The faults of one direction, drawn from a generator of its own; None where there are none."""
+    """A function that applies the faults of one direction, with its own random generator; None if there are no
+    faults."""
     if not wanted.any:
         return None
     impairment = Impairment(
         loss=wanted.loss, duplicate=wanted.duplicate, reorder=wanted.reorder, corrupt=wanted.corrupt, jitter=JITTER
     )
-    # Scripts count packets by kind; there are none here.
+    # Only scripts need the kinds of packets; there are no scripts here.
     chances = DirectionFaults(random.Random(seed), [impairment], [], [], Kinds({}, {}))  # noqa: S311 - not secrets
     delay = int(wanted.delay)
 

@@ -1,4 +1,4 @@
-"""Processes that are copies of this one: they start at once, since everything they need has been imported here."""
+"""Processes that are forks of this one: they start quickly, because everything they need is already imported."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def join_network(process: int) -> None:
 
 
 class Forked:
-    """Runs ``main`` in a copy of this process, with pipes for standard input and output and ``log`` for errors.
+    """Runs ``main`` in a fork of this process, with pipes for standard input and output and ``log`` for errors.
 
-    Fork before there are threads that hold locks. It has what the lab uses of ``subprocess.Popen``.
+    Fork before there are threads that hold locks. The class has the part of ``subprocess.Popen`` that labs use.
     """
 
     def __init__(self, main: Callable[[], int], log: Path) -> None:
@@ -42,7 +42,7 @@ class Forked:
         sys.stdout.flush()
         self.returncode: int | None = None
         self._lock = threading.Lock()
-        """Of two threads that wait for a process, only one gets its status."""
+        """Held while waiting, because only one thread gets the status of a process."""
         self.pid = os.fork()
         if self.pid == 0:
             _become(main, theirs_in, theirs_out, log)
@@ -61,7 +61,7 @@ class Forked:
             return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end. Raises ``subprocess.TimeoutExpired``."""
+        """Wait for the end of the process. Raises ``subprocess.TimeoutExpired``."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while (status := self.poll()) is None:
             if deadline is not None and time.monotonic() > deadline:
@@ -70,21 +70,21 @@ class Forked:
         return status
 
     def terminate(self) -> None:
-        """SIGTERM."""
+        """Send SIGTERM."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
     def send_signal(self, number: int) -> None:
-        """A signal, while it runs."""
+        """Send a signal if the process is running."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
 
 def _become(main: Callable[[], int], stdin: int, stdout: int, log: Path) -> None:
-    """In the copy: never returns, and runs nothing of what its original has still to do."""
+    """The main function of the fork. It never returns to the parent's code."""
     status = 1
     try:
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):

@@ -1,8 +1,9 @@
 """A host of a lab: a process in its network namespace.
 
-It registers with the manager, gives its interface the addresses that it is told, and runs the CommLib on it. It talks
-with the lab in lines of JSON on standard input and output: a request has an ``id`` and what to ``do``, its answer the
-same ``id`` and a ``result`` or an ``error``. Requests are worked on at the same time, so answers come in any order.
+It registers with the manager, configures its interface with the addresses it is given, and runs CommLib on it. It
+exchanges lines of JSON with the lab on standard input and output: a request has an ``id`` and an action ``do``, its
+answer the same ``id`` and a ``result`` or an ``error``. Requests are processed concurrently, so answers come in any
+order.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ from p4gen.packetio import PacketSocket
 from p4gen.records import from_plain, to_plain
 
 MANAGER_S = 300.0
-"""How long to wait for the manager."""
+"""Seconds to wait for the manager."""
 
 
 class Daemon:
-    """The host's CommLib and what the lab may ask of it."""
+    """The host's CommLib, and the requests that the lab may send."""
 
     def __init__(self, job: LabJob, name: str, address: str) -> None:
         self.job, self.name = job, name
@@ -55,19 +56,19 @@ class Daemon:
         self.loop = RealTimeLoop()
         self.nic = RawNic(self.loop, self.port, self.addresses.mac, self.addresses.ip)
         self._running: str | None = None
-        """The group of the run that began last."""
+        """The group of the most recent run."""
         self._done: list[dict[str, Any]] = []
-        """Its calls that are done."""
+        """Number of calls of that run that are done."""
         self.loop.start()
         self.host = Host(self.manager, name, self.nic, timeout_ps=int(job.timeout_ms * 1e9))
 
     def close(self) -> None:
-        """Leave."""
+        """Leave all groups and close the NIC."""
         for act in (self.host.close, self.loop.close, self.port.close, self.sink.close, self.manager.close):
             with contextlib.suppress(Exception):
                 act()
 
-    # --- what can be asked for ---
+    # --- requests ---
 
     def addresses_given(self, _request: Mapping[str, Any]) -> dict[str, Any]:
         """The host's addresses."""
@@ -75,20 +76,20 @@ class Daemon:
         return addresses
 
     def join(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Wait until this host is a rank of an active group: of the generation wanted, or a later one."""
+        """Wait until this host is a rank of an active group, in the wanted generation or a later one."""
         deadline = time.monotonic() + float(request.get("timeout", JOIN_S))
         member = self.host.member(request["group"], timeout=float(request.get("timeout", JOIN_S)))
         while member.state is not GroupState.ACTIVE or member.generation < request.get("generation", 1):
             if time.monotonic() > deadline:
-                raise FailedError(f"{self.name} heard of no active generation of {member.group}: {member.reason}")
+                raise FailedError(f"{self.name} knows no active generation of {member.group}: {member.reason}")
             time.sleep(0.005)
         return {"rank": member.rank, "size": member.size, "generation": member.generation}
 
     def run(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Do calls one after the other, in step with the other ranks; each result is compared with NumPy's.
+        """Make calls one after the other, in step with the other ranks. Each result is compared with NumPy's.
 
-        Ranks draw all ranks' data from the same seed; calls of up to ``ahead`` bytes in all are prepared before the
-        first of them begins. Times are CLOCK_MONOTONIC in ps.
+        Every rank draws all ranks' data from the same seed. Calls of up to ``ahead`` bytes in total are prepared before
+        the first one. Times are CLOCK_MONOTONIC, in ps.
         """
         self._running = request["group"]
         member = self.host.member(request["group"], timeout=JOIN_S)
@@ -96,7 +97,7 @@ class Daemon:
         deadline = time.monotonic() + float(request["deadline"])
         done = self._done = []
         while calls:
-            # Before the calls, since it would take the processor from ranks that are not through yet.
+            # Before the calls, because it would slow down ranks that are still working.
             prepared: list[tuple[Call, Array | None, Array | None]] = []
             size = 0
             while calls and (not prepared or size + calls[0][1].size <= request["ahead"]):
@@ -111,13 +112,13 @@ class Daemon:
         return {"rank": member.rank, "calls": done, "generation": member.generation}
 
     def progress(self, _request: Mapping[str, Any]) -> dict[str, Any]:
-        """How many calls of the run are done; of the one that is under way the part that is."""
+        """The number of calls of the run that are done, with the fraction of the current one."""
         group = self._running
         member = self.host.members().get(group) if group is not None else None
         return {"done": len(self._done) + (member.progress() if member is not None else 0.0)}
 
     def _prepared(self, member: Member, seed: int, number: int, call: Call) -> tuple[Call, Array | None, Array | None]:
-        """What a call takes and should give."""
+        """A call with its input and its expected result."""
         assert member.size is not None
         assert member.rank is not None
         values = draw(call, self.job.spec, member.size, np.random.default_rng([seed, number]), overflowing=False)
@@ -125,7 +126,7 @@ class Daemon:
         return call, None if call.collective is Collective.BARRIER else values[member.rank], wanted
 
     def set_faults(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Set what the NIC suffers, in both directions."""
+        """Set the faults of the NIC, in both directions."""
         seed, troubles = f"{request['seed']} {self.name}", from_plain(faults.Troubles, request["troubles"])
         out, into = (faults.direction(troubles, f"{seed} {way}") for way in ("out", "in"))
 
@@ -136,7 +137,7 @@ class Daemon:
         return {}
 
     def counters(self, _request: Mapping[str, Any]) -> dict[str, Any]:
-        """What the host's ranks and its NIC have counted."""
+        """The counters of the host's ranks and of its NIC."""
         groups = {}
         for name, member in self.host.members().items():
             report = member.report()
@@ -164,7 +165,7 @@ def _one(member: Member, call: Call, data: Array | None, wanted: Array | None, p
 
 
 def serve(daemon: Daemon, lines: Iterator[str], write: Callable[[str], None]) -> None:
-    """Answer requests until there are no more."""
+    """Answer requests until the input ends."""
     verbs: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
         "addresses": daemon.addresses_given,
         "join": daemon.join,

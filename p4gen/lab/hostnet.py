@@ -1,4 +1,4 @@
-"""A host's interface and sockets, seen from inside its namespace."""
+"""Configuration of a host's interface and sockets, from inside its namespace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from p4gen.rocev2.headers import ipv4_text, mac_text
 from p4gen.switch.running import listens
 
 MANAGER_SOCKET = "inc-manager.sock"
-"""In the lab's scratch folder."""
+"""The name of the manager's socket in the lab's scratch folder."""
 FRAME_ROOM = MTU + 64
 _SIOCETHTOOL = 0x8946
 _SETTX, _SETTSO, _SETGSO = 0x17, 0x1F, 0x24  # ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO
@@ -29,9 +29,9 @@ _BPF_RET = 0x06
 
 
 def configure(device: str, addresses: HostAddresses) -> None:
-    """Give an interface its addresses, and a default route over the switch, whose MAC address ARP finds out.
+    """Configure an interface's addresses and a default route through the switch, whose MAC address is found by ARP.
 
-    Raises ``FailedError`` with what ``ip`` says.
+    Raises ``FailedError`` with the message of ``ip``.
     """
     ip(
         f"link set {device} address {mac_text(addresses.mac)}",
@@ -42,20 +42,21 @@ def configure(device: str, addresses: HostAddresses) -> None:
 
 
 def _checksum_in_full(device: str) -> None:
-    """veth leaves the checksums of TCP and UDP to nobody: hosts would refuse what has come through a switch."""
+    """Disable checksum offload: veth does not compute TCP and UDP checksums, and hosts drop such packets after a
+    switch."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for command in (_SETTSO, _SETGSO, _SETTX):
             value = array.array("B", struct.pack("=II", command, 0))
             request = struct.pack("@16sP", device.encode(), value.buffer_info()[0])
-            with contextlib.suppress(OSError):  # kernels differ in what they can switch off
+            with contextlib.suppress(OSError):  # kernels differ in what they can disable
                 fcntl.ioctl(control, _SIOCETHTOOL, request)
 
 
 def sink() -> socket.socket:
-    """A UDP socket that takes RoCE's packets from the kernel and drops them: without one it would answer each with
-    'port unreachable'."""
+    """A UDP socket to which the kernel delivers RoCE packets, and which drops them. Without it the kernel would answer
+    each packet with "port unreachable"."""
     found = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    instruction = array.array("B", struct.pack("=HBBI", _BPF_RET, 0, 0, 0))  # return 0: take nothing
+    instruction = array.array("B", struct.pack("=HBBI", _BPF_RET, 0, 0, 0))  # return 0: accept nothing
     program = struct.pack("@HP", 1, instruction.buffer_info()[0])
     found.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
     found.bind(("", ROCE_UDP_PORT))
@@ -63,7 +64,7 @@ def sink() -> socket.socket:
 
 
 def wait_for(path: Path, patience: float) -> str:
-    """The gRPC address of a unix socket, once something listens there. Raises ``FailedError`` when nothing does in
+    """The gRPC address of a unix socket, once a process listens there. Raises ``FailedError`` when none does within
     ``patience`` seconds."""
     address = f"unix:{path}"
     deadline = time.monotonic() + patience

@@ -16,24 +16,24 @@ _ANSWER_S = 120.0
 
 
 class HostClient:
-    """Talks with the daemon of ``process``, which has been started with pipes."""
+    """Communicates with the daemon of ``process``, which was started with pipes."""
 
     def __init__(self, name: str, process: Process) -> None:
         self.name, self.process = name, process
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._open: dict[int, Future[dict[str, Any]]] = {0: Future()}
-        """Requests not answered yet; 0 is the daemon's word that it is ready."""
+        """Requests that are not answered yet; 0 stands for the daemon's message that it is ready."""
         self.hello = self._open[0]
         self._ended = False
 
     def listen(self) -> None:
-        """Begin to take answers."""
+        """Start the thread that reads answers."""
         threading.Thread(target=self._listen, name=f"{self.name} answers", daemon=True).start()
 
     @property
     def ready(self) -> bool:
-        """Whether the daemon has said that it is."""
+        """Whether the daemon has reported that it is ready."""
         return self.hello.done() and self.hello.exception() is None
 
     def ask(self, do: str, **fields: Any) -> Future[dict[str, Any]]:
@@ -64,7 +64,7 @@ class HostClient:
 
     def _gone(self) -> FailedError:
         if self.process.popen is not None and self.process.popen.poll() is None:
-            return FailedError(f"{self.name}'s daemon is going")
+            return FailedError(f"{self.name}'s daemon is ending")
         return self.process.failure(f"{self.process.name} has ended")
 
     def _listen(self) -> None:
@@ -82,7 +82,7 @@ class HostClient:
                 else:
                     future.set_result(said["result"])
         except (OSError, ValueError):
-            pass  # closed while we read, or cut off in the middle of a line
+            pass  # closed while reading, or truncated in the middle of a line
         with self._lock:
             self._ended = True
             left = list(self._open.values())

@@ -1,7 +1,8 @@
 """Process 1 of a lab's namespaces: ``python -m p4gen.lab.inside SCRATCH LEASH ALIVE`` (see ``launch``).
 
-``LEASH`` is the descriptor of a pipe whose other end the launcher holds; it gives our process id as the host sees it,
-and ends when the launcher does. ``ALIVE`` is one that we hold as long as we live.
+``LEASH`` is the descriptor of a pipe whose other end the launcher holds: it transmits this process's id in the host's
+PID namespace, and is closed when the launcher ends. ``ALIVE`` is the descriptor of a pipe that this process keeps open
+as long as it runs.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from p4gen.lab.job import JOB_FILE, LAST_WORD, RESULT_FILE, LabJob
 from p4gen.lab.scratch import remove, remove_if_ours
 
 _LAST_WORDS_S = 8.0
-"""For the lab to end its processes by itself, once it has to; the kernel sees to the rest."""
+"""Seconds in which the lab has to end its processes; after that the kernel kills them."""
 
 
 class Ended(BaseException):
-    """A signal asks the lab to end; the exit status says which."""
+    """A signal asks the lab to end. The exit status depends on the signal."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -79,7 +80,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _first_line(leash: int) -> bytes:
-    """What the launcher says; nothing when it has gone already."""
+    """The launcher's message; empty when it has already ended."""
     line = b""
     while not line.endswith(b"\n"):
         byte = os.read(leash, 1)
@@ -90,7 +91,7 @@ def _first_line(leash: int) -> bytes:
 
 
 def _watch(leash: int) -> None:
-    """End when the launcher lets go, or is killed."""
+    """End the lab when the launcher closes its pipe or is killed."""
     while os.read(leash, 1):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
@@ -106,9 +107,9 @@ def _launcher_lives(leash: int) -> bool:
 
 @contextlib.contextmanager
 def _ending(prompt: bool) -> Iterator[None]:
-    """While the block runs, the first signal that asks us to end raises ``Ended``; later ones change nothing.
+    """While the block runs, the first termination signal raises ``Ended``; later ones are ignored.
 
-    Ctrl-C at a prompt is the prompt's.
+    At a prompt, the prompt handles Ctrl-C.
     """
     numbers = [signal.SIGTERM, signal.SIGHUP, *([] if prompt else [signal.SIGINT])]
 
@@ -129,7 +130,7 @@ def _ending(prompt: bool) -> Iterator[None]:
 
 
 def _take_terminal() -> None:
-    """Be the terminal's foreground group, so that Ctrl-C is for us and not for the launcher."""
+    """Become the terminal's foreground process group, so that Ctrl-C goes to this process and not to the launcher."""
     if not sys.stdin.isatty():
         return
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
@@ -139,7 +140,7 @@ def _take_terminal() -> None:
 
 
 def _own_sysfs() -> None:
-    """Interfaces in /sys are those of the network namespace that mounted it."""
+    """Mount /sys again, because it shows the interfaces of the network namespace in which it was mounted."""
     done = subprocess.run(["mount", "-t", "sysfs", "sysfs", "/sys"], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.stderr.write(f"p4gen: warning: cannot mount /sys of the lab: {done.stderr.strip()}\n")
@@ -148,4 +149,4 @@ def _own_sysfs() -> None:
 if __name__ == "__main__":
     _status = main(sys.argv[1:])
     sys.stderr.flush()
-    os._exit(_status)  # whatever still runs here goes with us
+    os._exit(_status)  # all remaining processes end with this one

@@ -1,4 +1,4 @@
-"""What a lab is to do, as a file for the process inside the namespaces."""
+"""The configuration of a lab, as a file for the process inside the namespaces."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from p4gen.spec.topology import TopologySpec, load_topology
 from p4gen.switch.running import Program
 
 JOIN_S = 120.0
-"""For all ranks to hear of a group."""
+"""Seconds in which all ranks must have been told of a group."""
 
 JOB_FILE, RESULT_FILE, LOCK_FILE = "job.json", "result.json", "lock"
-"""In the lab's scratch folder."""
+"""File names in the lab's scratch folder."""
 LAST_WORD = b"end"
-"""What the lab says to its launcher when it ends by itself, however that goes."""
+"""The lab's message to its launcher when it ends by itself, successfully or not."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to do once the lab stands: a prompt, or a scenario. Texts are as the user gave them, and have been checked.
+    """What to do once the lab is up: a prompt, or a scenario. Texts are as the user gave them, and have been checked.
 
     Impairments are (kind, share or time, place), in the order of the command line.
     """
@@ -49,35 +49,35 @@ class LabJob:
 
     topology: TopologySpec
     topology_file: Path
-    """What it was read from: the run's own copy."""
+    """The file it is read from: the run's own copy."""
     spec: WrittenCollective
     program: Program
     target: str
     engine: str
     folder: Path
-    """Where the run's logs and captures go."""
+    """The folder for the run's logs and captures."""
     scratch: Path
-    """Sockets; removed at the end."""
+    """The folder for sockets; removed at the end."""
     address_file: Path
-    """Where ``p4gen top`` looks for the manager."""
+    """The file in which ``p4gen top`` finds the manager's address."""
     wanted: Wanted
     timeout_ms: float = 50.0
     """The retransmission timeout of queue pairs."""
     pcap: bool = False
-    """Capture everything from the start."""
+    """Whether to capture everything from the start."""
     verbose: bool = False
-    """BMv2 logs every step of every packet."""
+    """Whether BMv2 logs every step of every packet."""
     policy: str | None = None
-    """Where the manager puts groups (``find_policy``); its default otherwise."""
+    """The manager's placement policy (``find_policy``); None for its default."""
 
     def save(self, path: Path) -> None:
-        """Write it as JSON."""
+        """Write the job as JSON."""
         fields = to_plain(self)
         del fields["topology"]
         path.write_text(json.dumps(fields), encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> LabJob:
-        """What ``save`` wrote."""
+        """Read the job that ``save`` wrote."""
         fields = json.loads(path.read_text(encoding="utf-8"))
         return from_plain(cls, fields | {"topology": load_topology(Path(fields["topology_file"]))})

@@ -24,13 +24,13 @@ from p4gen.lab.job import JOB_FILE, LAST_WORD, RESULT_FILE, LabJob
 from p4gen.lab.scratch import remove_if_ours
 
 _PATIENCE_S = 12.0
-"""For the lab to end by itself; then it is killed."""
+"""Seconds in which the lab has to end by itself; after that it is killed."""
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a lab ended: its exit status, and what it left in its result file."""
+    """How a lab ended: its exit status, and the contents of its result file."""
 
     status: int
     result: dict[str, Any]
@@ -42,8 +42,8 @@ def launch(job: LabJob, lock: int) -> Outcome:
     Raises ``FailedError`` when namespaces cannot be made, or the lab is killed.
     """
     job.save(job.scratch / JOB_FILE)
-    ours, theirs = os.pipe()  # the lab reads its process id in the host's namespace, then waits for our end
-    alive, living = os.pipe()  # we wait for the lab's end
+    ours, theirs = os.pipe()  # the lab reads its process id in the host's namespace, then detects the launcher's end
+    alive, living = os.pipe()  # the launcher detects the lab's end
     command = ["unshare", "--net", "--pid", "--mount-proc", "--fork", "--kill-child=SIGTERM"]
     command += [sys.executable, "-m", "p4gen.lab.inside", str(job.scratch), str(ours), str(living)]
     signals: list[int] = []
@@ -61,21 +61,22 @@ def launch(job: LabJob, lock: int) -> Outcome:
         return Outcome(128 + signals[0], _result(job))
     if not orderly:
         raise FailedError(
-            f"the lab's first process was killed, or could not begin (exit status {status}); its interfaces and "
+            f"the lab's first process was killed, or could not start (exit status {status}); its interfaces and "
             f"processes went with its namespaces, logs are in {job.folder}"
         )
     return Outcome(status, _result(job))
 
 
 def _deaf() -> None:
-    """``unshare`` outlives Ctrl-C and a closed terminal: it has to wait for the lab, which hears of them by itself."""
+    """Make ``unshare`` ignore Ctrl-C and a closed terminal: it has to wait for the lab, which gets these signals
+    itself."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 
 
 @contextlib.contextmanager
 def _noted(signals: list[int]) -> Iterator[None]:
-    """Signals that end us are written down; the loop in ``_wait`` sees to the rest."""
+    """While the block runs, termination signals are recorded; the loop in ``_wait`` handles them."""
     before = {number: signal.signal(number, lambda n, _: signals.append(n)) for number in _ENDS}
     try:
         yield
@@ -86,7 +87,7 @@ def _noted(signals: list[int]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _terminal() -> Iterator[None]:
-    """The lab may take the terminal and change its settings: we take it back, as it was."""
+    """Restore the terminal's foreground process group and settings after the block, because the lab may change them."""
     if not sys.stdin.isatty():
         yield
         return
@@ -103,8 +104,8 @@ def _terminal() -> Iterator[None]:
 
 
 def _wait(process: subprocess.Popen[bytes], leash: int, alive: int, signals: list[int]) -> tuple[int, bool]:
-    """Wait for the lab; on a signal, let go of the leash, and kill the lab when that does not help. The exit status,
-    and whether the lab had a last word."""
+    """Wait for the lab. On a signal, close its leash, and kill it if that does not help. Returns the exit status, and
+    whether the lab sent ``LAST_WORD``."""
     child = 0
     asked: float | None = None
     with contextlib.ExitStack() as stack:
@@ -127,7 +128,7 @@ def _wait(process: subprocess.Popen[bytes], leash: int, alive: int, signals: lis
         finally:
             if held:
                 os.close(leash)
-        # unshare may have been killed without the lab: that ends by the signal, and lets go of its pipe.
+        # unshare may have been killed but not the lab, which ends by the signal and closes its pipe.
         deadline = time.monotonic() + _PATIENCE_S
         os.set_blocking(alive, False)
         said = b""
@@ -141,7 +142,7 @@ def _wait(process: subprocess.Popen[bytes], leash: int, alive: int, signals: lis
 
 
 def _read(pipe: int) -> bytes | None:
-    """What is in a pipe: nothing when its other end is closed, None when there may come more."""
+    """The contents of a pipe: empty when its other end is closed, None when more may come."""
     try:
         return os.read(pipe, 16)
     except BlockingIOError:
@@ -154,7 +155,7 @@ def _kill(process: int) -> None:
 
 
 def _child(process: int) -> int:
-    """The process that ``unshare`` forked, 0 where it has not yet."""
+    """The process that ``unshare`` forked; 0 if there is none yet."""
     try:
         children = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii").split()
     except OSError:

@@ -1,4 +1,4 @@
-"""AllReduce's throughput beside the figures of a paper, which were measured on its authors' machines."""
+"""AllReduce's throughput in a lab, compared with the figures of a paper from its authors' testbed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from p4gen.net.study import Studies
 
 _WARM_UP: Final = 2
 _AHEAD: Final = 32 << 20
-"""Bytes of data that are drawn before the calls that are measured."""
+"""Bytes of data that are drawn before the measured calls."""
 
 
 def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
-    """Measure, and compare. Every result is checked, so the status is 1 when one is wrong."""
+    """Measure and compare. Every result is checked; the exit status is 1 when one is wrong."""
     wanted = lab.job.wanted
     name, figures = family_of(lab.job.spec).facet(Studies).lab(lab.job.spec)
     group = lab.group_of(wanted.ranks or lab.topology.rank_hosts)

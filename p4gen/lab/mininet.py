@@ -1,7 +1,7 @@
-"""Mininet's modules, from where the distribution puts them.
+"""Mininet's modules, from the distribution's package.
 
-Debian's package belongs to the system's Python: its folder is not put on ``sys.path``, or everything else in there
-would be found, too. Only its package ``mininet`` is, under that name.
+Debian's package belongs to the system's Python. Its folder is not added to ``sys.path``, because then all other
+packages in it would be found, too; only its package ``mininet`` is made importable.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from p4gen.errors import MissingToolError
 from p4gen.packages import install
 
 FOLDER = Path("/usr/lib/python3/dist-packages/mininet")
-"""Debian's and Ubuntu's place; a ``mininet`` that this Python finds by itself comes first."""
+"""The folder of the package in Debian and Ubuntu; a ``mininet`` on Python's path takes precedence."""
 MNEXEC = "mnexec"
 INSTALL = install(MNEXEC)
 _TOOLS = (MNEXEC, "ifconfig")
-"""What Mininet cannot do without; its package brings them."""
+"""Tools that Mininet needs; its package installs them."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Modules:
 
 
 def find(folder: Path = FOLDER) -> Path | None:
-    """The folder of the package, None where there is none."""
+    """The folder of the package; None if it is not installed."""
     spec = importlib.util.find_spec("mininet")
     if spec is not None and spec.submodule_search_locations:
         return Path(next(iter(spec.submodule_search_locations)))
@@ -44,7 +44,7 @@ def find(folder: Path = FOLDER) -> Path | None:
 
 
 def check(folder: Path = FOLDER) -> Path:
-    """The folder of the package. Raises ``MissingToolError`` unless everything is there."""
+    """The folder of the package. Raises ``MissingToolError`` unless the package and its tools are installed."""
     found = find(folder)
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if found is None:
@@ -55,7 +55,7 @@ def check(folder: Path = FOLDER) -> Path:
 
 
 def load(folder: Path = FOLDER) -> Modules:
-    """Import Mininet. Raises ``MissingToolError`` where it is not, or does not fit this Python."""
+    """Import Mininet. Raises ``MissingToolError`` if it is not installed, or does not work with this Python."""
     found = check(folder)
     try:
         if "mininet" not in sys.modules:
@@ -65,7 +65,7 @@ def load(folder: Path = FOLDER) -> Modules:
     except ImportError as error:
         raise MissingToolError(f"Mininet in {found} does not fit Python {sys.version.split()[0]}: {error}") from None
     modules[3].setLogLevel("critical")
-    # It would raise limits of the whole machine, and leave them raised.
+    # Mininet would raise limits of the whole machine permanently.
     modules[0].Mininet.inited = True
     return Modules(*modules[:3])
 
@@ -82,8 +82,8 @@ def _import_package(folder: Path) -> None:
 
 
 def _stand_in_for_distutils() -> None:
-    """Mininet 2.3.0 compares Open vSwitch's versions by ``distutils``, which Python 3.12 no longer has. Labs have no
-    Open vSwitch."""
+    """Provide a substitute for ``distutils``, which Python 3.12 no longer has. Mininet 2.3.0 uses it to compare
+    versions of Open vSwitch, which labs do not use."""
     try:
         importlib.import_module("distutils.version")
     except ImportError:

@@ -1,7 +1,7 @@
-"""The network of a lab, built by Mininet: namespaces of hosts, veth pairs, links that fail and come back.
+"""The network of a lab, built by Mininet: namespaces of hosts, veth pairs, links that fail and recover.
 
-Switches live in the lab's own network namespace, each host in one below it. Interfaces are called ``<node>-eth<port>``,
-ports are numbered as in the topology. Hosts' addresses are the manager's to give (``hostd``).
+Switches are in the lab's own network namespace, each host in a child namespace. Interfaces are called
+``<node>-eth<port>``; ports are numbered as in the topology. The manager assigns hosts' addresses (``hostd``).
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from p4gen.spec.topology import Link, TopologySpec
 
 MTU = 9000
 _NO_IPV6 = "for f in all default; do echo 1 >/proc/sys/net/ipv6/conf/$f/disable_ipv6; done 2>/dev/null"
-"""Or the kernel would send neighbour solicitations of its own."""
+"""Disables IPv6, because the kernel would send neighbour solicitations."""
 
 
 class Network:
-    """The network, from ``build`` on. Raises ``FailedError`` when something of it cannot be made.
+    """The network, from ``build`` on. Raises ``FailedError`` when a part of it cannot be created.
 
-    ``bridged`` links have a bridge of the kernel in their middle, and fail there: a switch whose own interface goes
-    down may not take it well. BMv2 (by libpcap 1.10) waits for that interface from then on, and serves no other port.
+    ``bridged`` links have a kernel bridge in the middle, and fail there, because some switches cannot handle it if
+    their own interface goes down: BMv2 (with libpcap 1.10) then waits for that interface and serves no other port.
     """
 
     def __init__(self, topology: TopologySpec, *, bridged: bool = False) -> None:
         self.topology, self.bridged = topology, bridged
         self.down: set[frozenset[str]] = set()
-        """Links that have been taken down, by their ends."""
+        """Links that are down, by their ends."""
         self._modules = mininet.load()
         self._net: Any = None
 
     def build(self) -> None:
-        """Make namespaces, interfaces and links, and set the interfaces up."""
+        """Create namespaces, interfaces and links, and bring the interfaces up."""
         node, link = self._modules.node, self._modules.link
         subprocess.run(["sh", "-c", _NO_IPV6], check=False)
         ip("link set lo up")
@@ -49,7 +49,7 @@ class Network:
             for name in self.topology.hosts:
                 self._net.addHost(name, ip=None)
             for number, cable in enumerate(self.topology.links):
-                # The end that makes the pair first is a switch's: it is in our namespace.
+                # The first end of the pair belongs to a switch, so it is created in this namespace.
                 a, b = sorted(cable.ends, key=lambda end: end not in self.topology.switches)
                 if not self.bridged:
                     self._net.addLink(a, b, port1=self.port(a, cable), port2=self.port(b, cable))
@@ -79,7 +79,7 @@ class Network:
                 )
 
     def port(self, node: str, link: Link) -> int:
-        """The port of a node that a link is at."""
+        """The port of a node to which a link is connected."""
         return self.topology.ports[node].index(link)
 
     def interfaces(self, node: str) -> dict[int, str]:
@@ -87,19 +87,19 @@ class Network:
         return {port: interface(node, port) for port in range(len(self.topology.ports[node]))}
 
     def pid(self, host: str) -> int:
-        """A process in the host's namespace (its shell's)."""
+        """The id of a process in the host's namespace (its shell)."""
         return int(self._net[host].pid)
 
     def inside(self, host: str) -> list[str]:
-        """What goes before a command so that it runs in the host's namespace."""
+        """The prefix of a command that runs it in the host's namespace."""
         return ["mnexec", "-a", str(self.pid(host))]
 
     def ip_in(self, host: str, *commands: str) -> str:
-        """``ip`` in a host's namespace."""
+        """Run ``ip`` commands in a host's namespace. Returns the output."""
         return ip(*commands, before=self.inside(host))
 
     def link(self, a: str, b: str) -> Link:
-        """The link between two nodes. Raises ``InputError``, with those there are, when there is none."""
+        """The link between two nodes. Raises ``InputError``, which lists the node's links, when there is none."""
         for name in (a, b):
             if name not in self.topology.ports:
                 raise InputError(f"there is no node '{name}'; there are {', '.join(self.topology.ports)}")
@@ -110,13 +110,13 @@ class Network:
         raise InputError(f"there is no link between {a} and {b}; {a} has links to {neighbours}")
 
     def set_link(self, a: str, b: str, *, up: bool) -> None:
-        """Take a link down, or up again. Raises ``InputError`` when there is none."""
+        """Bring a link down or up. Raises ``InputError`` when there is none."""
         link = self.link(a, b)
         if self.bridged:
             bridge = _bridge(self.topology.links.index(link))
             names = [interface(bridge, port) for port in (0, 1)]
         else:
-            # A host's own end stays up, or it would lose its routes: it has no carrier.
+            # A host's own end stays up, otherwise it would lose its routes; it has no carrier.
             ends = [end for end in link.ends if end in self.topology.switches]
             names = [interface(end, self.port(end, link)) for end in ends]
         state = "up" if up else "down"
@@ -125,7 +125,7 @@ class Network:
 
 
 def _bridge(link: int) -> str:
-    """The bridge in the middle of a link; names of nodes are in lower case."""
+    """The name of the bridge in the middle of a link. It has upper-case letters; names of nodes have none."""
     return f"L{link}"
 
 
@@ -135,7 +135,7 @@ def _switch_class(node: Any) -> Any:
 
         def __init__(self, name: str, **params: Any) -> None:
             super().__init__(name, **params)
-            self.delIntf(self.controlIntf)  # it would be port 0, which is the first link's
+            self.delIntf(self.controlIntf)  # lo would be port 0, which belongs to the first link
 
         def start(self, _controllers: Any) -> None:
             """See ``p4gen.lab.switches``."""
@@ -145,15 +145,15 @@ def _switch_class(node: Any) -> Any:
 
 def _host_class(node: Any) -> Any:
     class LabHost(node.Host):  # type: ignore[misc]
-        """A host that says nothing by itself."""
+        """A host whose kernel sends nothing by itself."""
 
         def startShell(self, *args: Any, **kwargs: Any) -> None:  # noqa: N802 - Mininet's name
-            """Start the shell, then switch IPv6 off before there is an interface."""
+            """Start the shell, then disable IPv6 before an interface exists."""
             super().startShell(*args, **kwargs)
             self.cmd(_NO_IPV6)
 
         def config(self, **_params: Any) -> Mapping[str, Any]:
-            """Addresses are ``hostd``'s work."""
+            """Configure only the loopback interface; ``hostd`` configures the others."""
             self.cmd("ip link set lo up")
             return {}
 

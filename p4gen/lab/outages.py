@@ -1,4 +1,4 @@
-"""Links that fail at a time, and come back at another."""
+"""Links that fail at given times, and recover."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from p4gen.lab.session import Lab
 
 
 def fail_links(lab: Lab, outages: Iterable[tuple[str, str, float, float]], console: Console) -> None:
-    """Take links (two nodes) down and up again, at seconds from now (up at 0: not), and say so when it happens."""
+    """Bring links (two nodes) down and up again at the given seconds from now (up at 0: never), and report it."""
     began = time.monotonic()
     events = []
     for a, b, start, end in outages:

@@ -1,4 +1,5 @@
-"""ICMP echo: ``python -m p4gen.lab.ping [-c COUNT] [-i SECONDS] ADDRESS``; what labs use where there is no ping."""
+"""ICMP echo: ``python -m p4gen.lab.ping [-c COUNT] [-i SECONDS] ADDRESS``; used in labs if ``ping`` is not
+installed."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _DATA = bytes(range(48))
 
 
 def ping(address: str, number: int, identity: int, patience: float = _PATIENCE_S) -> float | None:
-    """Send one echo request (RFC 792); seconds to its reply, None when there is none. Needs CAP_NET_RAW."""
+    """Send one echo request (RFC 792). Returns the seconds until its reply, None when there is none. Needs
+    CAP_NET_RAW."""
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as found:
         head = struct.pack("!BBHHH", _REQUEST, 0, 0, identity, number)
         message = head[:2] + _checksum(head + _DATA) + head[4:] + _DATA
@@ -41,7 +43,7 @@ def _checksum(data: bytes) -> bytes:
 
 
 def main(arguments: list[str]) -> int:
-    """Ping, until Ctrl-C where no count is given, and say how it went as ping does; 1 when no reply came."""
+    """Ping ``count`` times or until Ctrl-C, with output like that of ping. Returns 1 when no reply came."""
     options = dict(zip(arguments[:-1:2], arguments[1:-1:2], strict=False))
     address, count, pause = arguments[-1], int(options.get("-c", "0")), float(options.get("-i", "1"))
     sent = received = 0

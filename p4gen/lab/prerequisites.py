@@ -1,4 +1,4 @@
-"""What a lab needs of the machine, checked before anything is made."""
+"""The requirements of a lab on the machine, checked before anything is created."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from p4gen.spec.topology import TopologySpec
 from p4gen.switch import targets
 
 INTERFACE_LENGTH = 15
-"""Characters in the name of an interface (IFNAMSIZ - 1)."""
+"""The most characters in the name of an interface (IFNAMSIZ - 1)."""
 _CAPABILITIES = {12: "CAP_NET_ADMIN", 13: "CAP_NET_RAW", 21: "CAP_SYS_ADMIN"}
 
 
 def check(target: str) -> None:
-    """Raise ``MissingToolError`` unless labs can run here with this target: tools, Mininet, rights."""
+    """Raises ``MissingToolError`` unless labs with this target can run here: tools, Mininet, capabilities."""
     for tool in packages.LAB:
         if tool != mininet.MNEXEC and shutil.which(tool) is None:
             raise MissingToolError(f"a lab needs {tool}, which is not on PATH: {packages.install(tool)}")
@@ -28,13 +28,13 @@ def check(target: str) -> None:
     lacking = missing_capabilities()
     if lacking:
         raise MissingToolError(
-            f"a lab makes namespaces and interfaces, and opens raw sockets; {', '.join(lacking)} "
+            f"a lab creates namespaces and interfaces, and opens raw sockets; {', '.join(lacking)} "
             f"{'is' if len(lacking) == 1 else 'are'} missing: run as root (in a container: --privileged)"
         )
 
 
 def missing_capabilities(status: Path = Path("/proc/self/status")) -> list[str]:
-    """The capabilities that a lab needs and this process has not got (capabilities(7))."""
+    """The capabilities that a lab needs and this process does not have (capabilities(7))."""
     try:
         lines = status.read_text(encoding="ascii").splitlines()
     except OSError:
@@ -49,12 +49,12 @@ def interface(node: str, port: int) -> str:
 
 
 def check_topology(topology: TopologySpec, spec: CollectiveSpec) -> None:
-    """Raise ``InputError`` when the network cannot be built: names too long, switches with too many links."""
+    """Raises ``InputError`` when the network cannot be built: names are too long, or switches have too many links."""
     problems = []
     for node, links in topology.ports.items():
         name = interface(node, max(len(links) - 1, 0))
         if len(name) > INTERFACE_LENGTH:
-            problems.append(f"{node}: its interface would be {name}; Linux takes {INTERFACE_LENGTH} characters")
+            problems.append(f"{node}: its interface would be {name}; Linux allows {INTERFACE_LENGTH} characters")
         if node in topology.switches and len(links) > spec.ports:
             problems.append(f"{node} has {len(links)} links; the program has {spec.ports} ports (--ports)")
     if problems:

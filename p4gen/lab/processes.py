@@ -1,4 +1,4 @@
-"""Processes of a lab: started together, waited for together, each with a story when it fails."""
+"""The processes of a lab: they are started and awaited together; failures are reported with the end of the log."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from p4gen.lab.forked import Forked
 from p4gen.switch.running import story
 
 START_S = 300.0
-"""For all processes of a lab together."""
+"""Seconds in which all processes of a lab must be ready."""
 
 
 @dataclass
 class Process:
-    """A process of the lab. ``ready`` says whether it can be used; it is asked again and again until it is.
+    """A process of the lab. ``ready`` returns whether it can be used; it is called repeatedly until it does.
 
-    ``causes`` are texts that its log may have, to what they mean.
+    ``causes`` maps texts that may be in the log to what they mean.
     """
 
     name: str
@@ -31,18 +31,18 @@ class Process:
     ready: Callable[[], bool]
     causes: Mapping[str, str] = field(default_factory=dict)
     main: Callable[[], int] | None = None
-    """What to run in a copy of this process instead of the command; standard input and output are pipes then."""
+    """A function to run in a fork of this process instead of the command; standard input and output are then pipes."""
     popen: subprocess.Popen[bytes] | Forked | None = None
 
     def start(self) -> None:
-        """Start it. Raises ``FailedError`` when there is nothing to start."""
+        """Start the process. Raises ``FailedError`` when the command does not exist."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         if self.main is not None:
             self.popen = Forked(self.main, self.log)
             return
         with self.log.open("ab") as output:
             try:
-                # A session of its own: Ctrl-C is the lab's business.
+                # A separate session, because the lab handles Ctrl-C.
                 self.popen = subprocess.Popen(
                     self.command,
                     stdin=subprocess.DEVNULL,
@@ -56,29 +56,29 @@ class Process:
 
     @property
     def running(self) -> bool:
-        """Whether it has been started and has not ended."""
+        """Whether the process has been started and has not ended."""
         return self.popen is not None and self.popen.poll() is None
 
     @property
     def pid(self) -> int:
-        """Its process id, in the lab's namespace."""
+        """The process id in the lab's namespace."""
         assert self.popen is not None
         return self.popen.pid
 
     def failure(self, head: str) -> FailedError:
-        """What to raise when it has not done what it should: command, exit status, last lines of the log, cause."""
+        """The error for a process that failed: command, exit status, last lines of the log, cause."""
         assert self.popen is not None
         return FailedError(story(self.popen, self.command, self.log, head, self.causes))
 
     def end(self, patience: float = 3.0) -> None:
-        """End it, by force if need be."""
+        """End the process, by SIGKILL if necessary."""
         end_all([self], patience)
 
 
 def wait_for(processes: Iterable[Process], timeout: float = START_S) -> None:
-    """Wait until all are ready.
+    """Wait until all processes are ready.
 
-    Raises ``FailedError`` with the stories of all that have ended, or are not ready in ``timeout`` seconds.
+    Raises ``FailedError`` with the report of every process that has ended or is not ready within ``timeout`` seconds.
     """
     waiting = list(processes)
     deadline = time.monotonic() + timeout
@@ -97,13 +97,13 @@ def wait_for(processes: Iterable[Process], timeout: float = START_S) -> None:
                 failed += [process.failure(f"{process.name} {late}") for process in waiting]
             time.sleep(0.01)
     if failed:
-        # One story is enough to read; the others are often the same.
+        # Only one report in full; the others are often the same.
         others = [error.diagnostics[0].message.partition(":")[0] for error in failed[1:]]
         raise FailedError(*failed[0].diagnostics, *(f"{other}, too" for other in others))
 
 
 def end_all(processes: Iterable[Process], patience: float = 3.0) -> None:
-    """End processes at the same time, those that do not listen by force, and wait until all have."""
+    """End processes at the same time, by SIGKILL if they do not react, and wait until all have ended."""
     running = [process for process in processes if process.popen is not None]
     for process in running:
         assert process.popen is not None

@@ -1,4 +1,4 @@
-"""The prompt of a lab: commands by hand, from a file or a pipe."""
+"""The prompt of a lab, for commands from a terminal, a file or a pipe."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from p4gen.lab.tracing import KINDS
 
 PROMPT = "lab> "
 PINGS = "3"
-"""Echo requests of a ping that does not say how many."""
+"""Number of echo requests of a ping without a count."""
 _FIRST_WORDS = ("exit", "help", "quit")
 _HOST_COMMANDS = ("ping", "ip addr", "bash")
 
 
 def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
-    """Take commands until ``exit``. Commands that come from a pipe are echoed, and a failed one makes the status 1."""
+    """Execute commands until ``exit``. Commands from a pipe are echoed, and if one fails, the exit status is 1."""
     prompt = Prompt(Session(lab, console))
     try:
         prompt.run()
@@ -37,7 +37,7 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
 
 
 class Prompt(cmd.Cmd):
-    """Reads commands, and says what is wrong with those it does not know."""
+    """Reads and executes commands."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Prompt(cmd.Cmd):
         self._nodes = (*session.lab.topology.switches, *self._hosts)
 
     def run(self) -> None:
-        """Take commands; Ctrl-C ends the one that runs."""
+        """Execute commands. Ctrl-C ends the current one."""
         example = "run barrier" if "barrier" in self._nodes else "run allreduce 1M"
         self._console.print(
             f"  type                   {example}; groups; {self._hosts[0]} ping {self._hosts[-1]}; help; exit"
@@ -66,7 +66,7 @@ class Prompt(cmd.Cmd):
     # --- cmd.Cmd ---
 
     def precmd(self, line: str) -> str:
-        """Echo what does not come from a keyboard, prompt and all."""
+        """Echo a line that does not come from a terminal, with the prompt."""
         if not self.interactive and line != "EOF":
             self._console.print(line, markup=False)
         if not self.interactive and line == "EOF":
@@ -75,11 +75,11 @@ class Prompt(cmd.Cmd):
         return "" if line.startswith("#") else line
 
     def emptyline(self) -> bool:
-        """Nothing; ``cmd`` would repeat the last command."""
+        """Do nothing; ``cmd`` would repeat the last command."""
         return False
 
     def onecmd(self, line: str) -> bool:
-        """One command. True ends the prompt."""
+        """Execute one command. Returns True to end the prompt."""
         try:
             words = shlex.split(line)
         except ValueError as error:
@@ -110,14 +110,14 @@ class Prompt(cmd.Cmd):
 
     def _do(self, command: Command, words: list[str]) -> None:
         if not command.least <= len(words) <= command.most:
-            raise InputError(f"say: {command.usage}")
+            raise InputError(f"usage: {command.usage}")
         if not command.action(self.session, words):
             self.failed = True
 
     def _on_host(self, host: str, words: list[str]) -> None:
-        """A command in a host's namespace; names of hosts stand for their addresses."""
+        """Run a command in a host's namespace. Names of hosts in it are replaced with their addresses."""
         if not words:
-            raise InputError(f"say what {host} is to do: {host} ping {self._hosts[-1]}")
+            raise InputError(f"a command is missing, for instance: {host} ping {self._hosts[-1]}")
         words = [self.session.ip_text(word) if word in self._hosts else word for word in words]
         if words[0] == "ping":
             if "-c" not in words:
@@ -154,16 +154,16 @@ class Prompt(cmd.Cmd):
         self._console.print(
             f"  {f'{host} COMMAND …':{width}}  Any command on a host: {host} ping {self._hosts[-1]} (Ctrl-C ends it)."
         )
-        self._console.print(f"  {'exit':{width}}  End the lab; nothing is left of it but its logs and captures.")
+        self._console.print(f"  {'exit':{width}}  End the lab; only its logs and captures remain.")
 
     # --- completion ---
 
     def completenames(self, text: str, *_: Any) -> list[str]:
-        """First words."""
+        """Completions of the first word."""
         return [word for word in (*COMMANDS, *_FIRST_WORDS, *self._hosts) if word.startswith(text)]
 
     def completedefault(self, text: str, line: str, *_: Any) -> list[str]:
-        """Later words."""
+        """Completions of the other words."""
         first, *rest = line.split()
         words: tuple[str, ...] = self._nodes
         if first in self._hosts:

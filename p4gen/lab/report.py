@@ -1,4 +1,4 @@
-"""What runs in a lab look like on a terminal, and as JSON."""
+"""Reports of runs in a lab, for a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from p4gen.host.transport.clock import SECOND, duration_text
 from p4gen.lab.calls import COUNTERS, CallOutcome, RunOutcome
 
 KERNEL = ("not_udp_over_ipv4", "not_rocev2", "truncated")
-"""Refused by the NIC since they are the kernel's own: nothing is lost with them."""
+"""Reason of frames that the NIC ignores because the kernel handles them; they are not lost."""
 
 
 def table(*columns: str) -> Table:
-    """A table in the house's way."""
+    """A table in p4gen's style."""
     return Table(*columns, box=None, pad_edge=False, header_style="bold")
 
 
@@ -42,12 +42,12 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 
 def without_kernel(refused: Mapping[str, int]) -> dict[str, int]:
-    """What the NIC refused, without packets that it leaves to the kernel (pings)."""
+    """Frames that the NIC refused, without those that the kernel handles (pings)."""
     return {reason: count for reason, count in refused.items() if reason not in KERNEL}
 
 
 def show(outcome: RunOutcome, console: Console) -> None:
-    """Calls, ranks and drops, then whether all is right."""
+    """Print calls, ranks, drops, and whether all results are right."""
     _show_calls(outcome.calls, console)
     ranks = table("rank", "host", *COUNTERS, "faults", "refused by the NIC")
     for number, rank in enumerate(outcome.ranks):
@@ -66,7 +66,7 @@ def show(outcome: RunOutcome, console: Console) -> None:
     if dropped.row_count:
         console.print(dropped)
     for switch in outcome.traced:
-        console.print(f"{switch} is traced: figures are those of a switch that takes packets one by one", markup=False)
+        console.print(f"{switch} is traced: the figures are those of a switch without batches", markup=False)
     for problem in outcome.problems:
         console.print("[red]wrong[/red]  ", end="")
         console.print(problem, markup=False)
@@ -98,7 +98,7 @@ def _show_calls(calls: tuple[CallOutcome, ...], console: Console) -> None:
 
 @contextmanager
 def progress(console: Console, what: str) -> Iterator[Callable[[float, int], None]]:
-    """A bar on a terminal, elsewhere nothing; it is told how many calls are done, and of how many."""
+    """A progress bar on a terminal. The function takes the number of calls done, and of all calls."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task(what, total=None)
@@ -111,7 +111,7 @@ def progress(console: Console, what: str) -> Iterator[Callable[[float, int], Non
 
 
 def to_json(outcome: RunOutcome) -> dict[str, Any]:
-    """The same for machines."""
+    """The outcome of a run as JSON."""
     return {
         "group": outcome.group.spec.name,
         "ok": outcome.ok,

@@ -16,7 +16,7 @@ from p4gen.net.config import Call
 
 
 def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
-    """Do what the command line asks for; exit status and result."""
+    """Run the scenario of the command line. Returns exit status and result."""
     wanted = lab.job.wanted
     for kind, value, place in wanted.impairments:
         lab.suffer(place or "all", kind, value)

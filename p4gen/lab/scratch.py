@@ -1,4 +1,4 @@
-"""Scratch folders of labs: sockets, for as long as the lab lives. Those of killed labs are removed by the next one."""
+"""Scratch folders of labs, for sockets. A lab removes its own, and those of labs that were killed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PREFIX = "p4gen-lab-"
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[tuple[Path, int]]:
-    """A scratch folder and the descriptor of its lock, gone at exit.
+    """A scratch folder and the descriptor of its lock. The folder is removed at exit.
 
-    The lock is held as long as any process has the descriptor: hand it to those who use the folder.
+    The lock is held as long as any process has the descriptor; pass it to the processes that use the folder.
     """
     remove_stale()
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
@@ -34,7 +34,7 @@ def scratch_folder() -> Iterator[tuple[Path, int]]:
 
 
 def remove_stale(parent: Path | None = None) -> list[Path]:
-    """Remove the folders that no living process holds; which they were."""
+    """Remove the folders that no running process holds. Returns them."""
     removed = []
     for folder in sorted((parent or Path(tempfile.gettempdir())).glob(f"{PREFIX}*")):
         with contextlib.suppress(OSError):
@@ -49,19 +49,19 @@ def remove_stale(parent: Path | None = None) -> list[Path]:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder, whatever has been removed of it already."""
+    """Remove a folder, even if parts of it are already removed."""
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def add_address(file: Path, address: str) -> None:
-    """Add our manager's address to those of labs that run, a line each, the newest last."""
+    """Add a manager's address to the file of running labs' managers, one per line, the newest last."""
     file.parent.mkdir(parents=True, exist_ok=True)
     others = [line for line in _lines(file) if listens(line)]
     file.write_text("".join(f"{line}\n" for line in (*others, address)), encoding="utf-8")
 
 
 def remove_if_ours(file: Path, scratch: Path) -> None:
-    """Remove from ``file`` what names something in ``scratch``, and the file with the last line; other labs' stay."""
+    """Remove addresses in ``scratch`` from ``file``, and the file if it is then empty. Addresses of other labs stay."""
     lines = _lines(file)
     others = [line for line in lines if str(scratch) not in line]
     with contextlib.suppress(OSError):

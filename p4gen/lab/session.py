@@ -1,4 +1,4 @@
-"""A lab that stands: its network, its processes, and what can be done to them."""
+"""A running lab: its network, its processes, and operations on them."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ _MANAGER_CAUSES = {
     "database or disk is full": "No space left on device",
 }
 _TICK_MS = {targets.EMBEDDED: 50, targets.BMV2: 200}
-"""Two ticks without an acknowledgement send a window again, so between them there is time for more than a window takes
-on a busy machine."""
+"""Milliseconds between ticks. Two ticks without an acknowledgement retransmit a window, so this is longer than a window
+takes on a busy machine."""
 _STATUS_S = 10.0
-"""For a switch to say whether it traces: it answers from a thread of its own."""
+"""Seconds to wait for a switch's answer whether it traces, which it gives from a separate thread."""
 _LOOK_S = 0.2
-"""Between two looks at whether all processes live that are waited for."""
+"""Seconds between checks whether all awaited processes are running."""
 _SETTLE_S = 0.15
-"""Groups that stand still for so long have settled."""
+"""Seconds without a change after which groups count as settled."""
 
 
 class Lab:
-    """The lab of a job; ``start`` makes it stand. All methods raise ``P4genError`` with the reason.
+    """The lab of a job; ``start`` brings it up. All methods raise ``P4genError`` with the reason.
 
-    ``outer`` is our process id as the host sees it.
+    ``outer`` is this process's id in the host's PID namespace.
     """
 
     def __init__(self, job: LabJob, outer: int) -> None:
@@ -62,28 +62,29 @@ class Lab:
         self.switches: dict[str, Process] = {}
         self.hosts: dict[str, HostClient] = {}
         self.taps: dict[str, Process] = {}
-        """Captures that run, by node."""
+        """Running captures, by node."""
         self.troubles = {host: Troubles() for host in job.topology.hosts}
         self.stages: dict[str, float] = {}
-        """Seconds that parts of the start took."""
+        """Duration of the stages of the start, in seconds."""
         self._manager_process: Process | None = None
         self._manager: ManagerClient | None = None
         self._without_manager = False
-        """Its process was killed on request, so that runs do without it."""
+        """Whether the manager was killed on request, so that runs go on without it."""
         self._known: dict[str, GroupStatus] = {}
-        """Groups as the manager last told of them."""
+        """The manager's last known groups."""
 
     # --- start and end ---
 
     @property
     def manager(self) -> ManagerClient:
-        """The manager, by gRPC. Raises ``FailedError`` when its process has ended."""
+        """A client of the manager. Raises ``FailedError`` when its process has ended."""
         assert self._manager is not None
         self.check_manager()
         return self._manager
 
     def check_manager(self, patience: float = 0.0) -> None:
-        """Raise ``FailedError`` with the manager's story when its process has ended, or does so in ``patience`` s."""
+        """Raises ``FailedError`` with a report when the manager's process has ended, or does so within ``patience``
+        s."""
         process = self._manager_process
         if process is not None and process.popen is not None and patience:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -93,13 +94,13 @@ class Lab:
 
     @property
     def manager_address(self) -> str:
-        """Where the manager listens."""
+        """The manager's gRPC address."""
         return f"unix:{self.job.scratch / MANAGER_SOCKET}"
 
     def start(self) -> None:
-        """Build the network, start everything at the same time, and wait until all of it answers.
+        """Build the network, start all processes at the same time, and wait until all of them answer.
 
-        Raises ``FailedError`` with the story of each process that did not start.
+        Raises ``FailedError`` with the report of each process that did not start.
         """
         began = time.monotonic()
         with self._stage("network"):
@@ -113,7 +114,7 @@ class Lab:
             for process in (self._manager_process, *self.switches.values()):
                 process.start()
             for host in self.hosts.values():
-                host.process.start()  # before there are threads
+                host.process.start()  # fork before there are threads
             for host in self.hosts.values():
                 host.listen()
             wait_for([self._manager_process, *self.switches.values()], START_S)
@@ -136,7 +137,7 @@ class Lab:
         self.stages[name] = time.monotonic() - began
 
     def stop(self) -> None:
-        """End everything in an orderly way, so that logs and captures are whole."""
+        """End all processes in order, so that logs and captures are complete."""
         if self._manager is not None:
             with contextlib.suppress(Exception):
                 self._manager.close()
@@ -167,7 +168,7 @@ class Lab:
         return client
 
     def register(self, switch: str) -> None:
-        """Tell the manager of a switch; it loads the program."""
+        """Register a switch with the manager, which loads the program."""
         job = self.job
         prepare(job, switch)
         config = job.program.json if job.target == targets.BMV2 else job.program.p4
@@ -194,13 +195,13 @@ class Lab:
     # --- groups ---
 
     def check_hosts(self, names: Sequence[str]) -> None:
-        """Raise ``InputError``, with those there are, for names that are no hosts."""
+        """Raises ``InputError``, which lists the hosts, for names that are not hosts."""
         for name in names:
             if name not in self.hosts:
                 raise InputError(f"there is no host '{name}'; there are {', '.join(self.hosts)}")
 
     def init_group(self, name: str, ranks: Sequence[str], root: str | None = None) -> GroupStatus:
-        """A group of these hosts; when this returns, all ranks have joined."""
+        """Create a group of these hosts. When this returns, all ranks have joined."""
         self.check_hosts(ranks)
         status = self.manager.init_group(GroupSpec(name, tuple(ranks), root))
         self.join(status)
@@ -219,8 +220,8 @@ class Lab:
             future.result(0)
 
     def check_group(self, status: GroupStatus) -> None:
-        """Raise ``FailedError`` when a process without which a group's calls cannot be followed has ended: that of
-        the manager (unless it was killed on request), of a rank, or of a switch that no tree can do without."""
+        """Raises ``FailedError`` when a process has ended that a group's calls need: the manager (unless it was killed
+        on request), a rank, or a switch that every tree needs."""
         processes = [self.hosts[host].process for host in status.spec.ranks]
         if self._manager_process is not None and not self._without_manager:
             processes.append(self._manager_process)
@@ -230,8 +231,8 @@ class Lab:
         self._check_switches(status)
 
     def _check_switches(self, status: GroupStatus) -> None:
-        """Raise ``FailedError`` when switches have ended without which nothing joins a group's ranks: then no tree can
-        ever carry it, for nobody starts switches while a run is waited for."""
+        """Raises ``FailedError`` when so many switches have ended that the group's ranks are disconnected: no tree can
+        exist again, because no switch is started while a run is awaited."""
         dead = [name for name, process in self.switches.items() if not process.running]
         if not dead:
             return
@@ -240,26 +241,27 @@ class Lab:
         if set(ranks) <= self.topology.distances(ranks[0], gone).keys():
             return
         stories = [self.switches[name].failure(f"switch {name} has ended").diagnostics[0] for name in dead]
-        raise FailedError(*stories, f"group {status.spec.name} cannot go on: no other way joins its ranks")
+        raise FailedError(*stories, f"group {status.spec.name} cannot continue: no other path connects its ranks")
 
     def dead_switches(self, status: GroupStatus) -> list[FailedError]:
-        """The stories of a group's switches that have ended."""
+        """Reports of a group's switches that have ended."""
         processes = (self.switches[name] for name in status.tree)
         return [process.failure(f"{process.name} has ended") for process in processes if not process.running]
 
     def groups(self) -> list[GroupStatus]:
-        """All groups: as the manager has them, or as it had them when it was killed on request."""
+        """All groups: from the manager, or as last known if it was killed on request."""
         if not self._without_manager:
             self._known = {status.spec.name: status for status in self.manager.groups()}
         return list(self._known.values())
 
     @property
     def without_manager(self) -> bool:
-        """Whether the manager was killed on request, and has not been started again."""
+        """Whether the manager was killed on request and has not been started again."""
         return self._without_manager
 
     def check_run(self) -> None:
-        """Raise ``InputError`` where calls cannot end: the manager's agents send the ticks that Mode III lives on."""
+        """Raises ``InputError`` if calls could not end, because without the manager its agents do not send the ticks
+        that Mode III needs."""
         if self._without_manager and self.job.spec.wants_ticks:
             raise InputError("the manager is dead, and its agents send the ticks that this mode needs: restart manager")
 
@@ -272,7 +274,7 @@ class Lab:
                 return status
         if self._without_manager:
             known = ", ".join(f"{status.spec.name} ({' '.join(status.spec.ranks)})" for status in groups) or "none"
-            raise InputError(f"the manager is dead, and a new group needs it; groups there are: {known}")
+            raise InputError(f"the manager is dead, and a new group needs it; existing groups: {known}")
         name = "all" if tuple(ranks) == self.topology.rank_hosts else "-".join(ranks)[:40]
         taken = {status.spec.name for status in groups}
         while name in taken:
@@ -280,7 +282,8 @@ class Lab:
         return self.init_group(name, ranks)
 
     def await_group(self, name: str, state: GroupState, after: int = 0, timeout: float = JOIN_S) -> GroupStatus:
-        """Wait until a group is in a state, in a generation later than ``after``."""
+        """Wait until a group is in a state, in a generation after ``after``. Raises ``FailedError`` when it is not in
+        time."""
         deadline = time.monotonic() + timeout
         while True:
             status = self.manager.group(name)
@@ -290,13 +293,13 @@ class Lab:
                 why = f" ({status.reason})" if status.reason else ""
                 raise FailedError(
                     f"group {name} is {status.state}{why}, generation {status.generation}, after {timeout:g} s; "
-                    f"{state} was to be expected"
+                    f"expected: {state}"
                 )
             time.sleep(0.02)
 
     def settle(self, noticed: Callable[[Status], bool], timeout: float = 30.0) -> list[GroupStatus]:
-        """Wait until the manager has noticed something, and until it has done with its groups what follows from it; the
-        groups then, or after ``timeout`` seconds."""
+        """Wait until the manager has noticed an event and has finished what follows for its groups. Returns the groups
+        then, or after ``timeout`` seconds."""
         deadline = time.monotonic() + timeout
         before: list[GroupStatus] | None = None
         while True:
@@ -311,7 +314,7 @@ class Lab:
     # --- faults ---
 
     def suffer(self, host: str, kind: str, value: str) -> Troubles:
-        """Set one kind of fault of a host's link (or of all hosts': ``all``)."""
+        """Set one kind of fault of a host's link, or with ``all`` of all hosts' links."""
         amount = faults.parse(kind, value)
         names = list(self.hosts) if host == "all" else [host]
         self.check_hosts(names)
@@ -322,13 +325,13 @@ class Lab:
         return self.troubles[names[0]]
 
     def heal(self) -> None:
-        """No more faults of hosts' links."""
+        """Remove all faults of hosts' links."""
         for name, host in self.hosts.items():
             self.troubles[name] = Troubles()
             host.call("faults", troubles=to_plain(Troubles()), seed=0)
 
     def check_switch(self, name: str) -> Process:
-        """The process of a switch. Raises ``InputError``, with those there are, when there is none."""
+        """The process of a switch. Raises ``InputError``, which lists the switches."""
         if name not in self.switches:
             raise InputError(f"there is no switch '{name}'; there are {', '.join(self.switches)}")
         return self.switches[name]
@@ -337,13 +340,13 @@ class Lab:
         """Kill a switch's process."""
         process = self.check_switch(name)
         if not process.running:
-            raise InputError(f"{name} does not run")
+            raise InputError(f"{name} is not running")
         assert process.popen is not None
         process.popen.kill()
         process.popen.wait()
 
     def restart_switch(self, name: str) -> None:
-        """Start a switch's process again, with nothing in it, and tell the manager."""
+        """Start a switch's process again, with empty state, and register it with the manager."""
         process = self.check_switch(name)
         if process.running:
             process.end()
@@ -352,7 +355,7 @@ class Lab:
         self.register(name)
 
     def restart_manager(self) -> None:
-        """Start the manager's process again, on its store: groups have gone on meanwhile."""
+        """Start the manager's process again, with its store; groups have continued meanwhile."""
         process = self._manager_process
         assert process is not None
         if process.running:
@@ -368,8 +371,8 @@ class Lab:
         process = self._manager_process
         assert process is not None
         if not process.running:
-            raise InputError("the manager does not run")
-        self.groups()  # as long as it can tell of them
+            raise InputError("the manager is not running")
+        self.groups()  # while the manager can still be asked
         self._without_manager = True
         assert process.popen is not None
         process.popen.kill()
@@ -378,7 +381,7 @@ class Lab:
     # --- captures and traces ---
 
     def capture(self, node: str) -> Path:
-        """Begin to capture all interfaces of a node, or end it where it runs; the file."""
+        """Start a capture of all interfaces of a node, or end it if it is running. Returns the file."""
         file = self.job.folder / node / f"{node}.pcapng"
         if node in self.taps:
             self.taps.pop(node).end()
@@ -400,16 +403,16 @@ class Lab:
         return file
 
     def set_trace(self, switch: str, on: bool) -> None:
-        """Have the embedded switch write packets' ways from now on, or no longer; asking again changes nothing."""
+        """Turn tracing of the embedded switch on or off. May be repeated."""
         process = self.check_switch(switch)
         if self.job.target != targets.EMBEDDED:
             raise InputError("BMv2 traces from the start or not at all: p4gen lab … --verbose, then see its log")
         if not process.running:
-            raise InputError(f"{switch} does not run")
+            raise InputError(f"{switch} is not running")
         ask(control_socket(self.job, switch), f"trace {'on' if on else 'off'}")
 
     def traced(self) -> list[str]:
-        """The switches that trace now, by their own word."""
+        """The switches that report that they are tracing."""
         found = []
         for name, process in self.switches.items():
             if self.job.target == targets.EMBEDDED and process.running:
@@ -418,10 +421,10 @@ class Lab:
                         found.append(name)
         return found
 
-    # --- what there is to see ---
+    # --- counters ---
 
     def link_counters(self, switch: str) -> dict[int, dict[str, int]]:
-        """What the kernel counted at each port of a switch; ``in`` is what the switch got."""
+        """The kernel's counters of each port of a switch; ``in`` counts what the switch receives."""
         self.check_switch(switch)
         found = {}
         for port, name in self.network.interfaces(switch).items():
@@ -440,18 +443,18 @@ class Lab:
         return found
 
     def host_counters(self) -> dict[str, Any]:
-        """What every host counted (``hostd.Daemon.counters``)."""
+        """The counters of every host (``hostd.Daemon.counters``)."""
         asked = {name: host.ask("counters") for name, host in self.hosts.items()}
         return {name: future.result(JOIN_S) for name, future in asked.items()}
 
     def switch_drops(self) -> Mapping[str, Mapping[str, int]]:
-        """Packets that programs took out, by switch and reason; nothing while there is no manager to ask switches."""
+        """Number of packets that programs dropped, by switch and reason; empty without a manager to ask."""
         if self._without_manager:
             return {}
         return {status.name: status.drops for status in self.manager.status().switches}
 
     def shell_command(self, node: str) -> list[str]:
-        """What opens a shell: a host's own, or ``p4gen shell`` on a switch."""
+        """The command that opens a shell on a host, or ``p4gen shell`` on a switch."""
         if node in self.hosts:
             shell = shutil.which("bash") or "sh"
             return [*self.network.inside(node), shell]

@@ -1,4 +1,4 @@
-"""What every lab has to stand: all collectives, loss, a link that fails and comes back; plain traffic beside it."""
+"""A test of a lab: all collectives, loss, a link that fails and recovers, ordinary traffic."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from p4gen.spec.topology import Link, TopologySpec
 from p4gen.switch import targets
 
 _SIZE: Final = {targets.EMBEDDED: 32 << 10, targets.BMV2: 8 << 10}
-"""Of every rank's data; BMv2 does some thousand packets a second."""
+"""Bytes of each rank's data; BMv2 handles some thousand packets per second."""
 _LONG: Final = {targets.EMBEDDED: 4 << 20, targets.BMV2: 128 << 10}
-"""The same, for calls that a link is cut under, over the number of switches times that of hosts."""
+"""Bytes of each rank's data in calls during which a link is cut, multiplied by the numbers of switches and of hosts."""
 _LONG_CALLS: Final = 5
 _CUT_AFTER_S: Final = 0.03
 _LOSS, _DUPLICATE, _REORDER, _CORRUPT = "1%", "0.5%", "0.5%", "0.5%"
@@ -33,7 +33,7 @@ _STEP_S: Final = 600.0
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the suite, done."""
+    """The result of a step."""
 
     name: str
     seconds: float
@@ -42,7 +42,7 @@ class Step:
 
 
 class Suite:
-    """The steps, in order; each leaves the lab as it found it."""
+    """The steps in order. Each restores the lab's state."""
 
     def __init__(self, lab: Lab, seed: int) -> None:
         self._lab, self._seed = lab, seed
@@ -50,14 +50,14 @@ class Suite:
 
     @property
     def steps(self) -> list[tuple[str, Callable[[], str]]]:
-        """Each step by name; it gives a note, or raises ``P4genError``."""
+        """The steps with their names. A step returns a note, or raises ``P4genError``."""
         return [
             ("ping between all hosts", self.ping),
             ("a group of all ranks", self.init),
             ("six collectives", self.collectives),
             ("six collectives under loss, duplication, reordering and corruption", self.under_loss),
             ("a link cut under a collective, and restored", self.cut),
-            ("six collectives after that", self.collectives),
+            ("six collectives after the restoration", self.collectives),
             ("the group destroyed", self.destroy),
         ]
 
@@ -68,7 +68,7 @@ class Suite:
         return self._group
 
     def ping(self) -> str:
-        """Traffic that is none of the collectives' passes."""
+        """Check that ordinary traffic passes: ping between all hosts."""
         names = list(self._lab.hosts)
         pings = []
         for host, target in zip(names, [*names[1:], names[0]], strict=True):
@@ -86,16 +86,16 @@ class Suite:
         return f"{len(pings)} pairs"
 
     def init(self) -> str:
-        """InitGroup."""
+        """Create the group of all ranks."""
         self._group = self._lab.init_group("suite", self._lab.topology.rank_hosts)
         return "tree " + ", ".join(f"{s} under {up}" if up else f"{s} at the root" for s, up in self.group.tree.items())
 
     def collectives(self) -> str:
-        """All six, those with a root from both ends."""
+        """Run all six collectives, those with a root with the first and the last rank as root."""
         return _rate(self._run(self._six()))
 
     def under_loss(self) -> str:
-        """The same while packets are lost, doubled, late and spoilt on every host's link."""
+        """Run the same while packets are lost, duplicated, reordered and corrupted on every host's link."""
         lab = self._lab
         faults = {"loss": _LOSS, "duplicate": _DUPLICATE, "reorder": _REORDER, "corrupt": _CORRUPT}
         try:
@@ -107,12 +107,12 @@ class Suite:
         taken = sum(sum(rank["faults"].values()) for rank in outcome.ranks)
         resent = sum(rank["resent"] for rank in outcome.ranks)
         if not taken:
-            raise FailedError("no packet was lost: the faults were not in force")
+            raise FailedError("no packet was lost: the faults had no effect")
         return f"{taken} packets lost, {resent} sent again"
 
     def cut(self) -> str:
-        """Cut a link of the tree in the middle of AllReduces. Where another tree exists the group moves there; where
-        none does it is broken until the link is back. All results are right in the end."""
+        """Cut a link of the tree during AllReduces. If another tree exists the group moves to it; otherwise it is
+        broken until the link is restored. All results must be right in the end."""
         lab = self._lab
         link = tree_link(lab.topology, self.group)
         elsewhere = connected_without(lab.topology, link)
@@ -128,7 +128,7 @@ class Suite:
             status = lab.await_group("suite", state, after)
             if not elsewhere:
                 if running.done:
-                    raise FailedError("the collectives ended before the link was cut: nothing was shown")
+                    raise FailedError("the collectives ended before the link was cut, so nothing was tested")
                 if not status.reason:
                     raise FailedError("the group is broken, and no reason is given")
         finally:
@@ -147,12 +147,12 @@ class Suite:
         return f"{link.name} cut: broken ({status.reason}); restored: generation {self.group.generation}"
 
     def destroy(self) -> str:
-        """DestroyGroup; nothing of the group is left in the manager's books."""
+        """Destroy the group, and check that the manager has no resources in use."""
         lab = self._lab
         lab.manager.destroy_group("suite")
         status = lab.manager.status()
         if status.groups:
-            raise FailedError(f"there is still group {status.groups[0].spec.name}")
+            raise FailedError(f"group {status.groups[0].spec.name} still exists")
         left = [f"{s.name}: {s.contexts} contexts, {s.slots} slots" for s in status.switches if s.contexts or s.slots]
         if left:
             raise FailedError(*left)
@@ -179,7 +179,7 @@ class Suite:
 
 
 def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
-    """Run the suite; it ends with the first step that fails."""
+    """Run the suite. It ends at the first step that fails."""
     done: list[Step] = []
     seed = lab.job.wanted.seed
     console.print(f"seed {seed}")
@@ -210,7 +210,7 @@ def tree_edges(topology: TopologySpec, group: GroupStatus) -> set[frozenset[str]
 
 
 def tree_link(topology: TopologySpec, group: GroupStatus) -> Link:
-    """A link that the tree needs: one between switches where there is one, else a host's."""
+    """A link of the tree: one between switches if there is one, otherwise a host's."""
     edges = tree_edges(topology, group)
     used = [link for link in topology.links if frozenset(link.ends) in edges]
     between = [link for link in used if set(link.ends) <= set(topology.switches)]

@@ -1,4 +1,4 @@
-"""Commands that start the switches of a lab, on interfaces, and what they mean when they fail."""
+"""Commands that start the switches of a lab on interfaces, and explanations of their failures."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from p4gen.switch.running import listens
 _FIRST_THRIFT_PORT = 9090
 _THRIFT_S, _LOOK_S = 3.0, 0.02
 _QUEUE = 1024
-"""Packets in an egress queue of BMv2."""
+"""Length of an egress queue of BMv2, in packets."""
 _CAUSES = {
     "No such device": "an interface of the switch is missing",
     "Cannot allocate memory": "there is not enough memory",
-    "cannot listen": "its socket cannot be made",
+    "cannot listen": "its socket cannot be created",
 }
 
 
 def address(job: LabJob, switch: str) -> str:
-    """Where the switch's P4Runtime server listens."""
+    """The address of the switch's P4Runtime server."""
     return f"unix:{job.scratch / f'{switch}.sock'}"
 
 
 def switch_process(job: LabJob, switch: str, interfaces: Mapping[int, str]) -> Process:
-    """The process of a switch; its program is the manager's to load."""
+    """The process of a switch. The manager loads its program."""
     folder = job.folder / switch
     folder.mkdir(parents=True, exist_ok=True)
     command = _bmv2(job, switch) if job.target == targets.BMV2 else _embedded(job, switch)
@@ -52,8 +52,8 @@ def ready(job: LabJob, switch: str) -> bool:
 
 
 def prepare(job: LabJob, switch: str) -> None:
-    """What is done once a switch answers: BMv2's egress queues take more than 64 packets, which is less than what
-    ranks have under way at a time."""
+    """Configure a switch that answers: lengthen BMv2's egress queues, whose 64 packets are fewer than ranks have in
+    flight."""
     if job.target != targets.BMV2 or not bmv2.has_option("--thrift-port"):
         return
     server, deadline = ThriftRegisters(_thrift_port(job, switch)), time.monotonic() + _THRIFT_S
@@ -63,17 +63,17 @@ def prepare(job: LabJob, switch: str) -> None:
 
 
 def _thrift_port(job: LabJob, switch: str) -> int:
-    # All switches of the lab share one network namespace, and no one else is in it.
+    # The switches of the lab share a network namespace in which nothing else runs.
     return _FIRST_THRIFT_PORT + job.topology.switches.index(switch)
 
 
 def trace_file(job: LabJob, switch: str) -> Path:
-    """Where the embedded switch writes packets' ways while it is asked to."""
+    """The file to which the embedded switch writes traces."""
     return job.folder / switch / "trace.txt"
 
 
 def control_socket(job: LabJob, switch: str) -> Path:
-    """Where the embedded switch is asked to trace, or not to."""
+    """The control socket of the embedded switch, which turns traces on and off."""
     return job.scratch / f"{switch}.ctl"
 
 

@@ -1,7 +1,7 @@
 """Captures interfaces into a pcapng file: ``python -m p4gen.lab.tap FILE INTERFACE…``, until SIGTERM.
 
-Both directions are captured, as the interface sees them: what a host's faults have taken on the way out is not there,
-what they will take on the way in still is.
+Both directions are captured as the interface sees them: frames that a host's faults dropped before sending are missing;
+frames that they will drop after reception are included.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _socket(interface: str) -> socket.socket:
 
 
 def main(arguments: list[str]) -> int:
-    """Capture until we are told to end."""
+    """Capture until SIGTERM."""
     path, names = Path(arguments[0]), arguments[1:]
     wakes, waker = os.pipe()
     os.set_blocking(waker, False)
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     poll = select.poll()
     for descriptor in (*sockets, wakes):
         poll.register(descriptor, select.POLLIN)
-    # The file appears when everything is ready: whoever started us waits for that.
+    # The file is created when everything is ready; the parent process waits for it.
     building = path.with_name(f".{path.name}")
     with building.open("wb") as file:
         writer = PcapngWriter(file, names)
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _take(number: int, found: socket.socket, writer: PcapngWriter) -> None:
-    with contextlib.suppress(OSError):  # nothing more, or the interface has gone down
+    with contextlib.suppress(OSError):  # no more frames, or the interface is down
         for _ in range(_BATCH):
             frame, place = found.recvfrom(_LONGEST)
             writer.write(number, time.time_ns(), frame, outbound=place[2] == _OUTGOING)

@@ -19,12 +19,12 @@ from p4gen.switch.observe import TRACE_END
 
 _LOOK_S = 0.05
 _INSTANCE: Final = re.compile(r"\.(?P<array>edge|lane)_(?P<number>\d+)\b")
-"""A step in one of the many controls of which a program has one for each edge or lane."""
+"""Matches a step in a control that a program has once per edge or lane."""
 _BECOMES: Final = re.compile(r"becomes (\S+) \(was (\S+)\)")
 _STEP: Final = re.compile(r"\S*\s+(?:(?:if|switch|for) \(|[^=]+ = |\S+\.set(?:Valid|Invalid)\(\)$)")
-"""An assignment or a condition: too many to be printed at a prompt."""
+"""Matches an assignment or a condition, which are too many for a prompt."""
 _CHANGED: Final = 2
-"""Of an array's instances, as many are printed whose register changes."""
+"""The number of an array's instances with a changed register that are printed."""
 
 
 def _is_tick(packet: str) -> bool:
@@ -36,14 +36,14 @@ KINDS: Final[Mapping[str, Callable[[str], bool]]] = {
     "data": lambda packet: "extract hdr.payload" in packet and not _is_tick(packet),
     "ticks": _is_tick,
 }
-"""Which packets are wanted, by their trace: by default all but ticks, of which an idle switch has many."""
+"""Kinds of packets to trace, recognised by their trace; by default all but ticks, which are many on an idle switch."""
 
 
 class Tracer:
-    """Prints the next ``count`` packets' way through a switch, from a thread of its own, then ends the tracing.
+    """Prints the traces of the next ``count`` packets through a switch, in a separate thread, then ends tracing.
 
-    ``kind`` is one of ``KINDS``, ``turn`` is held while something is printed. The file has all packets, and all of
-    each; what is printed is ``folded``.
+    ``kind`` is one of ``KINDS``; ``turn`` is held while a trace is printed. The file has the complete traces of all
+    packets; the printed ones are ``folded``.
     """
 
     def __init__(
@@ -57,16 +57,16 @@ class Tracer:
         self._thread = threading.Thread(target=self._follow, name=f"trace of {switch}", daemon=True)
 
     def start(self) -> None:
-        """Begin. Raises ``InputError`` where the switch cannot trace."""
+        """Start tracing. Raises ``InputError`` if the switch cannot trace."""
         self._at = self.file.stat().st_size if self.file.exists() else 0
         self._lab.set_trace(self._switch, True)
         if self.file.exists() and self.file.stat().st_size < self._at:
-            self._at = 0  # it was full, and begins anew
+            self._at = 0  # the file was full and starts again
         self.active = True
         self._thread.start()
 
     def close(self) -> None:
-        """End it, if it has not ended by itself."""
+        """End tracing, unless it has already ended."""
         self._stop.set()
         if self.active:
             self._thread.join()
@@ -95,8 +95,8 @@ class Tracer:
 
 
 def folded(lines: Sequence[str]) -> Iterator[str]:
-    """A packet's trace without assignments and conditions, and without most of its edges and lanes: of each run of
-    them the first is left, and the first that change something; the others are counted."""
+    """A packet's trace without assignments and conditions, and without most edges and lanes: of each series the first
+    one and the first ones with changes are kept; the others are counted."""
     lines = [line for line in lines if not _STEP.match(line)]
     for array, run in itertools.groupby(lines, lambda line: _part(line, "array")):
         if not array:

@@ -1,4 +1,4 @@
-"""What a lab says when it stands: where things are, and what to type next."""
+"""The text that a lab prints when it is up: where its files are, and what to type next."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 DEFAULT_ADDRESS_FILE = "build/lab/manager"
-"""Where ``p4gen top`` looks by itself."""
+"""The file that ``p4gen top`` reads by default."""
 
 
 def shown(path: Path) -> str:
-    """A path as people want to read it: from where they are, if it is below."""
+    """A path for display: relative to the current folder if it is below it."""
     short = os.path.relpath(path)
     return short if not short.startswith("..") else str(path)
 
 
 def welcome(lab: Lab, console: Console) -> None:
-    """Print how the lab came up, where its files are, and what can be typed."""
+    """Print how long the start took, where the lab's files are, and example commands."""
     job = lab.job
     parts = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in lab.stages.items() if name != "all")
     console.print(

@@ -1,4 +1,4 @@
-"""What a lab does from its start to its end."""
+"""The work of a lab from its start to its end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORK = {"prompt": prompt.work, "scenario": scenario.work, "suite": suite.work, 
 
 
 def work(job: LabJob, outer: int) -> tuple[int, dict[str, Any]]:
-    """Start the lab, do what is wanted, end it; exit status and result. Raises ``P4genError``."""
+    """Start the lab, do the requested work, end it. Returns exit status and result. Raises ``P4genError``."""
     console = lab_console(quiet=job.wanted.as_json)
     lab = Lab(job, outer)
     try:
@@ -25,7 +25,7 @@ def work(job: LabJob, outer: int) -> tuple[int, dict[str, Any]]:
         welcome(lab, console)
         return _WORK[job.wanted.what](lab, console)
     except ManagerError as error:
-        # Why it does not answer; its connection ends before its process has.
+        # Wait briefly for the manager's process to end, because its connection ends first.
         lab.check_manager(_ENDING_S if error.code is Code.UNREACHABLE else 0.0)
         raise
     finally:

@@ -1,1 +1,1 @@
-"""The service that manages groups: IncManager, its agents at the switches, and its hosts' ranks."""
+"""The service that manages groups: the IncManager, agents for switches, ranks on hosts."""

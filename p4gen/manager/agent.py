@@ -1,7 +1,7 @@
 """IncAgent: controls one switch for the manager (EPIC §3.2), over P4Runtime.
 
-It makes a switch hold its configuration by writing the differences, and trusts only what it has read back. Its
-knowledge of the switch is discarded with the connection, and after any error: then it reads everything again.
+It configures the switch by writing differences, and relies only on what it has read back. Its knowledge of the switch
+is discarded when the connection breaks and after any error; then it reads everything again.
 """
 
 from __future__ import annotations
@@ -34,22 +34,23 @@ from p4gen.switch.drops import losses
 
 LOGGER = logging.getLogger("p4gen.manager")
 BATCH = 500
-"""Updates in a request, and entities in one that reads: a request's time limit is for so many."""
+"""Number of updates in a write request, and of entities in a read request. A request's time limit is for that many."""
 _MOST_TOLD = 5
-"""Failures that an error lists; it counts the others."""
+"""Number of failures that an error lists; the others are only counted."""
 _LAST = "next_hops"
-"""What is not needed any more in this table goes last, where there is room: until routes are changed they lead there,
-and ordinary traffic must not be harmed. In all others it goes first: nothing may reach a context that is used anew."""
+"""The table whose old entries are deleted last, if there is room: until routes are changed they are still used, and
+ordinary traffic must not be disturbed. In all other tables old entries are deleted first, so that no packet reaches a
+context that is being reused."""
 _INSERT, _MODIFY, _DELETE = pb.Update.INSERT, pb.Update.MODIFY, pb.Update.DELETE
 _VERBS = {_INSERT: "insert", _MODIFY: "modify", _DELETE: "delete"}
 
 
 class IncAgent:
-    """``Agent`` of a switch that answers P4Runtime at ``info.address``. Nothing is connected yet.
+    """``Agent`` of a switch with a P4Runtime server at ``info.address``. The constructor does not connect.
 
-    ``apply``, ``read`` and ``restart`` connect as need be, as the primary controller, and load the program, unless the
-    cookie of the one that runs says that it is this one. ``drops`` never connects: where there is no connection (any
-    more) it says that the switch is unreachable, for its state is unknown until the next ``apply``. Every request ends
+    ``apply``, ``read`` and ``restart`` connect if necessary, as the primary controller, and load the program, unless
+    the cookie of the running program shows that it is the same. ``drops`` never connects: without a connection it
+    reports that the switch is unreachable, because its state is unknown until the next ``apply``. Every request ends
     after ``timeout`` seconds, those that load a program after ``load_timeout``. ``lost`` is called with the switch's
     name, in another thread, when the connection breaks.
     """
@@ -92,7 +93,7 @@ class IncAgent:
             deleted, modified, inserted = encoded.differences(held, target)
             if not (deleted or modified or inserted):
                 return Changes()
-            self._held = None  # until all is well
+            self._held = None  # unknown until everything is verified
             for updates in self._steps(held, target, deleted, modified, inserted):
                 self._write(client, updates, target)
             self._verify(client, target, deleted, [*modified, *inserted])
@@ -118,19 +119,19 @@ class IncAgent:
         """See ``Agent.drops``."""
         with self._telling("read drop counters"):
             if self._client is None or not self._client.session.alive:
-                raise GoneError(f"there is no connection to {self.info.address}")
+                raise GoneError(f"no connection to {self.info.address}")
             return losses(self.info.spec, self._client.counters)
 
     def given_up(self) -> Mapping[int, int]:
         """See ``Agent.given_up``."""
         with self._telling("read the counters of edges given up"):
             if self._client is None or not self._client.session.alive:
-                raise GoneError(f"there is no connection to {self.info.address}")
+                raise GoneError(f"no connection to {self.info.address}")
             cells = self._client.counters("IncIngress.resend_timer.given_up")
             return {index: cell.packets for index, cell in enumerate(cells) if cell.packets}
 
     def set_ticks(self, edges: Sequence[PlacedEdge]) -> None:
-        """See ``Agent.set_ticks``. They pause while there is no connection."""
+        """See ``Agent.set_ticks``. Ticks pause while there is no connection."""
         if self._ticks is not None:
             interval = self._ticks.interval_of(len(edges))
             self._ticks.set(self.name, [tick(edge, interval) for edge in edges], self._send_ticks)
@@ -150,7 +151,7 @@ class IncAgent:
 
     @property
     def ticks_per_second(self) -> float:
-        """Ticks that the switch has been sent in about the last second."""
+        """Number of ticks sent to the switch in about the last second."""
         return 0.0 if self._ticks is None else self._ticks.rate(self.name)
 
     # --- the connection ---
@@ -159,7 +160,7 @@ class IncAgent:
         return self._connect()[0]
 
     def _connect(self) -> tuple[Client, bool]:
-        """The connection, and whether the program has been loaded just now."""
+        """The connection, and whether the program was loaded just now."""
         if self._client is not None and self._client.session.alive:
             return self._client, False
         self._disconnect()
@@ -185,7 +186,7 @@ class IncAgent:
             client.close()
             raise
         self._client = client
-        LOGGER.info("%s: connected; its program %s", self.name, "has been loaded" if fresh else "runs already")
+        LOGGER.info("%s: connected; its program %s", self.name, "has been loaded" if fresh else "is already running")
         return client, fresh
 
     def _load(self, client: Client) -> None:
@@ -206,7 +207,7 @@ class IncAgent:
 
     @contextlib.contextmanager
     def _telling(self, what: str) -> Iterator[None]:
-        """Errors become ``AgentError``, and leave nothing that is taken for known."""
+        """Converts errors to ``AgentError``, and discards what is known of the switch."""
         try:
             yield
         except AgentError:
@@ -218,7 +219,7 @@ class IncAgent:
         except RequestError as error:
             self._held = None
             if error.code is Code.PERMISSION_DENIED:
-                self._disconnect()  # another controller may be the primary: become it again next time
+                self._disconnect()  # another controller may be the primary: become primary again next time
             raise AgentError(f"{self.name}: cannot {what}: {_text(error)}") from None
         except P4genError as error:
             self._held = None
@@ -227,14 +228,15 @@ class IncAgent:
     # --- reading and writing ---
 
     def _encoded(self, wanted: SwitchConfig) -> Held:
-        """What is wanted as the switch would hold it. Raises ``ControlError`` for what does not fit the program."""
+        """The wanted configuration as the switch would hold it. Raises ``ControlError`` if it does not fit the
+        program."""
         found: Held = {}
         objects = [self._encoder.entry(entry) for entry in wanted.entries]
         objects += [encoded.multicast_group(group) for group in wanted.multicast_groups if group.replicas]
         objects += [encoded.clone_session(session) for session in wanted.clone_sessions if session.replicas]
         for key, value in objects:
             if found.setdefault(key, value) != value:
-                raise ControlError(f"{encoded.describe(self._schema, key)} is wanted twice, with different contents")
+                raise ControlError(f"{encoded.describe(self._schema, key)} occurs twice, with different contents")
         return found
 
     def _read(self, client: Client, entities: Iterable[bytes]) -> Held:
@@ -243,10 +245,10 @@ class IncAgent:
     def _steps(
         self, held: Held, target: Held, deleted: Sequence[Key], modified: Sequence[Key], inserted: Sequence[Key]
     ) -> Iterator[list[tuple[int, Key, bytes]]]:
-        """The updates, in steps that must not be mixed: a server need not keep the order within a request.
+        """The updates in steps that must be separate requests, because a server may reorder updates within a request.
 
-        What goes first makes room in tables that are full. Multicast groups and sessions are there before entries that
-        refer to them, and as long as there are any. Within a step, tables that are looked up first lose their entries
+        The first deletions make room in tables that are full. Multicast groups and sessions are created before entries
+        that refer to them, and deleted after those. Within a step, tables that are looked up first lose their entries
         first and get them last.
         """
         rank, room = self._rank, self._room(held, inserted)
@@ -267,7 +269,7 @@ class IncAgent:
                 yield [(kind, key, b"" if kind == _DELETE else target[key]) for kind, key in step]
 
     def _room(self, held: Held, inserted: Sequence[Key]) -> set[int]:
-        """The tables that can take what is inserted without losing anything first."""
+        """The tables that have room for all insertions without any deletion."""
         sizes = Counter(key[0] for key in held if key[0] > 0)
         sizes.update(key[0] for key in inserted if key[0] > 0)
         tables = self._schema.tables
@@ -281,7 +283,7 @@ class IncAgent:
                 raise self._refused(error, batch, target) from None
 
     def _refused(self, error: RequestError, batch: Sequence[tuple[int, Key, bytes]], target: Held) -> RequestError:
-        """The error with each failing update's table and match in place of its number."""
+        """The error, with each failing update's table and match instead of its index."""
         if not error.failures:
             return error
         wanted = Counter(key[0] for key in target)
@@ -289,7 +291,7 @@ class IncAgent:
         for number, code, message in error.failures:
             kind, key, _ = batch[number]
             room = self._schema.tables[key[0]].size if key[0] > 0 else 0
-            # BMv2 does not say why it cannot add an entry.
+            # BMv2 does not report why it cannot add an entry.
             more = (
                 f" (it has room for {room} entries, {wanted[key[0]]} are wanted)" if 0 < room < wanted[key[0]] else ""
             )
@@ -297,14 +299,14 @@ class IncAgent:
         return RequestError(*lines, code=error.code, failures=error.failures)
 
     def _verify(self, client: Client, target: Held, deleted: Sequence[Key], written: Sequence[Key]) -> None:
-        """Read back what was written, and only that."""
+        """Read back what was written, and only that. Raises ``AgentError`` for differences."""
         for batch in _batches(written):
             found = self._read_back(client, batch)
             wrong = [key for key in batch if found.get(key) != target[key]]
             if wrong:
                 what = "holds something else" if wrong[0] in found else "does not hold it"
                 raise AgentError(
-                    f"{self.name}: {encoded.describe(self._schema, wrong[0])}: the switch took the entry and {what}"
+                    f"{self.name}: {encoded.describe(self._schema, wrong[0])}: the switch accepted the entry but {what}"
                     + _others(len(wrong) - 1)
                 )
         for batch in _batches(deleted):
@@ -312,8 +314,8 @@ class IncAgent:
             there = [key for key in batch if key in found]
             if there:
                 raise AgentError(
-                    f"{self.name}: {encoded.describe(self._schema, there[0])}: the switch was told to delete it and"
-                    f" still holds it{_others(len(there) - 1)}"
+                    f"{self.name}: {encoded.describe(self._schema, there[0])}: the switch still holds it"
+                    f" after deleting it{_others(len(there) - 1)}"
                 )
 
     def _read_back(self, client: Client, keys: Sequence[Key]) -> Held:
@@ -326,7 +328,7 @@ class IncAgent:
             except RequestError as error:
                 if error.code is not Code.NOT_FOUND:
                     raise
-                # So BMv2's server says when any of them is not there.
+                # BMv2's server answers so when any of them does not exist.
                 found |= self._read(client, encoded.EVERYTHING[1:])
         return found
 
@@ -340,7 +342,7 @@ class IncAgent:
         with contextlib.suppress(Empty):
             error = session.stream_in_q["error"].get_nowait()
             if error is not None and self._ticks is not None:
-                LOGGER.error("%s refuses ticks, it gets no more: %s", self.name, error.error.message)
+                LOGGER.error("%s refuses ticks, so they stop: %s", self.name, error.error.message)
                 self._ticks.set(self.name, (), self._send_ticks)
                 return False
         return session.packets_out(frames)

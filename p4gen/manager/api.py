@@ -26,12 +26,12 @@ __all__ = [
     "RankReport", "Status", "SwitchInfo", "SwitchStatus",
 ]  # fmt: skip
 
-# --- who is there ---
+# --- registration ---
 
 
 @dataclass(frozen=True)
 class LinkPort:
-    """A port of a switch: its number, the node at the other end, its network interface ("" where nobody knows)."""
+    """A port of a switch: its number, the node at the other end, its network interface ("" if unknown)."""
 
     port: int
     neighbour: str
@@ -40,35 +40,35 @@ class LinkPort:
 
 @dataclass(frozen=True)
 class SwitchInfo:
-    """A switch that registers, with its capabilities: those of the program that it runs.
+    """A switch that registers. Its capabilities are those of the program that it runs.
 
-    ``spec`` tells ports, pipelines, lanes, contexts (``groups``), slots of a pipeline's memory (``total_slots``).
+    ``spec`` gives ports, pipelines, lanes, contexts (``groups``) and slots of a pipeline's memory (``total_slots``).
     """
 
     name: str
     address: str
-    """Of its P4Runtime server: ``127.0.0.1:9559``, ``unix:/run/s0.sock``."""
+    """Address of its P4Runtime server: ``127.0.0.1:9559``, ``unix:/run/s0.sock``."""
     spec: WrittenCollective
     p4info: str = field(repr=False)
-    """In protobuf's text format."""
+    """P4Info in protobuf's text format."""
     device_config: bytes = field(repr=False)
-    """What SetForwardingPipelineConfig takes: P4 text for the embedded switch, p4c's JSON for BMv2."""
+    """The device config of SetForwardingPipelineConfig: P4 text for the embedded switch, p4c's JSON for BMv2."""
     device_id: int = 1
     cpu_port: int = CPU_PORT
     links: tuple[LinkPort, ...] = ()
-    """For link-state reports, and for a topology that nobody has written down."""
+    """Its links, for link-state reports and, if no topology is given, for the discovered one."""
 
 
 @dataclass(frozen=True)
 class HostInfo:
-    """A host that registers. Its addresses are the manager's to give (the answer has them)."""
+    """A host that registers. The manager assigns its addresses in the answer."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class HostAddresses:
-    """What the manager gives a host: MAC (48 bits), IPv4, and the MAC of its switch."""
+    """Addresses that the manager assigns to a host: MAC (48 bits), IPv4, and the MAC of its switch."""
 
     mac: int
     ip: int
@@ -84,7 +84,7 @@ class GroupState(StrEnum):
     INSTALLING = "installing"
     ACTIVE = "active"
     BROKEN = "broken"
-    """No tree can carry it at present; it comes back by itself when one can."""
+    """There is currently no tree for it; it is placed again automatically when there is one."""
     REMOVING = "removing"
 
 
@@ -99,7 +99,7 @@ class RankChannel:
 
 @dataclass(frozen=True)
 class RankConfig:
-    """What InitGroup hands to the CommLib of one rank: its place, its endpoints, QPs and PSNs."""
+    """What InitGroup gives to the CommLib of one rank: its place, its endpoints, QPs and PSNs."""
 
     group: str
     generation: int
@@ -112,14 +112,14 @@ class RankConfig:
     slots: int
     sync: PsnSync
     spec: WrittenCollective
-    """Of the first switch: payload, W, M, op, dtype, mode, reliability."""
+    """The program of the first switch: payload, W, M, op, dtype, mode, reliability."""
 
 
 @dataclass(frozen=True)
 class Membership:
-    """News for a host: a group that it is a rank of, as it is now.
+    """A notification for a host: the current state of a group in which it is a rank.
 
-    ``config`` is None unless the group is active; ``reason`` says why it is broken. ``gone``: it was destroyed.
+    ``config`` is None unless the group is active. ``reason`` says why it is broken. ``gone``: it was destroyed.
     """
 
     group: str
@@ -132,54 +132,54 @@ class Membership:
 
 @dataclass(frozen=True)
 class GroupStatus:
-    """A group as the manager sees it."""
+    """The status of a group."""
 
     spec: GroupSpec
     state: GroupState
     generation: int
     reason: str = ""
     tree: Mapping[str, str | None] = field(default_factory=dict)
-    """Each switch of its IncTree with the switch above it (None: the root)."""
+    """Each switch of its IncTree with its parent switch (None: the root)."""
     slots: Mapping[str, int] = field(default_factory=dict)
-    """Slots taken on each switch, over all pipes and pipelines."""
+    """Number of slots used on each switch, over all pipes and pipelines."""
     contexts: Mapping[str, int] = field(default_factory=dict)
-    """Contexts taken on each switch."""
+    """Number of contexts used on each switch."""
 
 
 @dataclass(frozen=True)
 class RankReport:
-    """What a rank's CommLib and NIC have counted since the rank joined its group, all generations together."""
+    """Counters of a rank's CommLib and NIC since the rank joined its group, for all generations together."""
 
     group: str
     rank: int
     invocations: int = 0
     data_bytes: int = 0
-    """Of finished collectives: each call's own size, as algorithm throughput counts it (EPIC §7.1)."""
+    """Bytes of finished collectives: each call's own size, as for algorithm throughput (EPIC §7.1)."""
     sent: int = 0
     resent: int = 0
     timeouts: int = 0
     naks: int = 0
     cnps: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """Frames that the NIC refused, by reason."""
+    """Number of frames that the NIC dropped, by reason."""
 
 
 @dataclass(frozen=True)
 class SwitchStatus:
-    """A switch as the manager sees it."""
+    """The status of a switch."""
 
     name: str
     reachable: bool
     problem: str = ""
     contexts: int = 0
-    """Taken, of ``contexts_total``; slots likewise, over all pipelines."""
+    """Number of contexts in use, of ``contexts_total``; likewise for slots, over all pipelines."""
     contexts_total: int = 0
     slots: int = 0
     slots_total: int = 0
     entries: int = 0
-    """Table entries that the agent has installed."""
+    """Number of table entries that the agent has installed."""
     drops: Mapping[str, int] = field(default_factory=dict)
-    """Packets that the program took out, by ``module.reason``."""
+    """Number of packets that the program dropped, by ``module.reason``."""
     links_down: tuple[str, ...] = ()
     """Neighbours that cannot be reached."""
     ticks_per_second: float = 0.0
@@ -187,7 +187,7 @@ class SwitchStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """Everything at one moment; ``time`` is in seconds, of a clock that only goes forward."""
+    """The status of everything at one time. ``time`` is in seconds of a monotonic clock."""
 
     time: float
     groups: tuple[GroupStatus, ...]
@@ -199,60 +199,65 @@ class HostManager(Protocol):
     """What hosts need of the manager. Every method raises ``ManagerError``."""
 
     def register_host(self, host: HostInfo) -> HostAddresses:
-        """Register a host (again)."""
+        """Register a host, possibly again. Returns its addresses."""
         ...
 
     def group(self, name: str) -> GroupStatus:
-        """One group."""
+        """The status of a group."""
         ...
 
     def watch(self, host: str) -> Iterator[Membership]:
-        """All memberships of a host as they are, then every change; ends when the manager does."""
+        """All current memberships of a host, then every change. Ends when the manager does."""
         ...
 
     def ready(self, group: str, generation: int, rank: int, completed: int, timeout: float = 60.0) -> int:
-        """A rank has made its queue pairs, and has completed so many calls in its life. Waits for all ranks of this
-        generation; the least of their numbers is the call (counted from 0) that all have to begin with again.
+        """Report that a rank has created its queue pairs and has completed this many calls so far. Waits for all ranks
+        of this generation. Returns the least of their numbers: the call (counted from 0) with which all have to begin
+        again.
 
-        ``REFUSED`` when the generation is over, ``UNREACHABLE`` when others do not come in ``timeout`` seconds."""
+        Raises ``REFUSED`` when the generation is over, ``UNREACHABLE`` when other ranks do not report within
+        ``timeout`` seconds.
+        """
         ...
 
     def report_rank(self, report: RankReport) -> None:
-        """Counters of a rank, for ``status``."""
+        """Report the counters of a rank, for ``status``."""
 
 
 class Manager(HostManager, Protocol):
     """Group management, all of it. Every method raises ``ManagerError``."""
 
     def register_switch(self, switch: SwitchInfo) -> None:
-        """Register a switch (again). The manager loads its program, unless it runs, and makes it hold what it should.
-        Refused: a name that another address has, one that a given topology does not have."""
+        """Register a switch, possibly again. The manager loads its program, unless it is running, and configures it.
+        Refused for a name that is registered with another address, and for one that a given topology does not have."""
 
     def report_links(self, switch: str, ports: Mapping[int, bool]) -> None:
-        """Link state, by port: True is up. Groups are placed again where a tree is cut, or a better time has come for a
-        broken one."""
+        """Report link state by port; True is up. Groups whose tree is cut are placed again, and so are broken groups if
+        a link came up."""
 
     def init_group(self, spec: GroupSpec) -> GroupStatus:
-        """All or nothing: when it returns, every switch holds the group's entries (read back); when it raises, none."""
+        """Create a group, all or nothing: when it returns, every switch holds the group's entries (read back); when it
+        raises, none does."""
         ...
 
     def destroy_group(self, name: str) -> None:
-        """Entries go, resources are free, hosts are told. A switch that does not answer is put right when it does."""
+        """Destroy a group: delete its entries, free its resources, notify its hosts. A switch that does not answer is
+        corrected when it answers again."""
 
     def resize_group(self, name: str, slots: int) -> GroupStatus:
-        """Another N, as a new generation; the old one stays when there is no room."""
+        """Change N, as a new generation. The old one stays when there is no room."""
         ...
 
     def move_group(self, name: str, root: str | None = None) -> GroupStatus:
-        """Another tree, as a new generation, rooted at ``root`` or where the policy puts it now."""
+        """Change the tree, as a new generation, rooted at ``root`` or where the policy now puts it."""
         ...
 
     def groups(self) -> list[GroupStatus]:
-        """All groups, in order of name."""
+        """The status of all groups, in order of name."""
         ...
 
     def status(self) -> Status:
-        """Everything, with counters read now."""
+        """The status of everything, with counters read now."""
         ...
 
 
@@ -260,7 +265,7 @@ class Manager(HostManager, Protocol):
 
 
 class AgentError(FailedError):
-    """A switch did not do what it was asked for. ``unreachable``: it does not answer, what it holds is unknown."""
+    """A request to a switch failed. ``unreachable``: it does not answer, and its state is unknown."""
 
     def __init__(self, message: str, *, unreachable: bool = False) -> None:
         super().__init__(message)
@@ -272,7 +277,7 @@ class AgentError(FailedError):
 
 @dataclass(frozen=True)
 class Changes:
-    """What ``Agent.apply`` did, in entries, multicast groups and clone sessions together."""
+    """What ``Agent.apply`` changed: numbers of entries, multicast groups and clone sessions together."""
 
     inserted: int = 0
     modified: int = 0
@@ -280,33 +285,35 @@ class Changes:
 
 
 class Agent(Protocol):
-    """An IncAgent: the manager's hand at one switch. Methods are for one thread at a time; all raise ``AgentError``."""
+    """An IncAgent, through which the manager controls one switch. Methods must not be called concurrently; all raise
+    ``AgentError``."""
 
     name: str
 
     def apply(self, wanted: SwitchConfig, *, resync: bool = False) -> Changes:
-        """Make the switch hold exactly ``wanted`` (beside the program's own constant entries), and read back what was
-        written. Only differences are written: from what it is known to hold; with ``resync``, or when that is not
-        known, from what it does hold. After an error it holds some of both; a later ``apply`` puts that right."""
+        """Make the switch hold exactly ``wanted`` (besides the program's own constant entries), and read back what was
+        written. Only differences are written: with respect to the known state or, with ``resync`` or when the state is
+        unknown, to the state that is read first. After an error the switch may hold some of the old and some of the new
+        configuration; a later ``apply`` corrects that."""
         ...
 
     def read(self) -> SwitchConfig:
-        """What the switch holds, the program's own constant entries left out."""
+        """The configuration that the switch holds, without the program's own constant entries."""
         ...
 
     def drops(self) -> Mapping[str, int]:
-        """Packets that the program took out, by ``module.reason``."""
+        """Number of packets that the program dropped, by ``module.reason``."""
         ...
 
     def given_up(self) -> Mapping[int, int]:
-        """By index of an edge's state, how many ticks have found it given up (Mode III); those above 0 only."""
+        """By index of an edge's state: how many ticks found the edge given up (Mode III), if any did."""
         ...
 
     def set_ticks(self, edges: Sequence[PlacedEdge]) -> None:
-        """Send ticks for these edges from now on (Mode III); others get none."""
+        """From now on send ticks for these edges and no others (Mode III)."""
 
     def restart(self) -> None:
-        """Load the program afresh: no entries, all state zero."""
+        """Load the program again: no entries, all state zero."""
 
     def close(self) -> None:
         """Disconnect from the switch, and leave its configuration unchanged."""

@@ -28,7 +28,7 @@ from p4gen.switch.address import checked
 
 T = TypeVar("T")
 _AGAIN_S = 0.2
-"""The interval at which a watch whose manager has gone tries to reconnect."""
+"""Interval in seconds at which a watch tries to reconnect to a manager that has ended."""
 _CODES = {code.value: code for code in Code}
 _GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 _OPTIONS = [
@@ -36,19 +36,19 @@ _OPTIONS = [
     ("grpc.max_send_message_length", MAX_MESSAGE),
     ("grpc.max_metadata_size", MAX_TEXT),
     ("grpc.use_local_subchannel_pool", 1),
-    # A manager that was restarted is found soon.
+    # Reconnect soon to a manager that was restarted.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 500),
-    # For an attempt, in spite of its name: on a busy machine a manager needs a while to say hello.
+    # In spite of its name, this limits an attempt: on a busy machine a manager needs a while to accept a connection.
     ("grpc.min_reconnect_backoff_ms", 10_000),
 ]
 
 
 class ManagerClient:
-    """The ``Manager`` at ``address``. Nothing is connected before it is needed; from any number of threads.
+    """The ``Manager`` at ``address``. It connects when necessary; methods may be called from any thread.
 
-    Methods raise ``ManagerError`` as the manager does, and ``UNREACHABLE`` when there is none, or it does not answer in
-    ``timeout`` seconds. Use as a context manager, or call ``close``.
+    Methods raise ``ManagerError`` as the manager does, and with ``UNREACHABLE`` when there is no manager or it does not
+    answer within ``timeout`` seconds. Use as a context manager, or call ``close``.
     """
 
     def __init__(self, address: str, *, timeout: float = 60.0) -> None:
@@ -76,7 +76,8 @@ class ManagerClient:
         self._channel.close()
 
     def wait(self, seconds: float) -> None:
-        """Until the manager answers. Raises ``ManagerError`` (``UNREACHABLE``) when it does not in ``seconds``."""
+        """Wait until the manager answers. Raises ``ManagerError`` (``UNREACHABLE``) when it does not within
+        ``seconds``."""
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -135,8 +136,8 @@ class ManagerClient:
         return from_message(Status, self._ask("GetStatus", pb.GetStatusRequest, pb.Status))
 
     def watch(self, host: str) -> Watch:
-        """See ``Manager.watch``. When the manager goes it waits for one to come back, and then begins again with all
-        memberships as they are; so it ends with ``close`` only, the watch's own or the client's."""
+        """See ``Manager.watch``. When the manager ends, the watch waits for a new one and then starts again with all
+        current memberships. So it ends only with ``close``, its own or the client's."""
         return Watch(self, host)
 
     def ready(self, group: str, generation: int, rank: int, completed: int, timeout: float = 60.0) -> int:
@@ -163,7 +164,7 @@ class ManagerClient:
     def _ask(self, method: str, request: Callable[[], Any], response: Any, timeout: float | None = None) -> Any:
         try:
             message = request()
-        except (ValueError, TypeError, OverflowError) as problem:  # protobuf's, of numbers out of range
+        except (ValueError, TypeError, OverflowError) as problem:  # raised by protobuf for numbers out of range
             raise ManagerError(Code.INVALID, f"the request cannot be sent: {problem}") from None
         return self._call(method, message, response, timeout or self._timeout)
 
@@ -179,7 +180,7 @@ class ManagerClient:
             return call(message, timeout=timeout)
         except grpc.RpcError as error:
             raise self._error(error) from None
-        except ValueError:  # gRPC's, of a closed channel
+        except ValueError:  # raised by gRPC for a closed channel
             raise ManagerError(Code.UNREACHABLE, "the connection to the manager was closed") from None
 
     def _error(self, error: Any) -> ManagerError:

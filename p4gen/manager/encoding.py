@@ -30,13 +30,13 @@ def encode(value: Any) -> Any:
 
 
 def decode(kind: Any, data: Any) -> Any:
-    """The value of type ``kind`` that ``encode`` made ``data`` of. Raises ``ValueError`` or ``TypeError`` for what is
-    none."""
+    """The value of type ``kind`` that ``encode`` converted to ``data``. Raises ``ValueError`` or ``TypeError`` if there
+    is none."""
     return from_plain(kind, _named(kind, data))
 
 
 def _named(kind: Any, data: Any) -> Any:
-    """``data`` as pydantic takes it: fields with their names, mappings as such."""
+    """``data`` in the form that pydantic takes: fields with their names, mappings as such."""
     if isinstance(kind, type) and is_dataclass(kind):
         hints = _hints(kind)
         return {name: _named(hints[name], item) for name, item in zip(hints, data, strict=True)}

@@ -13,10 +13,10 @@ from p4gen.spec.topology import Link, TopologySpec
 
 
 class Discovered(TopologySpec):
-    """A topology that nobody has written down: what the registered switches say of their links.
+    """A topology made from the links that the registered switches report, if no topology is given.
 
-    Its ports have the numbers that the switches say; a port that leads to nobody known has a link to a node that is
-    not in the topology, and that link is down.
+    Its ports have the reported numbers. A port that leads to an unknown node has a link to a node that is not in the
+    topology, and that link is down.
     """
 
     cabling: Mapping[str, tuple[Link, ...]]
@@ -28,32 +28,33 @@ class Discovered(TopologySpec):
 
 
 class Fabric:
-    """What has been reported. For one thread at a time; ``view`` is for all."""
+    """What has been reported. Use it from one thread at a time; ``view`` results may be shared."""
 
     def __init__(self, given: TopologySpec | None = None) -> None:
         self.given = given
         self.switches: dict[str, SwitchInfo] = {}
         self.hosts: dict[str, int] = {}
-        """Those that have registered, with their numbers."""
+        """Registered hosts, with their numbers."""
         self.switch_numbers: dict[str, int] = {}
         self.ports_down: set[tuple[str, int]] = set()
         self.silent: dict[str, str] = {}
-        """Switches that do not answer, or not as they should, with the reason."""
+        """Switches that do not answer, or answer incorrectly, with the reason."""
         self._doubted: dict[tuple[str, int], float] = {}
-        """Ports by which nothing is acknowledged, and until when, of ``time.monotonic``, they are not used."""
+        """Ports over which nothing is acknowledged, with the time (``time.monotonic``) until which they are not
+        used."""
         self._view: View | None = None
 
     @property
     def view(self) -> View:
-        """Everything as it is now."""
+        """The current state of everything."""
         if self._view is None:
             self._view = self._look()
         return self._view
 
-    # --- who is there ---
+    # --- registration ---
 
     def add_switch(self, info: SwitchInfo) -> None:
-        """A switch, or the same one with other properties. Raises ``ManagerError``."""
+        """Register a switch, or the same one with other properties. Raises ``ManagerError``."""
         self._check(info)
         self.switches[info.name] = info
         if info.name not in self.switch_numbers:
@@ -66,17 +67,17 @@ class Fabric:
         self._view = None
 
     def remove_switch(self, name: str) -> None:
-        """It has not registered after all."""
+        """Undo the registration of a switch."""
         self.switches.pop(name, None)
         self.silent.pop(name, None)
         self._view = None
 
     def add_host(self, name: str) -> None:
-        """A host. Raises ``ManagerError``."""
+        """Register a host. Raises ``ManagerError``."""
         if self.given is not None and name not in self.given.hosts:
             raise ManagerError(Code.INVALID, f"there is no host '{name}' in topology {self.given.name}")
         if name in self.switches:
-            raise ManagerError(Code.INVALID, f"{name} has registered as a switch")
+            raise ManagerError(Code.INVALID, f"{name} is registered as a switch")
         if name not in self.hosts:
             self.hosts[name] = _next(self.hosts, self.given.hosts if self.given else None, name)
             self._view = None
@@ -88,9 +89,9 @@ class Fabric:
         name = info.name
         known = self.switches.get(name)
         if known is not None and known.address != info.address:
-            refuse(Code.EXISTS, f"{name} has registered already, as {known.address}")
+            refuse(Code.EXISTS, f"{name} is already registered, with address {known.address}")
         if name in self.hosts:
-            refuse(Code.INVALID, f"{name} has registered as a host")
+            refuse(Code.INVALID, f"{name} is registered as a host")
         if self.given is not None:
             if name not in self.given.switches:
                 refuse(Code.INVALID, f"there is no switch '{name}' in topology {self.given.name}")
@@ -100,22 +101,22 @@ class Fabric:
             twice = _twice(f"port {link.port}" for link in info.links)
             twice += _twice(f"neighbour {link.neighbour}" for link in info.links)
             if twice:
-                refuse(Code.INVALID, f"{name}: {', '.join(twice)} is there twice")
+                refuse(Code.INVALID, f"{name}: {', '.join(twice)} occurs twice")
             for link in info.links:
                 for other in self.switches.values():
                     if other.name == name or link.neighbour not in self.hosts:
                         continue
                     if any(theirs.neighbour == link.neighbour for theirs in other.links):
-                        refuse(Code.INVALID, f"host {link.neighbour} is connected to {other.name} already")
+                        refuse(Code.INVALID, f"host {link.neighbour} is already connected to {other.name}")
         if last >= info.spec.ports:
             refuse(Code.INVALID, f"{name} has a link at port {last}; its program has {info.spec.ports} ports")
 
-    # --- what is down ---
+    # --- link state ---
 
     def set_links(self, switch: str, ports: Mapping[int, bool]) -> bool:
-        """Link states of a switch's ports; whether anything is different now. Raises ``ManagerError``."""
+        """Set the link states of a switch's ports. Returns whether any state changed. Raises ``ManagerError``."""
         if switch not in self.switches:
-            raise ManagerError(Code.NOT_FOUND, f"switch {switch} has not registered")
+            raise ManagerError(Code.NOT_FOUND, f"switch {switch} is not registered")
         known = range(len(self.view.topology.ports.get(switch, ())))
         wrong = sorted(port for port in ports if port not in known)
         if wrong:
@@ -131,8 +132,8 @@ class Fabric:
         return changed
 
     def doubt(self, switch: str, port: int, until: float) -> bool:
-        """Nothing is acknowledged over a link: it is not to be used until then, or until its state is reported.
-        Whether it was used."""
+        """Stop using a link over which nothing is acknowledged, until time ``until`` or until its state is reported.
+        Returns whether it was in use."""
         if not 0 <= port < len(self.view.topology.ports.get(switch, ())):
             return False
         fresh = (switch, port) not in self._doubted
@@ -142,7 +143,7 @@ class Fabric:
         return fresh
 
     def trust(self, now: float) -> bool:
-        """Links whose time is up may be used again; whether there are any."""
+        """Use links again whose time is over. Returns whether there are any."""
         over = [at for at, until in self._doubted.items() if until <= now]
         for at in over:
             del self._doubted[at]
@@ -151,7 +152,7 @@ class Fabric:
         return bool(over)
 
     def set_silent(self, switch: str, reason: str | None) -> bool:
-        """A switch does not answer, or does again (None); whether that is news."""
+        """Record that a switch does not answer, or answers again (None). Returns whether this changes anything."""
         before = self.silent.get(switch)
         if reason is None:
             self.silent.pop(switch, None)
@@ -163,15 +164,15 @@ class Fabric:
         return True
 
     def links_down(self, switch: str) -> tuple[str, ...]:
-        """A switch's neighbours behind links that are down, by port."""
+        """A switch's neighbours at links that are down, by port."""
         links = self.view.topology.ports.get(switch, ())
         down = self.ports_down | self._doubted.keys()
         return tuple(link.other(switch) for port, link in enumerate(links) if (switch, port) in down)
 
-    # --- seeing it ---
+    # --- queries ---
 
     def addresses(self, host: str) -> HostAddresses:
-        """A host's addresses; ``KeyError`` for one that is not in the topology."""
+        """A host's addresses. Raises ``KeyError`` for a host that is not in the topology."""
         view = self.view
         return HostAddresses(view.names.mac[host], view.names.ip[host], view.names.mac[switch_of(view.topology, host)])
 
@@ -192,7 +193,7 @@ class Fabric:
         for switch in topology.switches:
             reason = self.silent.get(switch)
             if switch not in specs:
-                reason = f"switch {switch} has not registered"
+                reason = f"switch {switch} is not registered"
             if reason is not None:
                 down |= {link.name: reason for link in topology.ports[switch]}
         return View(topology, names, specs, down)
@@ -212,7 +213,7 @@ class Fabric:
                 if other in self.hosts:
                     cabling[other] = (link,)
                 elif other not in self.switches:
-                    down[link.name] = f"{other} has not registered"
+                    down[link.name] = f"{other} is not registered"
                 elif not any(theirs.neighbour == name for theirs in self.switches[other].links):
                     down[link.name] = f"{other} does not know of a link to {name}"
             cabling[name] = tuple(mine)
@@ -234,5 +235,5 @@ def _twice(values: Iterable[str]) -> list[str]:
 
 
 def _next(taken: Mapping[str, int], given: tuple[str, ...] | None, name: str) -> int:
-    """The place in a given topology, or the number after all others."""
+    """The position in a given topology, or the number after all others."""
     return given.index(name) if given is not None else max(taken.values(), default=-1) + 1

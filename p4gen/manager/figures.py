@@ -1,4 +1,4 @@
-"""What ``p4gen top`` shows: a manager's status, and rates from what has changed since the one before."""
+"""The figures that ``p4gen top`` shows: a manager's status, and rates computed from it and the previous status."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from p4gen.records import to_plain
 _COUNTS = ("invocations", "data_bytes", "sent", "resent", "timeouts", "naks", "cnps")
 """Counters of a ``RankReport``."""
 Figures = dict[str, Any]
-"""JSON object: time (s), groups, switches, ranks; rates are null without a status before."""
+"""A JSON object: time (s), groups, switches, ranks. Rates are null without a previous status."""
 
 
 def figures(now: Status, before: Status | None = None) -> Figures:
@@ -33,14 +33,14 @@ def figures(now: Status, before: Status | None = None) -> Figures:
 def _group(
     group: GroupStatus, reports: list[RankReport], earlier: dict[tuple[str, int], RankReport], seconds: float | None
 ) -> Figures:
-    """A group: its ranks' counters added up, but for its calls and their data, which each rank counts for itself."""
+    """The figures of a group: the sums of its ranks' counters, except calls and their data, which every rank counts."""
     spec = group.spec
     totals = {name: sum(getattr(r, name) for r in reports) for name in _COUNTS}
     totals["invocations"] = max((r.invocations for r in reports), default=0)
     totals["data_bytes"] = max((r.data_bytes for r in reports), default=0)
     rate = None
     if seconds is not None:
-        # Mean of the ranks: their reports come at different times.
+        # The mean of the ranks, because their reports arrive at different times.
         moved = [r.data_bytes - _data_before(r, earlier) for r in reports]
         rate = max(sum(moved), 0) * 8e-6 / seconds / max(len(moved), 1)
     return {
@@ -60,7 +60,7 @@ def _group(
 
 
 def _data_before(report: RankReport, earlier: dict[tuple[str, int], RankReport]) -> int:
-    """Bytes at the status before; none where the rank counts from 0 again since, or for the first time."""
+    """Bytes at the previous status; 0 if the rank is new or its counters started again."""
     found = earlier.get((report.group, report.rank))
     return found.data_bytes if found is not None and found.data_bytes <= report.data_bytes else 0
 

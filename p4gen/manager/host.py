@@ -1,4 +1,4 @@
-"""A host's place under a manager: it follows what its groups become, and is a ``Member`` of each."""
+"""A host that is controlled by a manager: it follows the state of its groups, and is a ``Member`` of each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _RETRY_S: Final = 1.0
 class Host:
     """The groups of the host ``name``, on its NIC. Register the host first: the manager's answer has its addresses.
 
-    ``timeout_ps`` is the retransmission timer of queue pairs. The loop, and what the NIC is made of, stay the caller's.
+    ``timeout_ps`` is the retransmission timer of queue pairs. The caller keeps the loop and the objects of which the
+    NIC is made.
     """
 
     def __init__(
@@ -48,12 +49,12 @@ class Host:
         self.close()
 
     def member(self, group: str, timeout: float = 10.0) -> Member:
-        """This host's rank of a group, once the manager has told of it. ``FailedError`` when it does not in ``timeout``
-        seconds."""
+        """This host's rank of a group, once the manager has announced it. Raises ``FailedError`` when it does not
+        within ``timeout`` seconds."""
         with self._changed:
             if not self._changed.wait_for(lambda: group in self._members, timeout):
                 known = ", ".join(sorted(self._members)) or "none"
-                raise FailedError(f"{self.name} is in no group {group} (it is in: {known})")
+                raise FailedError(f"{self.name} is not in group {group} (it is in: {known})")
             return self._members[group]
 
     def members(self) -> dict[str, Member]:
@@ -62,15 +63,15 @@ class Host:
             return dict(self._members)
 
     def close(self) -> None:
-        """Leave all groups: calls that wait fail."""
+        """Leave all groups. Pending calls fail."""
         if not self._closed.is_set():
             self._closed.set()
             self._reports.put(None)
-            close = getattr(self._watching, "close", None)  # a generator has one, too, but not while it waits
+            close = getattr(self._watching, "close", None)  # a running generator cannot be closed
             if close is not None:
                 with contextlib.suppress(ValueError):
                     close()
-            with contextlib.suppress(FailedError):  # the loop has ended, and the members with it
+            with contextlib.suppress(FailedError):  # the loop has ended, and so have the members
                 self._loop.call_soon_threadsafe(self._end, f"{self.name} has left")
 
     # --- on the loop ---
@@ -80,7 +81,7 @@ class Host:
             return
         member = self._members.get(news.group)
         if member is not None and not member.continues(news):
-            member.end(f"group {news.group} was destroyed")  # and made again, while nobody told us
+            member.end(f"group {news.group} was destroyed")  # and created again, while the manager was away
             member = None
         if member is None and not news.gone:
             member = Member(
@@ -123,7 +124,7 @@ class Host:
                         return
                     self._loop.call_soon_threadsafe(self._follow, news)
             except ManagerError:
-                pass  # it has gone, and may come back; groups work on meanwhile
+                pass  # the manager has ended and may come back; groups continue meanwhile
             except FailedError:
                 return  # the loop has ended
             if self._closed.wait(_RETRY_S):
@@ -134,7 +135,7 @@ class Host:
                     self._ask(group, member)
 
     def _ask(self, group: str, member: Member) -> None:
-        """Whether a group was destroyed while nobody could tell us."""
+        """End a group that was destroyed while the manager was not reachable."""
         try:
             self._manager.group(group)
         except ManagerError as error:

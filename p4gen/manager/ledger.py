@@ -1,7 +1,6 @@
-"""The manager's ledger: groups, their resources, and watchers. Everything in it is in the store, too.
+"""The manager's ledger: groups, their resources, and watchers. Everything in it is also in the store.
 
-Every method is called with ``Ledger.changed`` held, does not wait for anything, and is done whole or not at all. The
-store is written first.
+Every method is called with ``Ledger.changed`` held, does not block, and is atomic. The store is written first.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ LOGGER = logging.getLogger("p4gen.manager")
 
 @dataclass
 class Record:
-    """A group. ``placed`` is in use; ``pending`` is being installed, beside it or in its place."""
+    """A group. ``placed`` is in use; ``pending`` is being installed, next to it or instead of it."""
 
     spec: GroupSpec
     state: GroupState = GroupState.INSTALLING
@@ -52,19 +51,19 @@ class Record:
     placed: PlacedGroup | None = None
     pending: PlacedGroup | None = None
     agreed: int | None = None
-    """The call that all ranks of this generation begin with, once they have come."""
+    """The call with which all ranks of this generation begin, once they are ready."""
     busy: bool = False
-    """A request or a repair is at work on it."""
+    """Whether a request or a repair is working on it."""
     lost: bool = False
-    """A switch has lost the state of ``placed``."""
+    """Whether a switch has lost the state of ``placed``."""
     pending_lost: bool = False
     tried: int = -1
-    """The ledger's version when no place was found."""
+    """The ledger's version when the last search for a place failed."""
     delay: float = 0.0
-    """Seconds until the next try, where a place was found and a switch refused; the time of it is ``not_before``."""
+    """Seconds until the next attempt after a switch refused a placement; ``not_before`` is the time of that attempt."""
     not_before: float = 0.0
     arrived: dict[int, int] = field(default_factory=dict)
-    """By rank: completed calls, of those that are ready."""
+    """Ranks that are ready, with their numbers of completed calls."""
     reports: dict[int, RankReport] = field(default_factory=dict)
 
     @property
@@ -78,11 +77,11 @@ class Record:
         return self.spec.name, self.last
 
     def row(self, state: GroupState, generation: int, last: int, reason: str = "") -> StoredGroup:
-        """What is to be stored."""
+        """The row to be stored."""
         return StoredGroup(self.spec, state, generation, last, reason)
 
     def status(self) -> GroupStatus:
-        """What clients see."""
+        """The status for clients."""
         placed = self.placed or self.pending
         if placed is None:
             return GroupStatus(self.spec, self.state, self.generation or self.last, self.reason)
@@ -109,7 +108,7 @@ class Ledger:
         self.fabric = fabric
         self.records: dict[str, Record] = {}
         self.version = 0
-        """Counts what may make room for a group that has no place."""
+        """Counts the changes that may make room for a group without a place."""
         self._policy = policy
         self._histories: defaultdict[str, History] = defaultdict(History)
         self._watches: defaultdict[str, set[Watch]] = defaultdict(set)
@@ -118,7 +117,7 @@ class Ledger:
         self._load()
 
     def _load(self) -> None:
-        """What was written, with everything undone that was under way."""
+        """Load the store, and undo everything that had not been completed."""
         stored = self.store.load()
         fabric = self.fabric
         topology = zlib.crc32(fabric.given.model_dump_json().encode()) if fabric.given else 0
@@ -133,7 +132,7 @@ class Ledger:
         self._next_tree, self._next_qp = stored.next_tree, stored.next_qp
         with self.store.transaction():
             self.store.put_meta("topology", topology)
-            if other:  # whoever is there has to register again
+            if other:  # switches and hosts have to register again
                 self.store.drop_nodes()
             for name, group in stored.groups.items():
                 known = group.state in (GroupState.ACTIVE, GroupState.BROKEN)
@@ -147,7 +146,7 @@ class Ledger:
                 if group.state is GroupState.ACTIVE:
                     record.placed = group.placements[group.generation]
                     record.agreed = group.agreed.get(group.generation)
-                    record.lost = other  # addresses and ports may be others
+                    record.lost = other  # addresses and ports may differ
                 self.records[name] = record
 
     # --- placing ---
@@ -155,7 +154,7 @@ class Ledger:
     def plan(
         self, spec: GroupSpec, avoid: Mapping[str, str], instead_of: Record | None = None
     ) -> tuple[PlacedGroup, Pools]:
-        """A place for a group, as if ``instead_of`` held nothing. Raises ``NoPlaceError``."""
+        """A placement for a group, as if ``instead_of`` held nothing. Raises ``NoPlaceError``."""
         view = self.fabric.view
         live = [placed for record, placed in self.live() if record is not instead_of]
         limits = {name: Limits.of(program) for name, program in view.specs.items()}
@@ -172,7 +171,7 @@ class Ledger:
             yield from ((record, placed) for placed in (record.placed, record.pending) if placed is not None)
 
     def contexts_on(self, switch: str) -> list[GroupContext]:
-        """All contexts that are given out on a switch."""
+        """All contexts that are assigned on a switch."""
         return [context for _, placed in self.live() for context in placed.contexts_on(switch)]
 
     # --- a group's life ---
@@ -184,7 +183,7 @@ class Ledger:
         return self.records[name]
 
     def begin(self, record: Record, placed: PlacedGroup, pools: Pools, *, beside: bool = False) -> None:
-        """A placement is about to be installed; what was in use goes, unless ``beside``."""
+        """Record that a placement is to be installed. The one in use is given up, unless ``beside``."""
         generation = record.last + 1
         name = record.spec.name
         first = name not in self.records or (record.state is GroupState.INSTALLING and not record.generation)
@@ -192,7 +191,7 @@ class Ledger:
             if beside:
                 self.store.put_group(self._row_of(name, generation))
             else:
-                # A group that has once been there is as good as broken until it is active again.
+                # A group that has been active counts as broken until it is active again.
                 state = GroupState.INSTALLING if first else GroupState.BROKEN
                 self.store.put_group(record.row(state, generation, generation, "the manager was restarted"))
                 if record.placed is not None:
@@ -209,8 +208,8 @@ class Ledger:
             self._tell(record)
 
     def swap(self, record: Record, placed: PlacedGroup, pools: Pools) -> None:
-        """A placement is about to be installed in the place of the one in use, which comes back if it fails. Until then
-        nobody else gets anything of either."""
+        """Record that a placement is to be installed instead of the one in use, which is restored if this fails. Until
+        then the resources of both are reserved."""
         generation = record.last + 1
         with self.store.transaction():
             self.store.put_group(record.row(GroupState.BROKEN, generation, generation, "the manager was restarted"))
@@ -220,7 +219,7 @@ class Ledger:
         record.last, record.pending, record.pending_lost = generation, placed, False
 
     def swap_back(self, record: Record) -> None:
-        """What was in use before ``swap`` is so again."""
+        """Restore the placement that was in use before ``swap``."""
         assert record.placed is not None
         with self.store.transaction():
             self.store.drop_placement(*record.pending_key)
@@ -235,7 +234,7 @@ class Ledger:
         return known.row(known.state, known.generation, last)
 
     def activate(self, record: Record, spec: GroupSpec) -> None:
-        """What was being installed is in use; what was in use before is not."""
+        """Record that the pending placement is in use instead of the previous one."""
         assert record.pending is not None
         histories = self._histories
         helds = [h for key, context in record.pending.contexts for h in held_by(key.switch, context)]
@@ -257,14 +256,14 @@ class Ledger:
         self._tell(record)
 
     def abandon(self, record: Record) -> None:
-        """What was being installed is not to be."""
+        """Record that the pending placement is given up."""
         with self.store.transaction():
             self.store.drop_placement(*record.pending_key)
         record.pending = None
         self.version += 1
 
     def break_(self, record: Record, reason: str) -> None:
-        """No place for it at present."""
+        """Record that there is currently no place for a group."""
         with self.store.transaction():
             self.store.put_group(record.row(GroupState.BROKEN, record.last, record.last, reason))
             if record.placed is not None:
@@ -277,14 +276,14 @@ class Ledger:
             self._tell(record)
 
     def removing(self, record: Record) -> None:
-        """It is about to be destroyed."""
+        """Record that a group is to be destroyed."""
         with self.store.transaction():
             self.store.put_group(record.row(GroupState.REMOVING, record.generation, record.last))
         record.state = GroupState.REMOVING
         self._tell(record)
 
     def drop(self, record: Record) -> None:
-        """It is gone, and what it held is free."""
+        """Remove a group and free its resources."""
         with self.store.transaction():
             self.store.drop_group(record.spec.name)
         self.records.pop(record.spec.name, None)
@@ -295,7 +294,7 @@ class Ledger:
         self.changed.notify_all()
 
     def agree(self, record: Record) -> None:
-        """All ranks are ready."""
+        """Record that all ranks are ready, and the call with which they begin."""
         agreed = min(record.arrived.values())
         with self.store.transaction():
             self.store.put_agreed(*record.key, agreed)
@@ -303,16 +302,17 @@ class Ledger:
         self.changed.notify_all()
 
     def forget_epochs(self, switch: str) -> None:
-        """Its program was loaded anew; what lives there now has been placed, and not used, since."""
+        """Forget the epochs used on a switch whose program was loaded again. The placements there have not been used
+        since."""
         with self.store.transaction():
             self.store.drop_epochs(switch)
         self._histories[switch] = History()
         self.version += 1
 
-    # --- news ---
+    # --- notifications ---
 
     def watch(self, host: str) -> Watch:
-        """A host's memberships."""
+        """A watch of a host's memberships."""
 
         def forget(watch: Watch) -> None:
             with self.changed:
@@ -329,7 +329,7 @@ class Ledger:
 
     @property
     def watches(self) -> list[Watch]:
-        """All that are open."""
+        """All open watches."""
         return [watch for some in self._watches.values() for watch in some]
 
     def _tell(self, record: Record, *, gone: bool = False) -> None:
@@ -345,7 +345,7 @@ class Ledger:
         return Membership(record.spec.name, record.state, generation, config, record.reason, gone)
 
     def rank_config(self, record: Record, rank: int) -> RankConfig:
-        """What a rank of an active group is told."""
+        """The configuration of a rank of an active group."""
         placed, view = record.placed, self.fabric.view
         assert placed is not None
         host = record.spec.ranks[rank]

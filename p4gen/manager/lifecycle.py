@@ -1,4 +1,4 @@
-"""Placements come and go: written down, installed on all their switches or none, and undone when that fails."""
+"""The life of placements: they are recorded, installed on all their switches or none, and undone when that fails."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from p4gen.placement.placed import PlacedGroup
 from p4gen.placement.planner import NoPlaceError
 
 Answers = Mapping[str, Future[Any]]
-"""Futures of what switches have been asked for, by their names."""
+"""The futures of requests to switches, by name of switch."""
 
 
 class Lifecycle:
-    """What requests and repairs have in common. ``patience`` is how long, in s, a switch's answer is waited for."""
+    """The operations that requests and repairs share. ``patience`` is the time, in s, to wait for a switch's answer."""
 
     def __init__(self, ledger: Ledger, threads: Mapping[str, SwitchThread], patience: float) -> None:
         self._ledger = ledger
@@ -28,13 +28,13 @@ class Lifecycle:
 
     def settle(self, record: Record, spec: GroupSpec, *, beside: bool = False) -> None:
         """Place a group and install it; ``record`` is busy for this caller. A switch that refuses or does not answer is
-        avoided in another try. Raises ``ManagerError``; then nothing new is left behind, and what was in use is so
-        still with ``beside``, else gone."""
+        avoided in another attempt. Raises ``ManagerError``; then nothing new is left, and the placement that was in use
+        still is with ``beside``, otherwise not."""
         try:
             self._settle(record, spec, beside=beside)
         except Exception:
             with self._ledger.changed:
-                if record.pending is not None:  # the store, or a defect: whatever it was, undo it
+                if record.pending is not None:  # an error of the store or a defect: undo it in any case
                     self.uninstall(record.pending_key, record.pending)
                     self._ledger.abandon(record)
             raise
@@ -74,8 +74,8 @@ class Lifecycle:
         self.wait(answers)
 
     def _swap(self, record: Record, spec: GroupSpec, no_room: ManagerError) -> None:
-        """Another placement in the place of the one in use, for want of room for both. What is on its way meanwhile is
-        lost, and sent again. When it fails the old one is put back; its state has not been touched."""
+        """Replace the placement in use, because there is no room for both. Packets in flight are lost and sent again.
+        If this fails, the old placement is restored; its state has not been touched."""
         ledger = self._ledger
         with ledger.changed:
             try:
@@ -85,7 +85,7 @@ class Lifecycle:
             old_key, old = record.key, record.placed
             assert old is not None
             ledger.swap(record, placed, pools)
-            was_lost, record.lost = record.lost, True  # unless it comes back
+            was_lost, record.lost = record.lost, True  # unless it is restored
             key = record.pending_key
             self.uninstall(old_key, old)
         failures = self._install(key, placed)
@@ -116,14 +116,14 @@ class Lifecycle:
             return record.pending_key, placed
 
     def _install(self, key: Key, placed: PlacedGroup) -> dict[str, AgentError]:
-        """On all its switches at the same time; what went wrong where."""
+        """Install a placement on all its switches at the same time. Returns the errors by switch."""
         answers = {}
         failures = {}
         for switch in placed.switches:
             if switch in self._threads:
                 answers[switch] = self._threads[switch].install(key, placed)
             else:
-                failures[switch] = AgentError("it is not registered any more", unreachable=True)
+                failures[switch] = AgentError("it is no longer registered", unreachable=True)
         return failures | self.wait(answers)
 
     def _activate(self, key: Key, placed: PlacedGroup) -> None:
@@ -132,19 +132,19 @@ class Lifecycle:
                 self._threads[switch].activate(key)
 
     def uninstall(self, key: Key, placed: PlacedGroup | None) -> Answers:
-        """Ask all its switches to hold a placement no more. In the same breath in which its resources become free: so
-        whoever gets them comes later at each switch."""
+        """Ask all its switches to remove a placement. Call it together with freeing its resources, so that requests of
+        later users of these resources are queued after it at each switch."""
         names = placed.switches if placed is not None else ()
         return {name: self._threads[name].remove(key) for name in names if name in self._threads}
 
     def uproot(self, record: Record, reason: str) -> None:
-        """A group has no place at present. The ledger's lock is held."""
+        """Record that a group currently has no place, and uninstall it. The ledger's lock is held."""
         old = (record.key, record.placed)
         self._ledger.break_(record, reason)
         self.uninstall(*old)
 
     def destroy(self, record: Record) -> None:
-        """A group goes; ``record`` is busy for this caller."""
+        """Destroy a group; ``record`` is busy for this caller."""
         ledger = self._ledger
         with ledger.changed:
             ledger.removing(record)
@@ -154,12 +154,12 @@ class Lifecycle:
             ledger.drop(record)
 
     def wait(self, answers: Answers) -> dict[str, AgentError]:
-        """All answers, and what is wrong with them, by switch. One that has not come is counted as a failure."""
+        """Wait for all answers. Returns the errors by switch. A missing answer is an error."""
         concurrent.futures.wait(answers.values(), timeout=self._patience)
         failures = {}
         for switch, answer in answers.items():
             if not answer.done():
-                failures[switch] = AgentError(f"it has not answered for {self._patience:g} s", unreachable=True)
+                failures[switch] = AgentError(f"it did not answer for {self._patience:g} s", unreachable=True)
                 continue
             error = answer.exception()
             if isinstance(error, AgentError):
@@ -171,14 +171,14 @@ class Lifecycle:
         return failures
 
     def _empty(self, switches: Iterable[str], record: Record, *, beside: bool) -> set[str]:
-        """Those of the switches on which no group lives."""
+        """Those of the switches that hold no group."""
         ledger = self._ledger
         with ledger.changed:
             lived = {
                 name for other, placed in ledger.live() if beside or other is not record for name in placed.switches
             }
             if not beside and record.placed is not None and set(switches) - lived:
-                self.uproot(record, "a switch of its tree is loaded anew")
+                self.uproot(record, "the program of a switch in its tree is loaded again")
             return set(switches) - lived
 
     def _restart(self, switches: Iterable[str]) -> None:
@@ -186,8 +186,8 @@ class Lifecycle:
         self.wait(answers)
 
     def busy(self, name: str, *states: GroupState) -> Record:
-        """A group, for this caller alone, once nobody else is at work on it. Raises ``ManagerError``: there is none,
-        it is in another state, or others take too long. The ledger's lock is held."""
+        """A group, reserved for this caller once no other one works on it. Raises ``ManagerError`` when there is no
+        such group, it is in another state, or others take too long. The ledger's lock is held."""
         ledger = self._ledger
         deadline = time.monotonic() + self._patience
         while (record := ledger.get(name)).busy:
@@ -202,14 +202,14 @@ class Lifecycle:
         return record
 
     def idle(self, record: Record) -> None:
-        """This caller has finished with it."""
+        """End the reservation of a group by ``busy``."""
         with self._ledger.changed:
             record.busy = False
             self._ledger.changed.notify_all()
 
 
 def of_switch(name: str, error: AgentError) -> str:
-    """A switch's failure, with its name; most agents say it already."""
+    """The text of a switch's failure, with its name, which most agents already include."""
     return error.reason if error.reason.startswith((f"{name}:", f"{name} ")) else f"{name}: {error.reason}"
 
 

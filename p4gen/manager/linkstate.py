@@ -1,4 +1,4 @@
-"""Link state of switches' interfaces, as far as they are this machine's: what an IncAgent reports of its neighbours."""
+"""Link state of switches' interfaces on this machine: what an IncAgent reports of its neighbours."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ INTERVAL_S = 0.1
 
 
 class LinkMonitor:
-    """One thread that looks at the interfaces of all switches every ``interval_s`` seconds.
+    """A thread that checks the interfaces of all switches every ``interval_s`` seconds.
 
     ``changed`` is called, in that thread, with a switch's name and its ports whose link has changed, True for up. A
-    port is taken to be up until the first look. When ``changed`` raises an error, it is logged, once until it succeeds
-    for that switch, and the change is reported again with the next look.
+    port counts as up until the first check. When ``changed`` raises an error, it is logged, once until it succeeds for
+    that switch, and the change is reported again after the next check.
     """
 
     def __init__(self, changed: Callable[[str, Mapping[int, bool]], None], interval_s: float = INTERVAL_S) -> None:
@@ -33,7 +33,7 @@ class LinkMonitor:
         self._thread: threading.Thread | None = None
 
     def watch(self, switch: str, interfaces: Mapping[int, str]) -> None:
-        """Watch a switch's interfaces, by port, in place of those that were given before; all are taken to be up."""
+        """Watch a switch's interfaces, by port, instead of those given before. All count as up at first."""
         with self._lock:
             self._switches[switch] = (dict(interfaces), dict.fromkeys(interfaces, True))
             if self._thread is None and interfaces:
@@ -41,12 +41,12 @@ class LinkMonitor:
                 self._thread.start()
 
     def forget(self, switch: str) -> None:
-        """Watch a switch no more."""
+        """Stop watching a switch."""
         with self._lock:
             self._switches.pop(switch, None)
 
     def close(self) -> None:
-        """Watch nothing any more; waits for a report under way, unless that is where it is called."""
+        """Stop watching. Waits for a report in progress, unless it is called from there."""
         self._ending.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
@@ -76,7 +76,7 @@ class LinkMonitor:
             if name not in self._failed:
                 self._failed.add(name)
                 expected = isinstance(error, P4genError)
-                LOGGER.warning("%s: news of its links is refused: %s", name, error, exc_info=not expected)
+                LOGGER.warning("%s: its link-state report is refused: %s", name, error, exc_info=not expected)
         else:
             self._failed.discard(name)
             known.update(news)

@@ -1,8 +1,8 @@
 """The IncManager: groups of many clients on the switches of one fabric (EPIC §3.3.1, §6.1, §G).
 
-What every switch should hold follows from the groups in the ledger; a thread for each switch makes it so. A request is
-written down before switches are touched, and again when all have answered, so a restart at any point knows what to
-undo. Nothing waits for a switch with the ledger's lock held.
+The groups in the ledger determine the configuration of every switch; a thread for each switch establishes it. A request
+is stored before switches are changed, and again when all have answered, so that after a restart at any point it is
+known what to undo. No thread waits for a switch while it holds the ledger's lock.
 """
 
 from __future__ import annotations
@@ -45,24 +45,25 @@ from p4gen.spec.topology import TopologySpec
 
 LOGGER = logging.getLogger("p4gen.manager")
 DOUBT: Final = 30.0
-"""Seconds that a link is not used after a switch has given up what it sends over it."""
+"""Seconds for which a link is not used after a switch has given up sending over it."""
 COUNTING: Final = 0.5
-"""Seconds that ``status`` waits for switches' counters; later the last known ones do."""
+"""Seconds that ``status`` waits for switches' counters; after that it uses the last known ones."""
 MAX_WAIT_S: Final = 3600.0
-"""For ranks that wait for each other."""
+"""The longest time that a rank may wait for others, in seconds."""
 ENDING: Final = 15.0
-"""Seconds that ``close`` waits for threads, all together: longer than a switch that hangs is waited for."""
+"""Seconds that ``close`` waits for all threads together: longer than the time limit for a switch that hangs."""
 
 
 class IncManager:
-    """Group management for a fabric; all methods are for any thread (``api.Manager`` says what they do).
+    """Group management for a fabric. All methods may be called from any thread; ``api.Manager`` documents them.
 
-    ``agents`` makes the agent of a switch; it is called on that switch's own thread. Without a ``topology`` it is made
-    of what switches say of their links. ``store`` is the SQLite file; a manager takes over what is there. ``policy``
-    is one or the name of one. ``grace``: seconds that a switch may not answer before its groups are placed elsewhere.
-    ``patience``: seconds that a request waits for a switch. ``seed`` makes first PSNs repeatable, for tests.
+    ``agents`` makes the agent of a switch; it is called on that switch's own thread. Without a ``topology``, it is
+    discovered from the links that switches report. ``store`` is the SQLite file; a manager continues with its contents.
+    ``policy`` is a policy or the name of one. ``grace``: seconds without an answer from a switch after which its groups
+    are placed elsewhere. ``patience``: seconds that a request waits for a switch. ``seed`` makes first PSNs repeatable,
+    for tests.
 
-    Raises ``InputError`` for a file that is no store of this version, or a policy that is not there.
+    Raises ``InputError`` for a file that is not a store of this version, or a policy that does not exist.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class IncManager:
         self.close()
 
     def close(self) -> None:
-        """End. Switches keep what they hold, and the file says what that is; watchers and waiters come back."""
+        """End the manager. Switches keep their configuration, which the file records. Watches and waiting calls end."""
         with self._changed:
             if self._ended:
                 return
@@ -127,10 +128,10 @@ class IncManager:
         if self._ended:
             raise ManagerError(Code.UNREACHABLE, "the manager has ended")
 
-    # --- who is there ---
+    # --- registration ---
 
     def register_switch(self, switch: SwitchInfo) -> None:
-        """See ``api.Manager``. One that is new and does not answer is not registered."""
+        """See ``api.Manager``. A new switch that does not answer is not registered."""
         ledger, name = self._ledger, switch.name
         with self._changed:
             self._check_open()
@@ -167,7 +168,7 @@ class IncManager:
                     self._store.put_host(host.name, fabric.hosts[host.name])
                 self._fabric_changed()
             if host.name not in fabric.view.topology.hosts:
-                raise ManagerError(Code.REFUSED, f"no switch that has registered has a link to {host.name} yet")
+                raise ManagerError(Code.REFUSED, f"no registered switch has a link to {host.name} yet")
             return fabric.addresses(host.name)
 
     def report_links(self, switch: str, ports: Mapping[int, bool]) -> None:
@@ -194,7 +195,7 @@ class IncManager:
             self._check_open()
             check(spec, self._ledger.fabric.view)
             if spec.name in self._ledger.records:
-                raise ManagerError(Code.EXISTS, f"there is a group '{spec.name}' already")
+                raise ManagerError(Code.EXISTS, f"there is already a group '{spec.name}'")
             record = Record(spec, busy=True)
             self._ledger.records[spec.name] = record
         try:
@@ -258,14 +259,14 @@ class IncManager:
     # --- hosts ---
 
     def watch(self, host: str) -> Watch:
-        """See ``api.Manager``. ``close`` of what it gives ends it, from any thread."""
+        """See ``api.Manager``. ``close`` of the result ends it, from any thread."""
         with self._changed:
             self._check_open()
             return self._ledger.watch(host)
 
     def ready(self, group: str, generation: int, rank: int, completed: int, timeout: float = 60.0) -> int:
         """See ``api.Manager``."""
-        if not 0 <= timeout <= MAX_WAIT_S:  # neither is nan
+        if not 0 <= timeout <= MAX_WAIT_S:  # NaN is refused, too
             raise ManagerError(Code.INVALID, f"a rank waits for others up to {MAX_WAIT_S:,} s, not {timeout:g}")
         deadline = time.monotonic() + timeout
         with self._changed:
@@ -300,7 +301,7 @@ class IncManager:
                 raise ManagerError(Code.INVALID, f"group {report.group} has no rank {report.rank}")
             record.reports[report.rank] = report
 
-    # --- seeing it ---
+    # --- status ---
 
     def status(self) -> Status:
         """See ``api.Manager``. A switch that does not answer at once is shown with the counters it had last."""
@@ -337,15 +338,15 @@ class IncManager:
         )
 
     def agent_lost(self, switch: str) -> None:
-        """For agents, from any thread, at once: the connection to a switch has broken."""
+        """Called by agents, from any thread: the connection to a switch has broken. Returns at once."""
         thread = self._threads.get(switch)
         if thread is not None:
             thread.lost()
 
-    # --- what the switches' threads say (switches.Owner) ---
+    # --- called by the switches' threads (switches.Owner) ---
 
     def view(self) -> View:
-        """The fabric as it is now."""
+        """The current state of the fabric."""
         with self._changed:
             return self._ledger.fabric.view
 
@@ -354,7 +355,7 @@ class IncManager:
         self._repair.wake()
 
     def switch_back(self, switch: str) -> None:
-        """A switch holds what it should again, so those without a place may find one."""
+        """A switch holds its configuration again, so groups without a place may find one."""
         with self._changed:
             if self._ledger.fabric.set_silent(switch, None):
                 self._fabric_changed()
@@ -363,7 +364,7 @@ class IncManager:
                 self._repair.wake()
 
     def switch_lost(self, switch: str, keys: set[Key]) -> None:
-        """A switch was restarted, and with it the state of some placements went."""
+        """A switch was restarted and lost the state of these placements."""
         with self._changed:
             for record in self._ledger.records.values():
                 record.lost |= record.placed is not None and record.key in keys
@@ -371,7 +372,8 @@ class IncManager:
             self._repair.wake()
 
     def edges_given_up(self, switch: str, ports: set[int]) -> None:
-        """Links over which nothing is acknowledged count as down for a while: groups go another way, or are broken."""
+        """Links over which nothing is acknowledged count as down for a while. Their groups are placed elsewhere, or are
+        broken."""
         fabric = self._ledger.fabric
         with self._changed:
             for port in sorted(ports):
@@ -381,6 +383,6 @@ class IncManager:
                     self._fabric_changed()
 
     def switch_restarted(self, switch: str) -> None:
-        """A switch's program was loaded anew, so all epochs are clean."""
+        """A switch's program was loaded again, so all epochs are unused."""
         with self._changed:
             self._ledger.forget_epochs(switch)

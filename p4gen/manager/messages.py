@@ -1,6 +1,6 @@
-"""IncManager's data between the dataclasses of ``p4gen.manager.api`` and the messages of ``incmanager.proto``.
+"""Conversion of the dataclasses of ``p4gen.manager.api`` to and from the messages of ``incmanager.proto``.
 
-Messages have the names of the dataclasses and of their fields; what differs is said in ``_outward`` and ``_inward``.
+Messages and their fields have the same names as the dataclasses; ``_outward`` and ``_inward`` handle the differences.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from p4gen.spec import CollectiveSpec
 
 T = TypeVar("T")
 Message = Any
-"""A message of ``incmanager.proto``; protobuf's messages have no types of use."""
+"""A message of ``incmanager.proto``. Protobuf's own types are of no use to type checkers."""
 
 _ENUMS: Final[Mapping[str, type[Enum]]] = {kind.__name__: kind for kind in (Collective, PsnSync, GroupState)}
 
 
 def to_message(value: Any) -> Message:
-    """The message of an object of the API. Raises ``ManagerError`` for one that no message can say."""
+    """The message for an object of the API. Raises ``ManagerError`` when it cannot be expressed as one."""
     return getattr(pb, type(value).__name__)(**_outward(value))
 
 
 def from_message(kind: type[T], message: Message) -> T:
     """The object of the API that a message describes.
 
-    Raises ``ManagerError`` with ``Code.INVALID`` for messages that a client of another making got wrong.
+    Raises ``ManagerError`` with ``Code.INVALID`` for invalid messages, for instance of another client.
     """
     try:
         return from_plain(kind, _inward(message))
@@ -57,12 +57,12 @@ def from_message(kind: type[T], message: Message) -> T:
 
 
 def _outward(value: Any) -> dict[str, Any]:
-    """A message's fields."""
+    """The fields of a message."""
     found = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     match value:
         case GroupSpec() if not value.collectives:
-            # A message without any means all of them.
-            raise ManagerError(Code.INVALID, f"group {value.name} is for no collective")
+            # A message without collectives means all of them.
+            raise ManagerError(Code.INVALID, f"group {value.name} has no collectives")
         case GroupStatus():
             found["tree"] = [{"name": name, "parent": parent} for name, parent in value.tree.items()]
         case RankChannel():
@@ -101,7 +101,7 @@ def _spec_json(spec: CollectiveSpec) -> str:
 
 
 def _inward(message: Message) -> dict[str, Any]:
-    """An object's fields, without those of which the message says nothing."""
+    """An object's fields, without those that the message does not set."""
     found = {field.name: value for field in message.DESCRIPTOR.fields if (value := _value(message, field)) is not None}
     match message.DESCRIPTOR.name:
         case "GroupSpec" if not found["collectives"]:
@@ -123,7 +123,7 @@ def _value(message: Message, field: Any) -> Any:
         return dict(value)
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [_item(field, item) for item in value]
-    if field.containing_oneof is not None or field.message_type is not None:  # what may be absent
+    if field.containing_oneof is not None or field.message_type is not None:  # optional fields
         return _item(field, value) if message.HasField(field.name) else None
     if field.enum_type is not None and value == 0:
         return None
@@ -138,7 +138,7 @@ def _item(field: Any, value: Any) -> Any:
     kind = field.enum_type
     name = kind.values_by_number[value].name if value in kind.values_by_number else ""
     if name not in _ENUMS[kind.name].__members__:
-        raise ManagerError(Code.INVALID, f"{kind.name}: {value} stands for nothing known")
+        raise ManagerError(Code.INVALID, f"{kind.name}: {value} is not a known value")
     return _ENUMS[kind.name][name]
 
 

@@ -1,4 +1,4 @@
-"""IncManager with everything around it: agents, ticks, link state, service."""
+"""A process with an IncManager: agents, ticks, link state, service."""
 
 from __future__ import annotations
 
@@ -30,15 +30,14 @@ def running_manager(
 ) -> Iterator[ManagerServer]:
     """An IncManager that serves ``address`` while the block runs.
 
-    ``topology`` is a file or a name, ``db`` the file that its state is kept in;
-    ``tick_interval`` the seconds between two ticks for an edge. Raises ``P4genError`` for what is wrong
-    with any of them.
+    ``topology`` is a file or a name, ``db`` the file that keeps its state, ``tick_interval`` the seconds between two
+    ticks for an edge. Raises ``P4genError`` when one of them is invalid.
     """
     spec = None if topology is None else load_topology(topology)
     with contextlib.ExitStack() as stack:
         ticks = TickSender(tick_interval)
         stack.callback(ticks.close)
-        # Switches that the file knows have agents before the manager is made.
+        # The manager makes agents for the switches in the file as soon as it is created.
         made = threading.Event()
 
         def report_links(switch: str, ports: Mapping[int, bool]) -> None:
@@ -62,7 +61,7 @@ def running_manager(
             made.set()
         stack.callback(manager.close)
         server = stack.enter_context(ManagerServer(manager, address))
-        stack.callback(manager.close)  # before the service, whose requests may wait in it
+        stack.callback(manager.close)  # before the service, because its requests may wait in the manager
         LOGGER.info("the manager listens at %s", server.address)
         yield server
         LOGGER.info("the manager ends")

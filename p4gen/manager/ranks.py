@@ -1,4 +1,4 @@
-"""From what InitGroup says to a rank to what its CommLib works by."""
+"""The configuration of CommLib for a rank, from what InitGroup gives to it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from p4gen.host.transport.clock import MS
 from p4gen.manager.api import RankConfig
 
 TIMEOUT: Final = 50 * MS
-"""Retransmission timer of hosts in real time, ps: far above what switches in software and busy machines take."""
+"""Retransmission timer of hosts in real time, in ps: far longer than software switches and busy machines take."""
 
 
 def group_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: int = ACK_EVERY) -> GroupConfig:
-    """What a rank's CommLib is made with, in real time."""
+    """The configuration of a rank's CommLib in real time."""
     channels = {channel.key: (channel.qp, channel.peer) for channel in config.channels}
     return host_config(
         config.spec,

@@ -1,4 +1,5 @@
-"""What goes on in the background: switches that do not answer are left, groups that are cut are placed again."""
+"""Repairs in the background: groups are moved off switches that do not answer, and groups whose tree is cut are placed
+again."""
 
 from __future__ import annotations
 
@@ -16,15 +17,16 @@ from p4gen.manager.switches import SwitchThread
 from p4gen.placement.planner import NoPlaceError
 
 AT_ONCE: Final = 4
-"""Groups that are placed again at the same time."""
+"""Number of groups that are placed again at the same time."""
 TROUBLED, QUIET = 0.05, 0.5
-"""Seconds between two looks, when something is to be done soon and when nothing is."""
+"""Seconds between two checks while something is to be done, and when nothing is."""
 FIRST_DELAY, LAST_DELAY = 0.1, 2.0
-"""Seconds until a group is tried again that a switch has refused; doubled each time."""
+"""Seconds until a group that a switch refused is tried again: at first, and at most; doubled each time."""
 
 
 class Repair:
-    """A thread that looks after switches and groups. ``grace``: s that a switch may be stale before its groups go."""
+    """A thread that monitors switches and groups. ``grace``: seconds that a switch may be stale before its groups are
+    placed elsewhere."""
 
     def __init__(
         self,
@@ -49,11 +51,11 @@ class Repair:
         self._thread.start()
 
     def wake(self) -> None:
-        """Look for something to repair now, not at the next interval."""
+        """Check now, not only after the interval."""
         self._wake.set()
 
     def close(self, deadline: float) -> None:
-        """End; repairs that are under way are waited for until ``deadline``: one may wait for a switch that hangs."""
+        """End. Waits until ``deadline`` for repairs in progress, which may be waiting for a switch that hangs."""
         self._closed = True
         self._wake.set()
         with self._ledger.changed:
@@ -69,7 +71,7 @@ class Repair:
             self._wake.wait(TROUBLED if troubled else QUIET)
 
     def _look(self) -> bool:
-        """At everything; whether to look again soon."""
+        """Check everything. Returns whether to check again soon."""
         ledger = self._ledger
         with ledger.changed:
             troubled, changed = False, False
@@ -95,12 +97,12 @@ class Repair:
         return troubled
 
     def _silence(self, name: str, thread: SwitchThread) -> tuple[str | None, bool]:
-        """Why a switch is not to be used (None: it is), and whether it is in trouble."""
+        """Why a switch must not be used (None: it may), and whether it has problems."""
         now = time.monotonic()
         busy, stale = thread.busy_since, thread.stale_since
         if busy is not None and now - busy > self._patience:
             return f"switch {name} does not answer", True
-        # One that is being written to answers as yet.
+        # A switch that is being written to counts as answering.
         if stale is not None and now - stale > self._grace and (busy is None or name in self._ledger.fabric.silent):
             return f"switch {name} does not answer ({thread.problem})", True
         return None, stale is not None

@@ -19,23 +19,24 @@ from p4gen.switch.address import checked, listens, socket_of
 
 SERVICE = "p4gen.manager.v1.IncManager"
 MAX_MESSAGE = 64 << 20
-"""Bytes: a switch registers with its program, and BMv2's JSON for 256 lanes has several megabytes."""
+"""Size limit of messages in bytes: a switch registers with its program, and BMv2's JSON for 256 lanes has several
+megabytes."""
 MAX_TEXT = 1 << 20
-"""Bytes of an error's text, which lists every candidate of a placement."""
+"""Size limit of an error's text in bytes; it lists every candidate of a placement."""
 OURS = ("p4gen-manager", "v1")
-"""Metadata of errors that come from the manager and not from gRPC, which has codes in common with it."""
+"""Metadata that marks errors of the manager, because gRPC itself uses some of the same codes."""
 LOGGER = logging.getLogger("p4gen.manager")
 _LOGGED = ("RegisterSwitch", "RegisterHost", "InitGroup", "DestroyGroup", "ResizeGroup", "MoveGroup")
-"""Requests that change who is there or what there is."""
+"""Requests that change registrations or groups; they are logged."""
 _THREADS = 1024
-"""Each ``watch``, and each ``ready`` that waits, takes one. They are made as they are needed."""
+"""Number of threads. Each ``watch``, and each waiting ``ready``, uses one. They are created when needed."""
 
 
 class ManagerServer:
     """Serves ``manager`` at ``address`` (``host:port`` or ``unix:path``) until ``close``. Use as a context manager.
 
-    With port 0 a free one is taken, and ``address`` says which. Raises ``InputError`` for a path that is too long,
-    ``FailedError`` when the address cannot be used; a socket that a killed manager has left is removed.
+    With port 0 a free port is chosen; ``address`` has its number. Raises ``InputError`` for a path that is too long,
+    ``FailedError`` when the address cannot be used. A socket left by a killed manager is removed.
     """
 
     def __init__(self, manager: Manager, address: str) -> None:
@@ -43,7 +44,7 @@ class ManagerServer:
         path = socket_of(checked(address))
         if path is not None:
             if listens(address):
-                raise FailedError(f"cannot listen at {address}: somebody else does")
+                raise FailedError(f"cannot listen at {address}: it is in use")
             path.unlink(missing_ok=True)
         self._path = path
         self._pool = futures.ThreadPoolExecutor(_THREADS, "inc-service")
@@ -57,7 +58,8 @@ class ManagerServer:
         self.close()
 
     def close(self) -> None:
-        """End all requests and release the address. Close the manager first: what waits in it would go on waiting."""
+        """End all requests and release the address. Close the manager first; otherwise requests that wait in it go on
+        waiting."""
         self._server.stop(grace=0.2).wait()
         self._pool.shutdown(wait=False, cancel_futures=True)
         if self._path is not None:
@@ -128,7 +130,7 @@ class ManagerServer:
     def _watch(self, request: Any, context: Any) -> Iterator[Any]:
         try:
             news = self._manager.watch(request.host)
-            # The iterator waits for news in this thread; it ends when the client goes.
+            # The iterator waits for changes in this thread; it ends when the client does.
             if not context.add_callback(lambda: _end(news)):
                 _end(news)
             for membership in news:
@@ -140,12 +142,12 @@ class ManagerServer:
 def _end(news: Any) -> None:
     close = getattr(news, "close", None)
     if close is not None:
-        with contextlib.suppress(ValueError):  # a generator that waits: it ends with the next news
+        with contextlib.suppress(ValueError):  # a waiting generator: it ends with the next change
             close()
 
 
 def _unary(name: str, request: Any, work: Callable[[Any], Any]) -> Any:
-    """A handler for one request and one answer, whose errors become statuses."""
+    """A handler for one request and one answer. Errors become gRPC statuses."""
 
     logged = name in _LOGGED
 
@@ -174,7 +176,7 @@ def _on_the_wire(message: Any) -> bytes:
 
 
 def _status(error: Exception) -> tuple[grpc.StatusCode, str]:
-    """The text of an error for a client; those that are nobody's fault but ours are logged."""
+    """The status of an error for a client. Errors that are defects of the manager are logged."""
     if isinstance(error, ManagerError):
         code = grpc.StatusCode[error.code.value]
     elif isinstance(error, InputError):

@@ -1,7 +1,8 @@
-"""What survives the manager: switches, hosts, link states, groups with their trees, resources, used epochs (SQLite).
+"""The manager's persistent state: switches, hosts, link states, groups with their trees, resources, used epochs
+(SQLite).
 
-One file, in WAL mode, of one manager at a time. Resource rows say again what the groups' contexts say; their UNIQUE
-constraints are a second guard against giving anything to two groups.
+One file, in WAL mode, for one manager at a time. Resource rows repeat what the groups' contexts say; their UNIQUE
+constraints are a second safeguard against assigning anything to two groups.
 """
 
 from __future__ import annotations
@@ -57,19 +58,19 @@ CREATE TABLE epochs (
 
 
 class StoreError(ManagerError):
-    """The file cannot be read or written any more."""
+    """The file cannot be read or written."""
 
     def __init__(self, message: str) -> None:
         super().__init__(Code.REFUSED, message)
 
 
 class ClosedError(StoreError):
-    """The manager has ended: nothing that is still under way is written any more."""
+    """The manager has ended: pending changes are not written."""
 
 
 @dataclass
 class StoredGroup:
-    """A group as it was written last."""
+    """A group as stored."""
 
     spec: GroupSpec
     state: GroupState
@@ -79,12 +80,12 @@ class StoredGroup:
     reason: str = ""
     placements: dict[int, PlacedGroup] = field(default_factory=dict)
     agreed: dict[int, int] = field(default_factory=dict)
-    """By generation: the call that all ranks begin with."""
+    """By generation: the call with which all ranks begin."""
 
 
 @dataclass
 class Stored:
-    """All that a store has."""
+    """The contents of a store."""
 
     switches: dict[str, tuple[int, SwitchInfo]]
     hosts: dict[str, int]
@@ -94,13 +95,13 @@ class Stored:
     next_tree: int
     next_qp: int
     topology: int | None
-    """A digest of the topology that was given, 0 for none."""
+    """A digest of the given topology; 0 if none was given."""
 
 
 class Store:
-    """The file. Not for two threads at a time; every method but ``load`` is called inside ``transaction``.
+    """The store's file. Use it from one thread at a time. Call every method but ``load`` inside ``transaction``.
 
-    Raises ``InputError`` for a file that is something else, damaged, newer than this, or in use.
+    Raises ``InputError`` for a file that is something else, damaged, of another version, or in use.
     """
 
     def __init__(self, path: Path | str = ":memory:") -> None:
@@ -138,20 +139,21 @@ class Store:
                 f"{_TABLES} COMMIT;"
             )
         else:
-            db.execute("BEGIN IMMEDIATE")  # from here on nobody else gets in
+            db.execute("BEGIN IMMEDIATE")  # takes the exclusive lock
             db.execute("COMMIT")
             damage = [row[0] for row in db.execute("PRAGMA quick_check")]
             if damage != ["ok"]:
                 raise InputError(f"{self.path}: damaged: {damage[0]}")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._closed = True
         self._db.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of what the block writes, or nothing. Raises ``StoreError``, after ``close`` a ``ClosedError``."""
+        """Writes everything that the block writes, or nothing. Raises ``StoreError``, and ``ClosedError`` after
+        ``close``."""
         if self._closed:
             raise ClosedError(f"{self.path}: the manager has ended")
         try:
@@ -166,13 +168,13 @@ class Store:
             raise StoreError(f"{self.path}: cannot be written: {error}") from error
 
     def put_meta(self, key: str, value: int) -> None:
-        """A number of the manager's own."""
+        """Store a number of the manager."""
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
-    # --- who is there ---
+    # --- registration ---
 
     def put_switch(self, number: int, info: SwitchInfo) -> None:
-        """A switch, with its number among them."""
+        """Store a switch with its number."""
         text = json.dumps(encode(info))
         self._db.execute(
             "INSERT INTO switches VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET info = excluded.info",
@@ -180,27 +182,27 @@ class Store:
         )
 
     def drop_switch(self, name: str) -> None:
-        """It has never been there."""
+        """Remove a switch."""
         self._db.execute("DELETE FROM switches WHERE name = ?", (name,))
 
     def drop_nodes(self) -> None:
-        """All switches and hosts, and what is known of their links."""
+        """Remove all switches and hosts, and the state of their links."""
         for table in ("switches", "hosts", "ports_down"):
             self._db.execute(f"DELETE FROM {table}")  # noqa: S608
 
     def put_host(self, name: str, number: int) -> None:
-        """A host, with its number among them."""
+        """Store a host with its number."""
         self._db.execute("INSERT OR IGNORE INTO hosts VALUES (?, ?)", (name, number))
 
     def put_ports_down(self, ports: Iterable[tuple[str, int]]) -> None:
-        """All ports whose link is down."""
+        """Store all ports whose link is down."""
         self._db.execute("DELETE FROM ports_down")
         self._db.executemany("INSERT INTO ports_down VALUES (?, ?)", ports)
 
     # --- groups ---
 
     def put_group(self, group: StoredGroup) -> None:
-        """A group's own row."""
+        """Store a group's row."""
         values = (group.spec.name, json.dumps(encode(group.spec)), group.state, group.generation, group.last)
         self._db.execute(
             "INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET spec = excluded.spec, "
@@ -209,11 +211,11 @@ class Store:
         )
 
     def drop_group(self, name: str) -> None:
-        """A group, and all that it holds."""
+        """Remove a group with its placements."""
         self._db.execute("DELETE FROM groups WHERE name = ?", (name,))
 
     def put_placement(self, name: str, generation: int, placed: PlacedGroup, next_tree: int, next_qp: int) -> None:
-        """A placement with its resources, and where the search for the next numbers begins."""
+        """Store a placement with its resources, and where the search for the next numbers begins."""
         db = self._db
         text = json.dumps(encode(placed), separators=(",", ":"))
         db.execute("INSERT INTO placements VALUES (?, ?, ?, ?, NULL)", (name, generation, placed.number, text))
@@ -228,29 +230,29 @@ class Store:
         self.put_meta("next_qp", next_qp)
 
     def drop_placement(self, name: str, generation: int) -> None:
-        """A placement, and its resources."""
+        """Remove a placement with its resources."""
         self._db.execute("DELETE FROM placements WHERE name = ? AND generation = ?", (name, generation))
 
     def put_agreed(self, name: str, generation: int, call: int) -> None:
-        """The call that all ranks of a generation begin with."""
+        """Store the call with which all ranks of a generation begin."""
         self._db.execute("UPDATE placements SET agreed = ? WHERE name = ? AND generation = ?", (call, name, generation))
 
     # --- epochs ---
 
     def put_epochs(self, switch: str, kind: Kind, pipeline: int, epoch: int, spans: Spans) -> None:
-        """What of a switch's state has seen an epoch."""
+        """Store which part of a switch's state has been used with an epoch."""
         self._db.execute(
             "INSERT OR REPLACE INTO epochs VALUES (?, ?, ?, ?, ?)", (switch, kind, pipeline, epoch, str(spans))
         )
 
     def drop_epochs(self, switch: str) -> None:
-        """Its program was loaded anew."""
+        """Remove the epochs of a switch whose program was loaded again."""
         self._db.execute("DELETE FROM epochs WHERE switch = ?", (switch,))
 
     # --- all of it ---
 
     def load(self) -> Stored:
-        """Everything. Raises ``InputError`` when it makes no sense."""
+        """Load everything. Raises ``InputError`` when it is inconsistent."""
         try:
             return self._load()
         except (sqlite3.Error, ValueError, TypeError, LookupError) as error:
@@ -287,7 +289,7 @@ class Store:
         )
 
     def counts(self) -> dict[str, int]:
-        """Rows by table: for tests that nothing leaks."""
+        """Number of rows by table, for tests."""
         tables = ("groups", "placements", "contexts", "slots", "switches", "hosts", "epochs")
         return {table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}  # noqa: S608
 
@@ -295,7 +297,7 @@ class Store:
 def _cause(error: sqlite3.Error) -> str:
     text = str(error)
     if "locked" in text:
-        return "another manager uses it"
+        return "another manager is using it"
     if "not a database" in text:
         return "not an SQLite file"
     return text

@@ -1,4 +1,4 @@
-"""Sends switches of Mode III their ticks, in real time."""
+"""Sends ticks to switches of Mode III, in real time."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 INTERVAL_S = 0.020
-"""How often an edge gets a tick; two without progress start a retransmission."""
+"""Seconds between two ticks of an edge. Two ticks without progress start a retransmission."""
 MOST_PER_SECOND = 1000
-"""Ticks that a switch gets at most; with more edges than that allows each has to wait longer."""
+"""The most ticks per second for a switch; with many edges the interval is longer."""
 _RATE_S = 1.0
 
 
@@ -20,19 +20,18 @@ class _Switch:
     frames: Sequence[bytes]
     send: Callable[[Sequence[bytes]], bool]
     next: int = 0
-    """The frame whose turn it is."""
+    """The next frame to send."""
     owed: float = 0.0
-    """Frames that could have been sent and were not: less than one."""
+    """The fraction of a frame that is due, less than one."""
     sent: deque[tuple[float, int]] = field(default_factory=deque)
-    """When how many were sent, in about the last second."""
+    """Times and numbers of the frames sent in about the last second."""
 
 
 class TickSender:
-    """One thread that sends the ticks of all switches, in small batches spread over the interval.
+    """A thread that sends the ticks of all switches, in small batches spread over the interval.
 
-    A frame gets its turn every ``interval_s`` seconds, or less often where a switch would get more than
-    ``MOST_PER_SECOND``. What was missed since the thread came late is not made up for. The thread runs only while
-    there is something to send.
+    A frame is sent every ``interval_s`` seconds, or less often if a switch would get more than ``MOST_PER_SECOND``. If
+    the thread is late, missed ticks are not made up for. The thread runs only while there are ticks to send.
     """
 
     def __init__(self, interval_s: float = INTERVAL_S) -> None:
@@ -42,13 +41,13 @@ class TickSender:
         self._thread: threading.Thread | None = None
 
     def interval_of(self, edges: int) -> float:
-        """How often each of so many edges of a switch gets a tick, s."""
+        """The interval, in s, between ticks of an edge, for a switch with this number of edges."""
         return max(self.interval_s, edges / MOST_PER_SECOND)
 
     def set(self, name: str, frames: Sequence[bytes], send: Callable[[Sequence[bytes]], bool]) -> None:
-        """Send these frames to a switch, over and over, in place of those before; no frames: stop.
+        """Send these frames to a switch repeatedly, instead of those set before; without frames, stop.
 
-        ``send`` takes some frames and says whether it could send them; it must not wait, nor raise.
+        ``send`` takes some frames and returns whether it could send them. It must neither block nor raise.
         """
         with self._changed:
             if not frames:
@@ -63,7 +62,7 @@ class TickSender:
                 self._thread.start()
 
     def rate(self, name: str) -> float:
-        """Ticks a second that a switch has been sent, over about the last second."""
+        """Number of ticks sent to a switch in about the last second."""
         with self._changed:
             switch = self._switches.get(name)
             if switch is None:
@@ -75,7 +74,7 @@ class TickSender:
             return sum(count for _, count in switch.sent) / max(now - switch.sent[0][0], self.interval_s)
 
     def close(self) -> None:
-        """Send no more."""
+        """Stop sending."""
         with self._changed:
             self._switches.clear()
             thread, self._thread = self._thread, None
@@ -101,7 +100,7 @@ class TickSender:
                         _forget(switch, now)
 
     def _turn(self, switch: _Switch) -> list[bytes]:
-        """The frames whose turn it is: all of them, or as many as a switch may get in an interval."""
+        """The frames to send now: all of them, or as many as the switch may get in an interval."""
         count = len(switch.frames)
         switch.owed += min(count, MOST_PER_SECOND * self.interval_s)
         whole = min(int(switch.owed), count)

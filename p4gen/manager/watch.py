@@ -1,4 +1,4 @@
-"""News for hosts, in order, at each one's own pace."""
+"""Queues of membership changes, one for each host that watches."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Final
 from p4gen.manager.api import Membership
 
 ROOM: Final = 1000
-"""News that wait for a slow consumer; when there are more, only the newest of each group stay."""
+"""Number of changes that wait for a slow consumer. If there are more, only the newest of each group is kept."""
 
 
 class Watch(Iterator[Membership]):
-    """All memberships of a host as they are, then every change. ``close`` ends it, from any thread."""
+    """All current memberships of a host, then every change. ``close`` ends it, from any thread."""
 
     def __init__(self, forget: Callable[[Watch], None]) -> None:
         self._forget = forget
@@ -23,7 +23,7 @@ class Watch(Iterator[Membership]):
         self._closed = False
 
     def put(self, news: Membership) -> None:
-        """Queue a change for whoever watches; it never blocks."""
+        """Queue a change. Never blocks."""
         with self._changed:
             if len(self._news) >= ROOM:
                 newest = {item.group: item for item in self._news}
@@ -40,7 +40,7 @@ class Watch(Iterator[Membership]):
             return self._news.popleft()
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """End the watch."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

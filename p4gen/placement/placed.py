@@ -59,7 +59,7 @@ class GroupRequest:
     def problems(self) -> Iterator[str]:
         """What is invalid about it, on any tree."""
         if not self.collectives:
-            yield "it is for no collective"
+            yield "it has no collectives"
         yield from (
             f"rank {root} cannot be a root; there are {len(self.ranks)} ranks"
             for root in sorted(self.roots or ())

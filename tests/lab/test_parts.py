@@ -49,7 +49,7 @@ def p4gen_lab(*arguments: str) -> Result:
         (["star-4", "--suite", "--timeout", "7"], "--timeout: "),
         (["star-4", "--suite", "--timeout", "1ps"], "in real time must be 1ms to 60s, not '1ps'"),
         (["star-4", "--suite", "--timeout", "0"], "in real time must be 1ms to 60s"),
-        (["star-4", "--suite", "--delay", "11s"], "delay: at most 10s"),
+        (["star-4", "--suite", "--delay", "11s"], "delay: must be at most 10s"),
         (["star-4", "--collective", "allreduce", "--size", "100G"], "bytes are the limit"),
         (["star-4", "--suite", "--policy", "nonsense"], "there is no placement policy 'nonsense'"),
         (["star-4", "--ports", "2"], "s0 has 4 links; the program has 2 ports"),
@@ -79,7 +79,7 @@ def test_options_that_do_not_go_together(arguments: list[str], cause: str) -> No
 def test_the_memory_that_there_is_bounds_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "_room", lambda: 32 << 20)
     calls.check_calls([Call(size=1 << 20)], EpicSpec(), 4)
-    with pytest.raises(InputError, match=r"4 ranks draw all ranks' data each.* 64 MiB; there are 32 MiB.* 1,024K is"):
+    with pytest.raises(InputError, match=r"every rank draws all ranks' data.* 64 MiB; 32 MiB.* 1,024K is"):
         calls.check_calls([Call(size=1 << 20), Call(size=2 << 20)], EpicSpec(), 4)
     assert calls._room() > 0
 
@@ -97,7 +97,7 @@ def test_names_that_are_too_long_for_interfaces() -> None:
     topology = TopologySpec.model_validate(
         {"name": "long", "switches": [long], "hosts": ["h0", "h1"], "links": [["h0", long], ["h1", long]]}
     )
-    with pytest.raises(InputError, match="Linux takes 15 characters"):
+    with pytest.raises(InputError, match="Linux allows 15 characters"):
         prerequisites.check_topology(topology, EpicSpec())
 
 
@@ -221,7 +221,7 @@ def test_faults_of_a_host() -> None:
     lost = sum(not lossy(b"frame", 0).copies for _ in range(4000))
     assert 850 < lost < 1150
     assert faults.Troubles(loss=0.05, delay=MS).text() == "loss 0.05, delay 1 ms"
-    with pytest.raises(InputError, match="'lss' is no fault"):
+    with pytest.raises(InputError, match="'lss' is not a fault"):
         faults.parse("lss", "1%")
 
 

@@ -94,8 +94,8 @@ h0 nosuchcommand
         "there is no switch 's9'",
         "loss: ",
         "nothing",
-        "say: move NAME [ROOT]",
-        "say: trace SWITCH [N]",
+        "usage: move NAME [ROOT]",
+        "usage: trace SWITCH [N]",
     ):
         assert text in done.stdout, text
     assert "Traceback" not in done.stdout + done.stderr

@@ -35,7 +35,7 @@ def test_runs_go_on_without_the_manager(tmp_path: Path, machine: Traces) -> None
     assert done.returncode == 1
     assert "groups stay as they are, and run works on them" in done.stdout
     assert done.stdout.count("error: ") == 1, done.stdout
-    assert "error: the manager is dead, and a new group needs it; groups there are: all (h0 h1 h2 h3)" in done.stdout
+    assert "error: the manager is dead, and a new group needs it; existing groups: all (h0 h1 h2 h3)" in done.stdout
     assert done.stdout.count(RIGHT) == 4
 
 
@@ -64,7 +64,7 @@ def test_tracing_is_set_and_unset_and_everybody_is_told(tmp_path: Path, machine:
     told = "s0 is traced, packet by packet, which makes it many times slower: trace s0 off ends it"
     first, _, late = before.partition("lab> loss h0 100%")
     assert first.count(told) >= 3  # net, groups, counters
-    assert "s0 is traced: figures are those of a switch that takes packets one by one" in first
+    assert "s0 is traced: the figures are those of a switch without batches" in first
     assert told in late  # when a call times out
     assert "group all is destroyed: its ranks are out of step" in late
     assert "s0 does not trace" in after

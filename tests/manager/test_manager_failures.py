@@ -251,7 +251,7 @@ def test_status_does_not_wait_for_a_hanging_switch(monkeypatch: pytest.MonkeyPat
         rig.fault = hang
         for part in (manager._lifecycle, manager._repair):
             monkeypatch.setattr(part, "_patience", 0.3)
-        with pytest.raises(ManagerError, match=r"s1: it has not answered for 0.3 s") as caught:
+        with pytest.raises(ManagerError, match=r"s1: it did not answer for 0.3 s") as caught:
             manager.init_group(group("slow", "h0", "h1"))
         assert caught.value.code is Code.UNREACHABLE
         manager.status()  # while it hangs still

@@ -271,7 +271,7 @@ def test_a_group_that_goes_fails_its_calls(cluster: Cluster) -> None:
         ranks[0].barrier()
     until(lambda: not any(host.members() for host in cluster.hosts.values()))
     assert not any(nic.nic.pairs for nic in cluster.nics.values())
-    with pytest.raises(FailedError, match=r"h0 is in no group g \(it is in: none\)"):
+    with pytest.raises(FailedError, match=r"h0 is not in group g \(it is in: none\)"):
         cluster.hosts["h0"].member("g", timeout=0.01)
     again = activate(cluster)
     assert again[0] is not ranks[0]

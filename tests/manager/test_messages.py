@@ -116,8 +116,8 @@ def test_defaults_of_a_group() -> None:
 @pytest.mark.parametrize(
     ("message", "cause"),
     [
-        (pb.GroupSpec(sync=17), "PsnSync: 17 stands for nothing known"),
-        (pb.GroupSpec(collectives=[0]), "Collective: 0 stands for nothing known"),
+        (pb.GroupSpec(sync=17), "PsnSync: 17 is not a known value"),
+        (pb.GroupSpec(collectives=[0]), "Collective: 0 is not a known value"),
     ],
 )
 def test_groups_that_make_no_sense(message: Any, cause: str) -> None:
@@ -150,7 +150,7 @@ def test_program_specs_that_make_no_sense(text: str, cause: str) -> None:
 
 
 def test_a_group_for_nothing_cannot_be_sent() -> None:
-    with pytest.raises(ManagerError, match="group g is for no collective"):
+    with pytest.raises(ManagerError, match="group g has no collectives"):
         to_message(GroupSpec("g", ("h0",), collectives=frozenset()))
 
 

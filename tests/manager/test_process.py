@@ -209,7 +209,7 @@ def test_what_is_wrong_is_told_at_once(manager: ManagerRig, tmp_path: Path) -> N
         (("--listen", f"unix:{tmp_path}/m.sock", "--db", str(tmp_path / "bad.db")), "bad.db"),
         (("--listen", f"unix:{tmp_path}/m.sock", "--policy", "no-such-policy"), "no-such-policy"),
         (("--log-file", str(tmp_path / "none" / "log")), "--log-file"),
-        (("--listen", manager.address), "somebody else does"),
+        (("--listen", manager.address), "it is in use"),
     ):
         done = subprocess.run(
             [sys.executable, "-m", "p4gen", "manager", *words],

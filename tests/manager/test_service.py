@@ -395,7 +395,7 @@ def test_addresses(folder: Path, manager: FakeManager) -> None:
             ManagerServer(manager, server.address)
     path = folder / "m.sock"
     with ManagerServer(manager, f"unix:{path}") as server:
-        with pytest.raises(FailedError, match="somebody else does"):
+        with pytest.raises(FailedError, match="it is in use"):
             ManagerServer(manager, server.address)
         with ManagerClient(server.address) as client:
             assert client.groups() == [], "the first one is still there"

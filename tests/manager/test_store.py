@@ -153,7 +153,7 @@ def test_files_of_others(tmp_path: Path) -> None:
     assert refused("new") == "its schema is 7, this p4gen's is 1"
     assert refused("no/such/folder") == "unable to open database file"
     first = Store(tmp_path / "used")
-    assert refused("used") == "another manager uses it"
+    assert refused("used") == "another manager is using it"
     first.close()
     Store(tmp_path / "used").close()
 

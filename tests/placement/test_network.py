@@ -230,7 +230,7 @@ def test_refused_with_all_reasons() -> None:
         "group 1: there is no switch 's9'",
     ]
     assert refused(topology, EpicSpec(), GroupRequest(hosts, collectives=frozenset(), roots=frozenset({4}))) == [
-        "group 0: it is for no collective",
+        "group 0: it has no collectives",
         "group 0: rank 4 cannot be a root; there are 4 ranks",
     ]
     narrow = refused(topology, EpicSpec(fan_in=2), GroupRequest(hosts, sync=PsnSync.REFINED, slots=64, epoch=256))
