@@ -13,6 +13,8 @@ from p4gen.spec import CollectiveSpec
 from p4gen.spec.collective import Reliability
 
 ACK_EVERY: Final = 32
+RECOVERIES: Final = tuple(recovery for recovery in Recovery if recovery is not Recovery.ORACLE)
+"""What NICs may do on trees. ``oracle`` needs a host that has sent what is lost, and results come from switches."""
 
 _RECOVERY: Final = {
     Reliability.GBN: Recovery.GO_BACK_N,
@@ -49,6 +51,8 @@ def host_config(
     would say what the switches do not understand.
     """
     recovery = recovery or recovery_of(spec)
+    if recovery not in RECOVERIES:
+        raise InputError(f"recovery {recovery} is for connections between hosts: results come from switches")
     selective_naks = recovery is Recovery.IDEAL and spec.terminates
     if selective_naks and not spec.loss_recovery.selective_naks:
         # Such a switch takes one for an ACK of all before it, and gives slots away that are still needed.

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from p4gen.errors import FailedError, InputError
+from p4gen.groups.ranks import RECOVERIES
 from p4gen.host.collectives.commlib import (
     SYMMETRIC,
     Array,
@@ -240,7 +241,7 @@ def test_what_is_no_control_message() -> None:
     sync=st.sampled_from(PsnSync),
     flow=st.sampled_from(Flow),
     hop_by_hop=st.booleans(),
-    recovery=st.sampled_from(Recovery),
+    recovery=st.sampled_from(RECOVERIES),
     seed=st.integers(0, 2**32 - 1),
     loss=st.sampled_from([0.0, 0.05, 0.15]),
     delay=st.sampled_from([0.0, 0.3]),

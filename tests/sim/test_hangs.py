@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from p4gen.groups.ranks import RECOVERIES
 from p4gen.host.transport.verbs import Recovery
 from p4gen.net import diagnosis
 
 from .runs import run, scripted
 
 
-@pytest.mark.parametrize("recovery", Recovery)
+@pytest.mark.parametrize("recovery", RECOVERIES)
 def test_a_deadlock_is_reported(recovery: Recovery) -> None:
     result = run(4, size=2048, timeout=0, recovery=recovery, faults=scripted("drop every UP_DATA of rank 2"))
     assert not result.ok

@@ -15,6 +15,7 @@ from dataclasses import replace
 import pytest
 
 from p4gen.families.epic.spec import Mode
+from p4gen.groups.ranks import RECOVERIES
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.host.transport.clock import US
@@ -82,7 +83,7 @@ def config(seed: int) -> SimConfig:
     )
     if seed in HUNG:
         return run
-    recovery = chance.choice(tuple(Recovery))
+    recovery = chance.choice(RECOVERIES)
     if recovery is Recovery.IDEAL and mode is Mode.III:
         # Selective NAKs are for switches that know them.
         return replace(run, recovery=recovery, program=run.program.model_copy(update={"reliability": Reliability.SACK}))

@@ -11,9 +11,9 @@ import click
 from p4gen.cli.options import json_option, spec_options
 from p4gen.cli.values import TOPOLOGY
 from p4gen.cli.verb import SEED, FiniteRange
+from p4gen.groups.ranks import RECOVERIES
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
-from p4gen.host.transport.verbs import Recovery
 from p4gen.model import ENGINES
 from p4gen.net.faults import MAX_BURST
 
@@ -85,7 +85,7 @@ def simulation_options(
         ),
         "recovery": click.option(
             "--recovery",
-            type=click.Choice([str(r) for r in Recovery]),
+            type=click.Choice([str(r) for r in RECOVERIES]),
             default=None,
             help="NICs' loss recovery.  [as the program's]",
         ),

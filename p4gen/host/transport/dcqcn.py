@@ -34,6 +34,12 @@ class DcqcnConfig:
     """(F) Number of fast-recovery steps before the target rate increases."""
     cnp_interval: int = 50 * US
     """(N) The notification point sends at most one CNP per connection in this time."""
+    nack_cuts: bool = False
+    """Whether a NAK for a gap counts as a CNP."""
+
+    def point(self) -> ReactionPoint:
+        """The rate of a new connection."""
+        return ReactionPoint(self)
 
 
 class ReactionPoint:
@@ -65,6 +71,11 @@ class ReactionPoint:
         self.alpha = (1 - self._c.gain) * self.alpha + self._c.gain
         self._alpha_at = self._timer_at = now
         self._bytes = self._timer_steps = self._byte_steps = 0
+
+    def on_nack(self, now: int) -> None:
+        """A NAK has asked for a packet."""
+        if self._c.nack_cuts:
+            self.on_cnp(now)
 
     def pace(self, now: int, size: int) -> int:
         """The time, in ps, for which ``size`` bytes sent now occupy the connection; 0 if the rate is not limited."""

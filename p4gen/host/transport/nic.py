@@ -113,6 +113,13 @@ class Nic:
         else:
             pair.responder.on_request(opcode, word & 0xFFFFFF, word >= 0x80000000, frame)
 
+    def on_loss(self, frame: bytes) -> None:
+        """The network has dropped a frame that this NIC has sent. Simulations tell it; a real NIC is never told."""
+        to, number = int.from_bytes(frame[30:34]), int.from_bytes(frame[47:50])
+        for pair in self.pairs.values():
+            if pair.peer.qp == number and pair.peer.ip == to:
+                pair.on_loss(frame)
+
     # --- sending ---
 
     def list_answers(self, pair: QueuePair) -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.memory import ProtectionDomain
 from p4gen.host.transport.requester import Requester
 from p4gen.host.transport.responder import Responder
-from p4gen.host.transport.verbs import Completion, Peer, QpConfig, RecvWr, SendWr, Status
+from p4gen.host.transport.verbs import Completion, Peer, QpConfig, Recovery, RecvWr, SendWr, Status
 from p4gen.host.transport.wire import Writer
+
+_ACKNOWLEDGE: Final = 0x11
+_CNP: Final = 0x81
+_NAKS: Final = 0x20
+"""The syndromes below are those of ACKs (9.7.5.1)."""
 
 
 class Port(Protocol):
@@ -145,6 +150,20 @@ class QueuePair:
         self._nic.kick(self)
 
     # --- the NIC's side ---
+
+    def on_loss(self, frame: bytes) -> None:
+        """The network has dropped a frame that this end has sent: with recovery ``oracle`` it is sent again."""
+        if self.config.recovery is not Recovery.ORACLE or self.broken is not None:
+            return
+        opcode, psn = frame[42], int.from_bytes(frame[51:54])
+        if opcode == _CNP:
+            return
+        if opcode != _ACKNOWLEDGE:
+            self.requester.on_loss(psn)
+        elif frame[54] < _NAKS:
+            self.acknowledge()
+        else:
+            self.answer(psn, frame[54], int.from_bytes(frame[55:58]))
 
     def notify_congestion(self) -> None:
         """Handle a marked packet: send a CNP, unless one was sent a moment ago (DCQCN's notification point)."""

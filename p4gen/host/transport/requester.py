@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
 from p4gen.host.transport.clock import US
-from p4gen.host.transport.dcqcn import ReactionPoint
 from p4gen.host.transport.parts import Pair
 from p4gen.host.transport.roundtrips import RoundTrips
 from p4gen.host.transport.verbs import Completion, Recovery, SendWr, Status
@@ -99,7 +98,7 @@ class Requester:
         self._timer_set = False
         self.free_at = 0
         """The time at which the rate limiter allows the next packet."""
-        self.rate = ReactionPoint(self._c.dcqcn) if self._c.dcqcn is not None else None
+        self.rate = self._c.dcqcn.point() if self._c.dcqcn is not None else None
         self.stats = SendStats()
 
     # --- the application's side ---
@@ -231,6 +230,8 @@ class Requester:
                 self._not_ready(seq, rnr)
             case Nak(code=NakCode.PSN_SEQUENCE_ERROR):
                 self.stats.naks += 1
+                if self.rate is not None:
+                    self.rate.on_nack(self._clock.now)
                 self._acknowledge(seq)
                 self._sequence_error(seq)
             case Nak(code=code) if code in _FATAL:
@@ -244,6 +245,15 @@ class Requester:
         self.stats.cnps += 1
         if self.rate is not None:
             self.rate.on_cnp(self._clock.now)
+
+    def on_loss(self, psn: int) -> None:
+        """The network has dropped a packet of this end (``oracle`` only)."""
+        seq = self.una + ((psn - self._c.initial_psn - self.una) & _MASK)
+        if self.outstanding(seq):
+            if self.rate is not None:
+                self.rate.on_nack(self._clock.now)
+            self._resend(seq)
+            self._qp.kick()
 
     def _acknowledge(self, upto: int) -> None:
         """All packets before ``upto`` are acknowledged."""
@@ -366,6 +376,8 @@ class Requester:
         elif self._c.recovery is Recovery.SELECTIVE_REPEAT:
             for seq in range(self.una, self.high):
                 self._resend(seq)
+        elif self._c.recovery is Recovery.ORACLE:
+            self._resend(self.una)
         elif not self._qp.responder.misses or self._c.selective_naks:
             self._resend(self.una)
             # A retransmission may be lost, too, and with it the newest packet, which shows the other end every gap.

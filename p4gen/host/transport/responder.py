@@ -150,7 +150,7 @@ class Responder:
             for each in missing:
                 self._watch(each)
             self._seen = max(self._seen, seq + 1)
-        elif not self._nak_sent:
+        elif not self._nak_sent and self._c.recovery is not Recovery.ORACLE:
             self._nak_sent = True
             self._nak(self.expected)
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.dcqcn import DcqcnConfig
+from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
 
 
 class Recovery(StrEnum):
@@ -28,6 +29,9 @@ class Recovery(StrEnum):
     same PSN, and a rank that lacks the result sends the contribution again; a rank without a contribution sends NAKs as
     in ``sr``. In Mode III every rank sends selective NAKs (``QpConfig.selective_naks``), and exactly the named packets
     are retransmitted."""
+    ORACLE = "oracle"
+    """The bound for the others, which no NIC reaches: packets out of order are kept, no NAK is sent, and the network
+    tells a sender which of its packets it has dropped; exactly these are retransmitted (``Nic.on_loss``)."""
 
 
 class Status(StrEnum):
@@ -105,7 +109,7 @@ class QpConfig:
     rnr_retry: int | None = 7
     rnr_timer: int = 1
     """Code of the delay that this end's RNR NAKs ask for (InfiniBand 9.7.5.2.8); 1 is 10 us."""
-    dcqcn: DcqcnConfig | None = None
+    dcqcn: DcqcnConfig | TimedDcqcnConfig | None = None
     selective_naks: bool = False
     """Whether missing results are always requested with selective NAKs: ``ideal`` in Mode III, where a contribution is
     acknowledged before its result arrives."""
