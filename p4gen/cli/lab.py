@@ -39,7 +39,8 @@ from p4gen.net.config import Call
 from p4gen.net.faults import parse_place
 from p4gen.placement.policy import find_policy
 from p4gen.spec import CollectiveSpec, units
-from p4gen.spec.topology import TopologySpec, load_topology, packaged
+from p4gen.spec.clos import clos_fields
+from p4gen.spec.topology import TopologySpec, is_generated, load_topology, packaged
 from p4gen.switch import targets
 from p4gen.switch.running import Program
 
@@ -109,7 +110,8 @@ _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
 def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **options: Any) -> None:
     """Bring up a network of switches and hosts with a manager, under Mininet.
 
-    TOPOLOGY is a YAML file, or one of star-4, star-8, tree-3-2, tree-3-4, tree-5-2, leaf-spine, fat-tree-k4. Without a
+    TOPOLOGY is a YAML file, or one of star-4, star-8, tree-3-2, tree-3-4, tree-5-2, leaf-spine, fat-tree-k4,
+    or clos:LxSxH (leaves, spines, hosts on each leaf). Without a
     scenario (--collective, --suite, --measure) there is a prompt, which takes commands from a pipe, too. Needs root
     and Mininet; it leaves nothing behind, however it ends. Exit status 1 when a result is wrong.
     """
@@ -143,7 +145,7 @@ class _Request:
     def network(self) -> tuple[TopologySpec, Path]:
         """The topology, and the file that it is in."""
         path = Path(self.topology)
-        return load_topology(path), path if path.exists() else packaged(self.topology)
+        return load_topology(path), path if path.exists() or is_generated(path) else packaged(self.topology)
 
     def spec(self) -> CollectiveSpec:
         """The program."""
@@ -247,7 +249,10 @@ def _run(
     target, out = options["target"], options["out"]
     folder = runs.new_folder(out, "lab", f"{topology.name}-{spec.program}", target).absolute()
     copy = folder / "topology.yaml"
-    shutil.copyfile(file, copy)
+    if is_generated(file):
+        copy.write_text(json.dumps(clos_fields(str(file))), encoding="utf-8")
+    else:
+        shutil.copyfile(file, copy)
     built = build(spec, folder / "program", use_p4c=target == targets.BMV2)
     stem = built.program.with_suffix("")
     json_file = stem.with_suffix(".json")

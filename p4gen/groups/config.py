@@ -31,8 +31,12 @@ def configure(
     if found:
         raise InputError(*found)
     served = group_entries(spec).configuration(spec, groups, gateways or {})
-    routed = [_route_entry(route) for route in routes] + [_next_hop_entry(hop) for hop in next_hops]
-    return SwitchConfig((*served.entries, *routed), served.multicast_groups, served.clone_sessions)
+    return SwitchConfig((*served.entries, *routed(routes, next_hops)), served.multicast_groups, served.clone_sessions)
+
+
+def routed(routes: Iterable[Route], next_hops: Iterable[NextHop]) -> list[Entry]:
+    """The table entries of routes, which all programs have alike (Forward)."""
+    return [_route_entry(route) for route in routes] + [_next_hop_entry(hop) for hop in next_hops]
 
 
 def _route_entry(route: Route) -> Entry:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from p4gen.host.transport.clock import SECOND
+from p4gen.net.buffer import SharedBuffer
 from p4gen.net.faults import DirectionFaults
 from p4gen.net.loop import EventLoop
 from p4gen.spec.topology import Ecn
@@ -70,6 +71,8 @@ class Direction:
         self.faults = faults
         self.watcher: Watcher | None = None
         self.on_drop: Callable[[Passage], None] | None = None
+        self.buffer: SharedBuffer | None = None
+        """The switch's memory that the queue is in; None where the queue has its own."""
         self._loop = loop
         self._random = random.Random(seed)  # noqa: S311 - a simulation, to be repeatable
         self._delay = traits.delay
@@ -81,6 +84,11 @@ class Direction:
         """``src>dst``."""
         return f"{self.src}>{self.dst}"
 
+    @property
+    def bandwidth(self) -> int:
+        """Bit/s."""
+        return self.traits.bandwidth
+
     def transmit(self, frame: bytes, at: int) -> int:
         """Queue a frame at time ``at``, which is not before now. Returns when the line is free again."""
         size = len(frame)
@@ -90,7 +98,7 @@ class Direction:
             duration = self._durations[size] = wire * 8 * SECOND // self.traits.bandwidth
         busy = self.busy_until
         if busy > at:
-            if busy - at > self._room:
+            if busy - at > self._room or (self.buffer is not None and not self.buffer.takes(self, at)):
                 self._lose(frame, at, "queue_full")
                 return busy
             if self.traits.ecn is not None:
@@ -99,6 +107,8 @@ class Direction:
         else:
             start = at
         self.busy_until = end = start + duration
+        if self.buffer is not None and end > self.buffer.latest:
+            self.buffer.latest = end
         self.busy += duration
         self.packets += 1
         self.bytes += size + OVERHEAD

@@ -4,36 +4,64 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, Protocol
 
 from p4gen.errors import InputError
+from p4gen.groups.group import SwitchConfig
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.nic import Nic
 from p4gen.model import EngineName, Model
+from p4gen.net.buffer import SharedBuffer
 from p4gen.net.faults import DirectionFaults, Faults, Impairment, Outage, ScriptState
 from p4gen.net.kinds import Kinds
 from p4gen.net.link import Direction, LinkTraits, Passage, Watcher
 from p4gen.net.loop import EventLoop
 from p4gen.net.nodes import HostNode, SwitchNode
 from p4gen.p4 import ir
-from p4gen.placement.network import Placement
+from p4gen.rocev2.opcodes import Opcode
 from p4gen.spec.topology import Link, TopologySpec
 
 REMEMBERED_DROPS = 10_000
+_SHORTEST = 58
+"""Bytes of a RoCEv2 frame at the least."""
+
+
+class Addresses(Protocol):
+    """What a network needs of a placement (``p4gen.placement.network.Placement`` is one)."""
+
+    @property
+    def mac(self) -> Mapping[str, int]:
+        """The MAC addresses of all nodes."""
+        ...
+
+    @property
+    def ip(self) -> Mapping[str, int]:
+        """The IPv4 addresses of hosts."""
+        ...
+
+    @property
+    def switches(self) -> Mapping[str, SwitchConfig]:
+        """What each switch holds."""
+        ...
+
+    @property
+    def tree_depths(self) -> Mapping[int, int]:
+        """The addresses of IncTrees' switches, with their depths."""
+        ...
 
 
 class Network:
-    """The hosts, switches and links of a topology. Every switch runs ``program`` and is configured for the
-    placement."""
+    """The hosts, switches and links of a topology. Each switch runs its own program of ``programs``, and is configured
+    for the placement."""
 
-    STATE: ClassVar = ("drops", "recent_drops")
+    STATE: ClassVar = ("drops", "recent_drops", "lost_requests")
 
     def __init__(
         self,
         topology: TopologySpec,
-        placement: Placement,
-        program: ir.Program,
+        placement: Addresses,
+        programs: Mapping[str, ir.Program],
         faults: Faults,
         seed: int,
         engine: EngineName = "interp",
@@ -50,11 +78,20 @@ class Network:
         self.drops: Counter[tuple[str, str]] = Counter()
         """Number of packets lost on links, by (direction, reason)."""
         self.recent_drops: deque[Passage] = deque(maxlen=REMEMBERED_DROPS)
+        self.lost_requests: Counter[tuple[int, int]] = Counter()
+        """Requests lost on links, by the address and the QP that they were for."""
+        self.reports_losses = False
+        """NICs are told what links have dropped of what they sent (``Recovery.ORACLE``)."""
+        self.buffers: dict[str, SharedBuffer] = {}
+        self._nics_by_ip = {nic.ip: nic for nic in self.nics.values()}
         for name in topology.switches:
-            switch = Model(program, clock=lambda: loop.now // US, seed=seed, engine=engine)
+            chance = random.Random(f"{seed} {name}").getrandbits(64)  # noqa: S311 - a simulation, to be repeatable
+            switch = Model(programs[name], clock=lambda: loop.now // US, seed=chance, engine=engine)
             placement.switches[name].install(switch)
             self.switches[name] = switch
             self.nodes[name] = SwitchNode(switch, topology.switch_latency, loop)
+            if topology.buffer is not None:
+                self.buffers[name] = SharedBuffer(topology.buffer)
         self._check_places([*faults.impairments, *faults.outages])
         self.scripts = scripts = [ScriptState(script) for script in faults.scripts]
         for link in topology.links:
@@ -77,6 +114,7 @@ class Network:
             found[name] = direction
             if direction.faults is not None:
                 found[f"{name} faults"] = direction.faults
+        found |= {f"{name} buffer": buffer for name, buffer in self.buffers.items()}
         return found | {f"script {number}": script for number, script in enumerate(self.scripts)}
 
     def _connect(self, link: Link, src: str, dst: str, faults: Faults, scripts: list[ScriptState], seed: int) -> None:
@@ -97,6 +135,9 @@ class Network:
             self.nics[src].line = direction
         else:
             self.nodes[src].outputs[topology.ports[src].index(link)] = direction
+            if src in self.buffers:
+                direction.buffer = self.buffers[src]
+                direction.buffer.add(direction)
         if dst in topology.hosts:
             direction.deliver = HostNode(self.nics[dst], self.loop).deliver
         else:
@@ -105,6 +146,13 @@ class Network:
     def _dropped(self, passage: Passage) -> None:
         self.drops[f"{passage.src}>{passage.dst}", passage.reason] += 1
         self.recent_drops.append(passage)
+        frame = passage.frame
+        if len(frame) < _SHORTEST or (sender := self._nics_by_ip.get(int.from_bytes(frame[26:30]))) is None:
+            return
+        if frame[42] < Opcode.READ_RESPONSE_FIRST:
+            self.lost_requests[int.from_bytes(frame[30:34]), int.from_bytes(frame[47:50])] += 1
+        if self.reports_losses:
+            self.loop.at(max(passage.sent, self.loop.now), sender.on_loss, frame)
 
     def _check_places(self, faults: Iterable[Impairment | Outage]) -> None:
         links = [(link, *ends) for link in self.topology.links for ends in (link.ends, link.ends[::-1])]

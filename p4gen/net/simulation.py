@@ -115,7 +115,8 @@ class Simulation:
         self.spec = spec = config.fitted(requests)
         topology = config.topology
         self.placement = place(topology, spec, requests)
-        self.network = Network(topology, self.placement, program_of(spec), config.faults, config.seed, config.engine)
+        programs = dict.fromkeys(topology.switches, program_of(spec))
+        self.network = Network(topology, self.placement, programs, config.faults, config.seed, config.engine)
         values = np.random.default_rng(config.seed)
         self.groups: list[RunningGroup] = []
         for number, (work, placed) in enumerate(zip(config.jobs, self.placement.groups, strict=True)):

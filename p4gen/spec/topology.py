@@ -1,13 +1,14 @@
 """TopologySpec: hosts, switches and the links between them, the hosts that are ranks, and the IncTree's root.
 
-Ports of a switch are numbered in the order in which its links are listed, from 0.
+Ports of a switch are numbered in the order in which its links are listed, from 0. ``p4gen.spec.clos`` generates Clos
+networks.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +21,7 @@ from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.inputs import shown
 from p4gen.resources import resource
 from p4gen.spec import units
+from p4gen.spec.clos import FORM, MAX_HOSTS, MAX_LINKS, MAX_SWITCHES, PREFIX, clos_fields
 from p4gen.spec.positions import Path_, read_yaml
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,30}$")]
@@ -56,6 +58,21 @@ class LinkDefaults(BaseModel):
         Bytes, Field(description="bytes of the queue in each direction; packets beyond it are dropped")
     ] = 1 << 20
     ecn: Annotated[Ecn | None, Field(description="ECN marking of the queues; none by default")] = None
+
+
+class Buffer(BaseModel):
+    """A switch's memory for packets, which its output queues share.
+
+    A queue takes a packet while it is not longer than ``alpha`` times what is free of the memory (dynamic thresholds:
+    Choudhury and Hahne, 1998), and never more than its link's ``queue``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    size: Annotated[Bytes, Field(gt=0, description="bytes for all queues of a switch together")]
+    alpha: Annotated[
+        float, Field(gt=0, le=64, allow_inf_nan=False, description="longest queue, as a multiple of what is free")
+    ] = 1.0
 
 
 def _link(value: Any) -> Any:
@@ -97,10 +114,10 @@ class TopologySpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", title="p4gen TopologySpec")
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9.-]{0,62}$", description="name of the network")]
-    switches: Annotated[tuple[Name, ...], Field(min_length=1, max_length=1024, description="the switches")]
-    hosts: Annotated[tuple[Name, ...], Field(min_length=1, max_length=250, description="the hosts, one NIC each")]
+    switches: Annotated[tuple[Name, ...], Field(min_length=1, max_length=MAX_SWITCHES, description="the switches")]
+    hosts: Annotated[tuple[Name, ...], Field(min_length=1, max_length=MAX_HOSTS, description="the hosts, one NIC each")]
     links: Annotated[
-        tuple[Annotated[Link, BeforeValidator(_link)], ...], Field(max_length=8192, description="the cables")
+        tuple[Annotated[Link, BeforeValidator(_link)], ...], Field(max_length=MAX_LINKS, description="the cables")
     ]
     ranks: Annotated[
         tuple[Name, ...] | None, Field(description="hosts that are ranks, in order; all hosts by default")
@@ -111,12 +128,16 @@ class TopologySpec(BaseModel):
     switch_latency: Annotated[
         Duration, Field(description="from the arrival of a packet at a switch to its place in the output queue")
     ] = 400_000
+    buffer: Annotated[
+        Buffer | None, Field(description="memory that a switch's queues share; by default each has its own")
+    ] = None
     defaults: Annotated[LinkDefaults, Field(description="defaults of links")] = LinkDefaults()
 
     @model_validator(mode="after")
     def _fits(self) -> TopologySpec:
         self._check_names()
         self._check_links()
+        reached = self.distances(self.switches[0])
         for i, name in enumerate(self.ranks or ()):
             if name not in self.hosts:
                 raise TopologyError(("ranks", i), f"there is no host '{name}'")
@@ -124,7 +145,7 @@ class TopologySpec(BaseModel):
             raise TopologyError(("root",), f"there is no switch '{self.root}'")
         if self.ranks is not None and len(set(self.ranks)) != len(self.ranks):
             raise TopologyError(("ranks",), "a host can be only one rank")
-        unreachable = [node for node in (*self.switches, *self.hosts) if node not in self.distances(self.switches[0])]
+        unreachable = [node for node in (*self.switches, *self.hosts) if node not in reached]
         if unreachable:
             raise TopologyError(("links",), f"nothing connects {', '.join(unreachable)} to {self.switches[0]}")
         return self
@@ -138,7 +159,8 @@ class TopologySpec(BaseModel):
                 seen.add(name)
 
     def _check_links(self) -> None:
-        nodes = (*self.switches, *self.hosts)
+        nodes = dict.fromkeys((*self.switches, *self.hosts))
+        hosts = set(self.hosts)
         pairs: set[frozenset[str]] = set()
         for i, link in enumerate(self.links):
             for j, end in enumerate(link.ends):
@@ -151,11 +173,12 @@ class TopologySpec(BaseModel):
                 raise TopologyError(("links", i), f"'{link.ends[0]}' cannot be connected to itself")
             if pair in pairs:
                 raise TopologyError(("links", i), f"{link.name} is given twice")
-            if pair <= set(self.hosts):
+            if pair <= hosts:
                 raise TopologyError(("links", i), "a host connects to a switch")
             pairs.add(pair)
+        links = Counter(end for link in self.links for end in link.ends)
         for i, host in enumerate(self.hosts):
-            count = sum(host in link.ends for link in self.links)
+            count = links[host]
             if count != 1:
                 raise TopologyError(("hosts", i), f"a host has one link; {host} has {count}")
 
@@ -173,6 +196,15 @@ class TopologySpec(BaseModel):
                 found[end].append(link)
         return {node: tuple(links) for node, links in found.items()}
 
+    @cached_property
+    def _hosts(self) -> frozenset[str]:
+        return frozenset(self.hosts)
+
+    @cached_property
+    def _away(self) -> dict[str, Mapping[str, int]]:
+        """Distances by origin, as far as they have been asked for, when all links are up."""
+        return {}
+
     def distances(self, origin: str, down: Collection[str] = ()) -> dict[str, int]:
         """Links from ``origin`` to each node that it reaches; hosts forward nothing. ``down`` are names of links that
         are currently down."""
@@ -180,7 +212,7 @@ class TopologySpec(BaseModel):
         todo = deque([origin])
         while todo:
             node = todo.popleft()
-            if node in self.hosts and node != origin:
+            if node in self._hosts and node != origin:
                 continue
             for link in self.ports[node]:
                 if link.name in down:
@@ -193,7 +225,9 @@ class TopologySpec(BaseModel):
 
     def next_ports(self, switch: str, target: str, down: Collection[str] = ()) -> tuple[int, ...]:
         """The ports of ``switch`` on shortest paths to ``target``; none if every path is down."""
-        away = self.distances(target, down)
+        away = self.distances(target, down) if down else self._away.get(target)
+        if away is None:
+            away = self._away[target] = self.distances(target)
         if switch not in away:
             return ()
         return tuple(
@@ -209,11 +243,13 @@ class TopologySpec(BaseModel):
 
 
 def load_topology(path: Path | str) -> TopologySpec:
-    """The topology in a YAML file, or a built-in one, by name (``star-8``).
+    """The topology in a YAML file, a built-in one, by name (``star-8``), or a generated one (``clos:4x2x2``).
 
     Raises ``InputError`` with one diagnostic per wrong value, with a position if there is one.
     """
     file = Path(path)
+    if not os.path.exists(file) and is_generated(path):
+        return TopologySpec.model_validate(clos_fields(str(path)))
     if not os.path.exists(file) and file.suffix == "" and len(file.parts) == 1:
         file = packaged(str(path))
     value, where, lines = read_yaml(file)
@@ -228,6 +264,11 @@ def load_topology(path: Path | str) -> TopologySpec:
         raise InputError(*(_with_source(d, lines) for d in found)) from error
 
 
+def is_generated(path: Path | str) -> bool:
+    """Whether it is the name of a network that ``load_topology`` generates."""
+    return str(path).startswith(PREFIX)
+
+
 def packaged_folder() -> Path:
     """The folder of the built-in topologies."""
     return resource("topologies")
@@ -239,7 +280,9 @@ def packaged(name: str) -> Path:
     if name not in files:
         near = difflib.get_close_matches(name, files, n=1)
         meant = f"; did you mean '{near[0]}'?" if near else ""
-        raise InputError(f"there is neither a file nor a topology {shown(name)}; there are {', '.join(files)}{meant}")
+        raise InputError(
+            f"there is neither a file nor a topology {shown(name)}; there are {', '.join(files)}, and {FORM}{meant}"
+        )
     return files[name]
 
 

@@ -8,10 +8,10 @@ from functools import lru_cache
 
 from p4gen.model.entries import CounterValue
 from p4gen.program import compose
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ProgramSpec
 
 
-def losses(spec: CollectiveSpec, counters: Callable[[str], Sequence[CounterValue]]) -> Counter[str]:
+def losses(spec: ProgramSpec, counters: Callable[[str], Sequence[CounterValue]]) -> Counter[str]:
     """Packets lost in a switch that runs a program of ``spec``, by ``module.reason``; those above 0 only.
 
     ``counters`` gives all cells of an indexed counter. Contributions that wait in their slots are no losses.
@@ -26,7 +26,7 @@ def losses(spec: CollectiveSpec, counters: Callable[[str], Sequence[CounterValue
 
 
 @lru_cache(maxsize=64)
-def _reasons(spec: CollectiveSpec) -> dict[str, tuple[tuple[int, str], ...]]:
+def _reasons(spec: ProgramSpec) -> dict[str, tuple[tuple[int, str], ...]]:
     """By gress: each loss's cell and name."""
     drops = compose(spec).drops
     return {

@@ -20,7 +20,7 @@ from p4gen.spec.topology import packaged_folder
 GROUPS = {
     "bench": ("program", "net", "wire"),
     "ptf": ("run", "mutate", "list"),
-    "sim": ("run", "sweep", "table"),
+    "sim": ("run", "sweep", "traffic", "table"),
 }
 COMMANDS = [f"{name} {each}".strip() for name in VERBS for each in GROUPS.get(name, ("",))]
 
@@ -55,6 +55,7 @@ def test_a_group_lists_its_commands_and_which_is_the_default(
 OWN = {
     "sim run": {"--capture", "--ladder"},
     "sim sweep": {"--values", "--seeds", "--out"},
+    "sim traffic": {"--pattern", "--hosts", "--nic", "--ti", "--series"},
     "sim table": {"--values", "--seeds", "--out"},
     "ptf run": {"--target", "--matrix", "--trace", "--test", "--out"},
     "ptf mutate": {"--operators", "--at-least", "--faults"},

@@ -44,7 +44,7 @@ class Wires:
         placement = place(topology, spec, [])
         if addressed is not None:
             placement = replace(placement, mac=addressed.mac, ip=addressed.ip)
-        self.network = Network(topology, placement, program_of(spec), Faults(), 1)
+        self.network = Network(topology, placement, dict.fromkeys(topology.switches, program_of(spec)), Faults(), 1)
         for name, switch in rig.switches.items():
             self.network.switches[name] = self.network.nodes[name].switch = switch.model
         self.members: dict[tuple[str, int], list[Communicator]] = {}

@@ -11,6 +11,7 @@ from p4gen.cli.commands import Commands
     about={
         "run": "Run a collective once.",
         "sweep": "Run a collective for several sizes or losses, compared with the row of the program's paper.",
+        "traffic": "Run flows, AlltoAll and rings between hosts, without an IncTree.",
         "table": "Repeat tables of the program's paper, each row compared with ours.",
     },
     default="run",

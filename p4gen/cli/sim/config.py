@@ -59,13 +59,13 @@ def configuration(
         collective,
         0 if barrier else parsed("--size", units.size, o["size"] or (STUDIED_SIZE if studied else DEFAULT_SIZE)),
         o["repeat"],
-        _faults(o, len(topology.rank_hosts)),
+        faults_from(o, len(topology.rank_hosts)),
         seed,
         Recovery(o["recovery"]) if o["recovery"] else studies.recovery if studies else None,
-        parsed("--timeout", _timer, timeout),
+        parsed("--timeout", timer, timeout),
         o["retries"],
         dcqcn=DcqcnConfig() if o["dcqcn"] else None,
-        engine=_engine(o["engine"]),
+        engine=chosen_engine(o["engine"]),
         root=o["root"],
         sync=PsnSync(o["sync"]),
     )
@@ -83,7 +83,8 @@ def values_of(given: str | None, axis: Axis) -> list[float] | None:
     return [parsed("--values", _percent if axis is Axis.LOSS else _count, text) for text in given.split(",")]
 
 
-def _faults(o: Mapping[str, Any], ranks: int) -> Faults:
+def faults_from(o: Mapping[str, Any], ranks: int) -> Faults:
+    """The faults that options describe. Raises ``InputError``."""
     if o["burst"] is not None and not o["loss"]:
         raise click.UsageError("--burst is the length of bursts of loss: it goes with --loss")
     impairments = []
@@ -101,7 +102,7 @@ def _faults(o: Mapping[str, Any], ranks: int) -> Faults:
     return Faults(tuple(impairments), tuple(parse_outage(text) for text in o["down"]), scripts)
 
 
-def _timer(text: str) -> int:
+def timer(text: str) -> int:
     """A retransmission timer. One much shorter than a round trip retransmits everything before it can be answered, and
     simulated time would hardly advance; InfiniBand's shortest is 8 us."""
     value = units.duration(text)
@@ -122,5 +123,6 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _engine(name: str) -> EngineName:
+def chosen_engine(name: str) -> EngineName:
+    """The engine of this name."""
     return next(engine for engine in ENGINES if engine == name)

@@ -49,7 +49,8 @@ def command(
 ) -> None:
     """Run a collective over a virtual network.
 
-    TOPOLOGY is a YAML file, or one of star-4, star-8, tree-3-2, tree-3-4, tree-5-2, leaf-spine, fat-tree-k4. Every
+    TOPOLOGY is a YAML file, or one of star-4, star-8, tree-3-2, tree-3-4, tree-5-2, leaf-spine, fat-tree-k4,
+    or clos:LxSxH (leaves, spines, hosts on each leaf). Every
     switch runs the generated program; ranks are NICs with reliable-connection queue pairs. Exit status 1 when a
     result is wrong, the run does not end, or a script drops nothing; the reason is printed.
     """

@@ -1,9 +1,9 @@
 """DCQCN as packet-level models of RNICs have it (HPCC, SIGCOMM 2019; ConWeave, SIGCOMM 2023): rates change with timers.
 
 The reaction point of ``dcqcn`` cuts its rate at every CNP. Here a CNP leaves a mark only. The mark is looked at every
-``decrease_interval`` (T_D), which bounds the number of cuts; ``increase_timer`` (T_I) after a cut the rate begins to grow
-again, and alpha follows the marks on a timer of its own. There is no byte counter. A NAK for a gap leaves the same mark
-as a CNP if ``nack_cuts`` is set: RNICs slow down upon either (Themis §2.2).
+``decrease_interval`` (T_D), which bounds the number of cuts; ``increase_timer`` (T_I) after a cut the rate begins to
+grow again, and alpha follows the marks on a timer of its own. There is no byte counter. A NAK for a gap leaves the same
+mark as a CNP if ``nack_cuts`` is set: RNICs slow down upon either (Themis §2.2).
 """
 
 from __future__ import annotations

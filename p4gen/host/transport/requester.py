@@ -49,6 +49,8 @@ class SendStats:
     ghosts: int = 0
     """Acknowledgements of packets that are not outstanding; they are ignored (9.7.5.1.1)."""
     cnps: int = 0
+    bytes: int = 0
+    """Sent, with the overhead on the wire."""
 
 
 class Requester:
@@ -170,6 +172,7 @@ class Requester:
             if trips is not None and trips.seq < 0:
                 trips.seq, trips.since = seq, now
         frame = self._frame(message, seq, again)
+        stats.bytes += len(frame) + 24
         if not self._timer_set:
             self._set_timer(now)
         if self.rate is not None:

@@ -1,0 +1,243 @@
+"""``p4gen sim traffic``: flows, AlltoAll and rings between hosts, on switches that spread and forward packets."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from p4gen.cli.files import write_text
+from p4gen.cli.options import report_console, spec_fields, spec_from
+from p4gen.cli.sim.config import chosen_engine, faults_from, timer
+from p4gen.cli.sim.options import simulation_options
+from p4gen.cli.values import parsed
+from p4gen.cli.verb import verb
+from p4gen.errors import Diagnostic, InputError
+from p4gen.families import load_spec
+from p4gen.host.transport.clock import duration_text
+from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
+from p4gen.host.transport.verbs import Recovery
+from p4gen.inputs import shown
+from p4gen.net.series import series_csv, series_svg
+from p4gen.net.traffic import Pattern, Traffic, TrafficConfig, by_position
+from p4gen.net.traffic_simulation import TrafficResult, TrafficSimulation
+from p4gen.spec import units
+from p4gen.spec.topology import TopologySpec, load_topology
+
+_SIZE, _TIMEOUT, _INTERVAL, _TI, _TD = "1M", "1ms", "10us", "900us", "4us"
+_SHOWN: Final = 16
+"""Flows that are printed."""
+_NOT_OURS: Final = frozenset(
+    ("collective", "root", "sync", "concurrent", "repeat", "script", "recovery", "dcqcn")
+)  # fmt: skip
+_NICS: Final = (Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT, Recovery.ORACLE)
+
+
+@verb(
+    examples=[
+        ("clos:4x2x2 --pattern next --size 8M --dcqcn", "a ring of flows over the leaves"),
+        ("clos:4x4x4 --pattern alltoall --size 4M --seed 1", "four groups at once, one host of each leaf"),
+        ("leaf-spine --pattern flow --hosts h0,h4 --series flow.csv", "one flow, and its rate over time"),
+    ]
+)
+@simulation_options(size=_SIZE, timeout=_TIMEOUT, without=_NOT_OURS)
+@click.option(
+    "--pattern",
+    type=click.Choice([str(pattern) for pattern in Pattern]),
+    default=str(Pattern.NEXT),
+    show_default=True,
+    help="flow: the first host of a group sends to the others; next: each to the next; alltoall; allreduce: a ring.",
+)
+@click.option("--hosts", multiple=True, metavar="A,B,...", help="A group of hosts.  [one host of each leaf a group]")
+@click.option(
+    "--nic",
+    type=click.Choice([str(recovery) for recovery in _NICS]),
+    default=str(Recovery.SELECTIVE_REPEAT),
+    show_default=True,
+    help="NICs' loss recovery: Go-Back-N, selective repeat, or a bound: the sender is told what links have dropped.",
+)
+@click.option("--dcqcn", is_flag=True, help="NICs slow down upon congestion notifications, and upon NAKs for gaps.")
+@click.option("--ti", default=None, metavar="TIME", help=f"With --dcqcn: timer of rate increases.  [{_TI}]")
+@click.option("--td", default=None, metavar="TIME", help=f"With --dcqcn: least time between two cuts.  [{_TD}]")
+@click.option("--no-nak-cuts", is_flag=True, help="With --dcqcn: only congestion notifications cut the rate.")
+@click.option(
+    "--outstanding",
+    type=click.IntRange(1, 1 << 20),
+    default=512,
+    show_default=True,
+    help="Packets that a connection may have outstanding.",
+)
+@click.option("--mtu", default="1024", show_default=True, metavar="BYTES", help="Payload of a packet.")
+@click.option(
+    "--ahead",
+    type=click.IntRange(1, 1024),
+    default=1,
+    show_default=True,
+    help="Steps of an alltoall that a host may have under way at once.",
+)
+@click.option(
+    "--core",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A YAML file with the program of switches that have no hosts.  [the same program]",
+)
+@click.option(
+    "--series",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write rate and useful share of each flow over time into this file (CSV), and a plot beside it.",
+)
+@click.option("--interval", default=None, metavar="TIME", help=f"With --series: between two samples.  [{_INTERVAL}]")
+@click.pass_context
+def command(ctx: click.Context, /, topology: str, spec_file: Path | None, series: Path | None, **options: Any) -> None:
+    """Run flows, AlltoAlls or rings between hosts; switches only forward, and spread packets as the program does.
+
+    TOPOLOGY is a YAML file, or a name (p4gen sim run --help). --size is the bytes of a flow, or of a host's array.
+    Exit status 1 when something arrives that was not sent, or the run does not end; the reason is printed.
+    """
+    config = _configuration(load_topology(topology), spec_file, options, sampled=series is not None)
+    console = report_console(quiet=options["as_json"])
+    console.print(f"seed {config.seed}")
+    result = _run(config, console)
+    _show(result, console)
+    if series is not None:
+        plot = series.with_suffix(".svg")
+        write_text(series, series_csv(result.samples))
+        write_text(plot, series_svg(f"{config.topology.name}, {config.program.program}", result.samples))
+        console.print(f"wrote {series} and {plot}")
+    if options["as_json"]:
+        click.echo(json.dumps({"seed": config.seed, "passed": result.ok} | _json(result)))
+    ctx.exit(0 if result.ok else 1)
+
+
+def _configuration(
+    topology: TopologySpec, spec_file: Path | None, o: Mapping[str, Any], *, sampled: bool
+) -> TrafficConfig:
+    if o["interval"] is not None and not sampled:
+        raise click.UsageError("--interval goes with --series")
+    size = parsed("--size", units.size, o["size"] or _SIZE)
+    groups = [tuple(text.split(",")) for text in o["hosts"]] or by_position(topology)
+    return TrafficConfig(
+        topology,
+        spec_from(spec_file, {name: o[name] for name in spec_fields()}),
+        tuple(Traffic(Pattern(o["pattern"]), hosts, size) for hosts in groups),
+        core=None if o["core"] is None else load_spec(o["core"]),
+        faults=faults_from({"scripts": (), **o}, len(topology.hosts)),
+        seed=random.SystemRandom().randrange(1 << 32) if o["seed"] is None else o["seed"],
+        recovery=Recovery(o["nic"]),
+        dcqcn=_dcqcn(topology, o),
+        timeout=parsed("--timeout", timer, o["timeout"] or _TIMEOUT),
+        retry_count=o["retries"],
+        mtu=parsed("--mtu", _payload, o["mtu"]),
+        window=o["outstanding"],
+        ahead=o["ahead"],
+        interval=parsed("--interval", _span, o["interval"] or _INTERVAL) if sampled else 0,
+        engine=chosen_engine(o["engine"]),
+    )
+
+
+def _dcqcn(topology: TopologySpec, o: Mapping[str, Any]) -> TimedDcqcnConfig | None:
+    if not o["dcqcn"]:
+        if o["ti"] or o["td"] or o["no_nak_cuts"]:
+            raise click.UsageError("--ti, --td and --no-nak-cuts go with --dcqcn")
+        return None
+    rates = {topology.setting(topology.ports[host][0], "bandwidth") for host in topology.hosts}
+    if len(rates) > 1:
+        raise InputError(Diagnostic("--dcqcn", f"hosts of {topology.name} have links of different bandwidths"))
+    return TimedDcqcnConfig.at(
+        rates.pop(),
+        increase_timer=parsed("--ti", _span, o["ti"] or _TI),
+        decrease_interval=parsed("--td", _span, o["td"] or _TD),
+        nack_cuts=not o["no_nak_cuts"],
+    )
+
+
+def _span(text: str) -> int:
+    value = units.duration(text)
+    if value < 1:
+        raise ValueError(f"a time must be more than 0, not {shown(text)}")
+    return value
+
+
+def _payload(text: str) -> int:
+    value = units.size(text)
+    if value % 4 or not 64 <= value <= 8192:
+        raise ValueError(f"a payload is 64 to 8192 bytes and a multiple of 4, not {shown(text)}")
+    return value
+
+
+def _run(config: TrafficConfig, console: Console) -> TrafficResult:
+    simulation = TrafficSimulation(config)
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task(str(config.traffic[0].pattern), total=None)
+        return simulation.run(lambda done, total: bar.update(task, completed=done, total=total))
+
+
+def _show(result: TrafficResult, console: Console) -> None:
+    config = result.config
+    first = config.traffic[0]
+    groups = f"{len(config.traffic)} groups of " if len(config.traffic) > 1 else ""
+    console.print(
+        f"{first.pattern} of {first.size:,} bytes, {groups}{len(first.hosts)} hosts on {config.topology.name}, "
+        f"{config.program.program}, {config.recovery}, {'DCQCN' if config.dcqcn else 'no congestion control'}"
+    )
+    console.print(
+        f"completion time {duration_text(result.duration)}; mean sending rate {result.rate / 1e9:.2f} Gb/s"
+        + (f", mean throughput {result.throughput / 1e9:.2f} Gb/s" if first.pattern.flows else "")
+    )
+    console.print(
+        f"{result.total('sent'):,} packets sent, {result.total('resent'):,} of them retransmissions, of which "
+        f"{result.spurious:.2%} of all packets were spurious; {result.total('lost'):,} lost on links, "
+        f"{result.total('naks'):,} NAKs, {result.total('timeouts'):,} timeouts, {result.total('cnps'):,} CNPs; "
+        f"{result.packet_hops:,} packet-hops in all"
+    )
+    table = Table("flow", "sent", "spurious", "lost", "NAKs", "Gb/s sent", box=None, pad_edge=False)
+    for flow in sorted(result.flows, key=lambda flow: flow.rate)[:_SHOWN]:
+        counts = f"{flow.sent:,}", f"{flow.spurious:.2%}", f"{flow.lost:,}", f"{flow.naks:,}", f"{flow.rate / 1e9:.2f}"
+        table.add_row(flow.name, *counts)
+    console.print(table)
+    if len(result.flows) > _SHOWN:
+        console.print(f"... and {len(result.flows) - _SHOWN} faster ones")
+    for reason, count in result.drops.most_common():
+        console.print(f"dropped  {reason}: {count:,}", markup=False)
+    for error in result.errors:
+        console.print(f"[red]wrong[/red]  {error}")
+    if result.ok:
+        console.print("[green]everything has arrived as it was sent[/green]")
+
+
+def _json(result: TrafficResult) -> dict[str, Any]:
+    config = result.config
+    return {
+        "topology": config.topology.name,
+        "program": config.program.program,
+        "pattern": str(config.traffic[0].pattern),
+        "ended": result.ended,
+        "errors": list(result.errors),
+        "seconds": result.duration / 1e12,
+        "groups": [duration / 1e12 for duration in result.groups],
+        "spurious": result.spurious,
+        "packet_hops": result.packet_hops,
+        "drops": dict(result.drops.most_common()),
+        "flows": [
+            {
+                "name": flow.name,
+                "group": flow.group,
+                "sent": flow.sent,
+                "resent": flow.resent,
+                "lost": flow.lost,
+                "naks": flow.naks,
+                "timeouts": flow.timeouts,
+                "cnps": flow.cnps,
+                "gbps_sent": flow.rate / 1e9,
+                "gbps": flow.throughput / 1e9,
+            }
+            for flow in result.flows
+        ],
+    }

@@ -1,0 +1,137 @@
+"""AlltoAll over connections between each two ranks, pairwise: in step s rank r sends to rank r + s, and hears r - s.
+
+Every rank has an array of as many parts as there are ranks. Afterwards it has the r-th part of everybody's, in order of
+rank. Switches only forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from p4gen.errors import FailedError
+from p4gen.host.collectives.arrays import Array, divide
+from p4gen.host.collectives.plan import Connection
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.verbs import Completion, RecvWr, SendWr, Status
+
+
+@dataclass(frozen=True)
+class AllToAllConfig:
+    """One rank's place."""
+
+    rank: int
+    size: int
+    peers: Mapping[int, Connection]
+    """By rank: a connection to every other."""
+    ahead: int = 1
+    """Steps that may be under way at once: a step begins when the one so many before it has ended at this rank."""
+
+    def __post_init__(self) -> None:
+        if self.peers.keys() != set(range(self.size)) - {self.rank}:
+            raise ValueError("a rank has a connection to every other one")
+        if self.size < 2 or self.ahead < 1:
+            raise ValueError("an AlltoAll has two ranks at least, and one step under way")
+
+
+@dataclass(eq=False)
+class Exchange:
+    """One AlltoAll, as one rank sees it."""
+
+    values: Array
+    received: Array
+    started: int
+    finished: int | None = None
+    """When all has arrived and everything sent has been acknowledged, ps."""
+    error: Status | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended, well or not."""
+        return self.finished is not None
+
+    def result(self) -> Array:
+        """Everybody's part for this rank. Raises ``FailedError`` unless it ended well."""
+        if not self.done or self.error is not None:
+            raise FailedError(f"alltoall {'failed: ' + str(self.error) if self.error else 'has not ended'}")
+        return self.received
+
+
+class AllToAll:
+    """One rank. All ranks call ``exchange`` once."""
+
+    STATE: ClassVar = ("current", "_sent", "_arrived", "_posted")
+
+    def __init__(self, nic: Nic, config: AllToAllConfig, on_done: Callable[[Exchange], None] | None = None) -> None:
+        self.config = config
+        self.current: Exchange | None = None
+        self.pairs: dict[int, QueuePair] = {
+            peer: nic.create_pair(each.qp, each.peer, each.qp_config, self._completed)
+            for peer, each in config.peers.items()
+        }
+        """By rank of the peer."""
+        self._nic = nic
+        self._on_done = on_done
+        self._sent: set[int] = set()
+        """Steps of which the part sent has been acknowledged."""
+        self._arrived: set[int] = set()
+        self._posted = 0
+        """Steps begun."""
+
+    def parts(self) -> dict[str, object]:
+        """What remembers something, by name; the queue pairs are the NIC's."""
+        return {"alltoall": self}
+
+    def exchange(self, values: Array) -> Exchange:
+        """Give every rank its part of ``values``. Raises ``InputError`` if they do not divide."""
+        config = self.config
+        if self.current is not None:
+            raise ValueError("a rank exchanges once")
+        parts = divide(values, config.size)
+        run = self.current = Exchange(values.flatten(), np.zeros(values.size, values.dtype), self._nic.clock.now)
+        self._part(run.received, config.rank)[:] = parts[config.rank]
+        for step in range(1, config.size):
+            peer = (config.rank - step) % config.size
+            room = self._part(run.received, peer).view(np.uint8).data
+            self.pairs[peer].post_recv(RecvWr(step, room))
+        self._go_on(run)
+        return run
+
+    def _part(self, values: Array, rank: int) -> Array:
+        each = values.size // self.config.size
+        return values[rank * each : (rank + 1) * each]
+
+    def _go_on(self, run: Exchange) -> None:
+        """Begin the steps whose turn it is; end the exchange after the last."""
+        config = self.config
+        done = self._sent & self._arrived
+        ended = next(step for step in range(1, config.size + 1) if step not in done) - 1
+        while self._posted < min(ended + config.ahead, config.size - 1):
+            self._posted += 1
+            peer = (config.rank + self._posted) % config.size
+            self.pairs[peer].post_send(SendWr(self._posted, self._part(run.values, peer).view(np.uint8).data))
+        if ended == config.size - 1:
+            self._end(run, None)
+
+    def _completed(self, completion: Completion) -> None:
+        run = self.current
+        assert run is not None
+        if completion.status is not Status.SUCCESS:
+            causes = (pair.broken for pair in self.pairs.values() if pair.broken is not None)
+            self._end(run, next(causes, completion.status))
+            return
+        (self._arrived if completion.receive else self._sent).add(completion.wr_id)
+        self._go_on(run)
+
+    def _end(self, run: Exchange, error: Status | None) -> None:
+        if run.done:
+            return
+        run.finished, run.error = self._nic.clock.now, error
+        for pair in self.pairs.values() if error is not None else ():
+            pair.fail(Status.FLUSHED)
+        if self._on_done is not None:
+            self._on_done(run)

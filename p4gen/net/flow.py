@@ -1,0 +1,101 @@
+"""A flow: bytes from one host to another over a connection, as SENDs of one size that are checked when they arrive.
+
+However long it is, it needs the memory of a few messages: all messages are stretches of one random pattern, each at its
+own place, and a receive buffer is used again once its message has been compared.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import ClassVar, Final
+
+from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.verbs import Completion, RecvWr, SendWr, Status
+
+MESSAGE: Final = 1 << 20
+"""Bytes of a message, but for the last."""
+POSTED: Final = 4
+"""Receives that wait for messages."""
+_STRIDE: Final = 4099
+"""Between the places of two messages in the pattern: a prime, so that messages near each other differ."""
+
+
+class Flow:
+    """``size`` bytes from the end ``source`` of a connection to the other; both are set before it is started.
+
+    ``pattern`` is twice as long as a message.
+    """
+
+    STATE: ClassVar = ("started", "arrived_at", "finished", "arrived", "acknowledged", "problem", "_rooms")
+
+    source: QueuePair
+    destination: QueuePair
+
+    def __init__(self, size: int, pattern: bytes) -> None:
+        self.size = size
+        self.started: int | None = None
+        self.arrived_at: int | None = None
+        """When the last message had arrived, ps."""
+        self.finished: int | None = None
+        """When it was acknowledged, too; or when the flow failed."""
+        self.arrived = 0
+        """Messages."""
+        self.acknowledged = 0
+        self.problem = ""
+        """What is wrong; nothing if this is empty."""
+        self._rooms: deque[bytearray] = deque()
+        """The receives that are posted, in order."""
+        self._pattern = memoryview(pattern)
+        self._message = len(pattern) // 2
+        self._count = -(-size // self._message)
+
+    def start(self, _: object) -> None:
+        """Send everything."""
+        self.started = self.source.clock.now
+        for number in range(min(POSTED, self._count)):
+            self._post(number)
+        for number in range(self._count):
+            self.source.post_send(SendWr(number, self._content(number)))
+
+    def _content(self, number: int) -> memoryview:
+        start = number * _STRIDE % self._message
+        return self._pattern[start : start + min(self._message, self.size - number * self._message)]
+
+    def _post(self, number: int) -> None:
+        room = self._rooms.popleft() if len(self._rooms) == POSTED else bytearray(self._message)
+        self._rooms.append(room)
+        self.destination.post_recv(RecvWr(number, room))
+
+    def on_sent(self, completion: Completion) -> None:
+        """A message has been acknowledged; or the connection has failed."""
+        if completion.status is not Status.SUCCESS:
+            self._fail(f"sending: {completion.status}")
+            return
+        self.acknowledged += 1
+        self._end()
+
+    def on_arrival(self, completion: Completion) -> None:
+        """A message has arrived."""
+        if completion.status is not Status.SUCCESS:
+            self._fail(f"receiving: {completion.status}")
+            return
+        content, room = self._content(completion.wr_id), self._rooms[0]
+        if completion.length != len(content) or memoryview(room)[: completion.length] != content:
+            self._fail(f"message {completion.wr_id} is not what was sent")
+            return
+        self.arrived += 1
+        self.arrived_at = self.source.clock.now
+        if completion.wr_id + POSTED < self._count:
+            self._post(completion.wr_id + POSTED)
+        else:
+            self._rooms.popleft()
+        self._end()
+
+    def _end(self) -> None:
+        if self.acknowledged == self.arrived == self._count and self.finished is None:
+            self.finished = self.source.clock.now
+
+    def _fail(self, problem: str) -> None:
+        self.problem = self.problem or problem
+        if self.finished is None:
+            self.finished = self.source.clock.now

@@ -1,0 +1,149 @@
+"""Traffic between hosts over connections of their own, on switches that each may have a program of their own.
+
+Nothing here needs an IncTree: point-to-point flows, rings of flows, AlltoAll, and AllReduce on a ring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from p4gen.errors import InputError
+from p4gen.host.transport.clock import US
+from p4gen.host.transport.dcqcn import DcqcnConfig
+from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
+from p4gen.host.transport.verbs import QpConfig, Recovery
+from p4gen.model import EngineName
+from p4gen.net.config import MAX_DATA
+from p4gen.net.faults import Faults
+from p4gen.net.flow import MESSAGE
+from p4gen.placement.placer import switch_of
+from p4gen.spec import ProgramSpec
+from p4gen.spec.topology import TopologySpec
+
+MAX_FLOW: Final = 1 << 40
+"""Bytes of a flow; its data is not in memory."""
+
+
+class Pattern(StrEnum):
+    """Who sends to whom."""
+
+    FLOW = "flow"
+    """The first host sends to each other one."""
+    NEXT = "next"
+    """Each host sends to the next one, and the last one to the first."""
+    ALLTOALL = "alltoall"
+    """Each host sends a part of its array to every other one."""
+    ALLREDUCE = "allreduce"
+    """A ring: 2 (K - 1) steps of a K-th of the array."""
+
+    @property
+    def flows(self) -> bool:
+        """Whether it consists of flows that do not depend on each other."""
+        return self in (Pattern.FLOW, Pattern.NEXT)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What a group of hosts does. ``size`` is bytes: of each flow, or of each host's array."""
+
+    pattern: Pattern
+    hosts: tuple[str, ...]
+    size: int
+
+    def check(self, topology: TopologySpec) -> None:
+        """``InputError`` unless hosts of ``topology`` can do it."""
+        what = f"{self.pattern} of {self.size} bytes by {len(self.hosts)} hosts"
+        unknown = [host for host in self.hosts if host not in topology.hosts]
+        if unknown:
+            raise InputError(f"{topology.name} has no host {', '.join(unknown)}")
+        if len(self.hosts) < 2 or len(set(self.hosts)) != len(self.hosts):
+            raise InputError(f"{what}: there must be two different hosts at least, each named once")
+        if self.pattern.flows:
+            if not 0 < self.size <= MAX_FLOW:
+                raise InputError(f"{what}: a flow has 1 to {MAX_FLOW:,} bytes")
+            return
+        unit = 4 * len(self.hosts) if self.pattern is Pattern.ALLTOALL else 4
+        if self.size <= 0 or self.size % unit:
+            raise InputError(f"{what}: the size must be a positive multiple of {unit}")
+
+
+@dataclass(frozen=True)
+class TrafficConfig:
+    """One run. Times are in ps."""
+
+    topology: TopologySpec
+    program: ProgramSpec
+    """Of switches that hosts are connected to."""
+    traffic: tuple[Traffic, ...]
+    core: ProgramSpec | None = None
+    """The program of all other switches; ``program`` by default."""
+    programs: Mapping[str, ProgramSpec] = field(default_factory=dict)
+    """Programs of single switches, by name."""
+    faults: Faults = field(default_factory=Faults)
+    seed: int = 0
+    recovery: Recovery = Recovery.SELECTIVE_REPEAT
+    dcqcn: DcqcnConfig | TimedDcqcnConfig | None = None
+    timeout: int = 1000 * US
+    """Retransmission timer of NICs; 0 switches it off."""
+    retry_count: int | None = None
+    ack_every: int = 16
+    mtu: int = 1024
+    """Payload of a packet, bytes."""
+    window: int = 512
+    """Packets that a connection may have outstanding."""
+    message: int = MESSAGE
+    """Bytes of a message of a flow."""
+    ahead: int = 1
+    """Steps of an AlltoAll that a host may have under way at once."""
+    skew: int = 0
+    """Hosts begin at random times within this span."""
+    interval: int = 0
+    """Between two samples of the time series; 0 takes none."""
+    engine: EngineName = "jit"
+
+    def spec_of(self, switch: str) -> ProgramSpec:
+        """The program of a switch."""
+        if switch in self.programs:
+            return self.programs[switch]
+        leaf = any(switch_of(self.topology, host) == switch for host in self.topology.hosts)
+        return self.program if leaf or self.core is None else self.core
+
+    def qp(self, initial_psn: int) -> QpConfig:
+        """The attributes of a connection's ends."""
+        return QpConfig(
+            mtu=self.mtu,
+            initial_psn=initial_psn,
+            recovery=self.recovery,
+            max_outstanding=self.window,
+            ack_every=self.ack_every,
+            timeout_ps=self.timeout,
+            retry_count=self.retry_count,
+            rnr_retry=None,
+            dcqcn=self.dcqcn,
+        )
+
+    def check(self) -> None:
+        """Raises ``InputError`` if hosts cannot do what is asked for."""
+        if not self.traffic:
+            raise InputError("there is no traffic")
+        for each in self.traffic:
+            each.check(self.topology)
+        data = sum(each.size * len(each.hosts) for each in self.traffic if not each.pattern.flows)
+        if data > MAX_DATA:
+            raise InputError(
+                f"all hosts' arrays together have {data >> 20:,} MiB; {MAX_DATA >> 20:,} MiB are the limit"
+            )
+        if self.message % 4 or self.message < 4:
+            raise InputError(f"messages of {self.message} bytes: a positive multiple of 4 is needed")
+
+
+def by_position(topology: TopologySpec) -> list[tuple[str, ...]]:
+    """Groups of hosts with one of each leaf: the first of all leaves, the second of all, and so on."""
+    leaves: dict[str, list[str]] = {}
+    for host in topology.hosts:
+        leaves.setdefault(switch_of(topology, host), []).append(host)
+    count = min(map(len, leaves.values()))
+    return [tuple(hosts[i] for hosts in leaves.values()) for i in range(count)]

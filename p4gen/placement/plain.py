@@ -1,0 +1,75 @@
+"""Addresses and routes of a network whose hosts talk to each other, without IncTrees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from p4gen.errors import InputError
+from p4gen.groups.config import routed
+from p4gen.groups.connections import Connection, ConnectionHere, connection_entries
+from p4gen.groups.group import SwitchConfig
+from p4gen.placement.placer import Names, routes, switch_of
+from p4gen.spec import ProgramSpec
+from p4gen.spec.topology import TopologySpec
+
+
+@dataclass(frozen=True)
+class PlainPlacement:
+    """The addresses of a network, and the configuration of its switches."""
+
+    mac: Mapping[str, int]
+    ip: Mapping[str, int]
+    """The IPv4 addresses of hosts."""
+    gateway: Mapping[str, int]
+    """The MAC address that a host sends to: its switch's."""
+    switches: Mapping[str, SwitchConfig] = field(repr=False)
+    tree_depths: Mapping[int, int] = field(default_factory=dict)
+    """None: there are no trees."""
+
+
+def place_plain(
+    topology: TopologySpec, specs: Mapping[str, ProgramSpec], connections: Sequence[Connection]
+) -> PlainPlacement:
+    """Configure switches, each with a program of its own spec, for connections and for the routes to all hosts.
+
+    Raises ``InputError`` with every reason why a program cannot serve its place.
+    """
+    names = Names.of(topology)
+    ends = _ends(topology, names, connections)
+    switches: dict[str, SwitchConfig] = {}
+    problems: list[str] = []
+    for switch in topology.switches:
+        spec = specs[switch]
+        links = len(topology.ports[switch])
+        if links > spec.ports:
+            problems.append(f"{switch} has {links} links; the program has {spec.ports} ports")
+            continue
+        facet = connection_entries(spec)
+        try:
+            known = facet.entries(spec, ends.get(switch, ())) if facet else ()
+            sessions = facet.clone_sessions(spec) if facet else ()
+        except InputError as error:
+            problems += [f"{switch}: {diagnostic.message}" for diagnostic in error.diagnostics]
+            continue
+        switches[switch] = SwitchConfig((*known, *routed(*routes(topology, names, switch, {}))), (), sessions)
+    if problems:
+        raise InputError(*problems)
+    gateway = {host: names.mac[switch_of(topology, host)] for host in topology.hosts}
+    return PlainPlacement(names.mac, names.ip, gateway, switches)
+
+
+def _ends(topology: TopologySpec, names: Names, connections: Sequence[Connection]) -> dict[str, list[ConnectionHere]]:
+    """By switch, the connections of its hosts with those of other switches."""
+    hosts = {address: host for host, address in names.ip.items()}
+    found: dict[str, list[ConnectionHere]] = {}
+    for connection in connections:
+        source, destination = hosts[connection.source.ip], hosts[connection.destination.ip]
+        first, last = switch_of(topology, source), switch_of(topology, destination)
+        if first == last:
+            continue
+        paths = len(topology.next_ports(first, destination))
+        (out,), (to,) = topology.next_ports(first, source), topology.next_ports(last, destination)
+        found.setdefault(first, []).append(ConnectionHere(connection, paths, out, None))
+        found.setdefault(last, []).append(ConnectionHere(connection, paths, None, to))
+    return found

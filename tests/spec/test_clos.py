@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from p4gen.errors import InputError
+from p4gen.placement.placer import Names
+from p4gen.spec.topology import TopologySpec, load_topology
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 6))
+def test_every_leaf_reaches_every_other_over_each_spine(leaves: int, spines: int, hosts: int) -> None:
+    clos = load_topology(f"clos:{leaves}x{spines}x{hosts}")
+    assert (len(clos.switches), len(clos.hosts)) == (leaves + spines, leaves * hosts)
+    assert len(clos.links) == leaves * (spines + hosts)
+    for number, host in enumerate(clos.hosts):
+        own = f"leaf{number // hosts}"
+        assert clos.ports[host][0].other(host) == own
+        for leaf in range(leaves):
+            ports = clos.next_ports(f"leaf{leaf}", host)
+            ends = {clos.ports[f"leaf{leaf}"][port].other(f"leaf{leaf}") for port in ports}
+            assert ends == ({host} if f"leaf{leaf}" == own else {f"spine{i}" for i in range(spines)})
+        for spine in range(spines):
+            assert len(clos.next_ports(f"spine{spine}", host)) == 1
+
+
+def test_a_name_may_say_the_bandwidth() -> None:
+    assert load_topology("clos:2x1x1@400G").defaults.bandwidth == 400_000_000_000
+    assert load_topology("clos:2x1x1").defaults.bandwidth == 100_000_000_000
+
+
+def test_the_papers_network_has_256_hosts_with_an_address_each() -> None:
+    clos = load_topology("clos:16x16x16@400G")
+    names = Names.of(clos)
+    assert len(set(names.ip.values())) == len(set(names.mac.values()) & set(names.mac.values())) - 32 == 256
+    assert all(len(clos.next_ports("leaf0", host)) in (1, 16) for host in clos.hosts)
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("clos:", "must be clos:LxSxH"),
+        ("clos:4x4", "must be clos:LxSxH"),
+        ("clos:0x4x4", "at least"),
+        ("clos:4x4x4@fast", "'fast' is not a bandwidth"),
+        ("clos:64x1x32", "2,048 hosts; a topology has 1,024 at most"),
+        ("clos:1000x100x1", "1,100 switches"),
+    ],
+)
+def test_wrong_names(name: str, cause: str) -> None:
+    with pytest.raises(InputError, match=cause):
+        load_topology(name)
+
+
+def test_a_shared_buffer_is_part_of_a_topology() -> None:
+    clos = load_topology("clos:2x1x1").model_dump(
+        mode="json", exclude={"switch_latency", "defaults", "links", "buffer"}
+    )
+    links = [["leaf0", "spine0"], ["leaf1", "spine0"], ["h0", "leaf0"], ["h1", "leaf1"]]
+    spec = TopologySpec(**clos, links=links, buffer={"size": "2M", "alpha": 0.5})  # type: ignore[arg-type]
+    assert spec.buffer is not None
+    assert (spec.buffer.size, spec.buffer.alpha) == (2 << 20, 0.5)
