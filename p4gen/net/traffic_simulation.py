@@ -54,7 +54,7 @@ class FlowResult:
     bytes: int
     """Sent, with the overhead on the wire."""
     duration: int
-    """From the start of the run to the last acknowledgement."""
+    """From the flow's start until all of it had arrived; in a collective until the group had ended."""
     throughput: float
     """Payload over the time until all of it had arrived, bit/s; 0 for a direction that is part of a collective."""
 
@@ -267,10 +267,9 @@ class TrafficSimulation:
         flow = next((f for f in self.members[track.group].flows if f.source is track.source), None)
         duration, throughput = self._duration(track.group), 0.0
         if flow is not None and flow.started is not None:
-            end = self.network.loop.now if flow.finished is None else flow.finished
-            duration = end - flow.started
-            if flow.arrived_at is not None:
-                throughput = flow.size * 8 * SECOND / max(NS, flow.arrived_at - flow.started)
+            end = self.network.loop.now if flow.arrived_at is None else flow.arrived_at
+            duration = max(NS, end - flow.started)
+            throughput = flow.size * 8 * SECOND / duration if flow.finished is not None and not flow.problem else 0.0
         lost = self.network.lost_requests[track.source.peer.ip, track.source.peer.qp]
         return FlowResult(
             track.name, track.group, stats.sent, stats.resent, lost, stats.naks, stats.timeouts, stats.cnps,

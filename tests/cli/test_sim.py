@@ -132,3 +132,43 @@ def test_topo_describes_and_draws(tmp_path: Path) -> None:
     assert "6 switches, 8 hosts, 16 links; 8 ranks, IncTree rooted at spine0" in result.output
     assert (tmp_path / "t.svg").read_text().startswith("<svg")
     assert json.loads(p4gen("topo", "star-4", "--json").output)["name"] == "star-4"
+
+
+def traffic(*arguments: str) -> Result:
+    return p4gen("sim", "traffic", "clos:2x1x2", "--lanes", "8", "--groups", "1", "--seed", "1", *arguments)
+
+
+def test_traffic_is_reported_flow_by_flow(tmp_path: Path) -> None:
+    csv = tmp_path / "series.csv"
+    result = traffic("--size", "64K", "--dcqcn", "--series", str(csv), "--interval", "2us")
+    assert result.return_value == 0, result.output
+    for text in ("seed 1", "2 groups of 2 hosts on clos-2x1x2", "h0>h2", "everything has arrived as it was sent"):
+        assert text in result.output
+    assert csv.read_text().startswith("time_us,flow,rate_gbps,useful")
+    assert (tmp_path / "series.svg").read_text().startswith("<svg")
+
+
+def test_traffic_as_json(tmp_path: Path) -> None:
+    core = tmp_path / "core.yaml"
+    core.write_text("lanes: 16\n")
+    options = ("--pattern", "alltoall", "--size", "48K", "--hosts", "h0,h3,h1", "--core", str(core), "--json")
+    report = json.loads(traffic(*options, "--nic", "oracle", "--loss", "5%").output)
+    assert (report["passed"], report["errors"], len(report["flows"])) == (True, [], 6)
+    assert {flow["resent"] - flow["lost"] for flow in report["flows"]} == {0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        (["--size", "0"], "1 to"),
+        (["--hosts", "h0,h9"], "no host h9"),
+        (["--hosts", "h0"], "two different hosts"),
+        (["--td", "0", "--dcqcn"], "--td"),
+        (["--td", "4us"], "go with --dcqcn"),
+        (["--interval", "4us"], "goes with --series"),
+        (["--mtu", "66"], "multiple of 4"),
+        (["--pattern", "alltoall", "--size", "12"], "multiple of 8"),
+    ],
+)
+def test_traffic_that_cannot_be(arguments: list[str], cause: str) -> None:
+    assert cause in str(traffic(*arguments).exception)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from p4gen.errors import InputError
 from p4gen.placement.placer import Names
+from p4gen.spec.clos import clos_fields
 from p4gen.spec.topology import TopologySpec, load_topology
 
 
@@ -55,10 +56,6 @@ def test_wrong_names(name: str, cause: str) -> None:
 
 
 def test_a_shared_buffer_is_part_of_a_topology() -> None:
-    clos = load_topology("clos:2x1x1").model_dump(
-        mode="json", exclude={"switch_latency", "defaults", "links", "buffer"}
-    )
-    links = [["leaf0", "spine0"], ["leaf1", "spine0"], ["h0", "leaf0"], ["h1", "leaf1"]]
-    spec = TopologySpec(**clos, links=links, buffer={"size": "2M", "alpha": 0.5})  # type: ignore[arg-type]
+    spec = TopologySpec.model_validate(clos_fields("clos:2x1x1") | {"buffer": {"size": "2M", "alpha": 0.5}})
     assert spec.buffer is not None
     assert (spec.buffer.size, spec.buffer.alpha) == (2 << 20, 0.5)

@@ -1,0 +1,144 @@
+"""Flows, AlltoAll and rings between hosts of generated networks."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from p4gen.errors import InputError
+from p4gen.families.epic.spec import EpicSpec
+from p4gen.host.transport.clock import US
+from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
+from p4gen.host.transport.verbs import Recovery
+from p4gen.net.faults import Faults, Impairment
+from p4gen.net.series import points, series_csv, series_svg
+from p4gen.net.traffic import Pattern, Traffic, TrafficConfig, by_position
+from p4gen.net.traffic_simulation import TrafficSimulation
+from p4gen.spec.clos import clos_fields
+from p4gen.spec.topology import TopologySpec, load_topology
+
+PROGRAM = EpicSpec(lanes=8, window=1, message=1, groups=1)
+LOSSY = Faults((Impairment("leaf0", loss=0.08),))
+
+
+def config(pattern: Pattern = Pattern.NEXT, size: int = 40_000, **fields: Any) -> TrafficConfig:
+    """Two groups of three on three leaves; all hosts' messages take several packets."""
+    clos = load_topology("clos:3x2x2")
+    traffic = tuple(Traffic(pattern, hosts, size) for hosts in by_position(clos))
+    defaults: dict[str, Any] = {"message": 12_000, "seed": 4, "timeout": 100 * US}
+    return TrafficConfig(clos, PROGRAM, traffic, **(defaults | fields))
+
+
+def test_groups_have_one_host_of_each_leaf() -> None:
+    assert by_position(load_topology("clos:3x2x2")) == [("h0", "h2", "h4"), ("h1", "h3", "h5")]
+
+
+@pytest.mark.parametrize("recovery", [Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT, Recovery.ORACLE])
+@pytest.mark.parametrize("pattern", Pattern)
+def test_all_traffic_arrives_despite_loss(pattern: Pattern, recovery: Recovery) -> None:
+    dcqcn = TimedDcqcnConfig(increase_timer=10 * US)
+    result = TrafficSimulation(config(pattern, 24_000, recovery=recovery, faults=LOSSY, dcqcn=dcqcn)).run()
+    assert result.ok, result.errors
+    assert result.total("lost") > 0
+    if recovery is Recovery.ORACLE:
+        assert result.total("resent") == result.total("lost")
+        assert (result.total("naks"), result.total("timeouts"), result.spurious) == (0, 0, 0)
+
+
+def test_without_loss_nothing_is_sent_twice_and_links_are_used() -> None:
+    result = TrafficSimulation(config(size=400_000)).run()
+    assert result.ok
+    assert (result.total("resent"), result.total("naks"), len(result.flows)) == (0, 0, 6)
+    assert {flow.sent for flow in result.flows} == {33 * 12 + 4}  # messages of 12 packets, and the rest
+    for flow in result.flows:
+        assert flow.throughput < flow.rate < 100e9
+
+
+def test_the_same_seed_gives_the_same_run_and_another_one_another() -> None:
+    results = [TrafficSimulation(config(seed=seed, faults=LOSSY, interval=5 * US)).run() for seed in (1, 1, 2)]
+    assert results[0] == results[1]
+    assert replace(results[0], config=results[2].config) != results[2]
+
+
+def test_other_switches_may_have_another_program() -> None:
+    core = EpicSpec(lanes=16, groups=1)
+    traffic = config(core=core, programs={"leaf2": EpicSpec(lanes=32, groups=1)})
+    simulation = TrafficSimulation(traffic)
+    lanes = {name: spec.lanes for name, spec in simulation.specs.items() if isinstance(spec, EpicSpec)}
+    assert lanes == {"spine0": 16, "spine1": 16, "leaf0": 8, "leaf1": 8, "leaf2": 32}
+    assert simulation.run().ok
+
+
+@pytest.mark.parametrize("pattern", Pattern)
+def test_a_frozen_run_goes_on_as_if_nothing_had_happened(pattern: Pattern) -> None:
+    dcqcn = TimedDcqcnConfig(increase_timer=10 * US)
+    mine = config(pattern, 12_000, faults=LOSSY, dcqcn=dcqcn, interval=2 * US, skew=5 * US)
+    simulation = TrafficSimulation(mine)
+    simulation.network.loop.run(count=150)
+    frozen = simulation.freeze()
+    assert frozen == pickle.loads(pickle.dumps(frozen))
+    whole = simulation.run()
+    for again in (simulation, TrafficSimulation(mine)):
+        again.restore(frozen)
+        assert again.freeze() == frozen
+        assert again.run() == whole
+
+
+def test_the_series_adds_up_to_the_run() -> None:
+    result = TrafficSimulation(config(size=400_000, interval=5 * US)).run()
+    mine = [point for point in points(result.samples) if point.flow == "h0>h2"]
+    sent = sum(point.rate for point in mine) * 5e-6 / 8
+    flow = next(flow for flow in result.flows if flow.name == "h0>h2")
+    assert 0.8 * flow.bytes < sent < 1.0001 * flow.bytes  # what is sent after the last sample is missing
+    assert {point.useful for point in mine} <= {1.0, None}
+    assert series_csv(result.samples).count("\n") == 1 + len(result.samples)
+    assert "h0&gt;h2" in series_svg("t", result.samples) or "h0>h2" in series_svg("t", result.samples)
+
+
+def congested(size: str, alpha: float) -> TrafficConfig:
+    """Three hosts send to one: the queue to it is long, all others are short."""
+    fields = clos_fields("clos:3x2x2") | {"buffer": {"size": size, "alpha": alpha}, "defaults": {"queue": "1G"}}
+    network = TopologySpec.model_validate(fields)
+    traffic = tuple(Traffic(Pattern.FLOW, (host, "h0"), 200_000) for host in ("h1", "h2", "h4"))
+    return replace(config(), topology=network, traffic=traffic)
+
+
+def test_a_shared_buffer_bounds_the_queues_together() -> None:
+    roomy = TrafficSimulation(congested("8M", 1.0)).run()
+    assert roomy.ok
+    assert not roomy.drops
+    tight = TrafficSimulation(congested("100K", 1.0)).run()
+    assert tight.ok
+    assert set(tight.drops) == {"leaf0>h0 queue_full"}
+
+
+@pytest.mark.parametrize("alpha", [0.25, 0.5, 1.0])
+def test_a_queue_is_as_long_as_its_share_of_what_is_free(alpha: float) -> None:
+    simulation = TrafficSimulation(congested("200K", alpha))
+    buffer = simulation.network.buffers["leaf0"]
+    most = 0
+    while not simulation._finished():
+        simulation.network.loop.run(count=10)
+        most = max(most, buffer.used(simulation.network.loop.now))
+    # One queue q alone: q <= alpha (size - q). Three links bring 15,000 bytes in the latency that switches work ahead.
+    longest = 200 * 1024 * alpha / (1 + alpha)
+    assert 0.95 * longest < most < longest + 16_000
+
+
+@pytest.mark.parametrize(
+    ("traffic", "cause"),
+    [
+        (Traffic(Pattern.FLOW, ("h0",), 4), "two different hosts"),
+        (Traffic(Pattern.FLOW, ("h0", "h0"), 4), "two different hosts"),
+        (Traffic(Pattern.NEXT, ("h0", "h9"), 4), "no host h9"),
+        (Traffic(Pattern.NEXT, ("h0", "h1"), 0), "1 to"),
+        (Traffic(Pattern.ALLTOALL, ("h0", "h1"), 12), "multiple of 8"),
+        (Traffic(Pattern.ALLREDUCE, ("h0", "h1"), 1 << 30), "MiB are the limit"),
+    ],
+)
+def test_impossible_traffic_is_refused(traffic: Traffic, cause: str) -> None:
+    with pytest.raises(InputError, match=cause):
+        TrafficSimulation(replace(config(), traffic=(traffic,)))
