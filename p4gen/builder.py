@@ -16,7 +16,7 @@ from p4gen.p4 import p4c
 from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.info.generate import generate
 from p4gen.p4.info.text import differences, parse_text, to_text
-from p4gen.p4.lint.rules import lint
+from p4gen.p4.toolchain import Toolchain
 from p4gen.program import Composition, Manifest, compose, manifest, render, undeclared_features
 from p4gen.program.manifest import to_json
 from p4gen.scratch import scratch
@@ -50,16 +50,17 @@ def build(spec: ProgramSpec, out: Path, *, use_p4c: bool = True, line_directives
     """
     composition = compose(spec)
     rendered = render(composition, line_directives=line_directives)
+    tools = spec.architecture.facet(Toolchain)
     name = spec.program
     with _replacing(out / name) as folder:
         source = folder / f"{name}.p4"
         source.write_text(rendered.text, encoding="utf-8")
         with ThreadPoolExecutor(max_workers=1) as beside:
-            second_opinion = beside.submit(_compile_with_p4c, source) if use_p4c else None
+            second_opinion = beside.submit(tools.compile, source) if use_p4c and tools.compile else None
             # Positions name the file where it will be, not where it is being made.
             compiled = compile_text(rendered.text, str(out / name / source.name))
             _refuse(compiled.warnings, f"{name} compiles with warnings")
-            _refuse(lint(compiled.program, spec.pipelines), f"{name} breaks a rule for generated programs")
+            _refuse(tools.lint(compiled.program, spec.pipelines), f"{name} breaks a rule for generated programs")
             false = f"{name}'s modules do not say what they do"
             _refuse(undeclared_features(composition, rendered), false)
             _refuse(undeclared(composition, compiled.program), false)
@@ -70,14 +71,6 @@ def build(spec: ProgramSpec, out: Path, *, use_p4c: bool = True, line_directives
         version = _agreeing(info, second_opinion.result()) if second_opinion is not None else None
     final = out / name
     return Built(final, composition, compiled, content, version, tuple(sorted(final.iterdir())))
-
-
-def _compile_with_p4c(source: Path) -> tuple[str, p4c.P4cOutput] | None:
-    """p4c's version and what it made of the program; None where there is no p4c."""
-    compiler = p4c.find()
-    if compiler is None:
-        return None
-    return p4c.version(compiler), p4c.compile_for_bmv2(compiler, source, source.parent)
 
 
 def _agreeing(info: p4info_pb2.P4Info, theirs: tuple[str, p4c.P4cOutput] | None) -> str | None:

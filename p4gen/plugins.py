@@ -1,9 +1,9 @@
 """Packages that p4gen finds rather than imports: its own, those of installed packages, and folders that the user names.
 
 ``Registry`` is for one kind of them: families of programs, architectures. Each is a Python package with a constant that
-describes it. p4gen's own are the packages in one folder; an installed package announces its own by an entry point; a
-folder of the user's is named on the command line, or in an environment variable with several, separated like PATH,
-which processes that p4gen starts inherit.
+describes it, and with facets: modules that answer what parts of p4gen ask (``Facet``). p4gen's own are the packages in
+one folder; an installed package announces its own by an entry point; a folder of the user's is named on the command
+line, or in an environment variable with several, separated like PATH, which processes that p4gen starts inherit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from p4gen.errors import Diagnostic, InputError, P4genError, Pos
 
@@ -35,8 +35,23 @@ class Plugin(Protocol):
     def package(self) -> str:
         """Its Python package."""
 
+    @property
+    def base(self) -> Plugin | None:
+        """The one on which it builds."""
+
+
+@dataclass(frozen=True)
+class Facet:
+    """An interface to plug-ins that some part of p4gen declares; ``module`` is the module that provides it.
+
+    A plug-in's package has a module of that name with a constant ``FACET``.
+    """
+
+    module: ClassVar[str]
+
 
 T = TypeVar("T", bound=Plugin)
+F = TypeVar("F", bound=Facet)
 
 
 @dataclass(eq=False)
@@ -136,6 +151,35 @@ class Registry(Generic[T]):
             what = f"{self.home}.{self.kind.__name__}"
             raise InputError(Diagnostic(where, f"{self.constant} is not {self.article} {what}"))
         return found
+
+
+def answers(plugin: Plugin, kind: type[Facet]) -> bool:
+    """Whether a plug-in, or the one that it builds on, has the facet."""
+    found = importlib.util.find_spec(f"{plugin.package}.{kind.module}") is not None
+    return found or (plugin.base is not None and answers(plugin.base, kind))
+
+
+def facet(plugin: Plugin, kind: type[F], one: str) -> F:
+    """The facet of a plug-in, which is ``one`` of its kind; its module is imported only now.
+
+    Raises ``InputError`` if neither the plug-in nor the one on which it builds provides it.
+    """
+    name = f"{plugin.package}.{kind.module}"
+    place = importlib.util.find_spec(name)
+    if place is None:
+        if plugin.base is None:
+            raise InputError(f"the {one} {plugin.name} has no {kind.module}.py: it does not provide {kind.__name__}")
+        return facet(plugin.base, kind, one)
+    try:
+        module = importlib.import_module(name)
+    except P4genError:
+        raise
+    except Exception as error:
+        raise import_failed(Path(str(place.origin)).parent, error) from error
+    found = getattr(module, "FACET", None)
+    if not isinstance(found, kind):
+        raise InputError(f"{name}.FACET is not a {kind.__name__}")
+    return found
 
 
 def import_failed(folder: Path, error: Exception) -> InputError:

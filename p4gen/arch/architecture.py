@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from p4gen.plugins import F, facet
 from p4gen.resources import resource
 
 Stage = Literal["parser", "ingress", "egress"]
@@ -48,6 +49,8 @@ class Architecture(ABC):
     """The package that a program's ``main`` instantiates."""
     includes: tuple[str, ...]
     """The files that a program includes."""
+    targets: tuple[str, ...]
+    """The targets that run its programs (``p4gen.choices.TARGETS``)."""
     features: frozenset[Feature]
     ports: int
     """The most ports that packets of hosts may use, numbered from 0."""
@@ -70,7 +73,14 @@ class Architecture(ABC):
     template_folder: Path | None = None
     """The folder of its templates, if not p4gen's own ``templates/arch/<name>``."""
     base: Architecture | None = None
-    """The architecture whose templates it uses where it has none of its own."""
+    """The architecture whose templates and facets it uses where it has none of its own."""
+
+    def facet(self, kind: type[F]) -> F:
+        """The architecture's facet, or that of the one it builds on; its module is imported only now.
+
+        Raises ``InputError`` if there is none.
+        """
+        return facet(self, kind, "architecture")
 
     # --- templates ---
 

@@ -46,7 +46,7 @@ class _Verbs(Commands):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Folders of families are looked for first: which flags a verb has depends on them."""
         try:
-            args = _with_families(args)
+            args = _with_folders(args)
         except P4genError:
             if not ctx.resilient_parsing:  # a shell that completes is told nothing
                 raise
@@ -99,24 +99,39 @@ def main() -> None:
         sys.exit(1 if trouble else 2)
 
 
-def _with_families(arguments: Sequence[str]) -> list[str]:
-    """The arguments, with names of families where their folders were given; these families are known from now on."""
+def _with_folders(arguments: Sequence[str]) -> list[str]:
+    """The arguments, with names of families and architectures where their folders were given; these are known from now
+    on."""
     words = list(arguments)
     for i, word in enumerate(words):
-        if word.startswith("--family="):
-            words[i] = f"--family={_family(word.removeprefix('--family='))}"
-        elif i and words[i - 1] == "--family":
-            words[i] = _family(word)
+        for flag, name in (("--family", _family), ("--arch", _architecture)):
+            if word.startswith(f"{flag}="):
+                words[i] = f"{flag}={name(word.removeprefix(f'{flag}='))}"
+            elif i and words[i - 1] == flag:
+                words[i] = name(word)
     return words
 
 
 def _family(text: str) -> str:
     """The name of a family that is given by its name or its folder. A name wins over a folder that is called alike."""
-    if os.sep not in text and not Path(text, "__init__.py").is_file():
+    if not _may_be_folder(text):
         return text
     from p4gen.families import add_folder, families  # noqa: PLC0415 - most commands name no folder
 
     return text if text in families() else add_folder(Path(text)).name
+
+
+def _architecture(text: str) -> str:
+    """The same of an architecture."""
+    if not _may_be_folder(text):
+        return text
+    from p4gen.arch import add_folder, architectures  # noqa: PLC0415 - most commands name no folder
+
+    return text if text in architectures() else add_folder(Path(text)).name
+
+
+def _may_be_folder(text: str) -> bool:
+    return os.sep in text or Path(text, "__init__.py").is_file()
 
 
 def _open_standard_streams() -> None:

@@ -12,6 +12,7 @@ import click
 from pydantic.fields import FieldInfo
 from rich.console import Console
 
+from p4gen import arch
 from p4gen.choices import TARGETS
 from p4gen.cli.common import engine_option as engine_option  # noqa: PLC0414  (for the other verbs)
 from p4gen.cli.common import json_option as json_option  # noqa: PLC0414
@@ -23,7 +24,10 @@ from p4gen.spec.program import DEFAULT_FAMILY
 
 PROGRAM = "The program: these, or a YAML file with the same fields; flags win"
 """What the spec's options are called in ``--help``."""
-_FOLDER = "; of one of your own, its folder (P4GEN_FAMILIES: such folders)"
+_FOLDERS = {
+    "family": "; of one of your own, its folder (P4GEN_FAMILIES: such folders)",
+    "arch": "; of one of your own, its folder (P4GEN_ARCHS: such folders)",
+}
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
@@ -45,7 +49,7 @@ def spec_flags(function: F, *, multiple: bool) -> F:
             name,
             multiple=multiple,
             metavar=_metavar(field, values),
-            help=f"{field.description}{_FOLDER if name == 'family' else ''}{default}",
+            help=f"{field.description}{_FOLDERS.get(name, '')}{default}",
             type=SpecValue(values),
             cls=GroupedOption,
             group=PROGRAM,
@@ -132,6 +136,9 @@ def flags_of(spec: ProgramSpec) -> list[str]:
     given = spec.model_dump(mode="json", include=set(told)) | spec.model_dump(mode="json", exclude_defaults=True)
     if family.name != DEFAULT_FAMILY:
         given["family"] = family.name if folder is None else shlex.quote(str(folder))
+    own = arch.folder_of(spec.architecture)
+    if own is not None:
+        given["arch"] = shlex.quote(str(own))
     names = dict.fromkeys((*told, *type(spec).model_fields))
     return [f"{flag_name(name)} {given[name]}" for name in names if name in given]
 

@@ -3,9 +3,10 @@
 The rest of p4gen imports from here alone: ``family_of(spec).facet(...)`` is the way to everything a family knows.
 """
 
-from p4gen.families.family import Facet, Family
+from p4gen.families.family import Family
 from p4gen.families.load import WrittenCollective, collective, flag_name, load_collective, load_spec, parse_spec
 from p4gen.families.registry import add_folder, families, family_of, folder_of
+from p4gen.plugins import Facet
 
 __all__ = [
     "Facet",

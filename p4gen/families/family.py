@@ -22,26 +22,12 @@ tests/program/test_families.py. What common templates require of a family is lis
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, TypeVar
 
-from p4gen.errors import InputError, P4genError
-from p4gen.plugins import import_failed
+from p4gen.plugins import F, Facet, answers, facet
 from p4gen.resources import resource
 from p4gen.spec.program import ProgramSpec
-
-
-@dataclass(frozen=True)
-class Facet:
-    """An interface to families that some part of p4gen declares; ``module`` is the module that provides it."""
-
-    module: ClassVar[str]
-
-
-F = TypeVar("F", bound=Facet)
 
 
 @dataclass(frozen=True)
@@ -68,27 +54,11 @@ class Family:
 
     def answers(self, kind: type[Facet]) -> bool:
         """Whether this family, or the one that it builds on, has the facet."""
-        name = f"{self.package}.{kind.module}"
-        return importlib.util.find_spec(name) is not None or (self.base is not None and self.base.answers(kind))
+        return answers(self, kind)
 
     def facet(self, kind: type[F]) -> F:
         """The family's facet; its module is imported only now.
 
         Raises ``InputError`` if the family does not provide it.
         """
-        name = f"{self.package}.{kind.module}"
-        place = importlib.util.find_spec(name)
-        if place is None:
-            if self.base is None:
-                raise InputError(f"the family {self.name} has no {kind.module}.py: it does not provide {kind.__name__}")
-            return self.base.facet(kind)
-        try:
-            module = importlib.import_module(name)
-        except P4genError:
-            raise
-        except Exception as error:
-            raise import_failed(Path(str(place.origin)).parent, error) from error
-        found = getattr(module, "FACET", None)
-        if not isinstance(found, kind):
-            raise InputError(f"{name}.FACET is not a {kind.__name__}")
-        return found
+        return facet(self, kind, "family")

@@ -33,6 +33,7 @@ class Icrc(StrEnum):
                 assert_never(other)
 
 
+DEFAULT_ARCH: Final = "v1model"
 DEFAULT_FAMILY: Final = "epic"
 """The family of a spec that names none."""
 
@@ -76,7 +77,7 @@ class ProgramSpec(BaseModel):
         str,
         AfterValidator(_known),
         Field(description="P4 architecture of the program", json_schema_extra=_listed),
-    ] = "v1model"
+    ] = DEFAULT_ARCH
     pipelines: Annotated[
         Literal[1, 2, 4],
         Field(description="ingress pipelines, each with its own memory; they divide the ports evenly"),
@@ -85,7 +86,6 @@ class ProgramSpec(BaseModel):
         int,
         Field(
             ge=1,
-            le=CPU_PORT,
             description="ports of the switch, numbered from 0; "
             f"v1model keeps {DROP_PORT} for drop and {CPU_PORT} for the CPU",
         ),
@@ -102,6 +102,8 @@ class ProgramSpec(BaseModel):
 
     @model_validator(mode="after")
     def _ports_divide(self) -> ProgramSpec:
+        if self.ports > self.architecture.ports:
+            raise SpecConflictError("ports", f"must be at most {self.architecture.ports} for {self.arch}")
         if self.ports % self.pipelines:
             raise SpecConflictError("ports", f"{self.ports} ports do not divide among {self.pipelines} pipelines")
         return self

@@ -3,85 +3,88 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from p4gen.arch.architecture import Architecture, Direction, Feature, Stage
 from p4gen.arch.ports import CPU_PORT
-
-_METADATA = "std_meta"
+from p4gen.choices import TARGETS
 
 
 @dataclass(frozen=True)
 class V1Model(Architecture):
     """v1model: one struct of intrinsic metadata for all blocks, externs called as functions."""
 
+    METADATA: ClassVar[str] = "std_meta"
+    """The name of the struct."""
+
     def parameters(self, direction: Direction, stage: Stage = "ingress") -> str:
         """One struct."""
-        return f"{direction} standard_metadata_t {_METADATA}"
+        return f"{direction} standard_metadata_t {self.METADATA}"
 
     def arguments(self, direction: Direction, stage: Stage = "ingress") -> str:
         """One struct."""
-        return _METADATA
+        return self.METADATA
 
     @property
     def ingress_port(self) -> str:
         """A field, 9 bits."""
-        return f"{_METADATA}.ingress_port"
+        return f"{self.METADATA}.ingress_port"
 
     @property
     def egress_port(self) -> str:
         """A field, 9 bits."""
-        return f"{_METADATA}.egress_port"
+        return f"{self.METADATA}.egress_port"
 
     @property
     def replication_id(self) -> str:
         """A field, 16 bits."""
-        return f"{_METADATA}.egress_rid"
+        return f"{self.METADATA}.egress_rid"
 
     @property
     def packet_length(self) -> str:
         """A field."""
-        return f"{_METADATA}.packet_length"
+        return f"{self.METADATA}.packet_length"
 
     @property
     def parser_failed(self) -> str:
         """A comparison with ``NoError``."""
-        return f"{_METADATA}.parser_error != error.NoError"
+        return f"{self.METADATA}.parser_error != error.NoError"
 
     @property
     def checksum_failed(self) -> str:
         """A bit that ``verify_checksum`` sets."""
-        return f"{_METADATA}.checksum_error != 0"
+        return f"{self.METADATA}.checksum_error != 0"
 
     def recirculated(self, *, is_not: bool = False) -> str:
         """By the instance type."""
-        return f"{_METADATA}.instance_type {'!=' if is_not else '=='} RECIRCULATED"
+        return f"{self.METADATA}.instance_type {'!=' if is_not else '=='} RECIRCULATED"
 
     @property
     def cloned_on_arrival(self) -> str:
         """By the instance type."""
-        return f"{_METADATA}.instance_type == INGRESS_CLONE"
+        return f"{self.METADATA}.instance_type == INGRESS_CLONE"
 
     @property
     def cloned_on_departure(self) -> str:
         """By the instance type."""
-        return f"{_METADATA}.instance_type == EGRESS_CLONE"
+        return f"{self.METADATA}.instance_type == EGRESS_CLONE"
 
     @property
     def tick_port(self) -> str:
         """v1model has no timers: ticks come from the agent, by the CPU port."""
-        return f"{_METADATA}.ingress_port == CPU_PORT"
+        return f"{self.METADATA}.ingress_port == CPU_PORT"
 
     def send(self, port: str) -> str:
         """``egress_spec``."""
-        return f"{_METADATA}.egress_spec = {port};"
+        return f"{self.METADATA}.egress_spec = {port};"
 
     def multicast(self, group: str) -> str:
         """``mcast_grp``; group 0 is none."""
-        return f"{_METADATA}.mcast_grp = {group};"
+        return f"{self.METADATA}.mcast_grp = {group};"
 
     def drop(self, stage: Stage = "ingress") -> str:
         """Drops also what multicast would make of it, if that was decided before."""
-        return f"mark_to_drop({_METADATA});"
+        return f"mark_to_drop({self.METADATA});"
 
     def clone(self, session: str) -> str:
         """From ingress to egress, with a list of fields."""
@@ -153,6 +156,7 @@ ARCHITECTURE = V1Model(
     package=__name__,
     main="V1Switch",
     includes=("core.p4", "v1model.p4"),
+    targets=TARGETS,
     features=frozenset(Feature),
     ports=CPU_PORT,
     cpu_port=CPU_PORT,

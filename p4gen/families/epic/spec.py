@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, assert_never
 from pydantic import Field, model_validator
 
 from p4gen.spec.collective import CollectiveSpec, Overflow, Reliability
-from p4gen.spec.program import Icrc, SpecConflictError
+from p4gen.spec.program import DEFAULT_ARCH, Icrc, SpecConflictError
 from p4gen.spec.reductions import Op
 
 
@@ -142,6 +142,8 @@ class EpicSpec(CollectiveSpec):
             parts.append("noicrc")
         if self.variant is not None:
             parts.append(self.variant.replace("-", "_"))
+        if self.arch != DEFAULT_ARCH:
+            parts.append(self.arch)
         return "_".join(parts)
 
     @property
