@@ -3,11 +3,12 @@
 Templates and flows write statements through the ``Architecture`` of a spec (``spec.architecture``).
 """
 
-from p4gen.arch.architecture import Architecture, Direction, Feature, Stage
+from p4gen.arch.architecture import Architecture, ArchitectureFacet, Direction, Feature, Stage
 from p4gen.arch.registry import add_folder, architecture, architectures, folder_of, registry
 
 __all__ = [
     "Architecture",
+    "ArchitectureFacet",
     "Direction",
     "Feature",
     "Stage",

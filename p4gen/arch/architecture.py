@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from p4gen.plugins import F, facet
+from p4gen.plugins import F, Facet, facet
 from p4gen.resources import resource
 
 Stage = Literal["parser", "ingress", "egress"]
@@ -34,6 +34,11 @@ class Feature(StrEnum):
     RECIRCULATION = "recirculation"
     TICKS = "ticks"
     PACKET_CRC = "CRCs over whole packets"
+
+
+@dataclass(frozen=True)
+class ArchitectureFacet(Facet):
+    """An interface to architectures, as ``Facet`` is one to families: ``Toolchain`` (``toolchain.py``)."""
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from p4gen.arch import ArchitectureFacet
 from p4gen.errors import Diagnostic
 from p4gen.p4 import ir
 from p4gen.p4.p4c import P4cOutput
-from p4gen.plugins import Facet
 
 
 @dataclass(frozen=True)
-class Toolchain(Facet):
+class Toolchain(ArchitectureFacet):
     """The tools for an architecture's programs."""
 
     module: ClassVar[str] = "toolchain"
