@@ -31,12 +31,13 @@ def configure(
     if found:
         raise InputError(*found)
     served = group_entries(spec).configuration(spec, groups, gateways or {})
-    return SwitchConfig((*served.entries, *routed(routes, next_hops)), served.multicast_groups, served.clone_sessions)
+    entries = (*served.entries, *routing(routes, next_hops))
+    return SwitchConfig(entries, served.multicast_groups, served.clone_sessions)
 
 
-def routed(routes: Iterable[Route], next_hops: Iterable[NextHop]) -> list[Entry]:
-    """The table entries of routes, which all programs have alike (Forward)."""
-    return [_route_entry(route) for route in routes] + [_next_hop_entry(hop) for hop in next_hops]
+def routing(routes: Iterable[Route], next_hops: Iterable[NextHop]) -> tuple[Entry, ...]:
+    """The entries by which a program of any family routes."""
+    return (*map(_route_entry, routes), *map(_next_hop_entry, next_hops))
 
 
 def _route_entry(route: Route) -> Entry:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from p4gen.errors import InputError
-from p4gen.groups.config import routed
+from p4gen.groups.config import routing
 from p4gen.groups.connections import Connection, ConnectionHere, connection_entries
 from p4gen.groups.group import SwitchConfig
 from p4gen.placement.placer import Names, routes, switch_of
@@ -52,7 +52,7 @@ def place_plain(
         except InputError as error:
             problems += [f"{switch}: {diagnostic.message}" for diagnostic in error.diagnostics]
             continue
-        switches[switch] = SwitchConfig((*known, *routed(*routes(topology, names, switch, {}))), (), sessions)
+        switches[switch] = SwitchConfig((*known, *routing(*routes(topology, names, switch, {}))), (), sessions)
     if problems:
         raise InputError(*problems)
     gateway = {host: names.mac[switch_of(topology, host)] for host in topology.hosts}
