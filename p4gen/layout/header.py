@@ -93,6 +93,17 @@ class Header:
             for line, field in zip(lines, self.fields, strict=True)
         )
 
+    @property
+    def table(self) -> str:
+        """All fields as a table in Markdown: their widths, and the bits of their parts."""
+        rows = []
+        for field in self.fields:
+            name = field.name if self.count is None else f"{field.name}_*"
+            rows.append(f"| `{name}` | {field.bits} | {field.about} |")
+            if field.parts is not None:
+                rows += [f"| `{name}.{part.name}` | {bits} | {part.about} |" for part, bits in field.parts.places]
+        return "\n".join(["| field | bits | meaning |", "|---|---|---|", *rows]) + "\n"
+
 
 class Stack:
     """Headers that follow each other in a frame: which of its bytes hold a field.

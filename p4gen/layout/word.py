@@ -106,6 +106,11 @@ class Word:
         return f"{field.meaning} {high}" if high == low else f"{field.meaning} {high}..{low}"
 
     @property
+    def places(self) -> tuple[tuple[Field, str], ...]:
+        """All fields, those of parts too, and their slices."""
+        return tuple((field, self.slice(field.name)) for field in _fields(self))
+
+    @property
     def note(self) -> str:
         """All fields as a comment has them."""
         return "{" + ", ".join(self.place(field.name) for field in self.fields) + "}"
@@ -113,7 +118,7 @@ class Word:
     @property
     def table(self) -> str:
         """All fields, those of parts too, as a table in Markdown."""
-        rows = [f"| `{f.name}` | {self.slice(f.name)} | {f.about} |" for f in _fields(self)]
+        rows = [f"| `{field.name}` | {bits} | {field.about} |" for field, bits in self.places]
         return "\n".join(["| field | bits | meaning |", "|---|---|---|", *rows]) + "\n"
 
     def unpack(self, value: int) -> dict[str, int]:
