@@ -1,7 +1,7 @@
 """The behavioural model: a v1model switch that runs the typed IR.
 
-``Model(program)`` is a whole switch in memory: ``process`` takes a packet and gives what comes out, and
-the methods of the ``ControlPlane`` protocol (``p4gen.switch.api``) configure and read it.
+``Model(program)`` is a complete switch in memory: ``process`` takes a packet and returns the output, and the methods of
+the ``ControlPlane`` protocol (``p4gen.switch.api``) configure and read it.
 """
 
 from __future__ import annotations
@@ -35,12 +35,11 @@ class _Runs(Protocol):
 class Model(Resources):
     """A switch that runs ``program``.
 
-    ``clock`` gives microseconds since the start (default: the machine's clock), for timestamps and
-    meters; ``seed`` is for ``random``. ``cache`` is the folder of programs that ``jit`` has compiled before, "" for
-    none (default: the user's). With ``poison``, which only ``interp`` has, what the program reads before it has
-    written is garbage rather than zero.
+    ``clock`` returns microseconds since the start (default: the machine's clock), for timestamps and meters; ``seed``
+    is for ``random``. ``cache`` is the folder of programs that ``jit`` has compiled before, "" for none (default: the
+    user's). With ``poison``, which only ``interp`` supports, uninitialised values are garbage instead of zero.
 
-    Raises ``InputError``, with positions, for what of the program is not supported.
+    Raises ``InputError``, with positions, for unsupported parts of the program.
     """
 
     def __init__(
@@ -72,40 +71,40 @@ class Model(Resources):
             self._runs = self._native = jit.Engine(program, state, folder)
 
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """Outputs as (port, packet), in order of transmission; with ``trace``, everything on the way is
-        added to it."""
+        """Process a packet. Returns the output as (port, packet), in order of transmission. With ``trace``, all events
+        are added to it."""
         return self._runs.process(port, packet, trace)
 
     def freeze(self) -> SwitchState:
-        """All that the switch remembers, as data of its own; states of switches with one program and engine compare."""
+        """The state of the switch, as data. States of switches with the same program and engine are comparable."""
         return self._state.freeze()
 
     def restore(self, frozen: SwitchState) -> None:
-        """Back to what a switch of the same program and engine was. Raises ``ValueError`` for any other."""
+        """Return to a state of a switch with the same program and engine. Raises ``ValueError`` for any other."""
         self._state.restore(frozen)
 
-    # --- what only the native engine can ---
+    # --- native engine only ---
 
     @property
     def native(self) -> Engine:
-        """The native engine. Raises ``ValueError`` when the model runs on another."""
+        """The native engine. Raises ``ValueError`` when the model runs on the interpreter."""
         if self._native is None:
             raise ValueError(f"batches and snapshots need the native engine, this model's is {self.engine}")
         return self._native
 
     def process_batch(self, batch: Batch) -> Batch:
-        """Many packets in one call: ``batch`` in, one after the other; everything that comes out, in order."""
+        """Process the packets of ``batch``, one after the other, in one call. Returns all the output in order."""
         return self.native.process_batch(batch)
 
     def snapshot(self) -> Bytes:
-        """The switch's whole state as one block of bytes; ``layout`` says what is where."""
+        """The complete state of the switch as one block of bytes; ``layout`` describes it."""
         return self.native.state.snapshot()
 
     def restore_snapshot(self, snapshot: Bytes) -> None:
-        """Back to a snapshot of this switch. Raises ``ValueError`` for any other."""
+        """Return to a snapshot of this switch. Raises ``ValueError`` for any other."""
         self.native.state.restore_snapshot(snapshot)
 
     @property
     def layout(self) -> StateLayout:
-        """Where each register, counter and meter is in a snapshot."""
+        """The position of each register, counter and meter in a snapshot."""
         return self.native.state.layout

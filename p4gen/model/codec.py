@@ -58,7 +58,7 @@ def _members(of: t.Type) -> list[t.Type]:
 
 
 def _fixed_width(of: t.Type) -> int:
-    """Bits on the wire without any varbit's contents."""
+    """Bits on the wire, without the contents of varbits."""
     stripped = t.strip(of)
     if isinstance(stripped, t.Varbits):
         return 0
@@ -88,8 +88,7 @@ def _decode_parts(parts: list[tuple[int, int, t.Type]]) -> Callable[[int], list[
 class HeaderCodec:
     """Reads and writes the fields of one header type.
 
-    ``width`` counts the bits that are always there; ``varbit`` is the index of the one varbit field,
-    or None.
+    ``width`` counts the bits without the varbit's contents; ``varbit`` is the index of the one varbit field, or None.
     """
 
     def __init__(self, header: t.Header) -> None:
@@ -102,7 +101,7 @@ class HeaderCodec:
         self._flatten = flattener(header, valid_only=False)
         self._struct: struct.Struct | None = None
         if kinds and all(isinstance(k, t.Bits) and not k.signed and k.width in _STRUCT_CODES for k in kinds):
-            # The usual payload header: C does the whole job.
+            # The usual payload header: decoded entirely in C.
             self._struct = struct.Struct(">" + "".join(_STRUCT_CODES[t.width_of(k)] for k in kinds))
 
     def decode(self, data: bytes, at: int, varbits: int = 0) -> list[Any]:
@@ -111,7 +110,7 @@ class HeaderCodec:
             return list(self._struct.unpack_from(data, at >> 3))
         if self.varbit is None:
             return self._decode(read_bits(data, at, self.width))
-        after = self._parts[self.varbit][0]  # the shift of a varbit is the width of what follows it
+        after = self._parts[self.varbit][0]  # the shift of a varbit is the width of the fields after it
         bits = read_bits(data, at, self.width + varbits)
         head = bits >> (after + varbits)
         tail = bits & ((1 << after) - 1)

@@ -34,7 +34,7 @@ MAX_PRIORITY = 2**31 - 1
 
 
 class Control:
-    """The ``ControlPlane`` protocol, and a little more, on the state of an embedded switch."""
+    """The ``ControlPlane`` protocol, with extensions, on the state of an embedded switch."""
 
     def __init__(self, state: ModelState) -> None:
         self._state = state
@@ -46,11 +46,11 @@ class Control:
         self._batch(entries, self._insert)
 
     def modify(self, *entries: Entry) -> None:
-        """Give existing entries another action; all or none."""
+        """Change the action of existing entries; all or none."""
         self._batch(entries, self._modify)
 
     def delete(self, *entries: Entry) -> None:
-        """Remove entries; their actions are not looked at. All or none."""
+        """Remove entries, whatever their actions; all or none."""
         self._batch(entries, self._delete)
 
     def entries(self, table: str) -> list[Entry]:
@@ -69,12 +69,12 @@ class Control:
             state.set_default(*resolve_action(state, action, default=True))
 
     def default(self, table: str) -> Action:
-        """The default action in force."""
+        """The current default action of a table."""
         state = self._table(table)
         return _action_of(state.default)
 
     def entry_counter(self, entry: Entry) -> CounterValue:
-        """What the table's direct counter has counted for ``entry`` (its action is not looked at)."""
+        """The table's direct counter for ``entry`` (whose action is ignored)."""
         state = self._table(entry.table)
         if not any(e.extern == "direct_counter" for e in state.table.direct):
             raise ControlError(f"table {state.table.name}: it has no direct counter")
@@ -206,7 +206,7 @@ class Control:
         found.cells[index] = bool(value) if found.is_bool else value
 
     def set_meter(self, name: str, index: int | None, config: MeterConfig | None) -> None:
-        """Configure one cell of an indexed meter, or with ``index`` None all; None makes it green."""
+        """Configure one cell of an indexed meter, or with ``index`` None all cells. ``config`` None: always green."""
         found: Meter = find("meter", name, self._state.meters)
         if index is not None:
             _check_index(f"meter {found.name}", index, found.size)
@@ -222,7 +222,7 @@ class Control:
         return found.buckets[index].config
 
     def set_entry_meter(self, entry: Entry, config: MeterConfig | None) -> None:
-        """Configure the direct meter of an entry (whose action is not looked at)."""
+        """Configure the direct meter of an entry (whose action is ignored)."""
         state = self._table(entry.table)
         if not any(e.extern == "direct_meter" for e in state.table.direct):
             raise ControlError(f"table {state.table.name}: it has no direct meter")
@@ -251,7 +251,7 @@ class Control:
             raise ControlError(f"value set {value_set.name}: it has room for {value_set.size} members")
         self._state.value_sets[value_set.name][:] = resolved
 
-    # --- what happened ---
+    # --- events ---
 
     def traps(self) -> list[Trap]:
         """Undefined behaviour since loading, counted by source position."""
@@ -264,17 +264,17 @@ class Control:
         return result
 
     def log_messages(self) -> list[str]:
-        """What ``log_msg`` wrote since the last call."""
+        """Messages of ``log_msg`` since the last call."""
         result = self._state.log[:]
         self._state.log.clear()
         return result
 
     def reset(self) -> None:
-        """Back to the state after loading: no entries, groups or sessions; state and counters 0."""
+        """Return to the state after loading: no entries, groups or sessions; state and counters 0."""
         self._state.reset()
 
 
-# --- requests to what tables store ---
+# --- from requests to stored entries ---
 
 
 def _resolve_match(state: TableState, entry: Entry) -> tuple[KeyField, ...]:
@@ -425,7 +425,7 @@ def _value_set_widths(of: t.Type) -> list[int]:
     return [key_width(of)]
 
 
-# --- what tables store to requests ---
+# --- from stored entries to requests ---
 
 
 def _entry_of(state: TableState, installed: Installed) -> Entry:
@@ -464,7 +464,7 @@ def _action_of(installed: Installed) -> Action:
 
 
 def describe_match(entry: Entry) -> str:
-    """``a=1, b=0x2&0xf, priority 3``: how messages and traces show an entry."""
+    """The match of an entry as text for messages and traces: ``a=1, b=0x2&0xf, priority 3``."""
     parts = []
     for name, match in entry.match.items():
         match match:

@@ -1,7 +1,7 @@
-"""What a control plane puts into a switch, named as P4Info names it.
+"""The objects that a control plane writes to a switch, with P4Info names.
 
-Tables, actions, keys and parameters go by their full P4Info name or a unique suffix of it.
-Values are non-negative integers as on the wire.
+Tables, actions, keys and parameters are named by their full P4Info name or a unique suffix of it. Values are
+non-negative integers as on the wire.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Range:
 
 
 Match = int | Exact | Lpm | Ternary | Range
-"""A key's value; a plain int is an exact (or optional) one. An omitted key is a wildcard."""
+"""The match of a key. A plain int is an exact (or optional) match. An omitted key is a wildcard."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class Action:
 
 @dataclass(frozen=True)
 class Indirect(Action):
-    """What an entry of a table with an action profile has in place of an action: a member, a group, or a set
-    of (action, weight, watch port) of its own. Exactly one is given; ``name`` and ``args`` are not used."""
+    """The action of an entry of a table with an action profile: a member, a group, or its own set of (action, weight,
+    watch port). Exactly one is given; ``name`` and ``args`` are not used."""
 
     name: str = ""
     member: int | None = None
@@ -85,7 +85,7 @@ class Replica:
 
 @dataclass(frozen=True)
 class MulticastGroup:
-    """A multicast group: what ``mcast_grp`` selects."""
+    """A multicast group, which ``mcast_grp`` selects."""
 
     group_id: int
     replicas: tuple[Replica, ...]

@@ -8,6 +8,6 @@ from p4gen.errors import InputError
 class ControlError(InputError):
     """A control-plane request that does not fit the program, or the state of the switch.
 
-    One line of cause that names the thing and, where there are any, the valid alternatives. Nothing
-    has been changed.
+    The message is one line that names the object and, if there are any, the valid alternatives. Nothing has been
+    changed.
     """

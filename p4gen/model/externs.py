@@ -12,7 +12,7 @@ GREEN, YELLOW, RED = 0, 1, 2
 
 
 class Register:
-    """``register<T>(size)``: ``size`` elements of ``width`` bits, zero at first."""
+    """``register<T>(size)``: ``size`` elements of ``width`` bits, initially zero."""
 
     def __init__(self, instance: ir.ExternInstance) -> None:
         element = t.strip(instance.type_args[0])
@@ -56,8 +56,8 @@ class Counter:
 
 @dataclass(frozen=True)
 class MeterConfig:
-    """Two rates (RFC 2698): committed and peak, in packets or bytes a second, with their bursts in
-    packets or bytes."""
+    """Two rates (RFC 2698), committed and peak, in packets or bytes per second, with their burst sizes in packets or
+    bytes."""
 
     cir: int
     cburst: int
@@ -75,18 +75,19 @@ class Bucket:
         self._committed = self._peak = self._last = 0
 
     def numbers(self) -> tuple[MeterConfig | None, int, int, int]:
-        """Its state: configuration, committed and peak tokens in millionths, the time of the last packet (µs)."""
+        """The bucket's state: configuration, committed and peak tokens in millionths, the time of the last packet
+        (µs)."""
         return self.config, self._committed, self._peak, self._last
 
     @classmethod
     def of(cls, numbers: tuple[MeterConfig | None, int, int, int]) -> Bucket:
-        """A bucket in such a state."""
+        """A bucket with the state that ``numbers`` returned."""
         bucket = Bucket()
         bucket.config, bucket._committed, bucket._peak, bucket._last = numbers
         return bucket
 
     def configure(self, config: MeterConfig | None, now: int) -> None:
-        """Start afresh at ``now`` (µs) with full buckets; None: always green."""
+        """Start again at ``now`` (µs) with full buckets. None: always green."""
         self.config = config
         self._last = now
         if config is not None:
@@ -127,8 +128,8 @@ class Meter:
 
 @dataclass(frozen=True)
 class Trap:
-    """Something undefined that a program did, counted by place: an index out of range, a division by
-    zero, a failed assertion, endless recirculation."""
+    """Undefined behaviour of a program, counted by position: an index out of range, a division by zero, a failed
+    assertion, endless recirculation."""
 
     pos: Pos
     what: str

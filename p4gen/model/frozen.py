@@ -1,7 +1,7 @@
-"""The state of a switch as plain data, apart from the switch: what can be kept, compared and brought back.
+"""The state of a switch as plain data that can be stored, compared and restored.
 
-Nothing in it refers to the program or to the switch that it was taken from; actions are numbered in the order in which
-the program's tables list them. So states of two switches of one program compare, and go over from one to the other.
+It does not refer to the program or the switch; actions are numbered in the order in which the program's tables list
+them. So states of two switches with the same program are comparable and interchangeable.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from p4gen.p4 import ir
 
 
 class FrozenChoice(NamedTuple):
-    """An action, by its number, with its data."""
+    """An action by its number, with its data."""
 
     action: int
     args: tuple[Any, ...]
 
 
 class FrozenBound(NamedTuple):
-    """Where the action of an entry comes from that has it of an action profile."""
+    """The action of an entry in a table with an action profile."""
 
     profile: str
     member: int | None
     group: int | None
     actions: tuple[tuple[str, tuple[tuple[str, int], ...], int, int | None], ...]
-    """Actions of its own: name, arguments, weight, watch port."""
+    """The entry's own actions: name, arguments, weight, watch port."""
     shares: tuple[tuple[FrozenChoice, int, int | None], ...]
-    """The same, resolved."""
+    """The entry's own actions, resolved."""
 
 
 class FrozenEntry(NamedTuple):
@@ -46,21 +46,21 @@ class FrozenEntry(NamedTuple):
     const: bool
     bound: FrozenBound | None
     place: int | None
-    """Its number in the block of memory of ``jit``."""
+    """The entry's number in the state block of ``jit``."""
     metered: bool
     inserted: int
-    """When (µs), in a table without idle timeouts; in others that is memory."""
+    """Time of insertion (µs), in a table without idle timeouts; in other tables this is part of the memory."""
 
 
 class FrozenTable(NamedTuple):
-    """What the control plane wrote to a table; entries in the order of insertion."""
+    """The configuration of a table; entries are in the order of insertion."""
 
     default: FrozenChoice
     entries: tuple[FrozenEntry, ...]
 
 
 class FrozenProfile(NamedTuple):
-    """What the control plane wrote to an action profile, in the order of insertion."""
+    """The configuration of an action profile, in the order of insertion."""
 
     members: tuple[tuple[int, FrozenChoice], ...]
     groups: tuple[tuple[int, tuple[GroupMember, ...]], ...]
@@ -68,7 +68,7 @@ class FrozenProfile(NamedTuple):
 
 @dataclass(frozen=True)
 class Configuration:
-    """All that the control plane wrote. Tables, profiles and value sets are in the program's order."""
+    """Everything that the control plane wrote. Tables, profiles and value sets are in the program's order."""
 
     tables: tuple[FrozenTable, ...]
     profiles: tuple[FrozenProfile, ...]
@@ -80,8 +80,8 @@ class Configuration:
 
 @dataclass(frozen=True)
 class SwitchState:
-    """All that a switch remembers between packets; no packet waits in it then. States of both engines differ in
-    ``memory``: registers, counters, meters, the random generator, and what entries count."""
+    """The state of a switch between packets. States of the two engines differ in ``memory``: registers, counters,
+    meters, the random generator, and entries' counters."""
 
     engine: str
     configuration: Configuration
@@ -95,12 +95,12 @@ FrozenBucket = tuple[MeterConfig | None, int, int, int]
 
 
 def freeze_bucket(bucket: Bucket | None) -> FrozenBucket | None:
-    """A meter's bucket, if there is one."""
+    """A meter's bucket as data; None if there is none."""
     return None if bucket is None else bucket.numbers()
 
 
 class Actions:
-    """The actions of a program by number, and back: freezes what names them, and brings it back."""
+    """The numbers of a program's actions, to freeze and restore objects that refer to actions."""
 
     def __init__(self, program: ir.Program) -> None:
         self._refs = [ref for table in program.tables for ref in actions_of(table)]
@@ -115,7 +115,7 @@ class Actions:
         return self._refs[frozen.action], frozen.args
 
     def freeze_table(self, table: TableState, places: dict[Installed, int] | None = None) -> FrozenTable:
-        """What a table holds; ``places`` are the numbers of its entries."""
+        """The configuration of a table; ``places`` are the numbers of its entries."""
         entries = tuple(
             FrozenEntry(
                 entry.fields,
@@ -132,14 +132,14 @@ class Actions:
         return FrozenTable(self.freeze_choice(table.default.ref, table.default.args), entries)
 
     def entries(self, frozen: FrozenTable, profiles: dict[str, Profile]) -> Iterator[Installed]:
-        """A table's entries, as new ones."""
+        """New entries with the contents of a frozen table."""
         for entry in frozen.entries:
             ref, args = self.choice(entry.choice)
             bound = entry.bound and self._bound(entry.bound, profiles)
             yield Installed(entry.fields, ref, args, entry.priority, entry.const, bound=bound, last_hit=entry.inserted)
 
     def freeze_profile(self, profile: Profile) -> FrozenProfile:
-        """What an action profile holds."""
+        """The configuration of an action profile."""
         members = tuple((number, self.freeze_choice(*choice)) for number, choice in profile.members.items())
         return FrozenProfile(members, tuple(profile.groups.items()))
 

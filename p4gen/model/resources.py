@@ -1,4 +1,4 @@
-"""The rest of the control plane: action profiles, what entries own besides their action, ports' links."""
+"""More of the control plane: action profiles, direct resources of entries, link states."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Resources(Control):
         found.put_member(member, self._choice(found, action))
 
     def delete_member(self, profile: str, member: int) -> None:
-        """Remove a member; the caller sees to it that nothing refers to it."""
+        """Remove a member. The caller ensures that nothing refers to it."""
         self._profile(profile).members.pop(member, None)
 
     def set_group(self, profile: str, group: int, members: Iterable[GroupMember]) -> None:
@@ -32,11 +32,11 @@ class Resources(Control):
         self._profile(profile).put_group(group, members)
 
     def delete_group(self, profile: str, group: int) -> None:
-        """Remove a group; the caller sees to it that nothing refers to it."""
+        """Remove a group. The caller ensures that nothing refers to it."""
         self._profile(profile).groups.pop(group, None)
 
     def set_link(self, port: int, up: bool) -> None:
-        """Tell action selectors that a port has a link, or has none."""
+        """Record, for action selectors, whether a port has a link."""
         (self._state.ports_down.discard if up else self._state.ports_down.add)(port)
 
     def _profile(self, name: str) -> Profile:
@@ -65,10 +65,10 @@ class Resources(Control):
         bound = Bound(profile, indirect, shares)
         return Installed(fields, nothing.ref, nothing.args, entry.priority, bound=bound)
 
-    # --- what entries own ---
+    # --- direct resources ---
 
     def set_entry_counter(self, entry: Entry, value: CounterValue) -> None:
-        """Set the direct counter of an entry (whose action is not looked at)."""
+        """Set the direct counter of an entry (whose action is ignored)."""
         self.entry_counter(entry)
         found = self._find_entry(entry)
         found.packets, found.bytes = value.packets, value.bytes

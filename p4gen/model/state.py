@@ -1,4 +1,4 @@
-"""Everything of a switch that outlives a packet, shared by all back ends.
+"""The state of a switch that outlives a packet, shared by all back ends.
 
 Tables, extern instances and the packet replication engine are found by their full control-plane name.
 """
@@ -56,7 +56,7 @@ class ModelState:
         self.program = program
         self.clock: Clock = clock or wall_clock()
         self.poison = poison
-        """Whether what a program has not initialised is garbage rather than zero."""
+        """Whether uninitialised values are garbage instead of zero."""
         self._seed = seed
         self.random = random.Random(seed)  # noqa: S311 - a model of a switch, to be repeatable
         self.tables = {t.name: TableState(t) for t in program.tables}
@@ -72,19 +72,19 @@ class ModelState:
         """Members of each value set: one (value, mask) per field of its type."""
         self.digests: list[Digest] = []
         self.log: list[str] = []
-        """What ``log_msg`` wrote since it was last read."""
+        """Messages of ``log_msg`` since they were last read."""
         self._traps: dict[tuple[Pos, str], int] = {}
 
     def trap(self, pos: Pos, what: str) -> None:
-        """Count something undefined that happened at ``pos``."""
+        """Count undefined behaviour at ``pos``."""
         self._traps[(pos, what)] = self._traps.get((pos, what), 0) + 1
 
     def traps(self) -> list[Trap]:
-        """What was trapped since loading, in order of first occurrence."""
+        """Traps since loading, in order of first occurrence."""
         return [Trap(pos, what, count) for (pos, what), count in self._traps.items()]
 
     def reset(self) -> None:
-        """Back to the state after loading."""
+        """Return to the state after loading."""
         for table in self.tables.values():
             table.reset()
         for register in self.registers.values():
@@ -107,7 +107,7 @@ class ModelState:
     # --- freezing ---
 
     def freeze(self) -> SwitchState:
-        """All that it remembers, as data."""
+        """The state as data."""
         return SwitchState(
             self.engine,
             self._configuration(),
@@ -118,8 +118,8 @@ class ModelState:
         )
 
     def restore(self, frozen: SwitchState) -> None:
-        """Back to a state of this switch, or of another with the same program and engine. Raises ``ValueError`` for any
-        other."""
+        """Return to a state of this switch, or of another one with the same program and engine. Raises ``ValueError``
+        for any other."""
         if frozen.engine != self.engine:
             raise ValueError(f"the frozen state is one of the engine {frozen.engine}, this switch's is {self.engine}")
         self._restore_switch(frozen.configuration, frozen.memory)
@@ -176,7 +176,7 @@ class ModelState:
         self.random.setstate(chance)
 
     def _configure(self, frozen: Configuration) -> None:
-        """Have what the control plane wrote then."""
+        """Restore a configuration."""
         for profile, contents in zip(self.profiles.values(), frozen.profiles, strict=True):
             self.actions.restore_profile(profile, contents)
         for table, holds in zip(self.tables.values(), frozen.tables, strict=True):

@@ -17,13 +17,12 @@ from p4gen.p4 import ir
 from p4gen.p4 import types as t
 
 DEFAULT_SIZE = 1024
-"""Entries of a table that does not say (p4c's default for BMv2)."""
+"""Size of a table that does not specify one (p4c's default for BMv2)."""
 
 MATCH_KINDS = ("exact", "lpm", "ternary", "range", "optional")
 
 KeyField = tuple[int, int] | tuple[str, str]
-"""What an entry wants of a field: (value, mask), or (low, high) for a range field. A string stands
-for itself."""
+"""The match of a field: (value, mask), or (low, high) for a range field, or a string, which matches itself."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Installed:
     bound: Bound | None = None
     """For a table with an action profile: where the action comes from; ``ref`` and ``args`` are then unused."""
     last_hit: int = 0
-    """When the entry was inserted or last hit (µs), for tables that support idle timeouts."""
+    """Time at which the entry was inserted or last hit (µs), for tables that support idle timeouts."""
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -65,7 +64,7 @@ class Installed:
 
 
 def actions_of(table: ir.Table) -> tuple[ir.ActionRef, ...]:
-    """Every action that the table can run: those it lists, and those its entries name."""
+    """Every action that the table can run: those that it lists and those of its entries."""
     listed = list(table.actions)
     for call in (table.default_action, *(e.action for e in table.entries)):
         if call.ref not in listed:
@@ -175,7 +174,7 @@ class TableState:
         old.ref, old.args, old.bound = new.ref, new.args, new.bound
 
     def remove(self, entry: Installed) -> None:
-        """Take ``entry`` out; the caller has checked that it is there."""
+        """Remove ``entry``; the caller has checked that it exists."""
         del self._by_identity[entry.identity]
         if self.lookup == self._lookup_ordered:
             self._ordered.remove(entry)
@@ -200,7 +199,7 @@ class TableState:
         self._ordered.clear()
 
     def reset(self) -> None:
-        """Back to the entries and the default action that the program has."""
+        """Return to the entries and the default action of the program."""
         self.clear()
         self.set_default(None, ())
         for entry in self.table.entries:

@@ -1,7 +1,7 @@
-"""What happened to a packet, event by event, with source positions.
+"""The trace of a packet: its events, with source positions.
 
-Tracing costs nothing while it is off: the interpreter compiles a second, tracing form of the program
-when it is first asked for one.
+Tracing has no cost while it is off: the interpreter compiles a second, tracing form of the program when it is first
+needed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from p4gen.p4 import types as t
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened. ``kind`` is one of: packet, block, state, extract, reject, table, selector, action,
-    assign, condition, read, write, count, meter, hash, request, decision, drop, emit, output, log, trap, digest;
-    ``data`` holds its particulars by name; ``pos`` is None for what the traffic manager does."""
+    """An event of a trace. ``kind`` is one of: packet, block, state, extract, reject, table, selector, action, assign,
+    condition, read, write, count, meter, hash, request, decision, drop, emit, output, log, trap, digest; ``data`` holds
+    its details by name; ``pos`` is None for events of the traffic manager."""
 
     kind: str
     what: str
@@ -60,7 +60,7 @@ def render(events: Iterable[Event]) -> list[str]:
 
 
 _SHOWN = 16
-"""Fields of a header in a trace: all of IPv4's and of the BTH, some of a payload's."""
+"""The most fields of a header in a trace: all of IPv4's and of the BTH's, some of a payload's."""
 
 
 def show(value: Any, of: t.Type | None = None) -> str:

@@ -1,7 +1,7 @@
-"""v1model as simple_switch does it: what happens around and between a program's blocks.
+"""v1model as simple_switch implements it: the processing around and between a program's blocks.
 
-Section names are those of behavioral-model's docs/simple_switch.md; where the text leaves something
-open, targets/simple_switch/simple_switch.cpp decides.
+Section names are those of behavioral-model's docs/simple_switch.md; where the text leaves a question open,
+targets/simple_switch/simple_switch.cpp decides.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Arrival:
 
 @dataclass
 class _Departure:
-    """A packet in the buffer between ingress and egress, on its way to ``port``."""
+    """A packet in the buffer between ingress and egress, for ``port``."""
 
     ctx: Context
     headers: StructValue
@@ -58,7 +58,7 @@ class _Departure:
     standard: StructValue
     port: int
     keep: int = 0
-    """Bytes that a clone session keeps of it; 0 is all."""
+    """Number of bytes that a clone session keeps; 0: all."""
 
 
 class V1Model:
@@ -80,7 +80,8 @@ class V1Model:
         self._traced: _Pipeline | None = None
 
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """What comes out, in order of transmission, when ``packet`` comes in at ``port``."""
+        """Process ``packet``, which arrives at ``port``. Returns the output as (port, packet), in order of
+        transmission."""
         if trace is None:
             pipeline = self._plain
         else:
@@ -95,7 +96,7 @@ class V1Model:
 
 
 class _Pipeline:
-    """The compiled blocks and where their parameters live."""
+    """The compiled blocks and the slots of their parameters."""
 
     def __init__(self, program: ir.Program, interpreter: Interpreter, *, poison: bool) -> None:
         self.blocks = interpreter.blocks
@@ -281,8 +282,8 @@ class _Run:
             self._departures.append(_Departure(copy, headers.copy(), copy_value(meta), own, replica.port, keep))
 
     def _clone_ingress(self, arrival: _Arrival, clone: tuple[int, int | None], meta: Any) -> None:
-        """Ingress to egress: the packet as it came, parsed again; metadata start afresh but for the field
-        list and instance_type."""
+        """Clone from ingress to egress: the received packet, parsed again; new metadata except for the field list and
+        instance_type."""
         session = self._session(clone)
         if session is None:
             return
@@ -311,7 +312,7 @@ class _Run:
         headers, meta, standard = packet.headers, packet.meta, packet.standard
         fields = standard.fields
         fields[field_of["egress_port"]] = packet.port
-        # Anything but the drop port: simple_switch assigns drop port + 1 to nine bits.
+        # Any value but the drop port: simple_switch assigns drop port + 1, truncated to nine bits.
         fields[field_of["egress_spec"]] = (DROP_PORT + 1) & 0x1FF
         fields[field_of["packet_length"]] = ctx.length & 0xFFFFFFFF
         fields[field_of["egress_global_timestamp"]] = self._state.clock() & ((1 << 48) - 1)
@@ -336,7 +337,7 @@ class _Run:
         self._outputs.append((packet.port, data))
 
     def _clone_egress(self, ctx: Context, headers: StructValue, meta: Any) -> None:
-        """Egress to egress: headers as egress left them, metadata afresh but for the field list."""
+        """Clone from egress to egress: the headers at the end of egress; new metadata except for the field list."""
         assert ctx.clone is not None
         session = self._session(ctx.clone)
         if session is None:

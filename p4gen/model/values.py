@@ -1,9 +1,9 @@
 """Run-time values of the behavioural model (P4_16 specification 1.2.5, sections 7 and 8).
 
-``bit<N>`` and ``int<N>`` are Python integers, already wrapped to their width; booleans are ``bool``;
-enum members, error constants and strings are ``str``. Everything else is one of the classes here.
-A composite value owns its parts and never moves in memory while it lives: assignment copies into
-it (``assign``), so a location found before an expression is evaluated stays the same location after.
+``bit<N>`` and ``int<N>`` are Python integers, already wrapped to their width; booleans are ``bool``; enum members,
+error constants and strings are ``str``. Everything else is one of the classes here. A composite value owns its parts
+and is never replaced: assignment copies into it (``assign``), so a location found before an expression is evaluated
+stays valid.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from p4gen.p4 import types as t
 
 @dataclass(frozen=True, slots=True)
 class Varbit:
-    """A ``varbit<N>`` that holds ``width`` bits at the moment."""
+    """A ``varbit<N>`` that currently holds ``width`` bits."""
 
     width: int
     value: int
@@ -103,7 +103,7 @@ COMPOSITE = (StructValue, HeaderValue, StackValue)
 
 
 def copy_value(value: Any) -> Any:
-    """``value`` itself where it is immutable, else a deep copy."""
+    """``value`` itself if it is immutable, otherwise a deep copy."""
     return value.copy() if isinstance(value, COMPOSITE) else value
 
 
@@ -174,7 +174,7 @@ def union_or_header_valid(value: HeaderValue | UnionValue) -> bool:
 
 
 def invalidate(value: Any) -> None:
-    """Make every header in ``value`` invalid and restart every stack: how ``out`` parameters begin."""
+    """Make every header in ``value`` invalid and reset every stack: the initial value of ``out`` parameters."""
     if isinstance(value, HeaderValue):
         value.valid = False
     elif isinstance(value, (StructValue, StackValue)):

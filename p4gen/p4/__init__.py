@@ -1,1 +1,1 @@
-"""The P4_16 front end: text to typed IR, P4Info, and the house's lint. Start at ``compile``."""
+"""The P4_16 front end: from text to typed IR, P4Info and lint. Start at ``compile``."""

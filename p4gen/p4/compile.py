@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A program that compiled, and what there is to warn of; what not every user needs is worked out when asked for."""
+    """A compiled program, with warnings. Results that not every caller needs are computed on demand."""
 
     program: ir.Program
     warnings: tuple[Diagnostic, ...]
     source: Source
     declared: Mapping[str, Pos]
-    """Where each global name is declared."""
+    """The position of the declaration of each global name."""
 
     @cached_property
     def p4info(self) -> p4info_pb2.P4Info:
-        """The program's P4Info; P4Error where it is nested too deeply."""
+        """The program's P4Info. Raises ``P4Error`` if the program is nested too deeply."""
         # protobuf takes a while to load, and only P4Info needs it.
         from p4gen.p4.info.generate import generate  # noqa: PLC0415
 
@@ -42,7 +42,7 @@ class Compiled:
 
     @cached_property
     def beyond_bmv2(self) -> tuple[Diagnostic, ...]:
-        """Errors of p4c's BMv2 back end: P4_16, but not what that target can do (``target``)."""
+        """Errors of p4c's BMv2 back end: valid P4_16 that this target does not support (``target``)."""
         with not_too_deep(self.program.source):
             found = target.check(self.program, dict(self.declared))
         return tuple(

@@ -10,7 +10,7 @@ MAX_BITS = 1 << 13
 
 
 class FoldError(Exception):
-    """The operation has no value; the text says why."""
+    """The operation has no value; the message says why."""
 
 
 def wrap(value: int, width: int, signed: bool) -> int:

@@ -1,4 +1,4 @@
-"""The real P4 compiler, where there is one: ``p4c-bm2-ss`` compiles for BMv2 and writes its own P4Info."""
+"""The reference P4 compiler, if it is installed: ``p4c-bm2-ss`` compiles for BMv2 and writes its own P4Info."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ TIMEOUT_S = 300
 
 @dataclass(frozen=True)
 class P4cOutput:
-    """What p4c wrote: BMv2's JSON and its own P4Info (text)."""
+    """The output of p4c: BMv2's JSON and P4Info (text)."""
 
     json: Path
     p4info: Path
 
 
 def find() -> str | None:
-    """The compiler's absolute path, or None where there is none."""
+    """The compiler's absolute path; None if it is not installed."""
     found = shutil.which(COMPILER)
     return os.path.abspath(found) if found else None
 
 
 def version(compiler: str) -> str:
-    """The version that the compiler prints of itself, in one line."""
+    """The version that the compiler prints, in one line."""
     done = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     said = re.search(r"[Vv]ersion\s+([^\s]+)", done.stdout + done.stderr)
     return said[1] if said else "unknown version"
@@ -39,9 +39,9 @@ def version(compiler: str) -> str:
 
 @cache
 def _in_place() -> tuple[str, ...]:
-    """What goes before a command so that its memory is laid out the same way each time, where the system allows it.
+    """The prefix of a command that disables address space randomisation, if the system allows it.
 
-    p4c orders some things by their addresses: of statements that are alike, the first gives its ``source_info`` to all.
+    p4c orders some objects by their addresses: of equal statements, the first determines the ``source_info`` of all.
     """
     setarch = shutil.which("setarch")
     if setarch is None or subprocess.run([setarch, "-R", "true"], capture_output=True, check=False).returncode:
@@ -52,11 +52,11 @@ def _in_place() -> tuple[str, ...]:
 def compile_for_bmv2(compiler: str, source: Path, out: Path, *, warnings: bool = False) -> P4cOutput:
     """Compile ``source`` into folder ``out``.
 
-    Raises ``FailedError`` with the compiler's own words if it fails, or prints anything at all: a
-    generated program has no excuse for a warning, unless ``warnings`` are expected of it (a fault is seeded).
+    Raises ``FailedError`` with the compiler's output if it fails or prints anything: a generated program must not cause
+    warnings, unless ``warnings`` are expected (a fault is seeded).
     """
     result = P4cOutput(out / f"{source.stem}.json", out / f"{source.stem}.p4c.p4info.txtpb")
-    # The JSON holds the name that the compiler was given: without its folder, every build of a program is the same.
+    # The JSON contains the file name given to the compiler; without a folder, all builds of a program are the same.
     command = [
         *_in_place(),
         compiler,

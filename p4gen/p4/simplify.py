@@ -1,8 +1,7 @@
-"""Expressions made simpler by algebra: what they are, whatever their variables hold.
+"""Algebraic simplification of expressions.
 
-These are the rules of p4c's front end (constant folding, strength reduction, reassociation), so that
-a condition that it knows is known here too. Nothing but P4Info asks: back ends get the program as it
-was written.
+These are the rules of p4c's front end (constant folding, strength reduction, reassociation), so that conditions that
+p4c finds constant are found constant here, too. Only P4Info uses it: back ends get the program as written.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _Operands = tuple[ir.Expr, ir.Expr]
 
 
 def simplified(e: ir.Expr) -> ir.Expr:
-    """``e``, or something simpler of the same value and effects; a ``Literal`` where it is known."""
+    """``e``, or a simpler expression with the same value and effects; a ``Literal`` if its value is known."""
     match e:
         case ir.Unary(op=op, operand=operand):
             return _unary(replace(e, operand=simplified(operand)), op)
@@ -46,12 +45,12 @@ def known(e: ir.Expr) -> fold.Value | None:
 
 
 def harmless(annotations: tuple[Annotation, ...]) -> bool:
-    """Whether a function with these annotations does nothing but give results."""
+    """Whether a function with these annotations has no side effects."""
     return any(a.name == "noSideEffects" for a in annotations)
 
 
 def has_effects(e: ir.Expr) -> bool:
-    """Whether evaluating ``e`` may do something besides giving its value."""
+    """Whether evaluating ``e`` may have side effects."""
     for node in walk(e):
         match node:
             case ir.ApplyTable() | ir.Lookahead() | ir.PacketLength():

@@ -1,4 +1,4 @@
-"""P4Runtime 1.4: a server for switches of ours, and the client by which every target is driven.
+"""P4Runtime 1.4: a server for the embedded switch, and the client that controls every target.
 
 Sections in docstrings are those of the P4Runtime specification, version 1.4.
 """

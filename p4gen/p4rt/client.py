@@ -1,4 +1,4 @@
-"""The client by which every target is driven: the ``ControlPlane`` protocol over P4Runtime, by names."""
+"""The client that controls every target: the ``ControlPlane`` protocol over P4Runtime, by names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _VERBS = {_INSERT: "insert", _MODIFY: "modify", _DELETE: "delete"}
 
 
 class Registers(Protocol):
-    """Another way to a switch's registers, where its P4Runtime server has none (BMv2's)."""
+    """Access to a switch's registers if its P4Runtime server has none (BMv2's)."""
 
     def registers(self, name: str) -> list[int]:
         """All cells of a register, as unsigned numbers."""
@@ -34,9 +34,9 @@ class Registers(Protocol):
 class Client:
     """A primary controller of one switch. Names are those of the P4Info, or unique suffixes of them.
 
-    Methods raise ``RequestError`` (a ``ControlError``) for what the switch refuses, naming the update,
-    ``ControlError`` for what does not fit the P4Info, and ``GoneError`` (a ``FailedError``) when the switch has gone.
-    Use as a context manager, or call ``close``. For ``limit`` to ``refused`` see ``Session``.
+    Methods raise ``RequestError`` (a ``ControlError``) for what the switch refuses, naming the update, ``ControlError``
+    for what does not fit the P4Info, and ``GoneError`` (a ``FailedError``) when the switch has ended. Use as a context
+    manager, or call ``close``. For ``limit``, ``load_limit`` and ``ended`` see ``Session``.
     """
 
     def __init__(
@@ -69,7 +69,8 @@ class Client:
         self._registers = registers
         self._atomic = True
         self._arrays: dict[bytes, tuple[list[bytes], list[bytes]]] = {}
-        """What whole counters and registers were last, and the cells in it: most do not change between two reads."""
+        """The last raw data of whole counters and registers, and the decoded cells: most do not change between two
+        reads."""
 
     def __enter__(self) -> Client:
         return self
@@ -84,7 +85,7 @@ class Client:
     # --- the pipeline ---
 
     def set_pipeline(self, p4info: Any, device_config: bytes, cookie: int | None = None) -> None:
-        """Load a program, with a cookie for those who come later; whatever the switch held is gone."""
+        """Load a program, with a cookie for controllers that connect later. All state of the switch is lost."""
         if self.session.get_config() is not None:
             self._clear_replication()
         self._config = pb.ForwardingPipelineConfig(p4info=p4info, p4_device_config=device_config)
@@ -94,16 +95,16 @@ class Client:
         self.session.set_config(self._config)
 
     def cookie(self) -> int | None:
-        """The cookie of the program that is loaded; None when there is no program, or none came with it."""
+        """The cookie of the loaded program; None when there is no program or it has no cookie."""
         config = self.session.get_config(_COOKIE_ONLY)
         return config.cookie.cookie if config is not None and config.HasField("cookie") else None
 
     def expect(self, schema: Schema) -> None:
-        """Use this P4Info instead of asking the switch which program is loaded, which takes longer."""
+        """Use this P4Info instead of asking the switch for it, which takes longer."""
         self._config, self._schema = None, schema
 
     def reset(self) -> None:
-        """Back to the state after loading, by loading the same program again."""
+        """Return to the state after loading, by loading the same program again."""
         if self._config is None:
             self._config = self.session.get_config()
         if self._config is None:
@@ -122,7 +123,7 @@ class Client:
 
     @property
     def schema(self) -> Schema:
-        """The P4Info of the program that is loaded. Raises ``InputError`` when there is none."""
+        """The P4Info of the loaded program. Raises ``InputError`` when there is none."""
         if self._schema is None:
             self._config = self.session.get_config()
             if self._config is None:
@@ -137,7 +138,7 @@ class Client:
         self._write_entries(_INSERT, entries)
 
     def modify(self, *entries: Entry) -> None:
-        """Give existing entries another action; all or none."""
+        """Change the action of existing entries; all or none."""
         self._write_entries(_MODIFY, entries)
 
     def delete(self, *entries: Entry) -> None:
@@ -150,7 +151,7 @@ class Client:
         return [codec.decode_entry(self.schema, e.table_entry) for e in found]
 
     def default(self, table: str) -> Action:
-        """The default action in force."""
+        """The current default action of a table."""
         entity = self._table_entity(self.schema.tables.named(table))
         entity.table_entry.is_default_action = True
         (found,) = self.session.read_all(entity)
@@ -165,7 +166,7 @@ class Client:
         self.write(pb.Update(type=_MODIFY, entity=pb.Entity(table_entry=message)))
 
     def entry_counter(self, entry: Entry) -> CounterValue:
-        """What the table's direct counter has counted for an entry."""
+        """The value of the table's direct counter for an entry."""
         entity = pb.Entity()
         entity.direct_counter_entry.table_entry.CopyFrom(codec.encode_key(self.schema.tables.named(entry.table), entry))
         (found,) = self.session.read_all(entity)
@@ -198,7 +199,7 @@ class Client:
             except RequestError as error:
                 if error.code is not Code.UNIMPLEMENTED or error.failures:
                     raise
-                self._atomic = False  # BMv2's server does no atomic batches
+                self._atomic = False  # BMv2's server does not support atomic batches
         before = {} if kind == _INSERT else self._held(entries)
         try:
             self.session.write_all(updates)
@@ -257,7 +258,7 @@ class Client:
         try:
             return any(self.session.read_all(entity))
         except RequestError as error:
-            if error.code is Code.NOT_FOUND:  # so says BMv2's server
+            if error.code is Code.NOT_FOUND:  # BMv2's server answers so
                 return False
             raise
 
@@ -325,7 +326,7 @@ class Client:
         return [_register(cell, signed) for cell in cells]
 
     def _array(self, entity: Any, size: int) -> list[bytes]:
-        """The data of all cells of a counter or register, on the wire: they are too many for protobuf's decoder."""
+        """The encoded data of all cells of a counter or register, which are too many for protobuf's decoder."""
         responses = self.session.read_bytes(entity)
         name = entity.SerializeToString()
         known = self._arrays.get(name)
@@ -360,7 +361,7 @@ class Client:
         self.session.stream_out_q.put(request)
 
     def packet_in(self, timeout: float = 1.0) -> tuple[bytes, dict[str, int]] | None:
-        """The next packet from the switch and its packet_in header; None if none comes in ``timeout`` seconds."""
+        """The next packet from the switch and its packet_in header; None if none arrives within ``timeout`` seconds."""
         message = self.session.get_stream_packet("packet", timeout)
         if message is None:
             return None
@@ -401,7 +402,7 @@ def _key_bytes(message: Any) -> bytes:
 
 
 def _named(error: RequestError, kind: int, entries: Sequence[Entry]) -> RequestError:
-    """The error with each failing update's table and match in place of its number."""
+    """The error, with each failing update's table and match instead of its index."""
     if not error.failures:
         return error
     lines = [

@@ -1,6 +1,6 @@
-"""Table entries and actions between P4Runtime's messages and ``p4gen.model.entries`` (sections 9.1 and 9.2).
+"""Conversion of table entries and actions between P4Runtime's messages and ``p4gen.model.entries`` (9.1, 9.2).
 
-Decoding is strict, as a server must be; encoding gives the canonical form, so that what is read is what was written.
+Decoding is strict, as a server must be. Encoding gives the canonical form, so that reads return what was written.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from p4gen.p4rt.schema import ActionInfo, Field, Schema, TableInfo
 from p4gen.p4rt.status import Code, StatusError, invalid, unimplemented
 
 BAD = Code.INVALID_ARGUMENT
-"""Sections 9.1.1 and 9.1.2 ask for it where a binary string is wrong, too."""
+"""The code that sections 9.1.1 and 9.1.2 ask for, also for malformed binary strings."""
 
 
 # --- from messages ---
@@ -82,7 +82,7 @@ def _match(what: str, key: Field, message: Any) -> Match:
 
 
 def as_masked(field: Field, match: Match | None) -> Ternary:
-    """A field of a value set as value and mask, which every kind of match but a range can be."""
+    """A field of a value set as value and mask; every kind of match except a range can be converted."""
     match match:
         case None:
             return Ternary(0, 0)
@@ -119,7 +119,7 @@ def decode_action(schema: Schema, table: TableInfo, message: Any, *, default: bo
 
 
 def decode_table_action(schema: Schema, table: TableInfo, message: Any) -> Action:
-    """What an entry does: an action for a direct table, ``Indirect`` for one with a profile (sections 9.1.2, 9.2.3)."""
+    """The action of an entry: a plain action for a direct table, ``Indirect`` for one with a profile (9.1.2, 9.2.3)."""
     kind = message.WhichOneof("type")
     if not table.profile_id:
         if kind != "action":
@@ -152,7 +152,7 @@ def _share(schema: Schema, table: TableInfo, message: Any) -> tuple[Action, int,
 
 
 def watch_port(message: Any) -> int | None:
-    """The port that a member watches, if it does."""
+    """The port that a member watches; None if it watches none."""
     if message.WhichOneof("watch_kind") == "watch":
         return int(message.watch)
     return bytestrings.decode(message.watch_port, 0, "watch port", BAD) if message.watch_port else None
@@ -248,7 +248,7 @@ def named_action(table: TableInfo, name: str) -> ActionInfo:
 
 
 def encode_table_action(table: TableInfo, action: Action) -> pb.TableAction:
-    """What an entry does, as a message. Raises ``ControlError`` for what the table does not have."""
+    """The action of an entry as a message. Raises ``ControlError`` for what the table does not have."""
     if not isinstance(action, Indirect):
         return pb.TableAction(action=encode_action(named_action(table, action.name), action.args))
     if action.member is not None:
@@ -272,7 +272,7 @@ def encode_entry(table: TableInfo, entry: Entry) -> pb.TableEntry:
 
 
 def decode_entry(schema: Schema, message: Any) -> Entry:
-    """A TableEntry that a switch sent; nothing is known to be missing from it, so nothing is refused lightly."""
+    """Decode a TableEntry sent by a switch. It is complete, so less is checked."""
     table = schema.tables.known(message.table_id)
     match = decode_match(table.name, table.keys, message.match)
     action = Action("")

@@ -1,8 +1,8 @@
-"""What a switch holds as a mapping of bytes, for those who handle thousands of entries at a time.
+"""The configuration of a switch as a mapping of bytes, for handling thousands of entries at a time.
 
 Table entries, multicast groups and clone sessions are pairs of a key and a value in P4Runtime's canonical form: two
-objects are the same exactly if their bytes are. Protobuf's Python implementation takes a third of a millisecond for
-an entry; this takes some twenty microseconds.
+objects are the same exactly if their bytes are. Protobuf's Python implementation takes a third of a millisecond for an
+entry; this takes some twenty microseconds.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from p4gen.p4rt import bytestrings, codec, wire
 from p4gen.p4rt.schema import Field, Schema, TableInfo
 
 Key = tuple[int, bytes]
-"""What an object belongs to, a table by its id or ``MULTICAST`` or ``CLONE``; and what identifies it there: fields of
-its message on the wire."""
+"""The identity of an object: its kind (a table's id, ``MULTICAST`` or ``CLONE``) and the identifying fields of its
+message on the wire."""
 Held = dict[Key, bytes]
-"""Objects by key; the values are the rest of their messages."""
+"""Objects by key. The values are the other fields of their messages."""
 
 MULTICAST, CLONE = -1, -2
 """Negative numbers of the fields of PacketReplicationEngineEntry."""
@@ -45,7 +45,7 @@ EVERYTHING = (
 
 
 def entity(key: Key, value: bytes = b"") -> bytes:
-    """An object as an Entity; without its value, what reads or deletes it."""
+    """An object as an Entity; without its value, an Entity that reads or deletes it."""
     kind, inner = key
     if kind > 0:
         return wire.blob(_TABLE, inner + value)
@@ -56,14 +56,14 @@ def entity(key: Key, value: bytes = b"") -> bytes:
 
 
 class Encoder:
-    """Encodes what fits a P4Info, and raises ``ControlError`` for what does not."""
+    """Encodes objects for a P4Info. Raises ``ControlError`` for what does not fit."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._tables: dict[str, _Table] = {}
 
     def entry(self, entry: Entry) -> tuple[Key, bytes]:
-        """A table entry; the commonest kinds of match and action are encoded here, the others by protobuf."""
+        """Encode a table entry. The most common kinds of match and action are encoded here, the others by protobuf."""
         table = self._tables.get(entry.table)
         if table is None:
             table = self._tables[entry.table] = _Table(self._schema.tables.named(entry.table))
@@ -77,7 +77,7 @@ class Encoder:
 
 
 class _Table:
-    """A table, and how its keys' and actions' fields begin on the wire."""
+    """A table, with the encoded beginnings of its keys' and actions' fields."""
 
     def __init__(self, info: TableInfo) -> None:
         self.info = info
@@ -86,11 +86,11 @@ class _Table:
         self._actions: dict[str, tuple[bytes, dict[str, tuple[bytes, int]]]] = {}
 
     def match(self, entry: Entry) -> bytes | None:
-        """The match fields in the order of their ids; None for what takes the long way, errors too."""
+        """The match fields in the order of their ids; None if protobuf has to encode them, or they have errors."""
         found: list[tuple[int, bytes]] = []
         for name, match in entry.match.items():
             if name not in self._keys:
-                # Names that are no good get their error on the long way.
+                # Protobuf's path reports wrong names.
                 fields = [k for k in self.info.keys if k.name == name or k.name.endswith("." + name)]
                 self._keys[name] = fields[0] if len(fields) == 1 else None
             key = self._keys[name]
@@ -109,7 +109,7 @@ class _Table:
         return b"".join([data for _, data in found])
 
     def action(self, entry: Entry) -> bytes | None:
-        """The action with its parameters in the order of their ids; None for what takes the long way."""
+        """The action with its parameters in the order of their ids; None if protobuf has to encode it."""
         action = entry.action
         known = self._actions.get(action.name)
         if known is None:
@@ -158,8 +158,8 @@ def _replicas(replicas: Iterable[tuple[int, int]]) -> bytes:
 
 
 def decode(responses: Iterable[bytes], const_tables: Iterable[int]) -> Iterator[tuple[Key, bytes]]:
-    """The objects in ReadResponses, in canonical form; left out are constant and default entries, and all those of
-    ``const_tables``, since a controller cannot write them."""
+    """The objects in ReadResponses, in canonical form, without constant and default entries and those of
+    ``const_tables``, which a controller cannot write."""
     skipped = frozenset(const_tables)
     for response in responses:
         for _, found in wire.fields(response):
@@ -266,7 +266,7 @@ def _replica(message: bytes) -> tuple[int, int]:
     return port, rid
 
 
-# --- to what people and tests compare ---
+# --- to objects and text ---
 
 
 def to_entry(schema: Schema, key: Key, value: bytes) -> Entry:
@@ -290,7 +290,7 @@ def _to_replicas(value: bytes) -> tuple[Replica, ...]:
 
 
 def describe(schema: Schema, key: Key) -> str:
-    """A key as people read it: the table and its match, or the group's or session's number."""
+    """A key as text: the table and its match, or the number of the group or session."""
     kind, inner = key
     if kind > 0:
         entry = to_entry(schema, key, b"")
@@ -304,7 +304,7 @@ def _number(inner: bytes) -> int:
 
 
 def differences(held: Mapping[Key, bytes], wanted: Mapping[Key, bytes]) -> tuple[list[Key], list[Key], list[Key]]:
-    """The keys that have to be deleted, modified and inserted to make ``held`` what is ``wanted``."""
+    """The keys to delete, modify and insert in order to turn ``held`` into ``wanted``."""
     deleted = [key for key in held if key not in wanted]
     modified = [key for key, value in wanted.items() if key in held and held[key] != value]
     inserted = [key for key in wanted if key not in held]

@@ -1,4 +1,4 @@
-"""Values of P4 types as P4Data messages (section 8.4): what registers hold and digests carry."""
+"""Values of P4 types as P4Data messages (section 8.4), for registers and digests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from p4gen.p4rt.status import Code, StatusError, invalid, unimplemented
 
 
 def resolve(spec: Any, types: Any) -> Any:
-    """A type without its new names: what a value of it is encoded as."""
+    """A type with its new types (``type`` declarations) resolved, as its values are encoded."""
     while spec.WhichOneof("type_spec") == "new_type":
         new = types.new_types[spec.new_type.name]
         if new.WhichOneof("representation") != "original_type":
@@ -56,7 +56,7 @@ def encode(spec: Any, types: Any, leaves: Iterator[Any]) -> p4data_pb2.P4Data:
 
 
 def encode_bits(bits: Any, value: int) -> bytes:
-    """A number by its P4BitstringLikeTypeSpec."""
+    """A number, encoded for its P4BitstringLikeTypeSpec."""
     if bits.WhichOneof("type_spec") == "int":
         return bytestrings.encode_signed(value & (1 << bits.int.bitwidth) - 1, bits.int.bitwidth)
     return bytestrings.encode(value)

@@ -1,4 +1,4 @@
-"""P4Info as client and server look things up in it: by id and by name."""
+"""Look-ups in a P4Info, by id and by name, for client and server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from p4gen.model.names import find
 from p4gen.p4rt.status import Code, StatusError, invalid, not_found
 
 P4Info = Any
-"""``p4.config.v1.P4Info``; protobuf's messages have no types of use."""
+"""``p4.config.v1.P4Info``. Protobuf's own types are of no use to type checkers."""
 
 _KINDS = {
     p4info_pb2.MatchField.EXACT: "exact",
@@ -34,7 +34,7 @@ class Field:
 
     @property
     def full(self) -> int:
-        """All bits of the field."""
+        """The mask with all bits of the field."""
         return (1 << self.width) - 1
 
 
@@ -164,7 +164,7 @@ class ObjectIndex(Mapping[int, T]):
 
 
 class Schema:
-    """Everything of a P4Info that has to do with entities. Raises ``StatusError`` for dangling references."""
+    """All objects of a P4Info that entities refer to. Raises ``StatusError`` for dangling references."""
 
     def __init__(self, info: P4Info) -> None:
         self.info = info
@@ -216,7 +216,7 @@ class Schema:
         raise invalid(f"table {table.name}: it has no action with id {action_id:#010x}")
 
     def profile_table(self, profile: ProfileInfo) -> TableInfo:
-        """A table that a profile implements: all of them have the same actions. NOT_FOUND when there is none."""
+        """A table that a profile implements; all of these have the same actions. NOT_FOUND when there is none."""
         for table in self.tables.values():
             if table.profile_id == profile.id:
                 return table

@@ -14,9 +14,9 @@ from p4gen.errors import FailedError
 def listening(
     service: str, handlers: Mapping[str, Any], address: str, pool: ThreadPoolExecutor, options: Sequence[Any]
 ) -> tuple[Any, str]:
-    """A server that has started, and where it listens: ``address`` with its port, where that was 0.
+    """A server that has started, and its address: ``address``, with the chosen port if that was 0.
 
-    Raises ``FailedError`` when nobody can listen there; then the pool is shut down.
+    Raises ``FailedError`` if the address cannot be used; then the pool is shut down.
     """
     server = grpc.server(pool, options=[*options, ("grpc.so_reuseport", 0)])
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, dict(handlers)),))
@@ -26,7 +26,7 @@ def listening(
         port = 0
     if port == 0:
         pool.shutdown()
-        raise FailedError(f"cannot listen at {address}: the address is in use, or is none of this machine's")
+        raise FailedError(f"cannot listen at {address}: the address is in use, or does not belong to this machine")
     host, _, wanted = address.rpartition(":")
     server.start()
     return server, f"{host}:{port}" if wanted == "0" else address

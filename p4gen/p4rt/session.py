@@ -1,7 +1,7 @@
-"""A connection to a P4Runtime server: p4runtime-shell's ``P4RuntimeClient`` without its traps.
+"""A connection to a P4Runtime server: p4runtime-shell's ``P4RuntimeClient`` without its problems.
 
-The original exits the process where a connection fails, prints, leaves a thread that keeps a process alive, and
-iterates for ever over the details of a batch that failed in part.
+The original exits the process when a connection fails, prints, leaves a thread that keeps the process alive, and does
+not terminate when it iterates over the details of a batch that failed in part.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode
 _LOOK_S = 0.2
 """How often a session that is not connected asks whether its switch is still there."""
 _MOST_WAITING = 1000
-"""Stream messages that may wait until the switch takes them."""
+"""The most stream messages that may wait for the switch."""
 
 
 class RequestError(ControlError):
@@ -48,23 +48,22 @@ class RequestError(ControlError):
         self.failures: tuple[tuple[int, Code, str], ...] = tuple(failures)
 
     def __reduce__(self) -> Any:
-        """See ``P4genError``; codes do not travel."""
+        """See ``P4genError``; codes are not pickled."""
         return ControlError, self.diagnostics
 
 
 class GoneError(FailedError):
-    """The switch does not answer (any more)."""
+    """The switch does not answer, or has stopped answering."""
 
 
 class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is untyped
     """One controller's connection to one device.
 
     Raises ``GoneError`` when nothing answers at ``address`` within ``timeout`` seconds, ``FailedError`` when the stream
-    is refused. Without ``election`` an id is taken that grows with time, so that who connects last is the primary.
-    Every write request is appended to the file ``record``, for ``recorded``. RPCs end with ``GoneError`` after
-    ``limit`` seconds, those that load a program after ``load_limit``; None: never. ``ended`` is called, by a thread of
-    its own, when the stream ends before ``tear_down``. ``refused`` says that connecting is in vain: then ``GoneError``
-    is raised without waiting for ``timeout``.
+    is refused. Without ``election``, an id is chosen that grows with time, so that the controller that connects last is
+    the primary. Every write request is appended to the file ``record``, for ``recorded``. RPCs end with ``GoneError``
+    after ``limit`` seconds, those that load a program after ``load_limit``; None: never. ``ended`` is called, in a
+    separate thread, when the stream ends before ``tear_down``.
     """
 
     def __init__(
@@ -133,7 +132,7 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
     def __exit__(self, *_: object) -> None:
         self.tear_down()
 
-    # --- what P4RuntimeClient does otherwise ---
+    # --- overrides of P4RuntimeClient ---
 
     def set_up_stream(self) -> None:
         """Open the stream and take part in the arbitration."""
@@ -162,7 +161,7 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
             self._on_end()
 
     def handshake(self) -> None:
-        """Send the election id and wait to be told who is primary."""
+        """Send the election id and wait for the result of the arbitration."""
         request = pb.StreamMessageRequest()
         request.arbitration.device_id = self.device_id
         request.arbitration.election_id.high, request.arbitration.election_id.low = self.election_id
@@ -178,14 +177,16 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         self.is_primary = reply.arbitration.status.code == Code.OK
 
     def get_stream_packet(self, type_: str, timeout: float = 1.0) -> Any:
-        """The next stream message of a kind, or None if none comes in ``timeout`` seconds, or the stream has ended."""
+        """The next stream message of a kind; None if none arrives within ``timeout`` seconds, or the stream has
+        ended."""
         try:
             return self.stream_in_q[type_].get(timeout=timeout)
         except queue.Empty:
             return None
 
     def packets_out(self, payloads: Iterable[bytes]) -> bool:
-        """Send packets without metadata; False, and nothing is sent, while the switch is too slow to take any."""
+        """Send packets without metadata. Returns False, and sends nothing, if too many messages are waiting for the
+        switch."""
         if self.stream_out_q.qsize() > _MOST_WAITING:
             return False
         for payload in payloads:
@@ -193,7 +194,7 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         return True
 
     def tear_down(self) -> None:
-        """Close the connection; more than once does no harm."""
+        """Close the connection. May be called more than once."""
         self._closing = True
         self.stream_out_q.put(None)
         self.stream.cancel()
@@ -201,7 +202,7 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
             self.stream_recv_thread.join()
         self.channel.close()
 
-    # --- RPCs, with errors that say what failed ---
+    # --- RPCs, with errors that name what failed ---
 
     def write_all(self, updates: list[Any], atomicity: int = pb.WriteRequest.CONTINUE_ON_ERROR) -> None:
         """The Write RPC. Raises ``RequestError``, with every update that failed, or ``FailedError``."""
@@ -210,7 +211,7 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         self._write(request.SerializeToString())
 
     def write_encoded(self, updates: Iterable[tuple[int, bytes]]) -> None:
-        """The Write RPC for updates as (type, entity on the wire); what fails is told as by ``write_all``."""
+        """The Write RPC for updates as (type, encoded entity). Raises like ``write_all``."""
         high, low = self.election_id
         parts = [wire.number(1, self.device_id), wire.blob(3, wire.number(1, high) + wire.number(2, low))]
         parts += [wire.blob(4, wire.number(1, kind) + wire.blob(2, entity)) for kind, entity in updates]
@@ -235,27 +236,28 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
             raise self._error(error) from None
 
     def get_config(self, response_type: int = pb.GetForwardingPipelineConfigRequest.ALL) -> Any:
-        """The ForwardingPipelineConfig in force, or the parts of it that are asked for; None if there is none."""
+        """The active ForwardingPipelineConfig, or the parts of it that ``response_type`` selects; None if there is
+        none."""
         request = pb.GetForwardingPipelineConfigRequest(device_id=self.device_id, response_type=response_type)
         try:
             response = self.stub.GetForwardingPipelineConfig(request, timeout=self.limit)
         except grpc.RpcError as error:
-            if error.code() is grpc.StatusCode.FAILED_PRECONDITION:  # so says BMv2's server
+            if error.code() is grpc.StatusCode.FAILED_PRECONDITION:  # BMv2's server answers so
                 return None
             raise self._error(error) from None
         return response.config if response.HasField("config") else None
 
     def read_all(self, *entities: Any) -> Iterator[Any]:
-        """The entities that a Read of ``entities`` gives."""
+        """The entities that a Read of ``entities`` returns."""
         for data in self.read_bytes(*entities):
             yield from pb.ReadResponse.FromString(data).entities
 
     def read_bytes(self, *entities: Any) -> list[bytes]:
-        """The ReadResponses that a Read of ``entities`` gives, on the wire."""
+        """The encoded ReadResponses of a Read of ``entities``."""
         return self.read_encoded(entity.SerializeToString() for entity in entities)
 
     def read_encoded(self, entities: Iterable[bytes]) -> list[bytes]:
-        """The ReadResponses that a Read of entities on the wire gives, on the wire."""
+        """The encoded ReadResponses of a Read of encoded entities."""
         request = b"".join([wire.number(1, self.device_id), *(wire.blob(2, entity) for entity in entities)])
         try:
             return list(self._read_raw(request, timeout=self.limit))

@@ -29,7 +29,7 @@ class Code(IntEnum):
 
 
 class StatusError(Exception):
-    """A request that is refused with a status code and a line of cause; nothing has been changed by it."""
+    """A request is refused, with a status code and a one-line cause; it has changed nothing."""
 
     def __init__(self, code: Code, message: str) -> None:
         super().__init__(f"{code.name}: {message}")
@@ -43,10 +43,10 @@ def invalid(message: str) -> StatusError:
 
 
 def not_found(message: str) -> StatusError:
-    """NOT_FOUND, the code of what a request refers to and is not there."""
+    """NOT_FOUND, the code for references to objects that do not exist."""
     return StatusError(Code.NOT_FOUND, message)
 
 
 def unimplemented(message: str) -> StatusError:
-    """UNIMPLEMENTED, the code of what the specification leaves to targets and this one leaves out."""
+    """UNIMPLEMENTED, the code for optional features that this target does not have."""
     return StatusError(Code.UNIMPLEMENTED, message)

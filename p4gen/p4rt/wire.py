@@ -1,6 +1,6 @@
-"""Protobuf's wire format by hand, for the few messages of which there are very many.
+"""Protobuf's wire format, encoded by hand for messages that occur in very large numbers.
 
-The Python implementation of protobuf 3.20 takes tens of microseconds for a message; a program's registers are tens
+The Python implementation of protobuf 3.20 takes tens of microseconds for a message, and a program's registers are tens
 of thousands of them. Encoding: https://protobuf.dev/programming-guides/encoding/
 """
 
@@ -12,7 +12,7 @@ VARINT, BYTES = 0, 2
 
 
 def varint(value: int) -> bytes:
-    """A non-negative integer, seven bits a byte, the least significant first."""
+    """A non-negative integer, seven bits per byte, the least significant first."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -1,1 +1,1 @@
-"""Switches behind one interface: embedded in this process, or in a process of its own."""
+"""Switches behind one interface: embedded in this process, or in a separate process."""

@@ -1,4 +1,4 @@
-"""gRPC addresses, host:port or unix:path, as far as one has to look into them."""
+"""gRPC addresses, host:port or unix:path: validation and tests whether a server listens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from p4gen.inputs import shown
 
 UNIX: Final = "unix:"
 START_S: Final = 300.0
-"""How long a process of ours is waited for that has not ended, and does not listen yet: the machine may be loaded."""
+"""Seconds to wait for a child process that runs but does not listen yet; the machine may be loaded."""
 MAX_PORT: Final = 65535
 MAX_PATH: Final = 107
 """Bytes of a unix socket's path (sun_path of unix(7))."""
@@ -21,7 +21,8 @@ _MAX_HOST: Final = 253
 
 
 def checked(address: str) -> str:
-    """The address, where it is one. Raises ``InputError``: gRPC takes ports modulo 65536, and logs what it dislikes."""
+    """The address, if it is valid. Raises ``InputError``, because gRPC takes ports modulo 65536 and only logs
+    errors."""
     path = socket_of(address)
     if path is not None:
         if len(os.fsencode(path)) > MAX_PATH:
@@ -66,7 +67,7 @@ def _tried(address: str) -> Exception | None:
             host, _, port = address.rpartition(":")
             with socket.create_connection((host.strip("[]"), int(port)), timeout=1):
                 pass
-    except (ValueError, OSError) as error:  # no number, no such host, nobody there
+    except (ValueError, OSError) as error:  # not a number, no such host, or no listener
         return error
     return None
 

@@ -1,4 +1,4 @@
-"""The one interface behind which every switch stands: embedded now, BMv2 later."""
+"""The interface of every switch, embedded or BMv2."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ControlPlane(Protocol):
         """Add table entries; all or none."""
 
     def modify(self, *entries: Entry) -> None:
-        """Give existing entries another action; all or none."""
+        """Change the action of existing entries; all or none."""
 
     def delete(self, *entries: Entry) -> None:
         """Remove table entries, whatever their action; all or none."""
@@ -54,4 +54,4 @@ class ControlPlane(Protocol):
         ...
 
     def reset(self) -> None:
-        """Back to the state after loading: no entries, groups or sessions; state and counters 0."""
+        """Return to the state after loading: no entries, groups or sessions; state and counters 0."""

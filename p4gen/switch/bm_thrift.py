@@ -1,6 +1,6 @@
-"""BMv2's registers and queues through its Thrift server: the calls we need, in Thrift's binary protocol.
+"""BMv2's registers and queues through its Thrift server: only the calls that are needed, in Thrift's binary protocol.
 
-BMv2's own Python stubs come with its installation and are in no package registry. Protocol:
+BMv2's own Python stubs are part of its installation and are in no package registry. Protocol:
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-binary-protocol.md, multiplexed and unframed.
 """
 
@@ -21,7 +21,7 @@ LIMIT = 2**63 - 1
 class ThriftRegisters:
     """Reads registers of the switch whose Thrift server is at ``port`` of this machine.
 
-    BMv2 answers with signed 64-bit numbers; for whatever is larger it gives the largest of them, ``LIMIT``.
+    BMv2 answers with signed 64-bit numbers; larger values are returned as the largest of them, ``LIMIT``.
     """
 
     def __init__(self, port: int) -> None:
@@ -31,7 +31,7 @@ class ThriftRegisters:
     def registers(self, name: str) -> list[int]:
         """All cells of a register, by its full name, as unsigned numbers.
 
-        Raises ``ControlError`` for a register that BMv2 does not have, and ``FailedError`` when it has gone.
+        Raises ``ControlError`` for a register that BMv2 does not have, and ``FailedError`` when BMv2 has ended.
         """
         argument = struct.pack("!bhi", _I32, 1, 0) + struct.pack("!bh", _STRING, 2) + _string(name)
         try:
@@ -47,8 +47,8 @@ class ThriftRegisters:
             self._socket = None
 
     def set_queue_depths(self, depth: int) -> bool:
-        """Let so many packets wait in each egress queue, in place of 64 (simple_switch's default). False where this
-        build cannot, or does not answer."""
+        """Set the length of each egress queue in packets; simple_switch's default is 64. Returns False if this build
+        cannot do it, or does not answer."""
         try:
             self._send("simple_switch:set_all_egress_queue_depths", struct.pack("!bhi", _I32, 1, depth))
             return self._answer() == (_I32, 0)
@@ -75,8 +75,8 @@ class ThriftRegisters:
         self._send(method, arguments)
         field, number = self._answer()
         if number != 0 or field != _LIST:
-            self.close()  # the rest of the answer is not worth reading
-            raise ControlError(f"register {name}: BMv2 does not give it out through Thrift")
+            self.close()  # the rest of the answer is not needed
+            raise ControlError(f"register {name}: BMv2 does not provide it through Thrift")
         element, count = struct.unpack("!bi", self._take(5))
         assert element == _I64
         values = struct.unpack(f"!{count}Q", self._take(8 * count))
@@ -93,7 +93,7 @@ class ThriftRegisters:
         while len(data) < size:
             more = self._socket.recv(size - len(data))
             if not more:
-                raise ConnectionError("it has closed the connection")
+                raise ConnectionError("BMv2 closed the connection")
             data += more
         return data
 

@@ -1,7 +1,7 @@
-"""BMv2's simple_switch_grpc as a target: started, loaded and ended by us, without root.
+"""BMv2's simple_switch_grpc as a target: started, loaded and ended by p4gen, without root.
 
-Its ports are its data-plane interface (``p4gen.switch.dataplane``), its control plane P4Runtime; both listen on unix
-sockets, so that no port of the machine is taken but Thrift's, which builds with Thrift always open.
+Its ports use its data-plane interface (``p4gen.switch.dataplane``), its control plane is P4Runtime. Both listen on unix
+sockets, so that only Thrift needs a TCP port, which builds with Thrift always open.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CAUSES = {
 
 
 def check_tools() -> None:
-    """Raise ``MissingToolError``, in one line, unless BMv2 and the P4 compiler are there."""
+    """Raises ``MissingToolError`` unless BMv2 and the P4 compiler are installed."""
     missing = [tool for tool in (SWITCH, p4c.COMPILER) if shutil.which(tool) is None]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
@@ -54,13 +54,13 @@ def _options(path: str) -> str:
 
 
 def has_option(option: str) -> bool:
-    """Whether this build of simple_switch_grpc knows an option; it has to be on PATH."""
+    """Whether this build of simple_switch_grpc has an option; it must be on PATH."""
     path = shutil.which(SWITCH)
     return path is not None and option in _options(path)
 
 
 def version() -> str:
-    """The version that simple_switch_grpc prints of itself; ``missing`` where there is none."""
+    """The version that simple_switch_grpc prints; ``missing`` if it is not installed."""
     path = shutil.which(SWITCH)
     if path is None:
         return "missing"
@@ -79,12 +79,12 @@ def running_bmv2(
     veths: bool = False,
     timeout: float = START_S,
 ) -> Iterator[Running]:
-    """A simple_switch_grpc running ``program`` while the block runs; ``directory`` gets its sockets and log.
+    """A simple_switch_grpc that runs ``program`` while the block runs. Its sockets and log are in ``directory``.
 
-    With ``verbose`` its log has every step of every packet. Builds without the data-plane interface, and any with
-    ``veths``, get veth pairs, which needs root. Raises ``MissingToolError`` without BMv2,
-    ``FailedError`` when it does not start, with its command, exit status, last words and the likely cause. Neither
-    process nor socket outlives the block.
+    With ``verbose``, its log has every step of every packet. Builds without the data-plane interface, and all builds
+    with ``veths``, use veth pairs, which need root. Raises ``MissingToolError`` without BMv2, and ``FailedError`` when
+    it does not start, with its command, exit status, last lines of the log and the likely cause. Neither process nor
+    socket outlives the block.
     """
     check_tools()
     assert program.json is not None
@@ -132,7 +132,7 @@ def running_bmv2(
 
 
 def _serves_thrift(port: int) -> bool:
-    """Whether Thrift's server comes up, which is after P4Runtime's; builds without it accept the option, too."""
+    """Whether Thrift's server starts, which is after P4Runtime's; builds without Thrift accept the option, too."""
     deadline = time.monotonic() + _THRIFT_S
     while time.monotonic() < deadline:
         if listens(f"127.0.0.1:{port}"):
@@ -146,7 +146,7 @@ class _Start:
     path: str
     directory: Path
     words: tuple[str, ...]
-    """Options of its own for the ports; those of the target come after ``--``."""
+    """simple_switch_grpc's own options for the ports; those of the target follow after ``--``."""
     thrift: bool
     pcap: bool
     verbose: bool
@@ -154,7 +154,8 @@ class _Start:
 
 
 def _start(stack: contextlib.ExitStack, how: _Start) -> int:
-    """Start it, and again with another port where somebody was faster; the Thrift port."""
+    """Start it; if another process takes the Thrift port first, start again with another one. Returns the Thrift
+    port."""
     for attempt in range(_ATTEMPTS):
         port = free_port()
         command = [how.path, "--no-p4", "--device-id", "1", "--log-console"]

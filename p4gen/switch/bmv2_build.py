@@ -1,4 +1,4 @@
-"""How a simple_switch_grpc was built, as far as its files say: that makes a factor of four in its speed."""
+"""How a simple_switch_grpc was built, read from its files; builds differ in speed by a factor of four."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from p4gen.switch.address import START_S
 
 UNKNOWN = "unknown"
 _LOGGED = b"Bytes parsed: {}"
-"""BMv2's parser traces it (``BMLOG_TRACE``, bm_sim/parser.cpp): it is in the file only if logging macros are."""
+"""A text that BMv2's parser logs (``BMLOG_TRACE``, bm_sim/parser.cpp): it is in the file only if logging macros are
+enabled."""
 _ALWAYS = b"Invalid reference to object of type"
-"""An error message in the same library (bm_sim/P4Objects.cpp), whatever macros are on."""
+"""An error message in the same library (bm_sim/P4Objects.cpp), which is there with or without logging macros."""
 _PRODUCER = re.compile(rb"GNU C\+\+\d* [ -~]*|clang version [ -~]*")
 _OPTIMISATION = re.compile(rb" (-O(?:[0-3sgz]|fast)?)(?= |$)")
 
 
 @dataclass(frozen=True)
 class Build:
-    """What is known of a build: ``version`` as it prints it; ``logging_macros`` on or off; ``optimisation``, such as
-    -O3, which only debugging information tells. What cannot be found out is ``unknown``."""
+    """What is known of a build: its ``version``; whether ``logging_macros`` are on or off; ``optimisation``, such as
+    -O3, which only debugging information contains. Unknown values are ``unknown``."""
 
     version: str
     logging_macros: str
@@ -36,7 +37,7 @@ class Build:
 
 
 def build() -> Build | None:
-    """Of the simple_switch_grpc on PATH; None without one."""
+    """The build of the simple_switch_grpc on PATH; None without one."""
     path = shutil.which(bmv2.SWITCH)
     if path is None:
         return None

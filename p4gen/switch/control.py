@@ -1,8 +1,8 @@
-"""A switch's control socket: traces and captures are set and unset while it runs, and it says which are on.
+"""A switch's control socket: turns traces and captures on and off while it runs, and reports which are on.
 
 A request is a line of text at a unix socket: ``trace on``, ``trace off``, ``capture on``, ``capture off``, ``status``.
-Its answer is a line of JSON, sent when what was asked for is in force. So a request may be repeated, and one that is
-answered has not been lost; of two signals, the kernel may make one.
+The answer is a line of JSON, sent when the request has taken effect. So a request may be repeated, and an answered
+request was not lost; signals would not guarantee this, because the kernel may merge two of them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from p4gen.switch.unix import check_path
 
 REQUESTS: Final = ("trace on", "trace off", "capture on", "capture off", "status")
 _LONGEST: Final = 64
-"""Bytes of a request."""
+"""The longest request, in bytes."""
 _ANSWER_S: Final = 120.0
-"""A switch answers when it has handled the frames that it has taken, on however busy a machine."""
+"""Seconds to wait for an answer. A switch answers when it has handled the frames that it has received, even on a busy
+machine."""
 
 
 class ControlSocket:
-    """Answers requests at ``path``, in threads of its own, until ``close``; ``wake`` ends the waiting of the thread
-    that carries frames. Raises ``InputError`` for a path that is too long, ``OSError`` where there can be no socket."""
+    """Answers requests at ``path``, in separate threads, until ``close``. ``wake`` interrupts the wait of the thread
+    that carries frames. Raises ``InputError`` for a path that is too long, ``OSError`` if the socket cannot be
+    created."""
 
     def __init__(self, path: Path, observer: Observer, wake: Callable[[], None]) -> None:
         check_path(path)
@@ -42,7 +44,7 @@ class ControlSocket:
         threading.Thread(target=self._accept, name="control socket", daemon=True).start()
 
     def close(self) -> None:
-        """Take no more requests."""
+        """Stop answering requests."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -71,14 +73,14 @@ class ControlSocket:
             (self._observer.set_trace if what == "trace" else self._observer.set_capture)(state == "on")
             self._wake()
             if not self._observer.settled.wait(_ANSWER_S):
-                return {"error": f"the switch has not come to it in {_ANSWER_S:g} s"}
+                return {"error": f"the switch did not handle it within {_ANSWER_S:g} s"}
         found = self._observer.state()
         problem = found.pop("problem")
         return {"error": problem} if state and problem else found
 
 
 def ask(path: Path, request: str, timeout: float = _ANSWER_S) -> dict[str, Any]:
-    """Send a request to a switch's control socket; its answer. Raises ``FailedError``."""
+    """Send a request to a switch's control socket. Returns the answer. Raises ``FailedError``."""
     try:
         with socket.socket(socket.AF_UNIX) as peer:
             peer.settimeout(timeout)

@@ -1,8 +1,8 @@
-"""Frames into and out of BMv2 without root: simple_switch_grpc's data-plane interface (``--dp-grpc-server-addr``).
+"""Frames to and from BMv2 without root: simple_switch_grpc's data-plane interface (``--dp-grpc-server-addr``).
 
-One client streams frames both ways. BMv2 ends the stream, after the client has ended its side, only when it has
-processed every packet (``block_until_all_packets_processed``), recirculated ones too: ``settle`` uses that. Messages
-are those of behavioral-model's services/p4/bm/dataplane_interface.proto.
+One client streams frames in both directions. After the client has closed its side of the stream, BMv2 ends it only when
+it has processed every packet (``block_until_all_packets_processed``), including recirculated ones: ``settle`` uses
+this. Messages are those of behavioral-model's services/p4/bm/dataplane_interface.proto.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _DEVICE, _PORT, _PACKET = 2, 3, 4
 _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
 _TIMEOUT_S = 600.0
 BURST = 24
-"""Frames under way at a time. BMv2's queues hold 64 frames for a port, and a frame may make two for one."""
+"""Number of frames that may be in flight. BMv2's queues hold 64 frames per port, and a frame may cause two at one
+port."""
 
 
 def open_dataplane(arguments: Mapping[str, Any], received: Callable[[int, bytes], None]) -> Dataplane | VethDataplane:
@@ -34,9 +35,11 @@ def open_dataplane(arguments: Mapping[str, Any], received: Callable[[int, bytes]
 
 
 class Dataplane:
-    """The ports of a simple_switch_grpc; ``received`` gets each (port, frame) in a thread of ours, in order per port.
+    """The ports of a simple_switch_grpc. ``received`` is called with each (port, frame) in a separate thread, in order
+    per port.
 
-    Set the pipeline first: BMv2 refuses a stream before. One user at a time. Use as a context manager, or ``close``.
+    Set the pipeline first, because BMv2 refuses a stream before. Only one user at a time. Use as a context manager, or
+    call ``close``.
     """
 
     def __init__(self, address: str, received: Callable[[int, bytes], None], device_id: int = 1) -> None:
@@ -57,9 +60,9 @@ class Dataplane:
         self.close()
 
     def send(self, port: int, frame: bytes) -> None:
-        """Hand a frame to the switch; it takes them in the order of these calls, whatever their ports.
+        """Send a frame to the switch, which handles frames in the order of these calls, whatever their ports.
 
-        Waits for the switch now and then, for BMv2 drops in silence what exceeds its queues.
+        Waits for the switch now and then, because BMv2 silently drops what exceeds its queues.
         """
         if self._unsettled == BURST:
             self.settle()
@@ -72,9 +75,9 @@ class Dataplane:
         self._outgoing.put(self._device + wire.number(_PORT, port) + wire.blob(_PACKET, frame))
 
     def settle(self, timeout: float = _TIMEOUT_S) -> None:
-        """Wait until the switch has handled all that was sent, and ``received`` has got all that came of it.
+        """Wait until the switch has handled everything sent, and ``received`` has been called with all the output.
 
-        Raises ``FailedError`` when the switch has gone, or does not finish within ``timeout`` seconds.
+        Raises ``FailedError`` when the switch has ended, or does not finish within ``timeout`` seconds.
         """
         if self._stream is None or self._receiver is None:
             return

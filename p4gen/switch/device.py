@@ -1,4 +1,4 @@
-"""The embedded switch as a device: programs are loaded into it, controllers and ports are attached to it."""
+"""The embedded switch as a device: programs are loaded into it; controllers and ports are connected to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_DIFFERENCES = 5
 
 @dataclass
 class PortCounts:
-    """What went through a port since the start."""
+    """Counters of a port since the start."""
 
     in_packets: int = 0
     in_bytes: int = 0
@@ -40,10 +40,10 @@ class _Subscribers:
 class Device:
     """A switch that starts without a program, behind the ``Target`` protocol of the P4Runtime server.
 
-    ``send`` is its data plane: a frame in, frames out. What the program sends to ``cpu_port`` goes to controllers
-    instead, and what they send enters there (0: no such port). ``load`` takes P4 text as device configuration; or
-    BMv2's JSON, or nothing, where the P4Info is that of one of ``programs``, which the switch was started with.
-    ``inject``, where it is set, takes frames from controllers to the thread that carries frames.
+    ``send`` is its data plane: a frame in, frames out. Frames that the program sends to ``cpu_port`` go to controllers,
+    and frames from controllers arrive there (0: no such port). ``load`` takes P4 text as device config, or BMv2's JSON
+    or nothing if the P4Info is that of one of ``programs``, with which the switch was started. ``inject``, if set,
+    passes frames from controllers to the thread that carries frames.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class Device:
         self.lock = threading.RLock()
         self._counts: dict[int, PortCounts] = {}
         self._uncounted: list[tuple[bool, Any, Any]] = []
-        """Of batches: whether out, ports, sizes."""
+        """Batches that are not counted yet: whether output, ports, sizes."""
         self.inject: Callable[[int, bytes], None] | None = None
         self.trace: Callable[[Trace], None] | None = None
-        """Takes the trace of every packet, where it is set."""
+        """Called with the trace of every packet, if set."""
         self.log: Callable[[str], None] | None = None
-        """Takes what the program logs (``log_msg``), where it is set."""
+        """Called with each message that the program logs (``log_msg``), if set."""
         self._programs = list(programs)
         self._clock, self._seed, self._engine = clock, seed, engine
         self._compiled: dict[bytes, Compiled] = {}
@@ -78,14 +78,13 @@ class Device:
 
     @property
     def model(self) -> Model | None:
-        """The program in force; hold ``lock`` while using it."""
+        """The running program; hold ``lock`` while using it."""
         return self._model
 
     # --- Target ---
 
     def load(self, p4info: P4Info, device_config: bytes) -> Model:
-        """A fresh instance of a program. Raises ``P4genError`` when it does not compile, or is not what the P4Info
-        says."""
+        """A new instance of a program. Raises ``P4genError`` when it does not compile, or does not match the P4Info."""
         program = self._find(p4info, device_config).program
         model = Model(program, clock=self._clock, seed=self._seed, engine=self._engine)
         for port in self._down:
@@ -93,13 +92,13 @@ class Device:
         return model
 
     def commit(self, backend: Any) -> None:
-        """Put a loaded program in force."""
+        """Make a loaded program the running one."""
         assert isinstance(backend, Model)
         with self.lock:
             self._model = backend
 
     def packet_out(self, frame: bytes) -> None:
-        """Process a frame from a controller. Raises ``InputError`` where there is no CPU port."""
+        """Process a frame from a controller. Raises ``InputError`` without a CPU port."""
         if self.cpu_port == 0:
             raise InputError("the switch was started without a CPU port, so it takes no packets from controllers")
         if self.inject is not None:
@@ -108,7 +107,7 @@ class Device:
             self.send(self.cpu_port, frame)
 
     def subscribe(self, packet_in: Callable[[bytes], None], digests: Callable[[list[Digest]], None]) -> None:
-        """Whom to tell of frames for controllers, and of digests."""
+        """Set the functions that are called with frames for controllers, and with digests."""
         self._subscribers = _Subscribers(packet_in, digests)
 
     def _find(self, p4info: P4Info, device_config: bytes) -> Compiled:
@@ -138,7 +137,7 @@ class Device:
     # --- the data plane ---
 
     def send(self, port: int, frame: bytes) -> Outputs:
-        """What leaves, as (port, frame) in order, when ``frame`` arrives at ``port``; nothing without a program."""
+        """Process a frame. Returns the output as (port, frame) in order; empty without a program."""
         with self.lock:
             model = self._model
             if model is None:
@@ -147,7 +146,7 @@ class Device:
             outputs = model.process(port, frame, trace)
             digests, messages = model.digests(), model.log_messages()
             self._count(port, frame, outputs)
-        # Not under the lock: whoever is told may be waiting for it with a lock of its own.
+        # Without the lock: the callee may hold a lock of its own and wait for this one.
         if trace is not None and self.trace is not None:
             self.trace(trace)
         self._tell(digests, messages)
@@ -159,9 +158,9 @@ class Device:
         return [output for output in outputs if output[0] != self.cpu_port]
 
     def send_batch(self, frames: Frames) -> Frames | None:
-        """What leaves, in order, when ``frames`` arrive one after the other: ``send`` for all of them in one call.
+        """Process ``frames`` one after the other. Returns the output in order: ``send`` for all of them in one call.
 
-        None if they must be given to ``send``: with the reference interpreter, and while packets are traced.
+        Returns None if they must be given to ``send``: with the reference interpreter, and while packets are traced.
         """
         if self._engine == "interp" or self.trace is not None:
             return None
@@ -192,7 +191,7 @@ class Device:
             self._subscribers.digests(digests)
 
     def set_link(self, port: int, up: bool) -> None:
-        """A port has got a link, or has lost it."""
+        """Record that a port has a link, or has lost it."""
         with self.lock:
             (self._down.discard if up else self._down.add)(port)
             if self._model is not None:
@@ -209,7 +208,7 @@ class Device:
 
     @property
     def counts(self) -> dict[int, PortCounts]:
-        """What went through each port."""
+        """The counters of each port."""
         with self.lock:
             self._count_batches()
             return self._counts
@@ -233,4 +232,4 @@ class Device:
 
 
 _UNCOUNTED = 256
-"""Batches whose ports have not been counted, at most: counting them together takes less time."""
+"""The most batches that are kept uncounted; counting them together is faster."""

@@ -1,4 +1,4 @@
-"""Drop counters by name: what a program took out, by module and reason."""
+"""Drop counters by name: packets that a program dropped, by module and reason."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from p4gen.spec import ProgramSpec
 
 
 def losses(spec: ProgramSpec, counters: Callable[[str], Sequence[CounterValue]]) -> Counter[str]:
-    """Packets lost in a switch that runs a program of ``spec``, by ``module.reason``; those above 0 only.
+    """Number of packets lost in a switch that runs a program of ``spec``, by ``module.reason``; only those above 0.
 
-    ``counters`` gives all cells of an indexed counter. Contributions that wait in their slots are no losses.
+    ``counters`` returns all cells of an indexed counter. Contributions that stay in their slots are not losses.
     """
     found: Counter[str] = Counter()
     for gress, reasons in _reasons(spec).items():

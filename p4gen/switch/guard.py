@@ -1,7 +1,7 @@
-"""Runs a command that must not outlive whoever started it: ``python -m p4gen.switch.guard COMMAND …``.
+"""Runs a command that must not outlive its parent: ``python -m p4gen.switch.guard COMMAND …``.
 
-The command is ended when standard input ends (the starter has gone, even if it was killed), and on SIGTERM and
-SIGINT. The exit status is the command's; a signal that ended it ends the guard, too.
+The command is ended when standard input is closed (the parent has ended, even if it was killed), and on SIGTERM and
+SIGINT. The exit status is the command's; if a signal ended it, the guard ends with that signal, too.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _PATIENCE_S = 2.0
 
 
 def stop_at_eof(stop: threading.Event) -> None:
-    """Set ``stop`` once standard input ends."""
+    """Set ``stop`` when standard input is closed."""
     while os.read(sys.stdin.fileno(), 4096):
         pass
     stop.set()
 
 
 def main(command: list[str]) -> int:
-    """Run ``command`` to its end, or to ours."""
+    """Run ``command`` until it or the guard ends."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

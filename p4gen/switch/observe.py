@@ -1,4 +1,4 @@
-"""Traces and captures of a switch that runs, turned on and off while it carries frames."""
+"""Traces and captures of a running switch, turned on and off while it carries frames."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from p4gen.switch.device import Device, Outputs
 from p4gen.switch.pcap import PcapTap
 
 TRACE_LIMIT: Final = 64 << 20
-"""Bytes of a trace file, unless told otherwise: 3,800 packets of 16 lanes, say."""
+"""Default size limit of a trace file in bytes: about 3,800 packets of 16 lanes."""
 
 TRACE_END: Final = "tracing ends here"
-"""What the last line of a trace begins with that has reached its limit."""
+"""The beginning of the last line of a trace that has reached its limit."""
 _LAST_BYTES: Final = 256
 
 
 class Observer:
-    """Stands between ports and a device. While packets are traced or captured, they go one by one.
+    """A layer between ports and a device. While packets are traced or captured, they are handled one by one.
 
-    ``trace`` is the file to which every packet's whole way is added, up to ``limit`` bytes, ``pcap`` the folder of
-    captures; None: not to be had. Neither is on in the beginning. ``set_trace`` and ``set_capture`` may be called from
-    any thread: what they ask for is done by ``settle``, in the thread that carries frames.
+    Each packet's trace is appended to the file ``trace``, up to ``limit`` bytes; ``pcap`` is the folder of captures. If
+    one is None, it cannot be turned on. Both are off at first. ``set_trace`` and ``set_capture`` may be called from any
+    thread; ``settle`` carries them out in the thread that carries frames.
     """
 
     def __init__(
@@ -41,23 +41,23 @@ class Observer:
         self._problem = ""
         self._lock = threading.Lock()
         self.settled = threading.Event()
-        """Set while all that was asked for is done, or has failed."""
+        """Set while all requests have been carried out or have failed."""
         self.settled.set()
 
     def set_trace(self, on: bool) -> None:
-        """Trace from now on, or no longer; soon."""
+        """Request that tracing be turned on or off."""
         with self._lock:
             self.settled.clear()
             self._wanted_trace = on
 
     def set_capture(self, on: bool) -> None:
-        """Capture from now on, or no longer; soon."""
+        """Request that capturing be turned on or off."""
         with self._lock:
             self.settled.clear()
             self._wanted_capture = on
 
     def state(self) -> dict[str, Any]:
-        """What is on, how large the trace is, and why what was asked for last could not be done."""
+        """What is on, the size of the trace, and why the last request failed, if it did."""
         return {
             "trace": self._file is not None,
             "trace_file": str(self._trace) if self._trace is not None else None,
@@ -68,7 +68,7 @@ class Observer:
         }
 
     def settle(self) -> None:
-        """Do what was asked for. OSError: a file cannot be written."""
+        """Carry out the requests. Raises ``OSError`` if a file cannot be written."""
         if self.settled.is_set():
             return
         with self._lock:
@@ -80,7 +80,7 @@ class Observer:
             self.settled.set()
 
     def settle_or_say(self) -> None:
-        """``settle``, where a file that cannot be written is no reason to stop carrying frames."""
+        """Like ``settle``, but a file that cannot be written is only logged."""
         try:
             self.settle()
         except OSError as problem:
@@ -130,16 +130,16 @@ class Observer:
         self._problem = why
         return False
 
-    # --- what ports call ---
+    # --- called by ports ---
 
     def send(self, port: int, frame: bytes) -> Outputs:
-        """What leaves when ``frame`` arrives at ``port``."""
+        """Process a frame. Returns the output."""
         if self._capturing and self._tap is not None:
             return self._tap.send(port, frame)
         return self._device.send(port, frame)
 
     def send_batch(self, frames: Frames) -> Frames | None:
-        """What leaves when ``frames`` arrive; None if they must be given to ``send``."""
+        """Process frames. Returns the output; None if they must be given to ``send``."""
         return None if self._capturing else self._device.send_batch(frames)
 
     def close(self) -> None:
@@ -151,7 +151,7 @@ class Observer:
 
 
 def _tail(path: Path) -> str:
-    """A file's last line but for empty ones."""
+    """The last line of a file that is not empty."""
     if not path.exists():
         return ""
     with path.open("rb") as file:
@@ -160,7 +160,7 @@ def _tail(path: Path) -> str:
 
 
 class _TraceFile:
-    """A trace that is added to a file, which has ``limit`` bytes at most; one that is full already begins anew."""
+    """A trace file with at most ``limit`` bytes. A file that is already full is started again."""
 
     def __init__(self, path: Path, limit: int) -> None:
         size = path.stat().st_size if path.exists() else 0
@@ -170,7 +170,8 @@ class _TraceFile:
         self._file: TextIO = path.open("w" if full else "a", encoding="utf-8", buffering=1)
 
     def add(self, text: str) -> bool:
-        """Add a packet's way. False when there is no room for it: then the file says so, and has its end."""
+        """Append a packet's trace. Returns False when there is no room for it; then the file says so, and is
+        complete."""
         self._left -= len(text.encode())
         self._file.write(text if self._left >= 0 else self._last)
         return self._left >= 0

@@ -1,7 +1,8 @@
 """Switch ports on network interfaces (veth, tap, real ones) through packet sockets; needs CAP_NET_RAW.
 
-Frames go in and out as they are on the wire, VLAN tags included, whatever the interface's MTU. All that waits at any
-port is one batch, in the order of the kernel's time stamps. What an interface cannot send is counted and dropped.
+Frames are received and sent as they are on the wire, including VLAN tags, whatever the interface's MTU. All frames that
+wait at any port form a batch, in the order of the kernel's time stamps. Frames that an interface cannot send are
+counted and dropped.
 """
 
 from __future__ import annotations
@@ -34,20 +35,20 @@ Send = Callable[[int, bytes], list[tuple[int, bytes]]]
 SendBatch = Callable[[Frames], Frames | None]
 
 SLOTS = 1024
-"""Frames of a batch, at most."""
+"""The most frames of a batch."""
 _ROOM = 2048
-"""Bytes that a frame may have at least; more where an interface's MTU is larger."""
+"""The least size limit of frames, in bytes; larger if an interface's MTU is larger."""
 _FEW = 4
-"""So many frames are quicker one by one: a batch costs as much as some of them before its first frame."""
+"""Up to this number of frames, handling one by one is faster, because a batch has a fixed cost."""
 _LINK_CHECK_S = 0.2
 
 
 class PacketPorts(Carrier):
-    """Carries frames between interfaces and a switch until stopped; the interface of ``UnixPorts``.
+    """Carries frames between interfaces and a switch until stopped; has the interface of ``UnixPorts``.
 
-    ``interfaces`` are by port number. Frames are handed to ``send_batch``, if there is one; where it gives None, and
-    without it, one by one to ``send``. ``link`` is told when an interface loses its link, or gets it back. Raises
-    ``InputError`` for an interface that is not there, and without CAP_NET_RAW.
+    ``interfaces`` are by port number. Frames are given to ``send_batch``, if there is one; without it, or if it returns
+    None, one by one to ``send``. ``link`` is called when an interface loses its link or gets it back. Raises
+    ``InputError`` if an interface does not exist or CAP_NET_RAW is missing.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class PacketPorts(Carrier):
         self._sender: Sender | None = None
         self._sending = threading.Lock()
         self.undelivered: dict[int, int] = {}
-        """Frames by port that could not be sent."""
+        """Number of frames that could not be sent, by port."""
         self._missed: dict[int, int] = {}
         try:
             room = max((longest_frame(name) for name in interfaces.values()), default=_ROOM)
@@ -96,12 +97,12 @@ class PacketPorts(Carrier):
 
     @property
     def truncated(self) -> dict[int, int]:
-        """Frames by port that came in, but are longer than any interface takes; they are dropped."""
+        """Number of frames, by port, that were dropped because they are longer than any interface takes."""
         return self._receiver.truncated
 
     @property
     def missed(self) -> dict[int, int]:
-        """Frames by port that the kernel dropped since too many waited for the switch."""
+        """Number of frames, by port, that the kernel dropped because too many waited for the switch."""
         for port, found in self._by_port.items():
             if number := kernel_drops(found):
                 self._missed[port] = self._missed.get(port, 0) + number
@@ -119,16 +120,16 @@ class PacketPorts(Carrier):
             self.step(_LINK_CHECK_S)
 
     def step(self, timeout: float | None) -> None:
-        """Wait up to ``timeout`` seconds for something to do, and do it."""
+        """Wait up to ``timeout`` seconds for frames or requests, and handle them."""
         ready = [file for file, _ in self._poll.poll(timeout)]
         if self._woken.fileno() in ready:
             ready.remove(self._woken.fileno())
             self._awake()
         larger = self._take_injected()
         for number, file in enumerate(ready):
-            # All ports have their share of the places; what is left over is there at the next call.
+            # All ports share the places; remaining frames are received at the next call.
             most = max(self._receiver.free // (len(ready) - number), 1)
-            with contextlib.suppress(OSError):  # the interface has gone down; it may come back
+            with contextlib.suppress(OSError):  # the interface is down; it may come up again
                 self._receiver.receive(file, self._sockets[file][0], most)
         if self._receiver.waiting <= _FEW:
             for port, frame in self._receiver.listed():
@@ -139,7 +140,7 @@ class PacketPorts(Carrier):
             self._one(port, frame)
 
     def _take_injected(self) -> list[tuple[int, bytes]]:
-        """Put frames of ``inject`` among those that are received; gives the ones that are larger than any of those."""
+        """Add frames of ``inject`` to those received. Returns the ones that are larger than the buffer's places."""
         larger: list[tuple[int, bytes]] = []
         for _ in range(min(len(self._injected), self._receiver.free // 2)):
             port, frame = self._injected.popleft()
@@ -162,12 +163,13 @@ class PacketPorts(Carrier):
             self.send(out, data)
 
     def inject(self, port: int, frame: bytes) -> None:
-        """Have ``frame`` handled as if it had arrived at ``port``, which may be none of these; from any thread."""
+        """Handle ``frame`` as if it had arrived at ``port``, which need not be one of these ports. Call it from any
+        thread."""
         self._injected.append((port, frame))
         self.wake()
 
     def send(self, port: int, frame: bytes) -> None:
-        """Send a frame out of a port, from any thread; what cannot be sent is counted in ``undelivered``."""
+        """Send a frame out of a port, from any thread. Frames that cannot be sent are counted in ``undelivered``."""
         found = self._by_port.get(port)
         if found is not None:
             with contextlib.suppress(OSError):

@@ -29,7 +29,7 @@ class PcapWriter:
         self._file.write(struct.pack("<IIII", seconds & 0xFFFFFFFF, nanoseconds, len(frame), len(frame)) + frame)
 
     def flush(self) -> None:
-        """Have everything in the file."""
+        """Write all buffered data to the file."""
         self._file.flush()
 
     def close(self) -> None:
@@ -38,7 +38,7 @@ class PcapWriter:
 
 
 def write_pcap(path: Path, frames: Iterable[bytes], *, step: int = 1000) -> None:
-    """A capture of ``frames``, ``step`` nanoseconds apart."""
+    """Write a capture of ``frames``, ``step`` nanoseconds apart."""
     writer = PcapWriter(path)
     for number, frame in enumerate(frames):
         writer.write(frame, number * step)
@@ -54,7 +54,7 @@ class PcapTap:
         self._writers: dict[str, PcapWriter] = {}
 
     def send(self, port: int, frame: bytes) -> Outputs:
-        """What leaves when ``frame`` arrives at ``port``."""
+        """Process and capture a frame. Returns the output."""
         self._writer(f"port{port}_in").write(frame)
         outputs = self._send(port, frame)
         for number, data in outputs:
@@ -62,7 +62,7 @@ class PcapTap:
         return outputs
 
     def flush(self) -> None:
-        """Have everything in the files."""
+        """Write all buffered data to the files."""
         for writer in self._writers.values():
             writer.flush()
 

@@ -1,7 +1,7 @@
 """The embedded switch as a process: ports, P4Runtime server, captures, logs, statistics.
 
-``run_switch`` is what ``p4gen switch`` does; ``running_switch`` starts it as a child on unix sockets, where it needs
-no privilege and no port number.
+``run_switch`` implements ``p4gen switch``; ``running_switch`` starts it as a child process on unix sockets, which needs
+neither privileges nor port numbers.
 """
 
 from __future__ import annotations
@@ -59,16 +59,17 @@ class Options:
     pcap: Path | None = None
     trace: Path | None = None
     trace_limit: int = TRACE_LIMIT
-    """Bytes of the trace file."""
+    """Size limit of the trace file, in bytes."""
     control: Path | None = None
-    """Do not trace and capture from the beginning; requests at this socket turn it on (``ControlSocket``)."""
+    """The control socket. If it is set, traces and captures are off until a request turns them on
+    (``ControlSocket``)."""
     seed: int = 0
     engine: EngineName = "interp"
     until_eof: bool = False
-    """Also stop when standard input ends: whoever started the switch may be killed without a word."""
+    """Also stop when standard input is closed, because the parent process may have been killed."""
     includes: Sequence[Path] = ()
     defines: Sequence[str] = ()
-    """For the preprocessor of ``program``."""
+    """Definitions for the preprocessor of ``program``."""
 
     def __post_init__(self) -> None:
         if self.control is not None and self.trace is None and self.pcap is None:
@@ -77,14 +78,14 @@ class Options:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a switch did while it ran, by port."""
+    """What a switch counted while it ran, by port."""
 
     ports: dict[int, dict[str, int]]
     undelivered: dict[int, int]
     truncated: dict[int, int]
-    """Frames that came in, but were longer than any interface takes."""
+    """Number of frames dropped because they were longer than any interface takes."""
     missed: dict[int, int]
-    """Frames that the kernel dropped since too many waited for the switch."""
+    """Number of frames that the kernel dropped because too many waited for the switch."""
     traps: tuple[str, ...]
 
 
@@ -93,7 +94,7 @@ def run_switch(options: Options) -> Statistics:
 
     Raises ``P4genError`` when the program does not compile, or a port or the address cannot be used.
     """
-    # A program is a large heap that stays: looking for garbage in it again and again delays start and packets.
+    # A program is a large, permanent heap; repeated garbage collection of it would delay the start and packets.
     gc.set_threshold(*_COLLECT)
     device, config = _device(options)
     with contextlib.ExitStack() as stack:
@@ -111,7 +112,7 @@ def run_switch(options: Options) -> Statistics:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup
                 signal.signal(number, lambda *_: carrier.stop())
-        # A signal that comes just before the carrier begins to wait would be noticed only when it has waited.
+        # Without this, a signal just before the carrier begins to wait would only be noticed after the wait.
         signal.set_wakeup_fd(carrier.wakeup, warn_on_full_buffer=False)
         stack.callback(signal.set_wakeup_fd, -1)
         if options.control is not None:
@@ -161,7 +162,7 @@ def _observe(observer: Observer, options: Options) -> None:
 
 
 def _device(options: Options) -> tuple[Device, Any]:
-    """The device and, where there is a program, the config that loads it."""
+    """The device and, if there is a program, the config that loads it."""
     ports = set(options.interfaces) if options.unix is None else set(range(options.ports))
     if options.cpu_port in ports and options.cpu_port:
         raise InputError(f"port {options.cpu_port} cannot be both the CPU port and a port with frames")
@@ -169,7 +170,7 @@ def _device(options: Options) -> tuple[Device, Any]:
     if options.program is not None:
         compiled = compile_file(options.program, options.defines, options.includes)
         programs = [compiled]
-        # No device config: the P4Info says that it is this program, includes and all.
+        # No device config: the P4Info identifies the program, with its includes.
         config = pb.ForwardingPipelineConfig(p4info=compiled.p4info)
     everywhere = {*ports, options.cpu_port} if options.cpu_port else ports
     device = Device(
@@ -187,7 +188,7 @@ def _ports(options: Options, observer: Observer, device: Device) -> UnixPorts | 
     if options.unix is None:
         return PacketPorts(observer.send, options.interfaces, device.set_link, send_batch=observer.send_batch)
     try:
-        # Whoever started us to end with it has made the folder that this one is in, and may have removed it since.
+        # With ``until_eof`` the parent created the folder above, and may have removed it.
         options.unix.mkdir(parents=not options.until_eof, exist_ok=True)
         return UnixPorts(observer.send, options.unix, sorted({*range(options.ports), ticks.PORT}))
     except OSError as problem:
@@ -198,7 +199,7 @@ def _stop_with_parent(carrier: UnixPorts | PacketPorts) -> None:
     while os.read(sys.stdin.fileno(), 4096):
         pass
     carrier.stop()
-    # A daemon thread: it ends with the process, unless a packet goes round for ever.
+    # A daemon thread, so that the process can end even if a packet recirculates without end.
     time.sleep(_STOP_PATIENCE_S)
     os._exit(1)
 
@@ -214,12 +215,13 @@ def running_switch(
     engine: EngineName = "interp",
     timeout: float = START_S,
 ) -> Iterator[Running]:
-    """A switch in its own process, running ``program``, while the block runs.
+    """A switch in its own process that runs ``program`` while the block runs.
 
-    ``directory`` gets its sockets, its log and, with ``trace`` or ``pcap``, the packets; it is made if need be. Raises
-    ``FailedError`` with the log's last lines when the switch does not start. No process or socket outlives the block.
+    Its sockets, its log and, with ``trace`` or ``pcap``, the packets are in ``directory``, which is created if
+    necessary. Raises ``FailedError`` with the last lines of the log when the switch does not start. No process or
+    socket outlives the block.
     """
-    # What drives a switch is more than a switch needs, which is to start quickly.
+    # Imported here, because the switch process itself does not need it and is to start quickly.
     from p4gen.switch.running import Running, started  # noqa: PLC0415
 
     directory.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A switch that runs: where it is and how to drive it, whatever it is; and how its process is started and ended."""
+"""A running switch of any target: its addresses, and how its process is started and ended."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from p4gen.switch.bm_thrift import ThriftRegisters
 __all__ = ["WRITES_FILE", "Program", "Running", "end", "free_port", "listens", "scratch", "started"]
 
 WRITES_FILE = "writes.bin"
-"""In a switch's folder: the requests written to it, see ``p4gen.p4rt.session.recorded``."""
+"""The file in a switch's folder with all write requests, see ``p4gen.p4rt.session.recorded``."""
 _LAST_LINES = 20
 _ENDING_S = 1.0
 """How long after its connections a process may take to end."""
@@ -41,7 +41,7 @@ class Program:
 
     @classmethod
     def of_text(cls, text: str, directory: Path, name: str = "program", compiled: Compiled | None = None) -> Program:
-        """Compile ``text`` (unless that has been done) and write what a switch needs of it into a folder.
+        """Compile ``text`` (unless that has been done) and write the files that a switch needs into a folder.
 
         Raises ``P4genError`` when it does not compile.
         """
@@ -58,9 +58,10 @@ class Program:
 
 @dataclass(frozen=True)
 class Running:
-    """A switch that answers P4Runtime at ``address``; its program has been loaded from ``p4info`` and ``config``.
+    """A switch with a P4Runtime server at ``address``, into which the program ``p4info`` and ``config`` has been
+    loaded.
 
-    ``platform`` and ``platform_args`` are what PTF needs to reach its ports (see ``p4gen.ptf.platform``). With
+    ``platform`` and ``platform_args`` tell PTF how to reach its ports (see ``p4gen.ptf.platform``). With
     ``thrift_port``, registers are read from BMv2's Thrift server. ``trace`` is the file with the packets' traces.
     """
 
@@ -76,9 +77,9 @@ class Running:
     trace: Path | None = None
 
     def connect(self) -> Client:
-        """A primary controller of the switch; ``reset`` loads the same program again.
+        """Connect as the primary controller of the switch; ``reset`` loads the same program again.
 
-        Raises ``GoneError`` at once when nothing listens any more, also if that happens before it is connected.
+        Raises ``GoneError`` at once when nothing listens at the address.
         """
         registers = ThriftRegisters(self.thrift_port) if self.thrift_port else None
         record = self.directory / WRITES_FILE
@@ -98,7 +99,7 @@ class Running:
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface that nobody has now."""
+    """A TCP port of the loopback interface that is currently free."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -110,14 +111,14 @@ def started(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A process that listens at ``address`` (host:port or unix:path), ended when the block ends.
 
-    It should end by itself when its standard input does, so that it does not outlive us if we are killed.
+    It should end by itself when its standard input is closed, so that it does not outlive this process if it is killed.
 
-    Its output goes to ``log``. When it is not ready in ``timeout`` seconds, or ends before, raises ``FailedError``
-    with the command, the exit status, the last lines of the log, and the first of ``causes`` (text that its log may
-    have, to what that means) that applies. A ``GoneError`` of the block becomes the same if the process has ended.
+    Its output goes to ``log``. When it is not ready within ``timeout`` seconds, or ends before, raises ``FailedError``
+    with the command, the exit status, the last lines of the log, and the first of ``causes`` (from a text that its log
+    may have to its meaning) that applies.
     """
     with log.open("wb") as output:
-        # A session of its own: Ctrl-C is for us, and we end it in our own time.
+        # A separate session, so that Ctrl-C goes to this process only, which then ends the other.
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -140,7 +141,7 @@ def started(
 
 
 def end(process: subprocess.Popen[bytes], patience: float = 5.0) -> None:
-    """End a process, by force if need be, and wait until it has."""
+    """End a process, by SIGKILL if necessary, and wait until it has ended."""
     process.terminate()
     if process.stdin is not None:
         process.stdin.close()
@@ -171,15 +172,15 @@ def _wait(
 
 
 class Ended(Protocol):
-    """A process, as far as its story goes."""
+    """A process whose failure is to be reported."""
 
     def poll(self) -> int | None:
-        """Its exit status, minus the signal that ended it, or None."""
+        """Its exit status, or minus the signal that ended it; None while it runs."""
         ...
 
 
 def story(process: Ended, command: Sequence[str], log: Path, head: str, causes: Mapping[str, str]) -> str:
-    """Why a process is not as it should be: ``head`` and the likely cause, command, exit status, end of the log."""
+    """A report on a failed process: ``head`` and the likely cause, command, exit status, end of the log."""
     text = log.read_text(errors="replace")
     lines = text.splitlines()[-_LAST_LINES:]
     status = process.poll()

@@ -1,4 +1,4 @@
-"""The targets by name: how to check that one can be had, and how to start it."""
+"""The targets by name: how to check that one is available, and how to start it."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from p4gen.switch.running import Program, Running
 __all__ = ["BMV2", "EMBEDDED", "Start", "check", "starter", "versions"]
 
 Start = Callable[[Program, Path, range], AbstractContextManager[Running]]
-"""(program, folder, ports) to a running switch, gone at exit."""
+"""A function from (program, folder, ports) to a context manager that runs a switch."""
 
 
 def check(target: str) -> None:
-    """Raise ``MissingToolError``, in one line, when a target's tools are not on this machine."""
+    """Raises ``MissingToolError`` when a target's tools are not installed."""
     if target == BMV2:
         bmv2.check_tools()
 
 
 def starter(target: str, *, trace: bool = False, pcap: bool = False, engine: EngineName = "interp") -> Start:
-    """How a target is started, the embedded one with ``engine``; ``trace`` and ``pcap`` have it keep the packets'
-    traces, and the packets."""
+    """A function that starts a target, the embedded one with ``engine``. With ``trace`` and ``pcap``, the packets'
+    traces and the packets are saved."""
     if target == BMV2:
         return functools.partial(bmv2.running_bmv2, pcap=pcap, verbose=trace)
     return functools.partial(running_switch, trace=trace, pcap=pcap, engine=engine)

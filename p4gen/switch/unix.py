@@ -1,13 +1,12 @@
-"""Switch ports as AF_UNIX sockets: one frame a message, no root, no capabilities.
+"""Switch ports as AF_UNIX sockets: one frame per message, no root, no capabilities.
 
-Port N listens at ``<dir>/port<N>.sock`` (SOCK_SEQPACKET) for one peer at a time; a new connection
-replaces an old one. Frames are handled in the order in which they were sent, also across ports, by the
-kernel's time stamps; only what a peer sends before its connection is accepted has none. Frames for a slow
-peer wait for it; frames for a port without a peer are counted and dropped, as on a link that is down.
+Port N listens at ``<dir>/port<N>.sock`` (SOCK_SEQPACKET) for one peer at a time; a new connection replaces an old one.
+Frames are handled in the order in which they were sent, also across ports, by the kernel's time stamps; only frames
+that a peer sends before its connection is accepted have none. Frames for a slow peer wait for it; frames for a port
+without a peer are counted and dropped, as on a link that is down.
 
-``<dir>/fence.sock`` is no port: what is sent there comes back once everything sent to any port before has been
-handled, and all that came of it handed to the peers. So whoever drives the switch knows when to look at the outputs,
-whatever the program does.
+``<dir>/fence.sock`` is not a port: a message to it is returned once everything sent to any port before has been handled
+and all output has been passed to the peers. So the sender knows when the output is complete, whatever the program does.
 """
 
 from __future__ import annotations
@@ -30,24 +29,24 @@ from p4gen.switch.carrier import Carrier
 Send = Callable[[int, bytes], list[tuple[int, bytes]]]
 
 MAX_FRAME = 65536
-"""Bytes of the largest frame that ports carry."""
+"""The largest frame that ports carry, in bytes."""
 _SO_TIMESTAMPNS = 35
 _FENCE = -1
 _MAX_PATH = 107  # sun_path of Linux, without its final NUL
 
 
 def fence_path(directory: Path) -> Path:
-    """Where the fence listens."""
+    """The path of the fence's socket."""
     return directory / "fence.sock"
 
 
 def socket_path(directory: Path, port: int) -> Path:
-    """Where port ``port`` listens."""
+    """The path of the socket of port ``port``."""
     return directory / f"port{port}.sock"
 
 
 def check_path(path: Path) -> None:
-    """Raise ``InputError`` where ``path`` is too long for the address of a socket."""
+    """Raises ``InputError`` if ``path`` is too long for the address of a socket."""
     if len(os.fsencode(path)) > _MAX_PATH:
         raise InputError(f"{path}: too long for a socket's address ({_MAX_PATH} bytes); use a shorter directory")
 
@@ -73,16 +72,16 @@ class _Port:
     path: Path
     peer: socket.socket | None = None
     waiting: deque[bytes] = field(default_factory=deque)
-    """Frames for the peer, whose buffer is full."""
+    """Frames that wait because the peer's buffer is full."""
     held: list[tuple[int, bytes]] = field(default_factory=list)
-    """A frame taken too early, with its time stamp."""
+    """A frame that was received too early, with its time stamp."""
 
 
 class UnixPorts(Carrier):
     """Carries frames between peers and ``send`` (such as ``Model.process``) until stopped.
 
-    Raises ``InputError`` for a directory whose path is too long, ``OSError`` where sockets cannot be made.
-    Use as a context manager, or call ``close``.
+    Raises ``InputError`` for a directory whose path is too long, ``OSError`` if sockets cannot be created. Use as a
+    context manager, or call ``close``.
     """
 
     def __init__(self, send: Send, directory: Path, ports: Iterable[int]) -> None:
@@ -94,11 +93,11 @@ class UnixPorts(Carrier):
         self._fences: deque[bytes] = deque()
         self._selector.register(self._woken, selectors.EVENT_READ, None)
         self.undelivered: dict[int, int] = {}
-        """Frames by port that had no peer to go to."""
+        """Number of frames for ports without a peer, by port."""
         try:
             for port in ports:
                 self._listen(port, socket_path(directory, port))
-            self._listen(_FENCE, fence_path(directory))  # the last: of equal time stamps, the ports' come first
+            self._listen(_FENCE, fence_path(directory))  # last, because among equal time stamps ports come first
         except BaseException:
             self.close()
             raise
@@ -127,9 +126,9 @@ class UnixPorts(Carrier):
             self.step(None)
 
     def step(self, timeout: float | None) -> None:
-        """Wait up to ``timeout`` seconds (None: for ever) for something to do, and do it."""
+        """Wait up to ``timeout`` seconds (None: without limit) for frames or requests, and handle them."""
         ready = self._selector.select(0 if any(port.held for port in self._ports.values()) else timeout)
-        # What was sent until now is complete in the sockets' queues, so it can be put in order.
+        # Everything sent up to now is in the sockets' queues, so it can be put in order.
         horizon = time.time_ns()
         for key, _ in ready:
             if key.data is None:
@@ -142,7 +141,8 @@ class UnixPorts(Carrier):
         self._receive(horizon)
 
     def inject(self, port: int, frame: bytes) -> None:
-        """Have ``frame`` handled as if it had arrived at ``port``, which may be none of these; from any thread."""
+        """Handle ``frame`` as if it had arrived at ``port``, which need not be one of these ports. Call it from any
+        thread."""
         self._injected.append((time.time_ns(), port, frame))
         self.wake()
 
@@ -166,7 +166,7 @@ class UnixPorts(Carrier):
                 return
             self._drop_peer(port)
             peer.setblocking(False)
-            with contextlib.suppress(OSError):  # without time stamps, order across ports is not kept
+            with contextlib.suppress(OSError):  # without time stamps, the order across ports is not kept
                 peer.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
             port.peer = peer
             self._selector.register(peer, selectors.EVENT_READ, port)
@@ -183,7 +183,7 @@ class UnixPorts(Carrier):
     def _receive(self, horizon: int) -> None:
         taken = [self._drain(port, horizon) for port in self._ports.values()]
         taken.append([self._injected.popleft() for _ in range(len(self._injected))])
-        # A merge, not a sort: whatever the stamps say, no port's frames overtake each other.
+        # A merge, not a sort: frames of the same port are never reordered, whatever their time stamps.
         for _, number, frame in heapq.merge(*taken, key=lambda item: item[0]):
             if number == _FENCE:
                 self._fences.append(frame)
@@ -193,7 +193,7 @@ class UnixPorts(Carrier):
         self._return_fences()
 
     def _return_fences(self) -> None:
-        """Send fences back, unless an output still waits for its peer to make room."""
+        """Return fence messages, unless output still waits for a peer."""
         if not any(port.waiting for port in self._ports.values()):
             while self._fences:
                 token = self._fences.popleft()
@@ -201,8 +201,8 @@ class UnixPorts(Carrier):
                     self._transmit(_FENCE, token)
 
     def _drain(self, port: _Port, horizon: int) -> list[tuple[int, int, bytes]]:
-        """What ``port`` has received up to ``horizon``: (time stamp, port, frame). The first frame after it waits
-        for the next round, in which it is in its place among the other ports' frames."""
+        """Frames that ``port`` has received up to time ``horizon``, as (time stamp, port, frame). The first later frame
+        is kept for the next round, in which it is ordered among the other ports' frames."""
         taken = [(sent, port.number, frame) for sent, frame in port.held]
         port.held.clear()
         while port.peer is not None:
@@ -214,7 +214,7 @@ class UnixPorts(Carrier):
                 frame, extra, flags = b"", [], 0
             if not frame:
                 self._drop_peer(port)
-            elif not flags & socket.MSG_TRUNC:  # what is larger than any frame may be is no frame
+            elif not flags & socket.MSG_TRUNC:  # too large to be a frame
                 sent = _time_stamp(extra)
                 if sent > horizon:
                     port.held.append((sent, frame))
@@ -237,7 +237,7 @@ class UnixPorts(Carrier):
                 self._selector.modify(port.peer, selectors.EVENT_READ | selectors.EVENT_WRITE, port)
 
     def _sent(self, port: _Port, frame: bytes) -> bool:
-        """Hand a frame to the kernel; false if its buffer is full, and the frame has to wait in ours."""
+        """Send a frame. Returns False if the socket's buffer is full and the frame has to wait."""
         assert port.peer is not None
         try:
             port.peer.send(frame)
@@ -258,7 +258,7 @@ class UnixPorts(Carrier):
 
 
 def _time_stamp(extra: list[tuple[int, int, bytes]]) -> int:
-    """Nanoseconds since the epoch at which the kernel took the frame; 0 if it did not say."""
+    """The time, in nanoseconds since the epoch, at which the kernel took the frame; 0 if unknown."""
     for level, kind, data in extra:
         if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS and len(data) >= 16:
             seconds, nanoseconds = struct.unpack_from("=qq", data)

@@ -15,15 +15,16 @@ from p4gen.switch.packet import PacketPorts
 
 MTU = 9500
 QUIET_S = 0.15
-"""Without a frame for so long, a switch on veths is taken to have handled everything: it does not say."""
+"""After this many seconds without a frame, a switch on veth pairs is assumed to have handled everything; it does not
+report it."""
 _PREFIX = "p4g"
 
 
 @contextlib.contextmanager
 def veth_pairs(ports: Iterable[int]) -> Iterator[dict[int, tuple[str, str]]]:
-    """A veth pair for each port while the block runs: (the switch's end, ours).
+    """A veth pair for each port while the block runs: (the switch's end, the other end).
 
-    Raises ``MissingToolError`` without iproute2, and ``FailedError`` where interfaces cannot be made.
+    Raises ``MissingToolError`` without iproute2, and ``FailedError`` if interfaces cannot be created.
     """
     made: dict[int, tuple[str, str]] = {}
     try:
@@ -33,9 +34,9 @@ def veth_pairs(ports: Iterable[int]) -> Iterator[dict[int, tuple[str, str]]]:
             inner, outer = f"{name}s", f"{name}p"
             ip(f"link add {inner} mtu {MTU} type veth peer name {outer} mtu {MTU}")
             made[port] = (inner, outer)
-            ip(*(f"link set {end} addrgenmode none up" for end in made[port]))  # no IPv6 of the kernel's own
+            ip(*(f"link set {end} addrgenmode none up" for end in made[port]))  # no IPv6 packets from the kernel
         if not wait_for_links(end for pair in made.values() for end in pair):
-            raise FailedError("veth interfaces were made, but do not get a link")
+            raise FailedError("veth interfaces were created, but do not get a link")
         yield made
     finally:
         for inner, _ in made.values():
@@ -44,7 +45,7 @@ def veth_pairs(ports: Iterable[int]) -> Iterator[dict[int, tuple[str, str]]]:
 
 
 class VethDataplane:
-    """``p4gen.switch.dataplane.Dataplane`` on interfaces, by port. ``settle`` waits until nothing moves any more."""
+    """``p4gen.switch.dataplane.Dataplane`` on interfaces, by port. ``settle`` waits until there is no more traffic."""
 
     def __init__(self, interfaces: Mapping[int, str], received: Callable[[int, bytes], None]) -> None:
         self._received = received
@@ -65,7 +66,7 @@ class VethDataplane:
         self._ports.send(port, frame)
 
     def settle(self) -> None:
-        """Wait until no frame has come or gone for a while."""
+        """Wait until no frame has been sent or received for ``QUIET_S``."""
         while (left := self._last + QUIET_S - time.monotonic()) > 0:
             time.sleep(left)
 

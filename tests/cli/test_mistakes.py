@@ -100,7 +100,8 @@ def test_an_address_that_is_taken_is_told_of_once(verb: str, tmp_path: Path) -> 
         done = p4gen(*verb.split(), address, folder=tmp_path)
     assert done.returncode == 1
     lines = [line for line in done.stderr.splitlines() if not line.startswith("[")]  # our own log's
-    assert lines == [f"p4gen: error: cannot listen at {address}: the address is in use, or is none of this machine's"]
+    cause = "the address is in use, or does not belong to this machine"
+    assert lines == [f"p4gen: error: cannot listen at {address}: {cause}"]
 
 
 def test_a_script_that_never_matches_is_told(tmp_path: Path) -> None:

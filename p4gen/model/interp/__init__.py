@@ -1,7 +1,7 @@
-"""The reference interpreter: the typed IR as Python closures, exactly as the specification says it.
+"""The reference interpreter: the typed IR as Python closures, following the specification literally.
 
-``Interpreter`` compiles a program's blocks once; running one takes a frame whose slot 0 is the packet's
-``Context``. The architecture around the blocks is in ``p4gen.model.v1model``.
+``Interpreter`` compiles a program's blocks once; running one takes a frame whose slot 0 is the packet's ``Context``.
+The architecture around the blocks is in ``p4gen.model.v1model``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Context", "Exec", "ExitSignal", "Frame", "Interpreter", "Reject"]
 class Interpreter:
     """A program ready to run on ``state``; with ``traced``, every step is reported to ``Context.trace``.
 
-    Raises ``InputError`` with a position for what the model does not support.
+    Raises ``InputError`` with a position for unsupported constructs.
     """
 
     def __init__(self, program: ir.Program, state: ModelState, *, traced: bool = False) -> None:
@@ -48,5 +48,5 @@ class Interpreter:
         return run
 
     def slot(self, variable: ir.Variable) -> int:
-        """Where a parameter of a top-level block lives in a frame."""
+        """The slot of a parameter of a top-level block in a frame."""
         return self._build.slot(variable)

@@ -51,7 +51,7 @@ class Build:
         return found
 
     def new_slot(self) -> int:
-        """A slot for the compiler's own use."""
+        """A new slot for a value of the compiler."""
         self._template.append(None)
         return len(self._template) - 1
 
@@ -92,7 +92,7 @@ class Build:
 
 
 def unsupported(pos: Pos, what: str) -> InputError:
-    """The refusal of something the model does not do, at load time."""
+    """The error for a construct that the model does not support, at load time."""
     return InputError(Diagnostic(pos, f"{what} is not supported by the behavioural model"))
 
 

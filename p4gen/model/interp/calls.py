@@ -27,8 +27,8 @@ from p4gen.p4 import types as t
 
 @dataclass(frozen=True)
 class _Passing:
-    """How one argument goes in and out. ``prepare`` runs in the caller and gives the value to copy in and
-    the place to copy out to; ``store`` copies out."""
+    """How one argument is passed. ``prepare`` runs in the caller and returns the value to copy in and the place to copy
+    out to; ``store`` copies out."""
 
     slot: int
     prepare: Callable[[Frame], tuple[Any, Any]]
@@ -65,11 +65,11 @@ def _variables(node: object) -> set[ir.Variable]:
 
 
 def _can_share(at: int, params: Sequence[ir.Param], args: Sequence[ir.Arg]) -> bool:
-    """Whether argument ``at`` of a sub-block or function can be handed over instead of copied.
+    """Whether argument ``at`` of a sub-block or function can be passed by reference instead of copied.
 
-    The callee sees its caller's variables only through its parameters. So for a composite value that
-    is a whole variable, or a fixed part of one, of which no other argument knows, nobody can tell sharing
-    from copying in and out.
+    The callee sees its caller's variables only through its parameters. So for a composite value that is a whole
+    variable, or a fixed part of one that no other argument refers to, sharing cannot be distinguished from copying in
+    and out.
     """
     expr = args[at].expr
     if params[at].direction == "out" or not is_composite(params[at].variable.type):
@@ -87,7 +87,7 @@ def _can_share(at: int, params: Sequence[ir.Param], args: Sequence[ir.Arg]) -> b
 def call(
     b: Build, params: Sequence[ir.Param], args: Sequence[ir.Arg], body: Exec, *, closed: bool
 ) -> Callable[[Frame], None]:
-    """A call of ``body``; ``closed`` if it cannot reach the caller's variables but by parameters."""
+    """A call of ``body``; ``closed`` if it can reach the caller's variables only through parameters."""
     passed = [
         _passing(b, param, arg, shared=closed and _can_share(i, params, args))
         for i, (param, arg) in enumerate(zip(params, args, strict=True))
@@ -243,7 +243,7 @@ def _table_apply(b: Build, table: ir.Table) -> Applied:
             if bound is not None:
                 _note_choice(f, table, bound, chosen)
             _note_action(f, entry)
-        # Taken before the action runs, for it may not outlive a change of the entry.
+        # Stored before the action runs, because the action may change the entry.
         ref, data = entry.ref, entry.args
         runners[ref](f, data)
         return hit, ref.name
@@ -323,7 +323,7 @@ def control_body(b: Build, control: ir.Control) -> Exec:
 
 
 def _announced(b: Build, control: ir.Control, pos: Pos) -> Exec:
-    """A sub-control's body, told to the trace."""
+    """A sub-control's body, with an event for the trace."""
     body = control_body(b, control)
     if not b.traced:
         return body

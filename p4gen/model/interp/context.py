@@ -1,4 +1,4 @@
-"""What the compiled closures work on: one frame a packet, and how control leaves a statement."""
+"""The data that compiled closures work on: one frame per packet; and how control leaves a statement."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ Frame = list[Any]
 recursion, so a variable has at most one live instance at a time and its slot can be fixed."""
 
 Eval = Callable[[Frame], Any]
-"""An expression. The value of a composite expression may be the storage itself: who keeps it copies."""
+"""A compiled expression. The value of a composite expression may be the storage itself, so it must be copied to be
+kept."""
 
 Exec = Callable[[Frame], "int | None"]
-"""A statement; true results are the signals below."""
+"""A compiled statement; true results are the signals below."""
 
 BREAK, CONTINUE, RETURN = 1, 2, 3
 
@@ -37,14 +38,14 @@ class Reject(Exception):  # noqa: N818 - the name of the state
 
 @dataclass
 class Context:
-    """A packet's pass through one block, and what the program asked of the traffic manager."""
+    """A packet's pass through one block, with the program's requests to the traffic manager."""
 
     data: bytes = b""
     """The packet as the parser sees it."""
     at: int = 0
     """The parser's position in bits."""
     ingress_length: int = 0
-    """Bytes that byte counters and meters add (the length on entry to ingress)."""
+    """The length that byte counters and meters add (on entry to ingress), in bytes."""
     length: int = 0
     """BMv2's packet length register: it follows setValid and setInvalid."""
     checksum_error: bool = False

@@ -156,7 +156,7 @@ def _compare(b: Build, e: ir.Binary) -> Eval:
     wanted = e.op == "=="
     if is_composite(e.left.type):
         if has_calls(e.right):
-            # The right side may change what the left side's value refers to.
+            # Evaluating the right side may change the storage of the left side's value.
             return lambda f: equal(copy_value(left(f)), right(f)) is wanted
         return lambda f: equal(left(f), right(f)) is wanted
     if isinstance(e.right, ir.Literal):

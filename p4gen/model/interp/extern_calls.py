@@ -20,7 +20,7 @@ from p4gen.p4 import types as t
 
 
 class _Out:
-    """An ``out`` argument: located in its turn, stored when the call is done."""
+    """An ``out`` argument: located in the order of arguments, stored when the call is done."""
 
     def __init__(self, b: Build, arg: ir.Arg) -> None:
         self._target = LValue(b, arg.expr) if arg.expr is not None else None
@@ -104,7 +104,7 @@ def _trap(f: Frame, count: Callable[[Any, str], None], pos: Any, what: str) -> N
 
 
 def _uncast(e: ir.Expr | None) -> t.Type | None:
-    """What the program counts by, below its casts: often an enum, whose names tell more than numbers."""
+    """The type of an index without its casts: often an enum, whose names are more informative than numbers."""
     while isinstance(e, ir.Cast):
         e = e.operand
     return e.type if e is not None else None
@@ -166,8 +166,8 @@ Parts = list[Callable[[Frame], tuple[int, int]]]
 
 
 def _parts_of_data(b: Build, data: ir.Expr, valid_only: bool) -> Parts:
-    """The input of a calculation as BMv2 builds it: fields one after the other. Checksums leave out those of
-    invalid headers (``valid_only``; behavioral-model, calculations.cpp), hashes take them as they are."""
+    """The input of a calculation as BMv2 builds it: fields one after the other. Checksums skip those of invalid headers
+    (``valid_only``; behavioral-model, calculations.cpp), hashes do not."""
     if isinstance(data, ir.Aggregate):
         return [part for e in data.elements for part in _parts_of_data(b, e, valid_only)]
     value = b.expr(data)
@@ -193,7 +193,7 @@ def _parts_of_data(b: Build, data: ir.Expr, valid_only: bool) -> Parts:
 
 
 _CHUNK = 256
-"""Bits after which a long input is put away as bytes: shifting ever longer numbers takes quadratic time."""
+"""Bits after which a long input is converted to bytes, because shifting ever longer numbers takes quadratic time."""
 
 
 def _joined(parts: Parts) -> Callable[[Frame], bytes]:
@@ -218,7 +218,7 @@ def _joined(parts: Parts) -> Callable[[Frame], bytes]:
 
 
 def _checksum16_get(b: Build, call: ir.ExternCall) -> Eval:
-    """``Checksum16.get``: deprecated, and what ``hash`` with csum16 gives."""
+    """``Checksum16.get``: deprecated, the same as ``hash`` with csum16."""
     data, algorithm = _data(b, call, 0, valid_only=True), ALGORITHMS["csum16"]
     return lambda f: algorithm(data(f))
 
@@ -325,7 +325,7 @@ def _mark_to_drop(b: Build, call: ir.ExternCall) -> Eval:
 
 
 def _request(b: Build, call: ir.ExternCall, name: str, make: Callable[[Frame], Any]) -> Eval:
-    """Notes something for the traffic manager; the last request of its kind in a pass wins."""
+    """Records a request to the traffic manager; the last request of its kind in a pass counts."""
     pos, traced, method = call.pos, b.traced, call.method
 
     def request(f: Frame) -> None:
@@ -404,7 +404,7 @@ def _random(b: Build, call: ir.ExternCall) -> Eval:
 
     def draw(f: Frame) -> None:
         place, lo, hi = out.locate(f), low(f), high(f)
-        if lo <= hi:  # otherwise BMv2 leaves the result alone
+        if lo <= hi:  # otherwise BMv2 does not change the result
             out.store(f, place, state.random.randint(lo, hi))
 
     return draw

@@ -1,7 +1,7 @@
-"""Places to store into (spec 6.7): their parts are evaluated once, before the value is.
+"""Places to store into (spec 6.7). Their parts are evaluated once, before the value.
 
-A place is a list and an index into it: the frame for a variable, a value's ``fields`` for the rest.
-Composite values never move, so a place found early is still right when the value arrives.
+A place is a list and an index into it: the frame for a variable, a value's ``fields`` for the rest. Composite values
+never move, so a place located early is still valid when the value is stored.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Place = tuple[list[Any], int]
 class LValue:
     """A compiled lvalue.
 
-    ``locate`` finds its place; ``load`` and ``store`` use one; ``set`` does both at once. ``dynamic``:
-    finding the place evaluates something, so it must happen before the value is evaluated.
+    ``locate`` finds its place; ``load`` and ``store`` use one; ``set`` does both at once. ``dynamic``: finding the
+    place evaluates expressions, so it must happen before the value is evaluated.
     """
 
     def __init__(self, b: Build, e: ir.Expr) -> None:
@@ -159,7 +159,7 @@ def _locator(b: Build, e: ir.Expr) -> Callable[[Frame], Place]:
                 elements, i = stack(f).fields, number(f)
                 if 0 <= i < len(elements):
                     return elements, i
-                # Spec 8.18: what is written outside a stack goes nowhere.
+                # Spec 8.18: a write outside a stack has no effect.
                 state.trap(pos, f"stack index {i} is out of range, the stack has {len(elements)} elements")
                 return [make()], 0
 
@@ -168,8 +168,8 @@ def _locator(b: Build, e: ir.Expr) -> Callable[[Frame], Place]:
 
 
 def _owner(b: Build, e: ir.Expr) -> Eval:
-    """The value an lvalue is part of. Dynamic parts are located, so an index out of range traps once and
-    gives something to write into."""
+    """The value that an lvalue is part of. Dynamic parts are located first, so an index out of range traps once and
+    yields a dummy value to write into."""
     if not _is_dynamic(e):
         return b.expr(e)
     locate = _locator(b, e)

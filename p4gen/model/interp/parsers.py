@@ -1,4 +1,4 @@
-"""Parsers and what works on the packet (P4_16 specification 1.2.5, sections 13 and 16)."""
+"""Parsers and operations on the packet (P4_16 specification 1.2.5, sections 13 and 16)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from p4gen.p4 import types as t
 from p4gen.p4.show import text
 
 MAX_TRANSITIONS = 10_000
-"""States after which a parser is taken to be endless; it rejects with ``ParserTimeout`` (spec 13.9)."""
+"""Number of states after which a parser is assumed to be endless; it then rejects with ``ParserTimeout`` (spec
+13.9)."""
 
 
 def parser_body(b: Build, parser: ir.Parser) -> Exec:
@@ -87,7 +88,7 @@ def _transition(b: Build, transition: ir.Transition) -> Callable[[Frame], str]:
 
 
 def _constant_cases(transition: ir.Transition) -> tuple[dict[Any, str], str | None] | None:
-    """One subject and only constants before a final default: a dictionary."""
+    """For a transition with one subject and only constants before a final default: a dictionary; None for others."""
     if len(transition.subjects) != 1:
         return None
     by_value: dict[Any, str] = {}
@@ -195,7 +196,7 @@ def _extract(b: Build, s: ir.Extract) -> Exec:
 
 
 def _advanced_stack(b: Build, header: ir.Expr) -> Eval | None:
-    """The stack whose ``next`` moves on: extracting into ``next``, or a member of the union there (spec 8.18)."""
+    """The stack whose ``next`` advances when extracting into ``next`` or a member of the union there (spec 8.18)."""
     if isinstance(header, ir.FieldOf) and isinstance(t.strip(header.base.type), t.HeaderUnion):
         header = header.base
     return b.expr(header.base) if isinstance(header, ir.StackMember) and header.name == "next" else None

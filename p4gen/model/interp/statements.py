@@ -17,7 +17,7 @@ from p4gen.p4 import types as t
 from p4gen.p4.show import text
 
 MAX_ITERATIONS = 1_000_000
-"""Rounds after which a ``for`` is taken to be endless."""
+"""Number of iterations after which a ``for`` loop is assumed to be endless."""
 
 
 def _block(b: Build, s: ir.Block) -> Exec:
@@ -76,7 +76,7 @@ def _assign(b: Build, s: ir.Assign) -> Exec:
 
 
 def _told(b: Build, pos: Pos, name: str, of: t.Type, value: Eval) -> Eval:
-    """``value``, told to the trace as what is assigned to ``name``."""
+    """``value``, with an event for the trace that it is assigned to ``name``."""
     if not b.traced:
         return value
 
@@ -89,7 +89,7 @@ def _told(b: Build, pos: Pos, name: str, of: t.Type, value: Eval) -> Eval:
 
 
 def _decided(b: Build, pos: Pos, keyword: str, e: ir.Expr) -> Eval:
-    """A condition, or what a switch is on, with its value told to the trace."""
+    """A condition or the subject of a switch, with an event for the trace."""
     value = b.expr(e)
     if not b.traced:
         return value
@@ -198,7 +198,7 @@ RETURN_SLOT = "return slot"
 
 
 def return_slot(b: Build) -> int:
-    """Where a function leaves its result for its caller, who fetches it at once."""
+    """The slot for a function's result, which the caller reads at once."""
     if RETURN_SLOT not in b.compiled:
         b.compiled[RETURN_SLOT] = b.new_slot()
     slot: int = b.compiled[RETURN_SLOT]

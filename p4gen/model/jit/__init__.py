@@ -1,7 +1,7 @@
-"""The native engine: the typed IR as machine code, by way of LLVM.
+"""The native engine: the typed IR as machine code, generated with LLVM.
 
-``p4gen.model.Model(program, engine="jit")`` is a switch that runs on it. The same state can be looked at and changed
-by the control plane and the interpreter (which makes the traces); it is one block of memory.
+``p4gen.model.Model(program, engine="jit")`` is a switch that runs on it. Its state is one block of memory, which the
+control plane and the interpreter (which produces the traces) can also read and change.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The state block: everything of a switch that outlives a packet, in one contiguous piece of memory.
 
-Registers of sibling instances (the lanes of an aggregator: one declaration, equal geometry) are interleaved, so
-that the cells of one index lie side by side. What packets change comes first, what the control plane
-writes after it; the packet replication engine is last, because it alone can grow.
+Registers of sibling instances (the lanes of an aggregator: one declaration, equal geometry) are interleaved, so that
+the cells of one index are adjacent. State that packets change comes first, configuration by the control plane after it;
+the packet replication engine is last, because only it can grow.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Item:
     count: int
 
     def outside(self, access: str) -> str:
-        """What a trap says of an index (``{}``) that is out of range; ``access`` as in ``: read at``."""
+        """The text of a trap for an index (``{}``) that is out of range; ``access`` as in ``: read at``."""
         return f"{self.kind} {self.name}{access} index {{}}, it has {self.count} elements"
 
 
@@ -108,7 +108,7 @@ class StateLayout:
 
     items: tuple[Item, ...]
     dynamic: int
-    """End of what packets change."""
+    """The end of the state that packets change."""
     fixed: int
     random: int | None
     registers: dict[str, Item]
@@ -142,7 +142,7 @@ class _Cursor:
 
 
 def lay_out(state: ModelState, types: Types, *, with_random: bool) -> StateLayout:
-    """Places for everything in ``state``."""
+    """The layout of a block for everything in ``state``."""
     at = _Cursor(DYNAMIC)
     random = at.take(RANDOM_BYTES) if with_random else None
     registers = _registers(state, at)

@@ -36,7 +36,7 @@ EXCHANGE, FRAME, STATE, TEMPORARY = "%io", "%frame", "%state", "%tmp"
 """The parameters of every generated function: the batch, the packet, the switch, room for temporaries."""
 
 MAX_INLINED = 2_000_000
-"""Instructions' worth of IR nodes that one program may unfold to."""
+"""Number of IR nodes to which one program may be expanded."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ class Module:
         self.constants: list[str] = []
         self.helpers: set[str] = set()
         self.temporary = 0
-        """Bytes of temporary memory that the functions use; each has its own part."""
+        """Bytes of temporary memory that the functions use; each has its own range."""
         self.byte_aligned = False
-        """Whether the parser's position is always that of a byte."""
+        """Whether the parser's position is always byte-aligned."""
         self.byte_emits = False
         """Whether the deparser only emits whole bytes."""
         self._budget = MAX_INLINED
@@ -81,12 +81,12 @@ class Module:
         return self._site_numbers[site]
 
     def need(self, helper: str) -> str:
-        """Note that a runtime helper is used; gives its name."""
+        """Record that a runtime helper is used. Returns its name."""
         self.helpers.add(helper)
         return helper
 
     def spend(self, pos: Pos) -> None:
-        """Count a node. Raises ``InputError`` when the program unfolds to too much."""
+        """Count a node. Raises ``InputError`` when the program expands to too many."""
         self._budget -= 1
         if self._budget < 0:
             raise InputError(Diagnostic(pos, "inlined, the program is too large for the native engine; use interp"))
@@ -108,7 +108,7 @@ class Handlers:
 
 @dataclass
 class Jumps:
-    """Where control goes when it leaves; None where it cannot."""
+    """The jump targets of statements that leave a block; None if they cannot occur."""
 
     exit: str | None = None
     reject: str | None = None
@@ -126,7 +126,7 @@ class Gen:
         self.env: dict[ir.Variable, Address] = {}
         self.jumps = Jumps()
         self.loops = 0
-        """Loops around what is being generated."""
+        """Number of loops around the current statement."""
 
     # --- nodes ---
 
@@ -141,7 +141,7 @@ class Gen:
         raise unsupported(e.pos, f"expression {type(e).__name__}")
 
     def address(self, e: ir.Expr) -> Address:
-        """Where the value of ``e`` is. It may be the storage itself: who keeps it copies."""
+        """The address of the value of ``e``. It may be the storage itself, so it must be copied to be kept."""
         self.module.spend(e.pos)
         handlers = self.module.handlers
         handler = handlers.addresses.get(type(e))
@@ -168,7 +168,7 @@ class Gen:
     # --- memory ---
 
     def storage(self, of: t.Type) -> Address:
-        """A place of its own for a value of type ``of``, with whatever is in it."""
+        """New, uninitialised storage for a value of type ``of``."""
         return self.temporary(of) if is_memory(of) else self.fn.local(scalar_width(of))
 
     def temporary(self, of: t.Type) -> Address:
@@ -177,7 +177,7 @@ class Gen:
         return self.room(shape.size, max(shape.align, 8))
 
     def room(self, size: int, to: int = 8) -> Address:
-        """``size`` bytes that only this place in the program uses."""
+        """``size`` bytes of memory for this place in the program only."""
         self.module.temporary = align(self.module.temporary, to)
         at = Address(TEMPORARY, self.module.temporary)
         self.module.temporary += size
@@ -208,7 +208,7 @@ class Gen:
         self.fn.store(self.fn.resize(value, 8 * size), at, min(size, 8))
 
     def copy(self, to: Address, source: Address, of: t.Type) -> None:
-        """Assign a value from place to place."""
+        """Copy a value from one address to another."""
         if is_memory(of):
             shape = self.types.shape(of)
             self.fn.copy(self.fn.pointer(to), self.fn.pointer(source), shape.size, shape.align)
@@ -242,14 +242,14 @@ class Gen:
 
     @contextmanager
     def jumping(self, **changes: Any) -> Iterator[None]:
-        """Other targets while the block runs."""
+        """Change jump targets while the block runs."""
         before = self.jumps
         self.jumps = Jumps(**{**before.__dict__, **changes})
         yield
         self.jumps = before
 
     def reject(self, error: Value | str) -> None:
-        """Leave the parser with an error. What follows is not reached."""
+        """Leave the parser with an error. Code after it is unreachable."""
         if isinstance(error, str):
             error = const(self.types.errors.index(error), 32)
         self.set_context(ERROR, error)
@@ -270,7 +270,7 @@ class Gen:
     # --- events ---
 
     def event(self, site: Site, *parts: Value | Address) -> None:
-        """Report something to the host: scalars by value, composites by a copy of their memory."""
+        """Report an event to the host: scalars by value, composites by a copy of their memory."""
         number = self.module.site(site)
         sizes = [align(self.types.shape(of).size, 8) for of in site.parts]
         name = self.module.need("event")
@@ -285,7 +285,7 @@ class Gen:
             offset += size
 
     def trap(self, pos: Pos, text: str, value: Value | None = None, of: t.Type | None = None) -> None:
-        """Count something undefined. ``text`` has ``{}`` for ``value``, a number of type ``of``."""
+        """Count undefined behaviour. ``text`` has ``{}`` for ``value``, a number of type ``of``."""
         if value is None:
             self.event(Site("trap", pos, text))
         else:
@@ -294,7 +294,7 @@ class Gen:
 
 
 def is_pure(e: ir.Expr) -> bool:
-    """Whether evaluating ``e`` changes nothing, traps nothing and rejects nothing: it may be done early."""
+    """Whether evaluating ``e`` has no side effects, traps or rejections, so that it may be done early."""
     match e:
         case ir.Call() | ir.ExternCall() | ir.ApplyTable() | ir.Lookahead():
             return False

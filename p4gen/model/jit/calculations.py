@@ -1,7 +1,8 @@
 """Hashes and checksums: their input as BMv2 builds it, then the algorithm (behavioral-model, calculations.cpp).
 
-The input is the fields one after the other; checksums leave out those of invalid headers. When all are valid,
-which is what a program means, its layout is known and it is written in words and vectors; otherwise group by group.
+The input is the fields one after the other; checksums skip those of invalid headers. If all headers are valid, which is
+the usual case, the layout is known and the input is written in words and vectors; otherwise it is written group by
+group.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ class _Group:
     pieces: tuple[Piece, ...] = ()
     varbit: Address | None = None
     room: int = 0
-    """Bytes that it takes at most."""
+    """The most bytes that the group takes."""
 
 
 def _parts(g: Gen, data: ir.Expr, valid_only: bool, kept: bool = False) -> Iterator[_Group]:
-    """The input's pieces, evaluated in order; ``kept``: something may change what they are read from."""
+    """The pieces of the input, evaluated in order. ``kept``: copy them, because their storage may change later."""
     if isinstance(data, ir.Aggregate):
         inside = kept or has_calls(data)
         for e in data.elements:
@@ -98,7 +99,7 @@ def _joined(parts: Iterator[_Group]) -> list[_Group]:
 
 
 def _input(g: Gen, found: list[_Group]) -> tuple[Address, Value]:
-    """The input in memory: (where, how many bytes)."""
+    """The input in memory: (address, number of bytes)."""
     fn = g.fn
     buffer = g.room(sum(p.room for p in found) + 32, 64)
     pieces = [p for group in found for p in group.pieces]
@@ -123,7 +124,7 @@ def _input(g: Gen, found: list[_Group]) -> tuple[Address, Value]:
 
 
 def _all_valid(g: Gen, found: list[_Group]) -> Value:
-    """Whether every header is valid that must be for its fields to count."""
+    """Whether all headers of the input are valid."""
     valid = TRUE
     for guard in dict.fromkeys(group.guard for group in found if group.guard is not None):
         bit = header_valid(g, guard)
@@ -155,7 +156,7 @@ def _summed(g: Gen, found: list[_Group]) -> Value:
 
 
 def _by_groups(g: Gen, found: list[_Group], buffer: Address) -> Value:
-    """Write group after group; gives how many bytes. Zeros fill the last one."""
+    """Write the groups one after the other. Returns the number of bytes. Zeros fill the last one."""
     fn, at = g.fn, g.fn.local(64)
     fn.store(const(0, 64), at)
     for group in found:
@@ -219,7 +220,7 @@ def hash_call(g: Gen, call: ir.ExternCall) -> None:
     width = out.width
     start = fn.resize(base, max(width, base.width), is_signed(base_expr.type))
     start = fn.resize(start, width)
-    # H has at most 64 bits, so a larger max leaves it alone.
+    # H has at most 64 bits, so a larger max does not change it.
     wide = max(most.width, 64)
     limit = fn.resize(most, wide, signed)
     none = fn.compare("sle" if signed else "eq", limit, const(0, wide))
@@ -233,7 +234,7 @@ def hash_call(g: Gen, call: ir.ExternCall) -> None:
 
 
 def verify_checksum(g: Gen, call: ir.ExternCall) -> None:
-    """``verify_checksum``, ``verify_checksum_with_payload``: notes a difference in the packet's frame."""
+    """``verify_checksum``, ``verify_checksum_with_payload``: record a difference in the packet's frame."""
     fn, target = g.fn, expression(call, 2)
     condition = argument(g, call, 0)
     after = fn.label()
@@ -263,7 +264,7 @@ def update_checksum(g: Gen, call: ir.ExternCall) -> None:
 
 
 def checksum16_get(g: Gen, call: ir.ExternCall) -> Value:
-    """``Checksum16.get``: deprecated, and what ``hash`` with csum16 gives."""
+    """``Checksum16.get``: deprecated, the same as ``hash`` with csum16."""
     return g.fn.resize(_calculate(g, g.module.need("hash_csum16"), expression(call, 0)), scalar_width(call.type))
 
 

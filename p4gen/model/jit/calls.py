@@ -26,8 +26,8 @@ def _variables(node: object) -> set[ir.Variable]:
 
 
 def _can_share(at: int, params: Sequence[ir.Param], args: Sequence[ir.Arg]) -> bool:
-    """Whether argument ``at`` of a sub-block or function can be handed over instead of copied: a composite that
-    is a whole variable, or a fixed part of one, of which no other argument knows."""
+    """Whether argument ``at`` of a sub-block or function can be passed by reference instead of copied: a composite that
+    is a whole variable, or a fixed part of one, to which no other argument refers."""
     expr = args[at].expr
     if params[at].direction == "out" or not is_composite(params[at].variable.type):
         return False
@@ -43,7 +43,7 @@ def _can_share(at: int, params: Sequence[ir.Param], args: Sequence[ir.Arg]) -> b
 
 @dataclass(frozen=True)
 class _Passed:
-    """An argument on its way: the parameter, where it will be, and where it is copied out to."""
+    """An argument of a call: the parameter, its storage, and the place to copy out to."""
 
     variable: ir.Variable
     at: Address
@@ -75,9 +75,10 @@ def _prepare(g: Gen, param: ir.Param, arg: ir.Arg, *, shared: bool) -> _Passed:
 
 
 def call(g: Gen, params: Sequence[ir.Param], args: Sequence[ir.Arg], run: Callable[[], None], *, closed: bool) -> None:
-    """A call of what ``run`` generates; ``closed`` if that cannot reach the caller's variables but by parameters."""
+    """A call of the code that ``run`` generates; ``closed`` if it can reach the caller's variables only through
+    parameters."""
     fn = g.fn
-    # Every expansion has storage of its own, so arguments can go to their parameters at once.
+    # Every expansion has its own storage, so arguments can be stored in their parameters directly.
     passed = [
         _prepare(g, param, arg, shared=closed and _can_share(i, params, args))
         for i, (param, arg) in enumerate(zip(params, args, strict=True))

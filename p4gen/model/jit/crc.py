@@ -1,8 +1,8 @@
-"""The hash algorithms of ``p4gen.model.hashes`` as LLVM functions of (bytes, how many), giving 64 bits.
+"""The hash algorithms of ``p4gen.model.hashes`` as LLVM functions of (bytes, number of bytes) with a 64-bit result.
 
-CRC-32 by carry-less multiplication where the machine can (V. Gopal et al., "Fast CRC Computation for Generic
-Polynomials Using PCLMULQDQ Instruction", Intel 2009, for the reflected polynomial), by slices of eight bytes where not
-and for what is left.
+CRC-32 uses carry-less multiplication if the machine has it (V. Gopal et al., "Fast CRC Computation for Generic
+Polynomials Using PCLMULQDQ Instruction", Intel 2009, for the reflected polynomial), and slices of eight bytes otherwise
+and for the remainder.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _shift_right(fn: Function, value: str, bits: int) -> str:
 
 
 def _fold(fn: Function, state: Address, at: Address) -> None:
-    """All whole 16 bytes; at least one of them."""
+    """Process all complete blocks of 16 bytes; there is at least one."""
     x = [fn.alloca(_V, 16) for _ in range(4)]
 
     def get(i: int) -> str:

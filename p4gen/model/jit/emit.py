@@ -1,6 +1,6 @@
 """LLVM IR as text: one ``Function`` at a time, its instructions in order.
 
-Text is several times faster to make than an object tree, and it is what LLVM reads.
+Text is several times faster to generate than an object tree, and LLVM reads it directly.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Value(NamedTuple):
 
     @property
     def constant(self) -> int | None:
-        """The number it is, if that is known."""
+        """The number, if it is known at compile time; otherwise None."""
         return int(self.ref) if self.ref[0] != "%" else None
 
 
@@ -66,9 +66,9 @@ class Function:
     # --- instructions ---
 
     def ins(self, text: str) -> str:
-        """Append an instruction with a result; gives the register."""
+        """Append an instruction with a result. Returns the register."""
         if not self._open:
-            self.begin(self.label())  # code that nothing reaches; LLVM drops it
+            self.begin(self.label())  # unreachable code; LLVM removes it
         self._count += 1
         ref = f"%v{self._count}"
         self._lines.append(f"  {ref} = {text}")
@@ -110,7 +110,7 @@ class Function:
         return Value(self.ins(f"{how} i{a.width} {a.ref} to i{width}"), width)
 
     def call(self, name: str, width: int, *args: str) -> Value:
-        """Call a function that gives an integer; ``args`` come with their types."""
+        """Call a function that returns an integer; ``args`` include their types."""
         return Value(self.ins(f"call i{width} @{name}({', '.join(args)})"), width)
 
     # --- memory ---
@@ -131,7 +131,7 @@ class Function:
         return at.base if at.offset == 0 else self.ins(f"getelementptr inbounds i8, ptr {at.base}, i64 {at.offset}")
 
     def name_pointer(self, name: str, pointer: str) -> None:
-        """Give a pointer a name of its own."""
+        """Give a pointer another name."""
         self.do(f"%{name} = getelementptr inbounds i8, ptr {pointer}, i64 0")
 
     def offset(self, base: str, by: Value, scale: int = 1) -> str:
@@ -224,7 +224,7 @@ class Function:
             self._open = False
 
     def unreachable(self) -> None:
-        """Tell LLVM that control does not get here."""
+        """Tell LLVM that this point is unreachable."""
         if self._open:
             self._lines.append("  unreachable")
             self._open = False

@@ -1,4 +1,4 @@
-"""The native engine: a compiled program, its state, and packets through it, one by one or in batches."""
+"""The native engine: runs a compiled program on packets, one by one or in batches."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from p4gen.model.values import StructValue
 from p4gen.p4 import ir
 
 FRAMES = MAX_PASSES + 10
-"""Packets on their way at once: each pass makes at most one more, and ingress two."""
+"""The most packets inside the switch at a time: each pass creates at most one more, ingress two."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Packets one after the other in ``data``: packet i is ``data[offsets[i]:offsets[i + 1]]``, on port
-    ``ports[i]``. ``sources``: of packets out, the number of the packet in that each comes from. ``times``: of packets
-    in, when each arrives (µs); None: at the present time. With ``ends``, of packets in, packet i is
-    ``data[offsets[i]:ends[i]]``, and may lie anywhere."""
+    """A batch of packets in ``data``. Packet i is ``data[offsets[i]:offsets[i + 1]]``, on port ``ports[i]``.
+    ``sources``, of output packets: the index of the input packet that caused each. ``times``, of input packets: the
+    time of arrival (µs); None: the present time. With ``ends``, of input packets, packet i is
+    ``data[offsets[i]:ends[i]]``, in any order."""
 
     data: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int64]
@@ -74,8 +74,8 @@ _BATCH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_
 class Engine:
     """Runs a program's machine code on ``state``, which it moves into a block.
 
-    ``cache`` is the folder of compiled programs, None for none. Calls release the GIL; one engine is for one
-    thread at a time. Raises ``InputError`` with a position for what of the program is not supported.
+    ``cache`` is the folder of compiled programs, None for none. Calls release the GIL; an engine may only be used by
+    one thread at a time. Raises ``InputError`` with a position for unsupported constructs.
     """
 
     def __init__(self, program: ir.Program, state: NativeState, cache: Path | None) -> None:
@@ -114,7 +114,8 @@ class Engine:
     # --- packets ---
 
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """Outputs as (port, packet), in order of transmission. A trace is the interpreter's, on this state."""
+        """Process a packet. Returns the output as (port, packet), in order of transmission. For a trace, the
+        interpreter runs on this state."""
         if trace is not None:
             return self._traced(port, packet, trace)
         self.state.flush()
@@ -130,7 +131,7 @@ class Engine:
         return [(to, ctypes.string_at(base + start, size)) for start, size, to, _ in _UNPACK.iter_unpack(records)]
 
     def process_batch(self, batch: Batch) -> Batch:
-        """All packets of ``batch``, one after the other, and everything that comes out, in order."""
+        """Process all packets of ``batch`` one after the other. Returns all the output in order."""
         data, offsets = np.ascontiguousarray(batch.data, np.uint8), np.ascontiguousarray(batch.offsets, np.int64)
         ports = np.ascontiguousarray(batch.ports, np.int32)
         starts, ends = (offsets[:-1], offsets[1:]) if batch.ends is None else (offsets, batch.ends)
@@ -147,10 +148,11 @@ class Engine:
     def run(
         self, data: Bytes, starts: Any, ends: Any, ports: Any, times: npt.NDArray[np.uint64] | None = None
     ) -> tuple[Any, Bytes]:
-        """``process_batch`` for a caller that knows its arrays to be sound: packet i is ``data[starts[i]:ends[i]]``.
+        """Like ``process_batch``, for a caller whose arrays are known to be valid: packet i is
+        ``data[starts[i]:ends[i]]``.
 
-        ``data`` is contiguous. Gives an array of ``start``, ``size``, ``port`` and ``source`` of all packets out, one
-        after the other, and their bytes.
+        ``data`` is contiguous. Returns an array of ``start``, ``size``, ``port`` and ``source`` of all output packets
+        in order, and their bytes.
         """
         self.state.flush()
         exchange, count = self._exchange, len(ports)
@@ -175,8 +177,8 @@ class Engine:
         return self._records(found) if found else _NO_RECORDS, self._sent_bytes()
 
     def _sent_bytes(self) -> npt.NDArray[np.uint8]:
-        """What has been sent. Large outputs are handed over with their buffer, which comes back when they are no
-        longer needed: copying them, and touching new memory for it, costs as much as processing the packets."""
+        """The output bytes. Large outputs are returned in their buffer, which is reused when they are released: copying
+        them, and touching new memory, costs as much as processing the packets."""
         used, data, room = self._get(x.OUT_USED), self._get(x.OUT_DATA), self._get(x.OUT_ROOM)
         if used < _LARGE:
             return np.frombuffer(ctypes.string_at(data, used) if used else b"", np.uint8)
@@ -238,7 +240,7 @@ _RECORD = np.dtype([("start", "<i8"), ("size", "<i8"), ("port", "<i4"), ("source
 
 
 def _zeros(size: int) -> npt.NDArray[np.uint8]:
-    """Memory aligned to 64 bytes (which ``_address`` gives)."""
+    """Memory aligned to 64 bytes."""
     return np.zeros(size + 64, np.uint8)
 
 
@@ -248,19 +250,19 @@ def _address(area: npt.NDArray[np.uint8]) -> int:
 
 _NO_RECORDS = np.zeros(0, _RECORD)
 _STAGED = 1024
-"""Packets of a batch whose bounds and ports are copied to where the program looks for them."""
+"""Number of packets of a batch whose bounds and ports are copied to the exchange area."""
 _LARGE = 1 << 16
-"""Bytes of output from which on its buffer is handed over."""
+"""Bytes of output from which its buffer is returned instead of copied."""
 
 
 class _Buffers:
-    """Buffers for output that nobody uses at the moment, as (address, size)."""
+    """Unused output buffers, as (address, size)."""
 
     def __init__(self) -> None:
         self._spare: list[tuple[int, int]] = []
 
     def take(self) -> tuple[int, int]:
-        """One of them, or none."""
+        """Take a buffer; (0, 0) if there is none."""
         return self._spare.pop() if self._spare else (0, 0)
 
     def give(self, address: int, size: int) -> None:

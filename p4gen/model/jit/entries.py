@@ -1,4 +1,4 @@
-"""Tables in the block: the Python form, which the control plane works on, and how it is written."""
+"""Tables in the state block: the Python form, used by the control plane, and how it is written to the block."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ class NativeTable(TableState):
         self._stale: set[Installed] = set()
         """Entries whose key or action the block does not have."""
         self._moved = True
-        """Whether entries have come or gone since the index was written."""
+        """Whether entries were added or removed since the index was written."""
         self._handed_out: set[Installed] = set()
-        """Entries that somebody may have changed since the last ``write``."""
+        """Entries that callers may have changed since the last ``write``."""
         self._changed = changed
         self._block: Block | None = None
         super().__init__(table)
 
     def place(self, block: Block, place: TablePlace, types: Types) -> None:
-        """Live in a block from now on."""
+        """Use a block from now on."""
         self._block, self._place, self._types = block, place, types
 
-    # --- what packets change ---
+    # --- state that packets change ---
 
     def _pull(self, entry: Installed) -> None:
-        """Read what an entry has counted."""
+        """Read an entry's counters from the block."""
         number = self._numbers.get(entry)
         if self._block is None or number is None or entry in self._handed_out:
             return
@@ -52,7 +52,7 @@ class NativeTable(TableState):
             entry.last_hit = block.get(place.hits + 8 * number, 8)
 
     def _push(self, entry: Installed) -> None:
-        """Write what an entry has counted, and its meter."""
+        """Write an entry's counters and meter to the block."""
         number, place, block = self._numbers[entry], self._place, self._block
         assert block is not None
         if place.counters is not None:
@@ -75,10 +75,10 @@ class NativeTable(TableState):
         for entry in self._numbers:
             self._push(entry)
 
-    # --- what the control plane does ---
+    # --- control plane ---
 
     def find(self, identity: tuple[object, ...]) -> Installed | None:
-        """The entry of that identity, with what it has counted."""
+        """The entry with that identity, with its counters."""
         found = super().find(identity)
         if found is not None:
             self._pull(found)
@@ -101,7 +101,7 @@ class NativeTable(TableState):
         self._changed(self)
 
     def remove(self, entry: Installed) -> None:
-        """Take ``entry`` out; the caller has checked that it is there."""
+        """Remove ``entry``; the caller has checked that it exists."""
         self._pull(entry)
         if isinstance(entry.meter, NativeBucket):
             entry.meter = entry.meter.plain()
@@ -126,18 +126,18 @@ class NativeTable(TableState):
         super().clear()
 
     def reset(self) -> None:
-        """Back to the entries and the default action that the program has."""
+        """Return to the entries and the default action of the program."""
         super().reset()
         self._changed(self)
 
     # --- freezing and snapshots ---
 
     def freeze(self, actions: Actions) -> FrozenTable:
-        """What the table holds, with the entries' places in the block."""
+        """The configuration of the table, with the entries' numbers in the block."""
         return actions.freeze_table(self, self._numbers)
 
     def settle(self, frozen: FrozenTable) -> None:
-        """The entries are those of ``frozen``, and a block that has them already takes the place of this one."""
+        """Take over the entries of ``frozen``; a block that already has them replaces this one."""
         for entry, was in zip(self.entries(), frozen.entries, strict=True):
             if was.place is not None:
                 self._numbers[entry] = was.place
@@ -147,18 +147,18 @@ class NativeTable(TableState):
         self._written()
 
     def _written(self) -> None:
-        """The block has everything."""
+        """Record that the block is up to date."""
         self._handed_out.clear()
         self._stale.clear()
         self._moved = False
 
     def image(self) -> tuple[Any, ...]:
-        """Everything that a snapshot must keep of the Python form."""
+        """The part of the Python form that belongs to a snapshot."""
         entries = [(e, e.ref, e.args, e.bound, e.meter) for e in self.entries()]
         return entries, dict(self._numbers), self.default
 
     def restore(self, image: tuple[Any, ...]) -> None:
-        """Back to an earlier ``image``; the block is right already."""
+        """Return to an earlier ``image``; the block has already been restored."""
         entries, numbers, default = image
         self.clear()
         for entry, ref, args, bound, meter in entries:
@@ -253,7 +253,7 @@ class NativeTable(TableState):
         return sum(size * len(_shares(e)) for e in self.entries()) if self.table.implementation is not None else 0
 
     def write_shares(self, at: int) -> int:
-        """Write the shares of all entries from ``at`` on; gives where they end."""
+        """Write the shares of all entries from ``at`` on. Returns the end."""
         block, place = self._block, self._place
         assert block is not None
         if self.table.implementation is None:

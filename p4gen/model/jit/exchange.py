@@ -1,6 +1,6 @@
-"""The exchange area: what the host and the generated code tell each other, and the engine's queues.
+"""The exchange area: memory through which the host and the generated code communicate, and the engine's queues.
 
-Byte offsets of 8-byte words. Buffers that grow are ``malloc``'s.
+Byte offsets of 8-byte words. Buffers that grow are allocated with ``malloc``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Expressions (P4_16 specification 1.2.5, section 8), except calls and what works on the packet."""
+"""Expressions (P4_16 specification 1.2.5, section 8), except calls and operations on the packet."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from p4gen.p4 import ir
 from p4gen.p4 import types as t
 
 NATIVE_DIVISION = 64
-"""Bits up to which the machine divides; from 65 to 128 LLVM would call a function that is not there, beyond that
+"""The largest width, in bits, for native division: from 65 to 128 bits LLVM would call a missing function, beyond that
 it divides bit by bit."""
 
 
 def is_void_number(of: t.Type) -> bool:
-    """``bit<0>``: there is no such LLVM integer, so it is one bit that is always 0."""
+    """Whether a type is ``bit<0>``. LLVM has no such integer, so it is represented by one bit that is always 0."""
     bits = bits_of(of)
     return bits is not None and bits.width == 0
 
@@ -69,7 +69,7 @@ def _compare(g: Gen, e: ir.Binary) -> Value:
     if is_memory(e.left.type):
         left = g.address(e.left)
         if has_calls(e.right):
-            # The right side may change what the left side's value refers to.
+            # Evaluating the right side may change the storage of the left side's value.
             kept = g.temporary(e.left.type)
             g.copy(kept, left, e.left.type)
             left = kept
@@ -160,7 +160,7 @@ def _divide(g: Gen, e: ir.Binary) -> Value:
     divisor = fn.select(zero, const(1, width), d)
     negative_n = fn.compare("slt", n, const(0, width)) if signed else FALSE
     negative_d = fn.compare("slt", divisor, const(0, width)) if signed else FALSE
-    # By magnitudes: the most negative number divided by -1 traps the machine.
+    # By magnitudes: dividing the most negative number by -1 would trap in hardware.
     result = _unsigned(g, e.op, _magnitude(g, n, negative_n), _magnitude(g, divisor, negative_d))
     if signed:
         negative = fn.op("xor", negative_n, negative_d) if e.op == "/" else negative_n
@@ -301,7 +301,7 @@ def _index(g: Gen, e: ir.Index) -> Address:
     wide = max(index.width, 32) + 1
     number = fn.resize(index, wide, is_signed(e.index.type))
     outside = fn.compare("uge", number, const(size, wide))
-    # Spec 8.18: what is read outside a stack is undefined, what is written there goes nowhere.
+    # Spec 8.18: a read outside a stack is undefined, a write has no effect.
     nowhere = fn.pointer(g.temporary(e.type))
     place = fn.alloca("ptr")
     with fn.when(outside, rare=True):

@@ -98,7 +98,7 @@ def _counter_count(g: Gen, call: ir.ExternCall) -> None:
 
 
 def _direct_counter_count(g: Gen, call: ir.ExternCall) -> None:
-    """Nothing: the table counts every hit, whether or not its action calls this (simple_switch.md)."""
+    """Does nothing: the table counts every hit, whether or not its action calls this (simple_switch.md)."""
 
 
 def _meter_execute(g: Gen, call: ir.ExternCall) -> None:
@@ -165,7 +165,7 @@ def _truncate(g: Gen, call: ir.ExternCall) -> None:
     g.set_context(TRUNCATE, 1)
 
 
-# --- what the host takes over ---
+# --- events handled by the host ---
 
 
 def _part(g: Gen, e: ir.Expr) -> Value | Address:
@@ -221,7 +221,7 @@ def _random(g: Gen, call: ir.ExternCall) -> None:
     low, high = fn.resize(low, width, is_signed(low_expr.type)), fn.resize(high, width, is_signed(high_expr.type))
     random = g.module.state.random
     assert random is not None
-    # Where low is above high, BMv2 leaves the result alone.
+    # If low is above high, BMv2 does not change the result.
     with fn.when(fn.compare("sle", low, high)):
         count = fn.op("add", fn.op("sub", high, low), const(1, width))
         drawn = fn.local(width)

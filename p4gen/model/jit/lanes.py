@@ -1,11 +1,11 @@
-"""Lanes: a row of sub-controls that do the same to neighbouring fields becomes vector code.
+"""Lanes: applications of equal sub-controls to neighbouring fields become vector code.
 
 ``lane_0.apply(payload.lane_0, slot); lane_1.apply(payload.lane_1, slot); …`` are instances of one declaration, each
-with registers of its own, which the state block interleaves. Where all arguments but the neighbouring fields are the
-same, the row is done at once, sixteen 32-bit lanes a vector. What does not fit is left to the scalar code.
+with its own registers, which the state block interleaves. If all arguments except the neighbouring fields are the same,
+the row is executed at once, sixteen 32-bit lanes per vector. All other code is scalar.
 
-A row has one register index for all. Where it is out of range, registers are left alone, and every access traps, lane
-by lane.
+A row has one register index for all lanes. If it is out of range, registers are not accessed, and every access traps,
+lane by lane.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from p4gen.p4 import ir
 from p4gen.p4 import types as t
 
 SHORTEST = 4
-"""Sub-controls that make a row."""
+"""The least number of sub-controls in a row."""
 
 _WIDTHS = (8, 16, 32, 64)
 _SKIPPED = frozenset(("pos", "annotations", "name"))
@@ -37,7 +37,7 @@ class Row:
     control: ir.Control
     count: int
     lanes: dict[ir.Variable, tuple[Address, str]]
-    """Parameters that are neighbouring fields: where the first is, and the direction."""
+    """Parameters that are neighbouring fields: the address of the first, and the direction."""
     same: dict[ir.Variable, ir.Expr]
     """Parameters that are the same for all."""
     flags: dict[ir.Variable, ir.Expr]
@@ -51,8 +51,8 @@ class Row:
 
 
 def row_at(g: Gen, statements: Sequence[ir.Stmt], start: int) -> tuple[int, Row | None]:
-    """How many statements from ``start`` on apply instances of one declaration (at least 1), and the row they
-    make, if they do."""
+    """How many statements from ``start`` on apply instances of one declaration (at least 1), and the row that they
+    form, if they do."""
     first = statements[start]
     if not isinstance(first, ir.ApplyBlock) or not isinstance(first.block, ir.Control) or first.block.tables:
         return 1, None
@@ -109,7 +109,7 @@ def _row(g: Gen, control: ir.Control, applied: Sequence[ir.ApplyBlock]) -> Row |
     )  # fmt: skip
 
 
-# --- likeness ---
+# --- comparison of controls ---
 
 
 @cache
@@ -122,8 +122,8 @@ def _kind(node: object) -> Any:
 
 
 def _alike(a: object, b: object, pairs: dict[object, object] | None) -> bool:
-    """Whether two pieces of IR are the same but for the variables and instances that ``pairs`` then matches up
-    (None: they must be the same, too)."""
+    """Whether two pieces of IR are equal except for variables and instances, which are then added to ``pairs`` (None:
+    they must be equal, too)."""
     if a is b:
         return pairs is None or not isinstance(a, (ir.Variable, ir.ExternInstance)) or pairs.setdefault(a, b) is b
     if type(a) is not type(b):
@@ -142,7 +142,7 @@ def _alike(a: object, b: object, pairs: dict[object, object] | None) -> bool:
     return all(_alike(getattr(a, n), getattr(b, n), pairs) for n in _names(_kind(a)))
 
 
-# --- what the arguments are ---
+# --- arguments ---
 
 
 def _static(g: Gen, e: ir.Expr) -> bool:
@@ -159,7 +159,7 @@ def _fixed(at: Address | None) -> bool:
 
 
 def _neighbours(g: Gen, args: Sequence[ir.Expr | None], of: t.Type) -> Address | None:
-    """Where the first is, if they are fields of ``of``'s width, side by side."""
+    """The address of the first argument, if all are adjacent fields of ``of``'s width; otherwise None."""
     bits = bits_of(of)
     if bits is None or bits.width not in _WIDTHS:
         return None
@@ -178,8 +178,8 @@ def _apart(
     g: Gen, lanes: dict[ir.Variable, tuple[Address, str]], same: dict[ir.Variable, ir.Expr],
     flags: dict[ir.Variable, ir.Expr], count: int,
 ) -> bool:  # fmt: skip
-    """Whether nothing that is written is read as something else: neither lanes nor flags among the arguments that
-    are the same for all, nor lanes among each other."""
+    """Whether written variables do not alias others: neither lanes nor flags occur in the arguments that are the same
+    for all, and lanes do not overlap."""
     spans = [(at, count * container(scalar_width(v.type))) for v, (at, _) in lanes.items()]
     spans += [(g.address(e), container(scalar_width(v.type))) for v, e in flags.items()]
     for variable, e in same.items():
@@ -193,7 +193,7 @@ def _apart(
     return True
 
 
-# --- what the control does ---
+# --- body of the control ---
 
 _OPERATORS = frozenset(
     ("+", "-", "*", "&", "|", "^", "|+|", "|-|", "==", "!=", "<", "<=", ">", ">=", "&&", "||")
@@ -205,7 +205,7 @@ def _simple(control: ir.Control) -> bool:
 
 
 def _plain(s: ir.Stmt) -> bool:
-    """Whether a statement is one of those that have vector code."""
+    """Whether a statement has vector code."""
     match s:
         case ir.Block(body=body):
             return all(map(_plain, body))
@@ -222,7 +222,7 @@ def _plain(s: ir.Stmt) -> bool:
 
 
 def _access(call: ir.ExternCall) -> tuple[ir.Expr | None, ir.Expr | None]:
-    """The index of a register access, and what is read into or written."""
+    """The index of a register access, and the variable or value read or written."""
     first, second = (a.expr for a in call.args)
     if call.method == "read":
         return second, first if isinstance(first, ir.Var) else None
@@ -269,7 +269,7 @@ def _mentions(e: object, variable: ir.Variable) -> bool:
 
 
 def _only_set(control: ir.Control, variable: ir.Variable) -> bool:
-    """Whether nothing happens to a parameter but that it is given one and the same constant."""
+    """Whether a parameter is only ever assigned, always with the same constant."""
     values = set()
     for s in (x for part in (*control.locals, control.body) for x in _statements(part)):
         match s:
@@ -383,17 +383,17 @@ def _chunks(
 
 
 def _constant(control: ir.Control, variable: ir.Variable) -> int | bool:
-    """What a flag is set to."""
+    """The constant to which a flag is set."""
     for s in (x for part in (*control.locals, control.body) for x in _statements(part)):
         match s:
             case ir.Assign(target=ir.Var(variable=target), value=ir.Literal(value=int() as value)):
                 if target is variable:
                     return value
-    return 0  # nowhere set
+    return 0  # never set
 
 
 def _chunk(g: Gen, row: Row, body: Body, first: int) -> None:
-    """As many lanes as ``body`` is for, from ``first`` on."""
+    """Generate the lanes of one ``body``, from ``first`` on."""
     fn = g.fn
     for variable, (at, direction) in row.lanes.items():
         width = scalar_width(variable.type)

@@ -1,4 +1,4 @@
-"""Vector code for the statements of a lane: one value for all lanes where it is the same, a vector where not."""
+"""Vector code for the statements of a lane: a scalar for values that are the same in all lanes, a vector for others."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _PLAIN = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor",
 
 
 class Body:
-    """One pass over a lane control's statements, for ``count`` lanes; ``dry``: registers are left alone.
+    """One pass over a lane control's statements, for ``count`` lanes. ``dry``: without register accesses.
 
-    Locals are vectors on the stack; an ``if`` on what is the same for all is a jump, on what is not a mask.
+    Locals are vectors on the stack. An ``if`` on a scalar is a jump, on a vector a mask.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Body:
         self._locals: dict[ir.Variable, tuple[str, int]] = {}
         self._masks: list[Vector] = []
         self.registers: dict[ir.ExternInstance, tuple[str, int]] = {}
-        """Where the first lane's cell 0 is, and bytes from index to index."""
+        """Address of the first lane's cell 0, and the bytes from index to index."""
 
     # --- vectors ---
 
@@ -74,7 +74,7 @@ class Body:
     # --- variables ---
 
     def declare(self, variable: ir.Variable, width: int, value: Lanes | None) -> None:
-        """A local comes into being; None is zero."""
+        """Declare a local variable; None stands for zero."""
         place = self._fn.alloca(self._type(width))
         self._locals[variable] = place, width
         start = self._vector(const(0, width) if value is None else value)
@@ -116,7 +116,7 @@ class Body:
     # --- statements ---
 
     def stmt(self, s: ir.Stmt) -> None:
-        """A statement of those that ``lanes`` lets through."""
+        """Generate a statement that ``lanes`` accepts."""
         match s:
             case ir.Block(body=body):
                 for part in body:
@@ -178,7 +178,7 @@ class Body:
     # --- expressions ---
 
     def value(self, e: ir.Expr) -> Lanes:
-        """The value of an expression of those that ``lanes`` lets through."""
+        """The value of an expression that ``lanes`` accepts."""
         match e:
             case ir.Literal(value=value):
                 return const(self._g.types.number(value, e.type), scalar_width(e.type))

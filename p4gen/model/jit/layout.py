@@ -1,7 +1,7 @@
-"""Where things are in memory: values of P4 types, a packet's frame, and the containers of integers.
+"""The memory layout of values of P4 types, of a packet's frame, and of integer containers.
 
-Everything is little-endian. An integer sits zero-extended in a container of 1, 2, 4 or a multiple of 8
-bytes; negative numbers are two's complement of their width. The zero value of every type is all zero bytes.
+Everything is little-endian. An integer is zero-extended in a container of 1, 2, 4 or a multiple of 8 bytes; negative
+numbers are two's complement of their width. The zero value of every type is all zero bytes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def align(offset: int, to: int) -> int:
 
 @dataclass(frozen=True)
 class Shape:
-    """Bytes and alignment of a type's values; ``parts`` are the offsets of what they are made of."""
+    """Size and alignment of a type's values in bytes; ``parts`` are the offsets of its members."""
 
     size: int
     align: int
@@ -158,7 +158,7 @@ class Types:
     # --- values ---
 
     def read(self, of: t.Type, data: bytes, at: int) -> object:
-        """The value of type ``of`` at ``data[at:]``, as the interpreter has it."""
+        """The value of type ``of`` at ``data[at:]``, as the interpreter represents it."""
         of = t.strip(of)
         shape = self.shape(of)
         if isinstance(of, t.Varbits):
@@ -180,7 +180,7 @@ class Types:
         return number - (1 << bits.width) if bits.signed and number >> (bits.width - 1) else number
 
 
-# --- the frame: a packet on its way ---
+# --- the frame of a packet ---
 
 DATA, SIZE, AT, INGRESS_LENGTH, LENGTH, NOW, CHECKSUM_ERROR = range(0, 56, 8)
 CLONE, CLONE_SESSION, CLONE_LIST = 56, 64, 72

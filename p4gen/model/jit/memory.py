@@ -1,4 +1,4 @@
-"""The block of memory that a switch's state is, and the objects behind which the control plane finds it."""
+"""The block of memory that holds a switch's state, and the objects through which the control plane accesses it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _Item = TypeVar("_Item")
 
 
 class Block:
-    """The memory itself; it moves when the replication engine's part grows."""
+    """The memory block. It moves when the replication engine's part grows."""
 
     def __init__(self, layout: StateLayout) -> None:
         self.layout = layout
         self.array: Bytes
         self.address: int
-        """Where it is."""
+        """The address of the block."""
         self._move(np.zeros(layout.fixed, np.uint8))
 
     def _move(self, array: Bytes) -> None:
@@ -31,7 +31,7 @@ class Block:
         self._view = memoryview(array.data)
 
     def resize(self, size: int) -> None:
-        """Keep the first ``size`` bytes, zeros behind them."""
+        """Resize the block: keep the first bytes, add zeros at the end."""
         if size != len(self.array):
             array = np.zeros(size, np.uint8)
             shared = min(size, len(self.array))
@@ -48,7 +48,7 @@ class Block:
 
 
 class Cells(MutableSequence[int]):
-    """The numbers of an array in the block, as a list that is never longer or shorter."""
+    """The numbers of an array in the block, as a list of fixed length."""
 
     def __init__(
         self, block: Block, item: Item, offset: int = 0, *, signed: bool = False, is_bool: bool = False
@@ -132,11 +132,11 @@ class NativeBucket(Bucket):
         self._block.put(self._at + _PEAK, 16, min(plain._peak, _MOST_TOKENS))
 
     def numbers(self) -> tuple[MeterConfig | None, int, int, int]:
-        """Its state, away from the block."""
+        """A copy of its state."""
         return self.plain().numbers()
 
     def plain(self) -> Bucket:
-        """Its present state, away from the block."""
+        """A copy of its state, independent of the block."""
         bucket = Bucket()
         bucket.config = self.config
         bucket._committed, bucket._peak = self._field(_COMMITTED, 16), self._field(_PEAK, 16)
@@ -144,7 +144,7 @@ class NativeBucket(Bucket):
         return bucket
 
     def configure(self, config: MeterConfig | None, now: int) -> None:
-        """Start afresh at ``now`` (µs) with full buckets; None: always green."""
+        """Start again at ``now`` (µs) with full buckets. None: always green."""
         bucket = Bucket()
         bucket.configure(config, now)
         self.copy_from(bucket)
@@ -158,7 +158,7 @@ class NativeBucket(Bucket):
 
 
 class Buckets(list[Bucket]):
-    """A meter's buckets: replacing them puts the new ones' state into the block."""
+    """A meter's buckets: replacing one copies the new one's state into the block."""
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if not isinstance(index, slice):
@@ -169,7 +169,7 @@ class Buckets(list[Bucket]):
 
 
 class WatchedSet(set[int]):
-    """A set that tells when it changes."""
+    """A set that calls a function when it changes."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         super().__init__()
@@ -187,7 +187,7 @@ class WatchedSet(set[int]):
 
 
 class Watched(dict[_Key, _Item]):
-    """A dictionary that tells when it changes."""
+    """A dictionary that calls a function when it changes."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         super().__init__()
@@ -198,7 +198,7 @@ class Watched(dict[_Key, _Item]):
         self._changed()
 
     def pop(self, *args: Any) -> Any:
-        """Remove and give."""
+        """Remove a key and return its value."""
         self._changed()
         return super().pop(*args)
 
@@ -209,7 +209,7 @@ class Watched(dict[_Key, _Item]):
 
 
 class WatchedList(list[_Item]):
-    """A list that tells when its slices are replaced or it is cleared."""
+    """A list that calls a function when its slices are replaced or it is cleared."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""From LLVM IR to machine code in memory, by way of a cache on disk.
+"""From LLVM IR to machine code in memory, with a cache on disk.
 
-A cached object is found by the digest of the IR, the versions and the machine, and is used only if the digest
-of its bytes is the one that was stored with it; everything else is rebuilt.
+A cached object is found by the digest of the IR, the versions and the machine, and is used only if the digest of its
+bytes is the one stored with it; otherwise it is compiled again.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ import p4gen
 _MAGIC = b"p4gen jit 1\n"
 _DIGEST = 32
 _LEVEL = 1
-"""Of LLVM's code generator: higher ones take several times as long and gain nothing here."""
+"""The optimisation level of LLVM's code generator: higher ones take several times as long without a benefit here."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The processor that code is made for."""
+    """The processor for which code is generated."""
 
     name: str
     features: str
 
     @property
     def carryless(self) -> bool:
-        """Whether it multiplies without carries (x86 PCLMULQDQ)."""
+        """Whether it has a carry-less multiplication (x86 PCLMULQDQ)."""
         return "+pclmul" in self.features.split(",")
 
 
@@ -71,7 +71,7 @@ def _target() -> Any:
 
 
 def cache_directory() -> Path:
-    """Where compiled programs are kept (XDG Base Directory Specification)."""
+    """The folder for compiled programs (XDG Base Directory Specification)."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "p4gen" / "jit"
 
@@ -94,7 +94,7 @@ def compile_image(text: str) -> bytes:
     machine()
     target = _target()
     module = llvm.parse_assembly(text)
-    # LLVM takes the process down over IR that does not verify.
+    # LLVM aborts the process for IR that does not verify.
     module.verify()
     builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=1))
     passes = llvm.create_new_function_pass_manager()
@@ -116,7 +116,7 @@ def _key(text: str) -> str:
 
 
 def _read(path: Path) -> bytes | None:
-    """The image there, if it is whole and nobody else could have written it."""
+    """The image in a file, if it is complete and only this user could have written it."""
     try:
         status = path.stat()
         content = path.read_bytes()
@@ -130,7 +130,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, image: bytes) -> None:
-    """Store an image; a cache that cannot be written is not used."""
+    """Store an image. A cache that cannot be written is ignored."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".")

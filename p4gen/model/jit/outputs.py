@@ -10,7 +10,7 @@ from p4gen.p4 import ir
 
 
 class Out:
-    """An ``out`` argument: located in its turn, stored when the call is done."""
+    """An ``out`` argument: located in the order of arguments, stored when the call is done."""
 
     def __init__(self, g: Gen, arg: ir.Arg) -> None:
         self._g, self.expr = g, arg.expr
@@ -29,12 +29,12 @@ class Out:
 
 
 def argument(g: Gen, call: ir.ExternCall, position: int) -> Value:
-    """The value of an argument that may not be left out."""
+    """The value of a required argument."""
     return g.value(expression(call, position))
 
 
 def expression(call: ir.ExternCall, position: int) -> ir.Expr:
-    """An argument that may not be left out."""
+    """A required argument."""
     expr = call.args[position].expr
     if expr is None:
         raise unsupported(call.pos, f"{call.method} without its argument {position + 1}")
@@ -42,7 +42,7 @@ def expression(call: ir.ExternCall, position: int) -> ir.Expr:
 
 
 def constant(call: ir.ExternCall, position: int) -> int | bool | str:
-    """The value of an argument that must be known."""
+    """The value of an argument that must be a compile-time constant."""
     expr = call.args[position].expr
     if not isinstance(expr, ir.Literal):
         raise unsupported(call.pos, f"{call.method} with an argument {position + 1} that is no constant")

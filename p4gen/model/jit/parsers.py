@@ -1,4 +1,4 @@
-"""Parsers and what works on the packet (P4_16 specification 1.2.5, sections 13 and 16)."""
+"""Parsers and operations on the packet (P4_16 specification 1.2.5, sections 13 and 16)."""
 
 from __future__ import annotations
 
@@ -114,7 +114,8 @@ def _transition(g: Gen, transition: ir.Transition, targets: Mapping[str, str]) -
 def _constants(
     g: Gen, transition: ir.Transition, values: list[Address | Value], targets: Mapping[str, str], no_match: str
 ) -> bool:
-    """One subject and only constants before a final default: a switch."""
+    """Generate a switch for a transition with one subject and only constants before a final default. Returns whether it
+    is one."""
     if len(values) != 1 or not isinstance(values[0], Value):
         return False
     cases: dict[int, str] = {}
@@ -136,7 +137,7 @@ def _constants(
 
 
 def _conditions(g: Gen, case: ir.SelectCase, types: list[t.Type], values: list[Address | Value]) -> Iterator[Value]:
-    """What must hold, one after the other, for a case to match."""
+    """The conditions for a case to match, in order."""
     if len(case.keysets) == 1 and isinstance(case.keysets[0], ir.ValueSet):
         # A value set of a struct or tuple stands for all subjects together (spec 13.11).
         yield _in_value_set(g, case.keysets[0], _scalars(g, types, values))
@@ -287,7 +288,7 @@ def _decode_varbit(g: Gen, kind: t.Header, header: Address, varbit: int, bits: V
 
 
 def _advanced_stack(header: ir.Expr) -> ir.Expr | None:
-    """The stack whose ``next`` moves on: extracting into ``next``, or a member of the union there (spec 8.18)."""
+    """The stack whose ``next`` advances when extracting into ``next`` or a member of the union there (spec 8.18)."""
     if isinstance(header, ir.FieldOf) and isinstance(t.strip(header.base.type), t.HeaderUnion):
         header = header.base
     return header.base if isinstance(header, ir.StackMember) and header.name == "next" else None
@@ -353,7 +354,7 @@ def _emit_value(g: Gen, s: ir.Emit, at: Address, of: t.Type) -> None:
 def _emit_header(g: Gen, header: Address, kind: t.Header) -> None:
     fn, codec, parts = g.fn, HeaderCodec(kind), list(enumerate(members(kind)))
     room = -(-(codec.width + codec.max_varbits) // 8) + 16
-    # Everything that is emitted outside loops has room already; see the traffic manager.
+    # The traffic manager has reserved room for everything that is emitted outside loops.
     if g.loops:
         fn.do(f"call void @{g.module.need('emit_room')}(ptr {EXCHANGE}, i64 {room})")
     to, at = fn.load_pointer(Address(EXCHANGE, OUT_BASE)), fn.load(Address(EXCHANGE, OUT_AT), 64, 8)
@@ -374,7 +375,7 @@ def _emit_header(g: Gen, header: Address, kind: t.Header) -> None:
 
 
 def _encode(g: Gen, pieces: list[Piece], to: str, at: Value) -> Value:
-    """Write pieces at bit ``at``; gives the bit after them."""
+    """Write pieces at bit ``at``. Returns the bit after them."""
     fn, width = g.fn, sum(p.width for p in pieces)
     if g.module.byte_emits:
         encode(g, pieces, Address(fn.offset(to, fn.op("lshr", at, const(3, 64)))))

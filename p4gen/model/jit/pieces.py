@@ -1,4 +1,4 @@
-"""What the traffic manager is put together from: frames, queues, metadata, the replication index."""
+"""Parts of the generated traffic manager: frames, queues, metadata, the replication index."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from p4gen.p4 import types as t
 COMMON = [("ptr noalias", "state"), ("ptr noalias", "io"), ("ptr noalias", "tmp")]
 PASSED = f"ptr {STATE}, ptr {EXCHANGE}, ptr {TEMPORARY}"
 SLACK = 64
-"""Bytes that writing whole words may go beyond what is emitted."""
+"""Bytes by which writing whole words may exceed the emitted bytes."""
 
 
 def marked(of: t.Type, index: int) -> Iterator[tuple[int, ...]]:
@@ -46,7 +46,7 @@ def _lists(of: t.Type) -> set[int]:
 
 
 class Pieces:
-    """Functions and code that ``Traffic`` is put together from."""
+    """Functions and code of which ``Traffic`` is composed."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
@@ -75,7 +75,7 @@ class Pieces:
     def _function(self, name: str, params: list[tuple[str, str]], result: str = "void", attributes: str = "") -> Gen:
         return Gen(self._module, Function(name, [*COMMON, *params], result, attributes), "")
 
-    # --- what is preserved ---
+    # --- preserved metadata ---
 
     def _restore(self) -> str:
         """Copy the fields of a field list from one user metadata to another."""
@@ -180,7 +180,7 @@ class Pieces:
         return fn.text()
 
     def _arrive(self) -> str:
-        """Queue an arrival; gives where its user metadata go."""
+        """Queue an arrival. Returns the address of its user metadata."""
         params = [("ptr", "io"), ("ptr", "data"), ("i64", "size"), ("i64", "port"), ("i64", "type"), ("i64", "list"),
                   ("i64", "time"), ("ptr", "owned")]  # fmt: skip
         fn = Function("arrive", params, "ptr")
@@ -195,7 +195,7 @@ class Pieces:
         return fn.text()
 
     def _again(self, g: Gen, data: str, size: Value, kind: int, field_list: Value, owned: str) -> None:
-        """Queue a packet that comes back to ingress, with its user metadata."""
+        """Queue a packet that returns to ingress, with its user metadata."""
         fn = g.fn
         meta = fn.ins(
             f"call ptr @arrive(ptr {EXCHANGE}, ptr {data}, i64 {size.ref}, i64 0, i64 {kind}, i64 {field_list.ref}, "

@@ -1,4 +1,4 @@
-"""From a program to LLVM IR: its blocks, the traffic manager around them, and the runtime they need."""
+"""From a program to LLVM IR: its blocks, the traffic manager around them, and the runtime functions that they need."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ARITY = {"p": 3, "vr": 2, "ig": 3, "eg": 3, "ck": 2, "dep": 1}
 
 @dataclass(frozen=True)
 class Generated:
-    """A program as LLVM IR, and what the host must know of it. Sizes are in bytes."""
+    """A program as LLVM IR, with what the host needs to run it. Sizes are in bytes."""
 
     text: str
     types: Types
@@ -68,7 +68,7 @@ def generate(program: ir.Program, state: ModelState, *, carryless: bool) -> Gene
 
 
 def _block(module: Module, name: str) -> str:
-    """One block of the package; the parser gives its error (0: accepted)."""
+    """Generate one block of the package. The parser returns its error (0: accepted)."""
     block = module.program.blocks[name]
     parser = isinstance(block, ir.Parser)
     fn = Function(f"block_{name}", [*COMMON, ("ptr noalias", "frame")], "i32" if parser else "void", "noinline")
@@ -91,7 +91,7 @@ def _block(module: Module, name: str) -> str:
     return fn.text()
 
 
-# --- what the packet operations can rely on ---
+# --- alignment of packet operations ---
 
 
 def _nodes(used: Used) -> list[ir.Expr | ir.Stmt]:
@@ -122,7 +122,7 @@ def _whole_bytes(of: t.Type) -> bool:
 
 
 def _byte_aligned(used: Used) -> bool:
-    """Whether the parser's position is always that of a byte."""
+    """Whether the parser's position is always byte-aligned."""
     for node in _nodes(used):
         match node:
             case ir.Extract(header=None, skip_type=of):

@@ -1,4 +1,4 @@
-"""Functions that generated code calls, each generated only into programs that need it."""
+"""Runtime functions for generated code; only those that a program needs are generated into it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def grow(fn: Function, pointer: int, room: int, needed: Value) -> None:
 
 
 def grow_output(fn: Function, extra: Value) -> None:
-    """Room for ``extra`` more bytes behind what the deparser has written."""
+    """Reserve room for ``extra`` more bytes after the deparser's output."""
     written = fn.op("lshr", fn.op("add", word(fn, IO, OUT_AT), const(7, 64)), const(3, 64))
     used = word(fn, IO, OUT_USED)
     grow(fn, OUT_DATA, OUT_ROOM, fn.op("add", fn.op("add", used, written), extra))
@@ -125,7 +125,7 @@ def _bit(fn: Function, base: str, at: Value) -> Value:
 
 
 def _set_bit(fn: Function, base: str, at: Value, bit: Value) -> None:
-    """Set a bit, and clear those behind it in its byte."""
+    """Set a bit, and clear the bits after it in its byte."""
     place = fn.offset(base, fn.op("lshr", at, const(3, 64)))
     position = fn.resize(fn.op("and", at, const(7, 64)), 16)
     before = fn.resize(fn.op("lshr", const(0xFF00, 16), position), 8)
@@ -244,7 +244,7 @@ def runtime(helpers: Iterable[str], *, carryless: bool) -> str:
 
 
 def _declaration(name: str) -> str:
-    """Of an intrinsic, by its name: ``llvm.bswap.v16i32``, ``llvm.uadd.sat.i8``."""
+    """The declaration of an intrinsic, from its name: ``llvm.bswap.v16i32``, ``llvm.uadd.sat.i8``."""
     base, _, suffix = name.rpartition(".")
     kind = f"<{suffix[1:].replace('i', ' x i', 1)}>" if suffix.startswith("v") else suffix
     if base == "llvm.ctlz":

@@ -34,7 +34,7 @@ from p4gen.p4 import ir
 
 
 class NativeState(ModelState):
-    """A ``ModelState`` in a block. Call ``place`` once the layout is known, ``flush`` before packets."""
+    """A ``ModelState`` in a block. Call ``place`` once the layout is known, ``flush`` before processing packets."""
 
     engine: ClassVar = "jit"
 
@@ -47,7 +47,7 @@ class NativeState(ModelState):
         self._version = self._newest = 0
         self._images: dict[int, tuple[Any, ...]] = {}
         self._frozen: tuple[int, Configuration] | None = None
-        """The configuration that was frozen last, with its number."""
+        """The configuration that was last frozen, with its number."""
         self._native = {t.name: NativeTable(t, self._table_changed) for t in program.tables}
         self.tables = dict(self._native)
         self.groups = Watched(self._tail_changed)
@@ -102,7 +102,7 @@ class NativeState(ModelState):
             self._write_sets()
         if self._tail_dirty:
             self._write_tail()
-        self._newest += 1  # numbers of configurations are never used twice
+        self._newest += 1  # numbers of configurations are never reused
         self._settled(self._newest)
         self.block.put(CONFIG, 8, self._version)
 
@@ -123,7 +123,8 @@ class NativeState(ModelState):
                     self.block.put(at + offset + size, size, mask)
 
     def _write_tail(self) -> None:
-        """An open-addressing index by group or session, the replicas, and the shares of action profiles."""
+        """Write the end of the block: an open-addressing index by group or session, the replicas, and the shares of
+        action profiles."""
         listed = [(g.group_id, g.replicas, 0) for g in self.groups.values()]
         listed += [(s.session_id | SESSION_BIT, s.replicas, s.packet_length) for s in self.sessions.values()]
         slots = 1 << max(2 * len(listed), 1).bit_length()
@@ -161,20 +162,20 @@ class NativeState(ModelState):
             self.random.setstate((3, tuple(map(int, words)), None))
 
     def begin_python(self) -> None:
-        """Before the interpreter runs on this state: bring the Python forms up to date."""
+        """Update the Python forms before the interpreter runs on this state."""
         self.flush()
         self._read_random()
         for table in self._native.values():
             table.pull_all()
 
     def end_python(self) -> None:
-        """After it: bring the block up to date."""
+        """Update the block after the interpreter has run."""
         self._write_random()
         for table in self._native.values():
             table.push_all()
 
     def reset(self) -> None:
-        """Back to the state after loading."""
+        """Return to the state after loading."""
         self.block.array[DYNAMIC : self.layout.dynamic] = 0
         super().reset()
         self._write_random()
@@ -210,7 +211,7 @@ class NativeState(ModelState):
     # --- snapshots ---
 
     def snapshot(self) -> Bytes:
-        """A copy of the block. The Python forms that go with it are kept as long as this state."""
+        """A copy of the block. The corresponding Python forms are kept as long as this state."""
         self.flush()
         if self._version not in self._images:
             tables = {name: table.image() for name, table in self._native.items()}
@@ -221,7 +222,7 @@ class NativeState(ModelState):
         return self.block.array.copy()
 
     def restore_snapshot(self, block: Bytes) -> None:
-        """Back to a snapshot of this state. Raises ``ValueError`` for a block of another."""
+        """Return to a snapshot of this state. Raises ``ValueError`` for a block of another state."""
         if len(block) < self.layout.fixed or self.block.get(MAGIC, 8) != int.from_bytes(block[:8].tobytes(), "little"):
             raise ValueError("the snapshot is not of this program's state")
         version = int.from_bytes(block[CONFIG : CONFIG + 8].tobytes(), "little")

@@ -17,7 +17,7 @@ from p4gen.p4 import ir
 from p4gen.p4 import types as t
 
 NATIVE_SWITCH = 64
-"""Bits of the widest value that a machine switch takes."""
+"""The widest value for a native switch, in bits."""
 
 
 def body(g: Gen, statements: tuple[ir.Stmt, ...]) -> None:
@@ -180,7 +180,7 @@ def _for_elements(g: Gen, s: ir.ForIn, values: ir.Expr) -> None:
     g.copy(kept, g.address(values), kind)
     after = fn.label()
     for i, of in enumerate(members(kind)):
-        # Each round has a variable of its own: the body may assign to it.
+        # Each iteration has its own variable, because the body may assign to it.
         variable = g.storage(of)
         g.copy(variable, part_at(g, kept, kind, i), of)
         g.env[s.variable] = variable

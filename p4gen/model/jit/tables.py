@@ -1,4 +1,4 @@
-"""Applying tables: the lookup as a function of its own, the actions inline (spec 14.2)."""
+"""Applying tables: the lookup is a separate function, the actions are inline (spec 14.2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from p4gen.model.jit.layout import COLOR, INGRESS_LENGTH, NOW, SYMBOL_BITS, cont
 from p4gen.p4 import ir
 
 HASH_FACTOR = 0x9E3779B97F4A7C15
-"""2^64 divided by the golden ratio (Knuth 6.4): what the hash of a key is made with."""
+"""2^64 divided by the golden ratio (Knuth 6.4), used to hash keys."""
 
 
 def apply_table(g: Gen, table: ir.Table) -> tuple[Value, Value]:
@@ -68,7 +68,7 @@ def _chosen(g: Gen, place: TablePlace, entry: str, hit: Value) -> str:
             implementation = place.table.implementation
             if implementation is not None and implementation.extern == "action_selector":
                 total = fn.load(Address(entry, place.bound + 16), 64, 8)
-                # A member stands alone, without a weight; in a plain action profile, every entry names one.
+                # A single member has no weight; in a plain action profile, every entry refers to one.
                 with fn.when(fn.compare("ne", total, const(0, 64))):
                     _weighted(g, place, first, total, found)
     return fn.load_pointer(found)
@@ -146,7 +146,7 @@ def _apply_value(g: Gen, e: ir.ApplyTable) -> Value:
 
 
 def _action_symbol(g: Gen, e: ir.ApplyTable, action: Value) -> Value:
-    """The number of the action as the member of the ``action_run`` enum that it is."""
+    """The number of the action, converted to the member of the ``action_run`` enum."""
     place = g.module.state.tables[e.table.name]
     symbols = [g.types.symbol(ref.name, e.type) for ref in place.actions]
     if symbols == list(range(len(symbols))):

@@ -113,7 +113,7 @@ class Traffic(Pieces):
             self._set(g, "egress_rid", fn.load(Address(replicas, 4), 32, 4))
             fn.store_pointer(fn.pointer(Address(replicas, 8)), Address(entry, 8))
         self._set(g, "egress_port", fn.load(port, 64))
-        # Anything but the drop port: simple_switch assigns drop port + 1 to nine bits.
+        # Any value but the drop port: simple_switch assigns drop port + 1, truncated to nine bits.
         self._set(g, "egress_spec", (DROP_PORT + 1) & 0x1FF)
         self._set(g, "packet_length", g.context(at.LENGTH))
         self._set(g, "egress_global_timestamp", g.context(at.NOW))

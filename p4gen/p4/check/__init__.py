@@ -1,1 +1,1 @@
-"""Names and types: scopes and what is declared in them, conversions, operators; nothing here walks the syntax tree."""
+"""Names and types: scopes and declared entities, conversions, operators. Nothing here walks the syntax tree."""

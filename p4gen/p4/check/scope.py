@@ -45,7 +45,8 @@ class SequenceType(Type):
 
 @dataclass(frozen=True)
 class RecordType(Type):
-    """Of ``{a = …, b = …}`` before it meets a struct; ``dots`` where the rest takes defaults."""
+    """The type of ``{a = …, b = …}`` before it is converted to a struct; ``dots`` if the remaining fields take
+    defaults."""
 
     names: tuple[str, ...]
     elements: tuple[Type, ...]
@@ -57,7 +58,7 @@ class RecordType(Type):
 
 @dataclass(frozen=True)
 class DefaultType(Type):
-    """Of ``...``, the default value of whatever type is wanted."""
+    """The type of ``...``, the default value of the type that is required."""
 
     def __str__(self) -> str:
         return "..."
@@ -65,7 +66,7 @@ class DefaultType(Type):
 
 @dataclass(frozen=True)
 class InvalidType(Type):
-    """Of ``{#}`` before it meets a header type."""
+    """The type of ``{#}`` before it is converted to a header."""
 
     def __str__(self) -> str:
         return "{#}"
@@ -122,14 +123,14 @@ class ParamSig:
 
 @dataclass(frozen=True, eq=False)
 class Signature:
-    """How something is called."""
+    """The signature of a function, action, method or block."""
 
     name: str
     type_vars: tuple[TypeVar, ...]
     params: tuple[ParamSig, ...]
     returns: Type
     context: Context
-    """Where its default arguments are evaluated."""
+    """The context in which its default arguments are evaluated."""
     at: int
 
 
@@ -164,14 +165,14 @@ class PackageType(Type):
 
 @dataclass(eq=False)
 class Entity:
-    """What a name means; ``at`` is where it was declared."""
+    """The meaning of a name. ``at`` is the offset of its declaration."""
 
     at: int
 
 
 @dataclass(eq=False)
 class Poison(Entity):
-    """Something whose declaration is wrong: uses of it are not complained about again."""
+    """An entity whose declaration has an error; uses of it report no further errors."""
 
 
 @dataclass(eq=False)
@@ -240,7 +241,7 @@ class InstanceEntity(Entity):
 
 @dataclass(frozen=True, eq=False)
 class PackageInstance:
-    """An instance of a package, with what its parameters were given."""
+    """An instance of a package with its arguments."""
 
     name: str
     type: PackageType
@@ -249,14 +250,14 @@ class PackageInstance:
 
 @dataclass(eq=False)
 class PendingBlock:
-    """A block with run-time parameters of extern types. It is lowered where it is first applied: that
-    is where the externs are known."""
+    """A block with run-time parameters of extern types. It is lowered where it is first applied, because the externs
+    are known there."""
 
     type: BlockTypeOf
     name: str
     bound: list[tuple[ParamSig, InstanceEntity | ir.Expr]]
     places: list[int]
-    """Where in the unit's lists the objects it declares belong."""
+    """Positions in the unit's lists at which to insert the objects it declares."""
     externs: list[object] = field(default_factory=list)
     made: InstanceEntity | None = None
 
@@ -306,7 +307,7 @@ class Handlers:
 
 
 class Unit:
-    """What one compilation accumulates."""
+    """The state of one compilation."""
 
     def __init__(self, reporter: Reporter, handlers: Handlers) -> None:
         self.reporter = reporter
@@ -332,12 +333,12 @@ class Unit:
 
     @property
     def is_v1model(self) -> bool:
-        """Whether the program is for v1model, so that what its targets refuse is refused."""
+        """Whether the program is for v1model, so that the restrictions of its targets apply."""
         return "V1Switch" in self.globals.names
 
 
 class Builder:
-    """What elaborating one parser or control instance accumulates."""
+    """The state of elaborating one parser or control instance."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -350,7 +351,7 @@ Place = Literal["global", "parser", "state", "control", "apply", "action", "func
 
 @dataclass(frozen=True)
 class Context:
-    """Where in the program something is being lowered."""
+    """The position in the program at which a construct is lowered."""
 
     unit: Unit
     scope: Scope
@@ -366,11 +367,11 @@ class Context:
         return self.builder.name if self.builder is not None else ""
 
     def inner(self) -> Context:
-        """The same, in a new scope."""
+        """The same context with a new scope inside it."""
         return replace(self, scope=Scope(self.scope))
 
     def with_scope(self, scope: Scope) -> Context:
-        """The same, in another scope."""
+        """The same context with another scope."""
         return replace(self, scope=scope)
 
     def pos(self, at: int) -> Pos:
@@ -388,7 +389,7 @@ class Context:
         self.scope.names[name] = entity
 
     def poison(self, name: str, at: int) -> None:
-        """After an error in its declaration, let uses of ``name`` pass in silence."""
+        """Declare ``name`` after an error in its declaration, so that uses of it report no further errors."""
         self.scope.names.setdefault(name, Poison(at))
 
     def full_name(self, name: str, annotations: tuple[Annotation, ...]) -> str:

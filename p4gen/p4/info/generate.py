@@ -1,7 +1,7 @@
-"""P4Info of a program, as p4c derives it, so that control planes cannot tell the two compilers apart.
+"""P4Info of a program, as p4c derives it, so that control planes cannot distinguish the two compilers.
 
-Only what the program's blocks can come to use is part of it (``live``): p4c's front end removes the
-rest before it makes P4Info.
+It contains only what the program's blocks can use (``live``): p4c's front end removes the rest before it generates
+P4Info.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class _Writer:
         return self.info
 
     def _actions(self) -> list[ir.Function]:
-        """The actions left, each control's in p4c's order: first those declared outside of it, of
-        which it has a copy, as it comes to them, then its own."""
+        """The live actions, each control's in p4c's order: first those declared outside it, of which it has a copy, in
+        the order of use, then its own."""
         found: dict[ir.Function, None] = {}
         for used in self.used:
             of_tables = [r.action for t in self.tables if t in used.tables for r in t.actions]

@@ -1,5 +1,4 @@
-"""What a program does, without what it never does: the code that p4c's front end leaves over, from
-which it makes P4Info."""
+"""Live code: the code that remains after p4c's front end, from which it generates P4Info."""
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ from p4gen.p4.walk import Used, walk
 
 
 class Live(Used):
-    """What a block reaches on ways that are not closed from the start: branches on a known condition
-    and what follows a ``return`` are not looked at, nor are states to which no way leads."""
+    """The code that a block can reach: without branches on a condition known to be false, code after a ``return``, and
+    states without a transition to them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -21,7 +20,7 @@ class Live(Used):
 
     @classmethod
     def of(cls, block: ir.Control | ir.Parser) -> Live:
-        """What the top-level ``block`` reaches."""
+        """The live code of the top-level ``block``."""
         live = cls()
         live.block(block)
         return live

@@ -1,5 +1,5 @@
-"""Reads whose results nothing uses, which p4c's front end removes: of registers, say, into a local
-variable that is overwritten or forgotten."""
+"""Reads whose results are not used, which p4c's front end removes: for instance of registers, into a local variable
+that is overwritten or never read."""
 
 from __future__ import annotations
 

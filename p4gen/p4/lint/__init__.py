@@ -1,1 +1,1 @@
-"""Judgements on programs that are correct P4: what a target cannot do, the rules of the house, reads before writes."""
+"""Checks of valid P4 programs: what a target does not support, p4gen's own rules, reads of uninitialised variables."""

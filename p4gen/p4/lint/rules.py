@@ -1,12 +1,12 @@
-"""Rules of the house for v1model programs that are to run on a switch's pipeline as well.
+"""p4gen's rules for v1model programs that should also run on a switch's hardware pipeline.
 
-The first is that one pass of a packet touches each register array once: at most one read, then at
-most one write at the same index. Paths through the control flow are followed with symbolic values
-(``values``), so "the same index" means provably equal, not spelt alike; two places that no packet
-comes to both of, because one is where a value equals a constant and the other where it does not, are no two accesses.
+The first rule is that one pass of a packet accesses each register array once: at most one read, then at most one write
+at the same index. Paths through the control flow are followed with symbolic values (``values``), so "the same index"
+means provably equal, not written alike. Two accesses that no packet can reach both, because one requires that a value
+equals a constant and the other that it does not, do not conflict.
 
-The second is for programs with several pipelines: each has a bank of every register, and a pass touches
-no other bank than that of its own, which the metadata's field ``pipeline`` names.
+The second rule is for programs with several pipelines: each has a bank of every register, and a pass accesses only the
+bank of its own pipeline, which the metadata's field ``pipeline`` names.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from p4gen.p4.walk import used_by, walk
 _PIPELINES = {"ig": "ingress", "eg": "egress"}
 _BANK_FIELD = "pipeline"
 _METADATA = 1
-"""Which parameter of ingress and egress is the metadata."""
+"""The position of the metadata among the parameters of ingress and egress."""
 
 
 def pipelines(program: ir.Program) -> int:
-    """How many pipelines a generated program is for: as many as its metadata's ``pipeline`` tells apart."""
+    """The number of pipelines of a generated program, from the width of the metadata's ``pipeline``."""
     ingress = program.blocks.get("ig")
     if isinstance(ingress, ir.Control) and len(ingress.params) > _METADATA:
         own = _bank_field(ingress.params[_METADATA].variable.type)
@@ -36,7 +36,8 @@ def pipelines(program: ir.Program) -> int:
 
 
 def _bank_field(metadata: Type) -> tuple[Path, int] | None:
-    """Where the metadata, or a part of it, has the field that names the packet's pipeline, and its width in bits."""
+    """The path to the metadata's field that names the packet's pipeline, and its width in bits; None if there is
+    none."""
     if not isinstance(metadata, Fields):
         return None
     for field in metadata.fields:
@@ -49,9 +50,9 @@ def _bank_field(metadata: Type) -> tuple[Path, int] | None:
 
 
 def lint(program: ir.Program, pipelines: int = 1) -> list[Diagnostic]:
-    """What breaks the rules, in the order of positions: a register touched more than once in one
-    pass of ingress or egress, in both of them, or never; with several ``pipelines``, an index that is
-    not provably in the bank of the packet's own."""
+    """Violations of the rules, in the order of positions: a register accessed more than once in one pass of ingress or
+    egress, in both of them, or never; with several ``pipelines``, an index that is not provably in the bank of the
+    packet's pipeline."""
     found: dict[tuple[Pos, str], Diagnostic] = {}
     touched: dict[ir.ExternInstance, dict[str, Pos]] = {}
     for name, pipeline in _PIPELINES.items():
@@ -119,7 +120,7 @@ class _Checker:
         if before.kind == "read" and now.kind == "write" and before.index == now.index:
             return
         if any(fact.excludes(other) for fact in before.facts for other in now.facts):
-            return  # no packet comes to both
+            return  # no packet reaches both
         if before.kind == "read" and now.kind == "write":
             what = "is written at an index that is not provably the one it was read at"
         elif before.kind == now.kind:
@@ -131,7 +132,8 @@ class _Checker:
         self.problems.append(Diagnostic(now.pos, message, notes=((before.pos, f"it was {verb} here"),)))
 
     def bank(self, register: ir.ExternInstance, access: Access, state: PathState) -> None:
-        """Each pipeline's bank is a run of words; the index of one is the pipeline's number, then the word in it."""
+        """Check the bank of an access. Each pipeline's bank is a contiguous range of words; an index is the pipeline's
+        number followed by the word in the bank."""
         verb = "read" if access.kind == "read" else "written"
         told = f"register '{register.name}' is {verb}"
         if self.pipeline != "ingress":
@@ -162,7 +164,7 @@ class _Checker:
         state.banks = {found.bank: access}
 
     def own_bank(self, state: PathState) -> Value | None:
-        """The number of the pipeline that the packet is in, as the metadata has it."""
+        """The value of the metadata's ``pipeline``."""
         field = None if self.metadata is None else _bank_field(self.metadata.type)
         if self.metadata is None or field is None:
             return None
@@ -175,7 +177,7 @@ class _Checker:
         return self.callee(block.body, after) if isinstance(block, ir.Control) and after is not None else after
 
     def callee(self, body: ir.Block, state: PathState) -> PathState | None:
-        """``body`` to its end or to any ``return`` in it."""
+        """The state after ``body``, at its end or at any ``return`` in it."""
         self.returned.append([])
         end = self.statement(body, state)
         return join([*self.returned.pop(), *([end] if end is not None else [])], self.values)
@@ -220,7 +222,7 @@ class _Checker:
     # --- expressions ---
 
     def expression(self, e: ir.Expr, state: PathState) -> bool:
-        """The effects of evaluating ``e``, on ``state`` in place; false where nothing follows."""
+        """Apply the effects of evaluating ``e`` to ``state``. Returns False if nothing is executed after it."""
         for node in _effects(e):
             match node:
                 case ir.ExternCall(instance=instance) if instance is not None and instance.extern == "register":
@@ -256,7 +258,7 @@ class _Checker:
         return current
 
     def statement(self, s: ir.Stmt, state: PathState) -> PathState | None:
-        """The state after ``s``; None where control does not come out at its end."""
+        """The state after ``s``; None if control does not reach its end."""
         match s:
             case ir.Block(body=body):
                 return self.sequence(body, state)
@@ -337,7 +339,7 @@ class _Checker:
         return join([e for e in ends if e is not None], self.values)
 
     def _loop(self, s: ir.For | ir.ForIn, state: PathState) -> PathState:
-        """A loop may touch no register; what it assigns is unknown afterwards."""
+        """The state after a loop. A loop must not access registers; what it assigns is unknown afterwards."""
         for call in _accesses(s):
             assert call.instance is not None
             message = f"register '{call.instance.name}' is accessed in a loop in {self.pipeline}"

@@ -1,4 +1,4 @@
-"""What BMv2's v1model cannot do, though the language can: refused as p4c's back end refuses it."""
+"""Valid P4 that BMv2's v1model does not support; it is rejected like in p4c's back end."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _CHECKSUM_CALLS = {
     "ck": frozenset({"update_checksum", "update_checksum_with_payload"}),
 }
 Next = tuple[int, ...]
-"""Identifies what runs after a statement: the statement, by the way that leads to it."""
+"""Identifies what is executed after a statement: the statement, by the path that leads to it."""
 
 
 def check(program: ir.Program, places: dict[str, Pos] | None = None) -> list[Diagnostic]:
-    """Errors for what a v1model program cannot have on BMv2; none for other architectures.
+    """Errors for constructs of a v1model program that BMv2 does not support; none for other architectures.
 
-    ``places`` says where header types are declared, by name.
+    ``places`` gives the declarations of header types, by name.
     """
     if program.package != "V1Switch":
         return []
@@ -114,7 +114,7 @@ def _root(e: ir.Expr) -> ir.Variable | None:
 
 
 def _code(block: ir.Control | ir.Parser) -> Iterator[tuple[Pos, str]]:
-    """What statements and calls anywhere in ``block`` cannot be."""
+    """Unsupported statements and calls in ``block``."""
     used = used_by(block)
     bodies = [(b.body, "control") if isinstance(b, ir.Control) else (b.states, "parser") for b in used.blocks]
     for code, place in [*bodies, *((f.body, "action") for f in used.functions)]:
@@ -145,7 +145,7 @@ def _begin(e: ir.Expr) -> Pos:
 
 
 def _objects(program: ir.Program) -> Iterator[tuple[Pos, str]]:
-    """What registers and tables cannot be."""
+    """Unsupported registers and tables."""
     for instance in program.externs:
         if instance.extern == "register" and not isinstance(strip(instance.type_args[0]), Bits | SerEnum):
             yield instance.pos, f"registers hold bit strings on BMv2, not {instance.type_args[0]}"
@@ -155,8 +155,7 @@ def _objects(program: ir.Program) -> Iterator[tuple[Pos, str]]:
 
 
 def _successors(block: ir.Control) -> list[tuple[Pos, str]]:
-    """A table may be applied in several places only if what follows is the same: BMv2 has one node
-    for it."""
+    """Tables that are applied in several places with different successors: BMv2 has one node for a table."""
     uses: dict[ir.Table, dict[tuple[Next, ...], Pos]] = {}
     _follow(block.body, (), (), uses)
     return [
@@ -170,7 +169,7 @@ Uses = dict[ir.Table, dict[tuple[Next, ...], Pos]]
 
 
 def _follow(s: ir.Stmt, way: Next, after: Next, uses: Uses) -> Next:
-    """Record the applications in ``s``, after which ``after`` runs; what runs first of ``s``."""
+    """Record the tables applied in ``s``, where ``after`` is executed next. Returns what is executed first."""
     match s:
         case ir.Block(body=body):
             for item in reversed(body):

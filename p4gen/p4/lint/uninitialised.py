@@ -1,7 +1,7 @@
-"""Warnings for reads of variables that may not have a value yet (P4_16 specification 8.25).
+"""Warnings for reads of variables that may be uninitialised (P4_16 specification 8.25).
 
-Tracked are the scalar parts of local variables and ``out`` parameters; headers start out invalid,
-which is a value. A path that reads before it writes is enough for a warning, as with p4c.
+The scalar parts of local variables and ``out`` parameters are tracked; headers are initially invalid, which is a value.
+One path with a read before a write is enough for a warning, as with p4c.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Missing = dict[ir.Variable, frozenset[Path]]
 
 
 def reads(program: ir.Program) -> list[tuple[Pos, str]]:
-    """Where the program may read a value that was never given, and of what."""
+    """The positions of reads that may be uninitialised, with the names of what they read."""
     checker = _Checker()
     for block in program.blocks.values():
         checker.block(block)

@@ -1,8 +1,8 @@
-"""Symbolic values for the lint: which expressions are certainly equal at two places of a path.
+"""Symbolic values for lint: which expressions are certainly equal at two points of a path.
 
-A value is a tuple. What a place (a variable or a field of one) held on entry is a value of its own;
-an assignment gives the place the value of the right-hand side; where paths meet with different
-values, the place gets a fresh one.
+A value is a tuple. The initial contents of a place (a variable or a field of one) are a value of their own; an
+assignment gives the place the value of the right-hand side; where paths with different values join, the place gets a
+new one.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Value = tuple[object, ...]
 Path = tuple[str, ...]
 """Field names below a variable."""
 Held = Mapping[Path, Value]
-"""What a variable holds: the whole at the empty path, fields assigned since at theirs. Never changed
-in place, so that a parameter can share it with its argument."""
+"""The values of a variable: the whole at the empty path, fields assigned since at their paths. Never changed in place,
+so that a parameter can share it with its argument."""
 
 
 @dataclass(frozen=True)
 class Fact:
-    """What a condition says where it has decided: a value is, or is not, a constant."""
+    """What is known after a condition: a value is, or is not, a constant."""
 
     value: Value
     constant: Value
@@ -39,7 +39,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Access:
-    """The last access to a register on a path, and what is certain of a packet that comes there."""
+    """The last access to a register on a path, with the facts that hold there."""
 
     kind: str
     index: Value
@@ -49,13 +49,13 @@ class Access:
 
 @dataclass
 class PathState:
-    """What is known at a point of a path. A register missing from ``accesses`` was not touched; its
-    alternatives come from paths that have met."""
+    """What is known at a point of a path. A register missing from ``accesses`` was not accessed; several alternatives
+    come from paths that joined."""
 
     env: dict[ir.Variable, Held] = field(default_factory=dict)
     accesses: dict[ir.ExternInstance, frozenset[Access | None]] = field(default_factory=dict)
     banks: Mapping[Value, Access] = field(default_factory=dict)
-    """The banks that registers were accessed in, each with the first access. Never changed in place."""
+    """The banks in which registers were accessed, each with the first access. Never changed in place."""
     facts: frozenset[Fact] = frozenset()
 
     def copy(self) -> PathState:
@@ -86,7 +86,7 @@ class Values:
         return ("fresh", self._next)
 
     def forget(self) -> None:
-        """Nothing read from now on is known to equal what was read before."""
+        """Values read from now on are not known to equal those read before."""
         self._era = self._next = self._next + 1
 
     def of(self, e: ir.Expr, state: PathState) -> Value:
@@ -126,12 +126,12 @@ class Values:
         return state.env.get(variable) or {(): ("initial", self._era, variable)}
 
     def bind(self, variable: ir.Variable, e: ir.Expr | None, state: PathState) -> None:
-        """Make ``variable`` hold what ``e`` is, fields included; None is something unknown."""
+        """Give ``variable`` the value of ``e``, including its fields; None is an unknown value."""
         place = place_of(e) if e is not None else None
         if e is None:
             state.env[variable] = {(): self.fresh()}
         elif isinstance(e, ir.Aggregate) and isinstance(e.type, Fields):
-            # The aggregate's own elements, so that a field is as good as what it was made of.
+            # The elements of the aggregate, so that each field has the value it was made of.
             elements = zip(e.type.fields, e.elements, strict=True)
             made: dict[Path, Value] = {(f.name,): self.of(element, state) for f, element in elements}
             state.env[variable] = {(): self.fresh(), **made}
@@ -145,7 +145,7 @@ class Values:
             state.env[variable] = held
 
     def write(self, target: ir.Expr, value: Value | Held, state: PathState) -> None:
-        """Assign to an lvalue; a bit slice or an element of a stack spoils the whole."""
+        """Assign to an lvalue. After an assignment to a bit slice or a stack element, the whole is unknown."""
         while (place := place_of(target)) is None:
             if not isinstance(target, ir.FieldOf | ir.Slice | ir.Index | ir.StackMember):
                 return
@@ -173,7 +173,7 @@ class Banked:
 
 
 def banked(index: Value) -> Banked | None:
-    """What is known of an index's bank; None if it does not have that form."""
+    """The bank of an index; None if it does not have that form."""
     match index:
         case ("cast", str(cast), ("concat", int(low_bits), tuple(bank), _)):
             return Banked(cast, bank, low_bits)
@@ -181,7 +181,7 @@ def banked(index: Value) -> Banked | None:
 
 
 def _meeting(found: Sequence[Value], values: Values) -> Value:
-    """What paths that meet agree on: the value, or in which bank it is an index, or nothing."""
+    """What joining paths have in common: the value, or the bank of an index, or nothing."""
     if all(f == found[0] for f in found):
         return found[0]
     bank = banked(found[0])
@@ -196,7 +196,7 @@ def _below(held: Held, path: Path) -> list[Path]:
 
 
 def lookup(held: Held, path: Path) -> Value:
-    """What the field at ``path`` of a variable is."""
+    """The value of the field at ``path`` of a variable."""
     for length in range(len(path), 0, -1):
         found = held.get(path[:length])
         if found is not None:
@@ -214,7 +214,7 @@ def place_of(e: ir.Expr) -> tuple[ir.Variable, Path] | None:
 
 
 def join(states: Sequence[PathState], values: Values) -> PathState | None:
-    """What is known where these paths meet; None where none arrives."""
+    """The state where these paths join; None if there is none."""
     if len(states) < 2:
         return states[0] if states else None
     first, *others = states

@@ -1,4 +1,4 @@
-"""Bodies: statements in the order and the scope they stand in. What each statement means is in ``statements``."""
+"""Bodies: sequences of statements and their scopes. ``statements`` lowers each statement."""
 
 from __future__ import annotations
 

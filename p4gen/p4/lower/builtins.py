@@ -1,5 +1,5 @@
-"""Operations the language or its core library gives a meaning of their own: header and stack
-methods, sizes, packets, ``verify``, ``static_assert`` (P4_16 specification 8.17, 8.18, 9, 12.8, 15)."""
+"""Operations that the language or its core library defines: header and stack methods, sizes, packets, ``verify``,
+``static_assert`` (P4_16 specification 8.17, 8.18, 9, 12.8, 15)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Lowered = ir.Expr | ir.Stmt
 
 
 def size_of(cx: Context, callee: ast.Member, type_: Type, pos: Pos) -> ir.Expr | None:
-    """``minSizeInBits`` and its kin (spec 9.1), folded; None where that is not what is called."""
+    """``minSizeInBits`` and similar methods (spec 9.1), folded; None if ``callee`` is not one of them."""
     if callee.name not in ("minSizeInBits", "minSizeInBytes", "maxSizeInBits", "maxSizeInBytes"):
         return None
     if isinstance(type_, TypeVar):

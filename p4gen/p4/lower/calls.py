@@ -38,8 +38,8 @@ def call_statement(cx: Context, e: ast.CallOf) -> ir.Stmt:
 
 
 def table_result(cx: Context, e: ast.CallOf, name: str, at: int, in_switch: bool = False) -> ir.Expr | None:
-    """``t.apply().hit`` and its kin; None where ``e`` does not apply a table. ``action_run`` can be
-    asked for only by ``switch``."""
+    """``t.apply().hit``, ``miss`` and ``action_run``; None if ``e`` does not apply a table. ``action_run`` is allowed
+    only in ``switch``."""
     callee = e.callee
     if not isinstance(callee, ast.Member) or callee.name != "apply" or not isinstance(callee.base, ast.Name):
         return None

@@ -1,6 +1,6 @@
-"""What an expression is worth where it stands: its type and value, whether it is constant, whether it can be written.
+"""Evaluation of expressions in a context: type and value, whether they are constant, whether they can be written.
 
-How each kind of expression is lowered stands in ``expressions``; this is what the other modules ask.
+``expressions`` lowers each kind of expression; this is the interface for the other modules.
 """
 
 from __future__ import annotations

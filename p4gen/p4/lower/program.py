@@ -1,4 +1,4 @@
-"""From a parsed program to ``ir.Program``: declarations in order, up to ``main`` and what it is made of."""
+"""From a parsed program to ``ir.Program``: all declarations in order, then ``main`` and its parts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ HANDLERS = Handlers(expressions.EXPRESSIONS, statements.STATEMENTS, declarations
 
 
 def elaborate(reporter: Reporter, program: ast.Program, source: str) -> tuple[ir.Program, dict[str, int]]:
-    """Check the whole program and lower what ``main`` is made of; gives where each global name is declared, too."""
+    """Check the whole program and lower ``main`` and its parts. Returns the program and the offsets of global
+    declarations."""
     unit = Unit(reporter, HANDLERS)
     cx = Context(unit, unit.globals, "global")
     for decl in program.decls:
@@ -85,7 +86,7 @@ def _collect(package: PackageInstance, prefix: str, blocks: dict[str, ir.Parser 
 
 
 def _check_unused(cx: Context, program: ast.Program) -> None:
-    """Check the bodies that no instance or call reached, with stand-ins for what they are given."""
+    """Check the bodies that no instance or call reached, with substitute values for their parameters."""
     for decl in program.decls:
         entity = cx.scope.names.get(decl.name)
         try:
@@ -96,7 +97,7 @@ def _check_unused(cx: Context, program: ast.Program) -> None:
                     assert isinstance(type_, BlockTypeOf)
                     params = type_refs.params(type_refs.bound_context(entity, own), decl.ctor)
                     if any(isinstance(p.type, Bits | Int) for p in params):
-                        # Widths and indices may depend on them: no stand-in is sure to make sense.
+                        # Widths and indices may depend on them, so no substitute value is certain to be valid.
                         continue
                     params += instances.extern_params(type_)
                     bound = [(p, value) for p in params if (value := _stand_in(cx, p)) is not None]

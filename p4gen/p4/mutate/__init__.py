@@ -1,1 +1,1 @@
-"""Programs with one small thing wrong. Start at ``mutants``."""
+"""Mutations: programs with one small fault. Start at ``mutants``."""

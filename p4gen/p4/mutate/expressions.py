@@ -1,4 +1,4 @@
-"""What may be wrong with an expression: its variants with one small change, each named by what was changed."""
+"""Mutations of expressions: variants with one small change, each named by what was changed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _EXCHANGED: dict[ir.BinaryOp, ir.BinaryOp] = {
     "==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">", "&&": "||", "||": "&&",
 }  # fmt: skip
 _ORDERED = ("-", "|-|", "<", "<=", ">", ">=", "++")
-"""Operators whose operands are not the same the other way round."""
+"""Operators that are not commutative."""
 _INDEXED = {"register": {"read": 1, "write": 0}, "counter": {"count": 0}}
-"""Which argument of an extern's method is the index of a cell."""
+"""The position of the cell index among the arguments of an extern's method."""
 
 
 def condition_variants(e: ir.Expr) -> Variants:
@@ -79,7 +79,7 @@ def argument_variants(args: tuple[ir.Arg, ...], index: int | None = None) -> Ite
 
 
 def shifted(e: ir.Slice) -> Variants:
-    """The same number of bits, one higher and one lower."""
+    """Slices of the same width, one bit higher and one bit lower."""
     base = strip(e.base.type)
     if isinstance(base, Bits) and e.hi + 1 < base.width:
         yield "slice off by one", replace(e, hi=e.hi + 1, lo=e.lo + 1)

@@ -1,8 +1,7 @@
-"""Mutations of a program: the same program with one small thing wrong.
+"""Mutations of a program: the same program with one small fault.
 
-They are made on the typed IR, so that what is changed is a condition, an operand or a register access, and not a
-piece of text. A construct that stands once in the text is mutated in all instances of its control at once, as a wrong
-line would be.
+They are made on the typed IR, so that a condition, an operand or a register access is changed, not a piece of text. A
+construct that occurs once in the text is mutated in all instances of its control at once, as a wrong line would be.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ DROPPED = "(dropped)"
 
 @dataclass(frozen=True)
 class Ignored:
-    """A table's key that matches whatever its value."""
+    """A table's key field that matches every value."""
 
     table: str
     key: int
@@ -43,13 +42,13 @@ class Mutant:
     after: str
     pos: Pos
     number: int = 1
-    """Which one of those that read the same, in the order of the text."""
+    """Its number among mutations with the same text, in the order of the program."""
     exchanges: list[tuple[object, object]] = field(default_factory=list)
     ignored: tuple[Ignored, ...] = ()
 
     @property
     def key(self) -> tuple[str, str, str, str, str, int]:
-        """What tells it from all others of its program, whatever lines it stands in."""
+        """Its identity among the mutations of its program, independent of line numbers."""
         return self.module, self.where, self.operator, self.before, self.after, self.number
 
     def apply(self, program: ir.Program) -> ir.Program:
@@ -87,7 +86,7 @@ def mutants(compiled: Compiled) -> list[Mutant]:
 
 @dataclass(frozen=True, eq=False)
 class _Change:
-    """``old`` becomes ``new``; ``before`` and ``after`` say so in text."""
+    """A change from ``old`` to ``new``, with the texts ``before`` and ``after``."""
 
     operator: str
     before: str
@@ -99,7 +98,7 @@ class _Change:
 
 
 def _owners(program: ir.Program) -> Iterator[tuple[str, Pos, Iterator[_Change]]]:
-    """What holds code: where it is, its declaration's place, and the changes that can be made in it."""
+    """All objects with code: where it is, the position of the declaration, and the possible changes."""
     seen: set[object] = set()
     for block in program.blocks.values():
         used = used_by(block)
@@ -142,7 +141,7 @@ def _statements(code: object) -> Iterator[_Change]:
 
 
 def _cut(before: str, after: str) -> tuple[str, str]:
-    """Of long texts, what differs and a few words around it."""
+    """The differing parts of long texts with a few words around them."""
     if len(before) < _LONG or after == DROPPED:
         return before if len(before) < _LONG else before[:_LONG] + " …", after
     one, two = before.split(" "), after.split(" ")
@@ -160,7 +159,7 @@ _ELSE = "else dropped"
 
 
 def _changed(s: ir.Stmt) -> Iterator[tuple[str, ir.Stmt | None]]:
-    """Statements that differ from ``s`` in one place; None where there is none left."""
+    """Variants of ``s`` that differ in one place; None stands for no statement."""
     match s:
         case ir.Assign(target=target, value=value):
             yield "dropped", None
@@ -229,7 +228,7 @@ def _keys(table: ir.Table) -> Iterator[_Change]:
 
 
 def _simple(s: ir.Stmt) -> str:
-    """The statement with its expressions made simpler: what reads the same then does the same."""
+    """The text of a statement with simplified expressions; equal texts have equal behaviour."""
     match s:
         case ir.Assign(value=value):
             return statement(replace(s, value=simplified(value)))

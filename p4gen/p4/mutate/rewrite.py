@@ -1,4 +1,4 @@
-"""A program with some of its nodes exchanged, all that refers to them rebuilt, and everything else shared."""
+"""Replacement of nodes in a program: nodes that refer to replaced ones are rebuilt, everything else is shared."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _KEPT = (ir.Variable, ir.ExternInstance, ir.ValueSet, ir.Param)
 
 
 def rewritten(program: ir.Program, exchanges: Mapping[object, object]) -> ir.Program:
-    """``program`` with each node that is a key of ``exchanges``, by identity, exchanged for its value.
+    """``program`` with each node that is a key of ``exchanges``, by identity, replaced with its value.
 
-    What a new node holds is taken as it is: one exchange may not lie within another's.
+    New nodes are not searched, so one exchange must not be inside another's.
     """
     return _Rewriter({id(old): new for old, new in exchanges.items()}).program(program)
 
 
 @cache
 def _fields(kind: type[Any]) -> tuple[str, ...]:
-    """The fields of nodes of a kind that may hold nodes; none for what is not rebuilt."""
+    """The fields of a kind of nodes that may contain nodes; none for kinds that are not rebuilt."""
     if kind.__module__ != ir.__name__ or kind in _KEPT:
         return ()
     skip = {"pos", "type", "name", "annotations", "type_args", "op"}

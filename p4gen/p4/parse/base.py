@@ -1,4 +1,4 @@
-"""What every part of the parser shares: the token cursor, names and their kinds, values of literals."""
+"""The base of all parts of the parser: the token cursor, kinds of names, values of literals."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _NAME_KINDS = SOFT | {"id"}
 
 
 class Cursor:
-    """The tokens and a place in them, and which names are types in the scopes around it.
+    """The tokens and the current position, and which names are types in the enclosing scopes.
 
-    P4's grammar depends on it: ``a < b > (c)`` is a call if ``b`` names a type.
+    P4's grammar depends on the latter: ``a < b > (c)`` is a call if ``b`` names a type.
     """
 
     def __init__(self, tokens: Tokens, source: Source, reporter: Reporter) -> None:

@@ -27,16 +27,16 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _MAX_DEPTH = 64
 _CONDITIONALS = {"if", "ifdef", "ifndef", "elif", "else", "endif"}
 PRELUDE = "<p4gen>/"
-"""What the names of the package's own headers start with in positions."""
+"""The prefix of the names of the package's own headers in positions."""
 
 
 class _Macros(Pcpp):  # type: ignore[misc]
-    """pcpp as a macro engine: it keeps its complaint instead of writing it to stderr."""
+    """pcpp as a macro engine. It stores its error message instead of writing it to stderr."""
 
     def __init__(self) -> None:
         super().__init__()
         self.complaint: str | None = None
-        # Those that pcpp brings along: the date, the time. P4 has none of them.
+        # Remove pcpp's predefined macros (date, time), which P4 does not have.
         self.macros.clear()
 
     def on_error(self, file: str, line: int, msg: str) -> None:
@@ -44,7 +44,7 @@ class _Macros(Pcpp):  # type: ignore[misc]
 
 
 TARGET = "__TARGET_BMV2__"
-"""A macro that p4c defines where it compiles for BMv2, and so do we."""
+"""A macro that p4c and this front end define for BMv2."""
 
 
 def preprocess(

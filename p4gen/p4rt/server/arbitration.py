@@ -12,10 +12,10 @@ from p4.v1 import p4runtime_pb2 as pb
 from p4gen.p4rt.status import Code, StatusError, invalid, not_found
 
 MAX_CONTROLLERS = 16
-"""Streams that a role may have open."""
+"""The most open streams of a role."""
 
 Election = tuple[int, int] | None
-"""An election id as (high, low); None where the controller gave none, which never makes a primary."""
+"""An election id as (high, low); None if the controller gave none, so it can never be primary."""
 
 
 def election(message: Any) -> Election:
@@ -32,7 +32,7 @@ def role_of(message: Any) -> str:
 
 @dataclass(eq=False)
 class Controller:
-    """One stream: what is waiting to be sent on it, and who is at its other end."""
+    """One stream: the messages to be sent on it, and its controller."""
 
     outgoing: queue.SimpleQueue[Any] = field(default_factory=queue.SimpleQueue)
     role: str | None = None
@@ -48,7 +48,7 @@ class Controller:
 class _Role:
     controllers: list[Controller] = field(default_factory=list)
     highest: Election = None
-    """The highest election id ever seen, of whoever was primary with it."""
+    """The highest election id ever seen from a primary."""
 
     @property
     def primary(self) -> Controller | None:
@@ -59,10 +59,10 @@ class _Role:
 
 
 class Arbiter:
-    """All controllers of one device. Its methods are safe for threads; ``lock`` also keeps writes apart.
+    """All controllers of one device. Methods are thread-safe; ``lock`` also serialises writes.
 
-    A write holds ``lock`` from the check of its sender until it is done, so no other primary is announced
-    before writes of the old one are finished (section 5.3).
+    A write holds ``lock`` from the check of its sender until it is done, so no other primary is announced before writes
+    of the old one are finished (section 5.3).
     """
 
     def __init__(self, device_id: int) -> None:
@@ -92,7 +92,7 @@ class Arbiter:
             raise StatusError(Code.PERMISSION_DENIED, f"election id {election_id} is not the primary controller's")
 
     def update(self, controller: Controller, message: Any) -> bool:
-        """Handle a MasterArbitrationUpdate; whether there is another primary now.
+        """Handle a MasterArbitrationUpdate. Returns whether the primary has changed.
 
         Raises ``StatusError`` with the code that the stream must end with.
         """
@@ -124,13 +124,13 @@ class Arbiter:
                 role.highest = new
                 self._notify(role_name, [*others, controller])
             elif before is controller:
-                self._notify(role_name, [*others, controller])  # it has stepped down
+                self._notify(role_name, [*others, controller])  # the primary has stepped down
             else:
                 self._notify(role_name, [controller])
             return role.primary is not before
 
     def remove(self, controller: Controller) -> bool:
-        """A stream has ended; whether it was a primary's."""
+        """Remove a stream that has ended. Returns whether it was a primary's."""
         with self.lock:
             if controller.role is None:
                 return False

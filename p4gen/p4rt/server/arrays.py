@@ -77,7 +77,7 @@ def read_counters(pipeline: Pipeline, message: Any) -> Iterator[bytes]:
 
 
 def write_meter(pipeline: Pipeline, kind: int, message: Any) -> Undo:
-    """Configure cells of a meter; without a configuration they go back to green."""
+    """Configure cells of a meter. Without a configuration they return to the default, green."""
     meter = _changed(kind, pipeline.schema.meters, message.meter_id)
     indices = _indices(meter, "meter", message)
     if message.HasField("counter_data"):

@@ -17,10 +17,10 @@ _Actions = pb.SetForwardingPipelineConfigRequest
 
 
 class Configuration:
-    """The pipelines of one device: the one in force, and one that is saved but not committed yet.
+    """The pipelines of one device: the active one, and one that is saved but not committed yet.
 
-    A saved pipeline is a loaded program that no packet has reached; writes go to it, and committing it puts it
-    in force with all they have done.
+    A saved pipeline is a loaded program that does not process packets; writes go to it, and when it is committed it
+    becomes active with everything written.
     """
 
     def __init__(self, target: Target) -> None:
@@ -30,11 +30,11 @@ class Configuration:
 
     @property
     def current(self) -> Pipeline | None:
-        """What reads and writes are about."""
+        """The pipeline that reads and writes refer to."""
         return self._saved or self.committed
 
     def set(self, action: int, config: Any | None) -> bool:
-        """Carry out an action of SetForwardingPipelineConfig; whether another pipeline is in force now."""
+        """Carry out an action of SetForwardingPipelineConfig. Returns whether another pipeline is now active."""
         if action == _Actions.COMMIT:
             if config is not None:
                 raise invalid("COMMIT takes no config, it commits the saved one")
@@ -98,13 +98,13 @@ class Configuration:
         self.committed, self._saved = pipeline, None
 
     def _reconcile(self, old: Pipeline, fresh: Pipeline) -> None:
-        """Write into ``fresh`` all that is in ``old``; INVALID_ARGUMENT when it does not fit."""
+        """Write everything in ``old`` to ``fresh``; INVALID_ARGUMENT when it does not fit."""
         for update in old.updates():
             try:
                 try:
                     write.apply(fresh, update)
                 except StatusError as error:
-                    if error.code is not Code.ALREADY_EXISTS:  # an entry of the program that was changed
+                    if error.code is not Code.ALREADY_EXISTS:  # an entry of the program that a controller changed
                         raise
                     update.type = pb.Update.MODIFY
                     write.apply(fresh, update)
@@ -114,7 +114,7 @@ class Configuration:
 
 
 def _keep_state(old: Pipeline, fresh: Pipeline) -> None:
-    """Counters, meters and registers that both programs have, in the same form."""
+    """Copy counters, meters and registers that both programs have, with the same type."""
     counters = {c.name: c for c in fresh.schema.counters.values()}
     for counter in old.schema.counters.values():
         if counter.name in counters and counters[counter.name].size == counter.size:

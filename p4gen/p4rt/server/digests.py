@@ -25,7 +25,7 @@ def write(pipeline: Pipeline, kind: int, message: Any) -> Undo:
     digest = pipeline.schema.digests.known(message.digest_id)
     before = pipeline.digests.get(digest.id)
     if kind == INSERT and before is not None:
-        raise StatusError(Code.ALREADY_EXISTS, f"digest {digest.name} is enabled already")
+        raise StatusError(Code.ALREADY_EXISTS, f"digest {digest.name} is already enabled")
     if kind in (MODIFY, DELETE) and before is None:
         raise not_found(f"digest {digest.name} is not enabled")
     if kind == DELETE:
@@ -59,7 +59,7 @@ class _Buffer:
     waiting: dict[Leaves, None] = field(default_factory=dict)
     since: int = 0
     sent: dict[int, tuple[int, tuple[Leaves, ...]]] = field(default_factory=dict)
-    """Lists that are not acknowledged yet, by id: when they were sent, and what was in them."""
+    """Lists that are not acknowledged yet, by id: the time of sending, and the contents."""
 
 
 class DigestEngine:
@@ -71,7 +71,7 @@ class DigestEngine:
         self._lists = 0
 
     def reset(self) -> None:
-        """Forget everything: another pipeline, or another primary controller."""
+        """Discard everything, because the pipeline or the primary controller has changed."""
         self._buffers.clear()
 
     def add(self, pipeline: Pipeline, digests: Iterable[Digest]) -> None:
@@ -93,13 +93,13 @@ class DigestEngine:
             self._flush(pipeline, info, buffer)
 
     def tick(self, pipeline: Pipeline) -> None:
-        """Send what has waited for its max_timeout_ns."""
+        """Send digests that have waited for max_timeout_ns."""
         for digest_id, buffer in self._buffers.items():
             if digest_id in pipeline.digests and buffer.waiting:
                 self._flush(pipeline, pipeline.schema.digests[digest_id], buffer)
 
     def acknowledge(self, pipeline: Pipeline, message: Any) -> None:
-        """A DigestListAck: what was in that list may be sent again. INVALID_ARGUMENT for an unknown digest."""
+        """Handle a DigestListAck: digests in that list may be sent again. INVALID_ARGUMENT for an unknown digest."""
         pipeline.schema.digests.known(message.digest_id, Code.INVALID_ARGUMENT)
         buffer = self._buffers.get(message.digest_id)
         if buffer is not None:

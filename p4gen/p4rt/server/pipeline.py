@@ -1,7 +1,7 @@
-"""A forwarding pipeline and everything that controllers have written into it.
+"""A forwarding pipeline and everything that controllers have written to it.
 
-The backend holds what packets need. What only controllers care about (cookies, timeouts, the message as it was
-written) is kept here, so that reads give back what was written (section 8.2).
+The backend holds what packets need. What only controllers need (cookies, timeouts, the message as it was written) is
+kept here, so that reads return what was written (section 8.2).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Stored:
     message: Any
     const: bool = False
     notified: int = 0
-    """When the last idle notification was made (µs of the backend's idle time)."""
+    """The time of the last idle notification (µs of the backend's idle time)."""
 
 
 @dataclass(eq=False)
@@ -49,18 +49,18 @@ class Pipeline:
     ports: frozenset[int] | None = None
     tables: dict[int, dict[Key, Stored]] = field(default_factory=dict)
     defaults: dict[int, Any] = field(default_factory=dict)
-    """Default entries as written; tables that still have the program's are not here."""
+    """Default entries as written, except those of the program."""
     members: dict[int, dict[int, Any]] = field(default_factory=dict)
     groups: dict[int, dict[int, Any]] = field(default_factory=dict)
     multicast: dict[int, Any] = field(default_factory=dict)
     clones: dict[int, Any] = field(default_factory=dict)
     value_sets: dict[int, Any] = field(default_factory=dict)
     digests: dict[int, Any] = field(default_factory=dict)
-    """Configurations of the digests that are enabled."""
+    """Configurations of enabled digests."""
     encoded: dict[int, tuple[list[int], bytes]] = field(default_factory=dict)
-    """Registers as they were last read whole, and the answer: most do not change between two reads."""
+    """Registers as last read in full, with the encoded response: most do not change between two reads."""
     timed: int = 0
-    """How many entries have an idle timeout."""
+    """Number of entries with an idle timeout."""
 
     def __post_init__(self) -> None:
         for table in self.schema.tables.values():
@@ -71,7 +71,7 @@ class Pipeline:
             self.members[profile], self.groups[profile] = {}, {}
 
     def store(self, table: TableInfo, entry: Entry, message: Any, *, const: bool = False) -> Stored:
-        """Remember an entry that the backend has taken."""
+        """Store an entry that the backend has accepted."""
         if const:
             message.is_const = True
         stored = self.tables[table.id][key_of(entry)] = Stored(entry, message, const)

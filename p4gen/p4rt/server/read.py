@@ -11,9 +11,9 @@ from p4gen.p4rt.server.pipeline import Pipeline
 from p4gen.p4rt.status import invalid, unimplemented
 
 CHUNK_BYTES = 1 << 20
-"""Size of one ReadResponse; gRPC's clients take up to 4 MiB by default."""
+"""Size of one ReadResponse in bytes; gRPC's clients accept up to 4 MiB by default."""
 
-# Readers give Entity messages; or bytes, which are fields of a ReadResponse, any number of entities.
+# Readers yield Entity messages, or bytes: fields of a ReadResponse with any number of entities.
 _READERS: dict[str, Callable[[Pipeline, Any], Iterator[Any]]] = {
     "table_entry": tables.read,
     "direct_counter_entry": tables.read_counters,
@@ -30,7 +30,8 @@ _READERS: dict[str, Callable[[Pipeline, Any], Iterator[Any]]] = {
 
 
 def read(pipeline: Pipeline, entities: Any) -> list[bytes]:
-    """ReadResponses on the wire with all that ``entities`` select, one moment's state. Raises ``StatusError``."""
+    """The encoded ReadResponses with everything that ``entities`` select, from one point in time. Raises
+    ``StatusError``."""
     chunks: list[bytes] = []
     chunk: list[bytes] = []
     size = 0

@@ -27,9 +27,9 @@ from p4gen.p4rt.status import VERSION, Code, StatusError, invalid, not_found
 
 SERVICE = "p4.v1.P4Runtime"
 MAX_MESSAGE = 64 << 20
-"""Bytes of the largest request: section 21 asks for no less than gRPC's 4 MiB."""
+"""Size limit of requests in bytes; section 21 requires at least gRPC's 4 MiB."""
 TICK_S = 0.01
-"""How often idle timeouts and waiting digests are looked at."""
+"""Seconds between checks of idle timeouts and waiting digests."""
 _THREADS = 64
 T = TypeVar("T")
 _STATUS = {code.value[0]: code for code in grpc.StatusCode}
@@ -38,8 +38,8 @@ _STATUS = {code.value[0]: code for code in grpc.StatusCode}
 class P4RuntimeServer:
     """The service for one device. Use as a context manager, or call ``close``.
 
-    ``address`` is a gRPC address (``127.0.0.1:9559``, ``unix:/path``); with port 0 a free one is taken, and
-    ``address`` says which. Raises ``FailedError`` when the address cannot be used.
+    ``address`` is a gRPC address (``127.0.0.1:9559``, ``unix:/path``); with port 0 a free port is chosen, and
+    ``address`` has its number. Raises ``FailedError`` when the address cannot be used.
     """
 
     def __init__(self, target: Target, address: str, log: logging.Logger | None = None) -> None:
@@ -86,7 +86,7 @@ class P4RuntimeServer:
         }
 
     def _answered(self, method: Callable[[Any, Any], T]) -> Callable[[Any, Any], T]:
-        """``method`` with its ``StatusError`` as the RPC's status."""
+        """``method``, with a ``StatusError`` turned into the RPC's status."""
 
         def answer(request: Any, context: Any) -> T:
             try:
@@ -155,7 +155,7 @@ class P4RuntimeServer:
         return pb.CapabilitiesResponse(p4runtime_api_version=VERSION)
 
     def load(self, config: Any) -> None:
-        """Put a pipeline in force as the switch starts, before any controller has. Raises ``StatusError``."""
+        """Activate a pipeline when the switch starts, before any controller does. Raises ``StatusError``."""
         with self._arbiter.lock:
             self._configuration.set(pb.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT, config)
 
@@ -185,7 +185,7 @@ class P4RuntimeServer:
         self._gone(controller)
 
     def _listen(self, requests: Iterator[Any], controller: Controller) -> None:
-        """Handle what a controller sends until it hangs up; then the sending side ends too."""
+        """Handle a controller's messages until it ends the stream; then the sending side ends, too."""
         end: StatusError | None = None
         try:
             for request in requests:
@@ -193,8 +193,8 @@ class P4RuntimeServer:
         except StatusError as error:
             end = error
         except grpc.RpcError:
-            pass  # the controller has gone
-        except Exception:  # a fault of ours must not leave the controller waiting
+            pass  # the controller has disconnected
+        except Exception:  # after a defect of the server the controller must not go on waiting
             self._log.exception("a stream message could not be handled")
             end = StatusError(Code.INTERNAL, "the server failed to handle a stream message; see its log")
         controller.send(end)
@@ -252,7 +252,7 @@ class P4RuntimeServer:
         for primary in self._arbiter.primaries():
             primary.send(message)
 
-    # --- what the switch has to say ---
+    # --- messages from the switch ---
 
     def _packet_in(self, frame: bytes) -> None:
         pipeline = self._configuration.committed
@@ -278,7 +278,7 @@ class P4RuntimeServer:
 
 
 def _bytes(message: Any) -> bytes:
-    """A message on the wire, unless it is already."""
+    """An encoded message; bytes are returned unchanged."""
     return message if isinstance(message, bytes) else bytes(message.SerializeToString())
 
 

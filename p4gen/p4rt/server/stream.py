@@ -46,7 +46,7 @@ def packet_in_of(schema: Schema, frame: bytes) -> Any:
     width = sum(f.width for f in fields)
     size = (width + 7) // 8
     if len(frame) < size:
-        fields, width, size = (), 0, 0  # it has no header: the controller gets what there is
+        fields, width, size = (), 0, 0  # the frame has no header, so it is sent as it is
     bits = int.from_bytes(frame[:size]) >> (size * 8 - width)
     for field in fields:
         width -= field.width
@@ -70,7 +70,7 @@ def packet_error(error: StatusError, packet: Any) -> Any:
 
 
 def digest_error(error: StatusError, acknowledgement: Any) -> Any:
-    """The StreamError for a DigestListAck that fits no digest."""
+    """The StreamError for a DigestListAck that refers to no digest."""
     message = pb.StreamMessageResponse()
     message.error.canonical_code, message.error.message = error.code, error.message
     message.error.digest_list_ack.digest_list_ack.CopyFrom(acknowledgement)
@@ -78,9 +78,9 @@ def digest_error(error: StatusError, acknowledgement: Any) -> Any:
 
 
 def idle_notifications(pipeline: Pipeline) -> Iterator[Any]:
-    """A message for each table that has entries whose timeout has passed (section 16.4).
+    """A message for each table with entries whose timeout has passed (section 16.4).
 
-    An entry is named once each time that its timeout passes without a hit.
+    An entry is reported once each time that its timeout passes without a hit.
     """
     if not pipeline.timed:
         return
@@ -94,7 +94,7 @@ def idle_notifications(pipeline: Pipeline) -> Iterator[Any]:
                 continue
             idle = pipeline.backend.idle_time(stored.entry)
             if idle < stored.notified:
-                stored.notified = 0  # it has been hit since
+                stored.notified = 0  # the entry has been hit since
             if idle - stored.notified >= max(timeout, 1):
                 stored.notified = idle
                 message.idle_timeout_notification.table_entry.add().CopyFrom(stored.message)

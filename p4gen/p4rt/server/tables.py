@@ -20,7 +20,7 @@ INSERT, MODIFY, DELETE = pb.Update.INSERT, pb.Update.MODIFY, pb.Update.DELETE
 
 
 def write(pipeline: Pipeline, kind: int, message: Any) -> Undo:
-    """Carry out an update of a TableEntry; the result takes it back."""
+    """Carry out an update of a TableEntry. The result undoes it."""
     table = pipeline.schema.tables.known(message.table_id)
     if message.is_const:
         raise invalid(f"table {table.name}: is_const must not be set in an update")
@@ -44,7 +44,7 @@ def _insert(pipeline: Pipeline, table: TableInfo, key: Entry, message: Any) -> U
     entry = _with_action(pipeline, table, key, message)
     entries = pipeline.tables[table.id]
     if key_of(entry) in entries:
-        raise StatusError(Code.ALREADY_EXISTS, f"table {table.name}: there is an entry with this match already")
+        raise StatusError(Code.ALREADY_EXISTS, f"table {table.name}: there is already an entry with this match")
     if table.size and len(entries) >= table.size:
         raise StatusError(Code.RESOURCE_EXHAUSTED, f"table {table.name}: full, it has room for {table.size} entries")
     meter = _direct_resources(table, message)
@@ -133,7 +133,7 @@ def _with_action(pipeline: Pipeline, table: TableInfo, key: Entry, message: Any)
 
 
 def _kept(table: TableInfo, entry: Entry, message: Any) -> Any:
-    """What reads give back of an entry: its canonical form with cookies and timeout."""
+    """An entry as reads return it: its canonical form with cookies and timeout."""
     kept = codec.encode_entry(table, entry)
     kept.controller_metadata, kept.metadata = message.controller_metadata, message.metadata
     kept.idle_timeout_ns = message.idle_timeout_ns
@@ -161,7 +161,7 @@ def _write_default(pipeline: Pipeline, table: TableInfo, kind: int, message: Any
     if message.idle_timeout_ns or message.HasField("time_since_last_hit"):
         raise invalid(f"{where} has no idle timeout")
     if table.profile_id:
-        raise invalid(f"{where} cannot be changed, for the table has an action profile (section 9.1.3)")
+        raise invalid(f"{where} cannot be changed, because the table has an action profile (section 9.1.3)")
     if table.const_default:
         raise StatusError(Code.PERMISSION_DENIED, f"{where} is const")
     if message.HasField("counter_data") or message.HasField("meter_config"):
@@ -211,7 +211,7 @@ def _default_message(pipeline: Pipeline, table: TableInfo) -> Any:
 
 
 def _direct_resources(table: TableInfo, message: Any) -> MeterConfig | None:
-    """Check what an update says of direct resources; gives the meter's configuration."""
+    """Check the direct resources of an update. Returns the meter's configuration."""
     if message.HasField("counter_data") and not table.counter_id:
         raise invalid(f"table {table.name}: it has no direct counter")
     if message.HasField("meter_counter_data"):
@@ -224,7 +224,7 @@ def _direct_resources(table: TableInfo, message: Any) -> MeterConfig | None:
 
 
 def meter_config(where: str, message: Any, meter_type: int = 0) -> MeterConfig:
-    """A meter's configuration; INVALID_ARGUMENT where it is none of its type (section 9.4)."""
+    """A meter's configuration; INVALID_ARGUMENT if it does not fit its type (section 9.4)."""
     values = (message.cir, message.cburst, message.pir, message.pburst)
     if min(values) < 0:
         raise invalid(f"{where}: rates and bursts cannot be negative")
@@ -265,7 +265,7 @@ def _restore_resources(pipeline: Pipeline, table: TableInfo, entry: Entry, befor
 def _apply_resources(
     pipeline: Pipeline, table: TableInfo, entry: Entry, message: Any, meter: MeterConfig | None
 ) -> None:
-    # An unset counter stays as it is, an unset meter goes back to its default (section 9.1.6).
+    # An unset counter stays as it is, an unset meter returns to its default (section 9.1.6).
     if message.HasField("counter_data"):
         value = CounterValue(message.counter_data.packet_count, message.counter_data.byte_count)
         pipeline.backend.set_entry_counter(entry, value)
@@ -274,7 +274,7 @@ def _apply_resources(
 
 
 def _stored(pipeline: Pipeline, message: Any) -> tuple[TableInfo, Stored]:
-    """The entry that a DirectCounterEntry or DirectMeterEntry is about; NOT_FOUND when there is none."""
+    """The entry to which a DirectCounterEntry or DirectMeterEntry refers; NOT_FOUND when there is none."""
     table = pipeline.schema.tables.known(message.table_entry.table_id)
     stored = pipeline.tables[table.id].get(key_of(codec.decode_key(table, message.table_entry)))
     if stored is None:
@@ -283,7 +283,7 @@ def _stored(pipeline: Pipeline, message: Any) -> tuple[TableInfo, Stored]:
 
 
 def write_counter(pipeline: Pipeline, kind: int, message: Any) -> Undo:
-    """A DirectCounterEntry (section 9.3.1)."""
+    """Carry out an update of a DirectCounterEntry (section 9.3.1)."""
     if kind != MODIFY:
         raise invalid("direct counters can only be modified")
     table, stored = _stored(pipeline, message)
@@ -297,7 +297,7 @@ def write_counter(pipeline: Pipeline, kind: int, message: Any) -> Undo:
 
 
 def write_meter(pipeline: Pipeline, kind: int, message: Any) -> Undo:
-    """A DirectMeterEntry (section 9.4.1)."""
+    """Carry out an update of a DirectMeterEntry (section 9.4.1)."""
     if kind != MODIFY:
         raise invalid("direct meters can only be modified")
     table, stored = _stored(pipeline, message)

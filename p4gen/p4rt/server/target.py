@@ -1,4 +1,4 @@
-"""What the server needs of a switch. Nothing here, or above it, knows an architecture."""
+"""The interface between the server and a switch. Nothing here, or above it, knows an architecture."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from p4gen.p4rt.schema import P4Info
 class Backend(Protocol):
     """The control plane of a loaded program; the methods are those of ``p4gen.model.Model``.
 
-    All raise ``ControlError`` for what does not fit, and then change nothing.
+    All raise ``ControlError`` for a request that does not fit the program, and then change nothing.
     """
 
     def insert(self, *entries: Entry) -> None: ...
@@ -47,28 +47,29 @@ class Backend(Protocol):
 
 
 class Target(Protocol):
-    """A switch that programs can be loaded into."""
+    """A switch into which programs can be loaded."""
 
     @property
     def device_id(self) -> int:
-        """The id by which controllers address it."""
+        """The id with which controllers address it."""
 
     @property
     def lock(self) -> AbstractContextManager[Any]:
-        """Held, no packet is processed: what is done meanwhile is one step for the data plane. Reentrant."""
+        """A reentrant lock. While it is held no packet is processed, so all changes are atomic for the data plane."""
 
     @property
     def ports(self) -> frozenset[int] | None:
-        """The ports it has; None where any number may be one."""
+        """The ports of the switch; None if any number may be a port."""
 
     def load(self, p4info: P4Info, device_config: bytes) -> Backend:
-        """A fresh instance of a program, not yet in force. Raises ``P4genError`` if it cannot be realised."""
+        """A new instance of a program that is not active yet. Raises ``P4genError`` if it cannot be realised."""
 
     def commit(self, backend: Backend) -> None:
-        """Put a loaded program in force; packets are processed by it from now on."""
+        """Activate a loaded program. It processes all packets from now on."""
 
     def packet_out(self, frame: bytes) -> None:
-        """Process a frame from the controller. Raises ``P4genError`` where there is no port for controllers."""
+        """Process a frame from the controller. Raises ``P4genError`` if there is no port for controllers."""
 
     def subscribe(self, packet_in: Callable[[bytes], None], digests: Callable[[list[Digest]], None]) -> None:
-        """Whom to tell of frames for the controller, and of digests; called in the thread that had the packet."""
+        """Set the functions that are called with frames for the controller, and with digests, in the thread that
+        handled the packet."""

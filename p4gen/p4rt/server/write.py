@@ -1,4 +1,4 @@
-"""The Write RPC: batches of updates and what becomes of each (section 12)."""
+"""The Write RPC: batches of updates, with a result for each (section 12)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WRITERS: dict[str, Callable[[Pipeline, int, Any], Undo]] = {
 
 
 def apply(pipeline: Pipeline, update: Any) -> Undo:
-    """Carry out one update; the result takes it back. Raises ``StatusError``, and then nothing has changed."""
+    """Carry out one update. The result undoes it. Raises ``StatusError``, and then nothing has changed."""
     if update.type == pb.Update.UNSPECIFIED:
         raise invalid("the update's type is not specified")
     kind = update.entity.WhichOneof("entity")
@@ -42,15 +42,15 @@ def apply(pipeline: Pipeline, update: Any) -> Undo:
     try:
         return writer(pipeline, update.type, getattr(update.entity, kind))
     except ControlError as error:
-        # What the protocol's own checks let pass and the target cannot do.
+        # The request is valid, but the target cannot do it.
         raise invalid(error.diagnostics[0].message) from None
 
 
 def batch(pipeline: Pipeline, updates: Any, atomicity: int) -> list[StatusError | None]:
-    """Carry out a batch; for each update its error, or None where it was done.
+    """Carry out a batch. Returns for each update its error, or None if it was done.
 
-    CONTINUE_ON_ERROR tries every update. The other modes do all or none, as one step for the data plane too; what
-    was taken back, or not tried any more, is ABORTED.
+    CONTINUE_ON_ERROR tries every update. The other modes do all or none, atomically for the data plane; updates that
+    were undone or not tried are ABORTED.
     """
     if atomicity == pb.WriteRequest.CONTINUE_ON_ERROR:
         return [_attempt(pipeline, update)[0] for update in updates]
@@ -63,7 +63,7 @@ def batch(pipeline: Pipeline, updates: Any, atomicity: int) -> list[StatusError 
                 continue
             for step in reversed(undo):
                 step()
-            aborted = StatusError(Code.ABORTED, f"not done, for update {number} failed")
+            aborted = StatusError(Code.ABORTED, f"not done, because update {number} failed")
             return [error if i == number else aborted for i in range(len(updates))]
     return [None] * len(updates)
 
