@@ -23,7 +23,7 @@ def rewritten(program: ir.Program, exchanges: Mapping[object, object]) -> ir.Pro
 @cache
 def _fields(kind: type[Any]) -> tuple[str, ...]:
     """The fields of a kind of nodes that may contain nodes; none for kinds that are not rebuilt."""
-    if kind.__module__ != ir.__name__ or kind in _KEPT:
+    if not kind.__module__.startswith(f"{ir.__name__}.") or kind in _KEPT:
         return ()
     skip = {"pos", "type", "name", "annotations", "type_args", "op"}
     return tuple(f.name for f in fields(kind) if f.name not in skip)

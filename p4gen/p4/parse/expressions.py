@@ -6,8 +6,9 @@ from p4gen.p4 import fold
 from p4gen.p4.parse import ast
 from p4gen.p4.parse.annotations import AnnotationParser
 from p4gen.p4.parse.base import number_value, string_value
-from p4gen.p4.parse.source import Reported, Reporter
-from p4gen.p4.types import Annotation, Int
+from p4gen.p4.parse.literals import literal_value
+from p4gen.p4.parse.source import Quiet, Reported
+from p4gen.p4.types import Annotation
 
 # Precedences as p4c's grammar has them; all binary operators associate to the left.
 _PRECEDENCE = {
@@ -258,7 +259,7 @@ class ExprParser(AnnotationParser):
         if not (self.at_type() or first in ("_", "void", "id")):
             self.i = start
             return None
-        quiet, self.reporter = self.reporter, _Quiet(self.source)
+        quiet, self.reporter = self.reporter, Quiet(self.source)
         try:
             args = self.type_args_rest()
             followed = self.kind in after
@@ -361,77 +362,6 @@ class ExprParser(AnnotationParser):
         self.no_angle = saved
         return tuple(args)
 
-    def keyset(self, bare: bool = True) -> ast.Expr:
-        """A keyset expression (spec 12.11.1); a parenthesised list of them becomes a ``ListOf``."""
-        if bare and self.kind == "(":
-            found = self.tuple_keyset()
-            if found is not None:
-                return found
-        at = self.at
-        if self.kind in ("default", "_"):
-            self.i += 1
-            return ast.DontCare(at)
-        first = self.expression()
-        if self.accept("&&&"):
-            return ast.MaskOf(at, first, self.expression())
-        if self.accept(".."):
-            return ast.RangeOf(at, first, self.expression())
-        return first
-
-    def tuple_keyset(self) -> ast.Expr | None:
-        """``(k, k, …)``; None, and no step, where the parenthesis belongs to an expression."""
-        start = self.i
-        if not self.cast_ahead():
-            at = self.expect("(")
-            first = self.keyset(bare=False)
-            items = [first]
-            while self.accept(","):
-                items.append(self.keyset(bare=False))
-            self.expect(")")
-            if len(items) > 1 or isinstance(first, ast.MaskOf | ast.RangeOf | ast.DontCare):
-                return ast.ListOf(at, tuple(items))
-        self.i = start
-        return None
-
-    def cast_ahead(self) -> bool:
-        """Whether a cast is next; no step is taken."""
-        start = self.i
-        try:
-            quiet, self.reporter = self.reporter, _Quiet(self.source)
-            try:
-                return self.cast() is not None
-            except Reported:
-                return False
-        finally:
-            self.reporter = quiet
-            self.i = start
-
-    def annotation_value(self, e: ast.Expr) -> int | str | bool:
-        """The value of an expression in a structured annotation (spec 20.1): of literals only."""
-        match e:
-            case ast.IntLit(value=value) | ast.StrLit(value=value) | ast.BoolLit(value=value):
-                return value
-            case ast.UnaryOp(op="-" | "+", operand=operand):
-                inner = self.annotation_value(operand)
-                if isinstance(inner, int):
-                    return -inner if e.op == "-" else inner
-            case ast.UnaryOp(op="!", operand=operand):
-                return not self.annotation_value(operand)
-            case ast.BinaryOp(op=op, left=left, right=right):
-                one, two = self.annotation_value(left), self.annotation_value(right)
-                if op in ("==", "!=") or (
-                    op in ("<", "<=", ">", ">=") and isinstance(one, int) and isinstance(two, int)
-                ):
-                    return fold.compare(op, one, two)
-                if isinstance(one, int) and isinstance(two, int) and op in "+-*/%&|^":
-                    try:
-                        return fold.arithmetic(op, one, two, Int())
-                    except fold.FoldError as problem:
-                        self.reporter.fail(e.at, str(problem))
-                if isinstance(one, str) and isinstance(two, str) and op == "++":
-                    return one + two
-        self.reporter.fail(e.at, "a structured annotation takes literals and what is computed from them")
-
     def structured(self, name: str) -> Annotation:
         """``@name[…]``, its expressions evaluated."""
         self.expect("[")
@@ -443,7 +373,7 @@ class ExprParser(AnnotationParser):
             if self.at_name() and self.kinds[self.i + 1] == "=":
                 key = self.name()
                 self.i += 1
-            value = self.annotation_value(self.open_expr())
+            value = literal_value(self.open_expr(), self.reporter)
             if key is None:
                 values.append(value)
             elif any(key == k for k, _ in pairs):
@@ -455,7 +385,3 @@ class ExprParser(AnnotationParser):
         body = " ".join(self.texts[start : self.i])
         self.expect("]", f" after the body of @{name}")
         return Annotation(name, tuple(values), body, tuple(pairs), True)
-
-
-class _Quiet(Reporter):
-    """Takes the errors of a trial parse, which are not the program's."""

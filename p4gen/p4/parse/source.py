@@ -131,6 +131,10 @@ class Reporter:
             raise P4Error(*(d for _, d in sorted(self._found.items())))
 
 
+class Quiet(Reporter):
+    """Takes the errors of a trial parse, which are not the program's."""
+
+
 @contextmanager
 def not_too_deep(name: str) -> Iterator[None]:
     """Raise ``P4Error`` in place of a ``RecursionError``: the program ``name`` is nested too deeply."""

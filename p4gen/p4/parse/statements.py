@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from p4gen.p4.parse import ast
-from p4gen.p4.parse.expressions import ExprParser
+from p4gen.p4.parse.keysets import KeysetParser
 from p4gen.p4.types import Annotation
 
 _ASSIGN_OPS = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", "|+|=", "|-|=", ">>="})
 
 
-class StmtParser(ExprParser):
+class StmtParser(KeysetParser):
     """Adds statements, and declarations of constants, variables and instances."""
 
     def block(self) -> ast.Block:

@@ -1,168 +1,14 @@
-"""The typed IR: what the front end hands to every back end (interpreter, LLVM, lint, P4Info).
-
-It is fully elaborated. Names are resolved to the objects they mean, generics are instantiated,
-implicit casts are explicit, compile-time values are literals, and every parser, control and
-extern *instance* has a body or an object of its own: constructor parameters are gone. A back end
-therefore needs no symbol table, only a frame that maps ``Variable`` to a value.
-
-All nodes are immutable and carry the source position of the construct they stand for.
-"""
+"""Calls, statements, and all that has a body: functions, actions, tables, parsers and controls."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal as Lit
-from typing import TypeVar
 
 from p4gen.errors import Pos
+from p4gen.p4.ir.expressions import Arg, Expr, Param, Variable
+from p4gen.p4.ir.matches import Keyset, KeyValue
 from p4gen.p4.types import Annotation, Type
-
-Direction = Lit["in", "out", "inout", "none"]
-
-
-@dataclass(frozen=True, eq=False)
-class Variable:
-    """A parameter or local variable; compared by identity. Locals live as long as the block
-    instance's invocation (parser and control locals) or the call (function and action locals)."""
-
-    name: str
-    type: Type
-    pos: Pos
-
-
-@dataclass(frozen=True, eq=False)
-class Param:
-    variable: Variable
-    direction: Direction
-    annotations: tuple[Annotation, ...] = ()
-
-
-# --- expressions ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Expr:
-    type: Type
-    pos: Pos
-
-
-@dataclass(frozen=True, eq=False)
-class Literal(Expr):
-    """A constant: int for bit/int/serialisable enum (already wrapped to its width; negative for
-    signed), bool, or str for error constants, enum members and strings."""
-
-    value: int | bool | str
-
-
-@dataclass(frozen=True, eq=False)
-class Var(Expr):
-    variable: Variable
-
-
-@dataclass(frozen=True, eq=False)
-class FieldOf(Expr):
-    """``base.name`` of a struct, header or header union."""
-
-    base: Expr
-    name: str
-
-
-@dataclass(frozen=True, eq=False)
-class StackMember(Expr):
-    """``next`` and ``last`` (parsers only) or ``lastIndex`` of a header stack."""
-
-    base: Expr
-    name: Lit["next", "last", "lastIndex"]
-
-
-@dataclass(frozen=True, eq=False)
-class Index(Expr):
-    """``base[index]`` of a header stack (or a tuple, with a literal index)."""
-
-    base: Expr
-    index: Expr
-
-
-@dataclass(frozen=True, eq=False)
-class Slice(Expr):
-    """``base[hi:lo]``; an lvalue if ``base`` is."""
-
-    base: Expr
-    hi: int
-    lo: int
-
-
-UnaryOp = Lit["!", "~", "-"]
-BinaryOp = Lit[
-    "+", "-", "*", "/", "%", "|+|", "|-|", "&", "|", "^", "<<", ">>", "++",
-    "==", "!=", "<", "<=", ">", ">=", "&&", "||",
-]  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class Unary(Expr):
-    op: UnaryOp
-    operand: Expr
-
-
-@dataclass(frozen=True, eq=False)
-class Binary(Expr):
-    """Operands have one type (shifts and ``++`` excepted); ``&&`` and ``||`` short-circuit.
-    ``==`` and ``!=`` also compare structs, headers, stacks and tuples (spec 8.16, 8.17)."""
-
-    op: BinaryOp
-    left: Expr
-    right: Expr
-
-
-@dataclass(frozen=True, eq=False)
-class Cast(Expr):
-    operand: Expr
-
-
-@dataclass(frozen=True, eq=False)
-class Mux(Expr):
-    """``condition ? then : otherwise``."""
-
-    condition: Expr
-    then: Expr
-    otherwise: Expr
-
-
-@dataclass(frozen=True, eq=False)
-class Aggregate(Expr):
-    """A struct, header (valid), stack or tuple value, its elements in declaration order."""
-
-    elements: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class InvalidHeader(Expr):
-    """``{#}`` of a header or header union type."""
-
-
-@dataclass(frozen=True, eq=False)
-class IsValid(Expr):
-    header: Expr
-
-
-@dataclass(frozen=True, eq=False)
-class Lookahead(Expr):
-    """``packet.lookahead<T>()``; ``type`` is T."""
-
-
-@dataclass(frozen=True, eq=False)
-class PacketLength(Expr):
-    """``packet.length()``, in bytes."""
-
-
-@dataclass(frozen=True, eq=False)
-class Arg:
-    """An argument; an lvalue for ``out`` and ``inout``. ``expr`` is None for an omitted optional
-    parameter and for ``_``."""
-
-    direction: Direction
-    expr: Expr | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -414,31 +260,6 @@ class ActionCall:
     args: tuple[int | bool | str, ...]
 
 
-@dataclass(frozen=True)
-class Exactly:
-    value: int | bool | str
-
-
-@dataclass(frozen=True)
-class Masked:
-    value: int
-    mask: int
-
-
-@dataclass(frozen=True)
-class Between:
-    low: int
-    high: int
-
-
-@dataclass(frozen=True)
-class Anything:
-    """``_`` or ``default``."""
-
-
-KeyValue = Exactly | Masked | Between | Anything
-
-
 @dataclass(frozen=True, eq=False)
 class TableEntry:
     """An entry written in the program; ``priority`` as the control plane sees it, larger wins
@@ -471,40 +292,6 @@ class Table:
 
 
 # --- blocks --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class ValueSet:
-    name: str
-    type: Type
-    size: int
-    pos: Pos
-    annotations: tuple[Annotation, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class ExactSet:
-    expr: Expr
-
-
-@dataclass(frozen=True, eq=False)
-class MaskSet:
-    value: Expr
-    mask: Expr
-
-
-@dataclass(frozen=True, eq=False)
-class RangeSet:
-    low: Expr
-    high: Expr
-
-
-@dataclass(frozen=True, eq=False)
-class AnySet:
-    pass
-
-
-Keyset = ExactSet | MaskSet | RangeSet | AnySet | ValueSet
 
 
 @dataclass(frozen=True, eq=False)
@@ -555,42 +342,3 @@ class Control:
     tables: tuple[Table, ...]
     body: Block
     pos: Pos
-
-
-@dataclass(frozen=True, eq=False)
-class Program:
-    """A whole, compiled program.
-
-    ``blocks`` maps the package's parameter names (v1model: p, vr, ig, eg, ck, dep) to instances.
-    Lists are in the order of declaration, depth first, as p4c numbers them.
-    """
-
-    source: str
-    package: str
-    type_args: tuple[Type, ...]
-    blocks: dict[str, Parser | Control]
-    errors: tuple[str, ...]
-    tables: tuple[Table, ...]
-    actions: tuple[Function, ...]
-    externs: tuple[ExternInstance, ...]
-    value_sets: tuple[ValueSet, ...]
-    headers: tuple[Type, ...]
-    annotations: tuple[Annotation, ...] = ()
-
-    def table(self, name: str) -> Table:
-        """The table of that full or unique suffix name; KeyError otherwise."""
-        return _by_suffix(self.tables, name, "table")
-
-    def extern(self, name: str) -> ExternInstance:
-        """The extern instance of that full or unique suffix name; KeyError otherwise."""
-        return _by_suffix(self.externs, name, "extern instance")
-
-
-_Named = TypeVar("_Named", Table, ExternInstance)
-
-
-def _by_suffix(items: tuple[_Named, ...], name: str, kind: str) -> _Named:
-    found = [i for i in items if i.name == name] or [i for i in items if i.name.endswith("." + name)]
-    if len(found) != 1:
-        raise KeyError(f"{'no' if not found else 'more than one'} {kind} named {name}")
-    return found[0]

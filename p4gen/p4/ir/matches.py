@@ -1,0 +1,68 @@
+"""What keys and selected expressions are matched against: values in entries, keysets in ``select``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from p4gen.errors import Pos
+from p4gen.p4.ir.expressions import Expr
+from p4gen.p4.types import Annotation, Type
+
+
+@dataclass(frozen=True)
+class Exactly:
+    value: int | bool | str
+
+
+@dataclass(frozen=True)
+class Masked:
+    value: int
+    mask: int
+
+
+@dataclass(frozen=True)
+class Between:
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Anything:
+    """``_`` or ``default``."""
+
+
+KeyValue = Exactly | Masked | Between | Anything
+
+
+@dataclass(frozen=True, eq=False)
+class ValueSet:
+    name: str
+    type: Type
+    size: int
+    pos: Pos
+    annotations: tuple[Annotation, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class ExactSet:
+    expr: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class MaskSet:
+    value: Expr
+    mask: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class RangeSet:
+    low: Expr
+    high: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class AnySet:
+    pass
+
+
+Keyset = ExactSet | MaskSet | RangeSet | AnySet | ValueSet

@@ -1,0 +1,49 @@
+"""A whole program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from p4gen.p4.ir.code import Control, ExternInstance, Function, Parser, Table
+from p4gen.p4.ir.matches import ValueSet
+from p4gen.p4.types import Annotation, Type
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A whole, compiled program.
+
+    ``blocks`` maps the package's parameter names (v1model: p, vr, ig, eg, ck, dep) to instances.
+    Lists are in the order of declaration, depth first, as p4c numbers them.
+    """
+
+    source: str
+    package: str
+    type_args: tuple[Type, ...]
+    blocks: dict[str, Parser | Control]
+    errors: tuple[str, ...]
+    tables: tuple[Table, ...]
+    actions: tuple[Function, ...]
+    externs: tuple[ExternInstance, ...]
+    value_sets: tuple[ValueSet, ...]
+    headers: tuple[Type, ...]
+    annotations: tuple[Annotation, ...] = ()
+
+    def table(self, name: str) -> Table:
+        """The table of that full or unique suffix name; KeyError otherwise."""
+        return _by_suffix(self.tables, name, "table")
+
+    def extern(self, name: str) -> ExternInstance:
+        """The extern instance of that full or unique suffix name; KeyError otherwise."""
+        return _by_suffix(self.externs, name, "extern instance")
+
+
+_Named = TypeVar("_Named", Table, ExternInstance)
+
+
+def _by_suffix(items: tuple[_Named, ...], name: str, kind: str) -> _Named:
+    found = [i for i in items if i.name == name] or [i for i in items if i.name.endswith("." + name)]
+    if len(found) != 1:
+        raise KeyError(f"{'no' if not found else 'more than one'} {kind} named {name}")
+    return found[0]
