@@ -79,6 +79,8 @@ def command(
         raise click.UsageError("--fault and --faults exclude each other")
     spec = collective_from(spec_file, flags)
     chosen = _fault(fault, spec) if fault is not None else None
+    for target in targets.EMBEDDED, targets.BMV2:
+        targets.check_runs(target, spec.architecture)
     targets.check(targets.BMV2)
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     count = packets or (FAULT_PACKETS if chosen or all_faults else PACKETS)

@@ -119,6 +119,7 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
     network, file = request.network()
     wanted = request.wanted(network)
     spec = request.spec()
+    targets.check_runs(options["target"], spec.architecture)
     prerequisites.check_topology(network, spec)
     request.check_call(wanted, spec, network)
     timeout = options["timeout"] or _TIMEOUT[options["target"]]

@@ -8,13 +8,15 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import p4gen
+from p4gen.arch import Architecture
 from p4gen.choices import BMV2, EMBEDDED, EngineName
+from p4gen.errors import Diagnostic, InputError
 from p4gen.p4 import p4c
 from p4gen.switch import bmv2
 from p4gen.switch.process import running_switch
 from p4gen.switch.running import Program, Running
 
-__all__ = ["BMV2", "EMBEDDED", "Start", "check", "starter", "versions"]
+__all__ = ["BMV2", "EMBEDDED", "Start", "check", "check_runs", "starter", "versions"]
 
 Start = Callable[[Program, Path, range], AbstractContextManager[Running]]
 """A function from (program, folder, ports) to a context manager that runs a switch."""
@@ -24,6 +26,13 @@ def check(target: str) -> None:
     """Raises ``MissingToolError`` when a target's tools are not installed."""
     if target == BMV2:
         bmv2.check_tools()
+
+
+def check_runs(target: str, arch: Architecture) -> None:
+    """Raise ``InputError`` when a target does not run an architecture's programs."""
+    if target not in arch.targets:
+        known = f"they run on {' and '.join(arch.targets)}" if arch.targets else "p4gen has no target for them"
+        raise InputError(Diagnostic("--target", f"{target} does not run programs for {arch.name}; {known}"))
 
 
 def starter(target: str, *, trace: bool = False, pcap: bool = False, engine: EngineName = "interp") -> Start:

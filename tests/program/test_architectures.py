@@ -157,6 +157,14 @@ def test_what_is_wrong_is_said_in_a_line(plain: Path, tmp_path: Path, arguments:
     assert not (tmp_path / "build").exists()
 
 
+def test_a_target_that_does_not_run_its_programs_is_refused(plain: Path, tmp_path: Path) -> None:
+    done = p4gen("ptf", "run", "--arch", "./plain", "--target", "bmv2", "--json", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    cause = "bmv2 does not run programs for plain; they run on embedded"
+    assert done.stderr.splitlines()[-1] == f"--target: error: {cause}"
+    assert not (tmp_path / "build").exists()
+
+
 def test_help_and_schema_list_the_architectures(plain: Path, tmp_path: Path) -> None:
     env = {FOLDERS: str(plain)}
     assert "--arch v1model|plain" in p4gen("build", "--help", cwd=tmp_path, env=env).stdout

@@ -94,8 +94,9 @@ def command(
         raise click.UsageError("--trace goes with the embedded switch")
     if trace and matrix:
         raise click.UsageError("--matrix does not go with --trace")
-    targets.check(target)
     spec = collective_from(spec_file, flags)
+    targets.check_runs(target, spec.architecture)
+    targets.check(target)
     if tests:
         check_names(tests, scenarios(spec))
     seed = drawn(seed)
