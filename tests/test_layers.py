@@ -52,7 +52,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("difftest",),
     ("bench", "lab"),
     # papers and architectures: nobody imports them but tests, and the registries that find them
-    ("arch.v1model", "families.epic"),
+    ("arch.v1model", "families.epic", "families.themis"),
     ("cli", "ptf_tests"),
     ("__main__",),
 )
@@ -231,8 +231,9 @@ def test_a_build_loads_only_what_generates_and_checks_programs(tmp_path: Path, m
     top, _ = layer("p4gen.builder", LAYERS) or (0, "")
     ours = [place for module in modules if module.startswith("p4gen.") and (place := layer(module, LAYERS))]
     above = {name for number, name in ours if number > top}
-    assert above - COMMAND == {"arch.v1model", "families.epic"}
-    assert not {module for module in modules if module.startswith("p4gen.families.epic.conf")}
+    assert above - COMMAND == {"arch.v1model", "families.epic", "families.themis"}
+    unwanted = ("p4gen.families.epic.conf", "p4gen.families.themis.conf")
+    assert not {module for module in modules if module.startswith(unwanted)}
 
 
 def test_a_command_that_runs_programs_loads_more() -> None:

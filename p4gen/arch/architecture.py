@@ -34,6 +34,8 @@ class Feature(StrEnum):
     RECIRCULATION = "recirculation"
     TICKS = "ticks"
     PACKET_CRC = "CRCs over whole packets"
+    RANDOM = "random numbers"
+    TRUNCATION = "truncation"
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Architecture(ABC):
         "recirculate": Feature.RECIRCULATION,
         "recirculated": Feature.RECIRCULATION,
         "tick_port": Feature.TICKS,
+        "random": Feature.RANDOM,
+        "truncate": Feature.TRUNCATION,
     }
     """Methods and properties that are there only for architectures with a feature."""
 
@@ -193,6 +197,10 @@ class Architecture(ABC):
     def recirculate(self) -> str:
         """In egress: it arrives again, as it leaves here, with the metadata that is kept."""
 
+    def truncate(self, size: str) -> str:
+        """In egress: what leaves, and is not recirculated, has at most ``size`` bytes."""
+        raise NotImplementedError(f"{self.name} does not have {Feature.TRUNCATION}")
+
     def session_of(self, port: str) -> str:
         """The clone session of a port, from an expression for it; ``port_session`` is its number."""
         return f"(bit<32>){port} + 1"
@@ -266,3 +274,7 @@ class Architecture(ABC):
     @abstractmethod
     def hash(self, into: str, algorithm: str, fields: str, base: str = "32w0", count: str = "64w0x100000000") -> str:
         """A statement that sets ``into`` to ``base`` plus the hash of a list of fields modulo ``count``."""
+
+    def random(self, into: str, largest: str) -> str:
+        """A statement that sets ``into`` to a random number from 0 to ``largest``."""
+        raise NotImplementedError(f"{self.name} does not have {Feature.RANDOM}")

@@ -43,6 +43,8 @@ class Family:
     """The folder of its templates, if not p4gen's own ``templates/<name>``."""
     telling: tuple[str, ...] = ()
     """Fields that a command line always states, even with default values, because they distinguish its programs."""
+    modes: tuple[str, ...] = ()
+    """Values of its spec's field ``mode`` that tell a spec that names no family to be one of this family."""
     base: Family | None = None
     """The family whose facets it uses if it does not provide its own."""
 

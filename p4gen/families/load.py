@@ -40,7 +40,7 @@ def load_spec(path: Path | None = None, flags: Mapping[str, Any] | None = None) 
             values[name] = value
             where[name] = flag_name(name)
     default = Pos(str(path), 1, 1) if path else None
-    kind = _kind(values.get("family", DEFAULT_FAMILY), where.get("family", default))
+    kind = _kind(_family_name(values), where.get("family", default))
     try:
         return kind.model_validate(values)
     except ValidationError as error:
@@ -55,7 +55,7 @@ def load_collective(path: Path | None = None, flags: Mapping[str, Any] | None = 
 
 def parse_spec(values: Mapping[str, Any]) -> ProgramSpec:
     """The spec with these fields, as ``model_dump`` gives them. Raises pydantic's ``ValidationError``."""
-    return _kind(values.get("family", DEFAULT_FAMILY), None).model_validate(values)
+    return _kind(_family_name(values), None).model_validate(values)
 
 
 def _read_back(value: object) -> object:
@@ -71,6 +71,13 @@ def collective(spec: ProgramSpec) -> CollectiveSpec:
     if not isinstance(spec, CollectiveSpec):
         raise InputError(f"{spec.program}: programs of the family {spec.family} do not take part in collectives")
     return spec
+
+
+def _family_name(values: Mapping[str, Any]) -> object:
+    """The family that a spec names, or the one that has its mode."""
+    mode = values.get("mode")
+    of_mode = next((name for name, family in families().items() if mode in family.modes), DEFAULT_FAMILY)
+    return values.get("family", of_mode)
 
 
 def _kind(name: object, where: Where) -> type[ProgramSpec]:

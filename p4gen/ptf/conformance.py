@@ -14,11 +14,11 @@ from p4gen.ptf.family import Suite, SuiteRun, scenario_modules, suite_of
 from p4gen.ptf.parallel import Stop, in_parallel
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult, Switch, run_suite
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ProgramSpec
 from p4gen.switch.process import running_switch
 from p4gen.switch.running import Program
 
-Build = Callable[[CollectiveSpec], Program]
+Build = Callable[[ProgramSpec], Program]
 """A function that builds and compiles the program of a spec."""
 
 
@@ -26,7 +26,7 @@ Build = Callable[[CollectiveSpec], Program]
 class ConformanceResult:
     """The results of all runs, in order."""
 
-    runs: tuple[tuple[SuiteRun[CollectiveSpec], SuiteResult], ...]
+    runs: tuple[tuple[SuiteRun[ProgramSpec], SuiteResult], ...]
 
     @property
     def passed(self) -> bool:
@@ -52,13 +52,13 @@ class ConformanceResult:
 
 
 def run_conformance(
-    runs: Sequence[SuiteRun[CollectiveSpec]],
+    runs: Sequence[SuiteRun[ProgramSpec]],
     build: Build,
     directory: Path,
     *,
     seed: int,
-    started: Callable[[SuiteRun[CollectiveSpec]], None] | None = None,
-    finished: Callable[[SuiteRun[CollectiveSpec], SuiteResult], None] | None = None,
+    started: Callable[[SuiteRun[ProgramSpec]], None] | None = None,
+    finished: Callable[[SuiteRun[ProgramSpec], SuiteResult], None] | None = None,
     progress: Callable[[TestResult], None] | None = None,
     suite: Suite | None = None,
     switch: Switch = running_switch,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from p4gen.families import Facet, family_of
 from p4gen.ptf.mutations import Seeding
 from p4gen.resources import resource
-from p4gen.spec import CollectiveSpec, ProgramSpec, Reliability
+from p4gen.spec import ProgramSpec, Reliability
 
 OfModule = Callable[[str], bool]
 Suite = tuple[Path, ...]
@@ -34,7 +34,7 @@ class Mutated:
     faults."""
 
     name: str
-    spec: CollectiveSpec
+    spec: ProgramSpec
     of_module: OfModule = lambda _: True
     tests: tuple[str, ...] = ()
     """Modules of scenarios; if empty, all that the family has for the program."""
@@ -51,7 +51,7 @@ class Conformance(Facet):
 
     serves: Callable[[Any, str], bool]
     """Whether a module of the suite (``test_...``) has scenarios for a program."""
-    runs: Callable[[Any], Sequence[SuiteRun[CollectiveSpec]]]
+    runs: Callable[[Any], Sequence[SuiteRun[ProgramSpec]]]
     """The runs with which all scenarios of a program are covered: its own, and small programs for scenarios that do not
     apply to it."""
     seeding: Callable[[Any], Seeding]
@@ -61,7 +61,7 @@ class Conformance(Facet):
     of the others."""
     kept: tuple[str, ...]
     """Spec fields that ``every_program`` copies from the spec it is given."""
-    every_program: Callable[[Any], Sequence[CollectiveSpec]]
+    every_program: Callable[[Any], Sequence[Any]]
     """A small program for each valid combination of the axes' values."""
     mutated: Callable[[Any, Sequence[Reliability], Sequence[int]], Sequence[Mutated]]
     """Small programs of the same kind as the spec, for mutation operators, for the given reliabilities and numbers of

@@ -10,10 +10,12 @@ from typing import TypeVar
 from p4gen.errors import Diagnostic, InputError
 from p4gen.families import flag_name
 from p4gen.ptf.family import conformance_of
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ProgramSpec
+
+C = TypeVar("C", bound=ProgramSpec)
 
 
-def chosen_programs(spec: CollectiveSpec, wanted: str, seed: int) -> tuple[CollectiveSpec, ...]:
+def chosen_programs(spec: C, wanted: str, seed: int) -> tuple[C, ...]:
     """The programs of the same kind as ``spec`` that have the values it sets. ``wanted`` is their number or "all".
 
     Raises ``InputError`` for any other ``wanted``, and when the spec sets fields that small programs do not copy.
@@ -30,15 +32,12 @@ def chosen_programs(spec: CollectiveSpec, wanted: str, seed: int) -> tuple[Colle
     return tuple(programs) if wanted == "all" else sample(programs, int(wanted), seed)
 
 
-def axes_of(spec: CollectiveSpec) -> list[str]:
+def axes_of(spec: ProgramSpec) -> list[str]:
     """The flags with which ``chosen_programs`` makes the same choice again."""
     values = spec.model_dump(mode="json")
     facet = conformance_of(spec)
     given = [name for name in (*facet.kept, *facet.axes) if name in spec.model_fields_set and values[name] is not None]
     return [word for name in given for word in (flag_name(name), str(values[name]))]
-
-
-C = TypeVar("C", bound=CollectiveSpec)
 
 
 def sample(programs: Sequence[C], count: int, seed: int) -> tuple[C, ...]:
@@ -54,6 +53,6 @@ def sample(programs: Sequence[C], count: int, seed: int) -> tuple[C, ...]:
     return tuple(chosen)
 
 
-def _pairs(spec: CollectiveSpec) -> Iterator[tuple[object, object]]:
+def _pairs(spec: ProgramSpec) -> Iterator[tuple[object, object]]:
     resolved = spec.resolved()
     return itertools.combinations([(name, resolved[name]) for name in conformance_of(spec).axes], 2)

@@ -99,7 +99,7 @@ def _is_ours(text: str) -> bool:
 
 
 _PACKAGE = Path(p4gen.__file__).resolve().parent
-_OURS = (Path(__file__).resolve(), _PACKAGE / "ptf" / "memory.py")
+_OURS = (Path(__file__).resolve(), _PACKAGE / "ptf" / "memory.py", _PACKAGE / "ptf" / "scenario.py")
 
 
 def _cause(text: str) -> str:

@@ -98,6 +98,10 @@ class V1Model(Architecture):
         """With a list of fields."""
         return "recirculate_preserving_field_list(KEPT);"
 
+    def truncate(self, size: str) -> str:
+        """``truncate``; of several, the smallest counts."""
+        return f"truncate({size});"
+
     def constants(self, uses: frozenset[Feature]) -> tuple[str, ...]:
         """The CPU port, and values of ``instance_type``."""
         types = {Feature.RECIRCULATION: ("RECIRCULATED", 4), Feature.CLONE: ("INGRESS_CLONE", 1),
@@ -144,6 +148,10 @@ class V1Model(Architecture):
     def hash(self, into: str, algorithm: str, fields: str, base: str = "32w0", count: str = "64w0x100000000") -> str:
         """``hash``."""
         return f"hash({into}, HashAlgorithm.{algorithm}, {base}, {fields}, {count});"
+
+    def random(self, into: str, largest: str) -> str:
+        """``random``; both bounds have the type of ``into``, the lower one takes it from the other's."""
+        return f"random({into}, 0, {largest});"
 
 
 def _recirculated(uses: frozenset[Feature]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from p4gen.cli.options import collective_from, json_option, report_console, spec_options
+from p4gen.cli.options import json_option, report_console, spec_from, spec_options
 from p4gen.cli.ptf.options import tests_option
 from p4gen.cli.verb import verb
 from p4gen.ptf.scenarios import Scenario, check_names, scenarios
@@ -26,7 +26,7 @@ from p4gen.ptf.scenarios import Scenario, check_names, scenarios
 @tests_option
 def command(spec_file: Path | None, as_json: bool, tests: tuple[str, ...], **flags: str | None) -> None:
     """List the scenarios that apply to a program, and those that need another one, with the reason."""
-    known = scenarios(collective_from(spec_file, flags))
+    known = scenarios(spec_from(spec_file, flags))
     check_names(tests, known)
     chosen = [s for s in known if not tests or s.name in tests or s.name.partition(".")[0] in tests]
     _list(chosen, as_json=as_json)

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from p4gen.cli.ending import terminable
-from p4gen.cli.options import collective_from, engine_option, json_option, report_console, spec_options
+from p4gen.cli.options import engine_option, json_option, report_console, spec_from, spec_options
 from p4gen.cli.ptf.options import drawn, seed_option
 from p4gen.cli.verb import verb
 from p4gen.model import EngineName
@@ -27,7 +27,7 @@ from p4gen.ptf.judge import Finding, Trial
 from p4gen.ptf.mutants import Sound, run_mutants
 from p4gen.ptf.operators import PIPELINES, RELIABILITIES, Fault, faults_of, run_operators, sample, subjects
 from p4gen.ptf.scores import Score, score
-from p4gen.spec import CollectiveSpec, Reliability
+from p4gen.spec import CollectiveSpec, ProgramSpec, Reliability
 
 _STYLES = {Finding.CAUGHT: "green", Finding.SURVIVED: "red", Finding.UNCLEAR: "yellow", Finding.INVALID: "dim"}
 T = TypeVar("T")
@@ -68,14 +68,14 @@ def command(
 
     Exit status 1 when it does not catch a fault of the list, or too few of those made by operators.
     """
-    spec = collective_from(spec_file, flags)
+    spec = spec_from(spec_file, flags)
     seed = drawn(seed)
     with terminable():
         trials = Mutate(spec, faults, seed, engine, report_console(quiet=as_json))
         if operators:
             # The values given explicitly; otherwise all programs.
             passed, report = trials.operators(
-                spec.loss_recovery if flags.get("reliability") else None,
+                spec.loss_recovery if isinstance(spec, CollectiveSpec) and flags.get("reliability") else None,
                 spec.pipelines if flags.get("pipelines") else None,
                 at_least,
             )
@@ -90,7 +90,7 @@ def command(
 class Mutate:
     """Faults in small programs like a spec's; ``faults`` of them, drawn by ``seed``, or all."""
 
-    spec: CollectiveSpec
+    spec: ProgramSpec
     faults: int | None
     seed: int
     engine: EngineName

@@ -19,11 +19,11 @@ from p4gen.builder import build
 from p4gen.cli.ending import terminable
 from p4gen.cli.options import (
     arguments_of,
-    collective_from,
     engine_option,
     json_option,
     out_option,
     report_console,
+    spec_from,
     spec_options,
     target_option,
     this_command,
@@ -38,7 +38,7 @@ from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult
 from p4gen.ptf.scenarios import check_names, scenarios
 from p4gen.scratch import scratch
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ProgramSpec
 from p4gen.switch import targets
 from p4gen.switch.running import Program, Running
 
@@ -94,7 +94,7 @@ def command(
         raise click.UsageError("--trace goes with the embedded switch")
     if trace and matrix:
         raise click.UsageError("--matrix does not go with --trace")
-    spec = collective_from(spec_file, flags)
+    spec = spec_from(spec_file, flags)
     targets.check_runs(target, spec.architecture)
     targets.check(target)
     if tests:
@@ -110,7 +110,7 @@ def command(
 
 @dataclass(frozen=True)
 class _Job:
-    spec: CollectiveSpec
+    spec: ProgramSpec
     target: str
     engine: EngineName
     out: Path
@@ -132,7 +132,7 @@ class _Job:
         )
         programs: list[Program] = []
 
-        def built(spec: CollectiveSpec) -> Program:
+        def built(spec: ProgramSpec) -> Program:
             programs.append(self._build(spec))
             return programs[-1]
 
@@ -185,7 +185,7 @@ class _Job:
             "runs": [_run_json(run, suite) for run, suite in result.runs],
         }
 
-    def _build(self, spec: CollectiveSpec) -> Program:
+    def _build(self, spec: ProgramSpec) -> Program:
         result = build(spec, self.out, use_p4c=self.target == targets.BMV2)
         json_file = result.program.with_suffix(".json")
         info = result.folder / f"{spec.program}.p4info.txtpb"
@@ -205,7 +205,7 @@ class _Lines:
         with self.start(program, directory, ports) as running:
             yield running
 
-    def program(self, run: SuiteRun[CollectiveSpec]) -> None:
+    def program(self, run: SuiteRun[ProgramSpec]) -> None:
         self.console.print(f"\n[bold]{run.spec.program}[/bold]")
 
     def scenario(self, test: TestResult) -> None:
@@ -216,7 +216,7 @@ class _Lines:
         self.console.print(f"[{style}]{test.outcome:8}[/{style}] {test.seconds:6.2f} s  {test.name}", end="")
         self.console.print(note, markup=False)
 
-    def summary(self, run: SuiteRun[CollectiveSpec], suite: SuiteResult) -> None:
+    def summary(self, run: SuiteRun[ProgramSpec], suite: SuiteResult) -> None:
         """The results of a program."""
 
 
@@ -224,14 +224,14 @@ class _Lines:
 class _Programs(_Lines):
     """One line per program, and one for each scenario that failed."""
 
-    def program(self, run: SuiteRun[CollectiveSpec]) -> None:
+    def program(self, run: SuiteRun[ProgramSpec]) -> None:
         pass
 
     def scenario(self, test: TestResult) -> None:
         if not test.ok:
             super().scenario(test)
 
-    def summary(self, run: SuiteRun[CollectiveSpec], suite: SuiteResult) -> None:
+    def summary(self, run: SuiteRun[ProgramSpec], suite: SuiteResult) -> None:
         passed, failed = len(suite.of(Outcome.PASSED)), len(suite.failures)
         style = "green" if suite.problem is None and not failed else "red"
         counts = f"{passed:4} passed, {failed} failed, {len(suite.of(Outcome.SKIPPED)):3} not run"
@@ -261,13 +261,13 @@ class _Traces(_Lines):
         super().scenario(test)
 
 
-def _case(run: SuiteRun[CollectiveSpec], test: TestResult) -> runs.Case:
+def _case(run: SuiteRun[ProgramSpec], test: TestResult) -> runs.Case:
     skipped = test.message if test.outcome is Outcome.SKIPPED else ""
     problem = test.message or test.outcome if not test.ok else ""
     return runs.Case(run.spec.program, test.name, test.seconds, problem, test.details, skipped)
 
 
-def _run_json(run: SuiteRun[CollectiveSpec], suite: SuiteResult) -> dict[str, Any]:
+def _run_json(run: SuiteRun[ProgramSpec], suite: SuiteResult) -> dict[str, Any]:
     return {
         "program": run.spec.program,
         "seconds": round(suite.seconds, 3),

@@ -1,0 +1,37 @@
+"""Themis's conformance: scenarios, the programs that they run on, and the faults that they must detect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from p4gen.families.themis.spec import Blocked, ThemisSpec
+from p4gen.ptf.family import Conformance, SuiteRun
+from p4gen.ptf.mutations import Seeding
+from p4gen.resources import resource
+
+SMALL: dict[str, Any] = {"paths": 4, "path_sets": 4, "connections": 4, "queue": 16, "queue_banks": 4, "ports": 8}
+
+
+def small(**fields: Any) -> ThemisSpec:
+    """A small program with everything that scenarios need."""
+    return ThemisSpec(**SMALL | fields)
+
+
+def _runs(spec: ThemisSpec) -> tuple[SuiteRun[ThemisSpec], ...]:
+    """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
+    runs = [SuiteRun(spec)]
+    if spec.filters and spec.blocked is Blocked.DROP:
+        runs.append(SuiteRun(small(mode=spec.mode, blocked=Blocked.ACK), ("test_psn_queue.BlockedBecomesAck",)))
+    return tuple(runs)
+
+
+FACET = Conformance(
+    serves=lambda _spec, _module: True,
+    runs=_runs,
+    seeding=lambda _: Seeding((), {}),
+    axes={"spread": (), "blocked": tuple(Blocked)},
+    kept=("mode",),
+    every_program=lambda spec: [small(mode=spec.mode, blocked=blocked) for blocked in Blocked],
+    mutated=lambda _spec, _reliabilities, _pipelines: (),
+    suite=resource("ptf_tests") / "themis",
+)

@@ -1,0 +1,150 @@
+"""The table entries of Themis's programs: connections, and the sets of paths that they are sprayed over.
+
+A connection is known to two switches. The one of its responder, Themis-D, gets its entries before that of its
+requester, Themis-S, and loses them after it: else what is sprayed meanwhile would not be in the PSN queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from p4gen.errors import InputError
+from p4gen.families.themis.program import nack_session
+from p4gen.families.themis.spec import ThemisSpec
+from p4gen.groups.family import GroupEntries
+from p4gen.groups.group import GroupContext, SwitchConfig
+from p4gen.model.entries import Action, CloneSession, Entry, Exact, Replica, Ternary
+
+BUCKETS: Final = 256
+"""Values of the PSN's bits by which the table ``paths`` is looked up."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One end of a connection: IPv4 address and QP."""
+
+    ip: int
+    qp: int
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A connection between hosts of two racks. Its requests are sprayed, its NACKs filtered."""
+
+    requester: Peer
+    responder: Peer
+    answer_port: int = 49152
+    """The UDP source port of the responder's answers."""
+    answer_tos: int = 0
+    """DSCP and ECN of the responder's answers."""
+    writes_only: bool = False
+    """Whether only WRITEs are sprayed: not all NICs take other requests out of order."""
+
+
+@dataclass(frozen=True)
+class PathSet:
+    """The paths of connections, counted from the one that ECMP gives a connection.
+
+    ``weights`` has one for each path: paths of weight 0 are not used.
+
+    >>> PathSet(0, (1, 1, 1)).turns
+    (0, 1, 2)
+    >>> PathSet(0, (3, 1)).turns
+    (0, 0, 1, 0)
+    """
+
+    number: int
+    weights: tuple[int, ...]
+
+    @classmethod
+    def equal(cls, number: int, paths: int) -> PathSet:
+        """All of ``paths`` paths alike (Eq. 1)."""
+        return cls(number, (1,) * paths)
+
+    @property
+    def turns(self) -> tuple[int, ...]:
+        """The paths of consecutive PSNs, until they repeat; those of one path lie apart as far as they can."""
+        total, due, turns = sum(self.weights), [0] * len(self.weights), []
+        for _ in range(total):
+            due = [so_far + weight for so_far, weight in zip(due, self.weights, strict=True)]
+            best = max(range(len(due)), key=lambda path: due[path])
+            due[best] -= total
+            turns.append(best)
+        return tuple(turns)
+
+
+def path_set_entries(spec: ThemisSpec, paths: PathSet) -> tuple[Entry, ...]:
+    """A path set's entries, the same for both switches. Raises ``InputError`` for one that the program cannot take."""
+    used, total = len(paths.weights), sum(paths.weights)
+    if not 1 <= used <= spec.paths:
+        raise InputError(f"path set {paths.number} has {used} paths; the program sprays over 1 to {spec.paths}")
+    if min(paths.weights) < 0 or not 1 <= total <= BUCKETS:
+        raise InputError(f"path set {paths.number}: weights are from 0 on, and add up to 1 to {BUCKETS}")
+    if not 0 <= paths.number < spec.path_sets:
+        raise InputError(f"path set {paths.number}: the program has {spec.path_sets}, numbered from 0")
+    # With a number of turns that divides 256, a PSN's low bits choose; else there is an entry for each of 256 PSNs.
+    turns = paths.turns
+    buckets = total if BUCKETS % total == 0 else BUCKETS
+    return tuple(
+        Entry(
+            "paths",
+            {"path_set": Exact(paths.number)} | ({"psn": Ternary(psn, buckets - 1)} if buckets > 1 else {}),
+            Action("set_path", {"path": turns[psn % total]}),
+            priority=1,
+        )
+        for psn in range(buckets)
+    )
+
+
+def spray_entry(connection: Connection, path_set: int) -> Entry:
+    """Themis-S: the connection's requests are sprayed."""
+    arguments = {"path_set": path_set, "only_writes": int(connection.writes_only)}
+    return Entry("data_flows", _toward(connection.responder), Action("spray", arguments))
+
+
+def filter_entries(connection: Connection, path_set: int, *, index: int, epoch: int, port: int) -> tuple[Entry, Entry]:
+    """Themis-D: the connection's PSNs are recorded, and its NACKs filtered.
+
+    ``index`` is that of its words of state. One that another connection had needs another ``epoch`` (1 to 255) than
+    that had. ``port`` leads to the responder.
+    """
+    state = {"connection": index, "epoch": epoch, "path_set": path_set}
+    data = {
+        **state,
+        "only_writes": int(connection.writes_only),
+        "source": connection.requester.ip,
+        "requester": connection.requester.qp,
+        "answer_port": connection.answer_port,
+        "answer_tos": connection.answer_tos,
+    }
+    answers = {**state, "source": connection.responder.ip, "port": port}
+    return (
+        Entry("answer_flows", _toward(connection.requester), Action("answer", answers)),
+        Entry("data_flows", _toward(connection.responder), Action("deliver", data)),
+    )
+
+
+def clone_sessions(spec: ThemisSpec) -> tuple[CloneSession, ...]:
+    """What a program needs to make NACKs; the port is of no account."""
+    return (CloneSession(nack_session(spec), (Replica(0),)),) if spec.filters else ()
+
+
+def _toward(peer: Peer) -> Mapping[str, Exact]:
+    return {"hdr.ipv4.dst_addr": Exact(peer.ip), "hdr.bth.dest_qp": Exact(peer.qp)}
+
+
+def _configuration(spec: ThemisSpec, _groups: Sequence[GroupContext], gateways: Mapping[int, int]) -> SwitchConfig:
+    neighbours = (
+        Entry("neighbours", {"hdr.arp.dst_addr": Exact(ip)}, Action("answer", {"mac": mac}))
+        for ip, mac in sorted(gateways.items())
+    )
+    return SwitchConfig(tuple(neighbours), (), clone_sessions(spec))
+
+
+def _problems(_spec: ThemisSpec, _group: GroupContext) -> Iterator[str]:
+    yield "Themis's programs serve no groups"
+
+
+FACET = GroupEntries(configuration=_configuration, last_edge_id=lambda _: 0, problems=_problems)

@@ -1,0 +1,76 @@
+"""The flow of Themis's programs: Themis-D on what goes to and comes from a switch's own hosts, Themis-S on the rest."""
+
+from __future__ import annotations
+
+from p4gen.arch import Architecture, Feature, Stage
+from p4gen.families.themis import modules as m
+from p4gen.families.themis.spec import ThemisSpec
+from p4gen.program.flow import Apply, Do, Flow, Step, when
+
+
+def ingress(spec: ThemisSpec) -> Flow:
+    """The handling of a packet on arrival."""
+    steps = _filtered(spec) if spec.filters else (*_sprayed(spec), _routed(spec.architecture))
+    return Flow((Do("meta.drop = drop_t.NONE;"), *steps, _dropped(spec.architecture, "ingress")))
+
+
+def egress(spec: ThemisSpec) -> Flow:
+    """A copy of what shows a loss becomes a NACK, and is routed on its next way through ingress."""
+    if not spec.filters:
+        return Flow((_dropped(spec.architecture, "egress"),))
+    arch = spec.architecture
+    recirculate = Do(arch.recirculate(), uses=(Feature.RECIRCULATION,))
+    sealed = (Apply(m.SET_ICRC, "hdr"),) if spec.icrc.checked else ()
+    leaves = when("meta.nack.changed == 1", *sealed, _truncated(arch))
+    around = when("meta.nack.goes_round == 1", recirculate, otherwise=(leaves,))
+    made = when(arch.cloned_on_arrival, Apply(m.MAKE_NACK, "hdr, meta"), recirculate, otherwise=(around,))
+    return Flow((made, _dropped(arch, "egress")))
+
+
+def _sprayed(spec: ThemisSpec) -> tuple[Step, ...]:
+    if not spec.sprays:
+        return ()
+    find_path = Apply(m.FIND_PATH, "hdr.bth, meta", "Eq. 1")
+    return (Apply(m.FIND_FLOW, "hdr, meta"), when("meta.flow.kind != kind_t.ORDINARY", find_path))
+
+
+def _filtered(spec: ThemisSpec) -> tuple[Step, ...]:
+    """Requests for this switch's hosts are recorded, and NACKs from them are judged."""
+    arch = spec.architecture
+    check = Apply(m.CHECK_ANSWER, f"hdr, meta, {arch.arguments('in')}")
+    record = Apply(m.RECORD_PSN, "hdr.bth, meta", "section 3.3")
+    blocked = Apply(m.BLOCKED_NACK, "hdr, meta", "section 3.4")
+    return (
+        Do("meta.nack.goes_round = 0;"),
+        when(arch.recirculated(is_not=True), Do("meta.nack.made = 0;")),
+        Do("meta.nack.changed = meta.nack.made;", "1: a NACK that this switch has made comes round"),
+        Apply(m.FIND_FLOW, f"hdr, meta, {arch.arguments('in')}"),
+        when("meta.nack.changed == 1", Do("meta.flow.kind = kind_t.ORDINARY;"), note="it is not judged"),
+        when("meta.flow.again == 0", when("meta.flow.kind == kind_t.ACK || meta.flow.kind == kind_t.NACK", check)),
+        when("meta.flow.kind != kind_t.ORDINARY", Apply(m.FIND_PATH, "hdr.bth, meta", "Eq. 1")),
+        when("meta.flow.kind == kind_t.DELIVERED || meta.flow.kind == kind_t.NACK", record),
+        when("meta.flow.kind == kind_t.NACK", Apply(m.JUDGE_NACK, "meta", "Eq. 3")),
+        when("meta.flow.kind != kind_t.ORDINARY && meta.flow.kind != kind_t.SPRAYED", blocked),
+        when("meta.nack.made == 1", when("meta.nack.changed == 0", _clone(arch)), note="one is to be made"),
+        when("meta.nack.goes_round == 1", Do(arch.send("ANY_PORT")), otherwise=(_routed(arch),)),
+    )
+
+
+def _routed(arch: Architecture) -> Step:
+    arguments = f"hdr, meta, {arch.arguments('inout')}"
+    return when("hdr.arp.isValid()", Apply(m.ANSWER_ARP, arguments), otherwise=(Apply(m.FORWARD, arguments),))
+
+
+def _clone(arch: Architecture) -> Do:
+    return Do(arch.clone("NACK_SESSION"), uses=(Feature.CLONE,))
+
+
+def _truncated(arch: Architecture) -> Step:
+    """The NACK is without the payload of what it is made of."""
+    size, tagged = (Do(arch.truncate(text), uses=(Feature.TRUNCATION,)) for text in ("ACK_FRAME", "ACK_FRAME + 4"))
+    return when("hdr.vlan.isValid()", tagged, otherwise=(size,))
+
+
+def _dropped(arch: Architecture, stage: Stage) -> Step:
+    count = Do(arch.count("drops", "(bit<32>)(bit<8>)meta.drop"))
+    return when("meta.drop != drop_t.NONE", count, Do(arch.drop(stage)))

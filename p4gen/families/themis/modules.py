@@ -1,0 +1,220 @@
+"""The modules of Themis's programs. RecordPsn, JudgeNack and BlockedNack are Themis-D, SprayPath is Themis-S."""
+
+from __future__ import annotations
+
+from p4gen.arch import Feature
+from p4gen.families.themis import words
+from p4gen.families.themis.spec import Spread, ThemisSpec
+from p4gen.program.module import Drop, Metadata, Module, Register, Size, Table
+
+_CONNECTIONS = Size("connections")
+
+
+def _sprays(spec: ThemisSpec) -> bool:
+    return spec.sprays
+
+
+def _filters(spec: ThemisSpec) -> bool:
+    return spec.filters
+
+
+def _by_psn(spec: ThemisSpec) -> bool:
+    return spec.by_psn
+
+
+def _spreads(spec: ThemisSpec) -> bool:
+    return spec.spread is not Spread.ECMP and (spec.sprays or not spec.by_psn)
+
+
+FIND_FLOW = Module(
+    name="FindFlow",
+    folder="themis",
+    gress="ingress",
+    paper="section 3.3, the flow table",
+    purpose="which connection a packet belongs to, and what that means here",
+    part="flow",
+    needs=("hdr.ipv4", "hdr.bth", "hdr.aeth"),
+    provides=(
+        Metadata("kind", "kind_t", "what kind of packet this is"),
+        Metadata("path_set", "path_set_t", "the paths that its connection is sprayed over"),
+        Metadata("connection", "bit<32>", "index of the connection's words of state", wanted=_filters),
+        Metadata("epoch", "epoch_t", "generation of the connection; older state counts as empty", wanted=_filters),
+        Metadata("port", "bit<9>", "the port that the connection's answers come in by", wanted=_filters),
+        Metadata("requester", "qp_t", "the QP that the connection's answers go to", kept=True, wanted=_filters),
+        Metadata("answer_port", "bit<16>", "UDP source port of the connection's answers", kept=True, wanted=_filters),
+        Metadata("answer_tos", "bit<8>", "their DSCP and ECN", kept=True, wanted=_filters),
+        Metadata("again", "bit<1>", "1: a NACK that goes round", wanted=_filters),
+    ),
+    tables=(
+        Table("data_flows", Size("connections", 2), "(IP, QP) that requests are for: connections sprayed or filtered"),
+        Table("answer_flows", _CONNECTIONS, "(IP, QP) that answers are for: connections whose NACKs are filtered"),
+    ),
+    wanted=_by_psn,
+    uses=lambda spec: (Feature.RECIRCULATION,) if spec.filters else (),
+)
+
+CHECK_ANSWER = Module(
+    name="CheckAnswer",
+    folder="themis",
+    gress="ingress",
+    paper="beside Themis: RoCEv2 (InfiniBand Annex A17.3.3)",
+    purpose="an answer that a NIC would refuse must not touch state; it is routed as it is",
+    needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", "hdr.icrc", "port"),
+    changes=("kind",),
+    wanted=_filters,
+)
+
+FIND_PATH = Module(
+    name="FindPath",
+    folder="themis",
+    gress="ingress",
+    paper="section 3.2, Eq. 1: PSN mod N",
+    purpose="the path that a PSN takes, relative to its connection's base",
+    part="path",
+    needs=("hdr.bth", "path_set"),
+    changes=("kind",),
+    provides=(Metadata("path", "path_t", "path of this PSN"),),
+    tables=(Table("paths", Size("path_sets", 256), "path set and PSN to path"),),
+    wanted=_by_psn,
+)
+
+RECORD_PSN = Module(
+    name="RecordPsn",
+    folder="themis",
+    gress="ingress",
+    paper="section 3.3, the ring-based PSN queue",
+    purpose="the PSNs that a NIC was sent last; a NACK is compared with some of them in each pass",
+    part="queue",
+    needs=("hdr.bth", "kind", "connection", "epoch", "again", "path"),
+    provides=(
+        Metadata("newest", "place_t", "behind the newest PSN that a NACK is compared with", kept=True),
+        Metadata("visited", "count_t", "PSNs that it has been compared with", kept=True),
+        Metadata("ends", "bit<1>", "1: there is none left"),
+        Metadata("larger", "bit<1>", "1: one is larger than ePSN", kept=True),
+        Metadata("same_path", "bit<1>", "1: such a one took the path of ePSN", kept=True),
+        Metadata("arrived", "bit<1>", "1: one is ePSN", kept=True),
+        Metadata("late", "bit<1>", "1: ePSN came behind a larger one", kept=True),
+    ),
+    keeps=(
+        Register("tails", words.tail, _CONNECTIONS, "how far each queue is filled"),
+        Register(
+            "bank_*.psns", words.psns, Size("connections", "queue_rows"), "PSNs by place", instances=Size("queue_banks")
+        ),
+    ),
+    wanted=_filters,
+)
+
+JUDGE_NACK = Module(
+    name="JudgeNack",
+    folder="themis",
+    gress="ingress",
+    paper="section 3.3, Eq. 3",
+    purpose="whether a NACK reports a loss, as far as the PSN queue tells",
+    part="judgement",
+    needs=("ends", "larger", "same_path", "arrived", "late"),
+    provides=(Metadata("verdict", "verdict_t", "what is known of a NACK"),),
+    wanted=_filters,
+)
+
+BLOCKED_NACK = Module(
+    name="BlockedNack",
+    folder="themis",
+    gress="ingress",
+    paper="section 3.4, BePSN and Valid",
+    purpose="the NACK that was blocked last, until its packet has passed or must be lost",
+    part="nack",
+    needs=("hdr.bth", "hdr.aeth", "kind", "connection", "epoch", "path", "again"),
+    changes=("hdr.udp", "hdr.bth", "hdr.aeth", "verdict"),
+    provides=(
+        Metadata("made", "bit<1>", "1: a NACK is to be made, or has been", kept=True),
+        Metadata("psn", "psn_t", "its ePSN", kept=True),
+        Metadata("msn", "bit<24>", "its MSN", kept=True),
+        Metadata("changed", "bit<1>", "1: the packet is one that has been made or changed here"),
+        Metadata("goes_round", "bit<1>", "1: the NACK is looked at once more"),
+    ),
+    keeps=(
+        Register("blocked", words.blocked, _CONNECTIONS, "the NACK that is judged or blocked"),
+        Register("msns", 24, _CONNECTIONS, "its MSN"),
+    ),
+    drops=(Drop("blocked", "a NACK that reports no loss, as far as is known", loss=False),),
+    wanted=_filters,
+)
+
+SPRAY_PATH = Module(
+    name="SprayPath",
+    folder="themis",
+    gress="ingress",
+    paper="section 3.2",
+    purpose="which of several next hops a packet takes",
+    within="Forward",
+    needs=("hdr.bth",),
+    may_need=("kind", "path"),
+    wanted=_spreads,
+    uses=lambda spec: (Feature.RANDOM,) if spec.spread is Spread.RANDOM else (),
+)
+
+ANSWER_ARP = Module(
+    name="AnswerArp",
+    gress="ingress",
+    paper="beside Themis: RFC 826",
+    purpose="hosts learn the MAC addresses of the switch's own IPv4 addresses",
+    needs=("hdr.ethernet", "hdr.arp"),
+    changes=("hdr.ethernet", "hdr.arp"),
+    tables=(Table("neighbours", Size(1024), "the switch's own IPv4 addresses to its MAC address"),),
+    drops=(Drop("not_ours", "asks for another address than this switch's, or is not a request"),),
+)
+
+FORWARD = Module(
+    name="Forward",
+    gress="ingress",
+    paper="section 3.2: ECMP, which gives P_base",
+    purpose="routes every packet",
+    needs=("hdr.ipv4", "hdr.udp"),
+    changes=("hdr.ethernet", "hdr.ipv4"),
+    tables=(
+        Table("routes", Size(1024), "longest prefix to next hop, or to a set of them (ECMP)"),
+        Table("next_hops", Size("ports", 4), "next hop to port and MAC addresses"),
+    ),
+    drops=(
+        Drop("not_ipv4", "neither IPv4 nor ARP"),
+        Drop("no_route", "no route, or no such next hop"),
+        Drop("ttl_expired", "the TTL is used up"),
+    ),
+)
+
+MAKE_NACK = Module(
+    name="MakeNack",
+    folder="themis",
+    gress="egress",
+    paper="section 3.4: on behalf of the RNIC",
+    purpose="the NACK of a packet that must be lost, out of a copy of the packet that shows it",
+    needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "requester", "answer_port", "answer_tos", "psn", "msn"),
+    changes=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", "hdr.icrc"),
+    wanted=_filters,
+)
+
+SET_ICRC = Module(
+    name="SetIcrc",
+    gress="egress",
+    paper="beside Themis: RoCEv2 (InfiniBand Annex A17.3.3)",
+    purpose="a NIC drops what leaves with a stale invariant CRC",
+    needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth"),
+    changes=("hdr.icrc",),
+    wanted=lambda spec: spec.filters and spec.icrc.checked,
+    uses=(Feature.PACKET_CRC,),
+)
+
+MODULES = (
+    FIND_FLOW,
+    CHECK_ANSWER,
+    FIND_PATH,
+    RECORD_PSN,
+    JUDGE_NACK,
+    BLOCKED_NACK,
+    SPRAY_PATH,
+    ANSWER_ARP,
+    FORWARD,
+    MAKE_NACK,
+    SET_ICRC,
+)
+"""In the order in which a packet may first meet them."""

@@ -1,0 +1,91 @@
+"""Themis's programs: their modules, and the names that their templates use."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from p4gen.families.themis import flow
+from p4gen.families.themis.modules import MODULES
+from p4gen.families.themis.spec import Mode, Spread, ThemisSpec, Variant
+from p4gen.program.common import Ipv4Checksum
+from p4gen.program.compose import Composition, Flows, ProgramParts
+from p4gen.rocev2 import layouts as roce
+
+HEADERS: Final = (
+    roce.ETHERNET,
+    roce.VLAN,
+    roce.ARP,
+    roce.IPV4,
+    roce.UDP,
+    roce.BTH,
+    roce.AETH,
+    roce.ICRC,
+)
+"""Headers that the parser knows, outermost first."""
+
+FILTERING = Ipv4Checksum(verified="hdr.aeth.isValid()", acting="CheckAnswer", renewed="meta.nack.made == 1")
+SPREADING = Ipv4Checksum(verified="false", acting="nobody", renewed="false")
+
+_TITLES = {
+    Mode.SOURCE: "Themis-S, requests sprayed by PSN",
+    Mode.DESTINATION: "Themis-D, NACKs filtered by what the PSN queue tells",
+    Mode.BOTH: "Themis, requests sprayed by PSN and NACKs filtered",
+}
+_SPREADS = {
+    Spread.ECMP: "each flow has one path, by a hash",
+    Spread.RANDOM: "requests sprayed at random",
+    Spread.FLOWLET: "flowlets spread at random",
+    Spread.ADAPTIVE: "requests to the shortest queue",
+    Spread.PSN: "requests sprayed by PSN, without a filter of NACKs",
+}
+
+
+def nack_session(spec: ThemisSpec) -> int:
+    """The clone session of the requests that show a loss."""
+    return spec.architecture.other_session
+
+
+def _spec(composition: Composition) -> ThemisSpec:
+    assert isinstance(composition.spec, ThemisSpec)
+    return composition.spec
+
+
+def _templates(composition: Composition) -> tuple[str, ...]:
+    spec = _spec(composition)
+    last = ("Forward",)  # it applies SprayPath, which is therefore declared before it
+    ordered = sorted(composition.modules, key=lambda module: module.name in last)
+    return (
+        "themis/preamble.p4.j2",
+        "shared/headers.p4.j2",
+        "themis/metadata.p4.j2",
+        "themis/parser.p4.j2",
+        composition.arch.template("checksum"),
+        *(["shared/invariant_crc.p4.j2"] if spec.filters and spec.icrc.checked else []),
+        *(module.template for module in ordered),
+        composition.arch.template("pipelines"),
+        composition.arch.template("deparser"),
+    )
+
+
+def _names(composition: Composition) -> dict[str, Any]:
+    spec = _spec(composition)
+    return {
+        "arrival": "Themis" if spec.by_psn else "A leaf switch",
+        "title": _SPREADS.get(spec.spread) or _TITLES[spec.mode],
+        "ipv4_checksum": FILTERING if spec.filters else SPREADING,
+        "nack_session": nack_session(spec),
+        "banks": range(spec.queue_banks),
+        "bank_bits": spec.queue_banks.bit_length() - 1,
+        "place_bits": spec.queue.bit_length() - 1,
+        "count_bits": spec.queue.bit_length(),
+        "late_compensation": spec.variant is Variant.LATE_COMPENSATION,
+    }
+
+
+FACET = ProgramParts(
+    headers=lambda _: HEADERS,
+    modules=lambda _: MODULES,
+    flows=lambda spec: Flows(flow.ingress(spec), flow.egress(spec)),
+    templates=_templates,
+    names=_names,
+)

@@ -1,0 +1,166 @@
+"""ThemisSpec: the fields of Themis's programs, and of the programs that it is compared with."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from p4gen.spec.program import Icrc, ProgramSpec, SpecConflictError
+
+
+class Mode(StrEnum):
+    """What a switch does for the connections that pass through it (section 3.1)."""
+
+    SOURCE = "themis-s"
+    """Themis-S: sprays what its hosts send."""
+    DESTINATION = "themis-d"
+    """Themis-D: keeps the PSNs that its hosts get, and filters their NACKs."""
+    BOTH = "themis"
+    """Both, as every leaf switch needs it."""
+
+
+class Spread(StrEnum):
+    """How requests are spread over next hops of equal cost."""
+
+    ECMP = "ecmp"
+    """By a hash of addresses and ports: a connection has one path."""
+    RANDOM = "random"
+    """Each packet at random."""
+    FLOWLET = "flowlet"
+    """A connection at random whenever it has paused."""
+    ADAPTIVE = "adaptive"
+    """Each packet to the shortest queue."""
+    PSN = "psn"
+    """By PSN, without a filter of NACKs."""
+    THEMIS = "themis"
+    """By PSN, with a filter of NACKs."""
+
+
+class Blocked(StrEnum):
+    """What becomes of a NACK that does not pass."""
+
+    DROP = "drop"
+    ACK = "ack"
+    """It acknowledges what it implies: all before its ePSN."""
+
+
+class Variant(StrEnum):
+    """Designs that fall short, which tests must detect."""
+
+    LATE_COMPENSATION = "late-compensation"
+    """The listing of sections 3.3 and 3.4: a blocked NACK is armed although its packet may have passed meanwhile, and
+    only the first larger PSN is looked at."""
+
+
+class ThemisSpec(ProgramSpec):
+    """A program of Themis, or of another way to spread packets."""
+
+    family: Annotated[Literal["themis"], Field(description="the family of programs: a paper's system")] = "themis"
+    mode: Annotated[
+        Mode,
+        Field(description="themis-s sprays what hosts send, themis-d filters their NACKs, themis does both"),
+    ] = Mode.BOTH
+    spread: Annotated[
+        Spread,
+        Field(description="how requests are spread over next hops: themis, or, for comparison, another way"),
+    ] = Spread.THEMIS
+    paths: Annotated[
+        int, Field(ge=2, le=256, description="most paths that a connection is sprayed over (section 3.2: N)")
+    ] = 16
+    path_sets: Annotated[
+        int, Field(ge=1, le=256, description="sets of paths that connections may be sprayed over at the same time")
+    ] = 16
+    connections: Annotated[
+        int, Field(ge=1, le=65536, description="connections that a switch filters NACKs of at the same time")
+    ] = 1600
+    queue: Annotated[
+        Literal[4, 8, 16, 32, 64, 128, 256, 512, 1024],
+        Field(description="PSNs that are remembered of each connection (section 3.3: the PSN queue); a power of two"),
+    ] = 128
+    queue_banks: Annotated[
+        Literal[2, 4, 8, 16, 32, 64, 128],
+        Field(description="PSNs of a queue that one pass of a NACK looks at; queue / queue_banks passes at most"),
+    ] = 16
+    psn_bits: Annotated[
+        int, Field(ge=8, le=24, description="bits that are kept of a PSN in the queue; more than the window needs")
+    ] = 16
+    blocked: Annotated[
+        Blocked, Field(description="what becomes of a NACK that does not pass: drop, or an ACK of all before its PSN")
+    ] = Blocked.DROP
+    variant: Annotated[
+        Variant | None, Field(description="a design that falls short, for tests only; none by default")
+    ] = None
+
+    @model_validator(mode="after")
+    def _fields_fit(self) -> ThemisSpec:
+        if not self.by_psn and self.mode is Mode.DESTINATION:
+            raise SpecConflictError("spread", f"{self.spread} is about the source; {self.mode} has none")
+        if self.spread is not Spread.THEMIS and self.mode is Mode.DESTINATION:
+            raise SpecConflictError("spread", f"{self.mode} filters the NACKs of packets sprayed by themis only")
+        if self.queue_banks > self.queue:
+            raise SpecConflictError("queue_banks", f"a queue of {self.queue} does not have {self.queue_banks} banks")
+        if 1 << (self.psn_bits - 1) <= self.queue:
+            raise SpecConflictError("psn_bits", f"2^(psn_bits - 1) must be more than the queue, {self.queue}")
+        if 4 * self.paths > 1 << self.psn_bits:
+            raise SpecConflictError("paths", f"at most 2^(psn_bits - 2) = {1 << self.psn_bits - 2}")
+        if self.pipelines > 1 and (self.filters or self.spread is Spread.FLOWLET):
+            raise SpecConflictError(
+                "pipelines", "a connection's packets arrive in several pipelines, and v1model's egress keeps no state"
+            )
+        if self.variant is not None and not self.filters:
+            raise SpecConflictError("variant", f"{self.variant} is a design of Themis-D, which this program has not")
+        return self
+
+    @property
+    def by_psn(self) -> bool:
+        """Whether a packet's PSN decides on its path."""
+        return self.spread in (Spread.PSN, Spread.THEMIS)
+
+    @property
+    def sprays(self) -> bool:
+        """Whether it is Themis-S: the requests of registered connections are sprayed by PSN."""
+        return self.by_psn and self.mode is not Mode.DESTINATION
+
+    @property
+    def filters(self) -> bool:
+        """Whether it is Themis-D: NACKs are filtered."""
+        return self.spread is Spread.THEMIS and self.mode is not Mode.SOURCE
+
+    @property
+    def queue_rows(self) -> int:
+        """Words that each bank of a queue has."""
+        return self.queue // self.queue_banks
+
+    @property
+    def path_bits(self) -> int:
+        """Bits of a path's number."""
+        return (self.paths - 1).bit_length()
+
+    @property
+    def program(self) -> str:
+        """The program's name: ``name``, or one derived from the fields that distinguish it."""
+        if self.name:
+            return self.name
+        parts = [self.mode.replace("-", "_")]
+        if self.spread is not Spread.THEMIS:
+            parts.append(str(self.spread))
+        parts.append(f"n{self.paths}")
+        if self.filters:
+            parts.append(f"q{self.connections}x{self.queue}k{self.queue_banks}w{self.psn_bits}")
+        if self.path_sets != type(self).model_fields["path_sets"].default:
+            parts.append(f"s{self.path_sets}")
+        if self.pipelines > 1:
+            parts.append(f"p{self.pipelines}")
+        if self.blocked is Blocked.ACK:
+            parts.append("ack")
+        if self.icrc is Icrc.IGNORE:
+            parts.append("noicrc")
+        if self.variant is not None:
+            parts.append(self.variant.replace("-", "_"))
+        return "_".join(parts)
+
+    def resolved(self) -> dict[str, Any]:
+        """All fields with their defaults resolved, as the manifest records them."""
+        return super().resolved() | {"mode": str(self.mode)}

@@ -1,0 +1,39 @@
+"""Layouts of Themis-D's registers. All PSNs of a connection that its hosts are sent pass through them.
+
+The epoch in a word is the generation of the connection that it belongs to; a word of another epoch counts as empty.
+"""
+
+from __future__ import annotations
+
+from p4gen.families.themis.spec import ThemisSpec
+from p4gen.layout import Field, Word
+
+_EPOCH = Field("epoch", 8, "epoch")
+
+
+def tail(spec: ThemisSpec) -> Word:
+    """RecordPsn's word: how far a queue has been filled, and where its next PSN goes."""
+    return Word(
+        _EPOCH,
+        Field("filled", spec.queue.bit_length(), "PSNs in the queue"),
+        Field("next", spec.queue.bit_length() - 1, "place of the next one"),
+    )
+
+
+def psns(spec: ThemisSpec) -> Word:
+    """A place in a queue: a PSN that went to the host, and the path that it came by.
+
+    The path is kept because a NACK is compared with many PSNs in one pass, but the table that knows a PSN's path can be
+    looked up only once.
+    """
+    return Word(Field("path", spec.path_bits, "path"), Field("psn", spec.psn_bits, "low bits of the PSN"))
+
+
+def blocked(spec: ThemisSpec) -> Word:
+    """BlockedNack's word: the NACK that is being judged or has been blocked (BePSN and Valid of section 3.4)."""
+    return Word(
+        _EPOCH,
+        Field("state", 2, "state of the NACK"),
+        Field("path", spec.path_bits, "path of BePSN"),
+        Field("psn", 24, "BePSN"),
+    )

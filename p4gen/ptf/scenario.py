@@ -1,0 +1,141 @@
+"""What the scenarios of every family stand on: a switch's ports and control plane, and a fence in place of time-outs.
+
+The fence is the ports' ``settle`` (p4gen.ptf.platform): it returns once the switch has handled everything sent before,
+and needs nothing of the program under test.
+
+PTF keeps the classes that define ``runTest``; the class here must not.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import random
+import select
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import ptf
+
+from p4gen.families import parse_spec
+from p4gen.groups import SwitchConfig
+from p4gen.ptf.testcase import ReportedTest, parameter, parameters
+from p4gen.records import from_plain
+from p4gen.switch.api import ControlPlane
+from p4gen.switch.running import Running
+
+
+def control_plane() -> ControlPlane:
+    """The control plane of the switch under test: the one in this process, or one connection for all tests."""
+    control: ControlPlane | None = parameters().get("control")
+    return control if control is not None else _connection()
+
+
+@functools.cache
+def _connection() -> ControlPlane:
+    return from_plain(Running, parameter("switch")).connect()
+
+
+@dataclass(frozen=True)
+class Output:
+    """A frame that left the switch."""
+
+    port: int
+    frame: bytes
+
+
+class SwitchTest(ReportedTest):
+    """A test on a freshly reset switch."""
+
+    spec: Any
+    """The spec of the program under test, of the family whose scenario it is."""
+
+    def setUp(self) -> None:
+        """Resets the switch, or skips the scenario."""
+        super().setUp()
+        self.spec = parse_spec(parameter("spec"))
+        seed = parameter("seed")
+        # Each test gets numbers of its own, whichever tests run before it.
+        self.random = random.Random(hashlib.sha256(f"{seed} {self}".encode()).digest())  # noqa: S311 - tests are to be repeated
+        print(f"{self}: seed {seed}")  # noqa: T201  # PTF shows a test's output with its name
+        if (reason := self.misfit(self.spec)) is not None:
+            self.skipTest(reason)
+        self.dataplane = ptf.dataplane_instance
+        self._unfenced = False
+        self._pending: list[Output] = []
+        self.outputs()  # what an earlier test may have left under way must not outlive the reset
+        self._control = control_plane()
+        self._control.reset()
+
+    def misfit(self, spec: Any) -> str | None:
+        """Why a program has nothing to do with this scenario; None when it has."""
+        self.spec = spec
+        return self.unfit()
+
+    def unfit(self) -> str | None:
+        """Why the program under test has nothing to do with this scenario; None when it has."""
+        return None
+
+    @property
+    def control(self) -> ControlPlane:
+        """The switch's control plane, once the switch has handled every frame sent so far."""
+        if self._unfenced:
+            self._pending += self._fence()
+        return self._control
+
+    def install(self, config: SwitchConfig) -> None:
+        """Add a configuration to what the switch has."""
+        config.install(self.control)
+
+    # --- frames ---
+
+    def send(self, port: int, *frames: bytes) -> None:
+        """Hand frames to the switch; it takes them in the order of these calls, whatever their ports."""
+        for frame in frames:
+            self.dataplane.send(0, port, frame)
+            self._unfenced = True
+
+    def outputs(self) -> list[Output]:
+        """All that the switch sent since the last call; per port in order, over ports by time of arrival."""
+        self._pending += self._fence()
+        taken, self._pending = self._pending, []
+        return taken
+
+    def _fence(self) -> list[Output]:
+        """What has come out once the switch has handled everything that was sent."""
+        next(iter(self.dataplane.ports.values())).settle()
+        taken: list[tuple[float, Output]] = []
+        with self.dataplane.cvar:
+            while True:
+                for (_, port), queue in self.dataplane.packet_queues.items():
+                    taken += [(when, Output(port, frame)) for frame, when in queue]
+                    queue.clear()
+                # PTF's thread enqueues under this lock: what is not readable now has been taken.
+                if not select.select(list(self.dataplane.ports.values()), [], [], 0)[0]:
+                    break
+                self.dataplane.cvar.wait()
+        self._unfenced = False
+        return [output for _, output in sorted(taken, key=lambda entry: entry[0])]
+
+    def expect(self, outputs: Iterable[Output]) -> None:
+        """The switch has sent exactly these frames, in this order at each port."""
+        self.equal("frames sent", _by_port(self.outputs()), _by_port(outputs))
+
+    def expect_nothing(self) -> None:
+        """The switch has sent no frame at all."""
+        self.equal("frames sent", self.outputs(), [])
+
+    # --- state ---
+
+    def counts(self, counter: str) -> Counter[int]:
+        """The packets counted at each index of a counter, zeros left out."""
+        return Counter({i: value.packets for i, value in enumerate(self.control.counters(counter)) if value.packets})
+
+
+def _by_port(outputs: Iterable[Output]) -> dict[int, list[str]]:
+    grouped: dict[int, list[str]] = {}
+    for output in outputs:
+        grouped.setdefault(output.port, []).append(output.frame.hex())
+    return grouped

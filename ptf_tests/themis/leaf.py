@@ -1,0 +1,209 @@
+"""A leaf switch between two hosts and four spines, with connections that its hosts begin, and others that end at them.
+
+What a scenario expects is derived from PSNs and the paper's rules; every frame that a host gets passes the independent
+checks of p4gen.rocev2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from p4gen.families.themis.control import (
+    Connection,
+    PathSet,
+    Peer,
+    clone_sessions,
+    filter_entries,
+    path_set_entries,
+)
+from p4gen.families.themis.spec import ThemisSpec
+from p4gen.groups import NextHop, Route, SwitchConfig
+from p4gen.groups.config import routing
+from p4gen.ptf.scenario import Output, SwitchTest
+from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicETH, Ethernet, ImmDt, IPv4, ipv4
+from p4gen.rocev2.opcodes import Extension, Opcode, extensions
+from p4gen.rocev2.packet import RocePacket
+
+SPINES = 4
+FIRST_SPINE = 2
+"""Ports: 0 and 1 lead to hosts, those from here on to spines."""
+HOSTS = (ipv4("10.0.0.1"), ipv4("10.0.0.2"))
+AWAY = ipv4("10.1.0.9")
+"""A host of another rack."""
+NAK, ACK, RNR = 0x60, 0x1F, 0x21
+NACK_BYTES = 62
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A connection, and how its packets look: UDP source ports of requests, and the MAC addresses of this switch."""
+
+    connection: Connection
+    request_port: int = 51000
+
+    def request(
+        self, psn: int, opcode: int = Opcode.SEND_MIDDLE, payload: bytes = b"sprayed!", *, src: int | None = None
+    ) -> RocePacket:
+        """A request with the headers that its opcode calls for."""
+        there = extensions(opcode)
+        packet = self._packet(self.connection.requester.ip if src is None else src, self.connection.responder)
+        return replace(
+            packet,
+            udp=UDP(self.request_port),
+            bth=BTH(opcode, self.connection.responder.qp, psn % (1 << 24)),
+            reth=RETH(0x1000, 0x77, len(payload)) if Extension.RETH in there else None,
+            immdt=ImmDt(5) if Extension.IMMDT in there else None,
+            atomic_eth=AtomicETH(0x1000, 0x77, 1, 2) if Extension.ATOMIC_ETH in there else None,
+            aeth=AETH(ACK, 1) if Extension.AETH in there else None,
+            payload=payload,
+        ).sealed()
+
+    def answer(self, psn: int, syndrome: int = NAK, msn: int = 0x00BEEF, *, src: int | None = None) -> RocePacket:
+        """An answer of the responder: by default a NACK."""
+        ip = self.connection.responder.ip if src is None else src
+        packet = self._packet(ip, self.connection.requester)
+        bth = BTH(Opcode.ACKNOWLEDGE, self.connection.requester.qp, psn % (1 << 24))
+        udp = UDP(self.connection.answer_port)
+        ip_header = replace(packet.ip, tos=self.connection.answer_tos)
+        return replace(packet, ip=ip_header, udp=udp, bth=bth, aeth=AETH(syndrome, msn)).sealed()
+
+    def _packet(self, src: int, to: Peer) -> RocePacket:
+        return RocePacket(Ethernet(0x02AA00000001, 0x02AA00000002), IPv4(src, to.ip), UDP(), BTH(0, 0, 0))
+
+
+class LeafTest(SwitchTest):
+    """A leaf switch with routes; connections are added by scenarios."""
+
+    spec: ThemisSpec
+
+    def misfit(self, spec: ThemisSpec) -> str | None:
+        """Why a program has nothing to do with this scenario; None when it has."""
+        self.spec = spec
+        if spec.ports < FIRST_SPINE + SPINES:
+            return f"the program has {spec.ports} ports"
+        if spec.paths < SPINES:
+            return f"the program sprays over {spec.paths} paths"
+        return self.unfit()
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.hops = [
+            NextHop(port, port, src_mac=0x02BB00000000 | port, dst_mac=0x02CC00000000 | port)
+            for port in range(FIRST_SPINE + SPINES)
+        ]
+        routes = [Route("10.0.0.1/32", 0), Route("10.0.0.2/32", 1)]
+        self.install(SwitchConfig(routing(routes, self.hops), (), clone_sessions(self.spec)))
+        self.route_away(SPINES)
+
+    def route_away(self, spines: int) -> None:
+        """Other racks are behind the first so many spines."""
+        self.install(SwitchConfig(routing([Route("10.1.0.0/16", FIRST_SPINE, spines)], ()), (), ()))
+
+    def path_set(self, *weights: int, number: int = 1) -> PathSet:
+        """A path set in the switch."""
+        paths = PathSet(number, weights)
+        self.control.insert(*path_set_entries(self.spec, paths))
+        return paths
+
+    def outgoing(self, number: int = 0) -> Flow:
+        """A connection that a host begins; not known to the switch."""
+        connection = Connection(Peer(HOSTS[0], 0x100 + number), Peer(AWAY, 0x200 + number))
+        return Flow(connection, 51000 + number)
+
+    def incoming(self, number: int = 0, host: int = 0) -> Flow:
+        """A connection from another rack to a host; not known to the switch."""
+        ends = Peer(AWAY, 0x300 + number), Peer(HOSTS[host], 0x400 + number)
+        return Flow(Connection(*ends, answer_port=52000 + number, answer_tos=0x68), 53000 + number)
+
+    # --- frames ---
+
+    def routed(self, packet: RocePacket, hop: int) -> bytes:
+        """What a router makes of a frame (RFC 1812): other MAC addresses, TTL - 1, and a checksum to match."""
+        eth = Ethernet(self.hops[hop].dst_mac, self.hops[hop].src_mac)
+        ip = replace(packet.ip, ttl=packet.ip.ttl - 1)
+        return replace(packet, eth=eth, ip=replace(ip, checksum=ip.right_checksum())).to_bytes()
+
+    def ports_taken(self, packets: Iterable[RocePacket], port: int = 0) -> list[int]:
+        """The ports by which packets leave that come in one after the other; each must leave whole, by one port."""
+        taken = []
+        for packet in packets:
+            self.send(port, packet.to_bytes())
+            outputs = self.outputs()
+            self.equal("frames sent", len(outputs), 1)
+            self.equal("frame", outputs[0].frame.hex(), self.routed(packet, outputs[0].port).hex())
+            taken.append(outputs[0].port)
+        return taken
+
+    def base_of(self, flow: Flow) -> int:
+        """The spine that ECMP gives a connection, from 0."""
+        (port,) = self.ports_taken([flow.request(0)])
+        return port - FIRST_SPINE
+
+
+class DestinationTest(LeafTest):
+    """A leaf switch whose host 0, behind port 0, is the responder of a registered connection over ``n`` paths."""
+
+    n = 2
+
+    def misfit(self, spec: ThemisSpec) -> str | None:
+        """Needs Themis-D."""
+        if not spec.filters:
+            return "the program filters no NACKs"
+        return super().misfit(spec)
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.path_set(*(1,) * self.n)
+        self.flow = self.incoming()
+        self.register(self.flow)
+
+    def register(self, flow: Flow, *, index: int = 0, epoch: int = 1, port: int = 0) -> None:
+        """Have the switch filter a connection's NACKs."""
+        self.epoch = epoch
+        self.control.insert(*filter_entries(flow.connection, 1, index=index, epoch=epoch, port=port))
+
+    def unregister(self, flow: Flow) -> None:
+        """Have it forget the connection."""
+        self.control.delete(*filter_entries(flow.connection, 1, index=0, epoch=self.epoch, port=0))
+
+    def arrive(self, *psns: int, flow: Flow | None = None) -> None:
+        """Requests come from the fabric; each must reach the host as it is, and nothing else must leave."""
+        flow = flow or self.flow
+        port = HOSTS.index(flow.connection.responder.ip)
+        for psn in psns:
+            packet = flow.request(psn)
+            self.send(FIRST_SPINE, packet.to_bytes())
+            self.expect([Output(port, self.routed(packet, port))])
+
+    def answered(self, packet: RocePacket, *, port: int = 0) -> list[Output]:
+        """What leaves for an answer of the host behind ``port``."""
+        self.send(port, packet.to_bytes())
+        return self.outputs()
+
+    def blocked(self, psn: int, flow: Flow | None = None, msn: int = 0x00BEEF) -> None:
+        """The host's NACK for ``psn`` does not leave."""
+        self.equal(f"NACK({psn}) blocked", self.answered((flow or self.flow).answer(psn, msn=msn)), [])
+
+    def passes(self, packet: RocePacket, *, port: int = 0) -> None:
+        """An answer leaves for the fabric, byte for byte as routing leaves it."""
+        outputs = self.answered(packet, port=port)
+        self.equal("frames sent", len(outputs), 1)
+        self.equal("frame", outputs[0].frame.hex(), self.routed(packet, outputs[0].port).hex())
+        self.equal("by a spine's port", outputs[0].port >= FIRST_SPINE, True)
+
+    def forwarded(self, psn: int, flow: Flow | None = None) -> None:
+        """The host's NACK for ``psn`` leaves."""
+        self.passes((flow or self.flow).answer(psn))
+
+    def verdicts(self, index: int = 0) -> dict[str, int]:
+        """How often each verdict has been given, by its name."""
+        counts = self.counts("IncIngress.blocked_nack.verdicts")
+        return {
+            name: counts[16 * index + number] for number, name in enumerate(VERDICTS) if counts[16 * index + number]
+        }
+
+
+VERDICTS = ("UNDECIDED", "NO_EVIDENCE", "LAST_HOP", "LOST", "LATE", "UNKNOWN", "ARRIVED", "OVERTAKEN", "DISARMED",
+            "COMPENSATED")  # fmt: skip
+"""The program's ``verdict_t``."""

@@ -1,0 +1,298 @@
+"""Themis-D's verdicts on NACKs: requests come to a host in a given order, then the host's NACK (section 3.3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from leaf import ACK, HOSTS, RNR, DestinationTest
+
+from p4gen.families.themis.spec import Blocked
+from p4gen.ptf.scenario import Output
+
+
+class Figure4bBlocked(DestinationTest):
+    """0 1 3 2: NACK(2) is the work of 3, which took another path, and 2 has come meanwhile."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 2)
+        self.blocked(2)
+
+
+class Figure4bForwarded(DestinationTest):
+    """0 1 3 2 5 6: NACK(4) is right, as 6 took the path of 4 and has come before it."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 2, 6)
+        self.forwarded(4)
+
+
+class LatePacketDoesNotArm(DestinationTest):
+    """0 1 3 2, NACK(2), then 4: 2 has come, so 4 proves nothing. The paper's listing sends a NACK here."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 2)
+        self.blocked(2)
+        self.arrive(4, 6)
+
+
+class LossAlreadyInQueueIsForwarded(DestinationTest):
+    """0 1 3 4: when NACK(2) comes, 4 has shown already that 2 is lost."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 4)
+        self.forwarded(2)
+
+
+class LastHopLossIsForwarded(DestinationTest):
+    """0 1 2 3: 2 came before the larger ones, so it was lost behind this switch."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 2, 3)
+        self.forwarded(2)
+
+
+class FirstLargerByArrivalNotSize(DestinationTest):
+    """0 1 2 7 4 over four paths: 7 took the path of 3 and shows its loss, whatever 4 did."""
+
+    n = 4
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 2, 7, 4)
+        self.forwarded(3)
+
+
+class NoEvidenceIsForwarded(DestinationTest):
+    """An empty queue says nothing against a NACK; it passes, and is counted."""
+
+    def runTest(self) -> None:
+        self.forwarded(2)
+        self.equal("verdicts", self.verdicts(), {"NO_EVIDENCE": 1})
+
+
+class QueueIsCircular(DestinationTest):
+    """After three times as many PSNs as the queue holds, the last ones decide."""
+
+    def runTest(self) -> None:
+        start = 3 * self.spec.queue
+        self.arrive(*range(start), start + 1, start)
+        self.blocked(start)
+        self.arrive(start + 3, start + 4)
+        self.forwarded(start + 2)
+
+
+class QueueRemembersExactlyR(DestinationTest):
+    """Evidence as many PSNs back as the queue holds is found; one more, and it is not."""
+
+    def runTest(self) -> None:
+        size = self.spec.queue
+        for behind, blocked in ((size - 1, True), (size, False)):
+            # ePSN came late, behind a larger one, which is the oldest to be remembered, or just forgotten.
+            first = self.random.randrange(1 << 24)
+            older = [first - 1 - i for i in range(behind - 1)]
+            self.arrive(first + 1, first, *older)
+            answer = self.flow.answer(first)
+            if blocked:
+                self.equal("NACK blocked", self.answered(answer), [])
+            else:
+                self.passes(answer)
+
+
+class TruncatedPsnsAcrossBothWraps(DestinationTest):
+    """PSNs are compared as serial numbers, over the wrap of what the queue keeps and over that of the PSN."""
+
+    def runTest(self) -> None:
+        for wrap in (1 << self.spec.psn_bits, 1 << 24):
+            for epsn in (wrap - 2, wrap - 1, wrap):
+                self.arrive(*range(epsn - self.spec.queue, epsn), epsn + 1, epsn)
+                self.blocked(epsn)
+                self.arrive(epsn + 3, epsn + 4)
+                self.forwarded(epsn + 2)
+
+
+class OldEpochIsEmpty(DestinationTest):
+    """A connection that takes over another's words of state finds nothing of it."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 2)
+        self.unregister(self.flow)
+        self.register(self.flow, epoch=2)
+        self.forwarded(2)
+        self.equal("verdicts", self.verdicts(), {"NO_EVIDENCE": 1})
+
+
+class TwoQpsTwoQueues(DestinationTest):
+    """Two connections, their packets interleaved: each is judged by its own."""
+
+    def runTest(self) -> None:
+        other = self.incoming(1)
+        self.register(other, index=1)
+        for mine, its in ((0, 100), (1, 101), (3, 104), (2, 103)):
+            self.arrive(mine)
+            self.arrive(its, flow=other)
+        self.blocked(2)
+        self.forwarded(102, other)
+
+
+class SameQpnOnTwoHosts(DestinationTest):
+    """QPNs are a host's own: the address is part of the key."""
+
+    def runTest(self) -> None:
+        other = self.incoming(0, host=1)
+        connection = replace(other.connection, requester=replace(other.connection.requester, qp=0x999))
+        other = replace(other, connection=connection)
+        self.register(other, index=1, port=1)
+        self.arrive(0, 1, 3, 2)
+        self.passes(other.answer(2), port=1)
+        self.blocked(2)
+
+
+class DuplicatesAreNoEvidence(DestinationTest):
+    """Older PSNs that come again change no verdict."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 0, 1, 2, 0, 1)
+        self.blocked(2)
+        self.arrive(5, 6, 0, 1, 3)
+        self.forwarded(4)
+
+
+class EvidenceInEveryRow(DestinationTest):
+    """The pair that decides is found in whichever row of the banks it is."""
+
+    def runTest(self) -> None:
+        banks = self.spec.queue_banks
+        psn = 0
+        for _ in range(self.spec.queue_rows):
+            for younger in (0, banks - 1, self.spec.queue - 2):
+                psn += 1000
+                self.arrive(psn + 1, psn, *(psn - 2 - i for i in range(younger)))
+                self.blocked(psn)
+            self.arrive(*(psn - 2 for _ in range(banks)))
+
+
+class WalkEndsEarly(DestinationTest):
+    """A packet that has come late is found among the newest PSNs: one pass tells."""
+
+    def runTest(self) -> None:
+        banks = self.spec.queue_banks
+        self.arrive(*range(4 * banks), 4 * banks + 1, 4 * banks)
+        self.arrive(*range(-1, 1 - banks, -1))  # the row is full
+        self.blocked(4 * banks)
+        self.equal("verdicts", self.verdicts(), {"LATE": 1})
+
+
+class RepeatedNackIsIdempotent(DestinationTest):
+    """The same NACK again gets the same verdict, and one NACK is made for both."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3)
+        self.blocked(2)
+        self.blocked(2)
+        self.send(2, self.flow.request(4).to_bytes())
+        self.equal("frames for PSN 4", len(self.outputs()), 2)
+        self.arrive(6)
+
+
+class BlockedBecomesAck(DestinationTest):
+    """With ``blocked: ack``, what a NACK says of the PSNs before its own passes on."""
+
+    def unfit(self) -> str | None:
+        return None if self.spec.blocked is Blocked.ACK else "the program drops blocked NACKs"
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3)
+        outputs = self.answered(self.flow.answer(2, msn=0x1234))
+        self.equal("frames sent", len(outputs), 1)
+        wanted = self.flow.answer(1, ACK, msn=0x1234)
+        self.equal("frame", outputs[0].frame.hex(), self.routed(wanted, outputs[0].port).hex())
+
+
+class OnlySequenceNaksAreFiltered(DestinationTest):
+    """ACKs, RNR NAKs and the NAKs that end a connection pass whole, whatever the queue holds."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 2)
+        for syndrome in (ACK, 0x00, RNR, 0x61, 0x62, 0x63, 0x64):
+            self.passes(self.flow.answer(2, syndrome))
+
+
+class ForgedNackTouchesNothing(DestinationTest):
+    """A NACK from elsewhere, or with a wrong ICRC, passes as it is, and neither arms nor disarms."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3)
+        spoilt = self.flow.answer(2)
+        self.passes(self.flow.answer(2, src=HOSTS[1]), port=1)
+        self.passes(self.flow.answer(2), port=1)
+        if self.spec.icrc.checked:
+            self.passes(replace(spoilt, icrc=bytes(4)))
+        self.arrive(4)
+        self.equal("verdicts", self.verdicts(), {})
+        self.forwarded(2)
+
+
+class ForgedAckDisarmsNothing(DestinationTest):
+    """An ACK with a wrong ICRC does not make the switch forget what it blocked."""
+
+    def unfit(self) -> str | None:
+        return None if self.spec.icrc.checked else "the program ignores the ICRC"
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3)
+        self.blocked(2)
+        self.passes(replace(self.flow.answer(2, ACK), icrc=bytes(4)))
+        self.send(2, self.flow.request(4).to_bytes())
+        self.equal("frames for PSN 4", len(self.outputs()), 2)
+
+
+class RequestOfAnyoneIsNoEvidence(DestinationTest):
+    """A request that does not come from the connection's requester is delivered, and not recorded."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3)
+        forged = self.flow.request(2, src=HOSTS[1])
+        self.send(2, forged.to_bytes())
+        self.expect([Output(0, self.routed(forged, 0))])
+        self.arrive(4)
+        self.forwarded(2)
+
+
+class NackOfUnregisteredQpPasses(DestinationTest):
+    """Of a connection that is not registered, every NACK passes."""
+
+    def runTest(self) -> None:
+        other = self.incoming(7)
+        self.arrive(0, 1, 3, 2, flow=other)
+        self.passes(other.answer(2))
+
+
+class EveryVerdictIsCounted(DestinationTest):
+    """Each verdict has a counter of its own for each connection."""
+
+    def runTest(self) -> None:
+        self.forwarded(9)
+        self.arrive(0, 1, 2, 3)
+        self.forwarded(2)
+        self.arrive(101, 100)
+        self.blocked(100)
+        self.arrive(203, 204)
+        self.forwarded(202)
+        self.arrive(301)
+        self.blocked(300)
+        self.arrive(300)
+        found = self.verdicts()
+        found.pop("UNDECIDED", None)
+        wanted = {"NO_EVIDENCE": 1, "LAST_HOP": 1, "LATE": 1, "LOST": 1, "UNKNOWN": 1, "DISARMED": 1}
+        self.equal("verdicts", found, wanted)
+
+
+class BlockedNacksAreCounted(DestinationTest):
+    """What does not pass is a drop with a reason of its own, which is no loss."""
+
+    def unfit(self) -> str | None:
+        return None if self.spec.blocked is Blocked.DROP else "the program turns blocked NACKs into ACKs"
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 2)
+        self.blocked(2)
+        self.equal("drops", sum(self.counts("IncIngress.drops").values()), 1)
