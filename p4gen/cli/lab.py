@@ -85,7 +85,7 @@ _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
     "--loss", multiple=True, metavar="SHARE[@HOST]", help="Lose packets at hosts' links, in both directions: 1%, 5%@h1."
 )
 @click.option("--delay", multiple=True, metavar="TIME[@HOST]", help="Delay packets: 1ms.")
-@click.option("--reorder", multiple=True, metavar="SHARE[@HOST]", help="Delay some, so that others overtake them.")
+@click.option("--reorder", multiple=True, metavar="SHARE[@HOST]", help="Delay some, so that packets are reordered.")
 @click.option("--duplicate", multiple=True, metavar="SHARE[@HOST]", help="Deliver packets twice.")
 @click.option("--corrupt", multiple=True, metavar="SHARE[@HOST]", help="Flip one to three bits.")
 @click.option(

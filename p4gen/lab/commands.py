@@ -1,4 +1,4 @@
-"""What can be typed at a lab's prompt. Each command gives whether it did well."""
+"""The commands of a lab's prompt. Each command returns whether it succeeded."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from p4gen.rocev2.headers import ipv4_text, mac_text
 from p4gen.spec import units
 
 PING: Final = (sys.executable, "-m", "p4gen.lab.ping")
-"""Ours, which is always there."""
+"""p4gen's own ping, which is always available."""
 _MANY: Final = 64
 _DIGITS: Final = 5
 
 
 class Session:
-    """A lab and those who look at it."""
+    """A lab with the tracers and reports of its prompt."""
 
     def __init__(self, lab: Lab, console: Console) -> None:
         self.lab, self.console = lab, console
         self.runs = 0
         self.tracers: dict[str, Tracer] = {}
         self.turn = threading.Lock()
-        """Of who prints more than a line, that traces do not come between a table's."""
+        """Held while several lines are printed, so that traces do not interleave with a table."""
 
     def close(self) -> None:
-        """No more traces."""
+        """End all traces."""
         for tracer in self.tracers.values():
             tracer.close()
 
@@ -56,9 +56,11 @@ class Session:
         return ipv4_text(self.lab.hosts[host].hello.result()["ip"])
 
     def execute(self, command: Sequence[str]) -> int:
-        """Run a command on our terminal, to its end; its exit status. Ctrl-C is for it."""
+        """Run a command on the lab's terminal. Returns its exit status. Ctrl-C goes to the command."""
         sys.stdout.flush()
-        stdin = None if sys.stdin.isatty() else subprocess.DEVNULL  # a script's next lines are not its input
+        stdin = (
+            None if sys.stdin.isatty() else subprocess.DEVNULL
+        )  # the next lines of a script are not input of the command
         try:
             process = subprocess.Popen(command, stdin=stdin)
         except OSError as error:
@@ -68,7 +70,7 @@ class Session:
                 status = process.wait()
                 break
             except KeyboardInterrupt:
-                continue  # the terminal has told it as well
+                continue  # the terminal has sent it the signal, too
         if stdin is None:
             with contextlib.suppress(OSError, termios.error):
                 os.tcsetpgrp(sys.stdin.fileno(), os.getpgrp())  # shells take the terminal for themselves
@@ -77,7 +79,7 @@ class Session:
 
 @dataclass(frozen=True)
 class Command:
-    """A command; ``action`` gets the words after its name, of which there are ``least`` to ``most``."""
+    """A command. ``action`` gets the words after its name, at least ``least`` and at most ``most``."""
 
     usage: str
     help: str
@@ -90,7 +92,7 @@ def _groups(session: Session, _words: list[str]) -> bool:
     _tell_traced(session)
     groups = session.lab.manager.groups()
     if not groups:
-        session.console.print("no groups; init NAME HOST HOST … makes one, and so does run")
+        session.console.print("no groups; init NAME HOST HOST … creates one, and so does run")
         return True
     found = table("group", "state", "generation", "ranks", "tree", "slots", "reason")
     for status in groups:
@@ -193,9 +195,9 @@ def _trace(session: Session, words: list[str]) -> bool:
     kind = rest.pop() if rest and rest[-1] in KINDS else ""
     count = _number(rest.pop(0), "how many packets") if rest else 1
     if rest or not count:
-        raise InputError(f"say: {COMMANDS['trace'].usage}")
+        raise InputError(f"usage: {COMMANDS['trace'].usage}")
     if tracer is not None:
-        tracer.close()  # this one takes its place
+        tracer.close()  # the new trace replaces it
     session.tracers[switch] = tracer = Tracer(session.lab, switch, count, session.console, kind, turn=session.turn)
     tracer.start()
     what = {"": "packet", "data": "data packet", "ticks": "tick"}[kind]
@@ -234,13 +236,13 @@ def _fail(session: Session, words: list[str]) -> bool:
             goes_on = "groups stay as they are, but get no ticks, which their calls need, so run has to wait for it"
         session.console.print(f"the manager is dead: {goes_on}; restart manager starts it again, on its store")
     else:
-        raise InputError(f"say: {COMMANDS['fail'].usage}")
+        raise InputError(f"usage: {COMMANDS['fail'].usage}")
     return True
 
 
 def _restore(session: Session, words: list[str]) -> bool:
     if words[0] != "link":
-        raise InputError(f"say: {COMMANDS['restore'].usage}; switches are restarted: restart switch s1")
+        raise InputError(f"usage: {COMMANDS['restore'].usage}; switches are restarted: restart switch s1")
     _set_link(session, words[1], words[2], up=True)
     return True
 
@@ -261,7 +263,7 @@ def _unused(status: Status, switch: str) -> bool:
 
 @contextlib.contextmanager
 def _effects(session: Session, noticed: Callable[[Status], bool]) -> Iterator[None]:
-    """Say what becomes of the groups through what the block does, once the manager has ``noticed`` it."""
+    """Report how the groups change because of the block, once the manager has ``noticed`` the event."""
     before = {status.spec.name: (status.state, status.generation) for status in session.lab.manager.groups()}
     yield
     for status in session.lab.settle(noticed) if before else []:
@@ -274,13 +276,13 @@ def _effects(session: Session, noticed: Callable[[Status], bool]) -> Iterator[No
 def _restart(session: Session, words: list[str]) -> bool:
     if words == ["manager"]:
         session.lab.restart_manager()
-        session.console.print("the manager runs again, and knows its groups")
+        session.console.print("the manager is running again, and knows its groups")
         return True
     if words[0] != "switch" or len(words) != 2:
-        raise InputError(f"say: {COMMANDS['restart'].usage}")
+        raise InputError(f"usage: {COMMANDS['restart'].usage}")
     with _effects(session, lambda status: all(s.reachable for s in status.switches if s.name == words[1])):
         session.lab.restart_switch(words[1])
-        session.console.print(f"{words[1]} runs again, with its program")
+        session.console.print(f"{words[1]} is running again, with its program")
     return True
 
 
@@ -295,7 +297,7 @@ def _suffer(kind: str) -> Callable[[Session, list[str]], bool]:
 
 def _heal(session: Session, _words: list[str]) -> bool:
     session.lab.heal()
-    session.console.print("hosts' links are sound")
+    session.console.print("hosts' links have no faults")
     return True
 
 
@@ -312,10 +314,10 @@ def _shell(session: Session, words: list[str]) -> bool:
         raise InputError("a shell needs a terminal")
     name = words[0]
     if name in session.lab.switches:
-        session.console.print(f"p4runtime-shell is {name}'s controller now; the manager is again when you leave it")
+        session.console.print(f"p4runtime-shell is now {name}'s controller; when you leave it, the manager is again")
     session.execute(command)
     if name in session.lab.switches and session.lab.switches[name].running:
-        session.lab.register(name)  # it comes back with a newer election id
+        session.lab.register(name)  # it reconnects with a newer election id
     return True
 
 
@@ -323,24 +325,24 @@ def _run(session: Session, words: list[str]) -> bool:
     lab = session.lab
     near = [str(each) for each in Collective]
     if words[0] not in near:
-        raise InputError(f"'{words[0]}' is no collective; there are {', '.join(near)}")
+        raise InputError(f"'{words[0]}' is not a collective; there are {', '.join(near)}")
     collective = Collective(words[0])
     rest = words[1:]
     size = 0
     if collective is not Collective.BARRIER:
         if not rest:
-            raise InputError(f"say: {COMMANDS['run'].usage}")
+            raise InputError(f"usage: {COMMANDS['run'].usage}")
         size = _size(rest.pop(0))
     repeat, root = _option(rest, "repeat", 1), _option(rest, "root", 0)
     if not repeat:
-        raise InputError("repeat 0: nothing would be run")
+        raise InputError("repeat must be at least 1")
     lab.check_run()
     calls = [Call(collective, size, root)] * repeat
     names = {status.spec.name: status for status in lab.groups()}
     named = names[rest[0]] if len(rest) == 1 and rest[0] in names else None
     ranks = named.spec.ranks if named else lab.topology.rank_hosts if rest in ([], ["all"]) else tuple(rest)
     lab.check_hosts(ranks)
-    check_calls(calls, lab.job.spec, len(ranks))  # before there is a group that would be lost with it
+    check_calls(calls, lab.job.spec, len(ranks))  # before a group is created that would be lost
     group = named or lab.group_of(ranks)
     lab.join(group)
     session.runs += 1
@@ -357,7 +359,7 @@ def _run(session: Session, words: list[str]) -> bool:
     with session.turn:
         session.console.print(f"{what}, group {group.spec.name}: {_tree(group)}")
         show(outcome, session.console)
-        with contextlib.suppress(P4genError):  # after a failure there is none
+        with contextlib.suppress(P4genError):  # after a failure the group is gone
             now = lab.manager.group(group.spec.name)
             if now.generation != group.generation:
                 session.console.print(f"placed again meanwhile: generation {now.generation}, {_tree(now)}")
@@ -402,7 +404,7 @@ def _top(session: Session, _words: list[str]) -> bool:
 
 def _number(text: str, what: str) -> int:
     if not (text.isdecimal() and len(text) <= _DIGITS):
-        raise InputError(f"{text_shown(text, quoted=False)}: {what} has to be a number of {_DIGITS} digits at most")
+        raise InputError(f"{text_shown(text, quoted=False)}: {what} must be a number of at most {_DIGITS} digits")
     return int(text)
 
 
@@ -421,12 +423,12 @@ def _seconds(text: str) -> float:
 
 
 def _option(words: list[str], name: str, default: int) -> int:
-    """The number after ``name``; both words are taken out."""
+    """Remove ``name`` and the number after it from the words. Returns the number."""
     if name not in words:
         return default
     at = words.index(name)
     if at + 1 == len(words):
-        raise InputError(f"{name} is followed by a number")
+        raise InputError(f"{name} must be followed by a number")
     number = _number(words[at + 1], name)
     del words[at : at + 2]
     return number
@@ -438,14 +440,14 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "run COLLECTIVE [SIZE] [HOST …|GROUP] [root R] [repeat N]", "Run it and check it: run allreduce 1M.", _run, 1
     ),
     "groups": Command("groups", "Groups, their trees and states.", _groups, 0, 0),
-    "init": Command("init NAME HOST HOST … [root SWITCH]", "InitGroup: ranks in this order.", _init, 2),
+    "init": Command("init NAME HOST HOST … [root SWITCH]", "Create a group, with ranks in this order.", _init, 2),
     "destroy": Command("destroy NAME", "DestroyGroup.", _destroy, 1, 1),
-    "move": Command("move NAME [ROOT]", "Another tree, rooted there.", _move, 1, 2),
-    "resize": Command("resize NAME N", "Other numbers of slots.", _resize, 2, 2),
+    "move": Command("move NAME [ROOT]", "Move a group to another tree, with this root.", _move, 1, 2),
+    "resize": Command("resize NAME N", "Change the number of slots of a group.", _resize, 2, 2),
     "net": _NET,
     "topology": _NET,
-    "counters": Command("counters NODE", "What a switch's ports, or a host's ranks have counted.", _counters, 1, 1),
-    "drops": Command("drops", "What was dropped, where and why.", _drops, 0, 0),
+    "counters": Command("counters NODE", "Counters of a switch's ports, or of a host's ranks.", _counters, 1, 1),
+    "drops": Command("drops", "Dropped packets, by place and reason.", _drops, 0, 0),
     "trace": Command(
         "trace SWITCH [N] [data|ticks] | trace SWITCH off",
         "Print the next packets' way through a switch, by default no ticks; or no more.",
@@ -469,10 +471,12 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "delay": Command("delay HOST|all TIME", "Delay them: delay h1 1ms.", _suffer("delay"), 2, 2),
     "duplicate": Command("duplicate HOST|all SHARE", "Deliver some twice.", _suffer("duplicate"), 2, 2),
-    "reorder": Command("reorder HOST|all SHARE", "Delay some, so that others overtake them.", _suffer("reorder"), 2, 2),
+    "reorder": Command(
+        "reorder HOST|all SHARE", "Delay some, so that packets are reordered.", _suffer("reorder"), 2, 2
+    ),
     "corrupt": Command("corrupt HOST|all SHARE", "Flip one to three bits of some.", _suffer("corrupt"), 2, 2),
-    "heal": Command("heal", "No more loss, delay and so on at any host.", _heal, 0, 0),
-    "pcap": Command("pcap NODE", "Capture a node's interfaces; again ends it.", _pcap, 1, 1),
+    "heal": Command("heal", "Remove all faults of hosts' links.", _heal, 0, 0),
+    "pcap": Command("pcap NODE", "Capture a node's interfaces; repeat the command to end it.", _pcap, 1, 1),
     "shell": Command("shell NODE", "A host's shell, or p4runtime-shell on a switch.", _shell, 1, 1),
     "top": Command("top", "Groups, rates, retransmissions and drops, live.", _top, 0, 0),
 }

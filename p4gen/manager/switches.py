@@ -1,9 +1,9 @@
-"""A thread for each switch: it alone speaks to the switch's agent, and makes the switch hold what it should.
+"""A thread for each switch: only this thread uses the switch's agent, and it establishes the switch's configuration.
 
-What that is, is the placements that are *admitted* here and the routes. A placement is admitted by its own ``install``
-and no sooner, so that an entry the switch refuses can only be blamed on the group that brought it. A switch of which it
-is not known what it holds is *stale*: it is read, and written again, with back-off, until it answers and holds what it
-should.
+The configuration consists of the routes and of the placements that are *admitted* here. A placement is admitted only by
+its own ``install``, so that an entry that the switch refuses can be attributed to the group that caused it. A switch
+whose state is unknown is *stale*: its state is read, and its configuration written again, with back-off, until it
+answers and has its configuration.
 """
 
 from __future__ import annotations
@@ -29,57 +29,58 @@ Key = tuple[str, int]
 """A placement: its group's name and its generation."""
 Agents = Callable[[SwitchInfo], Agent]
 Item = tuple[object, ...]
-"""An entry, multicast group or clone session: what makes it the same one."""
+"""The identity of an entry, multicast group or clone session."""
 
 FIRST_RETRY: Final = 0.05
 """Seconds until a stale switch is tried again; doubled each time, up to ``LAST_RETRY``."""
 LAST_RETRY: Final = 5.0
 HEARTBEAT: Final = 1.0
-"""Seconds without anything to do after which a switch's counters are read, to see whether it answers."""
+"""Seconds without a job after which a switch's counters are read, to check whether it answers."""
 
 
 class Owner(Protocol):
-    """What a switch's thread asks of the manager, and tells it. Called without any lock held."""
+    """The manager as a switch's thread uses it. Methods are called without any lock held."""
 
     def view(self) -> View:
-        """The fabric as it is now."""
+        """The current state of the fabric."""
         ...
 
     def switch_trouble(self, switch: str) -> None:
-        """It has become stale."""
+        """A switch has become stale."""
 
     def switch_back(self, switch: str) -> None:
-        """It answers again, and holds what it should."""
+        """A switch answers again, and has its configuration."""
 
     def switch_lost(self, switch: str, keys: set[Key]) -> None:
-        """It does not hold these any more: it was restarted."""
+        """A switch was restarted and has lost these placements."""
 
     def edges_given_up(self, switch: str, ports: set[int]) -> None:
-        """Nothing that it sends by these ports is acknowledged, and it has stopped to send it again (Mode III)."""
+        """Nothing that a switch sends over these ports is acknowledged, and it has given up retransmitting (Mode
+        III)."""
 
     def switch_restarted(self, switch: str) -> None:
-        """Its program was loaded anew, by us; no state is left."""
+        """The manager has loaded a switch's program again; all its state is lost."""
 
 
 @dataclass
 class Job:
-    """Something to be done at the switch, and what came of it."""
+    """A job for a switch, with its result."""
 
     run: Callable[[], Any]
     done: Future[Any]
 
 
 class SwitchThread:
-    """One switch. Its public methods are for any thread, and return at once."""
+    """The thread of one switch. Public methods may be called from any thread, and return at once."""
 
     def __init__(
         self, info: SwitchInfo, agents: Agents, owner: Owner, admitted: Mapping[Key, PlacedGroup] | None = None
     ) -> None:
         self.name = info.name
         self.stale_since: float | None = time.monotonic()
-        """When it was last known to hold what it should, of ``time.monotonic``; None when it does."""
+        """The time (``time.monotonic``) since which the switch is stale; None if it is not."""
         self.busy_since: float | None = None
-        """Since when its agent is at work."""
+        """The time since which its agent is working; None if it is not."""
         self.problem = "not reached yet"
         self.entries = 0
         self.drops: Mapping[str, int] = {}
@@ -95,50 +96,50 @@ class SwitchThread:
         self._closed = False
         self._ended: BaseException | None = None
         self._applied: frozenset[Item] = frozenset()
-        """What the agent was asked for last."""
+        """The configuration that was last given to the agent."""
         self._refreshing: Future[Any] | None = None
         self._counting: Future[Any] | None = None
         self._edges: tuple[PlacedEdge, ...] = ()
-        """Those that get ticks."""
+        """Edges that get ticks."""
         self._given_up: Mapping[int, int] | None = None
-        """How many ticks had found them given up when that was last read; None if not since they get them."""
+        """The last count of ticks that found edges given up; None if it has not been read since the edges get ticks."""
         self._thread = threading.Thread(target=self._work, name=f"inc-switch {self.name}", daemon=True)
         self._thread.start()
 
     # --- for any thread ---
 
     def register(self, info: SwitchInfo) -> Future[Any]:
-        """The switch is there (again), perhaps with another program. The future raises ``AgentError``."""
+        """Register the switch, possibly again or with another program. The future raises ``AgentError``."""
         return self._submit(lambda: self._register(info))
 
     def install(self, key: Key, placed: PlacedGroup) -> Future[Any]:
-        """Make it hold a placement. The future raises ``AgentError``; then it holds nothing of it, or is stale."""
+        """Install a placement. The future raises ``AgentError``; then the switch holds nothing of it, or is stale."""
         return self._submit(lambda: self._install(key, placed))
 
     def remove(self, key: Key) -> Future[Any]:
-        """Make it hold a placement no more. The future raises ``AgentError`` when it has become stale over it."""
+        """Remove a placement. The future raises ``AgentError`` when this made the switch stale."""
         return self._submit(lambda: self._remove(key))
 
     def activate(self, key: Key) -> Future[Any]:
-        """A placement is in use from now on: it gets ticks."""
+        """Mark a placement as used: its edges get ticks from now on."""
         return self._submit(lambda: self._activate(key))
 
     def restart(self) -> Future[Any]:
-        """Load its program anew, unless it holds a placement."""
+        """Load the switch's program again, unless it holds a placement."""
         return self._submit(self._restart)
 
     def lost(self) -> None:
-        """Its agent has lost the connection; what it holds is to be looked at."""
+        """The agent has lost its connection, so the state of the switch has to be read."""
         self._submit(self._disconnected, first=True)
 
     def refresh(self) -> None:
-        """Routes may have changed."""
+        """Update the routes, which may have changed."""
         with self._wakes:
             if self._refreshing is None:
                 self._refreshing = self._submit(self._refresh)
 
     def count(self) -> Future[Any]:
-        """Read its counters, into ``drops``."""
+        """Read the switch's counters into ``drops``."""
         with self._wakes:
             if self._counting is None or self._counting.done():
                 self._counting = self._submit(self._count)
@@ -146,11 +147,11 @@ class SwitchThread:
 
     @property
     def ticks_per_second(self) -> float:
-        """Ticks that its agent sends, as that says."""
+        """The agent's number of ticks per second."""
         return float(getattr(self._agent, "ticks_per_second", 0.0))
 
     def close(self, timeout: float = 0.0) -> None:
-        """End the thread, and wait for it for ``timeout`` seconds; one whose agent hangs is left alone."""
+        """End the thread, and wait for it for ``timeout`` seconds. A thread whose agent hangs is abandoned."""
         with self._wakes:
             self._closed = True
             self._wakes.notify()
@@ -184,7 +185,7 @@ class SwitchThread:
         self._end(AgentError(f"{self.name}: the manager ends", unreachable=True))
 
     def _next(self) -> Job | None:
-        """What is to be done next; None at the end."""
+        """The next job; None at the end."""
         with self._wakes:
             while not self._closed:
                 if self._jobs:
@@ -220,7 +221,7 @@ class SwitchThread:
                 job.done.set_exception(error)
             self._jobs.clear()
 
-    # --- what it does ---
+    # --- jobs ---
 
     def _register(self, info: SwitchInfo) -> None:
         before, self._info = self._info, info
@@ -238,7 +239,7 @@ class SwitchThread:
             try:
                 self._reconcile()
             except AgentError as error:
-                raise AgentError(error.reason, unreachable=True) from error  # whatever it is, not this group's fault
+                raise AgentError(error.reason, unreachable=True) from error  # an error that this group did not cause
         self._admitted[key] = placed
         try:
             self._apply(fresh=key)
@@ -269,7 +270,7 @@ class SwitchThread:
             self._settle()
 
     def _settle(self) -> None:
-        """Make it hold what it should; there is nobody to blame when it does not."""
+        """Establish the configuration; errors cannot be attributed to a group."""
         if self.stale_since is not None:
             self._reconcile()
             return
@@ -287,10 +288,10 @@ class SwitchThread:
 
     def _restart(self) -> None:
         if self._admitted:
-            raise AgentError(f"{self.name}: a group lives there")
+            raise AgentError(f"{self.name}: it holds a group")
         if self._agent is None:
             raise AgentError(f"{self.name}: not reached yet", unreachable=True)
-        self._trouble("its program is being loaded anew")
+        self._trouble("its program is being loaded again")
         _asked(self._agent.restart)
         self._owner.switch_restarted(self.name)
         self._reconcile()
@@ -307,7 +308,8 @@ class SwitchThread:
             raise
 
     def _look_at_edges(self, agent: Agent) -> None:
-        """Tell of edges that were found given up since the last look. They are as long as there is no progress."""
+        """Report edges that were found given up since the last check. An edge stays given up as long as there is no
+        progress."""
         if not self._edges:
             return
         before, self._given_up = self._given_up, _asked(agent.given_up)
@@ -326,12 +328,12 @@ class SwitchThread:
     def _retry(self) -> None:
         try:
             self._reconcile()
-        finally:  # when it has worked, this is of no account
+        finally:  # if the job was done, this error does not matter
             self._delay = min(2 * self._delay, LAST_RETRY)
             self._retry_at = time.monotonic() + self._delay
 
     def _reconcile(self) -> None:
-        """Find out what it holds, and put it right."""
+        """Read the switch's state and correct it."""
         try:
             if self._agent is None:
                 self._agent = _asked(lambda: self._agents(self._info))
@@ -360,7 +362,7 @@ class SwitchThread:
             self._owner.switch_trouble(self.name)
 
     def _apply(self, *, resync: bool = False, fresh: Key | None = None) -> None:
-        """``fresh`` is a placement that it has not held before."""
+        """Write the configuration; ``fresh`` is a placement that the switch has not held before."""
         agent, view = self._agent, self._owner.view()
         assert agent is not None
         try:
@@ -372,7 +374,7 @@ class SwitchThread:
         self._applied = items = _items(wanted)
         self.entries = len(wanted.entries)
         if not resync and changes.inserted > len(items - before):
-            # The agent has come back from a restart of the switch by itself, and put everything in anew; state is lost.
+            # The switch was restarted, and the agent has written everything again; the state is lost.
             self._lose({key for key, p in self._admitted.items() if key != fresh and p.contexts_on(self.name)})
             self._apply()
 
@@ -387,10 +389,10 @@ class SwitchThread:
 
 
 def wanted_config(info: SwitchInfo, view: View, admitted: Mapping[Key, PlacedGroup]) -> SwitchConfig:
-    """What a switch should hold. Raises ``InputError`` when its program cannot."""
+    """The configuration of a switch. Raises ``InputError`` when its program does not support it."""
     if info.name not in view.topology.switches:
         return configure(info.spec, [])
-    # What runs over links that are not even there any more is about to go.
+    # Placements over links that no longer exist are about to be removed.
     there = {frozenset(link.ends) for link in view.topology.links}
     passed = tree_routes(view.topology, (placed for placed in admitted.values() if placed.links <= there))
     found = routes(view.topology, view.names, info.name, passed[info.name], down=view.down, fixed=True)
@@ -409,7 +411,7 @@ def _items(config: SwitchConfig) -> frozenset[Item]:
 
 
 def _holds(held: SwitchConfig, placed: PlacedGroup, switch: str) -> bool:
-    """Whether all contexts of a placement are there, with their epochs: then their state is, too."""
+    """Whether the switch holds all contexts of a placement with their epochs, and therefore their state."""
     there = set()
     for entry in held.entries:
         if entry.table.rpartition(".")[2] == "contexts":
@@ -419,7 +421,7 @@ def _holds(held: SwitchConfig, placed: PlacedGroup, switch: str) -> bool:
 
 
 def _asked(question: Callable[[], Any]) -> Any:
-    """What an agent answers. Whatever goes wrong in it is an ``AgentError``."""
+    """The result of a call to an agent. Every exception becomes an ``AgentError``."""
     try:
         return question()
     except AgentError:

@@ -60,7 +60,7 @@ class Used:
         """The part of ``body`` to look at: all of it."""
         return body
 
-    def states(self, parser: ir.Parser) -> Iterable[ir.State]:
+    def states(self, parser: ir.Parser) -> Iterable[ir.ParserState]:
         """The states to look at: all of them."""
         return parser.states.values()
 

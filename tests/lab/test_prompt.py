@@ -48,7 +48,7 @@ def test_a_session(tmp_path: Path, machine: Traces) -> None:
         "pair is gone",
         "h1: loss 0.05, each way",
         "out loss",
-        "hosts' links are sound",
+        "hosts' links have no faults",
         "capture of s1 begins",
         "capture of h0 has ended",
         "packet's way through s1 will be printed",
@@ -84,10 +84,10 @@ h0 nosuchcommand
     assert done.returncode == 1
     for text in (
         "there is no command 'grups'; did you mean 'groups'?",
-        "'allrduce' is no collective; there are allreduce",
+        "'allrduce' is not a collective; there are allreduce",
         "there is no host 'h9'; there are h0, h1, h2, h3",
         "allreduce of 3 bytes",
-        "repeat 0: nothing would be run",
+        "repeat must be at least 1",
         "there is no link between h0 and h1; h0 has links to s0",
         "there is no node 's7'",
         "there is no switch 'h0'; there are s0",

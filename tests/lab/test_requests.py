@@ -23,7 +23,7 @@ def test_a_call_that_is_too_large_touches_nothing(tmp_path: Path, machine: Trace
     assert done.returncode == 1
     assert done.stdout.count("error: ") == 2
     assert "so 268435456 bytes are the limit" in done.stdout
-    assert "repeat has to be a number of 5 digits at most" in done.stdout
+    assert "repeat must be a number of at most 5 digits" in done.stdout
     assert "all    active  1 " in done.stdout
     assert done.stdout.count(RIGHT) == 2
     assert "is destroyed" not in done.stdout

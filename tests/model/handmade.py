@@ -149,7 +149,7 @@ class Maker:
     def program(self) -> ir.Program:
         extract = ir.Extract(POS, dot(self.hdr("p"), "h"), None)
         accept = ir.Transition((), (ir.SelectCase((ir.AnySet(),), "accept", POS),), POS)
-        start = ir.State("start", (extract,), accept, POS)
+        start = ir.ParserState("start", (extract,), accept, POS)
         blocks: dict[str, ir.Parser | ir.Control] = {
             "p": ir.Parser("parser", self._params("p", 3), (), {"start": start}, POS),
             "vr": self._control("vr", self.verify, 2),

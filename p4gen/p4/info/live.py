@@ -33,7 +33,7 @@ class Live(Used):
         self.bodies.append(found)
         return found
 
-    def states(self, parser: ir.Parser) -> Iterator[ir.State]:
+    def states(self, parser: ir.Parser) -> Iterator[ir.ParserState]:
         """The states that transitions lead to."""
         reached = {"start": None}
         todo = ["start"]

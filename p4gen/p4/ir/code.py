@@ -314,7 +314,7 @@ class Transition:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class ParserState:
     name: str
     body: tuple[Stmt, ...]
     transition: Transition
@@ -327,7 +327,7 @@ class Parser:
     params: tuple[Param, ...]
     locals: tuple[Stmt, ...]
     """``Declare`` statements, executed on entry."""
-    states: dict[str, State]
+    states: dict[str, ParserState]
     pos: Pos
 
 

@@ -15,7 +15,7 @@ from p4gen.p4.types import Bits, Bool, Enum, Error, SerEnum, Struct, Tuple, Type
 from p4gen.p4.walk import walk
 
 
-def states(cx: Context, decl: ast.ParserDecl) -> dict[str, ir.State]:
+def states(cx: Context, decl: ast.ParserDecl) -> dict[str, ir.ParserState]:
     """The states of a parser instance by name."""
     declared: dict[str, int] = {}
     for state in decl.states:
@@ -33,7 +33,7 @@ def states(cx: Context, decl: ast.ParserDecl) -> dict[str, ir.State]:
     return made
 
 
-def _check_ends(cx: Context, decl: ast.ParserDecl, made: dict[str, ir.State]) -> None:
+def _check_ends(cx: Context, decl: ast.ParserDecl, made: dict[str, ir.ParserState]) -> None:
     """A parser whose states never lead to ``accept`` or ``reject`` never ends."""
     reached, todo = {"start"}, ["start"]
     while todo:
@@ -46,18 +46,18 @@ def _check_ends(cx: Context, decl: ast.ParserDecl, made: dict[str, ir.State]) ->
         cx.unit.reporter.error(decl.at, f"parser '{decl.name}' never reaches accept or reject")
 
 
-def _state(cx: Context, decl: ast.StateDecl, known: set[str]) -> ir.State:
+def _state(cx: Context, decl: ast.StateDecl, known: set[str]) -> ir.ParserState:
     inner = replace(cx.inner(), place="state")
     body = bodies.body(inner, decl.body)
     pos = cx.pos(decl.at)
     if decl.transition is None:
         cx.unit.reporter.warn(decl.at, f"state '{decl.name}' has no transition: it rejects")
-        return ir.State(decl.name, body, _to("reject", pos), pos)
+        return ir.ParserState(decl.name, body, _to("reject", pos), pos)
     try:
         transition = _transition(inner, decl.transition, known)
     except Reported:
         transition = _to("reject", pos)
-    return ir.State(decl.name, body, transition, pos)
+    return ir.ParserState(decl.name, body, transition, pos)
 
 
 def _to(state: str, pos: Pos) -> ir.Transition:
