@@ -18,9 +18,9 @@ class P4genTest(SwitchTest):
 
     spec: EpicSpec
     mode: ClassVar[Mode | None] = None
-    """The mode whose programs it is for; None for any."""
+    """The mode of the programs that it applies to; None for any."""
 
     def misfit(self, spec: EpicSpec) -> str | None:
-        """Why a program has nothing to do with this scenario; None when it has."""
+        """Why this scenario does not apply to a program; None if it does."""
         self.spec = spec
         return self.unfit() if self.mode in (None, spec.mode) else f"the program is of mode {spec.mode}"

@@ -1,4 +1,4 @@
-"""Elements and what reducing them means, from first principles: NumPy's 64-bit integers."""
+"""Elements and their reduction, from first principles: NumPy's 64-bit integers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Values = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Numbers:
-    """How elements are reduced, and what they are."""
+    """The operation and the number format of elements."""
 
     op: Op = Op.SUM
     dtype: DType = DType.INT32
@@ -36,12 +36,12 @@ class Numbers:
         return np.frombuffer(payload, self._numpy.newbyteorder(">")).astype(np.int64)
 
     def reduced(self, values: Sequence[Values]) -> Values:
-        """What NumPy says the op makes of contributions that do not overflow."""
+        """NumPy's reduction of contributions, without overflow."""
         result: Values = getattr(np, self.op.reduction.numpy).reduce(np.stack(values), axis=0)
         return result
 
     def in_range(self, result: Values, *, saturating: bool) -> Values:
-        """What an element keeps of ``reduced``; where results that overflow saturate, of two contributions."""
+        """The result in the range of an element: saturated (for two contributions) or wrapped."""
         low, high = self.limits
         return np.clip(result, low, high) if saturating else (result - low) % (1 << 32) + low
 

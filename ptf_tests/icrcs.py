@@ -1,4 +1,4 @@
-"""Packets whose right ICRC has a wanted value: a CRC is linear, so that fields nobody looks at can be solved for."""
+"""Packets whose correct ICRC has a given value: a CRC is linear, so unused header fields can be solved for."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import replace
 from p4gen.rocev2.packet import RocePacket
 
 _FREE_BITS = 32
-"""Of the IPv4 identification and the UDP source port, which may be anything."""
+"""The bits of the IPv4 identification and the UDP source port, which are arbitrary."""
 
 
 def with_icrc(packet: RocePacket, wanted: bytes) -> RocePacket:
-    """``packet`` with such an identification and source port that its ICRC is ``wanted``, in wire order."""
+    """``packet`` with an identification and source port for which its ICRC is ``wanted``, in wire order."""
     missing = _icrc(packet, 0) ^ int.from_bytes(wanted)
     effects = [(_icrc(packet, 1 << bit) ^ _icrc(packet, 0), 1 << bit) for bit in range(_FREE_BITS)]
     solution = 0

@@ -1,8 +1,8 @@
-"""Groups, what their ranks send, and what they get, as far as all modes have them in common.
+"""Groups, what their ranks send, and what they receive, for all modes.
 
-A *rank* here is the index of an edge of a context: a rank of the group, or a whole subtree, is at its other end.
-Everything that a test expects is derived from the group's configuration and from NumPy; nothing is asked of the switch
-but its outputs, counters and registers. Every output passes the independent checks of p4gen.rocev2.
+A *rank* here is the index of an edge of a context: at its other end is a rank of the group, or a whole subtree.
+Everything that a test expects is derived from the group's configuration and from NumPy; only outputs, counters and
+registers are read from the switch. Every output passes the independent checks of p4gen.rocev2.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ FRAGMENTS_AND_OPTIONS: tuple[dict[str, Any], ...] = (
 )
 """Fields of IPv4 headers that RoCEv2 forbids (InfiniBand A17.3.1)."""
 PSN_SPREAD = 1 << 17
-"""How far behind ``first_psn`` random PSNs are; ``MAX_PACKETS`` leaves room for streams behind them."""
+"""The range after ``first_psn`` from which random PSNs are drawn; ``MAX_PACKETS`` leaves room for streams after
+them."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """What has come over each edge of a group, packets in order."""
+    """The packets that were sent over each edge of a group, in order."""
 
     of_rank: tuple[tuple[RocePacket, ...], ...]
 
@@ -59,12 +60,12 @@ def allreduce(parent: int | None = None) -> Pattern:
 
 
 def reduce_to(root: int, toward: int) -> Pattern:
-    """Reduce to the rank ``root``, who is behind the edge ``toward``."""
+    """Reduce to the rank ``root``, which is reached over the edge ``toward``."""
     return Pattern(Collective.REDUCE, root, toward)
 
 
 def broadcast_from(root: int, toward: int) -> Pattern:
-    """Broadcast from the rank ``root``, who is behind the edge ``toward``."""
+    """Broadcast from the rank ``root``, which is reached over the edge ``toward``."""
     return Pattern(Collective.BROADCAST, root, toward)
 
 
@@ -75,9 +76,9 @@ class IncTest(P4genTest):
     """
 
     numbers = Numbers()
-    """What elements are; the spec's op and dtype, or with op dynamic what control messages announce."""
+    """Operation and number format: the spec's or, with op dynamic, those that control messages announce."""
     vlan: int | None = None
-    """Tag control information of the 802.1Q tag that all frames have; None: they have none."""
+    """Tag control information of the 802.1Q tag of all frames; None: no tags."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -109,10 +110,10 @@ class IncTest(P4genTest):
     ) -> GroupContext:
         """A context with ``ranks`` edges on consecutive ports of a pipeline (wrapping around), not yet configured.
 
-        QPs are the same on every switch and on both ends of no edge, so that nothing but the right table lookup
-        tells groups and directions apart. Contexts of one ``switch`` (by default there is one for each context) have
-        its addresses in common; their ``channel`` must differ, and with it their QPs. Skips the test when the program
-        has no room for so many edges.
+        QPs are the same on every switch and differ at both ends of an edge, so that only the right table look-up
+        distinguishes groups and directions. Contexts of one ``switch`` (by default there is one for each context) share
+        its addresses; their ``channel`` must differ, and with it their QPs. Skips the test when the program has no room
+        for that many edges.
         """
         if ranks > self.spec.fan_in:
             self.skipTest(f"the program's fan-in is {self.spec.fan_in}, which {ranks} ranks exceed")
@@ -141,13 +142,13 @@ class IncTest(P4genTest):
         self.install(configure(self.spec, groups))
 
     def reconfigure(self, *groups: GroupContext) -> None:
-        """Give groups that are served already another configuration, entry by entry."""
+        """Change the configuration of groups that are already served, entry by entry."""
         config = configure(self.spec, groups)
         self.control.modify(*config.entries)
         config.replicate(self.control)
 
     def random_psn(self) -> int:
-        """A PSN among those that groups announce when nothing else is said; the first where order matters."""
+        """A random PSN among those that groups announce by default; the first one if order matters."""
         ahead = 0 if self.spec.loss_recovery.in_order else self.random.randrange(PSN_SPREAD)
         return serial.add(self.first_psn, 1 + ahead)
 
@@ -156,18 +157,19 @@ class IncTest(P4genTest):
     def contribution(
         self, group: GroupContext, rank: int, psn: int, values: Values, opcode: int = Opcode.SEND_ONLY
     ) -> RocePacket:
-        """The packet by which ``rank`` contributes ``values`` under ``psn``; a message's last one asks for an ACK."""
+        """The packet with which ``rank`` contributes ``values`` under ``psn``; the last of a message asks for an
+        ACK."""
         bth = BTH(opcode, 0, psn, ack_request=ends_message(opcode))
         return self.from_rank(group, rank, bth, payload=self.encode(values))
 
     def announcement(self, group: GroupContext, rank: int, psn: int, value: int | Control) -> RocePacket:
-        """The control message by which ``rank`` announces ``value`` under ``psn``."""
+        """The control message with which ``rank`` announces ``value`` under ``psn``."""
         packet = self.from_rank(group, rank, BTH(Opcode.SEND_ONLY_IMM, 0, psn, ack_request=True))
         immediate = value if isinstance(value, int) else value.encode()
         return replace(packet, immdt=ImmDt(immediate)).sealed()
 
     def call(self, pattern: Pattern | Collective = Collective.ALLREDUCE, packets: int = MAX_PACKETS) -> Control:
-        """What a control message says that announces a collective of ``packets`` packets of ``self.numbers``."""
+        """The control message for a collective of ``packets`` packets of ``self.numbers``."""
         named = pattern if isinstance(pattern, Pattern) else Pattern(pattern)
         return Control(named.collective, packets, named.root, self.numbers.op, self.numbers.dtype)
 
@@ -182,7 +184,7 @@ class IncTest(P4genTest):
     def from_rank(
         self, group: GroupContext, rank: int, bth: BTH, *, aeth: AETH | None = None, payload: bytes = b""
     ) -> RocePacket:
-        """A packet from the far end of an edge to the switch's end."""
+        """A packet from the other end of an edge to the switch's end."""
         edge = group.edges[rank]
         packet = RocePacket(
             Ethernet(edge.local.mac, edge.remote.mac),
@@ -241,15 +243,15 @@ class IncTest(P4genTest):
         return self.numbers.random(self.np_random, ranks, self.spec.lanes)
 
     def reduced(self, values: Sequence[Values]) -> Values:
-        """What NumPy says the op makes of contributions that do not overflow."""
+        """NumPy's reduction of contributions, without overflow."""
         return self.numbers.reduced(values)
 
     # --- what ranks receive ---
 
     def received(self, group: GroupContext) -> Results:
-        """All that the ranks of a group got since the last call. Fails when anything else was sent.
+        """Everything that the ranks of a group received since the last call. Fails when anything else was sent.
 
-        Every packet must be right in itself, and translated: from the switch's end of the edge to the rank's.
+        Every packet must be valid in itself, and translated: from the switch's end of the edge to the rank's.
         """
         return self.received_by(group)[0]
 
@@ -287,7 +289,7 @@ class IncTest(P4genTest):
         return packet
 
     def check_translation(self, edge: Edge, packet: RocePacket) -> None:
-        """The packet goes from this end of ``edge`` to the other, as a NIC's own would."""
+        """Check that the packet goes from this end of ``edge`` to the other, like a packet from a NIC."""
         at = f"port {edge.port}"
         self.equal(f"{at}: destination MAC", packet.eth.dst, edge.remote.mac)
         self.equal(f"{at}: source MAC", packet.eth.src, edge.local.mac)
@@ -301,7 +303,7 @@ class IncTest(P4genTest):
         self.equal(f"{at}: VLAN tag", packet.vlan, self.vlan)
 
     def check_payload(self, at: str, packet: RocePacket, values: Values) -> None:
-        """The packet carries ``values``, and nothing else."""
+        """Check that the packet's payload is exactly ``values``."""
         self.equal(f"{at}: payload bytes", len(packet.payload), self.spec.payload_bytes)
         got = self.decode(packet.payload)
         wrong = np.flatnonzero(got != values)
@@ -327,15 +329,15 @@ class IncTest(P4genTest):
         return self.all_drops() - self._quiet_drops
 
     def losses(self) -> Counter[str]:
-        """``drops`` without packets that have done their work."""
+        """``drops`` without packets that were processed and then dropped."""
         return Counter({reason: count for reason, count in self.drops().items() if reason not in self.no_losses})
 
     def discount(self) -> None:
-        """Whatever has been dropped so far is no concern of the test."""
+        """Ignore the packets dropped so far."""
         self._quiet_drops = self.all_drops()
 
     def state(self) -> dict[str, list[int]]:
-        """The program's registers: all of them, or of large arrays as many as are quick to read."""
+        """The program's registers: all cells, or of large arrays as many as can be read quickly."""
         kept = (register for module in compose(self.spec).modules for register in module.keeps)
         return {name: self.control.registers(name) for register in kept for name in self._some(register)}
 
@@ -348,9 +350,10 @@ class IncTest(P4genTest):
         return [register.name.replace("*", str(i)) for i in chosen]
 
     def refused(self, group: GroupContext, rank: int, frame: RocePacket | bytes, reason: str) -> None:
-        """``frame`` from ``rank``'s port goes nowhere, is counted under ``reason`` once, and touches no state.
+        """Check that ``frame`` from ``rank``'s port causes no output, is counted once under ``reason``, and changes no
+        state.
 
-        With Go-Back-N, a packet that only its slot refuses has had its turn all the same.
+        With Go-Back-N, a packet that only its slot refuses still advances the ePSN.
         """
         state, drops = self.state(), self.all_drops()
         self.send_from(group, rank, frame)

@@ -1,7 +1,6 @@
 """Groups of EPIC Mode II (section 4.3), their announcements, and their results.
 
-What a rank is told, and when, is the far end's business in this mode: the switch keeps partial results and answers
-nothing by itself.
+In this mode answers come from the other ranks: the switch keeps partial results and originates no answers.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from p4gen.rocev2.packet import RocePacket
 
 
 class ModeIITest(IncTest):
-    """A test with groups whose PSNs are the ranks' own, end to end."""
+    """A test with groups whose PSNs are kept end to end."""
 
     mode: ClassVar[Mode | None] = Mode.II
 
@@ -38,7 +37,7 @@ class ModeIITest(IncTest):
         return group
 
     def node_of(self, edges: int, *patterns: Pattern, context: int = 0, first_port: int = 0) -> GroupContext:
-        """A node with these patterns, configured, of which nothing is announced yet."""
+        """A configured node with these patterns, without announcements."""
         group = self.make_group(edges, context=context, first_port=first_port, patterns=patterns)
         self.serve(group)
         return group
@@ -49,9 +48,9 @@ class ModeIITest(IncTest):
         self.open(*groups, psn=psn)
 
     def open(self, *groups: GroupContext, psn: int | None = None, pattern: Pattern | None = None) -> None:
-        """All sources announce as many packets as can be, behind ``psn`` (by default ``first_psn``).
+        """All sources announce the most packets possible, from the PSN after ``psn`` (by default ``first_psn``) on.
 
-        What that makes the switch send or count is none of the test's business.
+        Output and drops that this causes are ignored.
         """
         before = self.first_psn if psn is None else psn
         for group in groups:
@@ -65,7 +64,8 @@ class ModeIITest(IncTest):
     def expect_results(
         self, group: GroupContext, expected: Sequence[tuple[int, Values]], opcodes: Sequence[int] | None = None
     ) -> None:
-        """Every rank has received exactly these results, as (PSN, elements), in this order; nobody else a thing."""
+        """Check that every rank has received exactly these results, as (PSN, elements), in this order, and nothing else
+        was sent."""
         self.check_results(group, self.received(group), expected, opcodes)
 
     def expect_at(
@@ -75,7 +75,7 @@ class ModeIITest(IncTest):
         expected: Sequence[tuple[int, Values]],
         opcodes: Sequence[int] | None = None,
     ) -> None:
-        """``ranks`` have received exactly these results; the others, and nobody else, a thing."""
+        """Check that ``ranks`` have received exactly these results, and nothing else was sent."""
         self.check_results(group, self.received(group), expected, opcodes, ranks)
 
     def check_results(
@@ -102,7 +102,8 @@ class ModeIITest(IncTest):
     def expect_announced(
         self, group: GroupContext, *expected: tuple[int, int | Control], at: Sequence[int] = ()
     ) -> None:
-        """The ranks ``at`` (all by default) have received exactly these announcements, as (PSN, immediate)."""
+        """Check that the ranks ``at`` (all by default) have received exactly these announcements, as (PSN,
+        immediate)."""
         wanted = [(psn, value if isinstance(value, int) else value.encode()) for psn, value in expected]
         for rank, packets in enumerate(self.received(group).of_rank):
             due = wanted if not at or rank in at else []
@@ -110,21 +111,22 @@ class ModeIITest(IncTest):
             self.equal(f"rank {rank}: announcements", got, due)
 
     def expect_answers(self, group: GroupContext, at: Sequence[int], *expected: tuple[int, int]) -> None:
-        """The ranks ``at`` have received exactly these answers, as (PSN, AETH syndrome), and the others nothing."""
+        """Check that the ranks ``at`` have received exactly these answers, as (PSN, AETH syndrome), and the others
+        nothing."""
         for rank, packets in enumerate(self.received(group).of_rank):
             got = [(p.bth.psn, p.aeth.syndrome) for p in packets if p.aeth is not None]
             self.equal(f"rank {rank}: answers", got, list(expected) if rank in at else [])
             self.equal(f"rank {rank}: opcodes", {p.bth.opcode for p in packets} - {int(Opcode.ACKNOWLEDGE)}, set())
 
     def complete(self, group: GroupContext, psn: int) -> None:
-        """An undisturbed round of AllReduce under ``psn`` works."""
+        """Check that a round of AllReduce without faults under ``psn`` works."""
         values = self.random_values(len(group.edges))
         self.contribute(group, range(len(group.edges)), psn, values)
         self.expect_results(group, [(psn, self.reduced(values))])
 
 
 def sources(group: GroupContext, pattern: Pattern) -> list[int]:
-    """The edges over which a node gets what is sent in a pattern in the first place."""
+    """The edges over which a node receives a pattern's data from its sources."""
     if pattern.collective is Collective.BROADCAST:
         assert pattern.toward is not None
         return [pattern.toward]

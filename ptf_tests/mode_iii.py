@@ -1,8 +1,8 @@
-"""Nodes of IncTrees in EPIC Mode III (section 4.4), as the endpoints at the other ends of their edges see them.
+"""Nodes of IncTrees in EPIC Mode III (section 4.4), as seen by the endpoints at the other ends of their edges.
 
-A flow is what one collective does at one node: packets that its sources send become results that its outputs get. What
-a test expects is derived here from the flow's configuration, RoCE's rules and NumPy; nothing is asked of the switch but
-its outputs, counters and registers. Every output passes the independent checks of p4gen.rocev2.
+A flow is one collective at one node: packets from its sources become results for its outputs. What a test expects is
+derived here from the flow's configuration, RoCE's rules and NumPy; only outputs, counters and registers are read from
+the switch. Every output passes the independent checks of p4gen.rocev2.
 """
 
 from __future__ import annotations
@@ -27,29 +27,30 @@ from p4gen.spec import Reliability
 from p4gen.spec.ticks import EVERY_US, PORT
 
 Seen = Mapping[int, Sequence[str]]
-"""By edge, what it got, in order, as ``describe`` puts it; edges that got nothing may be left out."""
+"""By edge, the packets that it received, in order, as ``describe`` formats them; edges without packets may be left
+out."""
 
 TICK, CURSOR = 0xC0, 0xC1
 AGENT_PORT = PORT
 TICK_UNITS = EVERY_US // 10
-"""A tick stands for so many units of 10 us."""
+"""Duration that a tick stands for, in units of 10 us."""
 RNR_TIMER = 1
 AT_A_TIME = 16
-"""PSNs that a source sends before another's turn comes: few enough for the queues of any switch."""
+"""Number of PSNs that a source sends in a row: few enough for the queues of any switch."""
 BURST = 64
-"""Most packets that one NAK or tick brings."""
+"""The most packets that one NAK or tick triggers."""
 
 
 @dataclass(frozen=True)
 class Role:
-    """A collective at a node whose last edge leads to its parent, if it has one; rank 0 is behind edge 0."""
+    """A collective at a node whose last edge leads to its parent, if it has one; rank 0 is at edge 0."""
 
     collective: Collective
     parent: bool = True
     toward: str = ""
-    """Where the collective's root is: behind the ``parent``, behind a ``child``, or, at the IncTree's root, nowhere."""
+    """The direction of the collective's root: the ``parent``, a ``child``, or None at the IncTree's root."""
     down: bool = False
-    """What comes from the root, not what goes to it."""
+    """Whether the flow is the one from the root, not the one to it."""
 
 
 ROOT = Role(Collective.ALLREDUCE, parent=False)
@@ -79,7 +80,7 @@ class ModeIIITest(IncTest):
     mode = Mode.III
     edges: ClassVar[int] = 4
     wraps: ClassVar[bool] = False
-    """Begin so near to the end of the number space that PSNs wrap before the range is used up."""
+    """Whether to begin so near to the end of the number space that PSNs wrap within the range."""
     reliability: ClassVar[tuple[Reliability, ...]] = (Reliability.GBN,)
     """What the scenario is about; with another reliability the program does something else."""
 
@@ -182,38 +183,38 @@ class ModeIIITest(IncTest):
             self.send_from(flow.group, edge, self.packet_of(flow.group, edge, psn, values[edge], opcode, asks))
 
     def answer(self, group: GroupContext, edge: int, psn: int, syndrome: int, msn: int = 0) -> None:
-        """The one behind ``edge`` answers a result."""
+        """The other end of ``edge`` answers a result."""
         self.send_from(
             group, edge, self.from_rank(group, edge, BTH(Opcode.ACKNOWLEDGE, 0, psn), aeth=AETH(syndrome, msn))
         )
 
     def ack(self, group: GroupContext, edges: Iterable[int], psn: int) -> None:
-        """Those behind ``edges`` acknowledge all up to ``psn``."""
+        """The other ends of ``edges`` acknowledge everything up to ``psn``."""
         for edge in edges:
             self.answer(group, edge, psn, Ack().syndrome)
 
     def nak(self, group: GroupContext, edge: int, psn: int) -> None:
-        """The one behind ``edge`` misses ``psn``."""
+        """The other end of ``edge`` reports that ``psn`` is missing."""
         self.answer(group, edge, psn, Nak().syndrome)
 
     def tick_of(self, group: GroupContext, edge: int, opcode: int = TICK, units: int = TICK_UNITS) -> RocePacket:
-        """What the agent sends for an edge, every now and then; it stands for so many units of 10 us."""
+        """A tick, as the agent sends it for an edge. It stands for ``units`` times 10 us."""
         return self.from_rank(group, edge, BTH(opcode, 0, 0), aeth=AETH(group.pipeline, msn=units))
 
     def tick(self, group: GroupContext, *edges: int, units: int = TICK_UNITS) -> None:
-        """Time passes for edges."""
+        """Send a tick for each edge."""
         for edge in edges:
             self.send(AGENT_PORT, self.tick_of(group, edge, units=units).to_bytes())
 
     def immediate(self, flow: Flow, packets: int, numbers: Numbers | None = None) -> int:
-        """What announces ``packets`` packets of the flow's collective, as an immediate."""
+        """The immediate that announces ``packets`` packets of the flow's collective."""
         numbers = numbers or self.numbers
         return Control(flow.collective, packets, flow.root, numbers.op, numbers.dtype).encode()
 
-    # --- whole exchanges, as they go when nothing is lost ---
+    # --- complete exchanges without loss ---
 
     def begin(self, flow: Flow, packets: int = 1 << 12, *, psn: int | None = None, acked: bool = True) -> int:
-        """All sources announce ``packets`` packets, and all outputs acknowledge that; the PSN behind."""
+        """All sources announce ``packets`` packets, and all outputs acknowledge that. Returns the next PSN."""
         psn = flow.group.first_psn if psn is None else psn
         value = self.immediate(flow, packets)
         self.announce(flow.group, flow.sources, psn, value)
@@ -230,11 +231,12 @@ class ModeIIITest(IncTest):
         return flow
 
     def round(self, flow: Flow, psn: int, *, acked: bool = True) -> str:
-        """All sources send a packet, all outputs get the result and acknowledge it; what the result looks like."""
+        """All sources send a packet; all outputs receive the result and acknowledge it. Returns the result as
+        ``describe`` formats it."""
         return self.burst(flow, [psn], acked=acked)[0]
 
     def rounds(self, flow: Flow, offset: int, count: int, *, acked: bool = True) -> list[str]:
-        """``round`` for ``count`` PSNs, the first ``offset`` behind the first PSN, a few at a time."""
+        """``round`` for ``count`` PSNs, from ``offset`` after the first PSN on, a few at a time."""
         numbers, step = [self.psn(offset + index) for index in range(count)], min(self.window, AT_A_TIME)
         parts = [numbers[at : at + step] for at in range(0, count, step)]
         return [result for part in parts for result in self.burst(flow, part, acked=acked)]
@@ -252,7 +254,7 @@ class ModeIIITest(IncTest):
             self.expect_nothing()
         return results
 
-    # --- what the other ends get ---
+    # --- what the other ends receive ---
 
     def inputs(self, flow: Flow) -> dict[int, Values]:
         """Data for each source; no partial sum of them leaves the range of an element."""
@@ -261,20 +263,22 @@ class ModeIIITest(IncTest):
     def result(
         self, psn: int, values: Mapping[int, Values], opcode: int = Opcode.SEND_ONLY, asks: bool | None = None
     ) -> str:
-        """A result, as ``describe`` puts it."""
+        """A result, as ``describe`` formats it."""
         asks = ends_message(opcode) if asks is None else asks
         return data_of(psn, self.encode(self.reduced(list(values.values()))), opcode, asks)
 
     def resent(self, outstanding: Sequence[str]) -> list[str]:
-        """What a NAK of the first of ``outstanding`` results brings: with Go-Back-N all of them, otherwise that one."""
+        """The packets that a NAK of the first of ``outstanding`` results triggers: all of them with Go-Back-N,
+        otherwise only the first."""
         return [again(result) for result in outstanding[: BURST if self.spec.loss_recovery.in_order else 1]]
 
     def check(self, group: GroupContext, answers: Seen | None = None, data: Seen | None = None) -> None:
-        """The other ends of a node's edges have got exactly these answers and data since the last check."""
+        """Check that the other ends of a node's edges have received exactly these answers and data since the last
+        check."""
         self.check_all((group, answers or {}, data or {}))
 
     def check_all(self, *wanted: tuple[GroupContext, Seen, Seen]) -> None:
-        """``check`` for several nodes that share ports. Answers, CNPs and data may overtake each other."""
+        """``check`` for several nodes that share ports. The order between answers, CNPs and data is not checked."""
         received = self.received_by(*(group for group, _, _ in wanted))
         for (group, answers, data), results in zip(wanted, received, strict=True):
             for edge, packets in enumerate(results.of_rank):
@@ -294,7 +298,7 @@ class ModeIIITest(IncTest):
 
 
 def flow_at(group: GroupContext, collective: Collective, root: int = 0, *, down: bool = False) -> Flow:
-    """What a pattern of a node does with what goes to its root, or comes from it (``down``)."""
+    """The flow of a pattern at a node, to the pattern's root or from it (``down``)."""
     (pattern,) = (p for p in group.patterns if (p.collective, p.root) == (collective, root))
     everything = tuple(range(len(group.edges)))
     if pattern.toward is None:
@@ -305,11 +309,11 @@ def flow_at(group: GroupContext, collective: Collective, root: int = 0, *, down:
 
 
 def to(edges: Iterable[int], *packets: str) -> dict[int, list[str]]:
-    """The same for each of some edges."""
+    """The same packets for each of the edges."""
     return {edge: list(packets) for edge in edges}
 
 
-# --- packets in words, so that a failure says what came ---
+# --- packets as text, for messages of failures ---
 
 
 def ack_of(psn: int) -> str:
@@ -353,7 +357,7 @@ def data_of(psn: int, payload: bytes, opcode: int = Opcode.SEND_ONLY, asks: bool
 
 
 def again(result: str) -> str:
-    """A result that is sent again: it asks for an ACK, which may be what was lost."""
+    """A retransmitted result: it asks for an ACK, because the previous ACK may have been lost."""
     return result if result.endswith(" AckReq") else f"{result} AckReq"
 
 
@@ -363,7 +367,7 @@ def is_answer(packet: RocePacket) -> bool:
 
 
 def describe(packet: RocePacket) -> str:
-    """A packet in words; nothing that a receiver looks at may be left out, if it is not checked elsewhere."""
+    """A packet as text. It contains every field that a receiver evaluates, unless it is checked elsewhere."""
     bth, psn = packet.bth, packet.bth.psn
     if bth.opcode == Opcode.CNP:
         sound = psn == 0 and bth.becn and not bth.reserved6 and packet.payload == bytes(16) and not bth.ack_request

@@ -17,7 +17,7 @@ class Aggregation(ModeIITest):
     """Rounds of one group; subclasses say in which order contributions arrive."""
 
     def run_orders(self, ranks: int, orders: Iterable[Sequence[int]]) -> None:
-        """One PSN per order; ranks send in that order, and the last one, and no other, lets the result out."""
+        """One PSN per order: ranks send in that order, and only the last contribution triggers the result."""
         group = self.group_of(ranks, first_port=self.random.randrange(self.spec.ports))
         first = self.random_psn()
         orders = list(orders)
@@ -103,7 +103,7 @@ class RanksAWindowApart(ModeIITest):
 
 
 class ArrivalsInterleavedAtRandom(ModeIITest):
-    """Each rank sends its packets in order, and chance decides whose turn it is."""
+    """Each rank sends its packets in order; the ranks are interleaved at random."""
 
     def runTest(self) -> None:
         ranks, window = 4, min(self.spec.window * self.spec.message, 16)
@@ -272,7 +272,7 @@ class EpochsOfGroupsAreTheirOwn(ModeIITest):
 
 
 class ResultsGoToEveryPortOfTheSwitch(ModeIITest):
-    """Groups of four, wherever they are plugged in: no port is special."""
+    """Groups of four, on every port: no port is special."""
 
     def runTest(self) -> None:
         psn = self.random_psn()

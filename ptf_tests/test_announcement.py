@@ -16,12 +16,12 @@ from p4gen.rocev2.opcodes import Opcode
 from p4gen.spec.message import MESSAGE
 
 LIVE = 3
-"""How many announcements the program remembers of a context."""
+"""Number of announcements per context that the program remembers."""
 UNANNOUNCED = "TrackInvocation.not_announced"
 
 
 class Announced(ModeIITest):
-    """A star of three ranks, of which nothing is announced yet."""
+    """A star of three ranks without announcements."""
 
     ranks = 3
     epoch = 1
@@ -45,7 +45,8 @@ class Announced(ModeIITest):
 
 
 class DataBeforeItsAnnouncement(Announced):
-    """A switch that was just set up takes nothing, not even where its registers' zeros might be meant."""
+    """A newly configured switch accepts no data, not even where its registers' initial zeros could be taken for an
+    announcement."""
 
     def runTest(self) -> None:
         psn = self.random_psn()
@@ -59,7 +60,7 @@ class DataBeforeItsAnnouncement(Announced):
 
 
 class DataOutsideTheAnnouncedRange(Announced):
-    """The PSN behind the last, the one of the control message itself, and those before it."""
+    """The PSN after the last one, that of the control message itself, and those before it are refused."""
 
     def runTest(self) -> None:
         psn, packets = self.random_psn(), self.random.randrange(2, 9)
@@ -79,7 +80,7 @@ class RangeAcrossTheWrap(Announced):
 
 
 class LargestRange(Announced):
-    """As many packets as 19 bits can say."""
+    """The largest number of packets that 19 bits can announce."""
 
     def unfit(self) -> str | None:
         return self.filters()
@@ -94,7 +95,7 @@ class LargestRange(Announced):
 
 
 class EmptyRange(Announced):
-    """No packets are announced: by a barrier, or by a collective of nothing."""
+    """No packets are announced: by a barrier, or by a collective without data."""
 
     def runTest(self) -> None:
         for number, collective in enumerate((Collective.BARRIER, Collective.ALLREDUCE)):
@@ -105,7 +106,7 @@ class EmptyRange(Announced):
 
 
 class OneRanksAnnouncementWillDo(Announced):
-    """The others' control messages were lost, so the group waits; their data counts all the same."""
+    """The other ranks' control messages were lost, so the group waits; their data counts nevertheless."""
 
     def unfit(self) -> str | None:
         return self.filters()
@@ -134,7 +135,7 @@ class SomeAnnouncementsLive(Announced):
             self.call_all(psn, 2)
             self.contribute(self.group, range(self.ranks), serial.add(psn, 1), values)
             self.expect_results(self.group, [(serial.add(psn, 1), self.reduced(values))])
-        # Of all that live, what is left can be done, and what was done is answered again.
+        # All remembered collectives can be completed, and completed packets are answered again.
         for psn in controls[:-1]:
             self.complete(self.group, serial.add(psn, 2))
             self.contribute(self.group, [1], serial.add(psn, 1), values)
@@ -164,7 +165,7 @@ class RanksSomeCollectivesApart(Announced):
                 self.expect_announced(self.group, *([(psn, call)] if last else []))
                 self.contribute(self.group, [rank], data, values)
                 self.expect_results(self.group, [(data, self.reduced(values))] if last else [])
-        # Who lost the results asks for all of them again.
+        # Ranks that lost the results request all of them again.
         for psn, values in zip(controls, rounds, strict=True):
             self.announce(self.group, [0], psn, call)
             self.expect_announced(self.group, (psn, call), at=[0])

@@ -1,7 +1,7 @@
-"""Broadcast: what the root sends goes over all other edges, and their answers become one (section 4.3).
+"""Broadcast: data from the root is sent over all other edges, and their answers are combined into one (section 4.3).
 
-ackPsn is how far an edge has acknowledged, nodeAckPsn the least of them. What goes on toward the root must never
-acknowledge a packet that somebody behind this node has not got.
+ackPsn is the newest PSN that an edge has acknowledged, nodeAckPsn the least of them. An answer toward the root must
+never acknowledge a packet that a receiver below this node lacks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WAITS = "CombineAcks.waits"
 
 
 class BroadcastTest(ModeIITest):
-    """A node of which a Broadcast is announced; the root is behind edge 0 unless said otherwise."""
+    """A node at which a Broadcast is announced; the root is at edge 0 unless stated otherwise."""
 
     edges = 4
     toward = 0
@@ -58,7 +58,7 @@ class BroadcastReachesAllOthers(BroadcastTest):
 
 
 class BroadcastFromTheParent(BroadcastReachesAllOthers):
-    """The root is elsewhere: behind the last edge, here."""
+    """The root is at another edge: here, the last one."""
 
     toward = 3
 
@@ -91,7 +91,7 @@ class RepeatedBroadcastGoesOutAgain(BroadcastTest):
 
 
 class OnlyTheRootSends(BroadcastTest):
-    """Neither data nor a control message from any other edge."""
+    """Data and control messages from any other edge are refused."""
 
     def runTest(self) -> None:
         psn, (values,) = self.begin(), self.random_values(1)
@@ -102,7 +102,7 @@ class OnlyTheRootSends(BroadcastTest):
 
 
 class RootDoesNotAnswer(BroadcastTest):
-    """What comes over the edge toward the root acknowledges nothing."""
+    """Answers from the edge toward the root acknowledge nothing."""
 
     def runTest(self) -> None:
         psn = self.begin()
@@ -242,7 +242,7 @@ class SingleReceiver(BroadcastTest):
 
 
 class NakGoesOnAtTheLeast(BroadcastTest):
-    """Whoever is behind all others misses a packet: its NAK goes on at once, as it is."""
+    """The edge with the least ackPsn misses a packet: its NAK is forwarded at once, unchanged."""
 
     def runTest(self) -> None:
         numbers = psns(self.begin(), 6)
@@ -300,7 +300,7 @@ class NakOfOneWhereOthersAcknowledge(BroadcastTest):
 
 
 class RnrNakWaitsLikeANak(BroadcastTest):
-    """Receiver not ready: the time to wait for goes on with it, at the least."""
+    """Receiver not ready: the requested delay is forwarded with it, for the least ackPsn."""
 
     def runTest(self) -> None:
         numbers = psns(self.begin(), 5)

@@ -9,7 +9,7 @@ from test_broadcast import ACK, NAK, RNR, BroadcastTest
 from p4gen.rocev2 import psn as serial
 
 RECENT = 1 << 20
-"""What was acknowledged so many PSNs before a Broadcast begins, or more, is forgotten."""
+"""Acknowledgements of PSNs this far before a Broadcast begins, or further, are forgotten."""
 MOST_EDGES = 8
 
 
@@ -76,8 +76,9 @@ class RecentAnswersCount(ShortBroadcasts):
             acked = self.next_one(acked, distance)
 
     def next_one(self, acked: int, distance: int) -> int:
-        """The next Broadcast, whose announcement is ``distance`` behind the PSN behind ``acked``, which all edges have
-        acknowledged, and one of them another packet meanwhile; what they all have acknowledged at its end."""
+        """Run the next Broadcast, whose announcement is ``distance`` after the PSN that follows ``acked``. All edges
+        have acknowledged ``acked``, and one of them another packet since. Returns the last PSN that all have
+        acknowledged at its end."""
         first = self.begin(serial.add(acked, 2 + distance))
         one, two, three = self.random.sample(self.others, 3)
         self.answer(one, first)
@@ -133,8 +134,8 @@ class ReservedBitOfASyndromeIsZero(BroadcastTest):
 
 
 class NaksSayMoreThanAcks(BroadcastTest):
-    """An ACK, and a NAK of the packet behind it: the NAK goes on when all have come as far, also if the ACK comes again
-    behind it, and whichever edges they are of."""
+    """An ACK, and a NAK of the next packet: the NAK is forwarded when all edges have come as far, even if the ACK is
+    repeated after it, and whichever edges send them."""
 
     def runTest(self) -> None:
         psn = self.begin()

@@ -23,7 +23,7 @@ BARRIER = Collective.BARRIER
 
 
 class Control(ModeIITest):
-    """A group whose ranks announce things."""
+    """A group whose ranks send announcements."""
 
     ranks = 3
 
@@ -39,7 +39,7 @@ class Control(ModeIITest):
 class AnnouncementReachesAllOnceAllHaveMadeIt(Control):
     def runTest(self) -> None:
         slots = self.spec.slots_per_group
-        # Every slot has been used before, so that there is something to be harmed.
+        # Every slot has been used before, so that its content could be damaged.
         self.announce(self.group, range(self.ranks), self.first_psn, self.call(packets=slots))
         self.outputs()
         for number in psns(serial.add(self.first_psn, 1), slots):
@@ -55,7 +55,7 @@ class AnnouncementReachesAllOnceAllHaveMadeIt(Control):
         self.equal("lanes", self.lanes_kept(), lanes)
 
     def lanes_kept(self) -> dict[str, list[int]]:
-        """What the payload buffer holds."""
+        """The contents of the payload buffer."""
         return {name: cells for name, cells in self.state().items() if name.startswith("lane")}
 
 
@@ -150,7 +150,7 @@ class AnnouncementWhereOthersSendData(Control):
 
 
 class AnnouncementOfAnotherLength(Control):
-    """Without its immediate, or with data behind it."""
+    """A control message without its immediate, or with data after it."""
 
     def runTest(self) -> None:
         sound = self.announcement(self.group, 1, self.random_psn(), self.some_call())

@@ -18,7 +18,7 @@ EVERYTHING = tuple(Numbers(each.op, each.dtype) for each in NUMBERS)
 
 
 class Dynamic(ModeIITest):
-    """A star of three ranks, of which nothing is announced yet."""
+    """A star of three ranks without announcements."""
 
     ranks = 3
 
@@ -30,7 +30,7 @@ class Dynamic(ModeIITest):
         return None if self.spec.op is Op.DYNAMIC else f"the program is a {self.spec.dtype} {self.spec.op}"
 
     def telling(self) -> list[Values]:
-        """Contributions that every op and dtype makes something else of: both signs, sums that stay in range."""
+        """Contributions with a different result for every op and dtype: both signs, sums that stay in range."""
         low = self.np_random.integers(-(1 << 28), 1 << 28, (self.ranks, self.spec.lanes), np.int64)
         return [values % (1 << 32) if self.numbers.dtype is DType.UINT32 else values for values in low]
 
@@ -39,7 +39,7 @@ class Dynamic(ModeIITest):
         return self.numbers.in_range(self.reduced(values), saturating=self.spec.saturating)
 
     def invoke(self, numbers: Numbers, psn: int, packets: int = 2) -> int:
-        """A whole AllReduce of these numbers; returns the PSN behind it."""
+        """A complete AllReduce of these numbers; returns the PSN after it."""
         self.numbers = numbers
         call = self.call(packets=packets)
         self.announce(self.group, range(self.ranks), psn, call)
@@ -53,7 +53,7 @@ class Dynamic(ModeIITest):
 
 
 class EveryOpAndDtypeIsAnnounced(Dynamic):
-    """Each after each other one, on a stream that uses the same slots again and again."""
+    """Every combination after every other one, on a stream that uses the same slots again and again."""
 
     def runTest(self) -> None:
         psn = self.random_psn()
@@ -108,7 +108,7 @@ class RanksThatWantDifferentOps(Dynamic):
 
 
 class OnlySumsOverflow(Dynamic):
-    """Extremes of extremes are counted nowhere."""
+    """Minima and maxima of extreme elements are not counted as overflow."""
 
     def unfit(self) -> str | None:
         return super().unfit() or (None if self.spec.saturating else "the program's sums wrap around")

@@ -20,7 +20,7 @@ SENDER = 0x02AA00000002
 
 
 def hop_to(port: int, hop_id: int | None = None) -> NextHop:
-    """A next hop behind ``port`` with MAC addresses of its own."""
+    """A next hop at ``port`` with its own MAC addresses."""
     number = port if hop_id is None else hop_id
     return NextHop(number, port, src_mac=0x02BB00000000 | number, dst_mac=0x02CC00000000 | number)
 
@@ -51,7 +51,7 @@ class Routing(ModeIITest):
         tos: int = 0,
         src: str = "192.168.0.9",
     ) -> bytes:
-        """A frame of a host behind port 0, with a right IPv4 checksum."""
+        """A frame of a host at port 0, with a correct IPv4 checksum."""
         header = IPv4(
             ipv4(src),
             dst,
@@ -93,7 +93,7 @@ class Routing(ModeIITest):
         self.refused(self.group, 0, frame, reason)
 
     def to(self, hop: NextHop) -> int:
-        """A host behind a next hop."""
+        """The address of a host that is reached over a next hop."""
         return ipv4(f"192.168.{hop.port}.{self.random.randrange(1, 255)}")
 
 
@@ -140,7 +140,7 @@ class FragmentsAreRouted(Routing):
 
 
 class EveryTtlAndChecksum(Routing):
-    """The mended checksum is right over the whole range, the corners of one's complement included."""
+    """The updated checksum is right over the whole range, including the corner cases of one's complement."""
 
     def runTest(self) -> None:
         hop = self.hops[1]
@@ -173,7 +173,7 @@ class NoRouteIsCounted(Routing):
 
 
 class NotIpIsCounted(Routing):
-    """IPv6 and unknown ethertypes."""
+    """IPv6 and unknown ethertypes are dropped and counted."""
 
     def runTest(self) -> None:
         for ethertype in (0x86DD, 0x88B5, 0x88CC):
@@ -252,7 +252,7 @@ class ForeignRoceIsUntouched(Routing):
             self.roce(dst, BTH(Opcode.CNP, qp, 0, becn=True), payload=bytes(16)),
             self.roce(dst, BTH(Opcode.SEND_ONLY, qp, 8, version=7, pkey=5, fecn=True, reserved7=9), payload=data),
         ]
-        # Not ours to judge: a wrong ICRC, a length that is not true, a frame that ends inside the BTH.
+        # Not checked by the switch: a wrong ICRC, a wrong length, a frame that ends inside the BTH.
         sound = RocePacket(Ethernet(HERE, SENDER), IPv4(1, dst), UDP(), BTH(Opcode.SEND_ONLY, qp, 9), payload=data)
         frames.append(sound.sealed(icrc=b"\1\2\3\4").to_bytes())
         frames.append(sound.sealed(udp_length=11).to_bytes())

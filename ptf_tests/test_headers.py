@@ -36,7 +36,7 @@ class DscpIsKept(ModeIITest):
 
 
 class AnotherVersionIsNotForTheEngine(ModeIITest):
-    """A header that says it is no IPv4, behind an EtherType that says it is: not parsed any further."""
+    """A header of another IP version after the EtherType of IPv4 is not parsed further."""
 
     def runTest(self) -> None:
         group = self.group_of(2)
@@ -73,7 +73,7 @@ class IcrcAtTheLimits(ModeIITest):
 
 
 class EveryKind(Refusal):
-    """One sound packet of each kind that a rank may send."""
+    """One valid packet of each kind that a rank may send."""
 
     def kinds(self) -> list[RocePacket]:
         opcodes = (Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY)
@@ -98,7 +98,7 @@ class KindsOfOtherLengths(EveryKind):
 
 
 class OpcodesOfOtherKindsLengths(EveryKind):
-    """Opcodes that mean nothing here, in datagrams as long as those that do."""
+    """Opcodes without a meaning here, in datagrams of the same lengths as valid ones."""
 
     def runTest(self) -> None:
         others = (Opcode.READ_RESPONSE_ONLY, Opcode.WRITE_ONLY, 0x25, 0x80, 0x91, 0xFF)
@@ -135,7 +135,8 @@ class DatagramsInOptions(EveryKind):
 
 
 class OtherProtocolsAreNotForTheEngine(EveryKind):
-    """What reads like a UDP header and a BTH for the switch is none where IPv4 says that another protocol follows."""
+    """Bytes that look like a UDP header and a BTH for the switch are ignored if IPv4 says that another protocol
+    follows."""
 
     def runTest(self) -> None:
         spoilt = [

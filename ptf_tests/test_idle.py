@@ -1,6 +1,7 @@
-"""Words that idle while PSNs go on, by half of the number space and more, and once round: slots, and ePSNs of edges.
+"""Words that are not used while PSNs advance by half of the number space and more, or by all of it: slots, and ePSNs of
+edges.
 
-PSNs go on by announcements, as far as one may go: the data in between makes no difference to what is tested, except
+PSNs are advanced by announcements of the largest size: data in between makes no difference to what is tested, except
 where it is sent.
 """
 
@@ -19,7 +20,7 @@ ROUND = 1 << 24
 
 
 class Idle(ModeIITest):
-    """A node between whose AllReduces there are Broadcasts."""
+    """A node with Broadcasts between its AllReduces."""
 
     ranks = 3
 
@@ -29,7 +30,7 @@ class Idle(ModeIITest):
         self.at = self.first_psn
 
     def all_reduce(self, packets: int) -> None:
-        """From the next PSN on: every rank gets every result."""
+        """Run an AllReduce from the next PSN on: every rank receives every result."""
         call = self.call(packets=packets)
         self.announce(self.group, range(self.ranks), self.at, call)
         self.expect_announced(self.group, (self.at, call))
@@ -38,7 +39,7 @@ class Idle(ModeIITest):
         self.at = serial.add(self.at, 1 + packets)
 
     def broadcast(self, packets: int) -> int:
-        """Announced; the PSN of the control message."""
+        """Announce a Broadcast. Returns the PSN of the control message."""
         call = self.call(broadcast_from(1, 1), packets)
         self.announce(self.group, [1], self.at, call)
         self.expect_announced(self.group, (self.at, call), at=[0, 2])
@@ -46,7 +47,7 @@ class Idle(ModeIITest):
         return serial.add(self.at, -1 - packets)
 
     def go_on(self, distance: int) -> None:
-        """Broadcasts take so many PSNs."""
+        """Advance by ``distance`` PSNs with Broadcasts."""
         while distance:
             packets = min(distance, 1 + MAX_PACKETS) - 1
             self.broadcast(packets)

@@ -1,5 +1,5 @@
-"""Which announcement a packet belongs to in Mode III, and what may not stand where one says that something else comes
-(sections 3.3.2 and 4.4)."""
+"""Which announcement a packet belongs to in Mode III, and which packets conflict with an announcement (sections 3.3.2
+and 4.4)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class AnnouncementTest(ModeIIITest):
     reliability = EVERY
 
     def unfit(self) -> str | None:
-        room = PACKETS + 3  # for the announcement, its packets and what comes behind
+        room = PACKETS + 3  # for the announcement, its packets and what follows them
         return super().unfit() or (None if self.window >= room else f"its range ends at {self.window} packets")
 
     def misplaced(self, group: GroupContext, edge: int, psn: int, value: int) -> None:
@@ -53,7 +53,7 @@ class AnnouncementInPlaceOfTheLastData(AnnouncementInPlaceOfData):
 
 
 class AnnouncementBehindTheLastData(AnnouncementTest):
-    """What comes behind the announced packets is free, also for who is alone there."""
+    """PSNs after the announced packets are free, also for a rank that is alone there."""
 
     def runTest(self) -> None:
         flow = self.begun(ROOT, PACKETS)
@@ -64,8 +64,8 @@ class AnnouncementBehindTheLastData(AnnouncementTest):
 
 
 class AnnouncementInPlaceOfABroadcasts(AnnouncementTest):
-    """A rank that has missed a Broadcast, or its last packets, announces something in its place, while others have
-    announced what comes behind it: an older announcement than the newest holds its place as well."""
+    """A rank that has missed a Broadcast, or its last packets, announces something at its PSNs while others have
+    announced what follows it: an announcement older than the newest is checked as well."""
 
     newer = 1
 

@@ -17,7 +17,7 @@ class ContextsTakeTurns(RangeTest):
     epochs = (1, 1)
     second = 1
     jump = 0
-    """How far the first PSN of one group is behind the other's."""
+    """The distance of the first PSNs of the two groups."""
 
     def unfit(self) -> str | None:
         return super().unfit() or (None if self.spec.groups > 1 else "the program serves one group")
@@ -55,7 +55,7 @@ class ContextsTakeTurns(RangeTest):
         return one, other
 
     def number(self, flow: Flow, offset: int) -> int:
-        """A PSN by how far it is behind the first one of its group."""
+        """The PSN at ``offset`` after the first one of its group."""
         return serial.add(flow.group.first_psn, offset)
 
     def numbers_of(self, flow: Flow, first: int, end: int) -> list[int]:
@@ -88,7 +88,7 @@ class EachPipeHasItsOwnWords(RangeTest):
 
 
 class ContextsOfDifferentSizes(RangeTest):
-    """A context of twice as many slots, behind one that has as many as any: each slot is one context's own."""
+    """A context of twice as many slots after one with the usual number: each slot belongs to one context only."""
 
     def unfit(self) -> str | None:
         return super().unfit() or (None if self.spec.groups > 2 else "the program has no room for a larger context")

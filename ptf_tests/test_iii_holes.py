@@ -1,4 +1,4 @@
-"""Selective repeat: the PSN that is expected is the oldest that is missing, however far behind the newest it is."""
+"""Selective repeat: the expected PSN is the oldest missing one, however much older than the newest it is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from p4gen.spec import Reliability
 
 SR, SACK = Reliability.SR, Reliability.SACK
 FAR = 126
-"""How far the oldest hole may be behind the newest packet: one less than there are places for missing packets."""
+"""The greatest distance from the oldest hole to the newest packet: one less than the number of places for missing
+packets."""
 
 
 class HolesTest(ModeIIITest):
@@ -24,12 +25,12 @@ class HolesTest(ModeIIITest):
         return super().unfit() or (None if fits else f"its range ends at {self.window} packets, before the limit")
 
     def send_one(self, offset: int, answer: str | None) -> None:
-        """Edge 0 sends a packet, and gets this answer."""
+        """Edge 0 sends a packet and receives this answer."""
         self.push(self.flow, [0], self.psn(offset), self.values)
         self.check(self.flow.group, to([0], *([answer] if answer else [])))
 
     def reported(self, offset: int, count: int = 1) -> str:
-        """What tells edge 0 of a new gap."""
+        """The answer that reports a new gap to edge 0."""
         return nak_of(self.psn(offset)) if self.spec.loss_recovery is SR else selective_of(self.psn(offset), count)
 
 

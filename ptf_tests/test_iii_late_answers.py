@@ -17,7 +17,7 @@ from p4gen.spec import Reliability
 
 NEVER_SENT = "TrackSent.never_sent"
 REMEMBERED = (1 << 21) - 1
-"""How far behind the newest result an answer may be."""
+"""How much older than the newest result an answer may be."""
 
 
 class OldAckAfterABroadcast(RangeTest):
@@ -54,7 +54,7 @@ class OldAckAfterABroadcast(RangeTest):
 
 
 class OldAckAfterAReduce(OldAckAfterABroadcast):
-    """A Reduce goes to one rank, whose late ACK must not speak for all that the AllReduce behind it goes to."""
+    """A Reduce is sent to one rank; its late ACK must not count for all outputs of the AllReduce that follows."""
 
     before, after = (Collective.REDUCE, 0), (Collective.ALLREDUCE, 0)
 
@@ -64,7 +64,7 @@ class OldAckAfterABroadcastAcrossTheWrap(OldAckAfterABroadcast):
 
 
 class OldAcksTakeNothingBack(RangeTest):
-    """An ACK of the Broadcast before last, whose end is far behind: what the range had moved to since then is kept."""
+    """An ACK of the last Broadcast but one, which ended long ago: the range does not move back."""
 
     def runTest(self) -> None:
         group = self.node(allreduce(), broadcast_from(1, 1), parent=False)
@@ -103,7 +103,7 @@ class AnswersToWhatWasNeverSent(RangeTest):
             edge = self.random.choice(flow.outputs)
             answer = self.acknowledgement(flow.group, edge, self.psn(offset), syndrome.syndrome)
             self.refused(flow.group, edge, answer, NEVER_SENT)
-        # As far back as three announcements reach, and further: an answer that is so old says nothing.
+        # As far back as three announcements reach, and further: an answer that is this old says nothing.
         for behind, reasons in ((REMEMBERED, []), (REMEMBERED + 1, [NEVER_SENT])):
             before = self.all_drops()
             self.ack(flow.group, flow.outputs[:1], self.psn(count - behind))

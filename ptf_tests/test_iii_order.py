@@ -1,7 +1,7 @@
-"""Contributions in and out of order, and what their senders are told (Algorithm 2, lines 33-38; Algorithm 3; H.4).
+"""Contributions in and out of order, and the answers to their senders (Algorithm 2, lines 33-38; Algorithm 3; H.4).
 
-A switch answers as a RoCE responder does: one ACK for a packet that asks for it, again for a repeated one, and for a
-gap one NAK that names what is expected.
+A switch answers like a RoCE responder: with an ACK to a packet that asks for one, again to a repeated one, and with one
+NAK per gap that names the expected PSN.
 """
 
 from __future__ import annotations

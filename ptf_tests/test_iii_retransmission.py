@@ -32,13 +32,13 @@ EVERY = tuple(Reliability)
 
 
 class Resends(ModeIIITest):
-    """Results are under way: the announcement under the first PSN, and ``outstanding`` packets behind it."""
+    """Results are under way: the announcement under the first PSN, and ``outstanding`` packets after it."""
 
     role = ROOT
     outstanding = 5
 
     def under_way(self, outstanding: int | None = None, edges: int | None = None) -> tuple[Flow, list[str]]:
-        """A flow, and what has been sent to its outputs, by its place behind the first PSN; nothing is acknowledged."""
+        """A flow, and what has been sent to its outputs, by its place after the first PSN; nothing is acknowledged."""
         count = min(self.outstanding if outstanding is None else outstanding, self.window - 1)
         flow = self.begun(self.role, acked=False, edges=edges)
         announced = control_of(self.psn(0), self.immediate(flow, 1 << 12))
@@ -146,7 +146,7 @@ class MessagesAreSentAgainWithTheirOpcodes(Resends):
 
 
 class ResendingEndsAtWhatIsIncomplete(Resends):
-    """A slot that waits for others holds nothing to send, and nothing behind it is in order."""
+    """A slot that waits for others holds nothing to send, and nothing after it is in order."""
 
     def runTest(self) -> None:
         flow, sent = self.under_way(3)
@@ -263,7 +263,7 @@ class SecondTickAcrossTheWrapResends(SecondTickWithoutProgressResends):
 
 
 class ProgressStopsTheTimer(Resends):
-    """An ACK, or a NAK, between two ticks: the time begins anew."""
+    """An ACK, or a NAK, between two ticks: the time begins again."""
 
     reliability = EVERY
 

@@ -263,7 +263,7 @@ class DisagreementOutOfOrder(ModeIIITest):
 
 
 class NakBringsOnePacket(SelectiveTest):
-    """A NAK's PSN is missing, what is behind it may be there: that one is sent again, alone."""
+    """A NAK's PSN is missing, packets after it may have arrived: that one is sent again, alone."""
 
     def runTest(self) -> None:
         flow = self.begun(self.role, acked=False)

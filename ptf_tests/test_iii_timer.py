@@ -63,7 +63,7 @@ class TimerTest(ModeIIITest):
         return bool(received.total)
 
     def later_epoch(self, flow: Flow) -> Flow:
-        """The flow of a group that is set up anew."""
+        """The flow of a group that is set up again."""
         group = replace(flow.group, epoch=flow.group.epoch + 1)
         self.reconfigure(group)
         return replace(flow, group=group)
@@ -99,7 +99,7 @@ class BackOffDoublesAcrossTheWrap(BackOffDoubles):
 
 
 class ProgressEndsBackOff(TimerTest):
-    """An ACK of something new, and the first two ticks behind it are the first ones again."""
+    """An ACK of something new, and the first two ticks after it are the first ones again."""
 
     def runTest(self) -> None:
         flow, edge, sent = self.under_way()
@@ -196,7 +196,7 @@ class QuietTicksAreCounted(TimerTest):
 
 
 class NewEpochsStartTheTimerAfresh(TimerTest):
-    """A group that gets its edges anew has given up none of them."""
+    """A group that gets its edges again has given up none of them."""
 
     def runTest(self) -> None:
         flow, edge, sent = self.under_way()

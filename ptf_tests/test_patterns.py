@@ -20,7 +20,7 @@ ACK = Ack().syndrome
 
 
 def all_patterns(ranks: int, parent: int | None = None) -> list[Pattern]:
-    """AllReduce, Reduce to and Broadcast from each rank, at a node where rank r is behind edge r."""
+    """AllReduce, Reduce to and Broadcast from each rank, at a node where rank r is at edge r."""
     one_way = [make(rank, rank) for make in (reduce_to, broadcast_from) for rank in range(ranks)]
     return [allreduce(parent), *one_way]
 
@@ -160,7 +160,7 @@ class PatternsOfANodeBelowTheRoot(PatternTest):
         return self.filters()
 
     def runTest(self) -> None:
-        # Ranks 0, 1 and 2 behind edges 0 and 1; ranks 3 and up behind the parent, edge 2.
+        # Ranks 0, 1 and 2 at edges 0 and 1; ranks 3 and up behind the parent, edge 2.
         behind = [0, 0, 1, 2, 2]
         one_way = [make(rank, edge) for make in (reduce_to, broadcast_from) for rank, edge in enumerate(behind)]
         patterns = [allreduce(2), *one_way]

@@ -12,7 +12,7 @@ from p4gen.rocev2.opcodes import Ack, Nak, Opcode, RnrNak
 
 
 class ReduceTest(ModeIITest):
-    """A node of which a Reduce is announced; rank r is behind edge r."""
+    """A node of which a Reduce is announced; rank r is at edge r."""
 
     edges = 4
 

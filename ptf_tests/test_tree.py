@@ -116,7 +116,7 @@ class AnnouncementGoesUpAndComesDown(Below):
 
 
 class BarrierBelowTheRoot(Below):
-    """A barrier is up and down once, with nothing behind it."""
+    """A barrier is up and down once, with nothing after it."""
 
     def runTest(self) -> None:
         call = self.call(Collective.BARRIER, 0)

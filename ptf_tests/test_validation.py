@@ -128,7 +128,7 @@ class WrongLengths(Refusal):
 
 
 class WrongAckLengths(Refusal):
-    """An ACK with data behind it, and one without its AETH."""
+    """An ACK with data after it, and one without its AETH."""
 
     def runTest(self) -> None:
         ack = self.sound_ack()

@@ -67,7 +67,7 @@ class TaggedTrafficIsRouted(TaggedFrames):
 
 
 class TwoTagsAreNotRouted(TaggedFrames):
-    """One tag is looked behind, not two."""
+    """Packets with one tag are routed, those with two are not."""
 
     def runTest(self) -> None:
         frame = self.ip_frame(self.to(self.hops[1]), self.udp(b"provider bridges"))
