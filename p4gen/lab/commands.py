@@ -3,89 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import subprocess
 import sys
-import termios
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Final
-
-from rich.console import Console
 
 from p4gen.errors import InputError, P4genError
 from p4gen.host.collectives.control import Collective
-from p4gen.host.transport.clock import SECOND
-from p4gen.inputs import shown as text_shown
-from p4gen.lab import faults
+from p4gen.lab import faults, trouble
 from p4gen.lab.calls import check_calls, run, slow
-from p4gen.lab.outages import fail_links
-from p4gen.lab.report import counts_text, progress, show, size_text, table, without_kernel
-from p4gen.lab.session import Lab
+from p4gen.lab.report import counts_text, progress, show, size_text, table, tree_text, without_kernel
+from p4gen.lab.terminal import Command, Session, read_number, read_size, take_option
 from p4gen.lab.tracing import KINDS, Tracer
 from p4gen.lab.welcome import shown
-from p4gen.manager.api import GroupState, GroupStatus, Status
 from p4gen.net.config import Call
 from p4gen.rocev2.headers import ipv4_text, mac_text
-from p4gen.spec import units
 
 PING: Final = (sys.executable, "-m", "p4gen.lab.ping")
 """p4gen's own ping, which is always available."""
-_MANY: Final = 64
-_DIGITS: Final = 5
-
-
-class Session:
-    """A lab with the tracers and reports of its prompt."""
-
-    def __init__(self, lab: Lab, console: Console) -> None:
-        self.lab, self.console = lab, console
-        self.runs = 0
-        self.tracers: dict[str, Tracer] = {}
-        self.turn = threading.Lock()
-        """Held while several lines are printed, so that traces do not interleave with a table."""
-
-    def close(self) -> None:
-        """End all traces."""
-        for tracer in self.tracers.values():
-            tracer.close()
-
-    def ip_text(self, host: str) -> str:
-        """A host's IPv4 address."""
-        return ipv4_text(self.lab.hosts[host].hello.result()["ip"])
-
-    def execute(self, command: Sequence[str]) -> int:
-        """Run a command on the lab's terminal. Returns its exit status. Ctrl-C goes to the command."""
-        sys.stdout.flush()
-        stdin = (
-            None if sys.stdin.isatty() else subprocess.DEVNULL
-        )  # the next lines of a script are not input of the command
-        try:
-            process = subprocess.Popen(command, stdin=stdin)
-        except OSError as error:
-            raise InputError(f"{command[0]}: {error.strerror}") from None
-        while True:
-            try:
-                status = process.wait()
-                break
-            except KeyboardInterrupt:
-                continue  # the terminal has sent it the signal, too
-        if stdin is None:
-            with contextlib.suppress(OSError, termios.error):
-                os.tcsetpgrp(sys.stdin.fileno(), os.getpgrp())  # shells take the terminal for themselves
-        return status
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command. ``action`` gets the words after its name, at least ``least`` and at most ``most``."""
-
-    usage: str
-    help: str
-    action: Callable[[Session, list[str]], bool]
-    least: int = 0
-    most: int = _MANY
 
 
 def _groups(session: Session, _words: list[str]) -> bool:
@@ -101,16 +35,12 @@ def _groups(session: Session, _words: list[str]) -> bool:
             str(status.state),
             str(status.generation),
             " ".join(status.spec.ranks),
-            _tree(status),
+            tree_text(status),
             ", ".join(f"{switch} {slots}" for switch, slots in status.slots.items()),
             status.reason,
         )
     session.console.print(found)
     return True
-
-
-def _tree(status: GroupStatus) -> str:
-    return " ".join(f"{switch}→{up}" if up else f"{switch} (root)" for switch, up in status.tree.items())
 
 
 def _tell_traced(session: Session) -> None:
@@ -193,7 +123,7 @@ def _trace(session: Session, words: list[str]) -> bool:
         session.console.print(f"{switch} does not trace")
         return True
     kind = rest.pop() if rest and rest[-1] in KINDS else ""
-    count = _number(rest.pop(0), "how many packets") if rest else 1
+    count = read_number(rest.pop(0), "how many packets") if rest else 1
     if rest or not count:
         raise InputError(f"usage: {COMMANDS['trace'].usage}")
     if tracer is not None:
@@ -207,97 +137,6 @@ def _trace(session: Session, words: list[str]) -> bool:
         f"{shown(tracer.file)}",
         markup=False,
     )
-    return True
-
-
-def _fail(session: Session, words: list[str]) -> bool:
-    times = {"after": 0.0, "for": 0.0}
-    while words[0] == "link" and len(words) > 3 and words[-2] in times:
-        *words, which, text = words
-        times[which] = _seconds(text)
-    if words[0] == "link" and len(words) == 3:
-        session.lab.network.link(words[1], words[2])
-        outage = words[1], words[2], times["after"], times["after"] + times["for"] if times["for"] else 0.0
-        if not any(times.values()):
-            _set_link(session, words[1], words[2], up=False)
-        else:
-            when = f"in {times['after']:g} s" if times["after"] else "now"
-            then = f", for {times['for']:g} s" if times["for"] else ""
-            session.console.print(f"{words[1]}-{words[2]} goes down {when}{then}")
-            threading.Thread(target=fail_links, args=(session.lab, [outage], session.console), daemon=True).start()
-    elif words[0] == "switch" and len(words) == 2:
-        with _effects(session, lambda status: _unused(status, words[1])):
-            session.lab.fail_switch(words[1])
-            session.console.print(f"{words[1]} is dead; restart switch {words[1]} starts it again, empty")
-    elif words == ["manager"]:
-        session.lab.fail_manager()
-        goes_on = "groups stay as they are, and run works on them"
-        if session.lab.job.spec.wants_ticks:
-            goes_on = "groups stay as they are, but get no ticks, which their calls need, so run has to wait for it"
-        session.console.print(f"the manager is dead: {goes_on}; restart manager starts it again, on its store")
-    else:
-        raise InputError(f"usage: {COMMANDS['fail'].usage}")
-    return True
-
-
-def _restore(session: Session, words: list[str]) -> bool:
-    if words[0] != "link":
-        raise InputError(f"usage: {COMMANDS['restore'].usage}; switches are restarted: restart switch s1")
-    _set_link(session, words[1], words[2], up=True)
-    return True
-
-
-def _set_link(session: Session, a: str, b: str, *, up: bool) -> None:
-    def noticed(status: Status) -> bool:
-        ends = {switch.name: switch.links_down for switch in status.switches}
-        return all((other in ends[end]) is not up for end, other in ((a, b), (b, a)) if end in ends)
-
-    with _effects(session, noticed):
-        session.lab.network.set_link(a, b, up=up)
-        session.console.print(f"{a}-{b} is {'up' if up else 'down'}")
-
-
-def _unused(status: Status, switch: str) -> bool:
-    return all(switch not in group.tree for group in status.groups if group.state is GroupState.ACTIVE)
-
-
-@contextlib.contextmanager
-def _effects(session: Session, noticed: Callable[[Status], bool]) -> Iterator[None]:
-    """Report how the groups change because of the block, once the manager has ``noticed`` the event."""
-    before = {status.spec.name: (status.state, status.generation) for status in session.lab.manager.groups()}
-    yield
-    for status in session.lab.settle(noticed) if before else []:
-        if before.get(status.spec.name) != (status.state, status.generation):
-            now = _tree(status) if status.state is GroupState.ACTIVE else status.reason
-            name = f"group {status.spec.name}"
-            session.console.print(f"{name} is {status.state}, generation {status.generation}: {now}", markup=False)
-
-
-def _restart(session: Session, words: list[str]) -> bool:
-    if words == ["manager"]:
-        session.lab.restart_manager()
-        session.console.print("the manager is running again, and knows its groups")
-        return True
-    if words[0] != "switch" or len(words) != 2:
-        raise InputError(f"usage: {COMMANDS['restart'].usage}")
-    with _effects(session, lambda status: all(s.reachable for s in status.switches if s.name == words[1])):
-        session.lab.restart_switch(words[1])
-        session.console.print(f"{words[1]} is running again, with its program")
-    return True
-
-
-def _suffer(kind: str) -> Callable[[Session, list[str]], bool]:
-    def action(session: Session, words: list[str]) -> bool:
-        now = session.lab.suffer(words[0], kind, words[1])
-        session.console.print(f"{words[0]}: {now.text()}, each way")
-        return True
-
-    return action
-
-
-def _heal(session: Session, _words: list[str]) -> bool:
-    session.lab.heal()
-    session.console.print("hosts' links have no faults")
     return True
 
 
@@ -332,8 +171,8 @@ def _run(session: Session, words: list[str]) -> bool:
     if collective is not Collective.BARRIER:
         if not rest:
             raise InputError(f"usage: {COMMANDS['run'].usage}")
-        size = _size(rest.pop(0))
-    repeat, root = _option(rest, "repeat", 1), _option(rest, "root", 0)
+        size = read_size(rest.pop(0))
+    repeat, root = take_option(rest, "repeat", 1), take_option(rest, "root", 0)
     if not repeat:
         raise InputError("repeat must be at least 1")
     lab.check_run()
@@ -357,12 +196,12 @@ def _run(session: Session, words: list[str]) -> bool:
         )
     what = f"{collective} of {size_text(size)}" if size else str(collective)
     with session.turn:
-        session.console.print(f"{what}, group {group.spec.name}: {_tree(group)}")
+        session.console.print(f"{what}, group {group.spec.name}: {tree_text(group)}")
         show(outcome, session.console)
         with contextlib.suppress(P4genError):  # after a failure the group is gone
             now = lab.manager.group(group.spec.name)
             if now.generation != group.generation:
-                session.console.print(f"placed again meanwhile: generation {now.generation}, {_tree(now)}")
+                session.console.print(f"placed again meanwhile: generation {now.generation}, {tree_text(now)}")
     return outcome.ok
 
 
@@ -372,7 +211,7 @@ def _init(session: Session, words: list[str]) -> bool:
     if rest[-2:-1] == ["root"]:
         rest, root = rest[:-2], rest[-1]
     status = session.lab.init_group(name, rest, root)
-    session.console.print(f"{name}: {_tree(status)}, {len(rest)} ranks")
+    session.console.print(f"{name}: {tree_text(status)}, {len(rest)} ranks")
     return True
 
 
@@ -385,12 +224,12 @@ def _destroy(session: Session, words: list[str]) -> bool:
 def _move(session: Session, words: list[str]) -> bool:
     status = session.lab.manager.move_group(words[0], words[1] if len(words) > 1 else None)
     session.lab.join(status)
-    session.console.print(f"{words[0]}: {_tree(status)}, generation {status.generation}")
+    session.console.print(f"{words[0]}: {tree_text(status)}, generation {status.generation}")
     return True
 
 
 def _resize(session: Session, words: list[str]) -> bool:
-    status = session.lab.manager.resize_group(words[0], _number(words[1], "slots"))
+    status = session.lab.manager.resize_group(words[0], read_number(words[1], "slots"))
     session.lab.join(status)
     slots = ", ".join(f"{switch} {slots}" for switch, slots in status.slots.items())
     session.console.print(f"{words[0]}: slots {slots}, generation {status.generation}")
@@ -400,38 +239,6 @@ def _resize(session: Session, words: list[str]) -> bool:
 def _top(session: Session, _words: list[str]) -> bool:
     _tell_traced(session)
     return session.execute([sys.executable, "-m", "p4gen", "top", "--manager", session.lab.manager_address]) == 0
-
-
-def _number(text: str, what: str) -> int:
-    if not (text.isdecimal() and len(text) <= _DIGITS):
-        raise InputError(f"{text_shown(text, quoted=False)}: {what} must be a number of at most {_DIGITS} digits")
-    return int(text)
-
-
-def _size(text: str) -> int:
-    try:
-        return units.size(text)
-    except ValueError as error:
-        raise InputError(str(error)) from None
-
-
-def _seconds(text: str) -> float:
-    try:
-        return units.duration(text) / SECOND
-    except ValueError as error:
-        raise InputError(str(error)) from None
-
-
-def _option(words: list[str], name: str, default: int) -> int:
-    """Remove ``name`` and the number after it from the words. Returns the number."""
-    if name not in words:
-        return default
-    at = words.index(name)
-    if at + 1 == len(words):
-        raise InputError(f"{name} must be followed by a number")
-    number = _number(words[at + 1], name)
-    del words[at : at + 2]
-    return number
 
 
 _NET = Command("net", "Switches, hosts, links, faults; 'topology' is the same.", _net, 0, 0)
@@ -456,26 +263,26 @@ COMMANDS: Final[Mapping[str, Command]] = {
         3,
     ),
     "fail": Command(
-        "fail link A B [after TIME] [for TIME] | fail switch S | fail manager",
+        trouble.FAIL,
         "Take a link down, or kill a switch or the manager.",
-        _fail,
+        trouble.fail,
         1,
         7,
     ),
-    "restore": Command("restore link A B", "Take a link up again.", _restore, 3, 3),
+    "restore": Command(trouble.RESTORE, "Take a link up again.", trouble.restore, 3, 3),
     "restart": Command(
-        "restart switch S | restart manager", "Start a switch again, empty; the manager, on its store.", _restart, 1, 2
+        trouble.RESTART, "Start a switch again, empty; the manager, on its store.", trouble.restart, 1, 2
     ),
     "loss": Command(
-        "loss HOST|all SHARE", "Lose packets at a host's link, each way: loss h1 0.05.", _suffer("loss"), 2, 2
+        "loss HOST|all SHARE", "Lose packets at a host's link, each way: loss h1 0.05.", trouble.suffer("loss"), 2, 2
     ),
-    "delay": Command("delay HOST|all TIME", "Delay them: delay h1 1ms.", _suffer("delay"), 2, 2),
-    "duplicate": Command("duplicate HOST|all SHARE", "Deliver some twice.", _suffer("duplicate"), 2, 2),
+    "delay": Command("delay HOST|all TIME", "Delay them: delay h1 1ms.", trouble.suffer("delay"), 2, 2),
+    "duplicate": Command("duplicate HOST|all SHARE", "Deliver some twice.", trouble.suffer("duplicate"), 2, 2),
     "reorder": Command(
-        "reorder HOST|all SHARE", "Delay some, so that packets are reordered.", _suffer("reorder"), 2, 2
+        "reorder HOST|all SHARE", "Delay some, so that packets are reordered.", trouble.suffer("reorder"), 2, 2
     ),
-    "corrupt": Command("corrupt HOST|all SHARE", "Flip one to three bits of some.", _suffer("corrupt"), 2, 2),
-    "heal": Command("heal", "Remove all faults of hosts' links.", _heal, 0, 0),
+    "corrupt": Command("corrupt HOST|all SHARE", "Flip one to three bits of some.", trouble.suffer("corrupt"), 2, 2),
+    "heal": Command("heal", "Remove all faults of hosts' links.", trouble.heal, 0, 0),
     "pcap": Command("pcap NODE", "Capture a node's interfaces; repeat the command to end it.", _pcap, 1, 1),
     "shell": Command("shell NODE", "A host's shell, or p4runtime-shell on a switch.", _shell, 1, 1),
     "top": Command("top", "Groups, rates, retransmissions and drops, live.", _top, 0, 0),

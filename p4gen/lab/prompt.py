@@ -15,8 +15,9 @@ from rich.console import Console
 from p4gen.errors import InputError, P4genError
 from p4gen.host.collectives.control import Collective
 from p4gen.lab import faults
-from p4gen.lab.commands import COMMANDS, PING, Command, Session
+from p4gen.lab.commands import COMMANDS, PING
 from p4gen.lab.session import Lab
+from p4gen.lab.terminal import Command, Session
 from p4gen.lab.tracing import KINDS
 
 PROMPT = "lab> "

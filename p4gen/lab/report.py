@@ -13,6 +13,7 @@ from rich.table import Table
 
 from p4gen.host.transport.clock import SECOND, duration_text
 from p4gen.lab.calls import COUNTERS, CallOutcome, RunOutcome
+from p4gen.manager.api import GroupStatus
 
 KERNEL = ("not_udp_over_ipv4", "not_rocev2", "truncated")
 """Reason of frames that the NIC ignores because the kernel handles them; they are not lost."""
@@ -132,3 +133,8 @@ def to_json(outcome: RunOutcome) -> dict[str, Any]:
         "traced": list(outcome.traced),
         "drops": outcome.drops,
     }
+
+
+def tree_text(status: GroupStatus) -> str:
+    """A group's tree: each switch, and the one above it."""
+    return " ".join(f"{switch}→{up}" if up else f"{switch} (root)" for switch, up in status.tree.items())
