@@ -28,7 +28,7 @@ from p4gen.manager.api import (
 )
 from p4gen.manager.fabric import Fabric
 from p4gen.manager.store import Store, StoredGroup
-from p4gen.manager.switches import Key
+from p4gen.manager.wanted import Key
 from p4gen.manager.watch import Watch
 from p4gen.placement.placed import PlacedGroup
 from p4gen.placement.planner import plan

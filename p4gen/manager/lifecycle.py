@@ -10,7 +10,8 @@ from typing import Any
 
 from p4gen.manager.api import AgentError, Code, GroupSpec, GroupState, ManagerError
 from p4gen.manager.ledger import Ledger, Record
-from p4gen.manager.switches import Key, SwitchThread
+from p4gen.manager.switches import SwitchThread
+from p4gen.manager.wanted import Key
 from p4gen.placement.placed import PlacedGroup
 from p4gen.placement.planner import NoPlaceError
 

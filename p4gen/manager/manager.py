@@ -36,7 +36,8 @@ from p4gen.manager.ledger import Ledger, Record
 from p4gen.manager.lifecycle import Lifecycle, of_switch
 from p4gen.manager.repair import Repair
 from p4gen.manager.store import Store
-from p4gen.manager.switches import Key, SwitchThread
+from p4gen.manager.switches import SwitchThread
+from p4gen.manager.wanted import Key
 from p4gen.manager.watch import Watch
 from p4gen.placement.placed import PlacedGroup
 from p4gen.placement.planner import View, check

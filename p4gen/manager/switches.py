@@ -17,19 +17,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from p4gen.errors import P4genError
-from p4gen.groups.config import configure
-from p4gen.groups.group import GroupContext, PlacedEdge, SwitchConfig, placed_edges
+from p4gen.groups.group import PlacedEdge, placed_edges
 from p4gen.manager.api import Agent, AgentError, SwitchInfo
-from p4gen.model.entries import Exact
+from p4gen.manager.wanted import Item, Key, contexts_of, holds, items_of, wanted_config
 from p4gen.placement.placed import PlacedGroup
-from p4gen.placement.placer import GATEWAY, routes, tree_routes
 from p4gen.placement.planner import View
 
-Key = tuple[str, int]
-"""A placement: its group's name and its generation."""
 Agents = Callable[[SwitchInfo], Agent]
-Item = tuple[object, ...]
-"""The identity of an entry, multicast group or clone session."""
 
 FIRST_RETRY: Final = 0.05
 """Seconds until a stale switch is tried again; doubled each time, up to ``LAST_RETRY``."""
@@ -338,7 +332,7 @@ class SwitchThread:
             if self._agent is None:
                 self._agent = _asked(lambda: self._agents(self._info))
             held = _asked(self._agent.read)
-            self._lose({key for key, placed in self._admitted.items() if not _holds(held, placed, self.name)})
+            self._lose({key for key, placed in self._admitted.items() if not holds(held, placed, self.name)})
             self._apply(resync=True)
             self._tick()
         except AgentError as error:
@@ -371,7 +365,7 @@ class SwitchThread:
             raise AgentError(f"{self.name}: {error.reason}") from error
         before, self._applied = self._applied, frozenset()
         changes = _asked(lambda: agent.apply(wanted, resync=resync))
-        self._applied = items = _items(wanted)
+        self._applied = items = items_of(wanted)
         self.entries = len(wanted.entries)
         if not resync and changes.inserted > len(items - before):
             # The switch was restarted, and the agent has written everything again; the state is lost.
@@ -381,43 +375,11 @@ class SwitchThread:
     def _tick(self) -> None:
         if self._info.spec.wants_ticks and self._agent is not None:
             agent = self._agent
-            contexts = _contexts(self.name, {key: p for key, p in self._admitted.items() if key in self._ticking})
+            contexts = contexts_of(self.name, {key: p for key, p in self._admitted.items() if key in self._ticking})
             edges = placed_edges(self.name, contexts)
             _asked(lambda: agent.set_ticks(edges))
             if edges != self._edges:
                 self._edges, self._given_up = edges, None
-
-
-def wanted_config(info: SwitchInfo, view: View, admitted: Mapping[Key, PlacedGroup]) -> SwitchConfig:
-    """The configuration of a switch. Raises ``InputError`` when its program does not support it."""
-    if info.name not in view.topology.switches:
-        return configure(info.spec, [])
-    # Placements over links that no longer exist are about to be removed.
-    there = {frozenset(link.ends) for link in view.topology.links}
-    passed = tree_routes(view.topology, (placed for placed in admitted.values() if placed.links <= there))
-    found = routes(view.topology, view.names, info.name, passed[info.name], down=view.down, fixed=True)
-    return configure(info.spec, _contexts(info.name, admitted), *found, {GATEWAY: view.names.mac[info.name]})
-
-
-def _contexts(switch: str, admitted: Mapping[Key, PlacedGroup]) -> list[GroupContext]:
-    found = [context for placed in admitted.values() for context in placed.contexts_on(switch)]
-    return sorted(found, key=lambda context: context.context)
-
-
-def _items(config: SwitchConfig) -> frozenset[Item]:
-    entries = ((entry.table, *entry.match.values()) for entry in config.entries)
-    groups = (("", group.group_id) for group in config.multicast_groups)
-    return frozenset((*entries, *groups, *((None, session.session_id) for session in config.clone_sessions)))
-
-
-def _holds(held: SwitchConfig, placed: PlacedGroup, switch: str) -> bool:
-    """Whether the switch holds all contexts of a placement with their epochs, and therefore their state."""
-    there = set()
-    for entry in held.entries:
-        if entry.table.rpartition(".")[2] == "contexts":
-            (match,) = entry.match.values()
-            there.add((match.value if isinstance(match, Exact) else match, entry.action.args.get("epoch")))
-    return all((context.context, context.epoch) in there for context in placed.contexts_on(switch))
 
 
 def _asked(question: Callable[[], Any]) -> Any:

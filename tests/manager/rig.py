@@ -14,7 +14,7 @@ from p4gen.families.epic.spec import EpicSpec
 from p4gen.groups.group import PlacedEdge, SwitchConfig
 from p4gen.manager.api import Agent, AgentError, Changes, GroupSpec, LinkPort, SwitchInfo
 from p4gen.manager.manager import IncManager
-from p4gen.manager.switches import wanted_config
+from p4gen.manager.wanted import wanted_config
 from p4gen.model import ControlError, EngineName, Model
 from p4gen.model.entries import CloneSession, Entry, Exact, Lpm, MulticastGroup
 from p4gen.net.simulation import program_of

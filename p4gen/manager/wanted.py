@@ -1,0 +1,52 @@
+"""What a switch should hold for the placements that are admitted at it, and whether it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from p4gen.groups.config import configure
+from p4gen.groups.group import GroupContext, SwitchConfig
+from p4gen.manager.api import SwitchInfo
+from p4gen.model.entries import Exact
+from p4gen.placement.placed import PlacedGroup
+from p4gen.placement.placer import GATEWAY, routes, tree_routes
+from p4gen.placement.planner import View
+
+Key = tuple[str, int]
+"""A placement: its group's name and its generation."""
+Item = tuple[object, ...]
+"""The identity of an entry, multicast group or clone session."""
+
+
+def wanted_config(info: SwitchInfo, view: View, admitted: Mapping[Key, PlacedGroup]) -> SwitchConfig:
+    """The configuration of a switch. Raises ``InputError`` when its program does not support it."""
+    if info.name not in view.topology.switches:
+        return configure(info.spec, [])
+    # Placements over links that no longer exist are about to be removed.
+    there = {frozenset(link.ends) for link in view.topology.links}
+    passed = tree_routes(view.topology, (placed for placed in admitted.values() if placed.links <= there))
+    found = routes(view.topology, view.names, info.name, passed[info.name], down=view.down, fixed=True)
+    return configure(info.spec, contexts_of(info.name, admitted), *found, {GATEWAY: view.names.mac[info.name]})
+
+
+def contexts_of(switch: str, admitted: Mapping[Key, PlacedGroup]) -> list[GroupContext]:
+    """The contexts of placements on a switch, in order."""
+    found = [context for placed in admitted.values() for context in placed.contexts_on(switch)]
+    return sorted(found, key=lambda context: context.context)
+
+
+def items_of(config: SwitchConfig) -> frozenset[Item]:
+    """What a configuration consists of."""
+    entries = ((entry.table, *entry.match.values()) for entry in config.entries)
+    groups = (("", group.group_id) for group in config.multicast_groups)
+    return frozenset((*entries, *groups, *((None, session.session_id) for session in config.clone_sessions)))
+
+
+def holds(held: SwitchConfig, placed: PlacedGroup, switch: str) -> bool:
+    """Whether the switch holds all contexts of a placement with their epochs, and therefore their state."""
+    there = set()
+    for entry in held.entries:
+        if entry.table.rpartition(".")[2] == "contexts":
+            (match,) = entry.match.values()
+            there.add((match.value if isinstance(match, Exact) else match, entry.action.args.get("epoch")))
+    return all((context.context, context.epoch) in there for context in placed.contexts_on(switch))
