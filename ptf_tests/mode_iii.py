@@ -16,6 +16,7 @@ from typing import ClassVar
 from elements import Numbers, Values
 from inc import IncTest
 
+from p4gen.families.epic.codes import OwnOpcode
 from p4gen.families.epic.spec import Mode
 from p4gen.groups.group import GroupContext, Pattern
 from p4gen.host.collectives.control import Collective, Control
@@ -30,7 +31,7 @@ Seen = Mapping[int, Sequence[str]]
 """By edge, the packets that it received, in order, as ``describe`` formats them; edges without packets may be left
 out."""
 
-TICK, CURSOR = 0xC0, 0xC1
+TICK, CURSOR = OwnOpcode.TICK, OwnOpcode.CURSOR
 AGENT_PORT = PORT
 TICK_UNITS = EVERY_US // 10
 """Duration that a tick stands for, in units of 10 us."""

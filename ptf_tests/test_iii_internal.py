@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from test_iii_pipelines import CHILDREN, PipelineTest
 
+from p4gen.families.epic.codes import OwnOpcode
 from p4gen.host.collectives.control import Collective
 from p4gen.rocev2.opcodes import Opcode
 
@@ -28,7 +29,7 @@ class ForgedInternalPackets(PipelineTest):
             for port in {other.edges[0].port for other in groups}:
                 for packet in forged:
                     self.refused_at(port, packet, "LookupTable.unknown_source")
-                for opcode in (0xC0, 0xC1):
+                for opcode in OwnOpcode:
                     self.refused_at(port, self.tick_of(group, CHILDREN, opcode), "LookupTable.unknown_source")
         self.round_all(groups, self.ranks, self.ranks, self.psn(2))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from p4gen.groups.group import PlacedEdge
 from p4gen.host.transport.verbs import Peer
 from p4gen.host.transport.wire import Writer
+from p4gen.rocev2 import layouts
+from p4gen.rocev2.headers import AETH
 from p4gen.spec.ticks import OPCODE
 
 UNIT_S = 10e-6
@@ -14,7 +16,7 @@ UNIT_S = 10e-6
 def tick(placed: PlacedEdge, interval_s: float) -> bytes:
     """The tick of an edge: from its far end to its near end. Its AETH holds the pipeline (syndrome) and how long the
     tick stands for, in ``UNIT_S`` (MSN); at least one."""
-    units = min(max(1, round(interval_s / UNIT_S)), (1 << 24) - 1)
+    units = min(max(1, round(interval_s / UNIT_S)), layouts.AETH.word.mask("msn"))
     near, far = placed.edge.local, placed.edge.remote
     writer = Writer(far.mac, far.ip, Peer(near.mac, near.ip, near.qp, placed.edge.udp_src_port))
-    return writer.frame(OPCODE, 0, body=placed.pipeline.to_bytes(1) + units.to_bytes(3))
+    return writer.frame(OPCODE, 0, body=AETH(placed.pipeline, units).pack())

@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
+from p4gen.rocev2.codes import ETHERTYPE_IPV4, PROTOCOL_UDP
+from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
 from p4gen.rocev2.opcodes import Ack, Nak, Opcode, RnrNak, decode_syndrome
+
+_ETHER_TYPE: Final = ROCE.bytes("ethernet.ether_type")
+_PROTOCOL_AT: Final = ROCE.at("ipv4.protocol")
+_SRC: Final = ROCE.bytes("ipv4.src_addr")
+_DST: Final = ROCE.bytes("ipv4.dst_addr")
+_OPCODE_AT: Final = ROCE.at("bth.opcode")
+_PSN: Final = ROCE.bytes("bth.psn")
+_SYNDROME_AT: Final = ROCE_ANSWER.at("aeth.syndrome")
+_IPV4: Final = ETHERTYPE_IPV4.to_bytes(2)
 
 
 class Way(StrEnum):
@@ -41,9 +53,9 @@ class Kinds:
 
     def of(self, frame: bytes) -> Label | None:
         """The kind of a frame; None when it does not belong to an IncTree or is too short."""
-        if len(frame) < 54 or frame[12:14] != b"\x08\x00" or frame[23] != 17:
+        if len(frame) < ROCE.size or frame[_ETHER_TYPE] != _IPV4 or frame[_PROTOCOL_AT] != PROTOCOL_UDP:
             return None
-        src, dst = int.from_bytes(frame[26:30]), int.from_bytes(frame[30:34])
+        src, dst = int.from_bytes(frame[_SRC]), int.from_bytes(frame[_DST])
         if src in self._trees and dst in self._trees:
             way, rank = (Way.UP if self._trees[dst] < self._trees[src] else Way.DOWN), None
         elif dst in self._trees:
@@ -52,21 +64,21 @@ class Kinds:
             way, rank = Way.DOWN, self._ranks.get(dst)
         else:
             return None
-        opcode, psn = frame[42], int.from_bytes(frame[51:54])
+        opcode, psn = frame[_OPCODE_AT], int.from_bytes(frame[_PSN])
         what, text = _what(opcode, frame)
         return Label(f"{way}_{what}", rank, psn, f"{text} {psn:x}" if opcode != Opcode.CNP else text)
 
 
 def _what(opcode: int, frame: bytes) -> tuple[str, str]:
-    if opcode == Opcode.ACKNOWLEDGE and len(frame) > 54:
-        match decode_syndrome(frame[54]):
+    if opcode == Opcode.ACKNOWLEDGE and len(frame) > _SYNDROME_AT:
+        match decode_syndrome(frame[_SYNDROME_AT]):
             case Ack():
                 return "ACK", "ACK"
             case RnrNak():
                 return "RNR", "RNR NAK"
             case Nak(code=code):
                 return "NAK", "NAK" if code == 0 else f"NAK {code}"
-        return "ACK", f"syndrome {frame[54]:#x}"
+        return "ACK", f"syndrome {frame[_SYNDROME_AT]:#x}"
     if opcode == Opcode.CNP:
         return "CNP", "CNP"
     try:

@@ -11,11 +11,17 @@ from p4gen.host.transport.clock import SECOND
 from p4gen.net.buffer import SharedBuffer
 from p4gen.net.faults import DirectionFaults
 from p4gen.net.loop import EventLoop
+from p4gen.rocev2.codes import ECN_CE, ECN_ECT0, ECN_ECT1, ETHERTYPE_IPV4
+from p4gen.rocev2.layouts import ROCE
 from p4gen.spec.topology import Ecn
 
 OVERHEAD: Final = 24
 """Bytes on the wire in addition to the frame: FCS 4, preamble 8, inter-frame gap 12."""
 MIN_FRAME: Final = 60
+_ETHER_TYPE: Final = ROCE.bytes("ethernet.ether_type")
+_TOS_AT: Final = ROCE.at("ipv4.ecn")
+_CHECKSUM: Final = ROCE.bytes("ipv4.checksum")
+_IPV4: Final = ETHERTYPE_IPV4.to_bytes(2)
 
 Deliver = Callable[[int, Any], None]
 """A function that takes the time of arrival, which may be in the future, and the frame."""
@@ -137,7 +143,7 @@ class Direction:
     def _mark(self, frame: bytes, waiting: int, ecn: Ecn) -> bytes:
         """The frame, marked "congestion experienced" if the queue is long and the sender supports ECN."""
         backlog = waiting * self.traits.bandwidth // (8 * SECOND)
-        if backlog <= ecn.low or frame[12:14] != b"\x08\x00" or frame[15] & 3 not in (1, 2):
+        if backlog <= ecn.low or frame[_ETHER_TYPE] != _IPV4 or frame[_TOS_AT] & ECN_CE not in (ECN_ECT0, ECN_ECT1):
             return frame
         if backlog < ecn.high:
             chance = ecn.share * (backlog - ecn.low) / (ecn.high - ecn.low)
@@ -145,10 +151,10 @@ class Direction:
                 return frame
         self.marked += 1
         marked = bytearray(frame)
-        old, new = frame[15], frame[15] | 3
-        marked[15] = new
+        old, new = frame[_TOS_AT], frame[_TOS_AT] | ECN_CE
+        marked[_TOS_AT] = new
         # The checksum is updated as in a router (RFC 1624, equation 3).
-        total = (int.from_bytes(frame[24:26]) ^ 0xFFFF) + (old ^ 0xFFFF) + new
+        total = (int.from_bytes(frame[_CHECKSUM]) ^ 0xFFFF) + (old ^ 0xFFFF) + new
         total = (total & 0xFFFF) + (total >> 16)
-        marked[24:26] = ((total & 0xFFFF) + (total >> 16) ^ 0xFFFF).to_bytes(2)
+        marked[_CHECKSUM] = ((total & 0xFFFF) + (total >> 16) ^ 0xFFFF).to_bytes(2)
         return bytes(marked)

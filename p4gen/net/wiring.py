@@ -19,10 +19,10 @@ from p4gen.host.collectives.ring import Ring, RingConfig
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Peer
-from p4gen.host.transport.wire import ECT
 from p4gen.net.flow import Flow
 from p4gen.net.traffic import Pattern, Traffic, TrafficConfig
 from p4gen.placement.placer import Names, switch_of
+from p4gen.rocev2.codes import ECN_ECT0
 
 FIRST_QP: Final = 0x1000
 PORTS: Final = range(0xC000, 0x10000)
@@ -80,7 +80,7 @@ class Wiring:
                         self._endpoint(far, far_number),
                         port,
                         far_port,
-                        ECT if self._config.dcqcn is not None else 0,
+                        ECN_ECT0 if self._config.dcqcn is not None else 0,
                     )
                 )
         (_, qp_a, port_a), (_, qp_b, port_b) = ends

@@ -17,9 +17,10 @@ PROTOCOL_UDP: Final = 17
 ROCE_UDP_PORT: Final = 4791
 """The UDP destination port of RoCEv2 (IANA; annex A17)."""
 
+ECN_ECT1: Final = 0b01
 ECN_ECT0: Final = 0b10
 ECN_CE: Final = 0b11
-"""ECN codepoints of a sender that understands marks, and of a mark: congestion experienced (RFC 3168)."""
+"""ECN codepoints of senders that understand marks, and of a mark: congestion experienced (RFC 3168)."""
 
 DEFAULT_PKEY: Final = 0xFFFF
 """The default partition, as a full member."""

@@ -196,3 +196,6 @@ HEADERS: Final = (ETHERNET, VLAN, ARP, IPV4, UDP, BTH, RETH, AETH, IMMEDIATE, AT
 """All of them, outermost first."""
 ROCE: Final = Stack(ETHERNET, IPV4, UDP, BTH)
 """What a RoCEv2 frame without a VLAN tag begins with."""
+ROCE_ANSWER: Final = Stack(*ROCE.headers, AETH)
+ROCE_WRITE: Final = Stack(*ROCE.headers, RETH)
+"""The same of acknowledgements, and of the first packet of an RDMA WRITE."""

@@ -209,6 +209,10 @@ class Nak:
         return _syndrome(SyndromeType.NAK, self.code)
 
 
+FIRST_NAK: Final = RnrNak(0).syndrome
+"""The syndromes below are those of ACKs."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReservedSyndrome:
     """A syndrome that the specification does not define; a requester that receives one puts the QP in error."""

@@ -11,14 +11,16 @@ from p4gen.host.transport.memory import ProtectionDomain
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.requester import Requester
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig
-from p4gen.host.transport.wire import Reader
+from p4gen.host.transport.wire import ACK_REQUEST, ANSWER_SIZE, DEST_QP, DST_ADDR, MSN, SYNDROME_AT, Reader
+from p4gen.rocev2.opcodes import Opcode
+from p4gen.rocev2.psn import PSN_MASK
 
 BURST: Final = 8
 """Number of packets given to the line at once, as a NIC's pipeline holds some. An ACK may have to wait for that
 many."""
 
-_ACKNOWLEDGE: Final = 0x11
-_CNP: Final = 0x81
+_ACKNOWLEDGE: Final = int(Opcode.ACKNOWLEDGE)
+_CNP: Final = int(Opcode.CNP)
 
 
 class Line(Protocol):
@@ -103,19 +105,19 @@ class Nic:
         if congested:
             pair.notify_congestion()
         if opcode == _ACKNOWLEDGE:
-            if len(frame) != 62:
+            if len(frame) != ANSWER_SIZE:
                 self.dropped["bad_length"] += 1
                 return
-            pair.requester.on_ack(word & 0xFFFFFF, frame[54], int.from_bytes(frame[55:58]))
+            pair.requester.on_ack(word & PSN_MASK, frame[SYNDROME_AT], int.from_bytes(frame[MSN]))
             self.kick(pair)
         elif opcode == _CNP:
             pair.requester.on_cnp()
         else:
-            pair.responder.on_request(opcode, word & 0xFFFFFF, word >= 0x80000000, frame)
+            pair.responder.on_request(opcode, word & PSN_MASK, word >= ACK_REQUEST, frame)
 
     def on_loss(self, frame: bytes) -> None:
         """The network has dropped a frame that this NIC has sent. Simulations tell it; a real NIC is never told."""
-        to, number = int.from_bytes(frame[30:34]), int.from_bytes(frame[47:50])
+        to, number = int.from_bytes(frame[DST_ADDR]), int.from_bytes(frame[DEST_QP])
         for pair in self.pairs.values():
             if pair.peer.qp == number and pair.peer.ip == to:
                 pair.on_loss(frame)

@@ -11,12 +11,12 @@ from p4gen.host.transport.memory import ProtectionDomain
 from p4gen.host.transport.requester import Requester
 from p4gen.host.transport.responder import Responder
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig, Recovery, RecvWr, SendWr, Status
-from p4gen.host.transport.wire import Writer
+from p4gen.host.transport.wire import MSN, OPCODE_AT, PSN, SYNDROME_AT, Writer
+from p4gen.rocev2.headers import AETH
+from p4gen.rocev2.opcodes import FIRST_NAK, Opcode
 
-_ACKNOWLEDGE: Final = 0x11
-_CNP: Final = 0x81
-_NAKS: Final = 0x20
-"""The syndromes below are those of ACKs (9.7.5.1)."""
+_ACKNOWLEDGE: Final = int(Opcode.ACKNOWLEDGE)
+_CNP: Final = int(Opcode.CNP)
 
 
 class Port(Protocol):
@@ -155,15 +155,15 @@ class QueuePair:
         """The network has dropped a frame that this end has sent: with recovery ``oracle`` it is sent again."""
         if self.config.recovery is not Recovery.ORACLE or self.broken is not None:
             return
-        opcode, psn = frame[42], int.from_bytes(frame[51:54])
+        opcode, psn = frame[OPCODE_AT], int.from_bytes(frame[PSN])
         if opcode == _CNP:
             return
         if opcode != _ACKNOWLEDGE:
             self.requester.on_loss(psn)
-        elif frame[54] < _NAKS:
+        elif frame[SYNDROME_AT] < FIRST_NAK:
             self.acknowledge()
         else:
-            self.answer(psn, frame[54], int.from_bytes(frame[55:58]))
+            self.answer(psn, frame[SYNDROME_AT], int.from_bytes(frame[MSN]))
 
     def notify_congestion(self) -> None:
         """Handle a marked packet: send a CNP, unless one was sent a moment ago (DCQCN's notification point)."""
@@ -188,8 +188,8 @@ class QueuePair:
         else:
             self._listed = False
             return None
-        body = syndrome.to_bytes(1) + (self.responder.msn if msn is None else msn).to_bytes(3)
-        return self.writer.frame(0x11, psn, body=body)
+        body = AETH(syndrome, self.responder.msn if msn is None else msn).pack()
+        return self.writer.frame(_ACKNOWLEDGE, psn, body=body)
 
     def _list(self) -> None:
         if not self._listed:

@@ -13,7 +13,8 @@ from p4gen.host.transport.clock import US
 from p4gen.host.transport.parts import Pair
 from p4gen.host.transport.roundtrips import RoundTrips
 from p4gen.host.transport.verbs import Completion, Recovery, SendWr, Status
-from p4gen.rocev2.opcodes import Nak, NakCode, Opcode, RnrNak, decode_syndrome
+from p4gen.rocev2.headers import RETH, ImmDt
+from p4gen.rocev2.opcodes import FIRST_NAK, Nak, NakCode, Opcode, RnrNak, decode_syndrome
 
 _FATAL: Final = {
     NakCode.INVALID_REQUEST: Status.REMOTE_INVALID_REQUEST,
@@ -23,6 +24,9 @@ _FATAL: Final = {
 _SELECTIVE: Final = Nak(NakCode.SELECTIVE).syndrome
 _HALF: Final = 1 << 23
 _MASK: Final = (1 << 24) - 1
+_FIRST, _MIDDLE, _LAST, _ONLY = (
+    int(opcode) for opcode in (Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY)
+)
 
 
 class _Message(NamedTuple):
@@ -185,7 +189,7 @@ class Requester:
         part = message.data[start : start + self._mtu]
         last = seq + 1 == message.end
         wr = message.wr
-        opcode = (0 if index == 0 else 1) if not last else (4 if index == 0 else 2)  # FIRST, MIDDLE, ONLY, LAST
+        opcode = (_FIRST if index == 0 else _MIDDLE) if not last else (_ONLY if index == 0 else _LAST)
         ack = last or again or (index + 1) % self._c.ack_every == 0
         psn = (self._first_psn + seq) & _MASK
         if wr.rkey is None and (wr.immediate is None or not last):
@@ -194,10 +198,10 @@ class Requester:
         if wr.rkey is not None:
             opcode += int(Opcode.WRITE_FIRST)
             if index == 0:
-                body = wr.remote_address.to_bytes(8) + wr.rkey.to_bytes(4) + len(message.data).to_bytes(4)
+                body = RETH(wr.remote_address, wr.rkey, len(message.data)).pack()
         if last and wr.immediate is not None:
             opcode += 1
-            body += wr.immediate.to_bytes(4)
+            body += ImmDt(wr.immediate).pack()
         return self._write(opcode, psn, ack_request=ack, body=body + bytes(part))
 
     def _find(self, seq: int) -> _Message:
@@ -224,7 +228,7 @@ class Requester:
             # Never sent. Accepting it could lose data silently, so the specification says to ignore it.
             self.stats.ghosts += 1
             return
-        if syndrome < 0x20:
+        if syndrome < FIRST_NAK:
             self._acknowledge(seq + 1)
             return
         match decode_syndrome(syndrome):

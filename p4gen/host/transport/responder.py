@@ -9,6 +9,8 @@ from typing import ClassVar, Final
 
 from p4gen.host.transport.parts import Pair
 from p4gen.host.transport.verbs import Completion, Recovery, RecvWr, Status
+from p4gen.host.transport.wire import BODY_AT
+from p4gen.rocev2.headers import RETH, ImmDt
 from p4gen.rocev2.opcodes import (
     Ack,
     Nak,
@@ -23,7 +25,6 @@ from p4gen.rocev2.opcodes import (
     starts_message,
 )
 
-_BODY: Final = 54
 _ICRC: Final = 4
 _HALF: Final = 1 << 23
 _MASK: Final = (1 << 24) - 1
@@ -31,7 +32,13 @@ _ACK: Final = Ack().syndrome
 _SELECTIVE: Final = Nak(NakCode.SELECTIVE).syndrome
 
 _TRAITS: Final[dict[int, tuple[bool, bool, bool, bool, int]]] = {
-    int(o): (starts_message(o), ends_message(o), is_send(o), has_imm(o), _BODY + 16 * has_reth(o) + 4 * has_imm(o))
+    int(o): (
+        starts_message(o),
+        ends_message(o),
+        is_send(o),
+        has_imm(o),
+        BODY_AT + RETH.SIZE * has_reth(o) + ImmDt.SIZE * has_imm(o),
+    )
     for o in Opcode
     if is_send(o) or is_write(o)
 }
@@ -273,7 +280,7 @@ class Responder:
             self._inside = send
         else:
             self._inside = None
-            self._finish(int.from_bytes(frame[body - 4 : body]) if immediate else None)
+            self._finish(int.from_bytes(frame[body - ImmDt.SIZE : body]) if immediate else None)
         return True
 
     def _start(self, opcode: int, frame: bytes, size: int) -> bool:
@@ -286,7 +293,8 @@ class Responder:
             self._room = memoryview(wr.buffer)
             self._size = len(self._room)
             return True
-        address, rkey, length = (int.from_bytes(frame[a:b]) for a, b in ((54, 62), (62, 66), (66, 70)))
+        reth = RETH.unpack(frame, BODY_AT)
+        address, rkey, length = reth.address, reth.rkey, reth.dma_length
         if (opcode in (Opcode.WRITE_ONLY, Opcode.WRITE_ONLY_IMM)) != (length <= self._c.mtu) or (
             length <= self._c.mtu and size != length
         ):

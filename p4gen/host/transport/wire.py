@@ -1,7 +1,7 @@
 """Fast encoding and decoding of RoCEv2 frames: what is the same for a whole connection is computed once.
 
-The layouts are those of ``p4gen.rocev2``; the tests compare the two. Ethernet, IPv4 and UDP headers are the first 42
-bytes of a frame; the BTH's byte resv8a is byte 46.
+The layouts are those of ``p4gen.rocev2``; the tests compare the two. The ICRC covers a frame up to the BTH's byte with
+resv8a, which it takes as ones, once for a connection.
 """
 
 from __future__ import annotations
@@ -9,27 +9,57 @@ from __future__ import annotations
 import struct
 import zlib
 from collections import Counter
+from dataclasses import replace
 from typing import ClassVar, Final, NamedTuple
 
 from p4gen.host.transport.verbs import Peer
-from p4gen.rocev2.codes import DEFAULT_PKEY, ROCE_UDP_PORT
-from p4gen.rocev2.headers import UDP, Ethernet, IPv4, internet_checksum
+from p4gen.rocev2.codes import BECN, ECN_CE, ECN_ECT0, ETHERTYPE_IPV4, PROTOCOL_UDP, ROCE_UDP_PORT
+from p4gen.rocev2.headers import BTH, UDP, Ethernet, IPv4, internet_checksum
+from p4gen.rocev2.layouts import BTH as BTH_LAYOUT
+from p4gen.rocev2.layouts import CNP, ICRC, QP_BITS, ROCE, ROCE_ANSWER
+from p4gen.rocev2.opcodes import Opcode
 
-HEADS: Final = 42
-"""Total size of Ethernet, IPv4 and UDP headers, in bytes."""
-ECT: Final = 0b10
-CONGESTED: Final = 0b11
-"""ECN codepoints: of a sender that supports ECN, and of a marked packet (RFC 3168)."""
+OPCODE_AT: Final = ROCE.at("bth.opcode")
+SYNDROME_AT: Final = ROCE_ANSWER.at("aeth.syndrome")
+PSN: Final = ROCE.bytes("bth.psn")
+MSN: Final = ROCE_ANSWER.bytes("aeth.msn")
+DEST_QP: Final = ROCE.bytes("bth.dest_qp")
+DST_ADDR: Final = ROCE.bytes("ipv4.dst_addr")
+BODY_AT: Final = ROCE.size
+"""Where fields are in a frame, and what follows the BTH."""
+ANSWER_SIZE: Final = ROCE_ANSWER.size + ICRC.size
+"""Bytes of an acknowledgement's frame."""
+ACK_REQUEST: Final = BTH_LAYOUT.word.mask("ack_request")
+"""The bit of AckReq in the word with the PSN."""
 
 _ONES: Final = zlib.crc32(b"\xff" * 8)
 _RESIDUE: Final = 0x2144DF1C
 """The CRC-32 of any data that ends with its own CRC-32, least significant byte first."""
-_BTH: Final = struct.Struct("!BBH")
-_QP_AND_PSN: Final = struct.Struct("!II").unpack_from
-_START: Final = HEADS + 4
+_IP: Final = ROCE.start("ipv4")
+_UDP: Final = ROCE.start("udp")
+_HEADS: Final = ROCE.start("bth")
+_START: Final = ROCE.at("bth.resv8a")
 """Number of bytes before resv8a."""
-_FRAME_BEFORE_PAYLOAD: Final = 54
-_ICRC: Final = 4
+_WORD: Final = ROCE.at("bth.ack_request")
+"""The word with AckReq and PSN ends the BTH."""
+_ETHER_TYPE: Final = ROCE.bytes("ethernet.ether_type")
+_DST_MAC: Final = ROCE.bytes("ethernet.dst_addr")
+_SRC_ADDR: Final = ROCE.bytes("ipv4.src_addr")
+_TOTAL_LENGTH: Final = ROCE.bytes("ipv4.total_length")
+_TOS_AT: Final = ROCE.at("ipv4.ecn")
+_TTL_AT: Final = ROCE.at("ipv4.ttl")
+_PROTOCOL_AT: Final = ROCE.at("ipv4.protocol")
+_IP_CHECKSUM: Final = ROCE.bytes("ipv4.checksum")
+_DST_PORT: Final = ROCE.bytes("udp.dst_port")
+_UDP_LENGTH: Final = ROCE.bytes("udp.length")
+_UDP_CHECKSUM: Final = ROCE.bytes("udp.checksum")
+_IPV4: Final = ETHERTYPE_IPV4.to_bytes(2)
+_PLAIN: Final = IPv4(0, 0).pack()[0]
+"""The first byte of an IPv4 header without options."""
+_ECN: Final = 0b11
+_QP_AND_PSN: Final = struct.Struct("!II").unpack_from
+_QP: Final = (1 << QP_BITS) - 1
+"""The two words that end the BTH, from resv8a on; the QP's bits in the first."""
 _REMEMBERED: Final = 4096
 _crc32: Final = zlib.crc32
 
@@ -37,11 +67,11 @@ _crc32: Final = zlib.crc32
 def _crc_of_start(start: bytes) -> int:
     """The invariant CRC of the start of a frame, from IPv4 to the BTH's resv8a, with variant fields as ones. ``start``
     may continue up to the word with the PSN."""
-    masked = bytearray(start[14:])
-    masked[1] = masked[8] = 0xFF
-    masked[10:12] = masked[26:28] = b"\xff\xff"
-    masked[_START - 14 : _START - 13] = b"\xff"
-    return _crc32(masked, _ONES)
+    masked = bytearray(start)
+    masked[_TOS_AT] = masked[_TTL_AT] = 0xFF
+    masked[_IP_CHECKSUM] = masked[_UDP_CHECKSUM] = b"\xff\xff"
+    masked[_START : _START + 1] = b"\xff"  # which may be the first byte that is missing
+    return _crc32(masked[_IP:], _ONES)
 
 
 class Writer:
@@ -49,7 +79,7 @@ class Writer:
 
     def __init__(self, mac: int, ip: int, peer: Peer, *, ecn: bool = False) -> None:
         self._mac, self._ip, self._peer = mac, ip, peer
-        self._tos = ECT if ecn else 0
+        self._tos = ECN_ECT0 if ecn else 0
         self._known: dict[tuple[int, int], tuple[bytes, int]] = {}
         """By opcode and size of the body: everything before the word with the PSN, and its invariant CRC."""
 
@@ -60,27 +90,26 @@ class Writer:
         if known is None:
             known = self._known[key] = self._make(opcode, len(body))
         start, crc = known
-        word = (psn | 0x80000000 if ack_request else psn).to_bytes(4, "big")
+        word = (psn | ACK_REQUEST if ack_request else psn).to_bytes(4, "big")
         return b"".join((start, word, body, _crc32(body, _crc32(word, crc)).to_bytes(4, "little")))
 
     def cnp(self) -> bytes:
         """A congestion notification packet (annex A17.9.3)."""
-        frame = bytearray(self.frame(0x81, 0, body=bytes(16)))
-        frame[46] = 0x40  # BECN; the ICRC reads this byte as ones
+        frame = bytearray(self.frame(Opcode.CNP, 0, body=bytes(CNP.size)))
+        frame[_START] = BECN  # the ICRC reads this byte as ones
         return bytes(frame)
 
     def _make(self, opcode: int, size: int) -> tuple[bytes, int]:
-        udp = UDP(self._peer.udp_src_port, length=8 + 12 + size + _ICRC)
-        ip = IPv4(self._ip, self._peer.ip, tos=self._tos, total_length=20 + udp.length)
-        header = ip.pack()
-        header = header[:10] + internet_checksum(header).to_bytes(2) + header[12:]
-        bth = bytes((opcode, 0)) + DEFAULT_PKEY.to_bytes(2) + b"\0" + self._peer.qp.to_bytes(3)
-        start = Ethernet(self._peer.mac, self._mac).pack() + header + udp.pack() + bth
+        udp = UDP(self._peer.udp_src_port, length=UDP.SIZE + BTH.SIZE + size + ICRC.size)
+        ip = IPv4(self._ip, self._peer.ip, tos=self._tos, total_length=IPv4.SIZE + udp.length)
+        ip = replace(ip, checksum=ip.right_checksum())
+        heads = (Ethernet(self._peer.mac, self._mac), ip, udp, BTH(opcode, self._peer.qp, 0))
+        start = b"".join(header.pack() for header in heads)[:_WORD]
         return start, _crc_of_start(start)
 
 
 class Start(NamedTuple):
-    """The decoded first 46 bytes of a frame, up to resv8a. ``problem`` is the reason to drop the frame, "" if there is
+    """The decoded first bytes of a frame, up to resv8a. ``problem`` is the reason to drop the frame, "" if there is
     none; a wrong ICRC takes precedence over ``later``."""
 
     problem: str
@@ -120,14 +149,14 @@ class Reader:
         if len(frame) != length:
             self.dropped["bad_length"] += 1
             return None
-        if _crc32(frame[47:], crc) != _RESIDUE:
+        if _crc32(frame[_START + 1 :], crc) != _RESIDUE:
             self.dropped["bad_icrc"] += 1
             return None
         if later:
             self.dropped[later] += 1
             return None
         qp, word = _QP_AND_PSN(frame, _START)
-        return start, qp & 0xFFFFFF, word
+        return start, qp & _QP, word
 
     def _learn(self, key: bytes) -> Start:
         # Corrupt headers must not fill the memory; a connection has few different valid ones.
@@ -137,23 +166,23 @@ class Reader:
         return start
 
     def _examine(self, key: bytes) -> Start:
-        if len(key) < HEADS:
+        if len(key) < _HEADS:
             return Start("truncated")
-        if int.from_bytes(key[:6]) != self._mac:
+        if int.from_bytes(key[_DST_MAC]) != self._mac:
             return Start("foreign_mac")
-        if key[12:14] != b"\x08\x00" or key[14] != 0x45 or key[23] != 17:
+        if key[_ETHER_TYPE] != _IPV4 or key[_IP] != _PLAIN or key[_PROTOCOL_AT] != PROTOCOL_UDP:
             return Start("not_udp_over_ipv4")
-        if internet_checksum(key[14:34]):
+        if internet_checksum(key[_IP:_UDP]):
             return Start("bad_ip_checksum")
-        if int.from_bytes(key[36:38]) != ROCE_UDP_PORT:
+        if int.from_bytes(key[_DST_PORT]) != ROCE_UDP_PORT:
             return Start("not_rocev2")
-        if int.from_bytes(key[30:34]) != self._ip:
+        if int.from_bytes(key[DST_ADDR]) != self._ip:
             return Start("foreign_ip")
-        total, udp = int.from_bytes(key[16:18]), int.from_bytes(key[38:40])
-        if total != udp + 20 or 14 + total < _FRAME_BEFORE_PAYLOAD + _ICRC or len(key) < _START:
+        total, udp = int.from_bytes(key[_TOTAL_LENGTH]), int.from_bytes(key[_UDP_LENGTH])
+        if total != udp + IPv4.SIZE or _IP + total < ROCE.size + ICRC.size or len(key) < _START:
             return Start("bad_length")
-        opcode, flags, pkey = _BTH.unpack_from(key, HEADS)
-        later = "bad_version" if flags & 0xF else "bad_pkey" if pkey & 0x7FFF != 0x7FFF else ""
-        return Start(
-            "", later, _crc_of_start(key), int.from_bytes(key[26:30]), 14 + total, key[15] & 3 == CONGESTED, opcode
-        )
+        bth = BTH.unpack(key.ljust(ROCE.size, b"\0"), _HEADS)
+        partition = BTH_LAYOUT["partition_key"].mask("key")
+        later = "bad_version" if bth.version else "bad_pkey" if bth.pkey & partition != partition else ""
+        src, congested = int.from_bytes(key[_SRC_ADDR]), key[_TOS_AT] & _ECN == ECN_CE
+        return Start("", later, _crc_of_start(key), src, _IP + total, congested, bth.opcode)

@@ -8,6 +8,7 @@ import numpy as np
 
 from p4gen.bench.workload import Workload
 from p4gen.errors import InputError
+from p4gen.families.epic.codes import SYNDROMES
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.groups.group import Edge
 from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
@@ -21,7 +22,7 @@ from p4gen.spec.topology import TopologySpec
 
 RANKS: Final = 4
 _MOST_HOSTS: Final = 128
-_ACK: Final = AETH(0x1F, 0)
+_ACK: Final = AETH(SYNDROMES["ack"], 0)
 
 
 def workload(spec: EpicSpec, packets: int, seed: int) -> Workload:

@@ -3,25 +3,25 @@
 from typing import Final
 
 from p4gen.difftest.family import Traffic
+from p4gen.families.epic.codes import OwnOpcode
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.families.epic.traffic.source import RandomTraffic
-from p4gen.rocev2.codes import ROCE_UDP_PORT
+from p4gen.rocev2.codes import ETHERTYPE_VLAN, ROCE_UDP_PORT
+from p4gen.rocev2.layouts import ROCE, VLAN
 from p4gen.rocev2.opcodes import Opcode
-from p4gen.spec import ticks
 
-_UDP_PORT_AT: Final = 36
-_OPCODE_AT: Final = 42
-"""Offsets in a frame without a tag."""
-_STARTS_CURSOR: Final = (Opcode.ACKNOWLEDGE, ticks.OPCODE)
+_STARTS_CURSOR: Final = (Opcode.ACKNOWLEDGE, OwnOpcode.TICK)
+_PORT: Final = ROCE_UDP_PORT.to_bytes(2)
 
 
 def _goes_round(spec: EpicSpec, frame: bytes) -> bool:
-    tag = 4 if frame[12:14] == b"\x81\x00" else 0
-    port = frame[_UDP_PORT_AT + tag : _UDP_PORT_AT + tag + 2]
-    datagram = port == ROCE_UDP_PORT.to_bytes(2) and len(frame) > _OPCODE_AT + tag
+    if frame[ROCE.bytes("ethernet.ether_type")] == ETHERTYPE_VLAN.to_bytes(2):
+        frame = frame[VLAN.size :]  # what follows the tag is where it is in frames without one
+    opcode = ROCE.at("bth.opcode")
+    datagram = frame[ROCE.bytes("udp.dst_port")] == _PORT and len(frame) > opcode
     if spec.pipelines > 1:
         return datagram
-    return spec.mode is Mode.III and datagram and frame[_OPCODE_AT + tag] in _STARTS_CURSOR
+    return spec.mode is Mode.III and datagram and frame[opcode] in _STARTS_CURSOR
 
 
 FACET = Traffic(source=RandomTraffic, goes_round=_goes_round)

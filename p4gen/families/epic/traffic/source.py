@@ -13,18 +13,20 @@ from dataclasses import replace
 
 from p4gen.difftest.events import Event, Mirroring, Packet, Replication, Request
 from p4gen.difftest.layout import Line, layout
+from p4gen.families.epic.codes import SYNDROMES, OwnOpcode
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.families.epic.traffic.streams import SENDS, Said, Stream
 from p4gen.groups.config import configure
 from p4gen.groups.group import Edge, NextHop, Route
 from p4gen.model.entries import Entry, Exact, MulticastGroup
+from p4gen.rocev2 import layouts
 from p4gen.rocev2 import psn as serial
+from p4gen.rocev2.codes import ETHERTYPE_ARP, ETHERTYPE_VLAN, ROCE_UDP_PORT, arp_form
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicETH, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 from p4gen.rocev2.packet import RocePacket
 from p4gen.spec import ticks
 
-CURSOR = 0xC1
 _REQUEST_EVERY = 25
 """Packets per request of the control plane."""
 _REMEMBERED = 64
@@ -239,7 +241,7 @@ class RandomTraffic:
         if self._ticked is None or rng.random() < 0.5:
             self._ticked = rng.choice(rng.choice(self.streams).served.edges)
         pipeline, edge = self._ticked
-        bth = BTH(ticks.OPCODE, edge.local.qp, rng.choice((0, rng.getrandbits(24))))
+        bth = BTH(OwnOpcode.TICK, edge.local.qp, rng.choice((0, rng.getrandbits(24))))
         return Packet(
             ticks.PORT,
             self._from(edge, bth, aeth=AETH(pipeline, rng.choice((2, 2000, 1 << 17)))).sealed().to_bytes(),
@@ -249,10 +251,12 @@ class RandomTraffic:
     def _forged(self) -> Packet:
         """Ticks and cursors from ports that never send them."""
         rng, line = self._random, self._random.choice(self._random.choice(self.streams).served.lines)
-        opcode = rng.choice((ticks.OPCODE, CURSOR, CURSOR))
+        opcode = rng.choice((OwnOpcode.TICK, OwnOpcode.CURSOR, OwnOpcode.CURSOR))
         bth = BTH(opcode, line.edge.local.qp, rng.getrandbits(24))
         packet = self._from(line.edge, bth, aeth=AETH(0, rng.getrandbits(24))).sealed().to_bytes()
-        return Packet(ticks.PORT if opcode == CURSOR and rng.random() < 0.5 else line.edge.port, packet, "forged")
+        return Packet(
+            ticks.PORT if opcode == OwnOpcode.CURSOR and rng.random() < 0.5 else line.edge.port, packet, "forged"
+        )
 
     def _sound(self) -> tuple[Line, RocePacket]:
         said = self._random.choice(self.streams).repetition()
@@ -303,7 +307,7 @@ class RandomTraffic:
         if Extension.RETH in found:
             packet = replace(packet, reth=RETH(rng.getrandbits(64), rng.getrandbits(32), len(packet.payload)))
         if Extension.AETH in found:
-            packet = replace(packet, aeth=AETH(0x1F, 5))
+            packet = replace(packet, aeth=AETH(SYNDROMES["ack"], 5))
         if Extension.IMMDT in found:
             packet = replace(packet, immdt=ImmDt(rng.getrandbits(32)))
         if Extension.ATOMIC_ETH in found:
@@ -343,7 +347,7 @@ class RandomTraffic:
         ip = replace(ip, ihl=ip.size // 4, total_length=ip.size + 8 + len(payload))
         checksum = ip.right_checksum() ^ (0x0100 if rng.random() < 0.1 else 0)
         ip = replace(ip, checksum=checksum)
-        udp = UDP(rng.getrandbits(16), rng.choice((53, 4791, 4791, 80)), length=8 + len(payload))
+        udp = UDP(rng.getrandbits(16), rng.choice((53, ROCE_UDP_PORT, ROCE_UDP_PORT, 80)), length=8 + len(payload))
         frame = Ethernet(rng.getrandbits(48), rng.getrandbits(48)).pack() + ip.pack() + udp.pack() + payload
         return Packet(rng.randrange(self._spec.ports), frame, "ordinary")
 
@@ -352,11 +356,12 @@ class RandomTraffic:
         rng, edge = self._random, self._any_line().edge
         asked = rng.choice((edge.local.ip, edge.local.ip, edge.remote.ip))
         form = rng.choice((1, 1, 1, 2, rng.getrandbits(16)))
-        arp = b"\x00\x01\x08\x00\x06\x04" + form.to_bytes(2) + edge.remote.mac.to_bytes(6)
-        arp += edge.remote.ip.to_bytes(4) + bytes(6) + asked.to_bytes(4) + bytes(rng.choice((0, 18)))
-        tag = b"\x81\x00" + rng.randbytes(2) if rng.random() < _TAGGED else b""
+        sender = {"src_mac": edge.remote.mac, "src_addr": edge.remote.ip}
+        question = layouts.ARP.word.pack(form=arp_form(form), **sender, dst_mac=0, dst_addr=asked)
+        arp = question.to_bytes(layouts.ARP.size) + bytes(rng.choice((0, 18)))
+        tag = ETHERTYPE_VLAN.to_bytes(2) + rng.randbytes(2) if rng.random() < _TAGGED else b""
         ends = rng.choice((b"\xff" * 6, edge.local.mac.to_bytes(6))) + edge.remote.mac.to_bytes(6)
-        return self._send(self._any_line(), ends + tag + b"\x08\x06" + arp, "question")
+        return self._send(self._any_line(), ends + tag + ETHERTYPE_ARP.to_bytes(2) + arp, "question")
 
     def _noise(self) -> Packet:
         """Other EtherTypes, or very short frames."""

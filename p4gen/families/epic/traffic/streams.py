@@ -11,18 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from p4gen.difftest.layout import Line, Pattern, Served
+from p4gen.families.epic.codes import SYNDROMES
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.host.collectives.control import Collective, Control
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
 
 SENDS = (Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY)
-ACK, NAK, SELECTIVE_NAK = 0x1F, 0x60, 0x7F
+ACK, NAK, SELECTIVE_NAK = SYNDROMES["ack"], SYNDROMES["nak"], SYNDROMES["selective"]
 
 
 @dataclass(frozen=True)
 class Said:
-    """A packet from the far end of a line. ``opcode`` 0x11 answers with ``syndrome``; a control message has its
+    """A packet from the far end of a line. An ACKNOWLEDGE answers with ``syndrome``; a control message has its
     immediate ``value``."""
 
     line: Line
