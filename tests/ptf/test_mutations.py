@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from pathlib import Path
 
@@ -25,17 +26,29 @@ from p4gen.switch.running import Program
 SEEDINGS = {Mode.II: faults_ii.SEEDING, Mode.III: faults_iii.SEEDING}
 
 
+COMPILED = 30
+"""Faults of each mode that a run without --full compiles."""
+
+
 @pytest.mark.parametrize("mode", list(Mode))
-def test_every_fault_fits_its_program_and_compiles(mode: Mode) -> None:
+def test_every_fault_fits_its_program_and_compiles(mode: Mode, pytestconfig: pytest.Config) -> None:
+    given = pytestconfig.getoption("--seed")
+    seed = random.SystemRandom().randrange(1 << 32) if given is None else int(given)
+    print(f"seed {seed}")  # noqa: T201 - pytest shows it with what fails
     seeding = SEEDINGS[mode]
     specs = {name: EpicSpec.model_validate(fields) for name, fields in seeding.programs.items()}
     assert {spec.mode for spec in specs.values()} <= {mode}
     texts = {name: render(compose(spec)).text for name, spec in specs.items()}
     modules = {module.name for spec in specs.values() for module in compose(spec).modules}
     others = {"PacketParser", "UpdateIpv4Checksum", "IncIngress", "IncEgress"}
+    compiled = set(seeding.mutations)
+    if not pytestconfig.getoption("--full"):
+        compiled = set(random.Random(seed).sample(seeding.mutations, COMPILED))
     for mutation in seeding.mutations:
-        compile_text(mutation.apply(texts[mutation.program]), f"{mutation.name}.p4")
+        text = mutation.apply(texts[mutation.program])
         assert mutation.module in modules | others, mutation.name
+        if mutation in compiled:
+            compile_text(text, f"{mutation.name}.p4")
     assert [name for name, count in Counter(m.name for m in seeding.mutations).items() if count > 1] == []
     assert {m.program for m in seeding.mutations} == set(seeding.programs)
 
