@@ -1,0 +1,114 @@
+"""``p4gen sim figure``: a figure of a paper, ours beside the paper's."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+from rich.console import Console
+from rich.table import Table
+
+from p4gen.cli.files import write_text
+from p4gen.cli.options import json_option, report_console
+from p4gen.cli.sim.config import chosen_engine
+from p4gen.cli.verb import SEED, verb
+from p4gen.errors import InputError
+from p4gen.inputs import shown
+from p4gen.model import ENGINES
+from p4gen.net.figure import Order, Report, Value, all_figures, figure_named, report_csv
+
+
+class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
+    """A figure's name; the verb looks it up."""
+
+    name = "figure"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The figures of all families."""
+        return [
+            CompletionItem(name, help=figure.caption)
+            for name, (_, figure) in all_figures().items()
+            if name.startswith(incomplete)
+        ]
+
+
+@verb(
+    examples=[
+        ("themis-1 --seed 1", "random spraying over commodity RNICs, and Themis"),
+        ("themis-1 --scale paper", "with the paper's 100 MB a node: minutes"),
+    ]
+)
+@click.argument("figure", type=_Name(), metavar="FIGURE")
+@click.option("--scale", default=None, metavar="NAME", help="How much is simulated; an unknown name lists them.")
+@click.option("--seed", type=SEED, default=None, help="Seed of all randomness; same seed, same run.  [drawn, printed]")
+@click.option("--engine", type=click.Choice(ENGINES), default="jit", show_default=True, help="What runs the switches.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("build/sim"),
+    help="Folder for CSV and pictures.  [build/sim]",
+)
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context, /, figure: str, scale: str | None, seed: int | None, engine: str, out: Path, as_json: bool
+) -> None:
+    """Repeat a figure of a paper, ours beside the paper's, with assumptions and with what must hold of it.
+
+    FIGURE is a family and a number: themis-1. Written as CSV and as pictures, too. Exit status 1 when something does
+    not hold.
+    """
+    paper, found = figure_named(figure)
+    chosen = scale if scale is not None else next(iter(found.scales))
+    if chosen not in found.scales:
+        known = "; ".join(f"{name}: {what}" for name, what in found.scales.items())
+        raise InputError(f"{figure} has no scale {shown(chosen)}; {known}")
+    if seed is None:
+        seed = random.SystemRandom().randrange(1 << 32)
+    console = report_console(quiet=as_json)
+    console.print(f"seed {seed}")
+    with console.status(figure) as status:
+        report = found.draw(Order(chosen, seed, chosen_engine(engine)), lambda what: status.update(f"{figure} {what}"))
+    files = {out / f"{figure}.csv": report_csv(report)}
+    files |= {out / f"{figure}{ending}": text for ending, text in report.files.items()}
+    for path, text in files.items():
+        write_text(path, text)
+    _show(f"{paper}, Figure {figure.rpartition('-')[2]}: {found.caption}", report, console)
+    console.print(f"wrote {', '.join(map(str, files))}")
+    if as_json:
+        click.echo(json.dumps({"seed": seed, "passed": report.ok} | _json(figure, chosen, report, list(files))))
+    ctx.exit(0 if report.ok else 1)
+
+
+def _show(title: str, report: Report, console: Console) -> None:
+    console.print(f"[bold]{title}[/bold]")
+    for line in report.assumptions:
+        console.print(f"  {line}", markup=False)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in report.columns:
+        table.add_column(column, justify="left" if column == report.columns[0] else "right")
+    for row in report.rows:
+        table.add_row(*map(_text, row))
+    console.print(table)
+    for check in report.checks:
+        console.print("[green]holds[/green]  " if check.ok else "[red]fails[/red]  ", end="")
+        console.print(check.text, markup=False)
+
+
+def _text(value: Value) -> str:
+    return "" if value is None else value if isinstance(value, str) else f"{value:,.2f}"
+
+
+def _json(figure: str, scale: str, report: Report, files: list[Path]) -> dict[str, Any]:
+    return {
+        "figure": figure,
+        "scale": scale,
+        "rows": [dict(zip(report.columns, row, strict=True)) for row in report.rows],
+        "checks": [{"text": check.text, "holds": check.ok} for check in report.checks],
+        "assumptions": list(report.assumptions),
+        "files": [str(path) for path in files],
+    }

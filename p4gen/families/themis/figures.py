@@ -1,0 +1,10 @@
+"""Figures of Themis's paper, repeated in the simulator."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from p4gen.families.themis.figure_1 import FIGURE_1
+from p4gen.net.figure import Figures
+
+FACET: Final = Figures("Themis", {"1": FIGURE_1})

@@ -1,0 +1,103 @@
+"""Figures of papers that a family repeats in the simulator: the facet, and what a figure reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from p4gen.errors import InputError
+from p4gen.families import Facet, families
+from p4gen.inputs import shown
+from p4gen.model import EngineName
+
+Value = float | str | None
+
+
+@dataclass(frozen=True)
+class Check:
+    """Something that must hold of a figure."""
+
+    text: str
+    """What, with the values found."""
+    ok: bool
+
+
+@dataclass(frozen=True)
+class Report:
+    """A figure as it came out."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    """Ours beside the paper's; None where there is nothing to say."""
+    checks: tuple[Check, ...]
+    assumptions: tuple[str, ...]
+    files: Mapping[str, str]
+    """The figure as CSV and as pictures: endings of file names, such as ``.csv``, with the files' texts."""
+
+    @property
+    def ok(self) -> bool:
+        """Everything that must hold does."""
+        return all(check.ok for check in self.checks)
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a figure is asked for."""
+
+    scale: str
+    seed: int
+    engine: EngineName = "jit"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a paper."""
+
+    caption: str
+    scales: Mapping[str, str]
+    """By name: what is simulated, and what that costs. The first one is the default."""
+    draw: Callable[[Order, Callable[[str], None]], Report]
+    """Simulate it; the function given is told what is simulated now."""
+
+
+@dataclass(frozen=True)
+class Figures(Facet):
+    """The figures of a family's paper, by number."""
+
+    module: ClassVar[str] = "figures"
+
+    paper: str
+    figures: Mapping[str, Figure]
+
+
+SEPARATOR: Final = "-"
+
+
+def all_figures() -> dict[str, tuple[str, Figure]]:
+    """The figures of all families, by family and number (``themis-1``), each with the name of its paper."""
+    return {
+        f"{name}{SEPARATOR}{number}": (facet.paper, figure)
+        for name, family in families().items()
+        if family.answers(Figures)
+        for facet in (family.facet(Figures),)
+        for number, figure in facet.figures.items()
+    }
+
+
+def figure_named(name: str) -> tuple[str, Figure]:
+    """The name of a figure's paper, and the figure. Raises ``InputError`` if there is none of this name."""
+    known = all_figures()
+    if name not in known:
+        raise InputError(f"there is no figure {shown(name)}; there are {', '.join(known) or 'none'}")
+    return known[name]
+
+
+def report_csv(report: Report) -> str:
+    """The rows as CSV."""
+
+    def cell(value: Value) -> str:
+        return "" if value is None else f'"{value}"' if isinstance(value, str) else f"{value:g}"
+
+    head = ",".join(column.replace(",", "") for column in report.columns)
+    return "\n".join([head, *(",".join(map(cell, row)) for row in report.rows)]) + "\n"
