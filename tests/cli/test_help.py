@@ -20,7 +20,7 @@ from p4gen.spec.topology import packaged_folder
 GROUPS = {
     "bench": ("program", "net", "wire"),
     "ptf": ("run", "mutate", "list"),
-    "sim": ("run", "sweep", "traffic", "table"),
+    "sim": ("run", "sweep", "traffic", "table", "figure"),
 }
 COMMANDS = [f"{name} {each}".strip() for name in VERBS for each in GROUPS.get(name, ("",))]
 
@@ -56,6 +56,7 @@ OWN = {
     "sim run": {"--capture", "--ladder"},
     "sim sweep": {"--values", "--seeds", "--out"},
     "sim traffic": {"--pattern", "--hosts", "--nic", "--ti", "--series"},
+    "sim figure": {"--scale", "--out"},
     "sim table": {"--values", "--seeds", "--out"},
     "ptf run": {"--target", "--matrix", "--trace", "--test", "--out"},
     "ptf mutate": {"--operators", "--at-least", "--faults"},

@@ -1,0 +1,137 @@
+"""Themis's programs under traffic, and Figure 1 of its paper."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from p4gen.cli.app import cli
+from p4gen.errors import InputError
+from p4gen.families.themis.spec import Spread, ThemisSpec
+from p4gen.host.transport.clock import US
+from p4gen.host.transport.verbs import Recovery
+from p4gen.net.faults import Faults, Impairment
+from p4gen.net.figure import Check, Figure, Report, report_csv
+from p4gen.net.traffic import Pattern, Traffic, TrafficConfig, by_position
+from p4gen.net.traffic_simulation import TrafficSimulation
+from p4gen.spec.clos import clos_fields
+from p4gen.spec.topology import TopologySpec
+
+
+@lru_cache
+def leaf(spread: Spread) -> ThemisSpec:
+    """One program for all tests: it is compiled once."""
+    return ThemisSpec(spread=spread, paths=8, connections=16, queue=256, ports=16)
+
+
+def config(
+    spines: int, spread: Spread, pattern: Pattern = Pattern.NEXT, size: int = 96_000, loss: float = 0, seed: int = 1
+) -> TrafficConfig:
+    """Two groups of three hosts on three leaves; one spine's links lose."""
+    network = TopologySpec.model_validate(clos_fields(f"clos:3x{spines}x2") | {"defaults": {"queue": "4M"}})
+    return TrafficConfig(
+        network,
+        leaf(spread),
+        tuple(Traffic(pattern, hosts, size) for hosts in by_position(network)),
+        core=leaf(Spread.ECMP),
+        faults=Faults((Impairment("spine0", loss=loss),)) if loss else Faults(),
+        seed=seed,
+        timeout=200 * US,
+        message=32_000,
+    )
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(1, 8), st.sampled_from(Pattern), st.integers(0, 99))
+def test_without_loss_nothing_is_sent_twice(spines: int, pattern: Pattern, seed: int) -> None:
+    result = TrafficSimulation(config(spines, Spread.THEMIS, pattern, seed=seed)).run()
+    assert result.ok, result.errors
+    assert (result.total("resent"), result.total("timeouts")) == (0, 0)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(1, 8), st.sampled_from(Pattern), st.integers(0, 99), st.sampled_from([0.001, 0.01, 0.1]))
+def test_with_loss_everything_arrives(spines: int, pattern: Pattern, seed: int, loss: float) -> None:
+    result = TrafficSimulation(config(spines, Spread.THEMIS, pattern, 48_000, loss, seed)).run()
+    assert result.ok, result.errors
+
+
+def test_losses_are_repaired_without_a_timeout() -> None:
+    lost = timeouts = 0
+    for spines in (2, 3, 5):
+        result = TrafficSimulation(config(spines, Spread.THEMIS, size=2_000_000, loss=0.002, seed=3)).run()
+        assert result.ok, result.errors
+        lost, timeouts = lost + result.total("lost"), timeouts + result.total("timeouts")
+    assert lost > 20
+    assert timeouts <= 0.05 * lost
+
+
+def test_random_spraying_makes_nics_retransmit_what_was_not_lost() -> None:
+    spurious = {
+        spread: TrafficSimulation(config(2, spread, size=600_000)).run().spurious
+        for spread in (Spread.ECMP, Spread.RANDOM, Spread.THEMIS)
+    }
+    assert spurious[Spread.RANDOM] > 0.02
+    assert spurious[Spread.ECMP] == spurious[Spread.THEMIS] == 0
+    ideal = replace(config(2, Spread.RANDOM, size=600_000), recovery=Recovery.ORACLE)
+    assert TrafficSimulation(ideal).run().total("resent") == 0
+
+
+def test_requests_are_spread_evenly_over_spines() -> None:
+    simulation = TrafficSimulation(config(4, Spread.THEMIS))
+    assert simulation.run().ok
+    for leaf_name in ("leaf0", "leaf1", "leaf2"):
+        counts = [simulation.network.directions[f"{leaf_name}>spine{i}"].packets for i in range(4)]
+        # Two flows of 96 packets each leave by here; answers, a sixteenth of that, have one path each.
+        assert min(counts) >= 2 * 96 // 4
+        assert max(counts) <= 2 * 96 // 4 + 2 * 10
+
+
+def test_too_many_connections_are_refused() -> None:
+    few = leaf(Spread.THEMIS).model_copy(update={"connections": 1})
+    with pytest.raises(InputError, match=r"leaf0: more connections end here .* 1 \(connections\)"):
+        TrafficSimulation(replace(config(2, Spread.THEMIS), program=few))
+
+
+def figure(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["sim", "figure", *arguments], standalone_mode=False)
+
+
+def test_figure_1_holds_and_is_written(tmp_path: Path) -> None:
+    result = figure("themis-1", "--scale", "quick", "--seed", "1", "--out", str(tmp_path), "--json")
+    report = json.loads(result.output)
+    assert (result.return_value, report["passed"]) == (0, True), [c for c in report["checks"] if not c["holds"]]
+    assert [row["paper's"] for row in report["rows"]] == [0, 16, None, None, None]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "themis-1-series.csv", "themis-1.csv", "themis-1b.svg", "themis-1c.svg",
+    ]  # fmt: skip
+    assert (tmp_path / "themis-1.csv").read_text().count("\n") == 6
+
+
+def test_what_does_not_hold_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    report = Report(("a", "b, %"), (("x", 1.5), ("y", None)), (Check("1 is 2", ok=False),), ("none",), {})
+    wrong = Figure("a figure", {"only": "nothing"}, lambda _order, _doing: report)
+    monkeypatch.setattr("p4gen.cli.sim.figure.figure_named", lambda _: ("A paper", wrong))
+    result = figure("themis-9", "--seed", "1", "--out", str(tmp_path))
+    assert result.return_value == 1
+    for text in ("A paper, Figure 9: a figure", "fails  1 is 2", "1.50"):
+        assert text in result.output
+    assert report_csv(report) == 'a,b %\n"x",1.5\n"y",\n'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        (["themis-0"], "there is no figure 'themis-0'; there are themis-1"),
+        (["themis-1", "--scale", "huge"], "themis-1 has no scale 'huge'; small: 8 MiB a node"),
+    ],
+)
+def test_unknown_figures_and_scales(arguments: list[str], cause: str) -> None:
+    assert cause in str(figure(*arguments).exception)
