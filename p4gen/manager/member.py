@@ -13,19 +13,19 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from p4gen.errors import FailedError, InputError
 from p4gen.groups.ranks import ACK_EVERY
-from p4gen.host.collectives.arrays import Array, check_root, divide, dtype_of
+from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import MS, SECOND
 from p4gen.host.transport.raw import RawNic
 from p4gen.manager.api import Code, GroupState, HostManager, ManagerError, Membership, RankConfig, RankReport
+from p4gen.manager.calls import Call, CallResult, check_call
 from p4gen.manager.ranks import TIMEOUT, group_config
 from p4gen.spec import Op
 
@@ -36,54 +36,6 @@ _RETRY_S: Final = 0.5
 _RETRY: Final = 100 * MS
 _NOT_OURS: Final = frozenset({"not_udp_over_ipv4", "not_rocev2", "truncated"})
 """Refused by the NIC, and none of its business: the kernel's own traffic."""
-_ROOTED: Final = frozenset({Collective.REDUCE, Collective.BROADCAST})
-
-
-@dataclass(frozen=True)
-class CallResult:
-    """A call that ended well; times in ps of CLOCK_MONOTONIC."""
-
-    value: Array | None
-    """This rank's result; None where the collective leaves it none."""
-    started: int
-    """When it first began, in whatever generation of the group that was."""
-    finished: int
-    last_result: int | None
-    begun: int
-    """How often it was begun: more than once when the group was placed anew meanwhile."""
-
-
-@dataclass(eq=False)
-class _Call:
-    collective: Collective
-    values: Array
-    root: int
-    op: Op | None
-    future: Future[CallResult] = field(default_factory=Future)
-    begun: int = 0
-    invocation: Invocation | None = None
-    """What it was last made into."""
-    started: int | None = None
-    """When it began in an earlier generation."""
-
-    def make(self, communicator: Communicator) -> Invocation:
-        match self.collective:
-            case Collective.ALLREDUCE:
-                return communicator.all_reduce(self.values, self.op)
-            case Collective.REDUCE:
-                return communicator.reduce(self.values, self.root, self.op)
-            case Collective.BROADCAST:
-                return communicator.broadcast(self.values, self.root)
-            case Collective.REDUCE_SCATTER:
-                return communicator.reduce_scatter(self.values, self.op)
-            case Collective.ALLGATHER:
-                return communicator.all_gather(self.values)
-            case Collective.BARRIER:
-                return communicator.barrier()
-
-    def fail(self, reason: str) -> None:
-        if not self.future.done():
-            self.future.set_exception(FailedError(reason))
 
 
 class Member:
@@ -121,10 +73,10 @@ class Member:
         self._communicator: Communicator | None = None
         self._running = False
         """All ranks are ready, and calls go to the communicator."""
-        self._queue: deque[_Call] = deque()
+        self._queue: deque[Call] = deque()
         """Calls not completed, in order."""
-        self._kept: deque[_Call] = deque(maxlen=KEPT)
-        self._under_way: deque[_Call] = deque()
+        self._kept: deque[Call] = deque(maxlen=KEPT)
+        self._under_way: deque[Call] = deque()
         """What the communicator works on, in order."""
         self._failure = ""
         """Why calls cannot end in this generation."""
@@ -187,8 +139,8 @@ class Member:
         """
         copy: Array = np.array(np.zeros(0, np.int32) if values is None else values)
         if self._config is not None:
-            _check(self._config, collective, copy, root, op)
-        call = _Call(collective, copy, root, op)
+            check_call(self._config, collective, copy, root, op)
+        call = Call(collective, copy, root, op)
         call.future.set_running_or_notify_cancel()  # others count on it: it cannot be taken back
         self._loop.call_soon_threadsafe(self._add, call)
         if deadline is not None:
@@ -224,7 +176,7 @@ class Member:
 
     # --- on the loop: calls ---
 
-    def _add(self, call: _Call) -> None:
+    def _add(self, call: Call) -> None:
         if self._ended:
             call.fail(f"{call.collective} of group {self.group}: {self._ended}")
             return
@@ -235,11 +187,11 @@ class Member:
         elif self._running:
             self._make(call)
 
-    def _limit(self, which: tuple[weakref.ref[_Call], float]) -> None:
+    def _limit(self, which: tuple[weakref.ref[Call], float]) -> None:
         seconds = which[1]
         self._loop.at(self._loop.now + int(seconds * SECOND), self._overdue, which)
 
-    def _overdue(self, which: tuple[weakref.ref[_Call], float]) -> None:
+    def _overdue(self, which: tuple[weakref.ref[Call], float]) -> None:
         reference, seconds = which
         call = reference()
         if call is not None:
@@ -254,7 +206,7 @@ class Member:
             return f"not all ranks have joined generation {self.generation}"
         return "other ranks have not called it, or packets do not get through"
 
-    def _make(self, call: _Call) -> None:
+    def _make(self, call: Call) -> None:
         assert self._communicator is not None
         call.begun += 1
         if call.started is None and call.invocation is not None:
@@ -401,14 +353,3 @@ def _counted(communicator: Communicator) -> Counter[str]:
         for name in ("sent", "resent", "timeouts", "naks", "cnps"):
             found[name] += getattr(stats, name)
     return found
-
-
-def _check(config: GroupConfig, collective: Collective, values: Array, root: int, op: Op | None) -> None:
-    """``InputError`` for what every rank would be refused."""
-    if collective is Collective.BARRIER:
-        return
-    config.kind(dtype_of(values), op)
-    if collective in _ROOTED:
-        check_root(root, config.size)
-    if collective is Collective.REDUCE_SCATTER:
-        divide(values, config.size)

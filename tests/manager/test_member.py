@@ -20,8 +20,9 @@ from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.verbs import Status
 from p4gen.manager.api import Code, GroupState, ManagerError
+from p4gen.manager.calls import CallResult
 from p4gen.manager.host import Member
-from p4gen.manager.member import KEPT, CallResult
+from p4gen.manager.member import KEPT
 from p4gen.net.config import Call
 from p4gen.net.faults import DirectionFaults, Fate, Impairment
 from p4gen.net.kinds import Kinds

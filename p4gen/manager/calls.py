@@ -1,0 +1,77 @@
+"""The calls of a rank: what they are made of, and how they end."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Final
+
+from p4gen.errors import FailedError
+from p4gen.host.collectives.arrays import Array, check_root, divide, dtype_of
+from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
+from p4gen.host.collectives.control import Collective
+from p4gen.spec import Op
+
+_ROOTED: Final = frozenset({Collective.REDUCE, Collective.BROADCAST})
+
+
+@dataclass(frozen=True)
+class CallResult:
+    """A call that ended well; times in ps of CLOCK_MONOTONIC."""
+
+    value: Array | None
+    """This rank's result; None where the collective leaves it none."""
+    started: int
+    """When it first began, in whatever generation of the group that was."""
+    finished: int
+    last_result: int | None
+    begun: int
+    """How often it was begun: more than once when the group was placed anew meanwhile."""
+
+
+@dataclass(eq=False)
+class Call:
+    """A call that a rank has made, for as long as it takes, over all generations of its group."""
+
+    collective: Collective
+    values: Array
+    root: int
+    op: Op | None
+    future: Future[CallResult] = field(default_factory=Future)
+    begun: int = 0
+    invocation: Invocation | None = None
+    """What it was last made into."""
+    started: int | None = None
+    """When it began in an earlier generation."""
+
+    def make(self, communicator: Communicator) -> Invocation:
+        """The call as an invocation of one generation's communicator."""
+        match self.collective:
+            case Collective.ALLREDUCE:
+                return communicator.all_reduce(self.values, self.op)
+            case Collective.REDUCE:
+                return communicator.reduce(self.values, self.root, self.op)
+            case Collective.BROADCAST:
+                return communicator.broadcast(self.values, self.root)
+            case Collective.REDUCE_SCATTER:
+                return communicator.reduce_scatter(self.values, self.op)
+            case Collective.ALLGATHER:
+                return communicator.all_gather(self.values)
+            case Collective.BARRIER:
+                return communicator.barrier()
+
+    def fail(self, reason: str) -> None:
+        """End it with an error, unless it has ended."""
+        if not self.future.done():
+            self.future.set_exception(FailedError(reason))
+
+
+def check_call(config: GroupConfig, collective: Collective, values: Array, root: int, op: Op | None) -> None:
+    """``InputError`` for what every rank would be refused."""
+    if collective is Collective.BARRIER:
+        return
+    config.kind(dtype_of(values), op)
+    if collective in _ROOTED:
+        check_root(root, config.size)
+    if collective is Collective.REDUCE_SCATTER:
+        divide(values, config.size)
