@@ -17,16 +17,16 @@ _ROOTED: Final = frozenset({Collective.REDUCE, Collective.BROADCAST})
 
 @dataclass(frozen=True)
 class CallResult:
-    """A call that ended well; times in ps of CLOCK_MONOTONIC."""
+    """A successful call. Times are CLOCK_MONOTONIC, in ps."""
 
     value: Array | None
-    """This rank's result; None where the collective leaves it none."""
+    """This rank's result; None if the collective gives it none."""
     started: int
-    """When it first began, in whatever generation of the group that was."""
+    """The time at which it first began, in any generation of the group."""
     finished: int
     last_result: int | None
     begun: int
-    """How often it was begun: more than once when the group was placed anew meanwhile."""
+    """How often it was started: more than once if the group was placed again meanwhile."""
 
 
 @dataclass(eq=False)
@@ -40,9 +40,9 @@ class Call:
     future: Future[CallResult] = field(default_factory=Future)
     begun: int = 0
     invocation: Invocation | None = None
-    """What it was last made into."""
+    """Its last invocation."""
     started: int | None = None
-    """When it began in an earlier generation."""
+    """The time at which it began in an earlier generation."""
 
     def make(self, communicator: Communicator) -> Invocation:
         """The call as an invocation of one generation's communicator."""
@@ -67,7 +67,7 @@ class Call:
 
 
 def check_call(config: GroupConfig, collective: Collective, values: Array, root: int, op: Op | None) -> None:
-    """``InputError`` for what every rank would be refused."""
+    """Raises ``InputError`` for a call that would be refused at every rank."""
     if collective is Collective.BARRIER:
         return
     config.kind(dtype_of(values), op)

@@ -1,8 +1,9 @@
-"""A rank of a group in real time: collectives as calls that wait, whatever becomes of the group's tree meanwhile.
+"""A rank of a group in real time: collectives as blocking calls, even if the group's tree changes meanwhile.
 
-The manager may place a group anew at any time (a *generation*). A rank then makes new queue pairs, tells the manager
-how many calls it has completed, and gets the least number of all ranks: from that call on everything is done again,
-with the inputs that were kept. A rank that has completed such a call has its result; the others need its contribution.
+The manager may place a group again at any time (a *generation*). A rank then creates new queue pairs, reports to the
+manager how many calls it has completed, and gets the least number of all ranks: from that call on everything is
+repeated, with the inputs that were kept. A rank that has completed such a call has its result; the others need its
+contribution.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ from p4gen.manager.ranks import TIMEOUT, group_config
 from p4gen.spec import Op
 
 KEPT: Final = 8
-"""Completed calls whose inputs a rank keeps: no rank is further ahead of another."""
+"""Number of completed calls whose inputs a rank keeps; no rank is further ahead of another."""
 REPORT_EVERY: Final = SECOND // 2
 _RETRY_S: Final = 0.5
 _RETRY: Final = 100 * MS
 _NOT_OURS: Final = frozenset({"not_udp_over_ipv4", "not_rocev2", "truncated"})
-"""Refused by the NIC, and none of its business: the kernel's own traffic."""
+"""Reasons of frames that the NIC refuses because they belong to the kernel."""
 
 
 class Member:
-    """A rank of a group; ``Host.member`` makes it. Methods are for all threads but the loop's own.
+    """A rank of a group; created by ``Host.member``. Methods may be called from all threads but the loop's.
 
-    All ranks make the same calls in the same order. A call waits for as long as the group is broken. With a
-    ``deadline`` (seconds) it fails with the reason, but keeps its place: other ranks may have done it, so it is done
-    when the group comes back, and its result is dropped. Once the group is gone all calls fail.
+    All ranks make the same calls in the same order. A call waits as long as the group is broken. With a ``deadline``
+    (seconds) it fails with the reason but keeps its position: other ranks may have completed it, so it is executed when
+    the group comes back, and its result is dropped. When the group is destroyed all calls fail.
     """
 
     def __init__(
@@ -59,31 +60,31 @@ class Member:
         self.group = group
         self.state = GroupState.INSTALLING
         self.reason = ""
-        """Why the group is broken, in the manager's words."""
+        """The manager's reason why the group is broken."""
         self.generation = 0
-        """Of the newest queue pairs; 0 before there were any."""
+        """The generation of the newest queue pairs; 0 before there are any."""
         self.completed = 0
-        """Calls, in the life of this rank."""
+        """Number of calls that this rank has completed."""
         self._nic, self._loop, self._manager, self._submit = nic, nic.loop, manager, submit
         self._timeout_ps, self._ack_every = timeout_ps, ack_every
         self._wanted: RankConfig | None = None
         self._last: RankConfig | None = None
-        """The newest of an active generation."""
+        """The newest configuration of an active generation."""
         self._config: GroupConfig | None = None
         self._communicator: Communicator | None = None
         self._running = False
-        """All ranks are ready, and calls go to the communicator."""
+        """Whether all ranks are ready, so that calls are given to the communicator."""
         self._queue: deque[Call] = deque()
-        """Calls not completed, in order."""
+        """Calls that are not completed, in order."""
         self._kept: deque[Call] = deque(maxlen=KEPT)
         self._under_way: deque[Call] = deque()
-        """What the communicator works on, in order."""
+        """Calls that the communicator is executing, in order."""
         self._failure = ""
-        """Why calls cannot end in this generation."""
+        """Why calls cannot complete in this generation."""
         self._ended = ""
-        """Why there will be no more calls."""
+        """Why no more calls are possible."""
         self._past: Counter[str] = Counter()
-        """What queue pairs that are gone have counted."""
+        """Counters of queue pairs that were destroyed."""
         self._data_bytes = 0
         self._reported: RankReport | None = None
         self._report_set = False
@@ -97,7 +98,7 @@ class Member:
 
     @property
     def size(self) -> int | None:
-        """How many ranks there are; None before the group was active."""
+        """The number of ranks; None before the group was active."""
         return None if self._config is None else self._config.size
 
     def all_reduce(self, values: Array, op: Op | None = None, deadline: float | None = None) -> Array:
@@ -109,7 +110,7 @@ class Member:
         return self._wait(self.begin(Collective.REDUCE, values, root, op, deadline)).value
 
     def broadcast(self, values: Array, root: int, deadline: float | None = None) -> Array:
-        """The root's values; elsewhere ``values`` only tells the shape."""
+        """The root's values; at other ranks ``values`` gives only the shape."""
         return self._array(self.begin(Collective.BROADCAST, values, root, None, deadline))
 
     def reduce_scatter(self, values: Array, op: Op | None = None, deadline: float | None = None) -> Array:
@@ -134,8 +135,8 @@ class Member:
     ) -> Future[CallResult]:
         """Call a collective without waiting for it. The values are copied.
 
-        ``InputError`` when the program cannot do it, here or (while nothing is known of the program) from the future,
-        which has ``FailedError`` for all else.
+        Raises ``InputError`` when the program does not support it, here or, while the program is unknown, from the
+        future. The future raises ``FailedError`` for all other errors.
         """
         copy: Array = np.array(np.zeros(0, np.int32) if values is None else values)
         if self._config is not None:
@@ -148,8 +149,8 @@ class Member:
         return call.future
 
     def progress(self) -> float:
-        """The part of the call under way that is done, from 0 to 1; for those who look on, from any thread."""
-        with contextlib.suppress(IndexError):  # it has just ended
+        """The fraction of the running call that is done, from 0 to 1. May be called from any thread."""
+        with contextlib.suppress(IndexError):  # the call has just ended
             invocation = self._under_way[0].invocation
             if invocation is not None and invocation.messages:
                 return min(1.0, (invocation.messages_sent + invocation.messages_received) / invocation.messages)
@@ -157,7 +158,7 @@ class Member:
 
     def _wait(self, future: Future[CallResult]) -> CallResult:
         if self._loop.inside:
-            raise RuntimeError("a call that waits was made on the loop that it waits for")
+            raise RuntimeError("a blocking call was made on the loop on which it depends")
         return future.result()
 
     def _array(self, future: Future[CallResult]) -> Array:
@@ -166,7 +167,7 @@ class Member:
         return value
 
     def report(self) -> RankReport:
-        """What this rank and its host's NIC have counted."""
+        """The counters of this rank and of its host's NIC."""
         counts = Counter(self._past)
         communicator = self._communicator
         if communicator is not None:
@@ -204,7 +205,7 @@ class Member:
             return "the group is not active"
         if not self._running:
             return f"not all ranks have joined generation {self.generation}"
-        return "other ranks have not called it, or packets do not get through"
+        return "other ranks have not called it, or packets are lost"
 
     def _make(self, call: Call) -> None:
         assert self._communicator is not None
@@ -223,14 +224,14 @@ class Member:
     def _done(self, invocation: Invocation) -> None:
         call = self._under_way.popleft()
         if not self._running or self._failure:
-            return  # it ends because the queue pairs are going
+            return  # it ends because the queue pairs are being destroyed
         if invocation.error is not None:
             self._failure = f"a queue pair failed: {invocation.error}"
             for waiting in self._queue:
                 waiting.fail(f"{waiting.collective} of group {self.group}: {self._failure}")
             return
         if not self._queue or call is not self._queue[0]:
-            return  # done again for the others
+            return  # repeated for other ranks
         self._kept.append(self._queue.popleft())
         self.completed += 1
         assert self._config is not None
@@ -246,12 +247,12 @@ class Member:
     # --- on the loop: generations ---
 
     def continues(self, news: Membership) -> bool:
-        """Whether this is still the same group, and not another of its name."""
+        """Whether a membership belongs to the same group, not to another one of the same name."""
         last, config = self._last, news.config
         return last is None or config is None or config == last or config.generation > last.generation
 
     def follow(self, news: Membership) -> None:
-        """What the manager says of this group."""
+        """Handle a change of the group's membership."""
         self.state, self.reason = news.state, news.reason
         if news.gone:
             self.end(f"group {self.group} was destroyed")
@@ -265,7 +266,7 @@ class Member:
             self._leave()
 
     def end(self, reason: str) -> None:
-        """No more calls: those that wait fail, and so do later ones."""
+        """End the rank: waiting calls fail, and so do later ones."""
         if self._ended:
             return
         self._ended = reason
@@ -283,7 +284,7 @@ class Member:
         self._config = group_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
         numbers = {connection.qp for connection in self._config.channels.values()}
         if not numbers.isdisjoint(self._nic.nic.pairs):
-            # Those of a group that is going too, and the manager's word of that is still under way.
+            # Also for a group that is being destroyed, of which the manager has not notified this rank yet.
             self._loop.at(self._loop.now + _RETRY, self._join, config)
             return
         self._communicator = Communicator(self._nic.nic, self._config, self._done)
@@ -291,7 +292,7 @@ class Member:
         threading.Thread(target=self._get_ready, args=arguments, name=f"{self.group} ready", daemon=True).start()
 
     def _get_ready(self, communicator: Communicator, config: RankConfig, completed: int) -> None:
-        """On a thread of its own: wait for the other ranks."""
+        """Wait for the other ranks, on a separate thread."""
         pause = threading.Event()
         while communicator is self._communicator:
             try:
@@ -300,7 +301,7 @@ class Member:
                 return
             except ManagerError as error:
                 if error.code in (Code.REFUSED, Code.NOT_FOUND):
-                    return  # this generation is over; there will be news
+                    return  # this generation is over; another membership will arrive
                 pause.wait(_RETRY_S)
             except FailedError:
                 return  # the loop has ended
@@ -312,7 +313,7 @@ class Member:
         self._running = True
         again = self.completed - first
         if again > len(self._kept):
-            self._failure = f"call {first} is to be done again, and its input is no longer kept"
+            self._failure = f"call {first} must be repeated, but its input is no longer kept"
             for call in self._queue:
                 call.fail(f"{call.collective} of group {self.group}: {self._failure}")
             return

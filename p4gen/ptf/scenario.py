@@ -57,7 +57,7 @@ class SwitchTest(ReportedTest):
         super().setUp()
         self.spec = parse_spec(parameter("spec"))
         seed = parameter("seed")
-        # Each test gets numbers of its own, whichever tests run before it.
+        # Each test has its own random numbers, whichever tests run before it.
         self.random = random.Random(hashlib.sha256(f"{seed} {self}".encode()).digest())  # noqa: S311 - tests are to be repeated
         print(f"{self}: seed {seed}")  # noqa: T201  # PTF shows a test's output with its name
         if (reason := self.misfit(self.spec)) is not None:
@@ -65,7 +65,7 @@ class SwitchTest(ReportedTest):
         self.dataplane = ptf.dataplane_instance
         self._unfenced = False
         self._pending: list[Output] = []
-        self.outputs()  # what an earlier test may have left under way must not outlive the reset
+        self.outputs()  # packets of an earlier test must be handled before the reset
         self._control = control_plane()
         self._control.reset()
 
@@ -75,7 +75,7 @@ class SwitchTest(ReportedTest):
         return self.unfit()
 
     def unfit(self) -> str | None:
-        """Why the program under test has nothing to do with this scenario; None when it has."""
+        """Why this scenario does not apply to the program under test; None if it does."""
         return None
 
     @property
@@ -92,19 +92,19 @@ class SwitchTest(ReportedTest):
     # --- frames ---
 
     def send(self, port: int, *frames: bytes) -> None:
-        """Hand frames to the switch; it takes them in the order of these calls, whatever their ports."""
+        """Send frames to the switch, which handles them in the order of these calls, whatever their ports."""
         for frame in frames:
             self.dataplane.send(0, port, frame)
             self._unfenced = True
 
     def outputs(self) -> list[Output]:
-        """All that the switch sent since the last call; per port in order, over ports by time of arrival."""
+        """Everything that the switch sent since the last call; in order per port, by time of arrival across ports."""
         self._pending += self._fence()
         taken, self._pending = self._pending, []
         return taken
 
     def _fence(self) -> list[Output]:
-        """What has come out once the switch has handled everything that was sent."""
+        """The output once the switch has handled everything that was sent."""
         next(iter(self.dataplane.ports.values())).settle()
         taken: list[tuple[float, Output]] = []
         with self.dataplane.cvar:
@@ -112,7 +112,7 @@ class SwitchTest(ReportedTest):
                 for (_, port), queue in self.dataplane.packet_queues.items():
                     taken += [(when, Output(port, frame)) for frame, when in queue]
                     queue.clear()
-                # PTF's thread enqueues under this lock: what is not readable now has been taken.
+                # PTF's thread enqueues under this lock, so frames that are not readable now are in the queue.
                 if not select.select(list(self.dataplane.ports.values()), [], [], 0)[0]:
                     break
                 self.dataplane.cvar.wait()
@@ -120,17 +120,17 @@ class SwitchTest(ReportedTest):
         return [output for _, output in sorted(taken, key=lambda entry: entry[0])]
 
     def expect(self, outputs: Iterable[Output]) -> None:
-        """The switch has sent exactly these frames, in this order at each port."""
+        """Assert that the switch has sent exactly these frames, in this order at each port."""
         self.equal("frames sent", _by_port(self.outputs()), _by_port(outputs))
 
     def expect_nothing(self) -> None:
-        """The switch has sent no frame at all."""
+        """Assert that the switch has sent no frame."""
         self.equal("frames sent", self.outputs(), [])
 
     # --- state ---
 
     def counts(self, counter: str) -> Counter[int]:
-        """The packets counted at each index of a counter, zeros left out."""
+        """The number of packets at each index of a counter, without zeros."""
         return Counter({i: value.packets for i, value in enumerate(self.control.counters(counter)) if value.packets})
 
 

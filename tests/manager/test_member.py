@@ -398,7 +398,7 @@ def test_inputs_are_kept_for_some_calls_only(cluster_iii: Cluster, monkeypatch: 
     run(cluster, ranks, Call(Collective.BARRIER, 0))  # all of the last eight can be done again
     monkeypatch.setattr(cluster.manager, "ready", lambda *_: 1)
     activate(cluster)
-    with pytest.raises(FailedError, match="call 1 is to be done again, and its input is no longer kept"):
+    with pytest.raises(FailedError, match="call 1 must be repeated, but its input is no longer kept"):
         ranks[0].barrier(PATIENCE_S)
     monkeypatch.undo()
     activate(cluster)
