@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +25,7 @@ class Numbers:
     @property
     def limits(self) -> tuple[int, int]:
         """The least and the greatest element."""
-        info = np.iinfo(self._numpy)
-        return int(info.min), int(info.max)
+        return self.dtype.number_format.least, self.dtype.number_format.greatest
 
     def encode(self, values: Values) -> bytes:
         """Elements as a payload: big-endian, one after the other."""
@@ -43,7 +43,7 @@ class Numbers:
     def in_range(self, result: Values, *, saturating: bool) -> Values:
         """The result in the range of an element: saturated (for two contributions) or wrapped."""
         low, high = self.limits
-        return np.clip(result, low, high) if saturating else (result - low) % (1 << 32) + low
+        return np.clip(result, low, high) if saturating else (result - low) % (high + 1 - low) + low
 
     def random(self, rng: np.random.Generator, ranks: int, lanes: int) -> list[Values]:
         """A contribution for each rank; no partial result of them leaves the range of an element."""
@@ -53,5 +53,5 @@ class Numbers:
         return list(rng.integers(low, high, (ranks, lanes), np.int64, endpoint=True))
 
     @property
-    def _numpy(self) -> np.dtype[np.int32 | np.uint32]:
-        return np.dtype(str(self.dtype))
+    def _numpy(self) -> np.dtype[Any]:
+        return np.dtype(self.dtype.number_format.numpy)

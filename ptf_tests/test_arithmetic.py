@@ -114,7 +114,7 @@ class WrapsAround(Arithmetic):
     def runTest(self) -> None:
         group, (bottom, top) = self.group_of(3), self.limits
         inputs = [self.mixed(top, top, bottom, bottom), self.mixed(1, top, bottom, 0), self.mixed(0, 2, 0, -1)]
-        if self.numbers.dtype is DType.UINT32:
+        if bottom == 0:
             inputs[2] = self.mixed(0, 2, 0, 1)
         self.round(group, inputs, self.numbers.in_range(np.sum(inputs, axis=0), saturating=False))
         everywhere = [self.np_random.integers(bottom, top, self.spec.lanes, np.int64, endpoint=True) for _ in range(3)]
@@ -136,7 +136,7 @@ class ExtremesMeet(Arithmetic):
 
     def runTest(self) -> None:
         bottom, top = self.limits
-        edge = 1 << 31
+        edge = 1 << self.numbers.dtype.number_format.bits - 1
         elements = [bottom, top, 0, 1, *([-1] if bottom < 0 else [edge - 1, edge, edge + 1])]
         pairs = [(a, b) for a in elements for b in elements]
         group = self.group_of(2)
@@ -158,5 +158,6 @@ class EachLaneIsItsOwn(Arithmetic):
         rest = self.numbers.op.reduction.identity(*self.limits)
         ramp = np.arange(1, self.spec.lanes + 1, dtype=np.int64)
         self.round(group, [ramp, self.lanes(rest)], ramp)
-        self.round(group, [self.lanes(rest), ramp << 20], ramp << 20)
+        high = ramp << self.numbers.dtype.number_format.bits - 12
+        self.round(group, [self.lanes(rest), high], high)
         self.round(group, [ramp << 8, ramp[::-1].copy()], self.reduced([ramp << 8, ramp[::-1]]))

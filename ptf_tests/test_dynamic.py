@@ -12,9 +12,6 @@ from mode_ii import ModeIITest
 from p4gen.groups.group import GroupContext
 from p4gen.rocev2 import psn as serial
 from p4gen.spec import DType, Op
-from p4gen.spec.reductions import NUMBERS
-
-EVERYTHING = tuple(Numbers(each.op, each.dtype) for each in NUMBERS)
 
 
 class Dynamic(ModeIITest):
@@ -29,10 +26,15 @@ class Dynamic(ModeIITest):
     def unfit(self) -> str | None:
         return None if self.spec.op is Op.DYNAMIC else f"the program is a {self.spec.dtype} {self.spec.op}"
 
+    @property
+    def everything(self) -> list[Numbers]:
+        """All that can be announced to the program."""
+        return [Numbers(each.op, each.dtype) for each in self.spec.choices]
+
     def telling(self) -> list[Values]:
         """Contributions with a different result for every op and dtype: both signs, sums that stay in range."""
         low = self.np_random.integers(-(1 << 28), 1 << 28, (self.ranks, self.spec.lanes), np.int64)
-        return [values % (1 << 32) if self.numbers.dtype is DType.UINT32 else values for values in low]
+        return [values if self.limits[0] else values % (self.limits[1] + 1) for values in low]
 
     def expected(self, values: list[Values]) -> Values:
         """NumPy's reduction; where unsigned sums leave the range, what the program does then."""
@@ -57,7 +59,7 @@ class EveryOpAndDtypeIsAnnounced(Dynamic):
 
     def runTest(self) -> None:
         psn = self.random_psn()
-        for before, after in itertools.permutations(EVERYTHING, 2):
+        for before, after in itertools.permutations(self.everything, 2):
             psn = self.invoke(before, psn)
             psn = self.invoke(after, psn)
         self.equal("drops that lose something", self.losses(), {})
@@ -98,10 +100,11 @@ class RanksThatWantDifferentOps(Dynamic):
         psn = self.random_psn()
         call = self.call(packets=1)
         self.announce(self.group, [0], psn, call)
-        for self.numbers in EVERYTHING[1:]:
+        first, *others = self.everything
+        for self.numbers in others:
             packet = self.announcement(self.group, 1, psn, self.call(packets=1))
             self.refused(self.group, 1, packet, "TrackInvocation.mixed_control")
-        self.numbers = EVERYTHING[0]
+        self.numbers = first
         self.announce(self.group, [1, 2], psn, call)
         self.expect_announced(self.group, (psn, call))
         self.complete(self.group, serial.add(psn, 1))
@@ -115,7 +118,7 @@ class OnlySumsOverflow(Dynamic):
 
     def runTest(self) -> None:
         psn = self.random_psn()
-        for numbers in EVERYTHING:
+        for numbers in self.everything:
             self.numbers = numbers
             self.announce(self.group, range(self.ranks), psn, self.call(packets=1))
             self.outputs()

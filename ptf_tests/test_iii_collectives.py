@@ -431,7 +431,7 @@ class SumsSaturateOrWrap(ModeIIITest):
         ends = [(high, low), (high, 1), (low, -1 if low else high), (high, low)]
         for offset, (one, other) in enumerate(ends, start=1):
             total = one + other
-            saturated, wrapped = min(max(total, low), high), (total - low) % (1 << 32) + low
+            saturated, wrapped = min(max(total, low), high), (total - low) % (high + 1 - low) + low
             expected = saturated if self.spec.saturating else wrapped
             self.push(flow, [0], self.psn(offset), {0: self.lanes(one)})
             self.push(flow, [1], self.psn(offset), {1: self.lanes(other)})

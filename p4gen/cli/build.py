@@ -53,7 +53,7 @@ def command(
     if isinstance(spec, CollectiveSpec) and spec.payload_bytes < LEAST_PATH_MTU:
         click.echo(
             f"p4gen: warning: no NIC cuts messages into packets of {spec.payload_bytes} bytes; the least path MTU is"
-            f" {LEAST_PATH_MTU}: --lanes {LEAST_PATH_MTU // 4}",
+            f" {LEAST_PATH_MTU}: --lanes {LEAST_PATH_MTU * 8 // spec.lane_bits}",
             err=True,
         )
     if p4info is not None:

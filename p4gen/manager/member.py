@@ -138,7 +138,7 @@ class Member:
         Raises ``InputError`` when the program does not support it, here or, while the program is unknown, from the
         future. The future raises ``FailedError`` for all other errors.
         """
-        copy: Array = np.array(np.zeros(0, np.int32) if values is None else values)
+        copy: Array = np.array(np.zeros(0) if values is None else values)
         if self._config is not None:
             check_call(self._config, collective, copy, root, op)
         call = Call(collective, copy, root, op)

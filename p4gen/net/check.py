@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
-from p4gen.host.collectives.arrays import Array
+from p4gen.host.collectives.arrays import Array, differing
 from p4gen.host.collectives.commlib import Invocation
 from p4gen.host.collectives.control import Collective
 from p4gen.net.config import Call
@@ -57,7 +55,7 @@ def difference(got: Array | None, wanted: Array | None) -> str:
         )
     if got.shape != wanted.shape or got.dtype != wanted.dtype:
         return f"{got.dtype} of shape {got.shape}, not {wanted.dtype} of shape {wanted.shape}"
-    wrong = np.flatnonzero(got != wanted)
+    wrong = differing(got, wanted)
     if not len(wrong):
         return ""
     i = int(wrong[0])

@@ -38,7 +38,7 @@ class Call:
     op: Op | None = None
     """The operation if the program's op is ``dynamic``; sum by default."""
     dtype: DType | None = None
-    """The number format if the program's op is ``dynamic``; int32 by default."""
+    """The number format if the program's op is ``dynamic``; the spec's default otherwise."""
 
     def kind(self, spec: CollectiveSpec) -> tuple[Op, DType]:
         """Operation and number format. Raises ``InputError`` when the program does not support them."""
@@ -52,7 +52,8 @@ class Call:
         """Raises ``InputError`` unless a group of ``ranks`` can make the call."""
         barrier = self.collective is Collective.BARRIER
         divided = self.collective in (Collective.REDUCE_SCATTER, Collective.ALLGATHER)
-        unit = 4 * ranks if divided else 4
+        element = self.kind(spec)[1].number_format.bytes
+        unit = element * ranks if divided else element
         if self.size % unit or (self.size == 0) != barrier:
             what = "0 for a barrier" if barrier else f"a positive multiple of {unit}"
             raise InputError(f"{self.collective} of {self.size} bytes: it has to be {what}")
@@ -62,7 +63,6 @@ class Call:
                 f"{MAX_DATA >> 20:,} MiB at most, so {MAX_DATA // ranks // unit * unit} bytes are the limit"
             )
         check_root(self.root, ranks)
-        self.kind(spec)
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ class _Freezer:
 
     def _learn(self, of: type) -> Callable[[Any], Any] | None:
         how: Callable[[Any], Any] | None
-        if issubclass(of, Enum):
+        if issubclass(of, Enum | str):
             how = None
         elif issubclass(of, tuple):
             how = self._listed

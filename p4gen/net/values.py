@@ -23,10 +23,9 @@ def draw(
     """Random input for each rank. Sums stay in range unless overflow is asked for: then all elements of one position
     have the same sign, so their order does not matter."""
     op, kind = call.kind(spec)
-    elements = call.size // 4 // (ranks if call.collective is Collective.ALLGATHER else 1)
-    dtype = np.dtype(str(kind))
-    info = np.iinfo(dtype)
-    low, high = int(info.min), int(info.max)
+    form = kind.number_format
+    elements = call.size // form.bytes // (ranks if call.collective is Collective.ALLGATHER else 1)
+    dtype, low, high = np.dtype(form.numpy), form.least, form.greatest
     if overflowing:
         signs = chance.integers(0, 2, elements) * 2 - 1 if low < 0 else 1
         return [(chance.integers(0, high // 2, elements) * signs).astype(dtype) for _ in range(ranks)]

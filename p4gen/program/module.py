@@ -40,7 +40,7 @@ class Register:
     """State that a module keeps from packet to packet: ``instances`` arrays of ``entries`` words."""
 
     name: str
-    word: int | Word | Callable[[Any], Word]
+    word: int | Word | Callable[[Any], Word | int]
     """The bits of a plain number, or the layout of a word, which may depend on the spec."""
     entries: Size
     purpose: str
@@ -53,12 +53,16 @@ class Register:
 
     def word_of(self, spec: ProgramSpec) -> Word | None:
         """What a word consists of in a program with this spec; None for a plain number."""
-        return self.word if isinstance(self.word, Word) else None if isinstance(self.word, int) else self.word(spec)
+        found = self._kept(spec)
+        return found if isinstance(found, Word) else None
 
     def width_of(self, spec: ProgramSpec) -> int:
         """Bits in a word of a program with this spec."""
-        word = self.word_of(spec)
-        return word.bits if word is not None else self.word  # type: ignore[return-value]
+        found = self._kept(spec)
+        return found.bits if isinstance(found, Word) else found
+
+    def _kept(self, spec: ProgramSpec) -> Word | int:
+        return self.word if isinstance(self.word, Word | int) else self.word(spec)
 
     def bits(self, spec: ProgramSpec) -> int:
         """All instances together, in bits."""

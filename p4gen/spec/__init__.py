@@ -1,11 +1,11 @@
 """What the user asks for: the fields of specs and what their values mean."""
 
-from p4gen.spec.collective import LANE_BYTES, CollectiveSpec, Overflow, Reliability
+from p4gen.spec.collective import CollectiveSpec, Overflow, Reliability
+from p4gen.spec.formats import DType
 from p4gen.spec.program import Icrc, ProgramSpec, SpecConflictError
-from p4gen.spec.reductions import DType, Numbers, Op
+from p4gen.spec.reductions import Numbers, Op
 
 __all__ = [
-    "LANE_BYTES",
     "CollectiveSpec",
     "DType",
     "Icrc",

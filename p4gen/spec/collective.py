@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal, assert_never
 
 from pydantic import Field, field_validator, model_validator
 
+from p4gen.spec.formats import DType
 from p4gen.spec.program import ProgramSpec, SpecConflictError, whole
-from p4gen.spec.reductions import NUMBERS, DType, Numbers, Op
+from p4gen.spec.reductions import Numbers, Op, all_numbers
 
-LANE_BYTES = 4
-"""A lane is one 32-bit element of a packet."""
-
+DYNAMIC_BITS = 32
+"""Bits of an element in programs that compute with what each control message announces."""
 MAX_SLOTS = 65536
 MAX_TOTAL_SLOTS = 1 << 20
 
@@ -185,7 +185,9 @@ class CollectiveSpec(ProgramSpec):
     @property
     def choices(self) -> tuple[Numbers, ...]:
         """All ops and dtypes of the program."""
-        return NUMBERS if self.numbers is None else (self.numbers,)
+        if self.numbers is not None:
+            return (self.numbers,)
+        return tuple(each for each in all_numbers() if each.dtype.number_format.bits == self.lane_bits)
 
     @property
     def saturating(self) -> bool:
@@ -204,9 +206,14 @@ class CollectiveSpec(ProgramSpec):
         return self.reliability or Reliability.SR
 
     @property
+    def lane_bits(self) -> int:
+        """Bits of a lane, which has one element."""
+        return DYNAMIC_BITS if self.op is Op.DYNAMIC else self.dtype.number_format.bits
+
+    @property
     def payload_bytes(self) -> int:
         """Bytes of payload in a data packet."""
-        return LANE_BYTES * self.lanes
+        return self.lane_bits * self.lanes // 8
 
     @property
     def alike(self) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from p4gen.layout import Field, Word
-from p4gen.spec.reductions import NUMBERS_LAYOUT
+from p4gen.spec.formats import NUMBERS_LAYOUT
 
 COLLECTIVE: Final = Field("collective", 3, "collective")
 ROOT: Final = Field("root", 5, "root")

@@ -1,55 +1,17 @@
-"""Reductions and number formats: the one place that defines each of them.
+"""Reductions: the one place that defines each of them; number formats are in ``p4gen.spec.formats``.
 
-Generated programs, control messages, CommLib and the tests get all properties of a reduction from here. To
-add one, add a member of ``Op`` (or of ``DType``): its code on the wire, its P4 expression, its NumPy function.
+Generated programs, control messages, CommLib and the tests get all properties of a reduction from here.
+``Op.register`` adds one: its code on the wire, its P4 expression, its NumPy function.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Final
+from typing import ClassVar, Self
 
-from p4gen.layout import Field, Word
-
-NUMBERS_LAYOUT: Final = Word(Field("op", 2, "op"), Field("dtype", 3, "dtype"))
-"""How control messages have op and dtype (``p4gen.spec.message``)."""
-
-
-@dataclass(frozen=True)
-class NumberFormat:
-    """The number format of an element."""
-
-    code: int
-    """The code in control messages; never reused for another format."""
-    p4: str
-    """The P4 type whose operators compute with such elements."""
-
-
-class DType(StrEnum):
-    """Types of an element, by the names that NumPy has for them."""
-
-    number_format: NumberFormat
-
-    INT32 = "int32", NumberFormat(code=0, p4="int<32>")
-    UINT32 = "uint32", NumberFormat(code=1, p4="lane_t")
-
-    def __new__(cls, name: str, number_format: NumberFormat | None = None) -> DType:
-        """A member: its value is the name. ``DType(name)`` looks one up without calling this."""
-        assert number_format is not None
-        member = str.__new__(cls, name)
-        member._value_ = name
-        member.number_format = number_format
-        return member
-
-    def from_lane(self, name: str) -> str:
-        """The P4 variable ``name``, a ``lane_t``, as a number of this type."""
-        return name if self.number_format.p4 == "lane_t" else f"({self.number_format.p4}){name}"
-
-    def to_lane(self, expression: str) -> str:
-        """A P4 expression of this type as a ``lane_t``."""
-        return expression if self.number_format.p4 == "lane_t" else f"(lane_t)({expression})"
+from p4gen.spec.formats import NUMBERS_LAYOUT, DType, check_code
+from p4gen.spec.registered import Registered
 
 
 @dataclass(frozen=True)
@@ -63,18 +25,23 @@ class Reduction:
     p4: Callable[[DType], str]
     """The P4 expression that combines the lanes ``held`` and ``element``, a ``lane_t``."""
     numpy: str
-    """The NumPy function of two arrays that defines the right result, applied in 64 bits, where no sum overflows."""
+    """The NumPy function of two arrays that defines the right result, applied to ``NumberFormat.exact``."""
     identity: Callable[[int, int], int]
     """The identity element, given the least and the greatest element."""
     saturating: Callable[[DType], str] | None = None
     """If it can overflow: the P4 expression that saturates, whereas ``p4`` wraps around."""
-    dtypes: tuple[DType, ...] = tuple(DType)
-    """The dtypes for which it is defined."""
+    only: tuple[DType, ...] = ()
+    """The dtypes for which it is defined, if not all integers."""
 
     @property
     def overflows(self) -> bool:
         """Whether a result can leave the range of its dtype."""
         return self.saturating is not None
+
+    @property
+    def dtypes(self) -> tuple[DType, ...]:
+        """The dtypes for which it is defined."""
+        return self.only or tuple(dtype for dtype in DType if dtype.number_format.integer)
 
 
 def _lesser(less: str) -> Callable[[DType], str]:
@@ -82,37 +49,23 @@ def _lesser(less: str) -> Callable[[DType], str]:
     return lambda d: f"{d.from_lane('held')} {less} {d.from_lane('element')} ? held : element"
 
 
-class Op(StrEnum):
+class Op(Registered):
     """Reductions, and ``dynamic``, which is all of them."""
 
     definition: Reduction | None
 
-    SUM = (
-        "sum",
-        Reduction(
-            code=0,
-            noun="sum",
-            p4=lambda _: "held + element",
-            saturating=lambda d: d.to_lane(f"{d.from_lane('held')} |+| {d.from_lane('element')}"),
-            numpy="add",
-            identity=lambda _least, _greatest: 0,
-        ),
-    )
-    MIN = (
-        "min",
-        Reduction(code=1, noun="minimum", p4=_lesser("<"), numpy="minimum", identity=lambda _least, greatest: greatest),
-    )
-    MAX = (
-        "max",
-        Reduction(code=2, noun="maximum", p4=_lesser(">"), numpy="maximum", identity=lambda least, _greatest: least),
-    )
-    DYNAMIC = "dynamic"
+    SUM: ClassVar[Op]
+    MIN: ClassVar[Op]
+    MAX: ClassVar[Op]
+    DYNAMIC: ClassVar[Op]
     """Op and dtype are those that the control message announces (EPIC 3.3.2)."""
 
-    def __new__(cls, name: str, definition: Reduction | None = None) -> Op:
-        """A member: its value is the name. ``Op(name)`` looks one up without calling this."""
-        member = str.__new__(cls, name)
-        member._value_ = name
+    @classmethod
+    def register(cls, name: str, definition: Reduction | None) -> Self:
+        """A new reduction. Raises ``ValueError`` if its name or its code is taken, or does not fit."""
+        if definition is not None:
+            check_code("op", definition.code, {str(op): op.definition.code for op in cls if op.definition})
+        member = cls._add(name)
         member.definition = definition
         return member
 
@@ -126,11 +79,34 @@ class Op(StrEnum):
     @property
     def overflows(self) -> bool:
         """Whether a program with this op can produce results outside their dtype's range."""
-        return any(op.reduction.overflows for op in ((self,) if self.definition else OPS))
+        return any(op.reduction.overflows for op in ((self,) if self.definition else single_ops()))
 
 
-OPS: Final = tuple(op for op in Op if op.definition is not None)
-"""All ops except ``dynamic``."""
+Op.SUM = Op.register(
+    "sum",
+    Reduction(
+        code=0,
+        noun="sum",
+        p4=lambda _: "held + element",
+        saturating=lambda d: d.to_lane(f"{d.from_lane('held')} |+| {d.from_lane('element')}"),
+        numpy="add",
+        identity=lambda _least, _greatest: 0,
+    ),
+)
+Op.MIN = Op.register(
+    "min",
+    Reduction(code=1, noun="minimum", p4=_lesser("<"), numpy="minimum", identity=lambda _least, greatest: greatest),
+)
+Op.MAX = Op.register(
+    "max",
+    Reduction(code=2, noun="maximum", p4=_lesser(">"), numpy="maximum", identity=lambda least, _greatest: least),
+)
+Op.DYNAMIC = Op.register("dynamic", None)
+
+
+def single_ops() -> tuple[Op, ...]:
+    """All ops except ``dynamic``."""
+    return tuple(op for op in Op if op.definition is not None)
 
 
 @dataclass(frozen=True)
@@ -142,19 +118,21 @@ class Numbers:
 
     @property
     def code(self) -> int:
-        """Op and dtype as control messages have them."""
+        """Op and dtype in ``NUMBERS_LAYOUT``'s bits."""
         return NUMBERS_LAYOUT.pack(op=self.op.reduction.code, dtype=self.dtype.number_format.code)
 
     @property
     def symbol(self) -> str:
         """The member of the generated programs' ``numbers_t``."""
-        return f"{self.op.name}_{self.dtype.name}"
+        return f"{self.op.upper()}_{self.dtype.upper()}"
+
+
+def all_numbers() -> tuple[Numbers, ...]:
+    """All that can be announced, by code."""
+    found = (Numbers(op, dtype) for op in single_ops() for dtype in op.reduction.dtypes)
+    return tuple(sorted(found, key=lambda numbers: numbers.code))
 
 
 def numbers_of(code: int) -> Numbers | None:
     """The op and dtype that a control message announces by ``code``; None for an unassigned code."""
-    return next((numbers for numbers in NUMBERS if numbers.code == code), None)
-
-
-NUMBERS: Final = tuple(sorted((Numbers(op, d) for op in OPS for d in op.reduction.dtypes), key=lambda n: n.code))
-"""All that can be announced, by code."""
+    return next((numbers for numbers in all_numbers() if numbers.code == code), None)

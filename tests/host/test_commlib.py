@@ -213,7 +213,7 @@ def test_calls_say_why_a_queue_pair_broke_though_it_only_flushes_receives(under_
     st.integers(0, MAX_PACKETS),
     st.integers(0, 31),
     st.sampled_from([Op.SUM, Op.MIN, Op.MAX]),
-    st.sampled_from(DType),
+    st.sampled_from(list(DType)),
 )
 def test_control_messages_come_back_as_they_went(
     collective: Collective, packets: int, root: int, op: Op, dtype: DType

@@ -20,7 +20,7 @@ from p4gen.rocev2 import layouts
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, RnrNak
 from p4gen.spec import DType
 from p4gen.spec.message import MESSAGE
-from p4gen.spec.reductions import OPS
+from p4gen.spec.reductions import single_ops
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "wire-format.md"
 each_mode = pytest.mark.parametrize("mode", Mode)
@@ -83,7 +83,7 @@ def tables() -> dict[str, str]:
         "collective": ", ".join(
             f"{c.code} {c}" for c in Collective if c not in (Collective.REDUCE_SCATTER, Collective.ALLGATHER)
         ),
-        "op": ", ".join(f"{op.reduction.code} {op}" for op in OPS),
+        "op": ", ".join(f"{op.reduction.code} {op}" for op in single_ops()),
         "dtype": ", ".join(f"{dtype.number_format.code} {dtype}" for dtype in DType),
         "root": "rank, 0 to 31; 0 for allreduce and barrier",
         "packets": "data packets that follow",

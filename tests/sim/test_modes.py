@@ -73,7 +73,7 @@ def calls(draw: st.DrawFn, spec: EpicSpec, ranks: int) -> Call:
         0 if collective is Collective.BARRIER else 4 * elements,
         draw(st.integers(0, ranks - 1)),
         draw(st.sampled_from([Op.SUM, Op.MIN, Op.MAX])) if dynamic else None,
-        draw(st.sampled_from(DType)) if dynamic else None,
+        draw(st.sampled_from(list(DType))) if dynamic else None,
     )
 
 

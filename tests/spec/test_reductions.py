@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import ast
+import copy
 import json
 import os
+import pickle
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-import p4gen
 from p4gen.families.epic.spec import EpicSpec
+from p4gen.host.collectives.arrays import differing
 from p4gen.host.collectives.control import Collective, Control
 from p4gen.spec import DType, Op
-from p4gen.spec.reductions import NUMBERS, NUMBERS_LAYOUT, OPS, numbers_of
+from p4gen.spec.formats import NUMBERS_LAYOUT, NumberFormat, integer
+from p4gen.spec.reductions import Reduction, all_numbers, numbers_of, single_ops
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,17 +36,17 @@ CODES = {
 
 
 def test_codes_stay_what_they_are() -> None:
-    assert {numbers.symbol: numbers.code for numbers in NUMBERS} == CODES
-    for numbers in NUMBERS:
+    assert {numbers.symbol: numbers.code for numbers in all_numbers()} == CODES
+    for numbers in all_numbers():
         codes = {"op": numbers.op.reduction.code, "dtype": numbers.dtype.number_format.code}
         assert NUMBERS_LAYOUT.unpack(numbers.code) == codes
     assert [numbers_of(code) for code in range(32)] == [
-        next((n for n in NUMBERS if n.code == code), None) for code in range(32)
+        next((n for n in all_numbers() if n.code == code), None) for code in range(32)
     ]
 
 
 def test_control_messages_carry_the_codes() -> None:
-    for numbers in NUMBERS:
+    for numbers in all_numbers():
         control = Control(Collective.ALLREDUCE, 3, 2, numbers.op, numbers.dtype)
         assert control.encode() >> 24 & 31 == CODES[numbers.symbol]
         assert Control.decode(control.encode()) == control
@@ -57,7 +60,7 @@ def test_control_messages_carry_the_codes() -> None:
 def test_the_wire_format_is_documented() -> None:
     text = (ROOT / "docs/wire-format.md").read_text()
     rows = {match[1]: match[2] for match in re.finditer(r"^\| [^|]+ \| (\w+) \| (.*) \|$", text, re.MULTILINE)}
-    assert rows["op"] == ", ".join(f"{op.reduction.code} {op}" for op in OPS)
+    assert rows["op"] == ", ".join(f"{op.reduction.code} {op}" for op in single_ops())
     assert rows["dtype"] == ", ".join(f"{dtype.number_format.code} {dtype}" for dtype in DType)
 
 
@@ -65,7 +68,7 @@ def test_dynamic_is_no_single_reduction() -> None:
     with pytest.raises(ValueError, match="op dynamic is not a single reduction"):
         _ = Op.DYNAMIC.reduction
     assert EpicSpec(op=Op.DYNAMIC).numbers is None
-    assert EpicSpec(op=Op.DYNAMIC).choices == NUMBERS
+    assert EpicSpec(op=Op.DYNAMIC).choices == all_numbers()
 
 
 def test_rendering_needs_no_numpy() -> None:
@@ -73,44 +76,60 @@ def test_rendering_needs_no_numpy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
-XOR = """
-    XOR = (
-        "xor",
-        Reduction(
-            code=3,
-            noun="exclusive or",
-            p4=lambda _: "held ^ element",
-            numpy="bitwise_xor",
-            identity=lambda _least, _greatest: 0,
-            dtypes=(DType.UINT32,),
-        ),
-    )
-    DYNAMIC ="""
+FAMILY = '''
+"""Xor: EPIC's programs, with one more reduction and one more number format."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from p4gen.families import Family
+from p4gen.families.epic import FAMILY as EPIC
+from p4gen.families.epic.spec import EpicSpec
+from p4gen.spec import DType, Op
+from p4gen.spec.formats import integer
+from p4gen.spec.reductions import Reduction
+
+
+class XorSpec(EpicSpec):
+    family: Annotated[Literal["xor"], Field(description="the family of programs")] = "xor"
+
+
+DType.register("int16", integer(2, 16, signed=True))
+Op.register(
+    "xor",
+    Reduction(
+        code=3,
+        noun="exclusive or",
+        p4=lambda _: "held ^ element",
+        numpy="bitwise_xor",
+        identity=lambda _least, _greatest: 0,
+        only=(DType.UINT32,),
+    ),
+)
+FAMILY = Family("xor", "Xor", XorSpec, __name__, base=EPIC)
+'''
 SMALL = ["--lanes", "8", "--window", "2", "--message", "2", "--groups", "2", "--fan-in", "4", "--ports", "8"]
 
 
 @pytest.fixture(scope="module")
 def with_xor(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of p4gen with one more reduction; nothing but its definition is added."""
-    folder = tmp_path_factory.mktemp("xor")
-    for name in ("p4gen", "ptf_tests", "templates", "topologies"):
-        source = Path(p4gen.__file__).parents[1] / name
-        shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    registry = folder / "p4gen/spec/reductions.py"
-    before, between, after = registry.read_text().partition("\n    DYNAMIC =")
-    assert between
-    registry.write_text(before + XOR + after)
+    """A folder with a family that registers a reduction and a number format; it has nothing else of its own."""
+    folder = tmp_path_factory.mktemp("numbers")
+    (folder / "xor").mkdir()
+    (folder / "xor" / "__init__.py").write_text(FAMILY)
     return folder
 
 
 def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
-    words = [sys.executable, "-m", "p4gen", *arguments]
+    verb, *others = arguments
+    words = [sys.executable, "-m", "p4gen", verb, "--family", "./xor", *others]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(words, check=False, cwd=folder, env=environment, capture_output=True, text=True)
 
 
 def outcomes(folder: Path, *arguments: str) -> dict[str, str]:
-    """What came of scenarios of the copied suite, by name."""
+    """What came of scenarios of the suite, by name."""
     ran = command(folder, "ptf", "--json", "--seed", "1", *SMALL, *arguments)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return {test["name"]: test["outcome"] for run in json.loads(ran.stdout)["runs"] for test in run["tests"]}
@@ -132,20 +151,77 @@ def test_a_new_reduction_takes_one_definition(with_xor: Path, engine: str) -> No
     assert "const bit<5> NUMBERS = 25;" in text
 
 
-def test_codes_do_not_depend_on_the_order_of_formats(tmp_path: Path) -> None:
-    """A format that is inserted before all others leaves their codes what they are."""
-    shutil.copytree(ROOT / "p4gen", tmp_path / "p4gen", ignore=shutil.ignore_patterns("__pycache__"))
-    registry = tmp_path / "p4gen/spec/reductions.py"
-    text = registry.read_text()
-    first = '    INT32 = "int32",'
-    assert text.count(first) == 1
-    registry.write_text(text.replace(first, '    INT16 = "int16", NumberFormat(code=2, p4="int<16>")\n' + first))
-    code = "from p4gen.spec.reductions import NUMBERS; print({n.symbol: n.code for n in NUMBERS})"
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    ran = subprocess.run(
-        [sys.executable, "-c", code], check=True, cwd=tmp_path, env=environment, capture_output=True, text=True
+def test_codes_do_not_depend_on_what_else_is_registered(with_xor: Path) -> None:
+    """More formats and reductions leave the codes of others what they are."""
+    code = (
+        "from pathlib import Path; from p4gen.families import add_folder; add_folder(Path('xor'));"
+        "from p4gen.spec.reductions import all_numbers; print({n.symbol: n.code for n in all_numbers()})"
     )
-    assert ast.literal_eval(ran.stdout) == CODES | {"SUM_INT16": 0x02, "MIN_INT16": 0x0A, "MAX_INT16": 0x12}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(
+        [sys.executable, "-c", code], check=True, cwd=with_xor, env=environment, capture_output=True, text=True
+    )
+    added = {"SUM_INT16": 0x02, "MIN_INT16": 0x0A, "MAX_INT16": 0x12, "XOR_UINT32": 0x19}
+    assert ast.literal_eval(ran.stdout) == CODES | added
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("op", ["sum", "min"])
+def test_a_narrow_format_takes_one_definition(with_xor: Path, op: str, engine: str) -> None:
+    """Elements of 16 bits: half the payload, other limits, another sign bit."""
+    tests = ["test_arithmetic.ExtremesMeet", "test_arithmetic.EachLaneIsItsOwn"]
+    tests += ["test_arithmetic.SaturatesAtTheTop"] if op == "sum" else []
+    flags = [word for test in tests for word in ("--test", test)]
+    found = outcomes(with_xor, "--op", op, "--dtype", "int16", "--engine", engine, *flags)
+    assert found == dict.fromkeys(tests, "passed")
+    (text,) = (file.read_text() for file in (with_xor / "build").glob(f"modeii_{op}_int16_x8/*.p4"))
+    assert "typedef bit<16> lane_t;" in text
+    assert "const bit<16> DATA_LENGTH    = 40;" in text
+    assert ("(lane_t)((int<16>)held |+| (int<16>)element)" in text) is (op == "sum")
+
+
+def test_collectives_of_a_narrow_format_are_right(with_xor: Path) -> None:
+    size = ["--lanes", "8", "--size", "1002", "--loss", "0.02", "--seed", "1"]
+    for mode in ("II", "III"):
+        ran = command(with_xor, "sim", "star-4", "--mode", mode, "--dtype", "int16", *size)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        assert "every rank's result equals NumPy's" in ran.stdout
+    odd = command(with_xor, "sim", "star-4", "--dtype", "int16", "--size", "1001")
+    assert odd.returncode == 2
+    assert "it has to be a positive multiple of 2" in odd.stderr
+
+
+def test_a_format_that_collides_is_refused() -> None:
+    before = list(DType), list(Op)
+    for name, form, cause in (
+        ("int16", integer(1, 16, signed=True), "dtype: uint32 has the code 1 already"),
+        ("int16", integer(8, 16, signed=True), "dtype: the code 8 does not fit the 3 bits of control messages"),
+        ("int32", integer(5, 32, signed=True), "there is a DType int32 already"),
+        ("int12", integer(5, 12, signed=True), "dtype int12: 12 bits are not whole bytes"),
+    ):
+        with pytest.raises(ValueError, match=cause):
+            DType.register(name, form)
+    with pytest.raises(ValueError, match="op: max has the code 2 already"):
+        Op.register("xor", Reduction(2, "", str, "bitwise_xor", lambda low, _: low))
+    assert (list(DType), list(Op)) == before
+
+
+def test_there_is_one_object_of_each_name() -> None:
+    assert DType("int32") is DType.INT32
+    assert copy.deepcopy([Op.MIN]) == [Op.MIN]
+    assert copy.deepcopy(Op.MIN) is copy.copy(Op.MIN) is pickle.loads(pickle.dumps(Op.MIN)) is Op.MIN
+    with pytest.raises(ValueError, match="'int8' is not one of int32, uint32"):
+        DType("int8")
+    assert EpicSpec.model_validate(EpicSpec(op=Op.MAX).model_dump(mode="json")).op is Op.MAX
+
+
+def test_results_may_differ_by_what_a_format_tolerates(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted, got = np.array([1000, 1000, 0], np.int32), np.array([1001, 1020, 0], np.int32)
+    assert list(differing(got, wanted)) == [0, 1]
+    form = DType.INT32.number_format
+    tolerant = NumberFormat(form.code, form.bits, form.numpy, form.p4, form.least, form.greatest, tolerance=0.01)
+    monkeypatch.setattr(DType.INT32, "number_format", tolerant)
+    assert list(differing(got, wanted)) == [1]
 
 
 def test_a_new_reduction_can_be_announced(with_xor: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.layout import Header, HeaderField
 from p4gen.rocev2 import layouts as roce
+from p4gen.spec.formats import LANE
 from p4gen.spec.message import MESSAGE
 
 IMMEDIATE: Final = replace(
@@ -22,7 +23,7 @@ def payload(spec: EpicSpec) -> Header:
     return Header(
         "payload",
         "One element for each lane",
-        (HeaderField("lane", 32, "an element", type="lane_t"),),
+        (HeaderField("lane", spec.lane_bits, "an element", type=LANE),),
         count=spec.lanes,
     )
 

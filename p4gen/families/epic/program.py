@@ -17,7 +17,7 @@ from p4gen.program.compose import Composition, Flows, ProgramParts
 from p4gen.program.module import Module
 from p4gen.rocev2.opcodes import Opcode, SyndromeType
 from p4gen.spec import Numbers, ticks
-from p4gen.spec.reductions import NUMBERS_LAYOUT
+from p4gen.spec.formats import NUMBERS_LAYOUT
 
 IPV4_CHECKSUM = Ipv4Checksum(
     verified="hdr.bth.isValid()", acting="ValidatePacket", renewed="meta.lookup.kind != kind_t.ORDINARY"

@@ -11,8 +11,8 @@ from p4gen.families.epic.spec import EpicSpec
 from p4gen.layout import Field, Word
 from p4gen.rocev2.layouts import PSN_BITS, SYNDROME
 from p4gen.spec import Op
+from p4gen.spec.formats import NUMBERS_LAYOUT
 from p4gen.spec.message import COLLECTIVE, MESSAGE, ROOT
-from p4gen.spec.reductions import NUMBERS_LAYOUT
 
 _EPOCH = Field("epoch", 8, "epoch")
 

@@ -1,4 +1,4 @@
-"""Conversion of arrays to and from packets (big-endian 32-bit elements in whole packets), and their reduction."""
+"""Conversion of arrays to and from packets (big-endian elements in whole packets), and their reduction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from p4gen.errors import InputError
 from p4gen.spec import DType, Op, Overflow
 
 Array = npt.NDArray[Any]
-"""An array of int32 or uint32, of any shape."""
+"""An array of a dtype that collectives work on, of any shape."""
 
 
 def combine(op: Op, overflow: Overflow | None, left: Array, right: Array) -> Array:
@@ -23,32 +23,39 @@ def combine(op: Op, overflow: Overflow | None, left: Array, right: Array) -> Arr
 
 
 def reduced(op: Op, arrays: Sequence[Array], *, saturating: bool) -> Array:
-    """The reduction of arrays of one dtype, computed by NumPy in 64 bits. The result is saturated or wrapped at the
-    end."""
-    dtype = arrays[0].dtype
-    total: Array = functools.reduce(getattr(np, op.reduction.numpy), [each.astype(np.int64) for each in arrays])
+    """The reduction of arrays of one dtype, computed by NumPy without overflow. The result is saturated or wrapped at
+    the end."""
+    form = dtype_of(arrays[0]).number_format
+    total: Array = functools.reduce(getattr(np, op.reduction.numpy), [each.astype(form.exact) for each in arrays])
     if saturating:
-        info = np.iinfo(dtype)
-        total = total.clip(info.min, info.max)
-    return total.astype(dtype)
+        total = total.clip(form.least, form.greatest)
+    return total.astype(form.numpy)
+
+
+def differing(got: Array, wanted: Array) -> npt.NDArray[np.intp]:
+    """The indices of elements, flattened, that are wrong: further from the wanted ones than their dtype tolerates."""
+    tolerance = dtype_of(wanted).number_format.tolerance
+    if not tolerance:
+        return np.flatnonzero(got != wanted)
+    return np.flatnonzero(~np.isclose(got, wanted, rtol=tolerance, atol=0.0))
 
 
 def to_wire(values: Array, packet: int) -> memoryview:
     """The array as bytes on the wire, padded with zeros to whole packets of ``packet`` bytes. They are not modified
     later."""
-    wire = np.zeros(_padded(values.size, packet), np.dtype(values.dtype).newbyteorder(">"))
+    wire = np.zeros(_padded(values.size, packet, values.itemsize), np.dtype(values.dtype).newbyteorder(">"))
     wire[: values.size] = values.reshape(-1)
     return memoryview(wire.tobytes())
 
 
-def room_for(elements: int, packet: int) -> memoryview:
-    """A buffer for ``elements`` elements, in whole packets of ``packet`` bytes."""
-    return memoryview(bytearray(4 * _padded(elements, packet)))
+def room_for(like: Array, packet: int) -> memoryview:
+    """A buffer for an array like ``like``, in whole packets of ``packet`` bytes."""
+    return memoryview(bytearray(like.itemsize * _padded(like.size, packet, like.itemsize)))
 
 
 def from_wire(room: memoryview, dtype: DType, shape: tuple[int, ...]) -> Array:
     """The array in a received buffer."""
-    native = np.dtype(str(dtype))
+    native = np.dtype(dtype.number_format.numpy)
     wire = np.frombuffer(room, native.newbyteorder(">"))[: math.prod(shape)]
     return wire.astype(native).reshape(shape)
 
@@ -65,7 +72,7 @@ def divide(values: Array, ranks: int) -> list[Array]:
 def dtype_of(values: Array) -> DType:
     """The dtype as control messages name it. Raises ``InputError`` for a dtype without a wire code."""
     for dtype in DType:
-        if values.dtype == np.dtype(str(dtype)):
+        if values.dtype == np.dtype(dtype.number_format.numpy):
             return dtype
     raise InputError(f"elements are {values.dtype}; collectives work on {' and '.join(DType)}")
 
@@ -76,6 +83,6 @@ def check_root(root: int, ranks: int) -> None:
         raise InputError(f"root {root} is not a rank of this group of {ranks}")
 
 
-def _padded(elements: int, packet: int) -> int:
-    lanes = packet // 4
+def _padded(elements: int, packet: int, size: int) -> int:
+    lanes = packet // size
     return -(-elements // lanes) * lanes

@@ -195,7 +195,7 @@ class Communicator:
         return to_wire(values, self.config.packet)
 
     def _room(self, like: Array) -> memoryview:
-        return room_for(like.size, self.config.packet)
+        return room_for(like, self.config.packet)
 
     def _start(
         self,

@@ -34,7 +34,7 @@ from p4gen.errors import InputError
 from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
 from p4gen.host.transport.verbs import Peer, QpConfig
 from p4gen.spec import DType, Op, Overflow
-from p4gen.spec.reductions import OPS
+from p4gen.spec.reductions import single_ops
 
 ChannelKey = tuple[Collective, int]
 """The pattern and its root: (ALLREDUCE, 0), (REDUCE, r), (BROADCAST, r)."""
@@ -118,7 +118,7 @@ class GroupConfig:
         """Op and dtype of a call. Raises ``InputError`` when the program on the tree does not support them."""
         if self.op is Op.DYNAMIC:
             if op is Op.DYNAMIC:
-                raise InputError(f"op dynamic: each call says one of {', '.join(OPS)}")
+                raise InputError(f"op dynamic: each call says one of {', '.join(single_ops())}")
             return op or Op.SUM, dtype
         if dtype is not self.dtype:
             raise InputError(f"elements are {dtype}; the program on the tree works on {self.dtype}")

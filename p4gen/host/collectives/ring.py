@@ -24,7 +24,7 @@ from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Completion, RecvWr, SendWr, Status
 from p4gen.spec import Op, Overflow
-from p4gen.spec.reductions import OPS
+from p4gen.spec.reductions import single_ops
 
 CHUNK: Final = 128 << 10
 """Size of a chunk in bytes; it reproduces Tables 26 and 28."""
@@ -197,7 +197,7 @@ class Ring:
         """The root gets the reduction: chunks go around the ring to it, and each rank adds its own."""
         op = self._op(values, op)
         check_root(root, self.config.size)
-        chunks = self._chunks(values.size)
+        chunks = self._chunks(values)
         is_root = self.config.rank == root
         first = (self.config.rank - 1) % self.config.size == root
         """The chunks start at the root's right neighbour and end at the root."""
@@ -210,7 +210,7 @@ class Ring:
         """Every rank gets the root's values: chunks go around the ring from it."""
         op = self._op(values, None)
         check_root(root, self.config.size)
-        chunks = self._chunks(values.size)
+        chunks = self._chunks(values)
         is_root = self.config.rank == root
         is_last = (self.config.rank + 1) % self.config.size == root
         come = [] if is_root else [Arrival(_LEFT, chunk, forwarded=not is_last) for chunk in chunks]
@@ -222,7 +222,7 @@ class Ring:
         """All ranks notify rank 0, which then notifies all (Table 30's ToRank0)."""
         star = range(_STAR, len(self.pairs))
         come = [Arrival(pair, _NOTHING) for pair in star]
-        run = self._run(Collective.BARRIER, np.empty(0, np.int32), self.config.op, come, None)
+        run = self._run(Collective.BARRIER, np.empty(0), self.config.op, come, None)
         sends = tuple((pair, _NOTHING) for pair in star)
         if self.config.rank == 0:
             run.finish = sends
@@ -251,15 +251,15 @@ class Ring:
 
         return part
 
-    def _chunks(self, elements: int) -> list[Span]:
-        step = self.config.chunk // 4
-        return [(start, min(start + step, elements)) for start in range(0, max(1, elements), step)]
+    def _chunks(self, values: Array) -> list[Span]:
+        step = max(1, self.config.chunk // values.itemsize)
+        return [(start, min(start + step, values.size)) for start in range(0, max(1, values.size), step)]
 
     def _op(self, values: Array, op: Op | None) -> Op:
         dtype_of(values)  # raises the errors that a switch's program would cause
         op = self.config.op if op is None else op
         if op is Op.DYNAMIC:
-            raise InputError(f"op dynamic: each call says one of {', '.join(OPS)}")
+            raise InputError(f"op dynamic: each call says one of {', '.join(single_ops())}")
         return op
 
     # --- running invocations ---

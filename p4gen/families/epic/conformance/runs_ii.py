@@ -13,7 +13,7 @@ from p4gen.families.epic.conformance.small import small
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.ptf.family import SuiteRun
 from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
-from p4gen.spec.reductions import OPS
+from p4gen.spec.reductions import single_ops
 
 ARITHMETIC = ("test_arithmetic",)
 
@@ -44,5 +44,5 @@ def mode_ii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
 
 def _arithmetics() -> Iterator[tuple[Op, DType, Overflow | None]]:
     for dtype in DType:
-        for op in (op for op in OPS if dtype in op.reduction.dtypes):
+        for op in (op for op in single_ops() if dtype in op.reduction.dtypes):
             yield from ((op, dtype, overflow) for overflow in (Overflow if op.overflows else (None,)))

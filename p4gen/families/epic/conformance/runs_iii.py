@@ -9,7 +9,7 @@ from p4gen.families.epic.conformance.small import small
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.ptf.family import SuiteRun
 from p4gen.spec import Icrc, Op, Overflow, Reliability
-from p4gen.spec.reductions import NUMBERS
+from p4gen.spec.reductions import all_numbers
 
 Made = Callable[..., EpicSpec]
 """``small`` of Mode III, for a family's spec."""
@@ -59,7 +59,7 @@ def mode_iii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
         SuiteRun(made(icrc=Icrc.IGNORE), ("test_iii_order.Contributions", "test_iii_order.GapIsReportedOnce")),
         *(SuiteRun(_pipelines(made, count, how), PIPELINES) for count, how in _BANKS),
     ]
-    for numbers in NUMBERS:
+    for numbers in all_numbers():
         if numbers.op.overflows:
             runs += [SuiteRun(made(op=numbers.op, dtype=numbers.dtype, overflow=how), SUMS) for how in Overflow]
         else:

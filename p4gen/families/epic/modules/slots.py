@@ -69,7 +69,9 @@ AGGREGATE_DATA = Module(
     needs=("hdr.payload", "slot", "slot_use"),
     may_need=("context", "numbers"),
     changes=("hdr.payload",),
-    keeps=(Register("lane_*.partial", 32, SLOTS, "partial result of one lane", Size("lanes")),),
+    keeps=(
+        Register("lane_*.partial", lambda spec: spec.lane_bits, SLOTS, "partial result of one lane", Size("lanes")),
+    ),
 )
 
 REPLICATE_DATA = Module(
