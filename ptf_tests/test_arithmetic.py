@@ -158,6 +158,7 @@ class EachLaneIsItsOwn(Arithmetic):
         rest = self.numbers.op.reduction.identity(*self.limits)
         ramp = np.arange(1, self.spec.lanes + 1, dtype=np.int64)
         self.round(group, [ramp, self.lanes(rest)], ramp)
-        high = ramp << self.numbers.dtype.number_format.bits - 12
+        bits = self.numbers.dtype.number_format.bits
+        high, middle = ramp << bits - 12, ramp << bits // 4
         self.round(group, [self.lanes(rest), high], high)
-        self.round(group, [ramp << 8, ramp[::-1].copy()], self.reduced([ramp << 8, ramp[::-1]]))
+        self.round(group, [middle, ramp[::-1].copy()], self.reduced([middle, ramp[::-1]]))

@@ -66,7 +66,7 @@ class CollectiveSpec(ProgramSpec):
 
     lanes: Annotated[
         Literal[8, 16, 32, 64, 128, 256],
-        Field(description="32-bit elements in a packet, whose payload is 4 x lanes bytes; a power of two"),
+        Field(description="elements in a packet, whose payload is lanes x the bytes of an element; a power of two"),
     ] = 64
     dtype: Annotated[
         DType,

@@ -86,27 +86,13 @@ from pydantic import Field
 from p4gen.families import Family
 from p4gen.families.epic import FAMILY as EPIC
 from p4gen.families.epic.spec import EpicSpec
-from p4gen.spec import DType, Op
-from p4gen.spec.formats import integer
-from p4gen.spec.reductions import Reduction
 
 
 class XorSpec(EpicSpec):
     family: Annotated[Literal["xor"], Field(description="the family of programs")] = "xor"
 
 
-DType.register("int16", integer(2, 16, signed=True))
-Op.register(
-    "xor",
-    Reduction(
-        code=3,
-        noun="exclusive or",
-        p4=lambda _: "held ^ element",
-        numpy="bitwise_xor",
-        identity=lambda _least, _greatest: 0,
-        only=(DType.UINT32,),
-    ),
-)
+NUMBERS
 FAMILY = Family("xor", "Xor", XorSpec, __name__, base=EPIC)
 '''
 SMALL = ["--lanes", "8", "--window", "2", "--message", "2", "--groups", "2", "--fan-in", "4", "--ports", "8"]
@@ -114,10 +100,12 @@ SMALL = ["--lanes", "8", "--window", "2", "--message", "2", "--groups", "2", "--
 
 @pytest.fixture(scope="module")
 def with_xor(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a family that registers a reduction and a number format; it has nothing else of its own."""
+    """A folder with a family that registers what docs/extending.md does; it has nothing else of its own."""
     folder = tmp_path_factory.mktemp("numbers")
     (folder / "xor").mkdir()
-    (folder / "xor" / "__init__.py").write_text(FAMILY)
+    document = (ROOT / "docs/extending.md").read_text()
+    (numbers,) = re.findall(r"^```python\n(.*?)^```$", document, re.DOTALL | re.MULTILINE)
+    (folder / "xor" / "__init__.py").write_text(FAMILY.replace("NUMBERS", numbers))
     return folder
 
 
