@@ -19,12 +19,15 @@ from p4gen.net.link import Direction, LinkTraits, Passage, Watcher
 from p4gen.net.loop import EventLoop
 from p4gen.net.nodes import HostNode, SwitchNode
 from p4gen.p4 import ir
+from p4gen.rocev2.layouts import ICRC, ROCE
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.spec.topology import Link, TopologySpec
 
 REMEMBERED_DROPS = 10_000
-_SHORTEST = 58
-"""Bytes of a RoCEv2 frame at the least."""
+_SHORTEST = ROCE.size + ICRC.size
+"""The least size of a RoCEv2 frame, in bytes."""
+_SRC_ADDR, _DST_ADDR = ROCE.bytes("ipv4.src_addr"), ROCE.bytes("ipv4.dst_addr")
+_OPCODE_AT, _DEST_QP = ROCE.at("bth.opcode"), ROCE.bytes("bth.dest_qp")
 
 
 class Addresses(Protocol):
@@ -147,10 +150,10 @@ class Network:
         self.drops[f"{passage.src}>{passage.dst}", passage.reason] += 1
         self.recent_drops.append(passage)
         frame = passage.frame
-        if len(frame) < _SHORTEST or (sender := self._nics_by_ip.get(int.from_bytes(frame[26:30]))) is None:
+        if len(frame) < _SHORTEST or (sender := self._nics_by_ip.get(int.from_bytes(frame[_SRC_ADDR]))) is None:
             return
-        if frame[42] < Opcode.READ_RESPONSE_FIRST:
-            self.lost_requests[int.from_bytes(frame[30:34]), int.from_bytes(frame[47:50])] += 1
+        if frame[_OPCODE_AT] < Opcode.READ_RESPONSE_FIRST:
+            self.lost_requests[int.from_bytes(frame[_DST_ADDR]), int.from_bytes(frame[_DEST_QP])] += 1
         if self.reports_losses:
             self.loop.at(max(passage.sent, self.loop.now), sender.on_loss, frame)
 

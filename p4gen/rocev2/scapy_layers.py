@@ -9,26 +9,33 @@ from __future__ import annotations
 from typing import ClassVar
 
 from scapy.contrib.roce import AETH, BTH, CNPPadding, cnp
-from scapy.fields import AnyField, IntField, LongField, XIntField, XLongField
+from scapy.fields import AnyField, XBitField
 from scapy.packet import Packet, bind_layers
 
+from p4gen.layout import Header
+from p4gen.rocev2 import layouts
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 
 __all__ = ["AETH", "BTH", "RETH", "AtomicETH", "CNPPadding", "ImmDt", "cnp"]
+
+
+def _fields(header: Header) -> list[AnyField]:
+    """Scapy's fields for a header."""
+    return [XBitField(field.name, 0, field.bits) for field in header.fields]
 
 
 class ImmDt(Packet):  # type: ignore[misc]  # Scapy is untyped
     """Immediate data (InfiniBand specification §9.3.6)."""
 
     name = "ImmDt"
-    fields_desc: ClassVar[list[AnyField]] = [XIntField("value", 0)]
+    fields_desc: ClassVar[list[AnyField]] = _fields(layouts.IMMEDIATE)
 
 
 class RETH(Packet):  # type: ignore[misc]  # Scapy is untyped
     """The RDMA extended transport header (§9.3.3)."""
 
     name = "RETH"
-    fields_desc: ClassVar[list[AnyField]] = [XLongField("address", 0), XIntField("rkey", 0), IntField("dma_length", 0)]
+    fields_desc: ClassVar[list[AnyField]] = _fields(layouts.RETH)
 
     def guess_payload_class(self, payload: bytes) -> type[Packet]:
         """Immediate data after the RETH of a WRITE_ONLY_IMM, else as Scapy guesses."""
@@ -44,12 +51,7 @@ class AtomicETH(Packet):  # type: ignore[misc]  # Scapy is untyped
     """The atomic extended transport header (§9.3.4)."""
 
     name = "AtomicETH"
-    fields_desc: ClassVar[list[AnyField]] = [
-        XLongField("address", 0),
-        XIntField("rkey", 0),
-        LongField("swap_or_add", 0),
-        LongField("compare", 0),
-    ]
+    fields_desc: ClassVar[list[AnyField]] = _fields(layouts.ATOMIC)
 
 
 _LAYERS = {Extension.RETH: RETH, Extension.AETH: AETH, Extension.IMMDT: ImmDt, Extension.ATOMIC_ETH: AtomicETH}
