@@ -36,6 +36,7 @@ class Feature(StrEnum):
     PACKET_CRC = "CRCs over whole packets"
     RANDOM = "random numbers"
     TRUNCATION = "truncation"
+    TIME = "time stamps"
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class Architecture(ABC):
         "tick_port": Feature.TICKS,
         "random": Feature.RANDOM,
         "truncate": Feature.TRUNCATION,
+        "time_us": Feature.TIME,
     }
     """Methods and properties that are there only for architectures with a feature."""
 
@@ -142,6 +144,11 @@ class Architecture(ABC):
     @abstractmethod
     def parser_failed(self) -> str:
         """Condition: the frame ended before a header that the parser extracted."""
+
+    @property
+    def time_us(self) -> str:
+        """In ingress: when it arrived, in microseconds of some clock, 48 bits."""
+        raise NotImplementedError(f"{self.name} does not have {Feature.TIME}")
 
     @property
     @abstractmethod

@@ -91,6 +91,9 @@ def _report(built: Built, written: Sequence[Path], console: Console) -> None:
     table.add_row("", "", "", "", f"{built.composition.state_bits // 8:,} B", style="bold")
     console.print(table)
     console.print()
+    if (line := built.composition.parts.report(built.composition)) is not None:
+        console.print(line)
+        console.print()
     for file in written:
         console.print(str(file))
     console.print()

@@ -42,6 +42,10 @@ class ProgramParts(Facet):
     """What its templates may refer to, beside what every family's templates may (``p4gen.program.text``)."""
     ticks: Callable[[Any], dict[str, Any] | None] = lambda _: None
     """The manifest's entry about the ticks that a program needs."""
+    figures: Callable[[Composition], dict[str, Any]] = lambda _: {}
+    """Entries of the manifest that only this family's programs have."""
+    report: Callable[[Composition], str | None] = lambda _: None
+    """A line about a program, for the report of its build."""
     reuse: Callable[[Any, Any], tuple[str, float] | None] = lambda _before, _after: None
     """The paper's statement on how much its second program reuses of its first, and the share, if it makes one."""
 

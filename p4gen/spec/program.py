@@ -119,6 +119,11 @@ class ProgramSpec(BaseModel):
         return architecture(self.arch)
 
     @property
+    def wants_queue_lengths(self) -> bool:
+        """Whether who runs the program must keep the lengths of queues in its registers."""
+        return False
+
+    @property
     def program(self) -> str:
         """The program's name: ``name``, or one derived from the fields that distinguish it."""
         return self.name or self.family

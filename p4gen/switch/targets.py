@@ -12,6 +12,7 @@ from p4gen.arch import Architecture
 from p4gen.choices import BMV2, EMBEDDED, EngineName
 from p4gen.errors import Diagnostic, InputError
 from p4gen.p4 import p4c
+from p4gen.spec import ProgramSpec
 from p4gen.switch import bmv2
 from p4gen.switch.process import running_switch
 from p4gen.switch.running import Program, Running
@@ -26,6 +27,12 @@ def check(target: str) -> None:
     """Raises ``MissingToolError`` when a target's tools are not installed."""
     if target == BMV2:
         bmv2.check_tools()
+
+
+def check_queue_lengths(target: str, spec: ProgramSpec) -> None:
+    """Raise ``InputError`` when a program needs the lengths of queues, and a target does not give them."""
+    if spec.wants_queue_lengths and target != EMBEDDED:
+        raise InputError(Diagnostic("--target", f"{target} keeps no lengths of queues in registers of {spec.program}"))
 
 
 def check_runs(target: str, arch: Architecture) -> None:

@@ -11,7 +11,15 @@ from p4gen.builder import build
 from p4gen.errors import InputError
 from p4gen.families import load_spec, parse_spec
 from p4gen.families.themis.control import PathSet, path_set_entries
+from p4gen.families.themis.memory import paper_bytes, queue_entries
 from p4gen.families.themis.spec import Blocked, Mode, Spread, ThemisSpec, Variant
+from p4gen.groups import NextHop, Route
+from p4gen.groups.config import routing
+from p4gen.model import Model
+from p4gen.rocev2.headers import BTH, UDP, Ethernet, IPv4, ipv4
+from p4gen.rocev2.opcodes import Opcode
+from p4gen.rocev2.packet import RocePacket
+from p4gen.switch import targets
 
 SMALL: dict[str, Any] = {"paths": 4, "connections": 4, "queue": 16, "queue_banks": 4, "ports": 8}
 
@@ -20,7 +28,7 @@ SMALL: dict[str, Any] = {"paths": 4, "connections": 4, "queue": 16, "queue_banks
     "fields",
     [
         *({"mode": mode} for mode in Mode),
-        *({"mode": "themis-s", "spread": spread} for spread in (Spread.ECMP, Spread.RANDOM, Spread.PSN)),
+        *({"mode": "themis-s", "spread": spread} for spread in Spread),
         {"spread": Spread.PSN},
         {"blocked": Blocked.ACK},
         {"icrc": "ignore"},
@@ -105,3 +113,64 @@ def test_a_path_set_has_as_few_entries_as_its_turns_allow(weights: tuple[int, ..
 def test_a_path_set_that_a_program_cannot_take_is_refused(paths: PathSet, message: str) -> None:
     with pytest.raises(InputError, match=message):
         path_set_entries(ThemisSpec(), paths)
+
+
+def test_the_memory_of_section_4_and_of_the_program(tmp_path: Path) -> None:
+    assert paper_bytes(256, 100 * 16, queue_entries(400, 2, 1.5, 1500)) == 192_512
+    built = build(ThemisSpec(), tmp_path, use_p4c=False)
+    memory = built.manifest["themis"]["memory"]
+    a_queue = 128 * (16 + 4) + (8 + 8 + 7)
+    assert memory["registers"] == 1600 * (a_queue + (8 + 2 + 4 + 24) + 24) // 8
+    assert memory["keys"] == 1600 * 14
+    assert memory["paper"] == 2 * 16 + (20 + 128) * 1600
+    assert "themis" not in build(ThemisSpec(mode=Mode.SOURCE), tmp_path, use_p4c=False).manifest
+
+
+class Leaf:
+    """A leaf with four spines behind ports 2 to 5, and a clock."""
+
+    def __init__(self, spread: Spread, tmp_path: Path, **fields: Any) -> None:
+        self.now = 0
+        spec = ThemisSpec(**SMALL | fields, mode=Mode.SOURCE, spread=spread)
+        program = build(spec, tmp_path, use_p4c=False).compiled.program
+        self.model = Model(program, clock=lambda: self.now)
+        hops = [NextHop(port, port, 1, 2) for port in range(2, 6)]
+        self.model.insert(*routing([Route("10.1.0.0/16", 2, 4)], hops))
+
+    def port(self, psn: int = 0, qp: int = 9) -> int:
+        """The port by which a request leaves."""
+        headers = Ethernet(1, 2), IPv4(ipv4("10.0.0.1"), ipv4("10.1.0.1")), UDP(), BTH(Opcode.SEND_MIDDLE, qp, psn)
+        ((port, _),) = self.model.process(0, RocePacket(*headers, payload=bytes(8)).sealed().to_bytes())
+        return port
+
+
+def test_adaptive_routing_takes_the_shortest_queue(tmp_path: Path) -> None:
+    leaf = Leaf(Spread.ADAPTIVE, tmp_path)
+    for shortest in range(4):
+        for number in range(4):
+            lengths = 500 if number == shortest else 1000 + number
+            leaf.model.write_register(f"spray_path.queue_{number}.length", 0, lengths)
+        assert {leaf.port(psn) for psn in range(16)} == {2 + shortest}
+    leaf.model.write_register("spray_path.queue_1.length", 0, 500)
+    assert {leaf.port(psn) for psn in range(64)} == {2 + 1, 2 + 3}, "equal queues share"
+
+
+def test_a_flowlet_ends_with_a_pause(tmp_path: Path) -> None:
+    leaf = Leaf(Spread.FLOWLET, tmp_path, flowlet_gap=50)
+    leaf.now = 1000
+    taken: list[int] = []
+    for _ in range(32):
+        flowlet = {leaf.port(psn) for psn in range(4)}
+        leaf.now += 50
+        flowlet.add(leaf.port())
+        assert len(flowlet) == 1, "a pause as long as the gap does not end it"
+        leaf.now += 51
+        taken += flowlet
+    assert set(taken) == {2, 3, 4, 5}
+
+
+def test_queue_lengths_are_refused_where_nobody_keeps_them() -> None:
+    with pytest.raises(InputError, match="bmv2 keeps no lengths of queues in registers of themis_s_adaptive_n16"):
+        targets.check_queue_lengths("bmv2", ThemisSpec(mode=Mode.SOURCE, spread=Spread.ADAPTIVE))
+    targets.check_queue_lengths("embedded", ThemisSpec(mode=Mode.SOURCE, spread=Spread.ADAPTIVE))
+    targets.check_queue_lengths("bmv2", ThemisSpec())

@@ -51,6 +51,11 @@ class V1Model(Architecture):
         return f"{self.METADATA}.parser_error != error.NoError"
 
     @property
+    def time_us(self) -> str:
+        """A field."""
+        return f"{self.METADATA}.ingress_global_timestamp"
+
+    @property
     def checksum_failed(self) -> str:
         """A bit that ``verify_checksum`` sets."""
         return f"{self.METADATA}.checksum_error != 0"

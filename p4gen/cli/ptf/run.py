@@ -96,6 +96,7 @@ def command(
         raise click.UsageError("--matrix does not go with --trace")
     spec = spec_from(spec_file, flags)
     targets.check_runs(target, spec.architecture)
+    targets.check_queue_lengths(target, spec)
     targets.check(target)
     if tests:
         check_names(tests, scenarios(spec))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from p4gen.families.themis.spec import Blocked, ThemisSpec
+from p4gen.families.themis.spec import Blocked, Mode, Spread, ThemisSpec
 from p4gen.ptf.family import Conformance, SuiteRun
 from p4gen.ptf.mutations import Seeding
 from p4gen.resources import resource
@@ -22,6 +22,8 @@ def _runs(spec: ThemisSpec) -> tuple[SuiteRun[ThemisSpec], ...]:
     runs = [SuiteRun(spec)]
     if spec.filters and spec.blocked is Blocked.DROP:
         runs.append(SuiteRun(small(mode=spec.mode, blocked=Blocked.ACK), ("test_psn_queue.BlockedBecomesAck",)))
+    others = (spread for spread in (Spread.ECMP, Spread.RANDOM) if spread is not spec.spread)
+    runs += [SuiteRun(small(mode=Mode.SOURCE, spread=spread), ("test_spread",)) for spread in others]
     return tuple(runs)
 
 

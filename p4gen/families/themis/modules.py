@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from p4gen.arch import Feature
 from p4gen.families.themis import words
 from p4gen.families.themis.spec import Spread, ThemisSpec
@@ -22,8 +25,8 @@ def _by_psn(spec: ThemisSpec) -> bool:
     return spec.by_psn
 
 
-def _spreads(spec: ThemisSpec) -> bool:
-    return spec.spread is not Spread.ECMP and (spec.sprays or not spec.by_psn)
+def _by(*spreads: Spread) -> Callable[[ThemisSpec], bool]:
+    return lambda spec: spec.spread in spreads and (spec.sprays or not spec.by_psn)
 
 
 FIND_FLOW = Module(
@@ -149,8 +152,22 @@ SPRAY_PATH = Module(
     within="Forward",
     needs=("hdr.bth",),
     may_need=("kind", "path"),
-    wanted=_spreads,
-    uses=lambda spec: (Feature.RANDOM,) if spec.spread is Spread.RANDOM else (),
+    wanted=_by(Spread.PSN, Spread.THEMIS),
+)
+SPRAY_AT_RANDOM = replace(SPRAY_PATH, paper="section 2.2", wanted=_by(Spread.RANDOM), uses=(Feature.RANDOM,))
+SPREAD_FLOWLETS = replace(
+    SPRAY_PATH,
+    paper="section 2.3",
+    keeps=(Register("flowlets", words.FLOWLET, Size(4096), "when a connection sent last, and where"),),
+    wanted=_by(Spread.FLOWLET),
+    uses=(Feature.RANDOM, Feature.TIME),
+)
+ROUTE_ADAPTIVELY = replace(
+    SPRAY_PATH,
+    paper="section 5",
+    keeps=(Register("queue_*.length", 32, Size(1), "bytes in the queue of a next hop", instances=Size("paths")),),
+    wanted=_by(Spread.ADAPTIVE),
+    uses=(Feature.RANDOM,),
 )
 
 ANSWER_ARP = Module(
@@ -212,6 +229,9 @@ MODULES = (
     JUDGE_NACK,
     BLOCKED_NACK,
     SPRAY_PATH,
+    SPRAY_AT_RANDOM,
+    SPREAD_FLOWLETS,
+    ROUTE_ADAPTIVELY,
     ANSWER_ARP,
     FORWARD,
     MAKE_NACK,

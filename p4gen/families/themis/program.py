@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from p4gen.families.themis import flow
+from p4gen.families.themis.memory import figures, report
 from p4gen.families.themis.modules import MODULES
 from p4gen.families.themis.spec import Mode, Spread, ThemisSpec, Variant
 from p4gen.program.common import Ipv4Checksum
@@ -78,6 +79,8 @@ def _names(composition: Composition) -> dict[str, Any]:
         "bank_bits": spec.queue_banks.bit_length() - 1,
         "place_bits": spec.queue.bit_length() - 1,
         "count_bits": spec.queue.bit_length(),
+        "hops": range(spec.paths),
+        "tie_step": 256 // spec.paths,
         "late_compensation": spec.variant is Variant.LATE_COMPENSATION,
     }
 
@@ -88,4 +91,6 @@ FACET = ProgramParts(
     flows=lambda spec: Flows(flow.ingress(spec), flow.egress(spec)),
     templates=_templates,
     names=_names,
+    figures=lambda composition: {"themis": {"memory": figures(composition)}} if composition.has("RecordPsn") else {},
+    report=lambda composition: report(composition) if composition.has("RecordPsn") else None,
 )

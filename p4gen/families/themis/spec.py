@@ -86,6 +86,10 @@ class ThemisSpec(ProgramSpec):
     psn_bits: Annotated[
         int, Field(ge=8, le=24, description="bits that are kept of a PSN in the queue; more than the window needs")
     ] = 16
+    flowlet_gap: Annotated[
+        int | None,
+        Field(ge=1, le=1_000_000, description="spread flowlet: microseconds that end a flowlet; by default 50"),
+    ] = None
     blocked: Annotated[
         Blocked, Field(description="what becomes of a NACK that does not pass: drop, or an ACK of all before its PSN")
     ] = Blocked.DROP
@@ -105,10 +109,12 @@ class ThemisSpec(ProgramSpec):
             raise SpecConflictError("psn_bits", f"2^(psn_bits - 1) must be more than the queue, {self.queue}")
         if 4 * self.paths > 1 << self.psn_bits:
             raise SpecConflictError("paths", f"at most 2^(psn_bits - 2) = {1 << self.psn_bits - 2}")
-        if self.pipelines > 1 and (self.filters or self.spread is Spread.FLOWLET):
+        if self.pipelines > 1 and (self.filters or self.spread in (Spread.FLOWLET, Spread.ADAPTIVE)):
             raise SpecConflictError(
                 "pipelines", "a connection's packets arrive in several pipelines, and v1model's egress keeps no state"
             )
+        if self.flowlet_gap is not None and self.spread is not Spread.FLOWLET:
+            raise SpecConflictError("flowlet_gap", "goes with spread flowlet")
         if self.variant is not None and not self.filters:
             raise SpecConflictError("variant", f"{self.variant} is a design of Themis-D, which this program has not")
         return self
@@ -127,6 +133,11 @@ class ThemisSpec(ProgramSpec):
     def filters(self) -> bool:
         """Whether it is Themis-D: NACKs are filtered."""
         return self.spread is Spread.THEMIS and self.mode is not Mode.SOURCE
+
+    @property
+    def wants_queue_lengths(self) -> bool:
+        """True for adaptive routing."""
+        return self.spread is Spread.ADAPTIVE
 
     @property
     def queue_rows(self) -> int:
@@ -163,4 +174,5 @@ class ThemisSpec(ProgramSpec):
 
     def resolved(self) -> dict[str, Any]:
         """All fields with their defaults resolved, as the manifest records them."""
-        return super().resolved() | {"mode": str(self.mode)}
+        gap = (self.flowlet_gap or 50) if self.spread is Spread.FLOWLET else None
+        return super().resolved() | {"mode": str(self.mode), "flowlet_gap": gap}

@@ -11,6 +11,10 @@ from p4gen.layout import Field, Word
 _EPOCH = Field("epoch", 8, "epoch")
 
 
+FLOWLET = Word(Field("time", 48, "time of its last packet, us"), Field("choice", 16, "next hop"))
+"""SprayPath's word for flowlets, of all connections with one hash."""
+
+
 def tail(spec: ThemisSpec) -> Word:
     """RecordPsn's word: how far a queue has been filled, and where its next PSN goes."""
     return Word(
