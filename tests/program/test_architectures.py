@@ -21,6 +21,8 @@ from p4gen.families import load_spec
 from p4gen.families.epic import modules
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.program import compose, render, undeclared_features
+from p4gen.ptf.family import conformance_of
+from p4gen.spec import Reliability
 
 INIT = '''
     """BMv2's architecture, as a switch that can neither clone nor take more than 64 ports."""
@@ -119,6 +121,17 @@ def test_the_conformance_suite_passes_on_it(plain: Path, tmp_path: Path) -> None
     done = p4gen("ptf", "run", "--arch", "./plain", "--lanes", "8", "--pipelines", "2", *chosen, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["passed"] is True
+
+
+def test_all_programs_that_the_suite_runs_on_are_for_it(plain: Path) -> None:
+    arch.add_folder(plain)
+    spec = load_spec(flags={"arch": "plain", "lanes": 8})
+    facet = conformance_of(spec)
+    programs = [run.spec for run in facet.runs(spec)]
+    programs += facet.every_program(spec)
+    programs += [mutated.spec for mutated in facet.mutated(spec, (Reliability.SR,), (1, 2))]
+    assert len(programs) > 20
+    assert {program.arch for program in programs} == {"plain"}
 
 
 def test_mode_iii_is_refused_with_the_modules_and_the_feature(plain: Path, tmp_path: Path) -> None:

@@ -102,7 +102,10 @@ class Mutate:
         seeding = conformance_of(self.spec).seeding(self.spec)
         if self.faults is not None:
             seeding = seeding.sample(self.faults, self.seed)
-        specs = {name: type(self.spec).model_validate(fields) for name, fields in seeding.programs.items()}
+        specs = {
+            name: type(self.spec).model_validate({**fields, "arch": self.spec.arch})
+            for name, fields in seeding.programs.items()
+        }
         programs = {name: Sound(spec, render(compose(spec)).text) for name, spec in specs.items()}
         count = len(seeding.mutations)
         self.console.print(f"seed {self.seed}; {_count(count, 'fault')} in {_count(len(programs), 'program')}")

@@ -23,8 +23,8 @@ FACET = Conformance(
     runs=lambda spec: mode_iii_runs(spec) if spec.mode is Mode.III else mode_ii_runs(spec),
     seeding=lambda spec: faults_iii.SEEDING if spec.mode is Mode.III else faults_ii.SEEDING,
     axes=AXES,
-    kept=("mode",),
-    every_program=lambda spec: every_program(spec.mode, type(spec)),
+    kept=("mode", "arch"),
+    every_program=lambda spec: every_program(spec.mode, type(spec), spec.arch),
     mutated=mutated,
     equivalents=Path(__file__).with_name("equivalents.yaml"),
 )

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from p4gen.families.epic.conformance.small import small
 from p4gen.families.epic.spec import Congestion, EpicSpec, Mode
 from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
+from p4gen.spec.program import DEFAULT_ARCH
 
 AXES: dict[str, Sequence[object]] = {
     "op": tuple(Op),
@@ -23,12 +24,12 @@ AXES: dict[str, Sequence[object]] = {
 """Fields that change a program's behaviour. None is a default, which is one of the others."""
 
 
-def every_program(mode: Mode, kind: type[EpicSpec] = EpicSpec) -> tuple[EpicSpec, ...]:
+def every_program(mode: Mode, kind: type[EpicSpec] = EpicSpec, arch: str = DEFAULT_ARCH) -> tuple[EpicSpec, ...]:
     """A small program for each valid combination of values in a mode, each of them once."""
     programs: dict[str, EpicSpec] = {}
     for values in itertools.product(*AXES.values()):
         try:
-            spec = small(kind, mode=mode, lanes=8, fan_in=32, **dict(zip(AXES, values, strict=True)))
+            spec = small(kind, arch=arch, mode=mode, lanes=8, fan_in=32, **dict(zip(AXES, values, strict=True)))
         except ValidationError:
             continue  # not a valid combination
         programs.setdefault(repr(sorted(spec.resolved().items() - {("name", spec.name)}, key=str)), spec)

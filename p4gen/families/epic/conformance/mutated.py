@@ -16,7 +16,7 @@ def mutated(like: EpicSpec, reliabilities: Sequence[Reliability], pipelines: Seq
     Modules that need space are mutated in programs with more slots than a burst has packets, and than may be missing.
     """
     made = []
-    mode, small = like.mode, partial(_spec, type(like))
+    mode, small = like.mode, partial(_spec, type(like), arch=like.arch)
     for reliability in reliabilities:
         for count in pipelines:
             name, spec = f"{mode} {reliability} {count}", small(mode, reliability, count)

@@ -20,7 +20,7 @@ ARITHMETIC = ("test_arithmetic",)
 
 def mode_ii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
-    made = partial(small, type(spec))
+    made = partial(small, type(spec), arch=spec.arch)
     runs = [SuiteRun(spec)]
     for op, dtype, overflow in _arithmetics():
         if (op, dtype, op.overflows and overflow is not Overflow.WRAP) != (spec.op, spec.dtype, spec.saturating):
