@@ -12,12 +12,14 @@ from p4gen.cli.files import writing
 from p4gen.cli.options import json_option, report_console
 from p4gen.cli.values import TOPOLOGY
 from p4gen.cli.verb import verb
+from p4gen.errors import InputError
 from p4gen.families import load_collective
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import duration_text
 from p4gen.net.drawing import topology_svg
 from p4gen.placement.network import place
 from p4gen.placement.placed import GroupRequest
+from p4gen.placement.placer import Names
 from p4gen.rocev2.headers import ipv4_text
 from p4gen.spec.topology import TopologySpec, load_topology
 
@@ -49,24 +51,32 @@ def command(topology: str, svg: Path | None, as_json: bool) -> None:
 
 def _show(spec: TopologySpec, svg: Path | None) -> None:
     console = report_console()
-    group = GroupRequest(spec.rank_hosts, collectives=frozenset({Collective.ALLREDUCE}))
-    placement = place(spec, load_collective(None, {"groups": 1}), [group])
+    root, reason = _tree_root(spec)
     console.print(
         f"{spec.name}: {len(spec.switches)} switches, {len(spec.hosts)} hosts, {len(spec.links)} links; "
-        f"{len(spec.rank_hosts)} ranks, IncTree rooted at {placement.root}"
+        f"{len(spec.rank_hosts)} ranks, " + (f"IncTree rooted at {root}" if root else f"no IncTree: {reason}")
     )
     table = Table("switch", "ports", box=None, pad_edge=False, header_style="bold")
     for switch in spec.switches:
         ports = [f"{port}:{link.other(switch)}" for port, link in enumerate(spec.ports[switch])]
         table.add_row(switch, " ".join(ports))
     console.print(table)
-    table = Table(
-        "rank", "host", "address", "hops to the root", "its link", box=None, pad_edge=False, header_style="bold"
-    )
-    away = spec.distances(placement.root)
+    hops = ["hops to the root"] if root else []
+    table = Table("rank", "host", "address", *hops, "its link", box=None, pad_edge=False, header_style="bold")
+    away = spec.distances(root) if root else {}
+    addresses = Names.of(spec).ip
     for rank, host in enumerate(spec.rank_hosts):
         link = spec.ports[host][0]
         speed = f"{spec.setting(link, 'bandwidth') / 1e9:g} Gb/s, {duration_text(spec.setting(link, 'delay'))}"
-        table.add_row(str(rank), host, ipv4_text(placement.ip[host]), str(away[host]), speed)
+        table.add_row(str(rank), host, ipv4_text(addresses[host]), *([str(away[host])] if root else []), speed)
     console.print(table)
     console.print(f"wrote {svg}" if svg else "--svg FILE draws it")
+
+
+def _tree_root(spec: TopologySpec) -> tuple[str | None, str]:
+    """The root of an IncTree of all ranks; None and the reason if there cannot be one, as for hundreds of ranks."""
+    group = GroupRequest(spec.rank_hosts, collectives=frozenset({Collective.ALLREDUCE}))
+    try:
+        return place(spec, load_collective(None, {"groups": 1}), [group]).root, ""
+    except InputError as error:
+        return None, "; ".join(diagnostic.message for diagnostic in error.diagnostics)

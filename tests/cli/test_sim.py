@@ -127,6 +127,13 @@ def test_spellings_from_before_there_were_commands(before: str, now: str, tmp_pa
     assert json.loads(one.output) == json.loads(other.output)
 
 
+def test_topo_describes_networks_too_large_for_an_inc_tree() -> None:
+    text = p4gen("topo", "clos:16x16x16@400G").output
+    assert "clos-16x16x16: 32 switches, 256 hosts, 512 links; 256 ranks, no IncTree: group 0: 256 ranks" in text
+    assert "10.0.1.0" in text
+    assert "400 Gb/s" in text
+
+
 def test_topo_describes_and_draws(tmp_path: Path) -> None:
     result = p4gen("topo", "leaf-spine", "--svg", f"{tmp_path}/t.svg")
     assert "6 switches, 8 hosts, 16 links; 8 ranks, IncTree rooted at spine0" in result.output

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -59,3 +62,10 @@ def test_a_shared_buffer_is_part_of_a_topology() -> None:
     spec = TopologySpec.model_validate(clos_fields("clos:2x1x1") | {"buffer": {"size": "2M", "alpha": 0.5}})
     assert spec.buffer is not None
     assert (spec.buffer.size, spec.buffer.alpha) == (2 << 20, 0.5)
+
+
+def test_a_generated_topology_may_be_written_down(tmp_path: Path) -> None:
+    """Labs do: their processes read the topology from a file."""
+    file = tmp_path / "topology.yaml"
+    file.write_text(json.dumps(clos_fields("clos:3x2x2@25G")))
+    assert load_topology(file) == load_topology("clos:3x2x2@25G")
