@@ -1,7 +1,7 @@
 """The launcher: starts a lab in namespaces of its own, waits for it, and tidies up, however either of them ends.
 
 The lab is process 1 of a PID namespace: when it ends, the kernel kills every process of the lab, and with the last one
-the network namespaces go, with all interfaces. The two hold a pipe each, so each notices when the other has gone.
+the network namespaces go, with all interfaces. Each of the two holds a pipe, and notices when the other has ended.
 """
 
 from __future__ import annotations

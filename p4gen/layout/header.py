@@ -38,7 +38,7 @@ class Header:
     """
 
     name: str
-    """Its name in ``headers_t``; its P4 type has ``_t`` behind it."""
+    """Its name in ``headers_t``; its P4 type is this name followed by ``_t``."""
     meaning: str
     fields: tuple[HeaderField, ...]
     noted: bool = False

@@ -243,7 +243,7 @@ class Watch:
             self._client._watches.discard(self)
 
     def _opened(self) -> Any:
-        """The stream, opened anew if need be; None when the watch is closed."""
+        """The stream, opened again if necessary; None when the watch is closed."""
         with self._lock:
             if self._closed.is_set():
                 return None

@@ -48,6 +48,6 @@ class SharedBuffer:
         """Whether there is room for one more packet in ``queue``."""
         size, alpha = self.limits.size, self.limits.alpha
         own = (queue.busy_until - at) * queue.bandwidth // _BYTE
-        # No queue is busy longer than the last one; if even that leaves room, nobody needs to be asked.
+        # No queue is busy longer than the last one; if even that leaves room, no other needs to be checked.
         bound = (self.latest - at) * self._bandwidth // _BYTE
         return own < alpha * (size - bound) or own < alpha * (size - self.used(at))

@@ -97,7 +97,7 @@ class TrafficConfig:
     message: int = MESSAGE
     """Bytes of a message of a flow."""
     ahead: int = 1
-    """Steps of an AlltoAll that a host may have under way at once."""
+    """The most steps of an AlltoAll that a host runs at the same time."""
     skew: int = 0
     """Hosts begin at random times within this span."""
     interval: int = 0

@@ -204,7 +204,7 @@ class TrafficSimulation:
         stall = PATIENCE * max(self.config.timeout, 20 * US) + MS
         while not self._finished():
             if loop.idle:
-                return self._result(f"deadlock: no packet is under way and no timer runs, at {duration_text(loop.now)}")
+                return self._result(f"deadlock: no packet is in flight and no timer runs, at {duration_text(loop.now)}")
             count = STEP - loop.handled % STEP  # looks are at the same events, wherever a run goes on from
             loop.run(until=self._sample_at if interval else None, count=count)
             if interval and loop.now >= self._sample_at:

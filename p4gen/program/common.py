@@ -24,11 +24,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Ipv4Checksum:
-    """Whose IPv4 checksum is verified, and whose is made anew: P4 conditions of ``hdr`` and ``meta``."""
+    """Packets whose IPv4 checksum is verified, and packets that get a new one: P4 conditions of ``hdr`` and
+    ``meta``."""
 
     verified: str
     """The condition under which it is verified after the parser."""
     acting: str
     """The module that acts upon a wrong one."""
     renewed: str
-    """The condition under which it is made anew before the deparser."""
+    """The condition under which the checksum is computed again before the deparser."""

@@ -86,7 +86,7 @@ class Flow:
         return Flow(_with_after(self.steps, module, step))
 
     def lines(self, indent: int = 8) -> Iterator[str]:
-        """The P4 text of its steps, indented by so many columns."""
+        """The P4 text of its steps, indented by this number of columns."""
         for step in self.steps:
             yield from _lines(step, " " * indent)
 

@@ -1,4 +1,4 @@
-"""Packets through a program without a test: what comes out is told, nothing is expected."""
+"""Sends packets through a program without a test: the output is printed, not compared."""
 
 from __future__ import annotations
 

@@ -29,13 +29,14 @@ class AllToAllConfig:
     peers: Mapping[int, Connection]
     """By rank: a connection to every other."""
     ahead: int = 1
-    """Steps that may be under way at once: a step begins when the one so many before it has ended at this rank."""
+    """The most steps that run at the same time: a step begins when the one this many before it has ended at this
+    rank."""
 
     def __post_init__(self) -> None:
         if self.peers.keys() != set(range(self.size)) - {self.rank}:
             raise ValueError("a rank has a connection to every other one")
         if self.size < 2 or self.ahead < 1:
-            raise ValueError("an AlltoAll has two ranks at least, and one step under way")
+            raise ValueError("an AlltoAll needs at least two ranks, and at least one step at a time")
 
 
 @dataclass(eq=False)

@@ -75,7 +75,7 @@ class Traffic(Pieces):
         return fn.text()
 
     def _clone_ingress(self, g: Gen) -> None:
-        """The packet as it came, parsed again; metadata start afresh but for the field list."""
+        """The received packet, parsed again; new metadata except for the field list."""
         fn = g.fn
         slot = self._wanted_session(g)
         with fn.when(Value(fn.ins(f"icmp ne ptr {slot}, null"), 1)):
@@ -154,7 +154,7 @@ class Traffic(Pieces):
         return fn.select(fn.compare("ult", total, size), total, size)
 
     def _clone_egress(self, g: Gen) -> None:
-        """Headers as egress left them; metadata afresh but for the field list."""
+        """The headers at the end of egress; new metadata except for the field list."""
         fn, frame = g.fn, self._module.frame
         slot = self._wanted_session(g)
         with fn.when(Value(fn.ins(f"icmp ne ptr {slot}, null"), 1)):

@@ -165,7 +165,7 @@ class Values:
 
 @dataclass(frozen=True)
 class Banked:
-    """An index of the form ``(bit<N>)(bank ++ low)``, with so many low bits."""
+    """An index of the form ``(bit<N>)(bank ++ low)``, with this number of low bits."""
 
     cast: str
     bank: Value

@@ -54,7 +54,7 @@ class UnixPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[
         return self._socket.fileno()
 
     def recv(self) -> tuple[int, int, bytes, float] | None:
-        """(device, port, frame, time in seconds); None once the switch has gone."""
+        """(device, port, frame, time in seconds); None when the switch has ended."""
         frame = self._socket.recv(MAX_FRAME)
         if not frame:
             self._hang_up()
@@ -62,7 +62,7 @@ class UnixPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[
         return (*self._where, frame, time.time())
 
     def send(self, frame: bytes) -> int:
-        """Hand a frame to the switch; returns its length. Raises OSError when the switch has gone."""
+        """Send a frame to the switch. Returns its length. Raises ``OSError`` when the switch has ended."""
         return self._socket.send(bytes(frame))
 
     def settle(self) -> None:
