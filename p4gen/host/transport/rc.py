@@ -12,11 +12,13 @@ from p4gen.host.transport.requester import Requester
 from p4gen.host.transport.responder import Responder
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig, Recovery, RecvWr, SendWr, Status
 from p4gen.host.transport.wire import MSN, OPCODE_AT, PSN, SYNDROME_AT, Writer
-from p4gen.rocev2.headers import AETH
+from p4gen.rocev2.layouts import AETH
 from p4gen.rocev2.opcodes import FIRST_NAK, Opcode
 
 _ACKNOWLEDGE: Final = int(Opcode.ACKNOWLEDGE)
 _CNP: Final = int(Opcode.CNP)
+_SYNDROME_SHIFT: Final = AETH.word.ends("syndrome")[1]
+"""The lowest bit of the syndrome in an AETH; the MSN is below it."""
 
 
 class Port(Protocol):
@@ -188,8 +190,8 @@ class QueuePair:
         else:
             self._listed = False
             return None
-        body = AETH(syndrome, self.responder.msn if msn is None else msn).pack()
-        return self.writer.frame(_ACKNOWLEDGE, psn, body=body)
+        aeth = syndrome << _SYNDROME_SHIFT | (self.responder.msn if msn is None else msn)
+        return self.writer.frame(_ACKNOWLEDGE, psn, body=aeth.to_bytes(AETH.size))
 
     def _list(self) -> None:
         if not self._listed:
