@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from p4gen.errors import InputError
 from p4gen.plugins import F, Facet, facet
 from p4gen.resources import resource
 
@@ -79,7 +80,7 @@ class Architecture(ABC):
         "truncate": Feature.TRUNCATION,
         "time_us": Feature.TIME,
     }
-    """Methods and properties that are there only for architectures with a feature."""
+    """Methods and properties that only architectures with a feature have."""
 
     template_folder: Path | None = None
     """The folder of its templates, if not p4gen's own ``templates/arch/<name>``."""
@@ -92,6 +93,10 @@ class Architecture(ABC):
         Raises ``InputError`` if there is none.
         """
         return facet(self, kind, "architecture")
+
+    def lacking(self, feature: Feature) -> InputError:
+        """The error for a text that needs a feature which the architecture does not have."""
+        return InputError(f"the architecture {self.name} does not have {feature}")
 
     # --- templates ---
 
@@ -148,31 +153,31 @@ class Architecture(ABC):
     @property
     def time_us(self) -> str:
         """In ingress: when it arrived, in microseconds of some clock, 48 bits."""
-        raise NotImplementedError(f"{self.name} does not have {Feature.TIME}")
+        raise self.lacking(Feature.TIME)
 
     @property
     @abstractmethod
     def checksum_failed(self) -> str:
         """Condition: the checksum that the template ``checksum`` verifies was wrong."""
 
-    @abstractmethod
     def recirculated(self, *, is_not: bool = False) -> str:
         """Condition: it has been recirculated, or with ``is_not`` that it has not."""
+        raise self.lacking(Feature.RECIRCULATION)
 
     @property
-    @abstractmethod
     def cloned_on_arrival(self) -> str:
         """Condition, in egress: it is a clone that ``clone`` made."""
+        raise self.lacking(Feature.CLONE)
 
     @property
-    @abstractmethod
     def cloned_on_departure(self) -> str:
         """Condition, in egress: it is a clone that ``clone_again`` made."""
+        raise self.lacking(Feature.EGRESS_CLONE)
 
     @property
-    @abstractmethod
     def tick_port(self) -> str:
         """Condition: it arrived where ticks arrive."""
+        raise self.lacking(Feature.TICKS)
 
     # --- what becomes of a packet: statements ---
 
@@ -184,29 +189,29 @@ class Architecture(ABC):
         """In ingress: it leaves by the port on which it arrived."""
         return self.send(self.ingress_port)
 
-    @abstractmethod
     def multicast(self, group: str) -> str:
         """In ingress: a copy of it leaves for each replica of ``group``."""
+        raise self.lacking(Feature.MULTICAST)
 
     @abstractmethod
     def drop(self, stage: Stage = "ingress") -> str:
         """It leaves by no port. What was cloned of it does."""
 
-    @abstractmethod
     def clone(self, session: str) -> str:
         """In ingress: a clone of it as it arrived goes to the ports of ``session``, with the metadata that is kept."""
+        raise self.lacking(Feature.CLONE)
 
-    @abstractmethod
     def clone_again(self, session: str) -> str:
         """In egress: a clone of it as it is now goes to egress, by ``session``, with the metadata that is kept."""
+        raise self.lacking(Feature.EGRESS_CLONE)
 
-    @abstractmethod
     def recirculate(self) -> str:
         """In egress: it arrives again, as it leaves here, with the metadata that is kept."""
+        raise self.lacking(Feature.RECIRCULATION)
 
     def truncate(self, size: str) -> str:
         """In egress: what leaves, and is not recirculated, has at most ``size`` bytes."""
-        raise NotImplementedError(f"{self.name} does not have {Feature.TRUNCATION}")
+        raise self.lacking(Feature.TRUNCATION)
 
     def session_of(self, port: str) -> str:
         """The clone session of a port, from an expression for it; ``port_session`` is its number."""
@@ -284,4 +289,4 @@ class Architecture(ABC):
 
     def random(self, into: str, largest: str) -> str:
         """A statement that sets ``into`` to a random number from 0 to ``largest``."""
-        raise NotImplementedError(f"{self.name} does not have {Feature.RANDOM}")
+        raise self.lacking(Feature.RANDOM)

@@ -205,7 +205,12 @@ def compose(spec: ProgramSpec) -> Composition:
     """
     parts = family_of(spec).facet(ProgramParts)
     modules = tuple(module for module in parts.modules(spec) if module.wanted(spec))
-    flows = parts.flows(spec)
+    try:
+        flows = parts.flows(spec)
+    except InputError:
+        # Modules say more than a statement that the architecture does not have.
+        _check_features(spec, modules, Flows(Flow(()), Flow(())))
+        raise
     _check_flows(spec, modules, flows)
     _check_features(spec, modules, flows)
     composition = Composition(spec, parts, modules, flows)

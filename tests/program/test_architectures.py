@@ -145,6 +145,20 @@ def test_mode_iii_is_refused_with_the_modules_and_the_feature(plain: Path, tmp_p
     assert not (tmp_path / "build").exists()
 
 
+def test_an_architecture_without_clones_need_not_say_how_they_are_written(plain: Path, tmp_path: Path) -> None:
+    names = "clone", "clone_again", "cloned_on_arrival", "cloned_on_departure"
+    without = "\n".join(f"        {name} = Architecture.{name}" for name in names)
+    text = INIT.replace('"plain"', '"bare"').replace("import Feature", "import Architecture, Feature")
+    text = text.replace("        def constants", f"{without}\n\n        def constants")
+    write(tmp_path / "bare", init=text)
+    done = p4gen("build", "--arch", "./bare", "--mode", "III", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        "p4gen: error: modeiii_sum_int32_x64_bare: Retransmission and SendAck need clones of arriving packets, "
+        "which the architecture bare does not have"
+    ]
+
+
 WRONG = {
     "unknown": (("--arch", "plian"), r"--arch: error: arch = 'plian': must be v1model .*"),
     "no folder": (("--arch", "./nowhere"), r"nowhere: error: not an architecture: it has no __init__\.py"),
