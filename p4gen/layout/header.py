@@ -21,6 +21,14 @@ class HeaderField(Field):
     """Its P4 type, if that has a name: ``mac_addr_t``. The program declares it."""
     noted: bool = False
     """Whether P4 programs have its meaning as a comment."""
+    variant: bool = False
+    """Whether it may change on the way: RoCEv2's invariant CRC takes it as ones."""
+
+    @property
+    def ones(self) -> str:
+        """P4's number with ones in all its bits."""
+        value = (1 << self.bits) - 1
+        return f"{value:#x}" if self.bits >= 4 else f"{value:#b}"
 
     @property
     def p4_type(self) -> str:

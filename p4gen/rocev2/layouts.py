@@ -71,8 +71,8 @@ IPV4: Final = Header(
     (
         HeaderField("version", 4, "4"),
         HeaderField("ihl", 4, "length of the header in words of 32 bits"),
-        HeaderField("dscp", 6, "differentiated services"),
-        HeaderField("ecn", 2, "explicit congestion notification (RFC 3168)"),
+        HeaderField("dscp", 6, "differentiated services", variant=True),
+        HeaderField("ecn", 2, "explicit congestion notification (RFC 3168)", variant=True),
         HeaderField("total_length", 16, "bytes from here to the packet's end"),
         HeaderField("identification", 16, "number of the datagram, for its fragments"),
         HeaderField(
@@ -86,9 +86,9 @@ IPV4: Final = Header(
             ),
         ),
         HeaderField("fragment_offset", 13, "the fragment's place in the datagram, in units of 8 bytes"),
-        HeaderField("ttl", 8, "time to live"),
+        HeaderField("ttl", 8, "time to live", variant=True),
         HeaderField("protocol", 8, "protocol of what follows"),
-        HeaderField("checksum", 16, "of the header"),
+        HeaderField("checksum", 16, "of the header", variant=True),
         _ipv4("src_addr", "source address"),
         _ipv4("dst_addr", "destination address"),
     ),
@@ -100,7 +100,7 @@ UDP: Final = Header(
         HeaderField("src_port", 16, "source port"),
         HeaderField("dst_port", 16, "destination port"),
         HeaderField("length", 16, "bytes from here to the datagram's end"),
-        HeaderField("checksum", 16, "0: none"),
+        HeaderField("checksum", 16, "0: none", variant=True),
     ),
 )
 BTH: Final = Header(
@@ -128,6 +128,7 @@ BTH: Final = Header(
                 Field("resv8a", 6, "reserved"),
             ),
             noted=True,
+            variant=True,
         ),
         HeaderField("dest_qp", QP_BITS, "destination queue pair", type="qp_t"),
         HeaderField("ack_request", 1, "1: an acknowledgement is asked for"),

@@ -100,6 +100,24 @@ def test_records_and_places_in_frames_agree(packet: RocePacket) -> None:
     assert frame[layouts.ROCE.at("ipv4.ecn")] & 3 == packet.ip.tos & 3
 
 
+def test_the_fields_that_the_icrc_takes_as_ones() -> None:
+    """InfiniBand A17.3.3."""
+    variant = {
+        f"{header.name}.{field.name}": field.ones
+        for header in layouts.HEADERS
+        for field in header.fields
+        if field.variant
+    }
+    assert variant == {
+        "ipv4.dscp": "0x3f",
+        "ipv4.ecn": "0b11",
+        "ipv4.ttl": "0xff",
+        "ipv4.checksum": "0xffff",
+        "udp.checksum": "0xffff",
+        "bth.reserved1": "0xff",
+    }
+
+
 def test_places_of_rocev2_written_out() -> None:
     """Ethernet 14 bytes, IPv4 20, UDP 8, BTH 12."""
     roce = layouts.ROCE
