@@ -65,8 +65,6 @@ class Architecture(ABC):
     """The most ports that packets of hosts may use, numbered from 0."""
     cpu_port: int
     """The port on which ticks arrive."""
-    sessions: int
-    """The highest number of a clone session."""
     USES: ClassVar[Mapping[str, Feature]] = {
         "multicast": Feature.MULTICAST,
         "clone": Feature.CLONE,

@@ -63,7 +63,6 @@ INIT = '''
         features=V1MODEL.features - {Feature.CLONE, Feature.EGRESS_CLONE},
         ports=64,
         cpu_port=64,
-        sessions=0,
         template_folder=Path(__file__).parent / "templates",
         base=V1MODEL,
     )

@@ -173,5 +173,4 @@ ARCHITECTURE = V1Model(
     features=frozenset(Feature),
     ports=CPU_PORT,
     cpu_port=CPU_PORT,
-    sessions=0x7FFF,
 )
