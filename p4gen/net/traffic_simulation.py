@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from p4gen.host.collectives.alltoall import AllToAll, Exchange
-from p4gen.host.collectives.arrays import Array
+from p4gen.host.collectives.arrays import Array, reduced
 from p4gen.host.collectives.invocation import Invocation
 from p4gen.host.collectives.ring import Ring
 from p4gen.host.transport.clock import MS, NS, SECOND, US, duration_text
@@ -302,7 +302,7 @@ class TrafficSimulation:
     def _wanted(made: Members) -> list[Array]:
         """Every rank's result by NumPy."""
         if made.rings:
-            total: Array = np.stack(made.values).sum(axis=0, dtype=np.int32)
+            total = reduced(Op.SUM, made.values, saturating=True)  # no sum of theirs overflows
             return [total] * len(made.rings)
         if made.alltoall:
             ranks = len(made.alltoall)

@@ -23,6 +23,7 @@ from p4gen.net.flow import Flow
 from p4gen.net.traffic import Pattern, Traffic, TrafficConfig
 from p4gen.placement.placer import Names, switch_of
 from p4gen.rocev2.codes import ECN_ECT0
+from p4gen.spec import DType
 
 FIRST_QP: Final = 0x1000
 PORTS: Final = range(0xC000, 0x10000)
@@ -142,8 +143,9 @@ def members(
             flows.append(flow)
             tracks.append(track(a, b, flow.source, flow.destination))
         return Members(traffic, flows=flows), tracks
-    low, high = -(1 << 31) // count + 1, (1 << 31) // count - 1
-    values = [chance.integers(low, high, traffic.size // 4, np.int32) for _ in hosts]
+    form = DType.INT32.number_format
+    low, high = form.least // count + 1, (form.greatest + 1) // count - 1
+    values = [chance.integers(low, high, traffic.size // form.bytes, np.dtype(form.numpy)) for _ in hosts]
     if traffic.pattern is Pattern.ALLTOALL:
         alls = []
         for rank, host in enumerate(hosts):
