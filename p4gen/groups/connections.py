@@ -54,6 +54,9 @@ class ConnectionEntries(Facet):
     """The table entries for connections that start or end at a switch, never both. Routes come on top of them. Raises
     ``InputError`` if the program cannot hold so many."""
     clone_sessions: Callable[[Any], tuple[CloneSession, ...]] = lambda _spec: ()
+    queue_registers: Callable[[Any], tuple[str, ...]] = lambda _spec: ()
+    """Of programs that want the lengths of queues (``wants_queue_lengths``): the registers of one cell that hold them
+    in bytes, one for each of a route's next hops, in order."""
 
 
 def connection_entries(spec: ProgramSpec) -> ConnectionEntries | None:

@@ -95,6 +95,10 @@ class Direction:
         """Bit/s."""
         return self.traits.bandwidth
 
+    def backlog(self, at: int) -> int:
+        """Bytes that wait or are being sent at ``at``."""
+        return max(0, self.busy_until - at) * self.traits.bandwidth // (8 * SECOND)
+
     def transmit(self, frame: bytes, at: int) -> int:
         """Queue a frame at time ``at``, which is not before now. Returns when the line is free again."""
         size = len(frame)

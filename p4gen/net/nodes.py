@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import ClassVar
 
@@ -49,6 +49,14 @@ class SwitchNode:
         self._inbox: list[_Arrived] = []
         self._number = 0
         self._wake_at: int | None = None
+        self._lengths: list[tuple[str, Direction]] = []
+
+    def keep_lengths(self, registers: Mapping[str, int]) -> None:
+        """Keep the lengths of queues, in bytes, in registers of the program, each with its port.
+
+        They are as long as they will be when the packet that is processed joins one of them.
+        """
+        self._lengths = [(register, self.outputs[port]) for register, port in registers.items()]
 
     def port(self, number: int) -> Deliver:
         """The function to which a link delivers frames for this port."""
@@ -74,6 +82,23 @@ class SwitchNode:
         batch = inbox[:count]
         del inbox[:count]
         self.received += count
+        if self._lengths:
+            # A packet's way depends on the queues that those before it have joined.
+            for entry in batch:
+                self._refresh(entry[0] + self._latency)
+                self._send([entry])
+        else:
+            self._send(batch)
+        if inbox and self._wake_at is None:
+            self._wake_at = inbox[0][0] + self._latency
+            self._loop.at(self._wake_at, self._wake)
+
+    def _refresh(self, at: int) -> None:
+        for register, direction in self._lengths:
+            self.switch.write_register(register, 0, direction.backlog(at))
+
+    def _send(self, batch: list[_Arrived]) -> None:
+        """Process packets, and send what leaves."""
         outputs, latency = self.outputs, self._latency
         for source, out, packet in self._process(batch):
             direction = outputs.get(out)
@@ -81,9 +106,6 @@ class SwitchNode:
                 self.lost_ports += 1
             else:
                 direction.transmit(packet, batch[source][0] + latency)
-        if inbox and self._wake_at is None:
-            self._wake_at = inbox[0][0] + latency
-            self._loop.at(self._wake_at, self._wake)
 
     def _process(self, batch: list[_Arrived]) -> Iterable[tuple[int, int, bytes]]:
         """The output in order: the position of the input packet in the batch, port, frame."""

@@ -140,6 +140,8 @@ class TrafficSimulation:
         self.placement = place_plain(topology, self.specs, wiring.connections)
         programs = {switch: program_of(spec) for switch, spec in self.specs.items()}
         self.network = Network(topology, self.placement, programs, config.faults, config.seed, config.engine)
+        for switch, registers in self.placement.queues.items():
+            self.network.nodes[switch].keep_lengths(registers)
         self.network.reports_losses = config.recovery is Recovery.ORACLE
         values = np.random.default_rng(config.seed)
         pattern = chance.randbytes(2 * config.message)

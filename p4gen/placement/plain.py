@@ -26,6 +26,8 @@ class PlainPlacement:
     switches: Mapping[str, SwitchConfig] = field(repr=False)
     tree_depths: Mapping[int, int] = field(default_factory=dict)
     """None: there are no trees."""
+    queues: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By switch: registers that are to hold the lengths of queues, each with its port."""
 
 
 def place_plain(
@@ -38,6 +40,7 @@ def place_plain(
     names = Names.of(topology)
     ends = _ends(topology, names, connections)
     switches: dict[str, SwitchConfig] = {}
+    queues: dict[str, Mapping[str, int]] = {}
     problems: list[str] = []
     for switch in topology.switches:
         spec = specs[switch]
@@ -49,6 +52,8 @@ def place_plain(
         try:
             known = facet.entries(spec, ends.get(switch, ())) if facet else ()
             sessions = facet.clone_sessions(spec) if facet else ()
+            if facet and spec.wants_queue_lengths:
+                queues[switch] = _queues(topology, switch, facet.queue_registers(spec))
         except InputError as error:
             problems += [f"{switch}: {diagnostic.message}" for diagnostic in error.diagnostics]
             continue
@@ -56,7 +61,23 @@ def place_plain(
     if problems:
         raise InputError(*problems)
     gateway = {host: names.mac[switch_of(topology, host)] for host in topology.hosts}
-    return PlainPlacement(names.mac, names.ip, gateway, switches)
+    return PlainPlacement(names.mac, names.ip, gateway, switches, queues=queues)
+
+
+def _queues(topology: TopologySpec, switch: str, registers: Sequence[str]) -> Mapping[str, int]:
+    """The registers that are to hold the lengths of queues, each with its port.
+
+    Raises ``InputError`` if routes have different next hops to choose from, or more than there are registers.
+    """
+    choices = {ports for host in topology.hosts if len(ports := topology.next_ports(switch, host)) > 1}
+    if len(choices) > 1:
+        raise InputError("routes have different sets of next hops; a program knows the queues of one set")
+    ports = choices.pop() if choices else ()
+    if len(ports) > len(registers):
+        raise InputError(
+            f"routes have {len(ports)} next hops; the program knows the queues of {len(registers)} (paths)"
+        )
+    return dict(zip(registers, ports, strict=False))
 
 
 def _ends(topology: TopologySpec, names: Names, connections: Sequence[Connection]) -> dict[str, list[ConnectionHere]]:

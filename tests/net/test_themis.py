@@ -135,3 +135,27 @@ def test_what_does_not_hold_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 )
 def test_unknown_figures_and_scales(arguments: list[str], cause: str) -> None:
     assert cause in str(figure(*arguments).exception)
+
+
+def test_adaptive_routing_sees_the_queues() -> None:
+    """With a slow link to one of two spines, requests take the other one more often; at random they do not."""
+    shares = {}
+    for spread in (Spread.ADAPTIVE, Spread.RANDOM):
+        traffic = config(2, spread, Pattern.FLOW, size=400_000)
+        fields = clos_fields("clos:3x2x2") | {"defaults": {"queue": "4M"}}
+        slow = [{"ends": link, "bandwidth": "25G"} if link == ["leaf0", "spine0"] else link for link in fields["links"]]
+        network = TopologySpec.model_validate(fields | {"links": slow})
+        simulation = TrafficSimulation(replace(traffic, topology=network))
+        assert simulation.run().ok
+        sent = [simulation.network.directions[f"leaf0>spine{i}"].packets for i in range(2)]
+        shares[spread] = sent[0] / sum(sent)
+    assert shares[Spread.ADAPTIVE] < 0.3
+    assert 0.45 < shares[Spread.RANDOM] < 0.55
+
+
+def test_queues_of_more_next_hops_than_the_program_knows_are_refused() -> None:
+    few = leaf(Spread.ADAPTIVE).model_copy(update={"paths": 2})
+    with pytest.raises(
+        InputError, match=r"leaf0: routes have 3 next hops; the program knows the queues of 2 \(paths\)"
+    ):
+        TrafficSimulation(replace(config(3, Spread.ADAPTIVE), program=few))

@@ -48,4 +48,8 @@ def _entries(spec: ThemisSpec, connections: Sequence[ConnectionHere]) -> tuple[E
     return tuple(found)
 
 
-FACET = ConnectionEntries(entries=_entries, clone_sessions=clone_sessions)
+def _queue_registers(spec: ThemisSpec) -> tuple[str, ...]:
+    return tuple(f"spray_path.queue_{hop}.length" for hop in range(spec.paths))
+
+
+FACET = ConnectionEntries(entries=_entries, clone_sessions=clone_sessions, queue_registers=_queue_registers)
