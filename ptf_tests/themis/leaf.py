@@ -17,7 +17,7 @@ from p4gen.families.themis.control import (
     filter_entries,
     path_set_entries,
 )
-from p4gen.families.themis.spec import ThemisSpec
+from p4gen.families.themis.spec import Blocked, ThemisSpec
 from p4gen.groups import NextHop, Route, SwitchConfig
 from p4gen.groups.config import routing
 from p4gen.ptf.scenario import Output, SwitchTest
@@ -182,15 +182,23 @@ class DestinationTest(LeafTest):
         return self.outputs()
 
     def blocked(self, psn: int, flow: Flow | None = None, msn: int = 0x00BEEF) -> None:
-        """The host's NACK for ``psn`` does not leave."""
-        self.equal(f"NACK({psn}) blocked", self.answered((flow or self.flow).answer(psn, msn=msn)), [])
+        """The host's NACK for ``psn`` does not leave; at most an ACK of what it implies does."""
+        flow = flow or self.flow
+        outputs = self.answered(flow.answer(psn, msn=msn))
+        if self.spec.blocked is Blocked.DROP:
+            self.equal(f"NACK({psn}) blocked", outputs, [])
+        else:
+            self.equal("frames sent", len(outputs), 1)
+            ack = self.routed(flow.answer(psn - 1, ACK, msn), outputs[0].port)
+            self.equal(f"NACK({psn}) as an ACK", outputs[0].frame.hex(), ack.hex())
 
-    def passes(self, packet: RocePacket, *, port: int = 0) -> None:
-        """An answer leaves for the fabric, byte for byte as routing leaves it."""
+    def passes(self, packet: RocePacket, *, port: int = 0) -> int:
+        """An answer leaves for the fabric, byte for byte as routing leaves it; by which port."""
         outputs = self.answered(packet, port=port)
         self.equal("frames sent", len(outputs), 1)
         self.equal("frame", outputs[0].frame.hex(), self.routed(packet, outputs[0].port).hex())
         self.equal("by a spine's port", outputs[0].port >= FIRST_SPINE, True)
+        return outputs[0].port
 
     def forwarded(self, psn: int, flow: Flow | None = None) -> None:
         """The host's NACK for ``psn`` leaves."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leaf import ACK, FIRST_SPINE, NACK_BYTES, SPINES, DestinationTest
+from leaf import ACK, FIRST_SPINE, NACK_BYTES, RNR, SPINES, DestinationTest
 
 from p4gen.groups import Route
 from p4gen.groups.config import routing
@@ -90,9 +90,13 @@ class CompensatedNackIsTheNics(CompensationTest):
     def runTest(self) -> None:
         for opcode, payload in ((Opcode.SEND_MIDDLE, bytes(1024)), (Opcode.WRITE_ONLY, b"with a RETH")):
             request = self.flow.request(4, opcode, payload)
-            made = self.made_for(replace(request, ip=replace(request.ip, tos=0x03)).sealed())
+            request = replace(request, ip=replace(request.ip, tos=0x03, ttl=17))
+            bth = replace(request.bth, solicited=True, pad_count=-len(payload) % 4, ack_request=True)
+            request = replace(request, bth=bth, payload=payload + bytes(bth.pad_count)).sealed().with_udp_checksum()
+            made = self.made_for(request)
             self.equal("NACKs", len(made), 1)
             self.equal("bytes", len(made[0].frame), NACK_BYTES)
+            self.equal("what is wrong with it", list(problems(made[0].frame)), [])
             packet = parse(made[0].frame)
             nics = self.flow.answer(2, msn=self.MSN)
             nics = replace(nics, ip=replace(nics.ip, identification=packet.ip.identification)).sealed()
@@ -114,9 +118,9 @@ class CompensatedNackIsTagged(CompensationTest):
         request = replace(self.flow.request(4), vlan=0x6005)
         made = self.made_for(request)
         self.equal("NACKs", len(made), 1)
+        self.equal("bytes", len(made[0].frame), NACK_BYTES + 4)
         packet = parse(made[0].frame)
         self.equal("tag", packet.vlan, 0x6005)
-        self.equal("bytes", len(made[0].frame), NACK_BYTES + 4)
         self.equal("what is wrong with it", list(problems(made[0].frame)), [])
 
 
@@ -168,10 +172,10 @@ class NewerBlockReplaces(CompensationTest):
 
 
 class AckBeyondDisarms(CompensationTest):
-    """ACK(2), then 4: silence."""
+    """ACK(3), then 4: silence."""
 
     def runTest(self) -> None:
-        self.passes(self.flow.answer(2, ACK))
+        self.passes(self.flow.answer(3, ACK))
         self.arrive(4)
 
 
@@ -181,6 +185,26 @@ class AckBeforeDoesNot(CompensationTest):
     def runTest(self) -> None:
         self.passes(self.flow.answer(1, ACK))
         self.compensated(4, 2)
+
+
+class RnrNakDisarmsNothing(CompensationTest):
+    """RNR NAK(3) asks for time, and says nothing of 2; nor does a NAK that ends the connection."""
+
+    def runTest(self) -> None:
+        for syndrome in (RNR, 0x61):
+            self.passes(self.flow.answer(3, syndrome))
+        self.compensated(4, 2)
+
+
+class ClassIsNotDistance(CompensationTest):
+    """Three paths, 252 253 255, NACK(254): 257 is three PSNs on, but the turns begin afresh at 256."""
+
+    n = 3
+    first = 252
+
+    def runTest(self) -> None:
+        self.arrive(256, 257)
+        self.compensated(258, 254)
 
 
 class OldBlockIsForgotten(CompensationTest):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from leaf import ACK, HOSTS, RNR, DestinationTest
 
+from p4gen.families.themis.control import filter_entries
 from p4gen.families.themis.spec import Blocked
 from p4gen.ptf.scenario import Output
 
@@ -90,11 +91,10 @@ class QueueRemembersExactlyR(DestinationTest):
             first = self.random.randrange(1 << 24)
             older = [first - 1 - i for i in range(behind - 1)]
             self.arrive(first + 1, first, *older)
-            answer = self.flow.answer(first)
             if blocked:
-                self.equal("NACK blocked", self.answered(answer), [])
+                self.blocked(first)
             else:
-                self.passes(answer)
+                self.forwarded(first)
 
 
 class TruncatedPsnsAcrossBothWraps(DestinationTest):
@@ -126,11 +126,15 @@ class TwoQpsTwoQueues(DestinationTest):
     def runTest(self) -> None:
         other = self.incoming(1)
         self.register(other, index=1)
+        self.arrive(97, 98, 99, flow=other)
         for mine, its in ((0, 100), (1, 101), (3, 104), (2, 103)):
             self.arrive(mine)
             self.arrive(its, flow=other)
         self.blocked(2)
         self.forwarded(102, other)
+        self.arrive(*range(200, 200 + self.spec.queue), flow=other)
+        self.blocked(2)
+        self.equal("LATE", self.verdicts()["LATE"], 2)
 
 
 class SameQpnOnTwoHosts(DestinationTest):
@@ -226,6 +230,7 @@ class ForgedNackTouchesNothing(DestinationTest):
         self.passes(self.flow.answer(2), port=1)
         if self.spec.icrc.checked:
             self.passes(replace(spoilt, icrc=bytes(4)))
+        self.equal("with a wrong checksum", len(self.answered(spoilt.sealed(checksum=1))), 1)
         self.arrive(4)
         self.equal("verdicts", self.verdicts(), {})
         self.forwarded(2)
@@ -257,6 +262,26 @@ class RequestOfAnyoneIsNoEvidence(DestinationTest):
         self.forwarded(2)
 
 
+class NacksHaveOnePath(DestinationTest):
+    """A NACK that passes takes ECMP's path, whatever its PSN."""
+
+    n = 4
+
+    def runTest(self) -> None:
+        ports = {self.passes(self.flow.answer(psn)) for psn in range(8)}
+        self.equal("number of ports", len(ports), 1)
+
+
+class NoPathSetNoFilter(DestinationTest):
+    """A connection whose path set is not there is not filtered: nothing is known of its paths."""
+
+    def runTest(self) -> None:
+        other = self.incoming(1)
+        self.control.insert(*filter_entries(other.connection, 2, index=1, epoch=1, port=0))
+        self.arrive(0, 1, 3, 2, flow=other)
+        self.forwarded(2, other)
+
+
 class NackOfUnregisteredQpPasses(DestinationTest):
     """Of a connection that is not registered, every NACK passes."""
 
@@ -284,6 +309,10 @@ class EveryVerdictIsCounted(DestinationTest):
         found.pop("UNDECIDED", None)
         wanted = {"NO_EVIDENCE": 1, "LAST_HOP": 1, "LATE": 1, "LOST": 1, "UNKNOWN": 1, "DISARMED": 1}
         self.equal("verdicts", found, wanted)
+        other = self.incoming(1)
+        self.register(other, index=2)
+        self.forwarded(5, other)
+        self.equal("verdicts of another connection", self.verdicts(2), {"NO_EVIDENCE": 1})
 
 
 class BlockedNacksAreCounted(DestinationTest):

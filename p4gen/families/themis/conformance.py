@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from p4gen.families.themis.faults import SEEDING
 from p4gen.families.themis.spec import Blocked, Mode, Spread, ThemisSpec
 from p4gen.ptf.family import Conformance, SuiteRun
-from p4gen.ptf.mutations import Seeding
 from p4gen.resources import resource
 
 SMALL: dict[str, Any] = {"paths": 4, "path_sets": 4, "connections": 4, "queue": 16, "queue_banks": 4, "ports": 8}
@@ -21,7 +21,7 @@ def _runs(spec: ThemisSpec) -> tuple[SuiteRun[ThemisSpec], ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
     runs = [SuiteRun(spec)]
     if spec.filters and spec.blocked is Blocked.DROP:
-        runs.append(SuiteRun(small(mode=spec.mode, blocked=Blocked.ACK), ("test_psn_queue.BlockedBecomesAck",)))
+        runs.append(SuiteRun(small(mode=spec.mode, blocked=Blocked.ACK), ("test_psn_queue", "test_compensation")))
     others = (spread for spread in (Spread.ECMP, Spread.RANDOM) if spread is not spec.spread)
     runs += [SuiteRun(small(mode=Mode.SOURCE, spread=spread), ("test_spread",)) for spread in others]
     return tuple(runs)
@@ -30,7 +30,7 @@ def _runs(spec: ThemisSpec) -> tuple[SuiteRun[ThemisSpec], ...]:
 FACET = Conformance(
     serves=lambda _spec, _module: True,
     runs=_runs,
-    seeding=lambda _: Seeding((), {}),
+    seeding=lambda _: SEEDING,
     axes={"spread": (), "blocked": tuple(Blocked)},
     kept=("mode",),
     every_program=lambda spec: [small(mode=spec.mode, blocked=blocked) for blocked in Blocked],

@@ -1,0 +1,216 @@
+"""Faults to seed into Themis's programs; the scenarios must notice each."""
+
+from __future__ import annotations
+
+from p4gen.ptf.mutations import Mutation, Seeding
+
+SIZE = {"mode": "themis", "paths": 4, "path_sets": 4, "connections": 4, "queue": 16, "queue_banks": 4, "ports": 8}
+PROGRAMS: dict[str, dict[str, object]] = {"plain": SIZE, "ack": {**SIZE, "blocked": "ack"}}
+
+SPRAYING = (
+    Mutation("spray-by-qp", "FindPath", "bth.psn[7:0]: ternary", "bth.dest_qp[7:0]: ternary"),
+    Mutation("no-path-set-sprayed", "FindPath", ".miss) { meta.flow.kind = kind_t.ORDINARY; }", ".miss) {}"),
+    Mutation(
+        "base-forgotten", "SprayPath", "choice = choice + (bit<16>)meta.path.path;", "choice = (bit<16>)meta.path.path;"
+    ),
+    Mutation("base-twice", "SprayPath", "choice = choice + (bit<16>)", "choice = choice + choice + (bit<16>)"),
+    Mutation("mask-off-by-one", "SprayPath", "if (choice >= choices)", "if (choice > choices)"),
+    Mutation("nacks-sprayed", "SprayPath", "meta.flow.kind == kind_t.SPRAYED", "meta.flow.kind != kind_t.ORDINARY"),
+    Mutation("answers-sprayed", "FindFlow", "if (is_request(hdr.bth.opcode) == 1) {", "if (true) {"),
+    Mutation("read-responses-sprayed", "FindFlow", "if (opcode <= READ_REQUEST)", "if (opcode <= 0x10)"),
+    Mutation("ud-sprayed", "FindFlow", "if (opcode <= SEND_ONLY_INVALIDATE)", "if (true)"),
+    Mutation("resync-sprayed", "FindFlow", "if (opcode == RESYNC) { request = 0; }", ""),
+    Mutation("atomics-not-sprayed", "FindFlow", "if (opcode >= COMPARE_SWAP) {", "if (false) {"),
+    Mutation("all-but-writes", "FindFlow", "if (is_write < writes_only)", "if (false)"),
+    Mutation("sends-are-writes", "FindFlow", "if (hdr.bth.opcode >= WRITE_FIRST) {", "if (true) {"),
+)
+
+QUEUE = (
+    Mutation("tail-stuck", "RecordPsn", "next = next + 1;", ""),
+    Mutation("tail-skips", "RecordPsn", "next = next + 1;", "next = next + 2;"),
+    Mutation("full-one-early", "RecordPsn", "if (filled != QUEUE)", "if (filled != QUEUE - 1)"),
+    Mutation(
+        "banks-swapped", "RecordPsn", "(banks_t)1 << (bit<8>)place[1:0];", "(banks_t)1 << (bit<8>)(place[1:0] ^ 1);"
+    ),
+    Mutation("rows-mixed", "RecordPsn", "((bit<32>)place >> 2)", "((bit<32>)place >> 3)"),
+    Mutation("queues-shared", "RecordPsn", "visit.row = meta.flow.connection * ROWS + ", "visit.row = "),
+    Mutation("tails-shared", "RecordPsn", "tails.read(tail, meta.flow.connection);", "tails.read(tail, 0);"),
+    Mutation("tail-epoch-ignored", "RecordPsn", "!= meta.flow.epoch) { filled = 0; }", "!= meta.flow.epoch) {}"),
+    Mutation("filled-ignored", "RecordPsn", "count_t left = filled |-|", "count_t left = QUEUE |-|"),
+    Mutation("oldest-read-twice", "RecordPsn", "here = here & (ALL_BANKS <<", "here = here | (ALL_BANKS <<"),
+    Mutation("newest-row-skipped", "RecordPsn", "meta.queue.visited = 0;", "meta.queue.visited = QUEUE_BANKS;"),
+    Mutation("walk-one-row-short", "RecordPsn", "if (left <= in_row) {", "if (left <= in_row + QUEUE_BANKS) {"),
+    Mutation(
+        "one-row-again-and-again",
+        "RecordPsn",
+        "place = meta.queue.newest - 1 - meta.queue.visited[3:0];",
+        "place = meta.queue.newest - 1;",
+    ),
+    Mutation(
+        "compare-unsigned", "RecordPsn", "} else if (ahead[15:15] == 0) {", "} else if (held[15:0] > visit.psn) {"
+    ),
+    Mutation(
+        "equal-is-larger",
+        "RecordPsn",
+        "if (ahead == 0) {\n                    queue.arrived",
+        "if (false) {\n                    queue.arrived",
+    ),
+    Mutation(
+        "nack-writes-queue",
+        "RecordPsn",
+        "short_psn_t ahead = held[15:0] - visit.psn;",
+        "short_psn_t ahead = held[15:0] - visit.psn;\n                psns.write(visit.row, visit.path ++ visit.psn);",
+    ),
+    Mutation(
+        "any-path-is-the-same",
+        "RecordPsn",
+        "if (held[17:16] == visit.path) { queue.same_path = 1; }",
+        "queue.same_path = 1;",
+    ),
+    Mutation(
+        "first-larger-only",
+        "RecordPsn",
+        "queue.larger = 1;",
+        "queue.larger = 1;\n                    queue.same_path = 0;",
+    ),
+    Mutation(
+        "late-before-larger",
+        "RecordPsn",
+        "queue.late = queue.late | queue.arrived;",
+        "queue.late = queue.late | ~queue.arrived;",
+    ),
+    Mutation(
+        "oldest-bank-first",
+        "RecordPsn",
+        "bank_3.apply(visit, here[3:3], meta.queue);\n        bank_2.apply(visit, here[2:2], meta.queue);",
+        "bank_2.apply(visit, here[2:2], meta.queue);\n        bank_3.apply(visit, here[3:3], meta.queue);",
+    ),
+)
+
+JUDGING = (
+    Mutation("late-check-missing", "JudgeNack", "if (meta.queue.late == 1) {", "if (false) {"),
+    Mutation(
+        "verdict-inverted", "JudgeNack", "else if (meta.queue.same_path == 1)", "else if (meta.queue.same_path == 0)"
+    ),
+    Mutation("no-evidence-blocked", "JudgeNack", "verdict = verdict_t.NO_EVIDENCE;", "verdict = verdict_t.UNKNOWN;"),
+    Mutation("last-hop-unknown", "JudgeNack", "verdict = verdict_t.LAST_HOP;", "verdict = verdict_t.UNKNOWN;"),
+    Mutation("late-is-armed", "JudgeNack", "verdict = verdict_t.LATE; ", "verdict = verdict_t.UNKNOWN; "),
+    Mutation("rnr-blocked", "FindFlow", "if (hdr.aeth.syndrome == SYNDROME_NAK)", "if (hdr.aeth.syndrome[5:5] == 1)"),
+    Mutation(
+        "fatal-naks-blocked", "FindFlow", "if (hdr.aeth.syndrome == SYNDROME_NAK)", "if (hdr.aeth.syndrome[7:5] == 3)"
+    ),
+    Mutation("rnr-is-an-ack", "FindFlow", "else if (hdr.aeth.syndrome[7:5] != 0)", "else if (false)"),
+    Mutation("bad-icrc-believed", "CheckAnswer", "if (hdr.icrc.crc != expected)", "if (false)"),
+    Mutation("bad-checksum-believed", "CheckAnswer", "if (std_meta.checksum_error != 0)", "if (false)"),
+    Mutation("any-port-believed", "CheckAnswer", "if (std_meta.ingress_port != meta.flow.port)", "if (false)"),
+    Mutation("any-source-believed", "FindFlow", "if (hdr.ipv4.src_addr != peer)", "if (false)"),
+)
+
+BLOCKING = (
+    Mutation(
+        "all-blocked",
+        "BlockedNack",
+        "if (event == verdict_t.LATE || event == verdict_t.UNKNOWN || event == verdict_t.ARRIVED)",
+        "if (event != verdict_t.UNDECIDED)",
+    ),
+    Mutation(
+        "all-forwarded",
+        "BlockedNack",
+        "if (event == verdict_t.LATE || event == verdict_t.UNKNOWN || event == verdict_t.ARRIVED)",
+        "if (false)",
+    ),
+    Mutation("never-armed", "BlockedNack", "state = state_t.ARMED;", "state = state_t.IDLE;"),
+    Mutation(
+        "armed-on-forward",
+        "BlockedNack",
+        "} else if (event != verdict_t.UNKNOWN) {\n                    state = state_t.IDLE;",
+        "} else if (event != verdict_t.UNKNOWN) {\n                    state = state_t.ARMED;",
+    ),
+    Mutation(
+        "never-disarmed",
+        "BlockedNack",
+        "if (meta.flow.kind == kind_t.ACK || ahead == 0)",
+        "if (meta.flow.kind == kind_t.ACK)",
+    ),
+    Mutation(
+        "acks-disarm-nothing", "BlockedNack", "if (meta.flow.kind == kind_t.ACK || ahead == 0)", "if (ahead == 0)"
+    ),
+    Mutation("any-class-compensates", "BlockedNack", "} else if (path == meta.path.path) {", "} else {"),
+    Mutation(
+        "class-by-distance",
+        "BlockedNack",
+        "} else if (path == meta.path.path) {",
+        "} else if (ahead == 2 || ahead == 3) {",
+    ),
+    Mutation("older-compensates", "BlockedNack", "state != state_t.IDLE && ahead[23:23] == 0", "state != state_t.IDLE"),
+    Mutation(
+        "compensates-twice",
+        "BlockedNack",
+        "event = verdict_t.COMPENSATED;\n                    counts = 1;\n                    state = state_t.IDLE;",
+        "event = verdict_t.COMPENSATED;\n                    counts = 1;",
+    ),
+    Mutation(
+        "blocked-epoch-ignored",
+        "BlockedNack",
+        "!= meta.flow.epoch) { state = state_t.IDLE; }",
+        "!= meta.flow.epoch) {}",
+    ),
+    Mutation("blocks-shared", "BlockedNack", "blocked.read(word, meta.flow.connection);", "blocked.read(word, 0);"),
+    Mutation("msn-not-kept", "BlockedNack", "msns.write(meta.flow.connection, hdr.aeth.msn);", ""),
+    Mutation("verdicts-shared", "BlockedNack", "verdicts.count(meta.flow.connection * 16 + ", "verdicts.count("),
+    Mutation("ack-of-epsn", "BlockedNack", "hdr.bth.psn = hdr.bth.psn - 1;", "", "ack"),
+    Mutation("ack-icrc-stale", "BlockedNack", "meta.nack.changed = 1;", "", "ack"),
+    Mutation("blocked-stays-a-nack", "BlockedNack", "hdr.aeth.syndrome = SYNDROME_ACK;", "", "ack"),
+)
+
+COMPENSATION = (
+    Mutation("psn-of-trigger", "MakeNack", "hdr.bth.psn = meta.nack.psn;", ""),
+    Mutation("qp-of-responder", "MakeNack", "hdr.bth.dest_qp = meta.flow.requester;", ""),
+    Mutation("msn-zero", "MakeNack", "hdr.aeth.msn = meta.nack.msn;", "hdr.aeth.msn = 0;"),
+    Mutation(
+        "addresses-not-swapped",
+        "MakeNack",
+        "hdr.ipv4.dst_addr = hdr.ipv4.src_addr;\n        hdr.ipv4.src_addr = nic;",
+        "",
+    ),
+    Mutation("source-port-of-trigger", "MakeNack", "hdr.udp.src_port = meta.flow.answer_port;", ""),
+    Mutation("dscp-of-trigger", "MakeNack", "hdr.ipv4.dscp = meta.flow.answer_tos[7:2];", ""),
+    Mutation("mark-of-trigger", "MakeNack", "hdr.ipv4.ecn = meta.flow.answer_tos[1:0];", ""),
+    Mutation("ttl-of-trigger", "MakeNack", "hdr.ipv4.ttl = 64;", ""),
+    Mutation("length-of-trigger", "MakeNack", "hdr.ipv4.total_length = ACK_LENGTH + 20;", ""),
+    Mutation("pad-of-trigger", "MakeNack", "hdr.bth.pad_count = 0;", ""),
+    Mutation("ack-request-of-trigger", "MakeNack", "hdr.bth.ack_request = 0;", ""),
+    Mutation("solicited-as-trigger", "MakeNack", "hdr.bth.solicited = 0;", ""),
+    Mutation("udp-checksum-stale", "MakeNack", "hdr.udp.checksum = 0;", ""),
+    Mutation("icrc-stale", "SetIcrc", "hdr.icrc.crc = icrc;", ""),
+    Mutation("not-truncated", "IncEgress", "truncate(ACK_FRAME);", ""),
+    Mutation("tag-not-counted", "IncEgress", "truncate(ACK_FRAME + 4);", "truncate(ACK_FRAME + 0);"),
+    Mutation(
+        "data-swallowed",
+        "IncIngress",
+        "(CloneType.I2E, NACK_SESSION, KEPT);",
+        "(CloneType.I2E, NACK_SESSION, KEPT); meta.drop = drop_t.BlockedNack_blocked;",
+    ),
+    Mutation(
+        "own-nack-filtered", "IncIngress", "if (meta.nack.changed == 1) { meta.flow.kind = kind_t.ORDINARY; }", ""
+    ),
+    Mutation("one-nack-for-ever", "IncIngress", "if (meta.nack.changed == 0) {", "if (true) {"),
+)
+
+SEEDING = Seeding(
+    (*SPRAYING, *QUEUE, *JUDGING, *BLOCKING, *COMPENSATION),
+    PROGRAMS,
+    first={
+        "FindPath": ("test_spray",),
+        "SprayPath": ("test_spray",),
+        "FindFlow": ("test_spray", "test_psn_queue"),
+        "RecordPsn": ("test_psn_queue",),
+        "JudgeNack": ("test_psn_queue",),
+        "CheckAnswer": ("test_psn_queue",),
+        "BlockedNack": ("test_compensation", "test_psn_queue"),
+        "MakeNack": ("test_compensation",),
+        "SetIcrc": ("test_compensation",),
+        "IncEgress": ("test_compensation",),
+        "IncIngress": ("test_compensation",),
+    },
+)
