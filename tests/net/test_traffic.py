@@ -72,10 +72,12 @@ def test_other_switches_may_have_another_program() -> None:
     assert simulation.run().ok
 
 
+@pytest.mark.parametrize("recovery", [Recovery.SELECTIVE_REPEAT, Recovery.ORACLE])
 @pytest.mark.parametrize("pattern", Pattern)
-def test_a_frozen_run_goes_on_as_if_nothing_had_happened(pattern: Pattern) -> None:
+def test_a_frozen_run_goes_on_as_if_nothing_had_happened(pattern: Pattern, recovery: Recovery) -> None:
     dcqcn = TimedDcqcnConfig(increase_timer=10 * US)
-    mine = config(pattern, 12_000, faults=LOSSY, dcqcn=dcqcn, interval=2 * US, skew=5 * US)
+    mine = config(pattern, 12_000, faults=LOSSY, dcqcn=dcqcn, interval=2 * US, skew=5 * US, recovery=recovery)
+    mine = replace(mine, topology=network(buffer={"size": "20K"}, defaults={"ecn": {"low": "2K", "high": "8K"}}))
     simulation = TrafficSimulation(mine)
     simulation.network.loop.run(count=150)
     frozen = simulation.freeze()
@@ -98,12 +100,50 @@ def test_the_series_adds_up_to_the_run() -> None:
     assert "h0&gt;h2" in series_svg("t", result.samples) or "h0>h2" in series_svg("t", result.samples)
 
 
+def test_a_run_without_a_timer_says_why_it_does_not_end() -> None:
+    result = TrafficSimulation(config(faults=Faults((Impairment("h0>leaf0", loss=1),)), timeout=0, interval=US)).run()
+    assert not result.ok
+    assert "deadlock: no packet is in flight" in result.errors[-1]
+
+
+def test_a_run_that_makes_no_progress_is_given_up() -> None:
+    result = TrafficSimulation(config(faults=Faults((Impairment("h0>leaf0", loss=1),)), timeout=2 * US)).run()
+    assert not result.ok
+    assert "no packet has made progress" in result.errors[-1]
+
+
+def test_a_connection_that_fails_is_an_error() -> None:
+    faults = Faults((Impairment("h0>leaf0", loss=1),))
+    result = TrafficSimulation(config(faults=faults, timeout=2 * US, retry_count=1)).run()
+    assert (result.ended, result.ok) == (True, False)
+    assert any("h0>h2: sending: transport retry counter exceeded" in error for error in result.errors), result.errors
+
+
+def test_marks_come_back_as_cnps_and_keep_queues_short() -> None:
+    rates = {}
+    for nack_cuts in (True, False):
+        marking = network(defaults={"queue": "4M", "ecn": {"low": "20K", "high": "80K"}})
+        incast = tuple(Traffic(Pattern.FLOW, (host, "h0"), 400_000) for host in ("h1", "h2", "h4"))
+        dcqcn = TimedDcqcnConfig(increase_timer=50 * US, nack_cuts=nack_cuts)
+        simulation = TrafficSimulation(replace(config(dcqcn=dcqcn), topology=marking, traffic=incast))
+        result = simulation.run()
+        assert result.ok
+        assert result.total("cnps") > 3
+        assert simulation.network.directions["leaf0>h0"].marked > 3
+        rates[nack_cuts] = result.rate
+    assert rates[True] == rates[False], "in order: there is no NAK"
+
+
+def network(**fields: Any) -> TopologySpec:
+    """``clos:3x2x2`` with other values of some fields."""
+    return TopologySpec.model_validate(clos_fields("clos:3x2x2") | fields)
+
+
 def congested(size: str, alpha: float) -> TrafficConfig:
     """Three hosts send to one: the queue to it is long, all others are short."""
-    fields = clos_fields("clos:3x2x2") | {"buffer": {"size": size, "alpha": alpha}, "defaults": {"queue": "1G"}}
-    network = TopologySpec.model_validate(fields)
     traffic = tuple(Traffic(Pattern.FLOW, (host, "h0"), 200_000) for host in ("h1", "h2", "h4"))
-    return replace(config(), topology=network, traffic=traffic)
+    shared = network(buffer={"size": size, "alpha": alpha}, defaults={"queue": "1G"})
+    return replace(config(), topology=shared, traffic=traffic)
 
 
 def test_a_shared_buffer_bounds_the_queues_together() -> None:
