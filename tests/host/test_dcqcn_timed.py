@@ -38,12 +38,11 @@ def test_there_is_one_cut_at_most_in_each_decrease_interval(times: list[int]) ->
     point = TimedReactionPoint(config)
     for time in sorted(times):
         point.on_cnp(time)
-    first = min(times)
+    first, *others = sorted(times)
     point.pace(50 * US, 0)
-    # alpha is 1 throughout, so that every cut halves the rate. The first interval begins with the first notification.
-    intervals = {-(-(time - first) // config.decrease_interval) for time in times}
-    if sum(time == first for time in times) > 1:
-        intervals.add(1)
+    # alpha is 1 throughout, so that every cut halves the rate. The first notification cuts at once; from there on
+    # intervals are counted, and a notification at the very end of one belongs to the next.
+    intervals = {0} | {(time - first) // config.decrease_interval + 1 for time in others}
     assert point.rate == pytest.approx(LINE / 2 ** len(intervals))
 
 
