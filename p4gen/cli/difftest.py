@@ -17,22 +17,23 @@ from p4gen import runs
 from p4gen.cli.ending import terminable
 from p4gen.cli.options import (
     arguments_of,
-    collective_from,
     engine_option,
     json_option,
     out_option,
     report_console,
+    spec_from,
     spec_options,
     this_command,
 )
 from p4gen.cli.verb import verb
 from p4gen.difftest.compare import Tally
+from p4gen.difftest.family import traffic_of
 from p4gen.difftest.run import SIDES, Fault, Job, Result
 from p4gen.model import EngineName
 from p4gen.program import compose, render
 from p4gen.ptf.family import conformance_of
 from p4gen.scratch import scratch
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ProgramSpec
 from p4gen.switch import targets
 
 PACKETS, FAULT_PACKETS = 20_000, 2_000
@@ -77,7 +78,8 @@ def command(
     """
     if fault is not None and all_faults:
         raise click.UsageError("--fault and --faults exclude each other")
-    spec = collective_from(spec_file, flags)
+    spec = spec_from(spec_file, flags)
+    traffic_of(spec)
     chosen = _fault(fault, spec) if fault is not None else None
     for target in targets.EMBEDDED, targets.BMV2:
         targets.check_runs(target, spec.architecture)
@@ -95,7 +97,7 @@ def command(
     ctx.exit(0 if passed else 1)
 
 
-def _fault(text: str, spec: CollectiveSpec) -> Fault:
+def _fault(text: str, spec: ProgramSpec) -> Fault:
     mutations = {mutation.name: mutation for mutation in conformance_of(spec).seeding(spec).mutations}
     name, _, side = text.partition("@")
     if side not in SIDES:
@@ -109,7 +111,7 @@ def _fault(text: str, spec: CollectiveSpec) -> Fault:
 
 @dataclass(frozen=True)
 class _Verb:
-    spec: CollectiveSpec
+    spec: ProgramSpec
     out: Path
     seed: int
     packets: int

@@ -18,7 +18,7 @@ from p4gen.difftest.sides import bmv2_side, checked, embedded_side
 from p4gen.model import EngineName
 from p4gen.program import compose
 from p4gen.ptf.mutations import Mutation
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ProgramSpec
 
 SIDES = ("embedded", "bmv2")
 
@@ -52,7 +52,7 @@ class Job:
     """A differential test. The programs, logs, requests and, with ``reduce``, the files of the difference are written
     to ``folder``."""
 
-    spec: CollectiveSpec
+    spec: ProgramSpec
     text: str
     seed: int
     packets: int
