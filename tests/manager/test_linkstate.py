@@ -83,7 +83,7 @@ def test_news_that_are_refused_are_reported_again(world: World, caplog: pytest.L
     eventually(lambda: caplog.records)
     time.sleep(0.05)
     assert len(caplog.records) == 1
-    assert "s0: news of its links is refused" in caplog.text
+    assert "s0: its link-state report is refused" in caplog.text
     world.refusing = False
     eventually(lambda: world.news == [("s0", {0: False})])
     monitor.close()
