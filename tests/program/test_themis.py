@@ -12,7 +12,17 @@ from p4gen.builder import build
 from p4gen.difftest.events import Mirroring, Packet, Request
 from p4gen.errors import InputError
 from p4gen.families import load_spec, parse_spec
-from p4gen.families.themis.control import PathSet, path_set_entries
+from p4gen.families.themis.control import (
+    Connection,
+    PathSet,
+    Peer,
+    Tier,
+    path_map,
+    path_map_entries,
+    path_set_entries,
+    slice_route,
+    spray_entry,
+)
 from p4gen.families.themis.memory import paper_bytes, queue_entries
 from p4gen.families.themis.spec import Blocked, Mode, Spread, ThemisSpec, Variant
 from p4gen.families.themis.traffic import RandomTraffic
@@ -38,6 +48,7 @@ SMALL: dict[str, Any] = {"paths": 4, "connections": 4, "queue": 16, "queue_banks
         {"variant": Variant.LATE_COMPENSATION},
         {"queue": 16, "queue_banks": 16},
         {"queue": 1024, "queue_banks": 2, "psn_bits": 24},
+        *({"mode": mode, "tiers": 3} for mode in Mode),
         {"paths": 2},
         {"paths": 256},
         {"mode": "themis-s", "pipelines": 2},
@@ -203,3 +214,43 @@ def test_random_traffic_reaches_every_verdict(mode: Mode, tmp_path: Path) -> Non
             counted[index % 16] += value.packets
         # ARRIVED and OVERTAKEN are of packets that come between the passes of a NACK; here, nothing does.
         assert [number for number, count in enumerate(counted) if count] == [0, 1, 2, 3, 4, 5, 8, 9]
+
+
+def two_tiers(low: int) -> tuple[Tier, Tier]:
+    """A leaf and a spine of four next hops each; the spine takes the hash's bits from ``low`` on."""
+    return Tier("leaf", 2, 0), Tier("spine", 2, low)
+
+
+def test_a_path_map_reaches_all_paths(tmp_path: Path) -> None:
+    """Through two tiers of ECMP, the PSNs of a connection take as many paths as there are, each PSN always the same."""
+    spec = ThemisSpec(**SMALL | {"paths": 16}, mode=Mode.SOURCE, tiers=3)
+    leaf, spine = (Model(build(spec, tmp_path, use_p4c=False).compiled.program) for _ in range(2))
+    tiers = two_tiers(4)
+    for switch, tier in ((leaf, tiers[0]), (spine, tiers[1])):
+        switch.insert(slice_route("10.1.0.0/16", 2, tier), *routing([], [NextHop(p, p, 1, 2) for p in range(2, 6)]))
+    deltas = path_map(tiers)
+    assert len(deltas) == 16
+    assert deltas[0] == 0
+    assert max(deltas) < 1 << 14
+    connection = Connection(Peer(ipv4("10.0.0.1"), 7), Peer(ipv4("10.1.0.1"), 9))
+    leaf.insert(*path_set_entries(spec, PathSet.equal(1, 16)), *path_map_entries(spec, 1, deltas))
+
+    def path(psn: int, source_port: int) -> int:
+        headers = IPv4(ipv4("10.0.0.1"), ipv4("10.1.0.1")), UDP(source_port), BTH(Opcode.SEND_MIDDLE, 9, psn)
+        ((up, frame),) = leaf.process(0, RocePacket(Ethernet(1, 2), *headers, payload=bytes(8)).sealed().to_bytes())
+        ((on, _),) = spine.process(0, frame)
+        return (up - 2) | (on - 2) << 2
+
+    for source_port in (49152, 51000, 65535):
+        base = path(0, source_port)
+        leaf.insert(spray_entry(connection, 1))
+        taken = [path(psn, source_port) for psn in range(32)]
+        assert taken == [base ^ psn % 16 for psn in range(32)], "paths are counted from the base, by XOR"
+        leaf.delete(spray_entry(connection, 1))
+
+
+def test_a_tier_whose_hash_depends_on_another_is_named() -> None:
+    with pytest.raises(InputError, match="tier spine: its bits of the hash depend on those of the tiers before it"):
+        path_map(two_tiers(0))
+    with pytest.raises(InputError, match="tier spine"):
+        path_map(two_tiers(1))

@@ -22,6 +22,8 @@ def _runs(spec: ThemisSpec) -> tuple[SuiteRun[ThemisSpec], ...]:
     runs = [SuiteRun(spec)]
     if spec.filters and spec.blocked is Blocked.DROP:
         runs.append(SuiteRun(small(mode=spec.mode, blocked=Blocked.ACK), ("test_psn_queue", "test_compensation")))
+    if spec.by_psn and spec.tiers == 2:
+        runs.append(SuiteRun(small(mode=spec.mode, spread=spec.spread, tiers=3), ("test_path_map",)))
     others = (spread for spread in (Spread.ECMP, Spread.RANDOM) if spread is not spec.spread)
     runs += [SuiteRun(small(mode=Mode.SOURCE, spread=spread), ("test_spread",)) for spread in others]
     return tuple(runs)

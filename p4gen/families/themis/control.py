@@ -6,6 +6,7 @@ requester, Themis-S, and loses them after it: else what is sprayed meanwhile wou
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,8 +16,11 @@ from p4gen.families.themis.program import nack_session
 from p4gen.families.themis.spec import ThemisSpec
 from p4gen.groups.family import GroupEntries
 from p4gen.groups.group import GroupContext, SwitchConfig
-from p4gen.model.entries import Action, CloneSession, Entry, Exact, Replica, Ternary
+from p4gen.model.entries import Action, CloneSession, Entry, Exact, Lpm, Replica, Ternary
+from p4gen.model.hashes import crc16
 
+_PORT_BITS: Final = 14
+"""Bits of a UDP source port that may change: dynamic ports are those from 49152 on."""
 BUCKETS: Final = 256
 """Values of the PSN's bits by which the table ``paths`` is looked up."""
 
@@ -123,6 +127,63 @@ def filter_entries(connection: Connection, path_set: int, *, index: int, epoch: 
     return (
         Entry("answer_flows", _toward(connection.requester), Action("answer", answers)),
         Entry("data_flows", _toward(connection.responder), Action("deliver", data)),
+    )
+
+
+@dataclass(frozen=True)
+class Tier:
+    """How the switches of a tier choose among next hops: by ``bits`` bits of their hash, from bit ``shift`` on."""
+
+    name: str
+    bits: int
+    shift: int
+
+
+def slice_route(prefix: str, first: int, tier: Tier) -> Entry:
+    """A route over the 2^bits next hops from ``first`` on, chosen by a tier's bits of the hash."""
+    network = ipaddress.IPv4Network(prefix)
+    arguments = {"first": first, "mask": (1 << tier.bits) - 1, "shift": tier.shift}
+    key = {"hdr.ipv4.dst_addr": Lpm(int(network.network_address), network.prefixlen)}
+    return Entry("routes", key, Action("set_slice", arguments))
+
+
+def path_map(tiers: Sequence[Tier]) -> tuple[int, ...]:
+    """The PathMap: for each path, a change of the UDP source port that changes the tiers' choices by the path's bits.
+
+    The first tier has the lowest bits. Path 0 has no change, and ports of 49152 and more stay such.
+
+    Raises ``InputError`` with the name of the tier whose bits of the hash depend on those of the tiers before it.
+    """
+    for count, tier in enumerate(tiers, start=1):
+        reached = {_path_of(delta, tiers[:count]) for delta in range(1 << _PORT_BITS)}
+        if len(reached) < 1 << sum(one.bits for one in tiers[:count]):
+            raise InputError(f"tier {tier.name}: its bits of the hash depend on those of the tiers before it")
+    found: dict[int, int] = {}
+    for delta in range(1 << _PORT_BITS):
+        found.setdefault(_path_of(delta, tiers), delta)
+    return tuple(delta for _, delta in sorted(found.items()))
+
+
+def _path_of(delta: int, tiers: Sequence[Tier]) -> int:
+    """The path, counted from the base, that a change of the UDP source port leads to.
+
+    CRC-16 is linear over GF(2): the hash changes by the hash of the change, whatever else it is taken of.
+    """
+    change = crc16(delta.to_bytes(2) + bytes(2))  # the destination port follows
+    path = bits = 0
+    for tier in tiers:
+        path |= (change >> tier.shift & (1 << tier.bits) - 1) << bits
+        bits += tier.bits
+    return path
+
+
+def path_map_entries(spec: ThemisSpec, path_set: int, deltas: Sequence[int]) -> tuple[Entry, ...]:
+    """The entries of a PathMap, for Themis-S and for Themis-D, as far as the program has them."""
+    tables = (*(["path_map"] if spec.sprays else []), *(["restored_ports"] if spec.filters else []))
+    return tuple(
+        Entry(table, {"path_set": Exact(path_set), "path": Exact(path)}, Action("change_port", {"delta": delta}))
+        for table in tables
+        for path, delta in enumerate(deltas)
     )
 
 

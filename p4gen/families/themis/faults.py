@@ -5,7 +5,13 @@ from __future__ import annotations
 from p4gen.ptf.mutations import Mutation, Seeding
 
 SIZE = {"mode": "themis", "paths": 4, "path_sets": 4, "connections": 4, "queue": 16, "queue_banks": 4, "ports": 8}
-PROGRAMS: dict[str, dict[str, object]] = {"plain": SIZE, "ack": {**SIZE, "blocked": "ack"}}
+PROGRAMS: dict[str, dict[str, object]] = {
+    "plain": SIZE,
+    "ack": {**SIZE, "blocked": "ack"},
+    "s3": {**SIZE, "mode": "themis-s", "tiers": 3},
+    "b3": {**SIZE, "tiers": 3},
+    "d3": {**SIZE, "mode": "themis-d", "tiers": 3},
+}
 
 SPRAYING = (
     Mutation("spray-by-qp", "FindPath", "bth.psn[7:0]: ternary", "bth.dest_qp[7:0]: ternary"),
@@ -197,8 +203,21 @@ COMPENSATION = (
     Mutation("one-nack-for-ever", "IncIngress", "if (meta.nack.changed == 0) {", "if (true) {"),
 )
 
+PORTS = (
+    Mutation("map-adds", "MapPath", "hdr.udp.src_port ^ delta", "hdr.udp.src_port + delta", "s3"),
+    Mutation("map-of-next-path", "MapPath", "meta.path.path: exact", "meta.path.path + 1: exact", "s3"),
+    Mutation("all-mapped", "MapPath", "if (meta.flow.kind == kind_t.SPRAYED) { path_map", "if (true) { path_map", "b3"),
+    Mutation("port-checksum-stale", "MapPath", "hdr.udp.checksum == 0 ? 16w0 : checksum", "hdr.udp.checksum", "s3"),
+    Mutation("checksum-invented", "MapPath", "hdr.udp.checksum == 0 ? 16w0 : checksum", "checksum", "s3"),
+    Mutation("checksum-of-none", "MapPath", "checksum == 0 ? 16w0xffff : checksum;", "checksum;", "s3"),
+    Mutation("port-not-restored", "RestorePort", "hdr.udp.src_port = port;", "", "d3"),
+    Mutation(
+        "restored-checksum-stale", "RestorePort", "hdr.udp.checksum == 0 ? 16w0 : checksum", "hdr.udp.checksum", "d3"
+    ),
+)
+
 SEEDING = Seeding(
-    (*SPRAYING, *QUEUE, *JUDGING, *BLOCKING, *COMPENSATION),
+    (*SPRAYING, *QUEUE, *JUDGING, *BLOCKING, *COMPENSATION, *PORTS),
     PROGRAMS,
     first={
         "FindPath": ("test_spray",),
@@ -212,5 +231,7 @@ SEEDING = Seeding(
         "SetIcrc": ("test_compensation",),
         "IncEgress": ("test_compensation",),
         "IncIngress": ("test_compensation",),
+        "MapPath": ("test_path_map",),
+        "RestorePort": ("test_path_map",),
     },
 )

@@ -31,7 +31,7 @@ def _sprayed(spec: ThemisSpec) -> tuple[Step, ...]:
     if not spec.sprays:
         return ()
     find_path = Apply(m.FIND_PATH, "hdr.bth, meta", "Eq. 1")
-    return (Apply(m.FIND_FLOW, "hdr, meta"), when("meta.flow.kind != kind_t.ORDINARY", find_path))
+    return (Apply(m.FIND_FLOW, "hdr, meta"), when("meta.flow.kind != kind_t.ORDINARY", find_path, *_mapped(spec)))
 
 
 def _filtered(spec: ThemisSpec) -> tuple[Step, ...]:
@@ -47,13 +47,22 @@ def _filtered(spec: ThemisSpec) -> tuple[Step, ...]:
         Apply(m.FIND_FLOW, f"hdr, meta, {arch.arguments('in')}"),
         when("meta.nack.changed == 1", Do("meta.flow.kind = kind_t.ORDINARY;"), note="it is not judged"),
         when("meta.flow.again == 0", when("meta.flow.kind == kind_t.ACK || meta.flow.kind == kind_t.NACK", check)),
-        when("meta.flow.kind != kind_t.ORDINARY", Apply(m.FIND_PATH, "hdr.bth, meta", "Eq. 1")),
+        when("meta.flow.kind != kind_t.ORDINARY", Apply(m.FIND_PATH, "hdr.bth, meta", "Eq. 1"), *_mapped(spec)),
         when("meta.flow.kind == kind_t.DELIVERED || meta.flow.kind == kind_t.NACK", record),
         when("meta.flow.kind == kind_t.NACK", Apply(m.JUDGE_NACK, "meta", "Eq. 3")),
         when("meta.flow.kind != kind_t.ORDINARY && meta.flow.kind != kind_t.SPRAYED", blocked),
         when("meta.nack.made == 1", when("meta.nack.changed == 0", _clone(arch)), note="one is to be made"),
         when("meta.nack.goes_round == 1", Do(arch.send("ANY_PORT")), otherwise=(_routed(arch),)),
     )
+
+
+def _mapped(spec: ThemisSpec) -> tuple[Step, ...]:
+    """With three tiers, what leaves for another rack has its UDP source port changed, and what has come has it back."""
+    if spec.tiers == 2:
+        return ()
+    restored = when("meta.flow.kind == kind_t.DELIVERED", Apply(m.RESTORE_PORT, "hdr, meta"))
+    mapped = (Apply(m.MAP_PATH, "hdr, meta", "Figure 3"),) if spec.sprays else ()
+    return (*mapped, *((restored,) if spec.filters else ()))
 
 
 def _routed(arch: Architecture) -> Step:

@@ -26,7 +26,7 @@ def _by_psn(spec: ThemisSpec) -> bool:
 
 
 def _by(*spreads: Spread) -> Callable[[ThemisSpec], bool]:
-    return lambda spec: spec.spread in spreads and (spec.sprays or not spec.by_psn)
+    return lambda spec: spec.spread in spreads and (spec.sprays or not spec.by_psn) and spec.tiers == 2
 
 
 FIND_FLOW = Module(
@@ -79,6 +79,32 @@ FIND_PATH = Module(
     provides=(Metadata("path", "path_t", "path of this PSN"),),
     tables=(Table("paths", Size("path_sets", 256), "path set and PSN to path"),),
     wanted=_by_psn,
+)
+
+_PATH_MAP = Size("path_sets", "paths")
+
+MAP_PATH = Module(
+    name="MapPath",
+    folder="themis",
+    gress="ingress",
+    paper="section 3.2, Figure 3: the PathMap",
+    purpose="changes the UDP source port, so that ECMP takes a PSN's path in every tier",
+    needs=("hdr.udp", "kind", "path_set", "path"),
+    changes=("hdr.udp",),
+    tables=(Table("path_map", _PATH_MAP, "path set and path to a change of the port"),),
+    wanted=lambda spec: spec.sprays and spec.tiers > 2,
+)
+
+RESTORE_PORT = Module(
+    name="RestorePort",
+    folder="themis",
+    gress="ingress",
+    paper="beside Themis: the ICRC covers the UDP source port",
+    purpose="gives a NIC the UDP source port that was sent",
+    needs=("hdr.udp", "path_set", "path"),
+    changes=("hdr.udp",),
+    tables=(Table("restored_ports", _PATH_MAP, "path set and path to a change of the port"),),
+    wanted=lambda spec: spec.filters and spec.tiers > 2,
 )
 
 RECORD_PSN = Module(
@@ -225,6 +251,8 @@ MODULES = (
     FIND_FLOW,
     CHECK_ANSWER,
     FIND_PATH,
+    MAP_PATH,
+    RESTORE_PORT,
     RECORD_PSN,
     JUDGE_NACK,
     BLOCKED_NACK,

@@ -81,6 +81,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "count_bits": spec.queue.bit_length(),
         "hops": range(spec.paths),
         "tie_step": 256 // spec.paths,
+        **({"sliced_hash": True} if spec.tiers > 2 else {}),
         "late_compensation": spec.variant is Variant.LATE_COMPENSATION,
     }
 

@@ -93,6 +93,10 @@ class ThemisSpec(ProgramSpec):
     blocked: Annotated[
         Blocked, Field(description="what becomes of a NACK that does not pass: drop, or an ACK of all before its PSN")
     ] = Blocked.DROP
+    tiers: Annotated[
+        Literal[2, 3],
+        Field(description="2: the leaf chooses the path; 3: it changes UDP source ports, so that ECMP chooses it"),
+    ] = 2
     variant: Annotated[
         Variant | None, Field(description="a design that falls short, for tests only; none by default")
     ] = None
@@ -117,6 +121,8 @@ class ThemisSpec(ProgramSpec):
             raise SpecConflictError("flowlet_gap", "goes with spread flowlet")
         if self.variant is not None and not self.filters:
             raise SpecConflictError("variant", f"{self.variant} is a design of Themis-D, which this program has not")
+        if self.tiers > 2 and not self.by_psn:
+            raise SpecConflictError("tiers", f"{self.spread} spreads packets in each tier by itself")
         return self
 
     @property
@@ -164,6 +170,8 @@ class ThemisSpec(ProgramSpec):
             parts.append(f"s{self.path_sets}")
         if self.pipelines > 1:
             parts.append(f"p{self.pipelines}")
+        if self.tiers > 2:
+            parts.append(f"t{self.tiers}")
         if self.blocked is Blocked.ACK:
             parts.append("ack")
         if self.icrc is Icrc.IGNORE:
