@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from p4gen.families.themis.control import (
     PathSet,
     Peer,
     Tier,
+    clone_sessions,
+    filter_entries,
     path_map,
     path_map_entries,
     path_set_entries,
@@ -28,10 +31,10 @@ from p4gen.families.themis.spec import Blocked, Mode, Spread, ThemisSpec, Varian
 from p4gen.families.themis.traffic import RandomTraffic
 from p4gen.groups import NextHop, Route
 from p4gen.groups.config import routing
-from p4gen.model import Model
-from p4gen.rocev2.headers import BTH, UDP, Ethernet, IPv4, ipv4
+from p4gen.model import Model, v1model
+from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, IPv4, ipv4
 from p4gen.rocev2.opcodes import Opcode
-from p4gen.rocev2.packet import RocePacket
+from p4gen.rocev2.packet import RocePacket, parse
 from p4gen.switch import targets
 
 SMALL: dict[str, Any] = {"paths": 4, "connections": 4, "queue": 16, "queue_banks": 4, "ports": 8}
@@ -254,3 +257,96 @@ def test_a_tier_whose_hash_depends_on_another_is_named() -> None:
         path_map(two_tiers(0))
     with pytest.raises(InputError, match="tier spine"):
         path_map(two_tiers(1))
+
+
+class Destination:
+    """Themis-D over two paths, with one connection to the host behind port 0.
+
+    A queue of sixteen PSNs in four banks takes a NACK four or five passes.
+    """
+
+    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
+        spec = ThemisSpec(**SMALL | fields, mode=Mode.DESTINATION)
+        self.model = Model(build(spec, tmp_path, use_p4c=False).compiled.program)
+        self.requester, self.responder = Peer(ipv4("10.1.0.1"), 7), Peer(ipv4("10.0.0.1"), 9)
+        connection = Connection(self.requester, self.responder)
+        hops = [NextHop(0, 0, 1, 2), NextHop(2, 2, 1, 2)]
+        self.model.insert(
+            *routing([Route("10.0.0.1/32", 0), Route("10.1.0.0/16", 2)], hops),
+            *path_set_entries(spec, PathSet.equal(1, 2)),
+            *filter_entries(connection, 1, index=0, epoch=1, port=0),
+        )
+        for session in clone_sessions(spec):
+            self.model.set_clone_session(session)
+        self.between: list[int] = []
+        """PSNs of requests that arrive between the first and the second pass of the next NACK."""
+        ingress = v1model._Run._ingress
+
+        def interrupted(run: Any, arrival: Any) -> None:
+            if arrival.instance_type == v1model.RECIRCULATED and self.between:
+                psns, self.between = self.between, []
+                waiting = [
+                    replace(arrival, data=self.request(psn), port=2, instance_type=0, preserved=[]) for psn in psns
+                ]
+                run._arrivals.extend([*waiting, arrival])
+            else:
+                ingress(run, arrival)
+
+        monkeypatch.setattr(v1model._Run, "_ingress", interrupted)
+
+    def request(self, psn: int) -> bytes:
+        """A request of the connection."""
+        headers = Ethernet(1, 2), IPv4(self.requester.ip, self.responder.ip), UDP()
+        bth = BTH(Opcode.SEND_MIDDLE, self.responder.qp, psn)
+        return RocePacket(*headers, bth, payload=bytes(8)).sealed().to_bytes()
+
+    def arrive(self, *psns: int) -> list[int]:
+        """Requests arrive; the PSNs of the NACKs that the switch makes."""
+        return [psn for one in psns for psn in self._nacks(self.model.process(2, self.request(one)))]
+
+    def nack(self, psn: int) -> list[int]:
+        """A NACK of the host; the PSNs of NACKs that leave for the requester."""
+        headers = Ethernet(1, 2), IPv4(self.responder.ip, self.requester.ip), UDP(49152)
+        bth = BTH(Opcode.ACKNOWLEDGE, self.requester.qp, psn)
+        return self._nacks(self.model.process(0, RocePacket(*headers, bth, aeth=AETH(0x60, 3)).sealed().to_bytes()))
+
+    def _nacks(self, outputs: list[tuple[int, bytes]]) -> list[int]:
+        return [parse(frame).bth.psn for port, frame in outputs if port == 2]
+
+
+@pytest.mark.parametrize(("variant", "spurious"), [(None, []), (Variant.LATE_COMPENSATION, [2])])
+def test_the_listing_compensates_what_has_arrived(
+    variant: Variant | None, spurious: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sections 3.3 and 3.4 to the letter: 2 has come before NACK(2) does, and 4 is taken for the proof of its loss."""
+    leaf = Destination(tmp_path, monkeypatch, variant=variant)
+    assert leaf.arrive(0, 1, 3, 2) == []
+    assert leaf.nack(2) == []
+    assert leaf.arrive(4) == spurious
+
+
+@pytest.mark.parametrize(
+    ("before", "between", "passes", "later"),
+    [
+        ((), (2,), [], []),  # it arrives: blocked, and not armed
+        ((), (4,), [2], []),  # a PSN of its path overtakes it: the NACK itself passes, and no other is made
+        ((), (4, 2), [], []),  # it was late for good
+        ((), (5,), [], [2]),  # of another path: blocked, and armed
+        ((4,), (6,), [2], []),  # lost already: one NACK, not two
+        ((2, 0, 0, 0, 0), (4,), [], []),  # here already, in an older row
+    ],
+)
+def test_what_arrives_between_the_passes_of_a_nack_counts(
+    before: tuple[int, ...],
+    between: tuple[int, ...],
+    passes: list[int],
+    later: list[int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    leaf = Destination(tmp_path, monkeypatch)
+    leaf.arrive(*range((1 << 24) - 14, 1 << 24), 0, 1, 3, *before)
+    leaf.between = [*between]
+    assert leaf.nack(2) == passes
+    assert leaf.between == [], "the NACK has gone round"
+    assert leaf.arrive(8, 10) == later
