@@ -48,7 +48,7 @@ SMALL: dict[str, Any] = {"paths": 4, "connections": 4, "queue": 16, "queue_banks
         {"spread": Spread.PSN},
         {"blocked": Blocked.ACK},
         {"icrc": "ignore"},
-        {"variant": Variant.LATE_COMPENSATION},
+        *({"variant": variant} for variant in Variant),
         {"queue": 16, "queue_banks": 16},
         {"queue": 1024, "queue_banks": 2, "psn_bits": 24},
         *({"mode": mode, "tiers": 3} for mode in Mode),
@@ -323,6 +323,15 @@ def test_the_listing_compensates_what_has_arrived(
     assert leaf.arrive(0, 1, 3, 2) == []
     assert leaf.nack(2) == []
     assert leaf.arrive(4) == spurious
+
+
+def test_a_nack_that_dequeues_takes_the_evidence_of_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two holes in a row: the NACK for the first takes the evidence for the second out of the queue."""
+    for variant, second in ((None, []), (Variant.DESTRUCTIVE_QUEUE, [3])):
+        leaf = Destination(tmp_path, monkeypatch, variant=variant)
+        leaf.arrive(0, 1, 4, 2, 3)
+        assert leaf.nack(2) == []
+        assert leaf.nack(3) == second, "3 came behind 4, which may be forgotten"
 
 
 @pytest.mark.parametrize(

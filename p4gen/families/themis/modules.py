@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from p4gen.arch import Feature
 from p4gen.families.themis import words
-from p4gen.families.themis.spec import Spread, ThemisSpec
+from p4gen.families.themis.spec import Spread, ThemisSpec, Variant
 from p4gen.program.module import Drop, Metadata, Module, Register, Size, Table
 
 _CONNECTIONS = Size("connections")
@@ -23,6 +23,10 @@ def _filters(spec: ThemisSpec) -> bool:
 
 def _by_psn(spec: ThemisSpec) -> bool:
     return spec.by_psn
+
+
+def _destroys(spec: ThemisSpec) -> bool:
+    return spec.variant is Variant.DESTRUCTIVE_QUEUE
 
 
 def _by(*spreads: Spread) -> Callable[[ThemisSpec], bool]:
@@ -123,6 +127,7 @@ RECORD_PSN = Module(
         Metadata("same_path", "bit<1>", "1: such a one took the path of ePSN", kept=True),
         Metadata("arrived", "bit<1>", "1: one is ePSN", kept=True),
         Metadata("late", "bit<1>", "1: ePSN came behind a larger one", kept=True),
+        Metadata("newer", "count_t", "PSNs behind the first larger one", kept=True, wanted=_destroys),
     ),
     keeps=(
         Register("tails", words.tail, _CONNECTIONS, "how far each queue is filled"),

@@ -82,6 +82,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "hops": range(spec.paths),
         "tie_step": 256 // spec.paths,
         **({"sliced_hash": True} if spec.tiers > 2 else {}),
+        "destructive": spec.variant is Variant.DESTRUCTIVE_QUEUE,
         "late_compensation": spec.variant is Variant.LATE_COMPENSATION,
     }
 

@@ -52,6 +52,9 @@ class Variant(StrEnum):
     LATE_COMPENSATION = "late-compensation"
     """The listing of sections 3.3 and 3.4: a blocked NACK is armed although its packet may have passed meanwhile, and
     only the first larger PSN is looked at."""
+    DESTRUCTIVE_QUEUE = "destructive-queue"
+    """Section 3.3's dequeuing: a NACK takes PSNs out of the queue, up to the first larger one, and later NACKs do not
+    see them."""
 
 
 class ThemisSpec(ProgramSpec):
