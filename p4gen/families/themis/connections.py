@@ -23,6 +23,8 @@ def _entries(spec: ThemisSpec, connections: Sequence[ConnectionHere]) -> tuple[E
     """A path set for each number of paths; indices of state in the order of the connections."""
     if not spec.by_psn:
         return ()
+    if spec.tiers > 2:
+        raise InputError("tiers 3 needs a PathMap for the fabric's hashes; routes are made for tiers 2")
     counts = sorted({here.paths for here in connections})
     if len(counts) > spec.path_sets:
         raise InputError(f"{len(counts)} path sets are needed; the program has {spec.path_sets} (path_sets)")
