@@ -52,7 +52,7 @@ def _filtered(spec: ThemisSpec) -> tuple[Step, ...]:
         when("meta.flow.kind == kind_t.NACK", Apply(m.JUDGE_NACK, "meta", "Eq. 3")),
         when("meta.flow.kind != kind_t.ORDINARY && meta.flow.kind != kind_t.SPRAYED", blocked),
         when("meta.nack.made == 1", when("meta.nack.changed == 0", _clone(arch)), note="one is to be made"),
-        when("meta.nack.goes_round == 1", Do(arch.send("ANY_PORT")), otherwise=(_routed(arch),)),
+        when("meta.nack.goes_round == 1", Do(arch.send("ANY_PORT")), otherwise=(_unless_blocked(arch),)),
     )
 
 
@@ -72,6 +72,10 @@ def _routed(arch: Architecture) -> Step:
 
 def _clone(arch: Architecture) -> Do:
     return Do(arch.clone("NACK_SESSION"), uses=(Feature.CLONE,))
+
+
+def _unless_blocked(arch: Architecture) -> Step:
+    return when("meta.drop == drop_t.NONE", _routed(arch))
 
 
 def _truncated(arch: Architecture) -> Step:

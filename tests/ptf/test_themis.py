@@ -1,0 +1,57 @@
+"""Themis's suite: it passes on the family's programs, fails on the paper's listing, and its faults fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from p4gen.cli.app import cli
+from p4gen.families.themis.faults import SEEDING
+from p4gen.families.themis.spec import ThemisSpec
+from p4gen.program import compose, render
+from p4gen.ptf.mutations import Mutation
+
+SMALL = [
+    "--paths",
+    "4",
+    "--path-sets",
+    "4",
+    "--queue",
+    "16",
+    "--queue-banks",
+    "4",
+    "--connections",
+    "4",
+    "--ports",
+    "8",
+]
+
+
+def ptf(out: Path, *arguments: str) -> int:
+    """The exit status of the suite on a small program."""
+    command = ["ptf", "run", "--mode", "themis", *SMALL, "--out", str(out), *arguments]
+    return int(cli.main(command, standalone_mode=False) or 0)
+
+
+@pytest.mark.parametrize("tiers", ["2", "3"])
+def test_the_suite_passes(tiers: str, tmp_path: Path) -> None:
+    assert ptf(tmp_path, "--tiers", tiers, "--engine", "jit") == 0
+
+
+def test_the_listing_of_the_paper_fails(tmp_path: Path) -> None:
+    scenario = ("--test", "test_psn_queue.LatePacketDoesNotArm")
+    assert ptf(tmp_path, *scenario) == 0
+    assert ptf(tmp_path, "--variant", "late-compensation", *scenario) == 1
+
+
+@pytest.mark.parametrize("mutation", SEEDING.mutations, ids=lambda mutation: mutation.name)
+def test_a_fault_fits_its_program(mutation: Mutation) -> None:
+    spec = ThemisSpec.model_validate(SEEDING.programs[mutation.program])
+    text = render(compose(spec)).text
+    assert mutation.apply(text) != text
+
+
+def test_faults_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert not cli.main(["ptf", "mutate", "--mode", "themis", "--faults", "6"], standalone_mode=False)
