@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Final
 
+from p4gen.arch import of_package
 from p4gen.p4 import ir
 from p4gen.p4.types import SerEnum
 from p4gen.p4.walk import walk
@@ -19,7 +20,6 @@ from p4gen.program import Composition, Module
 
 _SHARED: Final = "drop"
 """The field of metadata that every module reads and writes: the first reason to take the packet out."""
-_PIPELINES: Final = ("ig", "eg")
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,11 @@ class Accesses:
 
 
 def accesses(program: ir.Program) -> dict[str, Accesses]:
-    """What each control does that the pipelines apply, by the name of its instance."""
+    """What each control does that the architecture's pipelines apply, by the name of its instance."""
     found: dict[str, _Scan] = {}
-    for gress in _PIPELINES:
+    arch = of_package(program.package)
+    assert arch is not None
+    for gress in arch.PIPELINES:
         pipeline = program.blocks[gress]
         assert isinstance(pipeline, ir.Control)
         own = _Scan({param.variable: name for param, name in zip(pipeline.params, ("hdr", "meta"), strict=False)})

@@ -216,7 +216,7 @@ def test_every_spec_compiles_and_keeps_the_rules(spec: EpicSpec) -> None:
     assert compiled.warnings == ()
     assert lint(compiled.program, spec.pipelines) == []
     assert pipelines(compiled.program) == spec.pipelines
-    assert not compiled.beyond_bmv2
+    assert not compiled.beyond_targets
 
 
 @pytest.mark.skipif(p4c.find() is None, reason=f"{p4c.COMPILER} is not on PATH")

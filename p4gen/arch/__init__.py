@@ -4,7 +4,7 @@ Templates and flows write statements through the ``Architecture`` of a spec (``s
 """
 
 from p4gen.arch.architecture import Architecture, ArchitectureFacet, Direction, Feature, Stage
-from p4gen.arch.registry import add_folder, architecture, architectures, folder_of, registry
+from p4gen.arch.registry import add_folder, architecture, architectures, folder_of, of_package, registry
 
 __all__ = [
     "Architecture",
@@ -16,5 +16,6 @@ __all__ = [
     "architecture",
     "architectures",
     "folder_of",
+    "of_package",
     "registry",
 ]

@@ -42,7 +42,8 @@ class Feature(StrEnum):
 
 @dataclass(frozen=True)
 class ArchitectureFacet(Facet):
-    """An interface to architectures, as ``Facet`` is one to families: ``Toolchain`` (``toolchain.py``)."""
+    """An interface to architectures, as ``Facet`` is one to families: ``Toolchain`` (``toolchain.py``), ``Behaviour``
+    (``model.py``)."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class Architecture(ABC):
     package: str
     """The Python package with its description."""
     main: str
-    """The package that a program's ``main`` instantiates."""
+    """The package that a program's ``main`` instantiates. By it, whoever reads, runs or describes a program finds the
+    architecture; of several with the same package, the first one is taken."""
     includes: tuple[str, ...]
     """The files that a program includes."""
     targets: tuple[str, ...]
@@ -65,6 +67,10 @@ class Architecture(ABC):
     """The most ports that packets of hosts may use, numbered from 0."""
     cpu_port: int
     """The port on which ticks arrive."""
+    BLOCKS: ClassVar[frozenset[str]]
+    """The package's parameters, by name."""
+    PIPELINES: ClassVar[Mapping[str, Stage]]
+    """Those of them that apply modules, and their stages. They take the headers first, then the program's metadata."""
     USES: ClassVar[Mapping[str, Feature]] = {
         "multicast": Feature.MULTICAST,
         "clone": Feature.CLONE,
@@ -82,6 +88,8 @@ class Architecture(ABC):
 
     template_folder: Path | None = None
     """The folder of its templates, if not p4gen's own ``templates/arch/<name>``."""
+    prelude: Path | None = None
+    """The folder of the headers among ``includes`` that come with it; p4gen itself has ``core.p4``."""
     base: Architecture | None = None
     """The architecture whose templates and facets it uses where it has none of its own."""
 

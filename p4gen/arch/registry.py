@@ -38,6 +38,11 @@ def architecture(name: str) -> Architecture:
     return registry.all()[name]
 
 
+def of_package(main: str | None) -> Architecture | None:
+    """The architecture of programs whose ``main`` instantiates that package, None if p4gen knows none."""
+    return next((arch for arch in registry.all().values() if arch.main == main), None)
+
+
 def add_folder(path: Path) -> Architecture:
     """Register an architecture in a folder, here and for processes that this one starts.
 

@@ -1,22 +1,23 @@
-"""The behavioural model: a v1model switch that runs the typed IR.
+"""The behavioural model: a switch that runs the typed IR.
 
 ``Model(program)`` is a complete switch in memory: ``process`` takes a packet and returns the output, and the methods of
-the ``ControlPlane`` protocol (``p4gen.switch.api``) configure and read it.
+the ``ControlPlane`` protocol (``p4gen.switch.api``) configure and read it. What happens around a program's blocks is
+its architecture's (``p4gen.model.behaviour``).
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from p4gen.choices import ENGINES, EngineName
+from p4gen.model.behaviour import Runs, behaviour_of, engines, native_of, packages
 from p4gen.model.errors import ControlError
 from p4gen.model.externs import MeterConfig, Trap
 from p4gen.model.frozen import SwitchState
 from p4gen.model.resources import Resources
 from p4gen.model.state import Clock, Digest, ModelState
 from p4gen.model.trace import Event, Trace, render
-from p4gen.model.v1model import V1Model
 from p4gen.p4 import ir
 
 if TYPE_CHECKING:
@@ -24,12 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENGINES", "Clock", "ControlError", "Digest", "EngineName", "Event", "MeterConfig", "Model", "SwitchState", "Trace",
-    "Trap", "render",
+    "Trap", "engines", "packages", "render",
 ]  # fmt: skip
-
-
-class _Runs(Protocol):
-    def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]: ...
 
 
 class Model(Resources):
@@ -55,20 +52,22 @@ class Model(Resources):
         self.program = program
         self.engine = engine
         self._native: Engine | None = None
-        self._runs: _Runs
+        self._runs: Runs
         if engine == "interp":
+            behaviour = behaviour_of(program)
             super().__init__(ModelState(program, clock, seed, poison=poison))
-            self._runs = V1Model(program, self._state)
+            self._runs = behaviour.interpreter(program, self._state)
         elif poison:
             raise ValueError("poison needs the reference interpreter")
         else:
+            native = native_of(program)
             # llvmlite takes a while to load, and only this engine needs it.
             from p4gen.model import jit  # noqa: PLC0415
 
             state = jit.NativeState(program, clock, seed)
             super().__init__(state)
             folder = jit.cache_directory() if cache is None else cache or None
-            self._runs = self._native = jit.Engine(program, state, folder)
+            self._runs = self._native = native(program, state, folder)
 
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
         """Process a packet. Returns the output as (port, packet), in order of transmission. With ``trace``, all events

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from p4gen.arch.ports import DROP_PORT
-from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.model.codec import to_bytes
 from p4gen.model.entries import Replica
 from p4gen.model.interp import Context, Frame, Interpreter, Reject
@@ -30,8 +29,6 @@ MAX_PASSES = 1000
 """Passes through ingress or egress that one received packet may cause; more is endless recirculation."""
 
 CLONE_SESSION_MASK = 0x7FFF
-
-_BLOCKS = ("p", "vr", "ig", "eg", "ck", "dep")
 
 Preserved = list[tuple[tuple[int, ...], Any]]
 """Values of user metadata fields and their paths (field indices)."""
@@ -62,18 +59,12 @@ class _Departure:
 
 
 class V1Model:
-    """Runs packets through a ``V1Switch`` program.
+    """Runs packets through a program with the blocks of ``V1Switch``.
 
-    Raises ``InputError`` for programs of another architecture and for what is not supported.
+    Raises ``InputError`` for what is not supported.
     """
 
     def __init__(self, program: ir.Program, state: ModelState) -> None:
-        if program.package != "V1Switch" or set(program.blocks) != set(_BLOCKS):
-            what = program.package or "programs without a main"
-            what = "a package of that name with other blocks" if what == "V1Switch" else what
-            raise InputError(
-                Diagnostic(Pos(program.source, 1, 1), f"the behavioural model runs v1model's V1Switch, not {what}")
-            )
         self._program = program
         self._state = state
         self._plain = _Pipeline(program, Interpreter(program, state), poison=state.poison)

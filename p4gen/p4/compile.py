@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.inputs import read_text
 from p4gen.p4 import ir
-from p4gen.p4.lint import target, uninitialised
+from p4gen.p4.lint import uninitialised
 from p4gen.p4.lower.program import elaborate
 from p4gen.p4.parse.parser import parse
 from p4gen.p4.parse.preprocess import preprocess
 from p4gen.p4.parse.source import P4Error, Reporter, Source, not_too_deep
+from p4gen.p4.toolchain import tools_of
 
 if TYPE_CHECKING:
     from p4.config.v1 import p4info_pb2
@@ -41,10 +42,14 @@ class Compiled:
             return generate(self.program)
 
     @cached_property
-    def beyond_bmv2(self) -> tuple[Diagnostic, ...]:
-        """Errors of p4c's BMv2 back end: valid P4_16 that this target does not support (``target``)."""
+    def beyond_targets(self) -> tuple[Diagnostic, ...]:
+        """Errors for valid P4_16 that the architecture's targets do not support (``Toolchain.limits``); for v1model
+        those of p4c's BMv2 back end."""
+        tools = tools_of(self.program)
+        if tools is None or tools.limits is None:
+            return ()
         with not_too_deep(self.program.source):
-            found = target.check(self.program, dict(self.declared))
+            found = tools.limits(self.program, self.declared)
         return tuple(
             replace(d, source_line=self.source.line_text(d.where) if isinstance(d.where, Pos) else None) for d in found
         )

@@ -1,16 +1,17 @@
-"""What a build asks of an architecture: rules for its programs, and its compiler."""
+"""What builds and checks ask of an architecture: rules for its programs, its limits, and its compiler."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from p4gen.arch import ArchitectureFacet
-from p4gen.errors import Diagnostic
+from p4gen.arch import ArchitectureFacet, of_package
+from p4gen.errors import Diagnostic, Pos
 from p4gen.p4 import ir
 from p4gen.p4.p4c import P4cOutput
+from p4gen.plugins import answers
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,15 @@ class Toolchain(ArchitectureFacet):
 
     lint: Callable[[ir.Program, int], Sequence[Diagnostic]]
     """What breaks the rules for generated programs with this number of pipelines."""
+    limits: Callable[[ir.Program, Mapping[str, Pos]], Sequence[Diagnostic]] | None = None
+    """Errors for what the language allows and the architecture's targets cannot do. The second argument gives the
+    positions of declarations, by name."""
     compile: Callable[[Path], tuple[str, P4cOutput] | None] | None = None
     """The version of the real compiler, and what it has made of a program, next to it; None if it is not installed.
     Raises ``FailedError`` if it refuses the program, or warns."""
+
+
+def tools_of(program: ir.Program) -> Toolchain | None:
+    """The tools for programs with ``program``'s package; None if p4gen knows none."""
+    arch = of_package(program.package)
+    return arch.facet(Toolchain) if arch is not None and answers(arch, Toolchain) else None

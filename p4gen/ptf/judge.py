@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Generic, NoReturn, TypeVar
 
 from p4gen.errors import FailedError, P4genError
-from p4gen.model import EngineName
+from p4gen.model import EngineName, engines
 from p4gen.p4 import ir
 from p4gen.p4.mutate.mutants import Ignored
 from p4gen.ptf import report
@@ -211,7 +211,7 @@ def _carry_out(trial: Trial[T], scenarios: Scenarios, seed: int, engine: EngineN
 
     names = [scenarios[name] for name in trial.todo]
     if run_in_memory(names[:_AT_ONCE], switch, trial.spec, seed, take) and names[_AT_ONCE:]:
-        if engine != "jit":
+        if engine != "jit" and "jit" in engines(switch.program):
             switch = TestedSwitch(switch.program, trial.ignored, engine="jit", cache="")
         run_in_memory(names[_AT_ONCE:], switch, trial.spec, seed, take)
 

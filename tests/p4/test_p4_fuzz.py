@@ -73,7 +73,7 @@ def compiles_or_is_refused(text: str) -> None:
     with contextlib.suppress(InputError):
         compiled = compile_text(text, "fuzz.p4")
         assert compiled.p4info is not None
-        assert compiled.beyond_bmv2 is not None
+        assert compiled.beyond_targets is not None
 
 
 def test_the_unmutated_program_reaches_the_checker() -> None:

@@ -73,7 +73,7 @@ def test_p4c_writes_the_same_p4info_to_the_letter(tmp_path: Path) -> None:
         if path.name not in REFUSED and accepted:
             compared += 1
             ours = compile_file(path)
-            assert not ours.beyond_bmv2, path
+            assert not ours.beyond_targets, path
             if to_text(ours.p4info) != output.read_text(encoding="utf-8"):
                 different.append(path.name)
     assert compared > 400 / P4C_STEP
@@ -94,7 +94,7 @@ def test_wrong_programs_are_refused_on_the_line_that_p4c_gives() -> None:
         lines = {int(m) for m in re.findall(re.escape(path.name) + r"\((\d+)\):[^\n]*error", text)}
         total += 1
         try:
-            errors = list(compile_file(path).beyond_bmv2)
+            errors = list(compile_file(path).beyond_targets)
         except P4Error as problem:
             errors = [d for d in problem.diagnostics if d.severity == "error"]
         ours = {d.where.line for d in errors if isinstance(d.where, Pos)}

@@ -21,7 +21,7 @@ EMIT = "apply { pkt.emit(hdr); }"
     ],
 )
 def test_possible(body: str) -> None:
-    assert not compiled(ingress(body, TABLE)).beyond_bmv2
+    assert not compiled(ingress(body, TABLE)).beyond_targets
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_possible(body: str) -> None:
     ],
 )
 def test_a_table_has_one_successor(body: str) -> None:
-    (found,) = compiled(ingress(body, TABLE)).beyond_bmv2
+    (found,) = compiled(ingress(body, TABLE)).beyond_targets
     assert "several places" in found.message
     assert getattr(found.where, "line", None) == FIRST + 1
 
@@ -50,7 +50,7 @@ def test_a_table_has_one_successor(body: str) -> None:
 def test_blocks_that_do_one_thing(old: str, new: str, message: str) -> None:
     text = ingress("")
     assert old in text
-    (found,) = compiled(text.replace(old, new)).beyond_bmv2
+    (found,) = compiled(text.replace(old, new)).beyond_targets
     assert re.search(message, found.message)
     assert found.source_line is not None
 
@@ -70,26 +70,26 @@ def test_blocks_that_do_one_thing(old: str, new: str, message: str) -> None:
     ],
 )
 def test_what_p4c_refuses_for_bmv2(body: str, local: str, message: str) -> None:
-    (found,) = compiled(ingress(body, local)).beyond_bmv2
+    (found,) = compiled(ingress(body, local)).beyond_targets
     assert message in found.message
 
 
 def test_a_loop_with_a_condition_is_possible() -> None:
-    assert not compiled(ingress("for (bit<8> i = 0; i < 4; i = i + 1) { hdr.h.a = i; }")).beyond_bmv2
+    assert not compiled(ingress("for (bit<8> i = 0; i < 4; i = i + 1) { hdr.h.a = i; }")).beyond_targets
 
 
 def test_checksums_are_of_whole_fields() -> None:
     call = "{ update_checksum(true, { hdr.h.a ++ hdr.h.b }, hdr.h.c, HashAlgorithm.csum16); }"
-    (found,) = compiled(ingress("").replace(COMPUTE, COMPUTE.replace("{}", call))).beyond_bmv2
+    (found,) = compiled(ingress("").replace(COMPUTE, COMPUTE.replace("{}", call))).beyond_targets
     assert "'update_checksum' takes whole fields" in found.message
 
 
 def test_digests_are_not_sent_by_parsers() -> None:
     text = ingress("").replace("pkt.extract(hdr.h);", "digest(1, meta);")
-    (found,) = compiled(text).beyond_bmv2
+    (found,) = compiled(text).beyond_targets
     assert "a parser cannot send digests" in found.message
 
 
 def test_checksum_calls_are_allowed() -> None:
     call = "{ update_checksum(true, { hdr.h.a }, hdr.h.c, HashAlgorithm.csum16); }"
-    assert not compiled(ingress("").replace(COMPUTE, COMPUTE.replace("{}", call))).beyond_bmv2
+    assert not compiled(ingress("").replace(COMPUTE, COMPUTE.replace("{}", call))).beyond_targets

@@ -1,4 +1,5 @@
-"""An architecture in a folder of one's own: Mode II is built for it and works, Mode III is refused with the reason."""
+"""An architecture in a folder of one's own, with its own package, header, model and limits: Mode II is built for it and
+works, Mode III is refused with the reason."""
 
 from __future__ import annotations
 
@@ -16,13 +17,16 @@ from p4gen import arch
 from p4gen.arch import Feature
 from p4gen.arch.registry import FOLDERS, registry
 from p4gen.builder import build
+from p4gen.choices import ENGINES
 from p4gen.errors import FailedError
 from p4gen.families import load_spec
 from p4gen.families.epic import modules
 from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.p4.compile import compile_file
 from p4gen.program import compose, render, undeclared_features
 from p4gen.ptf.family import conformance_of
 from p4gen.spec import Reliability
+from p4gen.switch.device import Device
 
 INIT = '''
     """BMv2's architecture, as a switch that can neither clone nor take more than 64 ports."""
@@ -57,13 +61,14 @@ INIT = '''
         name="plain",
         title="v1model without clones",
         package=__name__,
-        main="V1Switch",
-        includes=("core.p4", "v1model.p4"),
+        main="PlainSwitch",
+        includes=("core.p4", "plain.p4"),
         targets=("embedded",),
         features=V1MODEL.features - {Feature.CLONE, Feature.EGRESS_CLONE},
         ports=64,
         cpu_port=64,
         template_folder=Path(__file__).parent / "templates",
+        prelude=Path(__file__).parent,
         base=V1MODEL,
     )
 '''
@@ -72,16 +77,79 @@ DEPARSER = """
         apply { packet.emit(hdr); }
     }
 
-    V1Switch(PacketParser(), VerifyIpv4Checksum(), IncIngress(), IncEgress(), UpdateIpv4Checksum(),
-             PlainDeparser()) main;
+    PlainSwitch(PacketParser(), VerifyIpv4Checksum(), IncIngress(), IncEgress(), UpdateIpv4Checksum(),
+                PlainDeparser()) main;
+"""
+HEADER = """
+    #include <v1model.p4>
+
+    package PlainSwitch<H, M>(
+        Parser<H, M> p, VerifyChecksum<H, M> vr, Ingress<H, M> ig, Egress<H, M> eg, ComputeChecksum<H, M> ck,
+        Deparser<H> dep);
+"""
+MODEL = '''
+    """v1model's processing, with fewer ports."""
+
+    from p4gen.model.behaviour import Behaviour
+    from p4gen.model.v1model import V1Model
+
+
+    class PlainModel(V1Model):
+        """Loses frames that arrive beyond the CPU port, 64."""
+
+        def process(self, port, packet, trace=None):
+            return super().process(port, packet, trace) if port <= 64 else []
+
+
+    FACET = Behaviour(PlainModel)
+'''
+TOOLCHAIN = '''
+    """The rules of v1model's programs, and a limit of its own."""
+
+    from p4gen.errors import Diagnostic
+    from p4gen.p4.lint.rules import lint
+    from p4gen.p4.toolchain import Toolchain
+
+
+    def limits(program, places):
+        return [Diagnostic(e.pos, "plain has no meters") for e in program.externs if e.extern == "meter"]
+
+
+    FACET = Toolchain(lint, limits)
+'''
+HUB = """
+    #include <core.p4>
+    #include <plain.p4>
+    header byte_t { bit<8> value; }
+    struct headers_t { byte_t first; }
+    struct metadata_t { }
+    parser Parse(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+        state start { packet.extract(hdr.first); transition accept; }
+    }
+    control Verify(inout headers_t hdr, inout metadata_t meta) { apply { } }
+    control Compute(inout headers_t hdr, inout metadata_t meta) { apply { } }
+    control Turn(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+        apply { hdr.first.value = hdr.first.value / 2; standard.egress_spec = 9w7; }
+    }
+    control Leave(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) { apply { } }
+    control Deparse(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr); } }
+    PlainSwitch(Parse(), Verify(), Turn(), Leave(), Compute(), Deparse()) main;
 """
 
 
 def write(folder: Path, init: str = INIT) -> Path:
     (folder / "templates").mkdir(parents=True)
-    (folder / "__init__.py").write_text(dedent(init).lstrip())
-    (folder / "templates" / "deparser.p4.j2").write_text(dedent(DEPARSER).lstrip())
+    files = {"__init__.py": init, "model.py": MODEL, "toolchain.py": TOOLCHAIN, "plain.p4": HEADER}
+    for name, text in {**files, "templates/deparser.p4.j2": DEPARSER}.items():
+        (folder / name).write_text(dedent(text).lstrip())
     return folder
+
+
+def hub(folder: Path, old: str = "", new: str = "") -> Path:
+    """A program for it that no family made: what arrives leaves at port 7, with half of its first byte."""
+    file = folder / "hub.p4"
+    file.write_text(dedent(HUB.replace(old, new) if old else HUB).lstrip())
+    return file
 
 
 @pytest.fixture
@@ -109,7 +177,13 @@ def test_mode_ii_is_built_for_it_and_nothing_else_is_touched(plain: Path, tmp_pa
     assert "slots.write(index = meta.flow.slot, value = word);" in text
     assert '"templates/arch/plain/deparser.p4.j2"' in text
     assert '"templates/arch/v1model/pipelines.p4.j2"' in text
+    assert "#include <plain.p4>" in text
+    assert "PlainSwitch(PacketParser()" in text
     assert "std_meta" not in text
+    assert "V1Switch" not in text
+    assert built.compiled.program.package == "PlainSwitch"
+    assert built.compiled.p4info.pkg_info.arch == "plain"
+    assert built.compiled.p4info.tables
     assert sources() == before
 
 
@@ -131,6 +205,64 @@ def test_all_programs_that_the_suite_runs_on_are_for_it(plain: Path) -> None:
     programs += [mutated.spec for mutated in facet.mutated(spec, (Reliability.SR,), (1, 2))]
     assert len(programs) > 20
     assert {program.arch for program in programs} == {"plain"}
+
+
+def test_its_own_model_runs_its_programs(plain: Path, tmp_path: Path) -> None:
+    """From each command's arguments: the program's package is what leads to the model."""
+    program, env = str(hub(tmp_path)), {FOLDERS: str(plain)}
+    packets = "--packet", "64:2a00", "--packet", "65:2a00"
+    done = p4gen("run", program, *packets, "--json", cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
+    assert [packet["outputs"] for packet in json.loads(done.stdout)["packets"]] == [[{"port": 7, "packet": "1500"}], []]
+    unknown = p4gen("run", program, *packets, cwd=tmp_path)
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert "hub.p4:2:1: error: cannot find the file to include: plain.p4" in unknown.stderr
+    arch.add_folder(plain)
+    device = Device(1, programs=[compiled := compile_file(program)])
+    device.commit(device.load(compiled.p4info, b""))
+    assert device.send(3, b"\x2a") == [(7, b"\x15")]
+    assert device.send(70, b"\x2a") == []
+
+
+def test_without_a_model_of_its_own_the_one_it_builds_on_runs_them(plain: Path, tmp_path: Path) -> None:
+    (plain / "model.py").unlink()
+    program, env = str(hub(tmp_path)), {FOLDERS: str(plain)}
+    for engine in ENGINES:
+        done = p4gen("run", program, "--packet", "65:2a00", "--engine", engine, cwd=tmp_path, env=env)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "  7:1500\n" in done.stdout
+    scenario = "--test", "test_aggregation.SumOfTwoRanks"
+    done = p4gen("ptf", "run", "--arch", "./plain", "--lanes", "8", "--engine", "jit", *scenario, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_engine_that_it_does_not_have_is_refused(plain: Path, tmp_path: Path) -> None:
+    program, env = str(hub(tmp_path)), {FOLDERS: str(plain)}
+    done = p4gen("run", program, "--packet", "3:2a00", "--engine", "jit", cwd=tmp_path, env=env)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.strip().endswith("hub.p4:1:1: error: the engine jit does not run PlainSwitch; interp does")
+
+
+def test_programs_are_checked_against_its_limits(plain: Path, tmp_path: Path) -> None:
+    env = {FOLDERS: str(plain)}
+    done = p4gen("check", str(hub(tmp_path)), cwd=tmp_path, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    local = "inout standard_metadata_t standard) {\n        apply { hdr.first"
+    program = hub(tmp_path, local, local.replace("{", "{ meter(8, MeterType.packets) rates;", 1))
+    done = p4gen("check", str(program), cwd=tmp_path, env=env)
+    assert done.returncode == 1
+    assert re.search(r"hub\.p4:11:\d+: error: plain has no meters", done.stderr), done.stderr
+    done = p4gen("check", str(hub(tmp_path, "/ 2", "/ 3")), cwd=tmp_path, env=env)
+    assert done.returncode == 1
+    assert "'/' needs operands known at compile time" in done.stderr
+
+
+def test_a_package_with_other_blocks_is_refused(plain: Path, tmp_path: Path) -> None:
+    (plain / "plain.p4").write_text(dedent(HEADER).replace("Deparser<H> dep", "Deparser<H> last"))
+    done = p4gen("run", str(hub(tmp_path)), "--packet", "3:2a00", cwd=tmp_path, env={FOLDERS: str(plain)})
+    assert (done.returncode, done.stdout) == (2, "")
+    cause = "the behavioural model runs V1Switch and PlainSwitch, not a package of that name with other blocks"
+    assert done.stderr.strip().endswith(f"hub.p4:1:1: error: {cause}")
 
 
 def test_mode_iii_is_refused_with_the_modules_and_the_feature(plain: Path, tmp_path: Path) -> None:

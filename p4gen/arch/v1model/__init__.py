@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from p4gen.arch.architecture import Architecture, Direction, Feature, Stage
@@ -14,6 +16,8 @@ from p4gen.choices import TARGETS
 class V1Model(Architecture):
     """v1model: one struct of intrinsic metadata for all blocks, externs called as functions."""
 
+    BLOCKS: ClassVar[frozenset[str]] = frozenset({"p", "vr", "ig", "eg", "ck", "dep"})
+    PIPELINES: ClassVar[Mapping[str, Stage]] = {"ig": "ingress", "eg": "egress"}
     METADATA: ClassVar[str] = "std_meta"
     """The name of the struct."""
 
@@ -173,4 +177,5 @@ ARCHITECTURE = V1Model(
     features=frozenset(Feature),
     ports=CPU_PORT,
     cpu_port=CPU_PORT,
+    prelude=Path(__file__).parent / "prelude",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from p4gen.p4 import p4c
+from p4gen.p4.lint import target
 from p4gen.p4.lint.rules import lint
 from p4gen.p4.toolchain import Toolchain
 
@@ -16,4 +17,4 @@ def _compile(source: Path) -> tuple[str, p4c.P4cOutput] | None:
     return p4c.version(compiler), p4c.compile_for_bmv2(compiler, source, source.parent)
 
 
-FACET = Toolchain(lint, _compile)
+FACET = Toolchain(lint, target.check, _compile)

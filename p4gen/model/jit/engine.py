@@ -74,12 +74,20 @@ _BATCH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_
 class Engine:
     """Runs a program's machine code on ``state``, which it moves into a block.
 
-    ``cache`` is the folder of compiled programs, None for none. Calls release the GIL; an engine may only be used by
+    ``cache`` is the folder of compiled programs, None for none; ``interpreter`` is what traces packets on this state.
+    Calls release the GIL; an engine may only be used by
     one thread at a time. Raises ``InputError`` with a position for unsupported constructs.
     """
 
-    def __init__(self, program: ir.Program, state: NativeState, cache: Path | None) -> None:
+    def __init__(
+        self,
+        program: ir.Program,
+        state: NativeState,
+        cache: Path | None,
+        interpreter: type[V1Model],
+    ) -> None:
         self._program, self.state = program, state
+        self._new_interpreter = interpreter
         generated = generate(program, state, carryless=native.machine().carryless)
         self._generated = generated
         self._code, self.cached = native.load(generated.text, cache)
@@ -193,7 +201,7 @@ class Engine:
 
     def _traced(self, port: int, packet: bytes, trace: Trace) -> list[tuple[int, bytes]]:
         if self._interpreter is None:
-            self._interpreter = V1Model(self._program, self.state)
+            self._interpreter = self._new_interpreter(self._program, self.state)
         self.state.begin_python()
         try:
             return self._interpreter.process(port, packet, trace)

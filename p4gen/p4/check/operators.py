@@ -58,7 +58,7 @@ def binary(cx: Context, op: str, left: ir.Expr, right: ir.Expr, at: int) -> ir.E
     _known_width(cx, type_, at)
     if (
         op in ("/", "%")
-        and cx.unit.is_v1model
+        and cx.unit.has_target
         and not (isinstance(right, ir.Literal) and int(right.value).bit_count() == 1)
     ):
         # The specification leaves run-time division to targets (8.6); p4c's for BMv2 has none.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from p4gen.arch import architectures
 from p4gen.errors import Pos
 from p4gen.p4 import ir
 from p4gen.p4.parse import ast
@@ -332,9 +333,9 @@ class Unit:
         return self.tables, self.actions, self.externs, self.value_sets
 
     @property
-    def is_v1model(self) -> bool:
-        """Whether the program is for v1model, so that the restrictions of its targets apply."""
-        return "V1Switch" in self.globals.names
+    def has_target(self) -> bool:
+        """Whether the program declares the package of an architecture, so that restrictions of targets apply."""
+        return any(arch.main in self.globals.names for arch in architectures().values())
 
 
 class Builder:

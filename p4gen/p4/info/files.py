@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from p4gen.arch import architectures, of_package
 from p4gen.errors import InputError
 from p4gen.p4 import ir
 from p4gen.p4.parse.source import not_too_deep
@@ -26,8 +27,8 @@ def check_path(path: Path) -> None:
 def write(path: Path, program: ir.Program) -> None:
     """Write the program's P4Info to ``path``.
 
-    Raises ``InputError`` for a program that is not for v1model or nested too deeply, for an unknown suffix, and where
-    the file cannot be written.
+    Raises ``InputError`` for a program of an unknown architecture or nested too deeply, for an unknown suffix, and
+    where the file cannot be written.
     """
     # protobuf takes a while to load.
     from google.protobuf import json_format  # noqa: PLC0415
@@ -36,9 +37,10 @@ def write(path: Path, program: ir.Program) -> None:
     from p4gen.p4.info.text import to_text  # noqa: PLC0415
 
     check_path(path)
-    if program.package != "V1Switch":
+    if of_package(program.package) is None:
+        known = " and ".join(architectures())
         what = f"for {program.package}" if program.package else "without a main"
-        raise InputError(f"{path}: P4Info is made of v1model programs, and {program.source} is {what}")
+        raise InputError(f"{path}: P4Info is made of {known} programs, and {program.source} is {what}")
     with not_too_deep(program.source):
         info = generate(program)
     match FORMS[path.suffix]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from p4.config.v1 import p4info_pb2
 
+from p4gen.arch import of_package
 from p4gen.p4 import ir
 from p4gen.p4.info import ids
 from p4gen.p4.info.live import Live
@@ -34,7 +35,7 @@ _MATCH = {
 
 
 def generate(program: ir.Program) -> p4info_pb2.P4Info:
-    """The P4Info message of a v1model program."""
+    """The P4Info message of a program with v1model's externs."""
     return _Writer(program).write()
 
 
@@ -67,7 +68,9 @@ class _Writer:
 
     def write(self) -> p4info_pb2.P4Info:
         if self.program.blocks:
-            self.info.pkg_info.arch = "v1model"
+            arch = of_package(self.program.package)
+            if arch is not None:
+                self.info.pkg_info.arch = arch.name
             self._package()
         self._collect()
         for table in self.tables:

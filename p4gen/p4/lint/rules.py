@@ -11,15 +11,16 @@ bank of its own pipeline, which the metadata's field ``pipeline`` names.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+from p4gen.arch import Stage, of_package
 from p4gen.errors import Diagnostic, Pos
 from p4gen.p4 import ir
 from p4gen.p4.lint.values import Access, Path, PathState, Value, Values, banked, join, lookup
 from p4gen.p4.types import Bits, Fields, Type
 from p4gen.p4.walk import used_by, walk
 
-_PIPELINES = {"ig": "ingress", "eg": "egress"}
 _BANK_FIELD = "pipeline"
 _METADATA = 1
 """The position of the metadata among the parameters of ingress and egress."""
@@ -27,12 +28,19 @@ _METADATA = 1
 
 def pipelines(program: ir.Program) -> int:
     """The number of pipelines of a generated program, from the width of the metadata's ``pipeline``."""
-    ingress = program.blocks.get("ig")
-    if isinstance(ingress, ir.Control) and len(ingress.params) > _METADATA:
-        own = _bank_field(ingress.params[_METADATA].variable.type)
-        if own is not None:
-            return 1 << own[1]
+    for name in _pipelines(program):
+        block = program.blocks.get(name)
+        if isinstance(block, ir.Control) and len(block.params) > _METADATA:
+            own = _bank_field(block.params[_METADATA].variable.type)
+            if own is not None:
+                return 1 << own[1]
     return 1
+
+
+def _pipelines(program: ir.Program) -> Mapping[str, Stage]:
+    """The blocks that the rules are about, and their names in messages."""
+    arch = of_package(program.package)
+    return arch.PIPELINES if arch is not None else {}
 
 
 def _bank_field(metadata: Type) -> tuple[Path, int] | None:
@@ -55,7 +63,7 @@ def lint(program: ir.Program, pipelines: int = 1) -> list[Diagnostic]:
     packet's pipeline."""
     found: dict[tuple[Pos, str], Diagnostic] = {}
     touched: dict[ir.ExternInstance, dict[str, Pos]] = {}
-    for name, pipeline in _PIPELINES.items():
+    for name, pipeline in _pipelines(program).items():
         block = program.blocks.get(name)
         if not isinstance(block, ir.Control):
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from p4gen.errors import Diagnostic, Pos
 from p4gen.p4 import ir
@@ -30,13 +30,11 @@ Next = tuple[int, ...]
 """Identifies what is executed after a statement: the statement, by the path that leads to it."""
 
 
-def check(program: ir.Program, places: dict[str, Pos] | None = None) -> list[Diagnostic]:
-    """Errors for constructs of a v1model program that BMv2 does not support; none for other architectures.
+def check(program: ir.Program, places: Mapping[str, Pos]) -> list[Diagnostic]:
+    """Errors for constructs of a v1model program that BMv2 does not support.
 
     ``places`` gives the declarations of header types, by name.
     """
-    if program.package != "V1Switch":
-        return []
     found: list[tuple[Pos, str]] = []
     for name, allowed in _CHECKSUM_CALLS.items():
         block = program.blocks.get(name)
@@ -54,7 +52,7 @@ def check(program: ir.Program, places: dict[str, Pos] | None = None) -> list[Dia
     found += _objects(program)
     for header in _headers(program.type_args[0] if program.type_args else None):
         width = sum(width_of(f.type) for f in header.fields if not isinstance(strip(f.type), Varbits))
-        place = (places or {}).get(header.name)
+        place = places.get(header.name)
         if width % 8 and place is not None:
             found.append((place, f"header '{header.name}' has {width} bits; BMv2 needs a multiple of 8"))
     return [Diagnostic(pos, message) for pos, message in sorted(set(found))]

@@ -127,7 +127,7 @@ def _actions(
 
 
 def _ref(cx: Context, item: ast_table.TableAction, entity: ActionEntity) -> ir.ActionRef:
-    for p in entity.signature.params if cx.unit.is_v1model else ():
+    for p in entity.signature.params if cx.unit.has_target else ():
         if p.direction == "none" and not isinstance(strip(p.type), Bits | Bool | SerEnum | Enum | Error | TypeVar):
             note = (item.at, "it is listed here")
             cx.unit.reporter.fail(

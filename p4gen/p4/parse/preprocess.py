@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
 
 from pcpp.preprocessor import Preprocessor as Pcpp
 
+from p4gen.arch import architectures
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.inputs import read_text
 from p4gen.p4.parse.source import Line, P4Error, Source
@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _MAX_DEPTH = 64
 _CONDITIONALS = {"if", "ifdef", "ifndef", "elif", "else", "endif"}
 PRELUDE = "<p4gen>/"
-"""The prefix of the names of the package's own headers in positions."""
+"""The prefix, in positions, of the names of headers that come with p4gen or with an architecture."""
 
 
 class _Macros(Pcpp):  # type: ignore[misc]
@@ -276,11 +276,18 @@ class _Run:
             if path.is_file():
                 self.file(str(path), _read(path, self.error(name, number, column, "")), path.parent, depth + 1)
                 return
-        prelude = package_files("p4gen.p4") / "prelude" / wanted
-        if wanted in ("core.p4", "v1model.p4") and prelude.is_file():
-            self.file(PRELUDE + wanted, prelude.read_text(encoding="utf-8"), None, depth + 1)
-            return
+        for prelude in _preludes():
+            header = prelude / wanted
+            if "/" not in wanted and header.is_file():
+                self.file(PRELUDE + wanted, header.read_text(encoding="utf-8"), None, depth + 1)
+                return
         raise self.error(name, number, column, f"cannot find the file to include: {wanted}")
+
+
+def _preludes() -> Iterator[Path]:
+    """The folders of the headers that come with p4gen and with architectures."""
+    yield Path(__file__).parents[1] / "prelude"
+    yield from (arch.prelude for arch in architectures().values() if arch.prelude is not None)
 
 
 _BLANK = re.compile(r"[^\n]")

@@ -1,0 +1,23 @@
+"""What runs v1model's programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from p4gen.model.behaviour import Behaviour
+from p4gen.model.v1model import V1Model
+from p4gen.p4 import ir
+
+if TYPE_CHECKING:
+    from p4gen.model.jit import Engine, NativeState
+
+
+def _native(program: ir.Program, state: NativeState, cache: Path | None) -> Engine:
+    # llvmlite takes a while to load, and only this engine needs it.
+    from p4gen.model.jit import Engine  # noqa: PLC0415
+
+    return Engine(program, state, cache, V1Model)
+
+
+FACET = Behaviour(V1Model, _native)
