@@ -25,14 +25,13 @@ from p4gen.rocev2.headers import AETH, BTH
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak, ends_message
 from p4gen.rocev2.packet import RocePacket
 from p4gen.spec import Reliability
-from p4gen.spec.ticks import EVERY_US, PORT
+from p4gen.spec.ticks import EVERY_US
 
 Seen = Mapping[int, Sequence[str]]
 """By edge, the packets that it received, in order, as ``describe`` formats them; edges without packets may be left
 out."""
 
 TICK, CURSOR = OwnOpcode.TICK, OwnOpcode.CURSOR
-AGENT_PORT = PORT
 TICK_UNITS = EVERY_US // 10
 """Duration that a tick stands for, in units of 10 us."""
 RNR_TIMER = 1
@@ -98,6 +97,11 @@ class ModeIIITest(IncTest):
         if self.spec.fan_in < self.edges:
             return f"the program's fan-in is {self.spec.fan_in}, which {self.edges} edges exceed"
         return None
+
+    @property
+    def agent_port(self) -> int:
+        """The port on which ticks arrive."""
+        return self.spec.architecture.cpu_port
 
     @property
     def window(self) -> int:
@@ -205,7 +209,7 @@ class ModeIIITest(IncTest):
     def tick(self, group: GroupContext, *edges: int, units: int = TICK_UNITS) -> None:
         """Send a tick for each edge."""
         for edge in edges:
-            self.send(AGENT_PORT, self.tick_of(group, edge, units=units).to_bytes())
+            self.send(self.agent_port, self.tick_of(group, edge, units=units).to_bytes())
 
     def immediate(self, flow: Flow, packets: int, numbers: Numbers | None = None) -> int:
         """The immediate that announces ``packets`` packets of the flow's collective."""

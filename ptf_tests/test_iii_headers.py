@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from icrcs import with_icrc
-from mode_iii import AGENT_PORT, CNP, ROOT, ModeIIITest, ack_of, control_of, is_answer, to
+from mode_iii import CNP, ROOT, ModeIIITest, ack_of, control_of, is_answer, to
 
 from p4gen.groups.config import configure
 from p4gen.model.entries import Exact
@@ -135,7 +135,7 @@ class EveryKindHasItsLength(ModeIIITest):
             self.refused(group, 0, spoilt.sealed(), "ValidatePacket.bad_length")
         tick = self.tick_of(group, 0)
         for spoilt in (replace(tick, payload=word), replace(tick, aeth=None)):
-            self.refused_at(AGENT_PORT, spoilt.sealed(), "ValidatePacket.bad_opcode")
+            self.refused_at(self.agent_port, spoilt.sealed(), "ValidatePacket.bad_opcode")
         # Frames that are not as long as their headers say; the last one's opcode is none of ours.
         shorter = replace(data, payload=data.payload[:-4]).sealed(udp_length=data.udp.length)
         self.refused(group, 0, shorter, "ValidatePacket.truncated")

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from inc import FRAGMENTS_AND_OPTIONS
 from mode_iii import (
-    AGENT_PORT,
     BROADCAST_FROM_CHILD,
     BROADCAST_FROM_PARENT,
     CNP,
@@ -370,7 +369,7 @@ class CorruptPacketsLeaveNoTrace(ModeIIITest):
         ack = self.acknowledgement(group, 0, self.psn(0))
         self.refused(group, 0, replace(ack, bth=replace(ack.bth, psn=self.psn(5))), "CheckIcrc.bad_icrc")
         tick = self.tick_of(group, 0)
-        self.refused_at(AGENT_PORT, replace(tick, icrc=bytes(4)), "CheckIcrc.bad_icrc")
+        self.refused_at(self.agent_port, replace(tick, icrc=bytes(4)), "CheckIcrc.bad_icrc")
         notification = self.notification(group, 0)
         for corrupt in (
             replace(notification, icrc=bytes(4)),
@@ -392,7 +391,7 @@ class OthersMayNotSendForAnEdge(ModeIIITest):
         for sound, port in (
             (self.packet_of(group, 0, self.psn(1), values[0]), group.edges[0].port),
             (self.acknowledgement(group, 0, self.psn(0)), group.edges[0].port),
-            (self.tick_of(group, 0), AGENT_PORT),
+            (self.tick_of(group, 0), self.agent_port),
         ):
             forged = replace(sound, ip=replace(sound.ip, src=group.edges[1].remote.ip)).sealed()
             self.refused_at(port, forged, "LookupTable.unknown_source")
@@ -439,7 +438,7 @@ class FragmentsAndOptionsAreNotForTheEngine(ModeIIITest):
             (self.announcement(group, 0, psn, self.immediate(flow, 1)), group.edges[0].port),
             (self.acknowledgement(group, 0, self.psn(0)), group.edges[0].port),
             (self.notification(group, 0), group.edges[0].port),
-            (self.tick_of(group, 0), AGENT_PORT),
+            (self.tick_of(group, 0), self.agent_port),
         )
         for sound, port in kinds:
             for fields in FRAGMENTS_AND_OPTIONS:

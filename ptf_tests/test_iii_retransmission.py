@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter
 
 from mode_iii import (
-    AGENT_PORT,
     BROADCAST_FROM_CHILD,
     BROADCAST_FROM_PARENT,
     BURST,
@@ -352,7 +351,7 @@ class CursorsFromTheAgentAreRefused(Resends):
     def runTest(self) -> None:
         flow, _ = self.under_way(1)
         self.tick(flow.group, 0)
-        self.refused_at(AGENT_PORT, self.tick_of(flow.group, 0, CURSOR), "ValidatePacket.bad_opcode")
+        self.refused_at(self.agent_port, self.tick_of(flow.group, 0, CURSOR), "ValidatePacket.bad_opcode")
 
 
 class BarrierIsSentAgain(Resends):

@@ -28,7 +28,6 @@ from p4gen.lab.switches import address, control_socket, prepare, switch_process
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, LinkPort, Status, SwitchInfo
 from p4gen.manager.client import ManagerClient
 from p4gen.records import to_plain
-from p4gen.spec import ticks
 from p4gen.switch import targets
 from p4gen.switch.control import ask
 from p4gen.switch.running import listens
@@ -180,7 +179,7 @@ class Lab:
             job.spec,
             job.program.p4info.read_text(encoding="utf-8"),
             config.read_bytes(),
-            cpu_port=ticks.PORT,
+            cpu_port=job.spec.architecture.cpu_port,
             links=tuple(LinkPort(p, link.other(switch), interface(switch, p)) for p, link in enumerate(links)),
         )
         try:

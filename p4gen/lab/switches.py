@@ -10,7 +10,6 @@ from pathlib import Path
 
 from p4gen.lab.job import LabJob
 from p4gen.lab.processes import Process
-from p4gen.spec import ticks
 from p4gen.switch import bmv2, targets
 from p4gen.switch.bm_thrift import ThriftRegisters
 from p4gen.switch.running import listens
@@ -79,7 +78,7 @@ def control_socket(job: LabJob, switch: str) -> Path:
 
 def _embedded(job: LabJob, switch: str) -> list[str]:
     command = [sys.executable, "-m", "p4gen", "switch", "--grpc-server-addr", address(job, switch)]
-    command += ["--cpu-port", str(ticks.PORT), "--engine", job.engine]
+    command += ["--cpu-port", str(job.spec.architecture.cpu_port), "--engine", job.engine]
     return [*command, "--trace", str(trace_file(job, switch)), "--control", str(control_socket(job, switch))]
 
 
@@ -90,4 +89,5 @@ def _bmv2(job: LabJob, switch: str) -> list[str]:
     command += ["--log-level", "trace" if job.verbose else "warn"]
     if bmv2.has_option("--thrift-port"):
         command += ["--thrift-port", str(_thrift_port(job, switch))]
-    return [*command, "--", "--grpc-server-addr", address(job, switch), "--cpu-port", str(ticks.PORT)]
+    command += ["--", "--grpc-server-addr", address(job, switch)]
+    return [*command, "--cpu-port", str(job.spec.architecture.cpu_port)]

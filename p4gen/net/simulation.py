@@ -180,7 +180,8 @@ class Simulation:
                 reader.timer_runs(self.spec, network.switches[placed.switch], placed) for placed in self.placement.edges
             )
 
-        return Ticker(network.nodes, self.placement.edges, network.loop, used, waits, sent, latency)
+        port = self.spec.architecture.cpu_port
+        return Ticker(network.nodes, self.placement.edges, network.loop, used, waits, sent, latency, port)
 
     def _begin(self, which: tuple[int, int]) -> None:
         number, rank = which

@@ -11,7 +11,7 @@ from p4gen.groups.ticks import tick
 from p4gen.host.transport.clock import US
 from p4gen.net.loop import EventLoop
 from p4gen.net.nodes import SwitchNode
-from p4gen.spec.ticks import EVERY_US, PORT
+from p4gen.spec.ticks import EVERY_US
 
 INTERVAL = EVERY_US * US
 QUIET = 4
@@ -25,7 +25,8 @@ class Ticker:
     """Sends a tick for every edge in each interval, evenly spread, until they have no more effect.
 
     ``wanted`` says whether an edge's context has been used at all; if not, there is nothing to retransmit. ``waits``
-    says whether a timer of the switch runs. ``sent`` counts the packets on all links, including lost ones.
+    says whether a timer of the switch runs. ``sent`` counts the packets on all links, including lost ones. ``port`` is
+    where ticks arrive at a switch.
     """
 
     STATE: ClassVar = ("rounds", "_stretch", "_sent_before", "_quiet")
@@ -39,10 +40,11 @@ class Ticker:
         waits: Callable[[], bool],
         sent: Callable[[], int],
         latency: int,
+        port: int,
     ) -> None:
         self.rounds = 0
         by_context = groupby(edges, key=lambda placed: (placed.switch, placed.context))
-        self._ticks = [(key, nodes[key[0]].port(PORT), list(mine)) for key, mine in by_context]
+        self._ticks = [(key, nodes[key[0]].port(port), list(mine)) for key, mine in by_context]
         self._count = max(1, sum(len(mine) for _, _, mine in self._ticks))
         self._frames: dict[tuple[int, int], bytes] = {}
         """Tick frames, by edge number and stretch."""

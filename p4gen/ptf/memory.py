@@ -25,7 +25,7 @@ from p4gen.p4.mutate.mutants import Ignored
 from p4gen.ptf.family import Suite
 from p4gen.ptf.report import TestResult
 from p4gen.ptf.testcase import ReportedTest
-from p4gen.spec import ProgramSpec, ticks
+from p4gen.spec import ProgramSpec
 
 
 class ProgramFaultError(AssertionError):
@@ -114,9 +114,9 @@ class MemoryDataplane:
 
     @classmethod
     def of(cls, switch: TestedSwitch, ports: Iterable[int]) -> MemoryDataplane:
-        """A data plane with these ports and the agent's."""
+        """A data plane with these ports."""
         idle, _ = os.pipe()
-        places = [(0, number) for number in sorted({*ports, ticks.PORT})]
+        places = [(0, number) for number in sorted(ports)]
         return cls(switch, {place: MemoryPort(idle) for place in places}, {place: [] for place in places})
 
     def send(self, device: int, port: int, frame: bytes) -> None:
@@ -154,7 +154,7 @@ def run_in_memory(
     ``report`` takes each result and returns whether to go on. Returns False if it did not.
     """
     ptf.open_logfile = lambda _name: None
-    ptf.dataplane_instance = MemoryDataplane.of(switch, range(spec.ports))
+    ptf.dataplane_instance = MemoryDataplane.of(switch, {*range(spec.ports), spec.architecture.cpu_port})
     results: list[TestResult] = []
     params: dict[str, Any] = {"spec": spec.model_dump(mode="json"), "seed": seed}
     ptf.testutils.TEST_PARAMS = {**params, "control": switch, "results": results.append}

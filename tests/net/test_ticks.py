@@ -12,6 +12,7 @@ from p4gen.rocev2 import icrc
 
 NEAR, FAR = Endpoint(0x02_00_00_00_00_01, 0x0AFF0001, 0x100), Endpoint(0x02_00_00_00_00_02, 0x0A000001, 0x200)
 PLACED = [PlacedEdge("s0", 3, 0, Edge(1, 0, NEAR, FAR)), PlacedEdge("s0", 3, 1, Edge(2, 0, NEAR, FAR))]
+AGENT = 64
 
 
 class Silent(SwitchNode):
@@ -21,7 +22,7 @@ class Silent(SwitchNode):
         self.ticks: list[tuple[int, bytes]] = []
 
     def port(self, number: int):  # type: ignore[no-untyped-def]
-        assert number == 510
+        assert number == AGENT
         return lambda arrival, frame: self.ticks.append((arrival, frame))
 
 
@@ -35,7 +36,7 @@ def test_a_tick_comes_from_the_edges_far_end_and_names_the_pipeline() -> None:
 
 def test_edges_that_were_used_are_ticked_until_nothing_comes_of_it() -> None:
     loop, node = EventLoop(), Silent()
-    ticker = Ticker({"s0": node}, PLACED, loop, lambda _, context: context == 1, lambda: False, lambda: 0, US)
+    ticker = Ticker({"s0": node}, PLACED, loop, lambda _, context: context == 1, lambda: False, lambda: 0, US, AGENT)
     loop.at(10 * INTERVAL, lambda _: None)
     loop.run()
     assert loop.idle

@@ -25,7 +25,6 @@ from p4gen.rocev2.codes import ETHERTYPE_ARP, ETHERTYPE_VLAN, ROCE_UDP_PORT, arp
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicETH, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import ticks
 
 _REQUEST_EVERY = 25
 """Packets per request of the control plane."""
@@ -243,7 +242,7 @@ class RandomTraffic:
         pipeline, edge = self._ticked
         bth = BTH(OwnOpcode.TICK, edge.local.qp, rng.choice((0, rng.getrandbits(24))))
         return Packet(
-            ticks.PORT,
+            self._spec.architecture.cpu_port,
             self._from(edge, bth, aeth=AETH(pipeline, rng.choice((2, 2000, 1 << 17)))).sealed().to_bytes(),
             "tick",
         )
@@ -254,9 +253,8 @@ class RandomTraffic:
         opcode = rng.choice((OwnOpcode.TICK, OwnOpcode.CURSOR, OwnOpcode.CURSOR))
         bth = BTH(opcode, line.edge.local.qp, rng.getrandbits(24))
         packet = self._from(line.edge, bth, aeth=AETH(0, rng.getrandbits(24))).sealed().to_bytes()
-        return Packet(
-            ticks.PORT if opcode == OwnOpcode.CURSOR and rng.random() < 0.5 else line.edge.port, packet, "forged"
-        )
+        from_agent = opcode == OwnOpcode.CURSOR and rng.random() < 0.5
+        return Packet(self._spec.architecture.cpu_port if from_agent else line.edge.port, packet, "forged")
 
     def _sound(self) -> tuple[Line, RocePacket]:
         said = self._random.choice(self.streams).repetition()
