@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from p4gen import builder
+from p4gen.arch.v1model import toolchain
 from p4gen.builder import build
 from p4gen.errors import Diagnostic, FailedError, InputError, Pos
 from p4gen.families.epic.spec import EpicSpec, Mode, Variant
@@ -111,7 +112,8 @@ def test_what_p4c_is_told_does_not_depend_on_where_it_builds(tmp_path: Path, mon
 def test_a_failed_build_leaves_the_previous_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = contents(build(SMALL, tmp_path, use_p4c=False).folder)
     complaint = [Diagnostic(Pos("x.p4", 1, 1), "no")]
-    monkeypatch.setattr(builder, "lint", lambda program, pipelines: complaint)
+    refusing = replace(toolchain.FACET, lint=lambda program, pipelines: complaint)
+    monkeypatch.setattr(toolchain, "FACET", refusing)
     with pytest.raises(FailedError, match="breaks a rule"):
         build(SMALL, tmp_path, use_p4c=False)
     assert contents(tmp_path / SMALL.program) == before
