@@ -18,9 +18,17 @@ from p4gen.cli.common import engine_option as engine_option  # noqa: PLC0414  (f
 from p4gen.cli.common import json_option as json_option  # noqa: PLC0414
 from p4gen.cli.values import SpecValue
 from p4gen.cli.verb import GroupedOption
-from p4gen.families import collective, families, family_of, flag_name, folder_of, load_collective, load_spec
+from p4gen.families import (
+    collective,
+    families,
+    family_of,
+    flag_name,
+    folder_of,
+    implied_family,
+    load_collective,
+    load_spec,
+)
 from p4gen.spec import CollectiveSpec, ProgramSpec
-from p4gen.spec.program import DEFAULT_FAMILY
 
 PROGRAM = "The program: these, or a YAML file with the same fields; flags win"
 """What the spec's options are called in ``--help``."""
@@ -134,7 +142,7 @@ def flags_of(spec: ProgramSpec) -> list[str]:
     family = family_of(spec)
     told, folder = family.telling, folder_of(family)
     given = spec.model_dump(mode="json", include=set(told)) | spec.model_dump(mode="json", exclude_defaults=True)
-    if family.name != DEFAULT_FAMILY:
+    if folder is not None or family.name != implied_family(given):
         given["family"] = family.name if folder is None else shlex.quote(str(folder))
     own = arch.folder_of(spec.architecture)
     if own is not None:

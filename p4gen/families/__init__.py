@@ -4,7 +4,15 @@ The rest of p4gen imports from here alone: ``family_of(spec).facet(...)`` is the
 """
 
 from p4gen.families.family import Family
-from p4gen.families.load import WrittenCollective, collective, flag_name, load_collective, load_spec, parse_spec
+from p4gen.families.load import (
+    WrittenCollective,
+    collective,
+    flag_name,
+    implied_family,
+    load_collective,
+    load_spec,
+    parse_spec,
+)
 from p4gen.families.registry import add_folder, families, family_of, folder_of
 from p4gen.plugins import Facet
 
@@ -18,6 +26,7 @@ __all__ = [
     "family_of",
     "flag_name",
     "folder_of",
+    "implied_family",
     "load_collective",
     "load_spec",
     "parse_spec",

@@ -73,11 +73,14 @@ def collective(spec: ProgramSpec) -> CollectiveSpec:
     return spec
 
 
-def _family_name(values: Mapping[str, Any]) -> object:
-    """The family that a spec names, or the one that has its mode."""
+def implied_family(values: Mapping[str, Any]) -> str:
+    """The family of a spec that names none: the one that has its mode."""
     mode = values.get("mode")
-    of_mode = next((name for name, family in families().items() if mode in family.modes), DEFAULT_FAMILY)
-    return values.get("family", of_mode)
+    return next((name for name, family in families().items() if mode in family.modes), DEFAULT_FAMILY)
+
+
+def _family_name(values: Mapping[str, Any]) -> object:
+    return values.get("family", implied_family(values))
 
 
 def _kind(name: object, where: Where) -> type[ProgramSpec]:
