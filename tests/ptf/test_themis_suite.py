@@ -1,7 +1,8 @@
-"""Themis's suite: it passes on the family's programs, fails on the paper's listing, and its faults fit."""
+"""Themis's suite, beyond what scripts/test runs: three tiers, the paper's listing, which fails, and all its faults."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -12,20 +13,7 @@ from p4gen.families.themis.spec import ThemisSpec
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
 
-SMALL = [
-    "--paths",
-    "4",
-    "--path-sets",
-    "4",
-    "--queue",
-    "16",
-    "--queue-banks",
-    "4",
-    "--connections",
-    "4",
-    "--ports",
-    "8",
-]
+SMALL = shlex.split("--paths 4 --path-sets 4 --queue 16 --queue-banks 4 --connections 4 --ports 8")
 
 
 def ptf(out: Path, *arguments: str) -> int:
@@ -34,9 +22,8 @@ def ptf(out: Path, *arguments: str) -> int:
     return int(cli.main(command, standalone_mode=False) or 0)
 
 
-@pytest.mark.parametrize("tiers", ["2", "3"])
-def test_the_suite_passes(tiers: str, tmp_path: Path) -> None:
-    assert ptf(tmp_path, "--tiers", tiers, "--engine", "jit") == 0
+def test_the_suite_passes_with_three_tiers(tmp_path: Path) -> None:
+    assert ptf(tmp_path, "--tiers", "3", "--engine", "jit") == 0
 
 
 def test_the_listing_of_the_paper_fails(tmp_path: Path) -> None:
@@ -50,8 +37,3 @@ def test_a_fault_fits_its_program(mutation: Mutation) -> None:
     spec = ThemisSpec.model_validate(SEEDING.programs[mutation.program])
     text = render(compose(spec)).text
     assert mutation.apply(text) != text
-
-
-def test_faults_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert not cli.main(["ptf", "mutate", "--mode", "themis", "--faults", "6"], standalone_mode=False)
