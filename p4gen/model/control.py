@@ -7,7 +7,7 @@ several entries is done whole or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableSequence
 
 from p4gen.model.entries import (
     Action,
@@ -204,6 +204,11 @@ class Control:
         if found.signed and value >> (found.width - 1):
             value -= 1 << found.width
         found.cells[index] = bool(value) if found.is_bool else value
+
+    def register_cells(self, name: str) -> MutableSequence[int]:
+        """The cells of a register, for who writes them often. Nothing checks what is written; it must fit."""
+        found: Register = find("register", name, self._state.registers)
+        return found.cells
 
     def set_meter(self, name: str, index: int | None, config: MeterConfig | None) -> None:
         """Configure one cell of an indexed meter, or with ``index`` None all cells. ``config`` None: always green."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableSequence
 from itertools import pairwise
 from typing import ClassVar
 
@@ -49,14 +49,15 @@ class SwitchNode:
         self._inbox: list[_Arrived] = []
         self._number = 0
         self._wake_at: int | None = None
-        self._lengths: list[tuple[str, Direction]] = []
+        self._lengths: list[tuple[MutableSequence[int], Direction]] = []
 
     def keep_lengths(self, registers: Mapping[str, int]) -> None:
         """Keep the lengths of queues, in bytes, in registers of the program, each with its port.
 
         They are as long as they will be when the packet that is processed joins one of them.
         """
-        self._lengths = [(register, self.outputs[port]) for register, port in registers.items()]
+        cells = self.switch.register_cells
+        self._lengths = [(cells(register), self.outputs[port]) for register, port in registers.items()]
 
     def port(self, number: int) -> Deliver:
         """The function to which a link delivers frames for this port."""
@@ -94,8 +95,8 @@ class SwitchNode:
             self._loop.at(self._wake_at, self._wake)
 
     def _refresh(self, at: int) -> None:
-        for register, direction in self._lengths:
-            self.switch.write_register(register, 0, direction.backlog(at))
+        for cells, direction in self._lengths:
+            cells[0] = direction.backlog(at) if direction.busy_until > at else 0
 
     def _send(self, batch: list[_Arrived]) -> None:
         """Process packets, and send what leaves."""
@@ -109,7 +110,7 @@ class SwitchNode:
 
     def _process(self, batch: list[_Arrived]) -> Iterable[tuple[int, int, bytes]]:
         """The output in order: the position of the input packet in the batch, port, frame."""
-        if self.switch.engine == "interp":
+        if len(batch) == 1 or self.switch.engine == "interp":
             process = self.switch.process
             return [(i, *out) for i, (_, _, port, frame) in enumerate(batch) for out in process(port, frame)]
         # llvmlite takes a while to load, and only this engine needs it.
