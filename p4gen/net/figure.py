@@ -48,6 +48,8 @@ class Order:
     scale: str
     seed: int
     engine: EngineName = "jit"
+    jobs: int = 1
+    """Processes that simulate at the same time, where a figure consists of many runs."""
 
 
 @dataclass(frozen=True)

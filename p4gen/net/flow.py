@@ -2,6 +2,9 @@
 
 However long it is, it needs the memory of a few messages: all messages are stretches of one random pattern, each at its
 own place, and a receive buffer is used again once its message has been compared.
+
+Flows can wait for each other, as the ranks of a ring do: one that consists of blocks sends a block when the flow before
+it has brought the block before.
 """
 
 from __future__ import annotations
@@ -26,13 +29,19 @@ class Flow:
     ``pattern`` is twice as long as a message.
     """
 
-    STATE: ClassVar = ("started", "arrived_at", "finished", "arrived", "acknowledged", "problem", "_rooms")
+    STATE: ClassVar = (
+        "started", "arrived_at", "finished", "arrived", "acknowledged", "problem", "_rooms", "_sent", "_released",
+    )  # fmt: skip
 
     source: QueuePair
     destination: QueuePair
 
-    def __init__(self, size: int, pattern: bytes) -> None:
+    def __init__(self, size: int, pattern: bytes | memoryview, blocks: int = 0) -> None:
+        """``blocks``: into how many equal blocks the flow is divided, of whole messages each; 0 for one that does not
+        wait."""
         self.size = size
+        self.next: Flow | None = None
+        """The flow that sends a block when this one has brought the block before it."""
         self.started: int | None = None
         self.arrived_at: int | None = None
         """When the last message had arrived, ps."""
@@ -48,14 +57,26 @@ class Flow:
         self._pattern = memoryview(pattern)
         self._message = len(pattern) // 2
         self._count = -(-size // self._message)
+        if (blocks and self._count * self._message != size) or self._count % max(1, blocks):
+            raise ValueError(f"{size} bytes are not {blocks} blocks of messages of {self._message}")
+        self._block = self._count // max(1, blocks)
+        """Messages of a block."""
+        self._sent = 0
+        self._released = self._block
+        """Messages that may be sent."""
 
     def start(self, _: object) -> None:
-        """Send everything."""
+        """Send everything, or what waits for nothing."""
         self.started = self.source.clock.now
         for number in range(min(POSTED, self._count)):
             self._post(number)
-        for number in range(self._count):
-            self.source.post_send(SendWr(number, self._content(number)))
+        self._send()
+
+    def _send(self) -> None:
+        """Send what may be sent."""
+        while self.started is not None and self._sent < self._released:
+            self.source.post_send(SendWr(self._sent, self._content(self._sent)))
+            self._sent += 1
 
     def _content(self, number: int) -> memoryview:
         start = number * _STRIDE % self._message
@@ -89,7 +110,14 @@ class Flow:
             self._post(completion.wr_id + POSTED)
         else:
             self._rooms.popleft()
+        if self.next is not None and self.arrived % self._block == 0:
+            self.next.release()
         self._end()
+
+    def release(self) -> None:
+        """One more block may be sent."""
+        self._released = min(self._released + self._block, self._count)
+        self._send()
 
     def _end(self) -> None:
         if self.acknowledged == self.arrived == self._count and self.finished is None:

@@ -18,7 +18,7 @@ from p4gen.host.collectives.plan import Connection
 from p4gen.host.collectives.ring import Ring, RingConfig
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
-from p4gen.host.transport.verbs import Peer
+from p4gen.host.transport.verbs import Completion, Peer
 from p4gen.net.flow import Flow
 from p4gen.net.traffic import Pattern, Traffic, TrafficConfig
 from p4gen.placement.placer import Names, switch_of
@@ -130,9 +130,7 @@ def members(
     hosts, count = traffic.hosts, len(traffic.hosts)
 
     def track(a: int, b: int, source: QueuePair, destination: QueuePair) -> Track:
-        link = config.topology.ports[hosts[a]][0]
-        line_rate = config.topology.setting(link, "bandwidth")
-        return Track(f"{hosts[a]}>{hosts[b]}", number, source, destination, line_rate)
+        return _track(config, number, hosts[a], hosts[b], source, destination)
 
     if traffic.pattern.flows:
         flows, tracks = [], []
@@ -143,6 +141,8 @@ def members(
             flows.append(flow)
             tracks.append(track(a, b, flow.source, flow.destination))
         return Members(traffic, flows=flows), tracks
+    if not config.arrays:
+        return _without_arrays(number, traffic, ends, nics, config, pattern)
     form = DType.INT32.number_format
     low, high = form.least // count + 1, (form.greatest + 1) // count - 1
     values = [chance.integers(low, high, traffic.size // form.bytes, np.dtype(form.numpy)) for _ in hosts]
@@ -163,3 +163,62 @@ def members(
     return Members(traffic, rings=rings, values=values), [
         track(rank, (rank + 1) % count, rings[rank].pair, rings[(rank + 1) % count].pairs[0]) for rank in range(count)
     ]
+
+
+def _track(config: TrafficConfig, number: int, a: str, b: str, source: QueuePair, destination: QueuePair) -> Track:
+    line_rate = config.topology.setting(config.topology.ports[a][0], "bandwidth")
+    return Track(f"{a}>{b}", number, source, destination, line_rate)
+
+
+class _Turn:
+    """One end of a connection that is the source of one flow and the destination of another."""
+
+    def __init__(self, sending: Flow, receiving: Flow) -> None:
+        self._sending, self._receiving = sending, receiving
+
+    def completed(self, completion: Completion) -> None:
+        """A message has been sent, or has arrived."""
+        if completion.receive:
+            self._receiving.on_arrival(completion)
+        else:
+            self._sending.on_sent(completion)
+
+
+def _without_arrays(
+    number: int,
+    traffic: Traffic,
+    ends: Mapping[tuple[int, int], Ends],
+    nics: Mapping[str, Nic],
+    config: TrafficConfig,
+    pattern: bytes,
+) -> tuple[Members, list[Track]]:
+    """A collective as flows that send the same messages: on a ring each waits for its left neighbour's. A part that is
+    longer than a message is sent as several equal ones, and is rounded up to a multiple of 4 bytes for each."""
+    hosts, count = traffic.hosts, len(traffic.hosts)
+    pieces = -(-traffic.size // (count * config.message))
+    message = -(-traffic.size // (4 * count * pieces)) * 4
+    stretch = memoryview(pattern)[: 2 * message]
+    ring = traffic.pattern is Pattern.ALLREDUCE
+    blocks = 2 * (count - 1) if ring else 1
+    flows = {
+        (a, b): Flow(blocks * pieces * message, stretch, blocks)
+        for ends_at in ends
+        for a, b in ((ends_at,) if ring else (ends_at, ends_at[::-1]))
+    }
+    for (a, b), (near, far) in ends.items():
+        there, back = flows[a, b], flows.get((b, a))
+        done_near, done_far = (
+            (there.on_sent, there.on_arrival)
+            if back is None
+            else (_Turn(there, back).completed, _Turn(back, there).completed)
+        )
+        there.source = nics[hosts[a]].create_pair(near.qp, near.peer, near.qp_config, done_near)
+        there.destination = nics[hosts[b]].create_pair(far.qp, far.peer, far.qp_config, done_far)
+        if back is not None:
+            back.source, back.destination = there.destination, there.source
+        if ring:
+            there.next = flows[b, (b + 1) % count]
+    tracks = [
+        _track(config, number, hosts[a], hosts[b], flow.source, flow.destination) for (a, b), flow in flows.items()
+    ]
+    return Members(traffic, flows=tuple(flows.values())), tracks

@@ -48,6 +48,21 @@ def test_all_traffic_arrives_despite_loss(pattern: Pattern, recovery: Recovery) 
         assert (result.total("naks"), result.total("timeouts"), result.spurious) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("pattern", [Pattern.ALLREDUCE, Pattern.ALLTOALL])
+@pytest.mark.parametrize("message", [4_000, 12_000])
+def test_collectives_without_arrays_arrive_despite_loss_and_go_on_when_frozen(pattern: Pattern, message: int) -> None:
+    mine = config(pattern, 24_000, arrays=False, message=message, faults=LOSSY, skew=5 * US)
+    simulation = TrafficSimulation(mine)
+    simulation.network.loop.run(count=150)
+    frozen = simulation.freeze()
+    whole = simulation.run()
+    assert whole.ok, whole.errors
+    assert whole.total("lost") > 0
+    again = TrafficSimulation(mine)
+    again.restore(frozen)
+    assert again.run() == whole
+
+
 def test_without_loss_nothing_is_sent_twice_and_links_are_used() -> None:
     result = TrafficSimulation(config(size=400_000)).run()
     assert result.ok

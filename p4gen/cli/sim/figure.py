@@ -40,12 +40,20 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
     examples=[
         ("themis-1 --seed 1", "random spraying over commodity RNICs, and Themis"),
         ("themis-1 --scale paper", "with the paper's 100 MB a node: minutes"),
+        ("themis-5 --seed 1 --jobs 2", "collectives over DCQCN's settings, two simulations at a time"),
     ]
 )
 @click.argument("figure", type=_Name(), metavar="FIGURE")
 @click.option("--scale", default=None, metavar="NAME", help="How much is simulated; an unknown name lists them.")
 @click.option("--seed", type=SEED, default=None, help="Seed of all randomness; same seed, same run.  [drawn, printed]")
 @click.option("--engine", type=click.Choice(ENGINES), default="jit", show_default=True, help="What runs the switches.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    help="Simulations at the same time, each in a process, where a figure consists of many.",
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -55,7 +63,15 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
 @json_option
 @click.pass_context
 def command(
-    ctx: click.Context, /, figure: str, scale: str | None, seed: int | None, engine: str, out: Path, as_json: bool
+    ctx: click.Context,
+    /,
+    figure: str,
+    scale: str | None,
+    seed: int | None,
+    engine: str,
+    jobs: int,
+    out: Path,
+    as_json: bool,
 ) -> None:
     """Repeat a figure of a paper, ours beside the paper's, with assumptions and with what must hold of it.
 
@@ -72,7 +88,8 @@ def command(
     console = report_console(quiet=as_json)
     console.print(f"seed {seed}")
     with console.status(figure) as status:
-        report = found.draw(Order(chosen, seed, chosen_engine(engine)), lambda what: status.update(f"{figure} {what}"))
+        order = Order(chosen, seed, chosen_engine(engine), jobs)
+        report = found.draw(order, lambda what: status.update(f"{figure} {what}"))
     files = {out / f"{figure}.csv": report_csv(report)}
     files |= {out / f"{figure}{ending}": text for ending, text in report.files.items()}
     for path, text in files.items():
