@@ -50,7 +50,7 @@ class NumberFormat:
 
 
 def integer(code: int, bits: int, *, signed: bool) -> NumberFormat:
-    """The format of integers with so many bits, in two's complement if ``signed``."""
+    """The format of integers of this width, in two's complement if ``signed``."""
     if signed:
         return NumberFormat(code, bits, f"int{bits}", f"int<{bits}>", -(1 << bits - 1), (1 << bits - 1) - 1)
     return NumberFormat(code, bits, f"uint{bits}", LANE, 0, (1 << bits) - 1)
