@@ -68,12 +68,12 @@ class Header:
         """Its P4 type."""
         return f"{self.name}_t"
 
-    @property
+    @cached_property
     def bits(self) -> int:
         """Its length."""
         return (1 if self.count is None else self.count) * sum(field.bits for field in self.fields)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Its length in bytes."""
         return self.bits // 8
