@@ -28,7 +28,7 @@ MAX_FLOW: Final = 1 << 40
 
 
 class Pattern(StrEnum):
-    """Who sends to whom."""
+    """A traffic pattern of a group of hosts."""
 
     FLOW = "flow"
     """The first host sends to each other one."""

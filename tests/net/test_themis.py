@@ -96,7 +96,7 @@ def test_requests_are_spread_evenly_over_spines() -> None:
 
 def test_too_many_connections_are_refused() -> None:
     few = leaf(Spread.THEMIS).model_copy(update={"connections": 1})
-    with pytest.raises(InputError, match=r"leaf0: more connections end here .* 1 \(connections\)"):
+    with pytest.raises(InputError, match=r"leaf0: more connections end at this switch .* 1 \(connections\)"):
         TrafficSimulation(replace(config(2, Spread.THEMIS), program=few))
 
 

@@ -98,7 +98,7 @@ def test_a_mode_names_the_family(mode: Mode) -> None:
         (
             {"mode": "themis-s", "variant": "late-compensation"},
             "--variant: error: variant = 'late-compensation': late-compensation is a design of Themis-D, which this "
-            "program has not",
+            "program lacks",
         ),
         (
             {"mode": "themis", "lanes": 64},

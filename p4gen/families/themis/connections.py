@@ -1,4 +1,4 @@
-"""What a leaf switch holds of the connections between its hosts and those of other racks."""
+"""The entries of a leaf switch for connections between its hosts and those of other racks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def _entries(spec: ThemisSpec, connections: Sequence[ConnectionHere]) -> tuple[E
             found.append(spray_entry(connection, path_set))
         if here.destination_port is not None and spec.filters:
             if index == spec.connections:
-                raise InputError(f"more connections end here than the program has: {spec.connections} (connections)")
+                raise InputError(
+                    f"more connections end at this switch than its program holds: {spec.connections} (connections)"
+                )
             found += filter_entries(connection, path_set, index=index, epoch=1, port=here.destination_port)
             index += 1
     return tuple(found)

@@ -1,7 +1,8 @@
 """The table entries of Themis's programs: connections, and the sets of paths that they are sprayed over.
 
-A connection is known to two switches. The one of its responder, Themis-D, gets its entries before that of its
-requester, Themis-S, and loses them after it: else what is sprayed meanwhile would not be in the PSN queue.
+Two switches have entries for a connection. The responder's switch (Themis-D) must get its entries before the
+requester's switch (Themis-S), and lose them after it: otherwise PSNs that are sprayed in between are missing from the
+PSN queue.
 """
 
 from __future__ import annotations
@@ -111,8 +112,8 @@ def spray_entry(connection: Connection, path_set: int) -> Entry:
 def filter_entries(connection: Connection, path_set: int, *, index: int, epoch: int, port: int) -> tuple[Entry, Entry]:
     """Themis-D: the connection's PSNs are recorded, and its NACKs filtered.
 
-    ``index`` is that of its words of state. One that another connection had needs another ``epoch`` (1 to 255) than
-    that had. ``port`` leads to the responder.
+    ``index`` is the index of its words of state. If another connection used it before, ``epoch`` (1 to 255) must differ
+    from that connection's. ``port`` leads to the responder.
     """
     state = {"connection": index, "epoch": epoch, "path_set": path_set}
     data = {
@@ -150,7 +151,7 @@ def slice_route(prefix: str, first: int, tier: Tier) -> Entry:
 def path_map(tiers: Sequence[Tier]) -> tuple[int, ...]:
     """The PathMap: for each path, a change of the UDP source port that changes the tiers' choices by the path's bits.
 
-    The first tier has the lowest bits. Path 0 has no change, and ports of 49152 and more stay such.
+    The first tier has the lowest bits. Path 0 has no change, and ports from 49152 on stay in that range.
 
     Raises ``InputError`` with the name of the tier whose bits of the hash depend on those of the tiers before it.
     """
@@ -167,7 +168,7 @@ def path_map(tiers: Sequence[Tier]) -> tuple[int, ...]:
 def _path_of(delta: int, tiers: Sequence[Tier]) -> int:
     """The path, counted from the base, that a change of the UDP source port leads to.
 
-    CRC-16 is linear over GF(2): the hash changes by the hash of the change, whatever else it is taken of.
+    CRC-16 is linear over GF(2): the hash changes by the hash of the change, whatever the other bytes are.
     """
     change = crc16(delta.to_bytes(2) + bytes(2))  # the destination port follows
     path = bits = 0
@@ -188,7 +189,7 @@ def path_map_entries(spec: ThemisSpec, path_set: int, deltas: Sequence[int]) -> 
 
 
 def clone_sessions(spec: ThemisSpec) -> tuple[CloneSession, ...]:
-    """What a program needs to make NACKs; the port is of no account."""
+    """The clone session with which a program makes NACKs; its port does not matter."""
     return (CloneSession(nack_session(spec), (Replica(0),)),) if spec.filters else ()
 
 

@@ -1,4 +1,4 @@
-"""Figure 1 (§2.2): what random packet spraying costs with NIC-SR, and what Themis leaves of that.
+"""Figure 1 (§2.2): the cost of random packet spraying with NIC-SR, without and with Themis.
 
 Eight nodes on a leaf-spine network form two rings; each node sends to the next one of its ring. Links lose nothing and
 queues do not fill, so that every NACK is a mistake.
@@ -26,12 +26,12 @@ LINE: Final = 100_000_000_000
 NETWORK: Final = "clos:4x2x2"
 SIZES: Final = {"small": 8 << 20, "quick": 2 << 20, "paper": 100_000_000}
 SAMPLES: Final = 100
-"""Of the time series, about."""
+"""Approximate number of points of the time series."""
 DCQCN: Final = TimedDcqcnConfig.at(LINE, increase_timer=10 * US, decrease_interval=100 * US)
 """The paper does not say which settings Figure 1 has. With those that it recommends elsewhere (900 us, 4 us) the flows
 stop at a tenth of the line's rate; these are the ones of Figure 5's range whose rate comes closest to the 86 %."""
 QUEUE: Final = 512
-"""PSNs that Themis-D remembers: a last-hop round trip, and the queue toward the host, which lies behind the ring."""
+"""PSNs that Themis-D remembers: a last-hop round trip, and the queue toward the host, which comes after the ring."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ RECOMMENDED: Final = (900, 4)
 MTU: Final = 1024
 MESSAGE: Final = 64 << 10
 QUEUE: Final = 1024
-"""PSNs that Themis-D remembers: a last-hop round trip, and the queue toward the host, which lies behind the ring."""
+"""PSNs that Themis-D remembers: a last-hop round trip, and the queue toward the host, which comes after the ring."""
 BUFFER: Final = 64_000_000
 WINDOW: Final = 512
 """Packets outstanding at 100 Gb/s: four times what is under way in a round trip without queues."""

@@ -1,4 +1,4 @@
-"""The flow of Themis's programs: Themis-D on what goes to and comes from a switch's own hosts, Themis-S on the rest."""
+"""The flow of Themis's programs: Themis-D for packets to and from a switch's own hosts, Themis-S for the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory of Themis (section 4): the paper's formula, and what a program really keeps."""
+"""The memory of Themis (section 4): the paper's formula, and the actual size of a program's state."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def figures(composition: Composition) -> dict[str, Any]:
 
 
 def report(composition: Composition) -> str:
-    """The same in a line."""
+    """The entry as one line of text."""
     found = figures(composition)
     return (
         f"memory: registers {found['registers']:,} B, keys of connections {found['keys']:,} B; "

@@ -14,9 +14,9 @@ class Mode(StrEnum):
     """What a switch does for the connections that pass through it (section 3.1)."""
 
     SOURCE = "themis-s"
-    """Themis-S: sprays what its hosts send."""
+    """Themis-S: sprays the requests of its hosts."""
     DESTINATION = "themis-d"
-    """Themis-D: keeps the PSNs that its hosts get, and filters their NACKs."""
+    """Themis-D: records the PSNs sent to its hosts, and filters their NACKs."""
     BOTH = "themis"
     """Both, as every leaf switch needs it."""
 
@@ -43,7 +43,7 @@ class Blocked(StrEnum):
 
     DROP = "drop"
     ACK = "ack"
-    """It acknowledges what it implies: all before its ePSN."""
+    """It leaves as the ACK that it implies: of all packets before its ePSN."""
 
 
 class Variant(StrEnum):
@@ -51,9 +51,9 @@ class Variant(StrEnum):
 
     LATE_COMPENSATION = "late-compensation"
     """The listing of sections 3.3 and 3.4: a blocked NACK is armed although its packet may have passed meanwhile, and
-    only the first larger PSN is looked at."""
+    only the first larger PSN is considered."""
     DESTRUCTIVE_QUEUE = "destructive-queue"
-    """Section 3.3's dequeuing: a NACK takes PSNs out of the queue, up to the first larger one, and later NACKs do not
+    """Section 3.3's dequeuing: a NACK removes PSNs from the queue, up to the first larger one, and later NACKs do not
     see them."""
 
 
@@ -63,7 +63,7 @@ class ThemisSpec(ProgramSpec):
     family: Annotated[Literal["themis"], Field(description="the family of programs: a paper's system")] = "themis"
     mode: Annotated[
         Mode,
-        Field(description="themis-s sprays what hosts send, themis-d filters their NACKs, themis does both"),
+        Field(description="themis-s sprays hosts' requests, themis-d filters their NACKs, themis does both"),
     ] = Mode.BOTH
     spread: Annotated[
         Spread,
@@ -76,18 +76,18 @@ class ThemisSpec(ProgramSpec):
         int, Field(ge=1, le=256, description="sets of paths that connections may be sprayed over at the same time")
     ] = 16
     connections: Annotated[
-        int, Field(ge=1, le=65536, description="connections that a switch filters NACKs of at the same time")
+        int, Field(ge=1, le=65536, description="connections whose NACKs a switch filters at the same time")
     ] = 1600
     queue: Annotated[
         Literal[4, 8, 16, 32, 64, 128, 256, 512, 1024],
-        Field(description="PSNs that are remembered of each connection (section 3.3: the PSN queue); a power of two"),
+        Field(description="PSNs remembered for each connection (section 3.3: the PSN queue); a power of two"),
     ] = 128
     queue_banks: Annotated[
         Literal[2, 4, 8, 16, 32, 64, 128],
-        Field(description="PSNs of a queue that one pass of a NACK looks at; queue / queue_banks passes at most"),
+        Field(description="PSNs compared in one pass of a NACK, which takes at most queue / queue_banks + 1 passes"),
     ] = 16
     psn_bits: Annotated[
-        int, Field(ge=8, le=24, description="bits that are kept of a PSN in the queue; more than the window needs")
+        int, Field(ge=8, le=24, description="bits kept of each PSN in the queue; more than the window needs")
     ] = 16
     flowlet_gap: Annotated[
         int | None,
@@ -123,14 +123,14 @@ class ThemisSpec(ProgramSpec):
         if self.flowlet_gap is not None and self.spread is not Spread.FLOWLET:
             raise SpecConflictError("flowlet_gap", "goes with spread flowlet")
         if self.variant is not None and not self.filters:
-            raise SpecConflictError("variant", f"{self.variant} is a design of Themis-D, which this program has not")
+            raise SpecConflictError("variant", f"{self.variant} is a design of Themis-D, which this program lacks")
         if self.tiers > 2 and not self.by_psn:
             raise SpecConflictError("tiers", f"{self.spread} spreads packets in each tier by itself")
         return self
 
     @property
     def by_psn(self) -> bool:
-        """Whether a packet's PSN decides on its path."""
+        """Whether a packet's PSN determines its path."""
         return self.spread in (Spread.PSN, Spread.THEMIS)
 
     @property
