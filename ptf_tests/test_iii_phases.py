@@ -1,4 +1,4 @@
-"""Where one collective meets the next: what is announced when, whose ACKs are lost, and what a repetition changes."""
+"""The transition from one collective to the next: announcements, lost ACKs, and repeated packets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PhasesTest(ModeIIITest):
     reliability = EVERY
 
     def after_a_reduce(self, packets: int, unacknowledged: int = 1) -> tuple[Flow, Flow]:
-        """Below a parent, after a Reduce whose last packets the parent has not acknowledged: AllReduce's ways up and
+        """A node with a parent that has not acknowledged the last packets of a Reduce. Returns AllReduce's flows up and
         down."""
         group = self.node(allreduce(3), reduce_to(0, 3))
         self.serve(group)
@@ -35,11 +35,11 @@ class PhasesTest(ModeIIITest):
         return self.both_ways(group)
 
     def both_ways(self, group: GroupContext) -> tuple[Flow, Flow]:
-        """AllReduce's ways up and down."""
+        """AllReduce's flows up and down."""
         return flow_at(group, Collective.ALLREDUCE), flow_at(group, Collective.ALLREDUCE, down=True)
 
     def follow(self, flows: Sequence[Flow]) -> None:
-        """After a collective of two packets, another one of as many goes as if nothing had been lost."""
+        """After a collective of two packets, another one of two packets runs as if nothing had been lost."""
         for flow in flows:
             self.begin(flow, 2, psn=self.psn(3))
         for flow in flows:
@@ -72,8 +72,8 @@ class PhasesTest(ModeIIITest):
 
 
 class LastAckOfAReduceIsLost(PhasesTest):
-    """Whoever acknowledges something of the next collective is through with the one before: a parent that has
-    acknowledged an announcement may announce in its turn, though its last ACK of the Reduce never came."""
+    """An ACK of the next collective shows that its sender has finished the one before: a parent that has acknowledged
+    an announcement may announce next, although its last ACK of the Reduce was lost."""
 
     def runTest(self) -> None:
         self.follow(self.after_a_reduce(2))
@@ -92,7 +92,7 @@ class LastAcksOfAReduceAreLost(PhasesTest):
 
 
 class LastAckOfABroadcastIsLost(PhasesTest):
-    """The same where a child is the source: the others' last ACKs are lost, and they take part in what follows."""
+    """The same with a child as the source: the others' last ACKs are lost; they take part in the next collective."""
 
     def runTest(self) -> None:
         group = self.node(allreduce(3), broadcast_from(0, 3))
@@ -101,7 +101,7 @@ class LastAckOfABroadcastIsLost(PhasesTest):
         self.begin(broadcast, 2)
         self.round(broadcast, self.psn(1))
         results = [self.round(broadcast, self.psn(2), acked=False)]
-        # Children cannot be ahead of what they have not got: the timer asks them again.
+        # Children have not received these packets, so they have not moved on: the timer sends them again.
         self.tick(group, *broadcast.outputs)
         self.tick(group, *broadcast.outputs)
         self.check(group, {}, to(broadcast.outputs, *results))
@@ -110,8 +110,8 @@ class LastAckOfABroadcastIsLost(PhasesTest):
 
 
 class NoAckPassesWhatItsSenderHasSent(PhasesTest):
-    """A rank that gets a Reduce has sent nothing in it. When it repeats something older, the ACK is of what it has
-    sent, and not of where the group is: a requester takes an ACK of what it has yet to send for one of that."""
+    """The rank that receives a Reduce has sent nothing in it. When it repeats an older packet, the ACK names the last
+    PSN that it has sent, not the group's position: a requester would take a higher one as an ACK of future packets."""
 
     def runTest(self) -> None:
         everybody, reduction = self.before_a_reduce()
@@ -129,7 +129,7 @@ class NoAckPassesWhatItsSenderHasSent(PhasesTest):
 
 
 class TicksAcknowledgeNothing(ModeIIITest):
-    """A tick's PSN is 0, which may lie ahead of all that is outstanding."""
+    """A tick's PSN is 0, which may be larger than every outstanding PSN."""
 
     reliability = EVERY
     role: Role = ROOT
@@ -155,13 +155,13 @@ class TicksOfChildrenAcknowledgeNothing(TicksAcknowledgeNothing):
 
 
 class OldestOfThreeAnnouncements(PhasesTest):
-    """A rank is through with a Broadcast and a Barrier and has announced what comes then, while another one still
-    misses the Broadcast's last packet: its NAK is understood by the oldest of three announcements."""
+    """A rank has finished a Broadcast and a Barrier and has announced the next collective, while another one still
+    misses the Broadcast's last packet: the oldest of three announcements applies to its NAK."""
 
     def runTest(self) -> None:
         everybody, result, announcements = self.far_ahead()
         group = everybody.group
-        # Whatever repeats what is known changes nothing.
+        # Repeated packets change nothing.
         for _ in range(3):
             for psn, value in announcements:
                 state = self.state()
@@ -183,7 +183,7 @@ class OldestOfThreeAnnouncements(PhasesTest):
 
 
 class AnnouncementInPlaceOfTheOldestsData(PhasesTest):
-    """The same, but that a receiver announces something where the Broadcast's packet is: refused by the oldest."""
+    """The same, but a receiver announces under the PSN of the Broadcast's packet; the oldest announcement applies."""
 
     def runTest(self) -> None:
         everybody, _, [(_, barrier), _] = self.far_ahead()
@@ -192,8 +192,8 @@ class AnnouncementInPlaceOfTheOldestsData(PhasesTest):
 
 
 class NakOfAnAnnouncementMovesNobody(PhasesTest):
-    """Who misses an announcement has acknowledged nothing of what it announces. So a parent that stood still in a
-    Reduce stays where it was, and is told so, until it acknowledges the announcement."""
+    """A NAK of an announcement acknowledges nothing of the collective that it announces. So the parent's position in a
+    Reduce stays the same, and answers say so, until it acknowledges the announcement."""
 
     def runTest(self) -> None:
         up, down = self.after_a_reduce(2)
@@ -209,8 +209,8 @@ class NakOfAnAnnouncementMovesNobody(PhasesTest):
 
 
 class TicksOfWhoStoodStill(ModeIIITest):
-    """Rank 1 was the source of a Broadcast, and got nothing. What it then misses of another's is sent again from there
-    on, and not from where it had last got something."""
+    """Rank 1 was the source of a Broadcast, and received nothing. Packets of the next Broadcast that it misses are sent
+    again from that one's start on, not from the last packet that it had received."""
 
     reliability = EVERY
 
@@ -229,8 +229,8 @@ class TicksOfWhoStoodStill(ModeIIITest):
 
 
 class AcksFromBeforeTheFirstPsn(ModeIIITest):
-    """Whose announcement they are of nobody remembers: they say nothing new, and are no answers to nothing. What runs
-    is not moved by them."""
+    """No announcement is kept for their PSNs: they acknowledge nothing new, are not counted as answers to packets never
+    sent, and do not affect the current collective."""
 
     reliability = EVERY
 
@@ -267,7 +267,7 @@ class NobodyAcknowledgesForAnother(RangeTest):
 
 
 class RepeatedPacketsChangeNothing(ModeIIITest):
-    """Control messages, data and ACKs that come again leave every register as it was."""
+    """Repeated control messages, data and ACKs leave every register unchanged."""
 
     reliability = EVERY
     role: Role = ROOT
@@ -313,14 +313,14 @@ class RepeatedPacketsBelowAParentChangeNothing(RepeatedPacketsChangeNothing):
 
 
 class RepeatedPacketsOfTheLastEpochChangeNothing(RepeatedPacketsChangeNothing):
-    """Epochs have eight bits; the one that is all ones is an epoch like any other."""
+    """Epochs have eight bits; the epoch of all ones is valid, too."""
 
     epoch = 255
 
 
 class LateAckOfAnEarlierBarrier(PhasesTest):
-    """After a Reduce whose last ACK was lost, children have announced Barriers when the parent's ACK of the first one
-    comes: it moves the parent to where that one began, by what was announced then and not by what is newest."""
+    """After a Reduce whose last ACK was lost, children have announced several Barriers when the parent's ACK of the
+    first one arrives: it moves the parent to the start of that Barrier, not to that of the newest one."""
 
     barriers = 2
 
@@ -343,7 +343,7 @@ class LateAckOfTheFirstOfThreeBarriers(LateAckOfAnEarlierBarrier):
 
 
 class GapsAreReportedAgainWhereTheGroupIs(PhasesTest):
-    """A gap was reported to a rank that then stood still: where the group has taken it, the next one is reported."""
+    """A gap was reported to a rank that then received a Reduce: after it, the rank's next gap is reported again."""
 
     def runTest(self) -> None:
         everybody, reduction = self.before_a_reduce()

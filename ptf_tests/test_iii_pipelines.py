@@ -1,6 +1,6 @@
 """Groups over several pipelines: each pipeline is a node with memory of its own, and nodes talk over internal edges.
 
-From outside such a switch does what one node does with all of its edges; what goes round inside must not be seen.
+Seen from outside, such a switch behaves like one node with all of its edges; internal packets must not be visible.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class PipelineTest(ModeIIITest):
     def check_places(
         self, groups: list[GroupContext], sources: Sequence[Place], outputs: Sequence[Place], psn: int, result: str
     ) -> None:
-        """Every source has got an ACK, every output the result; nobody else a thing."""
+        """Every source has received an ACK and every output the result; other edges have received nothing."""
         self.check_all(
             *(
                 (
@@ -138,7 +138,7 @@ class AllReduceOverPipelinesAcrossTheWrap(AllReduceOverPipelines):
 
 
 class EachPipelineAcknowledgesItsOwn(PipelineTest):
-    """A contribution is acknowledged by its pipeline, whatever the others wait for."""
+    """A contribution is acknowledged by its pipeline, independently of the others."""
 
     def runTest(self) -> None:
         groups = self.nodes(Collective.ALLREDUCE)
@@ -218,7 +218,7 @@ class TimersOfEveryPipeline(PipelineTest):
 
 
 class GapsOnEveryPipeline(PipelineTest):
-    """What is out of order is reported by the pipeline that it came to."""
+    """A packet out of order is reported by the pipeline at which it arrived."""
 
     reliability = (Reliability.GBN,)
 

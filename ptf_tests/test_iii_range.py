@@ -41,7 +41,7 @@ class RangeTest(ModeIIITest):
         """Edges that have had a CNP; no time passes, so they get no other."""
 
     def refusal(self, flow: Flow, edge: int, psn: int) -> list[str]:
-        """What is sent to an edge whose packet is beyond the range."""
+        """The answers to an edge whose packet is beyond the range."""
         if not flow.group.edges[edge].first_hop:
             return [rnr_of(psn)]
         if not self.spec.notifies:
@@ -74,7 +74,7 @@ class RangeIsExactlyN(RangeTest):
         self.expect_nothing()
         self.round(flow, self.psn(self.window), acked=False)
         beyond = self.psn(self.window + 1)
-        if self.spec.notifies:  # else it has been told that one already
+        if self.spec.notifies:  # otherwise that one has been reported already
             self.refuse(flow, beyond)
         self.ack(flow.group, flow.outputs, self.psn(self.window))
         self.rounds(flow, self.window + 1, self.window, acked=False)
@@ -117,7 +117,7 @@ class RangeFromTheParentAcrossTheWrap(RangeIsExactlyN):
 
 
 class SlowestOutputDecides(RangeTest):
-    """psnStart is the minimum of lastAcked over the outputs, plus one; whoever is slow holds all back."""
+    """psnStart is the minimum of lastAcked over the outputs, plus one; the slowest output holds all back."""
 
     role = ROOT
 
@@ -150,7 +150,7 @@ class SlowestOutputDecidesAcrossTheWrap(SlowestOutputDecides):
 
 
 class PipesMoveByTheirOwnAnswers(RangeTest):
-    """Below the root, children's ACKs free slots of what goes down, and the parent's those of what goes up."""
+    """Below the root, children's ACKs free slots of the broadcast pipe, the parent's those of the aggregation pipe."""
 
     def runTest(self) -> None:
         up = self.served(UP)
@@ -167,7 +167,7 @@ class PipesMoveByTheirOwnAnswers(RangeTest):
 
 
 class FastContributionsAreSafe(RangeTest):
-    """The pitfall of section 5.1: one source is a whole range ahead of the others; nothing of it is lost."""
+    """The pitfall of section 5.1: one source is a whole range ahead of the others; none of its packets is lost."""
 
     role = ROOT
 
@@ -244,7 +244,7 @@ class OldAckChangesNothingAcrossTheWrap(OldAckChangesNothing):
 
 
 class AnswersThatAcknowledge(RangeTest):
-    """An ACK's credits do not matter; every NAK acknowledges what is before it, and most bring nothing else."""
+    """An ACK's credits do not matter; every NAK acknowledges the PSNs before its own, and most have no other effect."""
 
     def runTest(self) -> None:
         flow = self.begun(ROOT)
@@ -262,7 +262,7 @@ class AnswersThatAcknowledge(RangeTest):
 
 
 class OutOfOrderBeyondTheRangeIsAGap(RangeTest):
-    """What is missing comes first, whatever else is wrong with a packet."""
+    """A gap is reported first, whatever else is wrong with a packet."""
 
     reliability = (Reliability.GBN,)
 

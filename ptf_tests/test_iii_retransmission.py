@@ -45,7 +45,7 @@ class Resends(ModeIIITest):
 
 
 class NakBringsAllSince(Resends):
-    """To the edge that misses something, from there on, in order, as it was; the others do not hear of it."""
+    """The edge that misses a packet gets it and its successors again, in order and unchanged; others get nothing."""
 
     def runTest(self) -> None:
         flow, sent = self.under_way()
@@ -125,7 +125,7 @@ class ControlMessageFromTheParentIsSentAgainAsItWas(ControlMessageIsSentAgainAsI
 
 
 class MessagesAreSentAgainWithTheirOpcodes(Resends):
-    """First, middle, last: each as it was, but that it asks for an ACK, for that may be what was lost."""
+    """First, middle, last: each is unchanged, except that it asks for an ACK, since the ACK may have been lost."""
 
     reliability = EVERY
 
@@ -168,7 +168,7 @@ class ResendingEndsAtWhatIsIncomplete(Resends):
 
 
 class ResendingGoesOnceRoundTheBuffer(Resends):
-    """All N slots hold something; a cursor ends where it meets a slot that is an older PSN's."""
+    """All N slots hold something; a cursor ends at the first slot that holds an older PSN."""
 
     def runTest(self) -> None:
         flow, sent = self.under_way(self.window - 1)
@@ -181,7 +181,7 @@ class ResendingGoesOnceRoundTheBufferAcrossTheWrap(ResendingGoesOnceRoundTheBuff
 
 
 class OneNakBringsSixtyFourPackets(Resends):
-    """A burst has an end; the ACKs of what it brought let the next one begin."""
+    """A burst is limited; the ACKs of its packets start the next one."""
 
     edges = 2
 
@@ -199,7 +199,7 @@ class OneNakBringsSixtyFourPackets(Resends):
 
 
 class NothingToSendAgain(Resends):
-    """NAKs of what has gone from its slot; answers that are no sequence error."""
+    """NAKs of packets that are no longer in their slots, and answers other than sequence errors."""
 
     reliability = EVERY
 
@@ -217,7 +217,7 @@ class NothingToSendAgain(Resends):
 
 
 class SecondTickWithoutProgressResends(Resends):
-    """The first tick remembers how far the edge is; the second one finds it there, and sends what is outstanding."""
+    """The first tick records the edge's progress; the second one finds no change, and sends the outstanding packets."""
 
     def runTest(self) -> None:
         flow, sent = self.under_way()
@@ -234,7 +234,7 @@ class SecondTickWithoutProgressResends(Resends):
         self.expect_nothing()
         self.tick(flow.group, edge)
         self.check(flow.group, {}, {edge: [again(result) for result in sent[3:]]})
-        if other != edge:  # who has acknowledged nothing at all
+        if other != edge:  # this edge has acknowledged nothing at all
             self.tick(flow.group, other)
             self.expect_nothing()
             self.tick(flow.group, other)
@@ -262,7 +262,7 @@ class SecondTickAcrossTheWrapResends(SecondTickWithoutProgressResends):
 
 
 class ProgressStopsTheTimer(Resends):
-    """An ACK, or a NAK, between two ticks: the time begins again."""
+    """An ACK or a NAK between two ticks restarts the timer."""
 
     reliability = EVERY
 
@@ -279,7 +279,7 @@ class ProgressStopsTheTimer(Resends):
 
 
 class NothingOutstandingNothingResent(Resends):
-    """Before anything is sent, and when all is acknowledged, time may pass; so it may for an edge that gets nothing."""
+    """Ticks have no effect before anything is sent, after all is acknowledged, or for an edge that gets nothing."""
 
     reliability = EVERY
     role = REDUCE_TO_PARENT
@@ -295,7 +295,7 @@ class NothingOutstandingNothingResent(Resends):
         for _ in range(3):
             self.tick(flow.group, *everybody)
         self.expect_nothing()
-        self.equal("losses", self.losses(), Counter())  # for those who get nothing, ticks do nothing
+        self.equal("losses", self.losses(), Counter())  # ticks have no effect for edges that receive nothing
 
 
 class NothingOutstandingInABroadcast(NothingOutstandingNothingResent):
@@ -303,7 +303,7 @@ class NothingOutstandingInABroadcast(NothingOutstandingNothingResent):
 
 
 class IncompleteIsNotOutstanding(Resends):
-    """What still waits for a source is not sent, however much time passes."""
+    """A slot that still waits for a source is not sent, however much time passes."""
 
     reliability = EVERY
 
@@ -316,7 +316,7 @@ class IncompleteIsNotOutstanding(Resends):
 
 
 class TicksOfOneEdgeAreNoOthers(Resends):
-    """One tick each for two edges is not two for one."""
+    """One tick for each of two edges does not count as two ticks for one."""
 
     reliability = EVERY
 
@@ -327,7 +327,7 @@ class TicksOfOneEdgeAreNoOthers(Resends):
 
 
 class TicksComeFromTheAgentAlone(Resends):
-    """From a port they are forged; a cursor is from outside wherever it comes from."""
+    """Ticks from a rank's port are forged, and so is a cursor that arrives on any port."""
 
     reliability = EVERY
 
@@ -344,7 +344,7 @@ class TicksComeFromTheAgentAlone(Resends):
 
 
 class CursorsFromTheAgentAreRefused(Resends):
-    """A cursor is made by the program, and by nobody else."""
+    """Only the program itself makes cursors."""
 
     reliability = EVERY
 
@@ -355,7 +355,7 @@ class CursorsFromTheAgentAreRefused(Resends):
 
 
 class BarrierIsSentAgain(Resends):
-    """A lost barrier is healed like data, at both ends: by a NAK-less sender's tick."""
+    """A lost barrier is repaired like lost data, at both ends: a tick triggers the retransmission without a NAK."""
 
     reliability = EVERY
 
@@ -370,7 +370,7 @@ class BarrierIsSentAgain(Resends):
 
 
 class LostResultsOfManyEdges(Resends):
-    """Every output has lost something else; each gets its own, in whatever order their NAKs come."""
+    """Every output has lost a different packet; each gets its own again, in whatever order their NAKs arrive."""
 
     role = ROOT
     outstanding = 6

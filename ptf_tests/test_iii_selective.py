@@ -1,4 +1,4 @@
-"""Selective repeat at a switch: what comes out of order is kept, and only what is missing is asked for (section C).
+"""Selective repeat at a switch: packets out of order are kept, and only missing ones are requested (section C).
 
 With reliability sr, a NAK names the PSN expected, once; with sack, every gap is reported at once by a selective NAK.
 """
@@ -33,7 +33,7 @@ REORDERING = 128
 
 
 class SelectiveTest(ModeIIITest):
-    """One source sends in an order of its own; the others have sent all in order before."""
+    """One source sends out of order, after the others have sent all their packets in order."""
 
     reliability: ClassVar[tuple[Reliability, ...]] = (SR, SACK)
     role = ROOT
@@ -55,7 +55,7 @@ class SelectiveTest(ModeIIITest):
 
 
 class OutOfOrderIsKept(SelectiveTest):
-    """One NAK of what is missing; when that comes, all are acknowledged at once."""
+    """One NAK of the missing packet; when it arrives, all are acknowledged at once."""
 
     reliability = (SR,)
 
@@ -93,7 +93,7 @@ class NakOncePerExpectedPsn(SelectiveTest):
 
 
 class LaterGapThatClosesFirst(SelectiveTest):
-    """3 comes before 1: what is expected is the same, and has been asked for."""
+    """3 arrives before 1: the expected PSN is the same, and has been requested."""
 
     reliability = (SR,)
 
@@ -131,7 +131,7 @@ class EveryGapAcrossTheWrapIsReportedAtOnce(EveryGapIsReportedAtOnce):
 
 
 class GapClosesWithAnAck(SelectiveTest):
-    """What closes a gap need not ask for an ACK: its sender is waiting for one."""
+    """A packet that closes a gap is acknowledged even if it does not ask for it: its sender is waiting for an ACK."""
 
     def runTest(self) -> None:
         flow = self.begun(ROOT)
@@ -143,7 +143,7 @@ class GapClosesWithAnAck(SelectiveTest):
 
 
 class RepeatedOutOfOrder(SelectiveTest):
-    """What was kept out of order is a duplicate when it comes again, before the gap closes and after it."""
+    """A packet that was kept out of order is a duplicate when it is repeated, before the gap closes and after it."""
 
     def runTest(self) -> None:
         flow = self.begun(ROOT)
@@ -154,7 +154,7 @@ class RepeatedOutOfOrder(SelectiveTest):
 
 
 class AnnouncementsAreTakenInOrder(SelectiveTest):
-    """They tell which data may follow: out of order, one is not kept, but what is missing is asked for."""
+    """A control message out of order is not kept, since it announces the data that may follow; the gap is reported."""
 
     def runTest(self) -> None:
         flow = self.begun(ROOT, 1)
@@ -174,7 +174,7 @@ class AnnouncementsAreTakenInOrder(SelectiveTest):
 
 
 class DataBehindAMissingAnnouncement(SelectiveTest):
-    """It is not announced yet, so it is not kept; the control message is asked for."""
+    """The data is not announced yet, so it is not kept; a NAK requests the control message."""
 
     def runTest(self) -> None:
         flow = self.begun(ROOT, 1)
@@ -187,7 +187,7 @@ class DataBehindAMissingAnnouncement(SelectiveTest):
 
 
 class OutOfOrderBeyondTheRange(SelectiveTest):
-    """There is no slot for it: the range holds for what is out of order, too."""
+    """There is no slot for the packet: the range limits packets out of order, too."""
 
     def runTest(self) -> None:
         flow = self.begun(ROOT)
@@ -204,7 +204,7 @@ class OutOfOrderBeyondTheRange(SelectiveTest):
 
 
 class ReorderingHasALimit(SelectiveTest):
-    """How much may be missing at a time: packets 100 ahead of the one expected are kept, those 128 ahead are not."""
+    """The window: packets 100 ahead of the expected one are kept, those 128 ahead are not."""
 
     edges = 2
 
@@ -232,7 +232,7 @@ class ReorderingHasALimit(SelectiveTest):
 
 
 class TickBringsEightPackets(ModeIIITest):
-    """Nobody has asked for them: the first ones, whose answers tell what else is missing."""
+    """Ticks without a NAK: the first packets are sent again; their answers report further gaps."""
 
     reliability = (Reliability.SR, Reliability.SACK)
 
@@ -263,7 +263,7 @@ class DisagreementOutOfOrder(ModeIIITest):
 
 
 class NakBringsOnePacket(SelectiveTest):
-    """A NAK's PSN is missing, packets after it may have arrived: that one is sent again, alone."""
+    """Only the packet that a NAK names is sent again, since packets after it may have arrived."""
 
     def runTest(self) -> None:
         flow = self.begun(self.role, acked=False)
@@ -284,7 +284,7 @@ class NakFromAChildBringsOnePacket(NakBringsOnePacket):
 
 
 class SelectiveNakBringsExactlyThose(SelectiveTest):
-    """As many packets as it says, from its PSN on; it acknowledges nothing, so that the range stays."""
+    """As many packets as the NAK says, from its PSN on; it acknowledges nothing, so the range does not move."""
 
     reliability = (SACK,)
 
@@ -334,7 +334,7 @@ class SelectiveNakBringsSixtyFourAtMost(SelectiveTest):
 
 
 class TickResendsWhatIsOutstanding(SelectiveTest):
-    """Two ticks without progress: a few packets from lastAcked + 1 on; their answers say what else is missing."""
+    """Two ticks without progress: a few packets from lastAcked + 1 on are sent; their answers report further gaps."""
 
     def runTest(self) -> None:
         flow = self.begun(self.role)

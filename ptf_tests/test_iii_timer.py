@@ -1,5 +1,5 @@
-"""When what an edge does not acknowledge is sent again: later each time, not before an RNR timer is up, and not for
-ever (Algorithm 3, line 3; InfiniBand 9.7.5.2.8)."""
+"""When unacknowledged packets are sent again: with growing delays, not before an RNR timer expires, and not for ever
+(Algorithm 3, line 3; InfiniBand 9.7.5.2.8)."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ EVERY = tuple(Reliability)
 GIVEN_UP = 1 << 20
 """Units of 10 us without an ACK after which an edge is given up."""
 LONG = GIVEN_UP // 8
-"""Units that a tick stands for where ten seconds are to pass."""
+"""Units of each tick in scenarios that take ten seconds."""
 
 
 class TimerTest(ModeIIITest):
-    """Some results are under way, and nobody has acknowledged any."""
+    """Some results have been sent, and no edge has acknowledged any."""
 
     reliability = EVERY
     role = ROOT
     outstanding = 3
 
     def under_way(self) -> tuple[Flow, int, list[str]]:
-        """A flow, one of its outputs, and what that has been sent."""
+        """A flow, one of its outputs, and the packets sent to it."""
         flow = self.begun(self.role, acked=False)
         sent = [control_of(self.psn(0), self.immediate(flow, 1 << 12))]
         sent += self.rounds(flow, 1, min(self.outstanding, self.window - 1), acked=False)
         return flow, flow.outputs[-1], [again(result) for result in sent]
 
     def bursts(self, flow: Flow, edge: int, sent: list[str], ticks: int, units: int = TICK_UNITS) -> list[int]:
-        """Which of the next ticks of an edge bring all that it has been sent; the others bring nothing."""
+        """The next ticks of an edge that bring all packets sent to it so far; the others must bring nothing."""
         found = []
         for number in range(ticks):
             self.tick(flow.group, edge, units=units)
@@ -55,7 +55,7 @@ class TimerTest(ModeIIITest):
         return found
 
     def brought(self, flow: Flow, edge: int, sent: list[str]) -> bool:
-        """Whether an edge has got all that it had been sent, since the last look; the others get nothing."""
+        """Whether an edge has received all its packets again since the last check; other edges must receive nothing."""
         received = self.received(flow.group)
         for index, packets in enumerate(received.of_rank):
             wanted = sent if index == edge and packets else []
@@ -75,7 +75,7 @@ class TimerTest(ModeIIITest):
 
 
 class BackOffDoubles(TimerTest):
-    """The link is down: after one tick, two, four, eight and so on, so 64 ticks bring seven bursts."""
+    """The link is down: bursts follow after one tick, two, four, eight and so on, so 64 ticks bring seven bursts."""
 
     def runTest(self) -> None:
         flow, edge, sent = self.under_way()
@@ -99,7 +99,7 @@ class BackOffDoublesAcrossTheWrap(BackOffDoubles):
 
 
 class ProgressEndsBackOff(TimerTest):
-    """An ACK of something new, and the first two ticks after it are the first ones again."""
+    """An ACK of a new packet resets the backoff: the next two ticks act like the first two."""
 
     def runTest(self) -> None:
         flow, edge, sent = self.under_way()
@@ -111,7 +111,7 @@ class ProgressEndsBackOff(TimerTest):
 
 
 class BackOffIsEachEdgesOwn(TimerTest):
-    """What one edge does not acknowledge is no reason to wait with another's."""
+    """Missing ACKs of one edge do not delay retransmissions to another."""
 
     def runTest(self) -> None:
         flow, edge, sent = self.under_way()
@@ -121,7 +121,7 @@ class BackOffIsEachEdgesOwn(TimerTest):
 
 
 class IdleEdgesDoNotBackOff(TimerTest):
-    """Time without anything outstanding is not waited for later, and nobody is given up over it."""
+    """Ticks without outstanding packets neither lengthen a later delay nor cause an edge to be given up."""
 
     def runTest(self) -> None:
         flow = self.begun(ROOT)
@@ -136,7 +136,7 @@ class IdleEdgesDoNotBackOff(TimerTest):
 
 
 class NaksDoNotStartTheTimer(TimerTest):
-    """Who asks gets it at once, and the first tick without progress afterwards sends again as it would have."""
+    """A NAK is served at once, and the first tick without progress afterwards sends again as without the NAK."""
 
     def runTest(self) -> None:
         flow, edge, sent = self.under_way()
@@ -168,7 +168,7 @@ class EdgesTowardTheParentAreGivenUp(EdgesAreGivenUp):
 
 
 class EdgesAreGivenUpAfterTenSeconds(TimerTest):
-    """To the unit: one before, there is a burst still, and with it there is none any more."""
+    """Exact to the unit: one unit earlier there is still a burst; at the limit there is none."""
 
     def runTest(self) -> None:
         flow, edge, sent = self.under_way()
@@ -182,7 +182,7 @@ class EdgesAreGivenUpAfterTenSeconds(TimerTest):
 
 
 class QuietTicksAreCounted(TimerTest):
-    """A tick that brings nothing is dropped under its reason: no time is up, or nothing is there to be sent."""
+    """A tick without effect is dropped for one of two reasons: no delay has expired, or nothing is outstanding."""
 
     def runTest(self) -> None:
         flow = self.begun(REDUCE_TO_CHILD)
@@ -211,7 +211,7 @@ class NewEpochsStartTheTimerAfresh(TimerTest):
 
 
 class RnrTimersAreWaitedFor(TimerTest):
-    """An RNR NAK of each code: at least that time, whatever ticks stand for; then everything again."""
+    """An RNR NAK of each code: nothing for at least its delay, whatever a tick stands for; then all packets again."""
 
     def runTest(self) -> None:
         flow, edge, sent = self.under_way()
@@ -228,7 +228,7 @@ class RnrTimersAreWaitedFor(TimerTest):
                 flow, edge, sent = self.restarted(flow, edge)
 
     def period_of(self, asked: int) -> int:
-        """What ticks stand for, where an edge asks for so many units."""
+        """The units that a tick stands for, if an edge asks for ``asked`` units."""
         return asked // 3
 
     def restarted(self, flow: Flow, edge: int) -> tuple[Flow, int, list[str]]:
@@ -241,21 +241,21 @@ class RnrTimersAreWaitedFor(TimerTest):
 
 
 class RnrTimersOfATick(RnrTimersAreWaitedFor):
-    """A tick stands for just the time that is asked for."""
+    """A tick stands for exactly the requested delay."""
 
     def period_of(self, asked: int) -> int:
         return asked
 
 
 class RnrTimersOfATickAndMore(RnrTimersAreWaitedFor):
-    """A unit is left when the first tick has come."""
+    """One unit of the delay remains after the first tick."""
 
     def period_of(self, asked: int) -> int:
         return asked - 1
 
 
 class LongRnrTimersBringNothing(TimerTest):
-    """An RNR NAK that asks for 491 ms gets not one packet in ten ticks of 20 ms."""
+    """After an RNR NAK that asks for 491 ms, ten ticks of 20 ms bring no packet."""
 
     def runTest(self) -> None:
         flow, edge, sent = self.under_way()
@@ -265,7 +265,7 @@ class LongRnrTimersBringNothing(TimerTest):
 
 
 class RnrNaksBackOff(TimerTest):
-    """Who is not ready again and again is asked less and less often, but every 41 ms, and is not given up. After
+    """An edge that is repeatedly not ready is tried less often, but at least every 41 ms, and is not given up. After
     progress it is the first time again."""
 
     asked = 2
@@ -281,8 +281,8 @@ class RnrNaksBackOff(TimerTest):
         self.wait(flow, edge, sent[1:], self.psn(1), self.asked, 0)
 
     def wait(self, flow: Flow, edge: int, sent: list[str], psn: int, units: int, less: int) -> None:
-        """An edge is not ready for a PSN; what it has been sent goes again after so many units of 10 us, for all of
-        which, but for ``less`` of them, a tick stands."""
+        """An edge is not ready for a PSN; the packets sent to it are sent again after ``units`` units of 10 us. A tick
+        stands for all of these but ``less``."""
         self.answer(flow.group, edge, psn, RnrNak(self.asked).syndrome)  # codes 1 and 2 ask for 10 and 20 us
         period = max(1, units - less)
         found = self.bursts(flow, edge, sent, 4, period)
@@ -294,7 +294,7 @@ class ShortestRnrNaksBackOff(RnrNaksBackOff):
 
 
 class BarriersAreWaitedForToo(TimerTest):
-    """A control message alone is outstanding like data."""
+    """A single outstanding control message is sent again like data."""
 
     def runTest(self) -> None:
         flow = self.served(ROOT)

@@ -1,4 +1,4 @@
-"""Frames with one 802.1Q tag in Mode III: results, answers and what is sent again have the tag of what they come from.
+"""Frames with one 802.1Q tag in Mode III: results, answers and retransmissions keep the tag.
 
 Scenarios of other modules run as without a tag; the base class looks for the tag on each frame that comes out.
 """
@@ -70,7 +70,7 @@ class TaggedTickResends(UntaggedTicks):
 
 
 class TickResendsUnderTheLatestTag(UntaggedTicks):
-    """What a rank sends last, data or an ACK, tells the tag of its edge; without a tag there is none any more."""
+    """A rank's newest packet, data or ACK, sets the tag of its edge; an untagged packet removes it."""
 
     reliability = tuple(Reliability)
     tags = (DROP_ELIGIBLE, None, mode_ii.PRIORITY_TAG, None, mode_ii.PRIORITY_5_VLAN_100)
@@ -91,7 +91,7 @@ class TickResendsUnderTheLatestTag(UntaggedTicks):
             self.expect_nothing()
 
     def resends(self, flow: Flow, edge: int, result: str) -> None:
-        """The second tick without progress brings what is outstanding."""
+        """The second tick without progress brings the outstanding packets."""
         self.tick(flow.group, edge)
         self.expect_nothing()
         self.tick(flow.group, edge)

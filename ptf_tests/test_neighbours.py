@@ -45,7 +45,7 @@ class Neighbours(ModeIITest):
         self.install(configure(self.spec, [self.group], gateways={GATEWAY: GATEWAY_MAC}))
 
     def ask(self, frame: bytes, *, port: int = 0) -> list[Output]:
-        """What comes back for one frame."""
+        """The answers to one frame."""
         state = self.state()
         self.send(port, frame)
         outputs = self.outputs()
@@ -54,7 +54,7 @@ class Neighbours(ModeIITest):
 
 
 class SwitchAnswersForItsAddresses(Neighbours):
-    """Those of its endpoints and its gateway address, at the port where it is asked."""
+    """The switch answers for its endpoints' addresses and its gateway address, on the port of the request."""
 
     def runTest(self) -> None:
         local = self.group.edges[0].local

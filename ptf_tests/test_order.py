@@ -1,4 +1,4 @@
-"""Go-Back-N: what comes ahead of its turn does not touch the buffer (section C)."""
+"""Go-Back-N: packets ahead of their turn do not change the buffer (section C)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class InOrder(ModeIITest):
 
 
 class AheadOfItsTurn(InOrder):
-    """A gap of one or of many: refused, until what was missing has come."""
+    """After a gap of one packet or many, packets are refused until the missing ones have arrived."""
 
     def runTest(self) -> None:
         group = self.group_of(2)
@@ -35,7 +35,7 @@ class AheadOfItsTurn(InOrder):
 
 
 class FilteredGoBackN(InOrder):
-    """A contribution is lost: what its sender sent since is sent again, and was not in the buffer before."""
+    """A contribution is lost: the sender's later packets were not stored, and are sent again."""
 
     def runTest(self) -> None:
         group = self.group_of(3)
@@ -52,7 +52,7 @@ class FilteredGoBackN(InOrder):
 
 
 class RepetitionsPassTheFilter(InOrder):
-    """What is behind the ePSN is no news but a question: it gets the result again, and does not move the ePSN."""
+    """A packet before the ePSN is a repetition: it gets the result again, and does not move the ePSN."""
 
     def runTest(self) -> None:
         group = self.group_of(2)
@@ -69,7 +69,7 @@ class RepetitionsPassTheFilter(InOrder):
 
 
 class EdgesAreFilteredApart(InOrder):
-    """One rank is a window ahead of another, which is in order all the same."""
+    """One rank is a window ahead of another; both are in order."""
 
     def runTest(self) -> None:
         ranks, group = 3, self.group_of(3)
@@ -86,7 +86,7 @@ class EdgesAreFilteredApart(InOrder):
 
 
 class OneEdgesTurnIsNoOthers(InOrder):
-    """That one rank's packet has come does not make it the next one's turn at any other edge."""
+    """A packet that arrives at one edge does not advance the ePSN of any other edge."""
 
     def runTest(self) -> None:
         ranks = min(8, self.spec.fan_in)
@@ -140,7 +140,7 @@ class AnnouncementIsANewBeginning(InOrder):
 
 
 class AnnouncementRepeatedAfterTheLastPacket(InOrder):
-    """All that was announced has been sent, and the control message is repeated: any packet may be repeated, too."""
+    """All announced packets have been sent, and the control message is repeated: any packet may be repeated, too."""
 
     def runTest(self) -> None:
         group, packets = self.node_of(2, allreduce()), 3
@@ -161,7 +161,7 @@ class AnnouncementRepeatedAfterTheLastPacket(InOrder):
 
 
 class AheadOfItsTurnAndWrong(InOrder):
-    """Of what is wrong with a packet that comes ahead of its turn, its turn is the first."""
+    """If a packet ahead of its turn has other faults, too, it is refused for its turn."""
 
     def runTest(self) -> None:
         group = self.group_of(2)
@@ -208,7 +208,7 @@ class OrderAcrossTheWrap(InOrder):
 
 
 class OrderOfANewEpoch(InOrder):
-    """A group that is set up again starts with what it announces, behind or ahead of what was."""
+    """A group that is set up again starts with the PSN that it announces, before or after its previous PSNs."""
 
     def runTest(self) -> None:
         group = self.group_of(2)
@@ -221,7 +221,7 @@ class OrderOfANewEpoch(InOrder):
 
 
 class OnlyContributionsAreFiltered(InOrder):
-    """What comes down, what is broadcast, and answers, leave in whatever order they come."""
+    """Results from the parent, broadcast data and answers are forwarded in the order in which they arrive."""
 
     def runTest(self) -> None:
         group = self.node_of(3, allreduce(2), broadcast_from(0, 0), reduce_to(1, 1))

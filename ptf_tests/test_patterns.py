@@ -74,7 +74,7 @@ class PatternsFollowEachOther(PatternTest):
 
 
 class PatternIsChosenByPsn(PatternTest):
-    """While a Broadcast is announced, what is left of the AllReduce before it is still reduced, not copied."""
+    """While a Broadcast is announced, remaining packets of the AllReduce before it are still reduced, not copied."""
 
     def unfit(self) -> str | None:
         return self.filters()
@@ -140,7 +140,7 @@ class NextBroadcastOvertakes(PatternTest):
 
 
 class ReduceScattersPhases(PatternTest):
-    """Each rank gets its share in turn, and sends in every other phase."""
+    """Each rank in turn receives its share, and sends in all other phases."""
 
     def unfit(self) -> str | None:
         return self.filters()
@@ -154,13 +154,13 @@ class ReduceScattersPhases(PatternTest):
 
 
 class PatternsOfANodeBelowTheRoot(PatternTest):
-    """With a parent: ranks behind children are reduced to through the child, those elsewhere through the parent."""
+    """With a parent: a Reduce to a rank below a child goes through that child, to any other rank through the parent."""
 
     def unfit(self) -> str | None:
         return self.filters()
 
     def runTest(self) -> None:
-        # Ranks 0, 1 and 2 at edges 0 and 1; ranks 3 and up behind the parent, edge 2.
+        # Ranks 0, 1 and 2 at edges 0 and 1; ranks 3 and up beyond the parent, edge 2.
         behind = [0, 0, 1, 2, 2]
         one_way = [make(rank, edge) for make in (reduce_to, broadcast_from) for rank, edge in enumerate(behind)]
         patterns = [allreduce(2), *one_way]

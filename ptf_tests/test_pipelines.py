@@ -48,7 +48,7 @@ class Pipelines(ModeIITest):
         ``patterns`` are Reduce or Broadcast and the rank that it is to or from; AllReduce is always there.
         """
         pipelines = list(range(self.spec.pipelines))
-        # The root's internal edges come behind its ranks, in the order of pipelines; a leaf's only one comes last.
+        # The root's internal edges come after its ranks, in the order of pipelines; a leaf's only one comes last.
         inner = {pipeline: self.ranks_each + index for index, pipeline in enumerate(p for p in pipelines if p != top)}
         nodes = []
         for pipeline in pipelines:

@@ -31,7 +31,7 @@ class ReduceTest(ModeIITest):
 
 
 class ReduceGoesTowardItsRoot(ReduceTest):
-    """Whichever edge that is: a rank's own, a child switch's or the parent's. What it does not send is not missed."""
+    """The root may be at any edge: a rank's own, a child switch's or the parent's. It need not contribute."""
 
     def runTest(self) -> None:
         for toward in range(self.edges):
@@ -56,7 +56,7 @@ class ReduceWaitsForEverySender(ReduceTest):
 
 
 class ReduceOfOneSender(ReduceTest):
-    """Two ranks: what one sends is the other's result."""
+    """Two ranks: the contribution of one is the other's result."""
 
     edges = 2
 
@@ -70,7 +70,7 @@ class ReduceOfOneSender(ReduceTest):
 
 
 class RepetitionGoesToTheRootAgain(ReduceTest):
-    """The sender gets no result back: the root's ACK is what it waits for."""
+    """The sender gets no result back; it waits for the root's ACK."""
 
     def runTest(self) -> None:
         group, senders = self.node_toward(0), self.senders(0)
@@ -134,7 +134,7 @@ class RootMustNotContribute(ReduceTest):
 
 
 class ReduceIsAnnouncedToItsRoot(ReduceTest):
-    """The root learns from the control message, too, what comes, once all senders have announced it."""
+    """The root receives the control message, too, once all senders have sent it."""
 
     def runTest(self) -> None:
         group = self.node_of(self.edges, reduce_to(0, 0))
@@ -148,7 +148,7 @@ class ReduceIsAnnouncedToItsRoot(ReduceTest):
 
 
 class CongestionAtTheRootReachesAllSenders(ReduceTest):
-    """What crowds the path to the root is what all of them send."""
+    """All senders contribute to congestion on the path to the root, so all get the CNP."""
 
     def runTest(self) -> None:
         group = self.node_toward(0)
@@ -159,7 +159,7 @@ class CongestionAtTheRootReachesAllSenders(ReduceTest):
 
 
 class GoBackNOfAReduce(ReduceTest):
-    """A result is lost on its way to the root: its NAK reaches all senders; one of them repeats, and it is mended."""
+    """A result is lost on its way to the root: its NAK reaches all senders, and one of them repeats."""
 
     def runTest(self) -> None:
         group, senders = self.node_toward(1), self.senders(1)

@@ -28,7 +28,7 @@ class DuplicateBeforeCompletionCountsOnce(ModeIITest):
 
 
 class DuplicateAfterCompletionGetsTheResultAgain(ModeIITest):
-    """Whoever lost the result asks by repeating its contribution, and it alone is answered; the sum does not change."""
+    """A rank that lost the result repeats its contribution, and it alone is answered; the sum does not change."""
 
     def runTest(self) -> None:
         group = self.group_of(4)
@@ -44,7 +44,7 @@ class DuplicateAfterCompletionGetsTheResultAgain(ModeIITest):
 
 
 class DuplicateWithOtherDataChangesNothing(ModeIITest):
-    """What counts is what came first; a repeated packet's payload is not looked at."""
+    """The first contribution counts; a repeated packet's payload is ignored."""
 
     def runTest(self) -> None:
         group = self.group_of(2)
@@ -88,7 +88,7 @@ class GoBackNAfterALoss(ModeIITest):
 
 
 class StalePsnIsIgnored(ModeIITest):
-    """A packet that was overtaken by its slot's next PSN is dropped, and harms neither."""
+    """A packet that was overtaken by its slot's next PSN is dropped, and affects neither round."""
 
     def unfit(self) -> str | None:
         return self.filters()
@@ -112,7 +112,7 @@ class StalePsnIsIgnored(ModeIITest):
 
 
 class StaleAtTheEndOfItsCollective(ModeIITest):
-    """What slots are used for last is as new as what they are used for first: what is older by a buffer is stale."""
+    """The last slots are no different from the first ones: a PSN older by the buffer's length is stale."""
 
     def runTest(self) -> None:
         group, slots = self.node_of(2, allreduce()), self.spec.slots_per_group

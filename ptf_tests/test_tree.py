@@ -29,7 +29,7 @@ class Below(ModeIITest):
 
 
 class PartialResultGoesUp(Below):
-    """What the children send becomes one packet to the parent, and nobody below hears of it."""
+    """The children's packets become one packet to the parent; the children receive nothing."""
 
     def runTest(self) -> None:
         self.open(self.group)
@@ -44,7 +44,7 @@ class PartialResultGoesUp(Below):
 
 
 class ThirtyOneChildren(PartialResultGoesUp):
-    """With the parent, as many edges as there can be."""
+    """The maximum number of edges, including the parent's."""
 
     children = 31
 
@@ -86,7 +86,7 @@ class UpAndDownAreApart(Below):
 
 
 class RepetitionGoesUpAgain(Below):
-    """Whatever was lost further up, a child's repetition replaces it; only the root answers it."""
+    """A child's repetition replaces any packet lost further up; only the root answers it."""
 
     def runTest(self) -> None:
         self.open(self.group)
@@ -147,7 +147,7 @@ class AnswersAreReflectedAtTheFirstHop(Below):
 
 
 class ResultsBeforeTheirAnnouncement(Below):
-    """The parent is bound by announcements too."""
+    """Announcements also limit the parent's packets."""
 
     def runTest(self) -> None:
         psn, (result,) = self.random_psn(), self.random_values(1)

@@ -1,4 +1,4 @@
-"""What a NIC would refuse, and what no member of the group sent: dropped, counted by reason, no state touched."""
+"""Packets that a NIC would refuse, or from strangers: dropped, counted by reason, state unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Spoil = Callable[[RocePacket], RocePacket]
 
 
 class Refusal(ModeIITest):
-    """A round in progress, into which spoilt packets come; the round then ends as if they had not."""
+    """A round in progress that receives corrupted packets; the round then ends as without them."""
 
     ranks = 3
 
@@ -150,7 +150,7 @@ class PaddedPayload(Refusal):
 
 
 class WrongIcrc(Refusal):
-    """A flipped bit in the ICRC or in what it covers; a switch that mends it would launder corruption."""
+    """A flipped bit in the ICRC or in what it covers; a switch that recomputes the ICRC would hide the corruption."""
 
     def unfit(self) -> str | None:
         return None if self.spec.icrc.checked else "the program ignores the ICRC"
@@ -179,7 +179,7 @@ def parse_back(packet: RocePacket, frame: bytes) -> RocePacket:
 
 
 class IcrcIgnored(ModeIITest):
-    """A program made with ``icrc: ignore`` takes what comes, and leaves the ICRC as it was."""
+    """A program made with ``icrc: ignore`` accepts packets with any ICRC, and leaves the ICRC as it was."""
 
     def unfit(self) -> str | None:
         return "the program checks the ICRC" if self.spec.icrc.checked else None
@@ -262,7 +262,7 @@ class FragmentsAndOptionsAreNotForTheEngine(Refusal):
 
 
 class FirstFaultIsTheReason(Refusal):
-    """What is wrong with a packet itself comes before what its content would be refused for."""
+    """A malformed packet is dropped as such, even if its content would also be refused."""
 
     def runTest(self) -> None:
         value = self.call(packets=1).encode()
