@@ -203,5 +203,5 @@ def test_nics_that_say_what_switches_do_not_know_are_refused(reliability: Reliab
 
 
 def test_a_group_that_calls_nothing_is_refused() -> None:
-    with pytest.raises(InputError, match="once at least"):
+    with pytest.raises(InputError, match="must be at least 1"):
         Simulation(SimConfig(star(3), tiny(), repeat=0))
