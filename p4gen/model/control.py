@@ -100,7 +100,7 @@ class Control:
         new = self._installed(state, fields, entry)
         new.last_hit = self._state.clock()
         if state.find(new.identity) is not None:
-            raise ControlError(f"table {state.table.name}: there is an entry with {describe_match(entry)} already")
+            raise ControlError(f"table {state.table.name}: an entry with {describe_match(entry)} already exists")
         if len(state) >= state.size:
             raise ControlError(f"table {state.table.name}: full, it has room for {state.size} entries")
         state.insert(new)

@@ -143,5 +143,5 @@ class Trap:
 def _size(instance: ir.ExternInstance) -> int:
     size = instance.args[0]
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-        raise InputError(Diagnostic(instance.pos, f"{instance.extern} {instance.name}: size {size!r} is no number"))
+        raise InputError(Diagnostic(instance.pos, f"{instance.extern} {instance.name}: size {size!r} is not a number"))
     return size

@@ -124,7 +124,7 @@ class Profile:
         """Add a group or give it other members. ControlError for a member that is not there."""
         listed = tuple(members)
         if not self.selector:
-            raise ControlError(f"action profile {self.name}: it is no selector, so it has no groups")
+            raise ControlError(f"action profile {self.name}: it is not a selector, so it has no groups")
         for member in listed:
             if member.member_id not in self.members:
                 raise ControlError(f"action profile {self.name}: there is no member {member.member_id}")

@@ -60,7 +60,7 @@ class Resources(Control):
         profile.check(indirect)
         shares = tuple((self._choice(profile, a), weight, watch) for a, weight, watch in indirect.actions)
         if not profile.selector and indirect.member is None:
-            raise ControlError(f"table {state.table.name}: {profile.name} is no selector, so entries name a member")
+            raise ControlError(f"table {state.table.name}: {profile.name} is not a selector, so entries name a member")
         nothing = state.table.default_action
         bound = Bound(profile, indirect, shares)
         return Installed(fields, nothing.ref, nothing.args, entry.priority, bound=bound)

@@ -121,7 +121,7 @@ class ModelState:
         """Return to a state of this switch, or of another one with the same program and engine. Raises ``ValueError``
         for any other."""
         if frozen.engine != self.engine:
-            raise ValueError(f"the frozen state is one of the engine {frozen.engine}, this switch's is {self.engine}")
+            raise ValueError(f"the frozen state is of the engine {frozen.engine}, this switch's is {self.engine}")
         self._restore_switch(frozen.configuration, frozen.memory)
         self.digests[:] = frozen.digests
         self.log[:] = frozen.log
@@ -160,7 +160,7 @@ class ModelState:
         shape = [len(cells) for cells in registers], [len(packets) for packets, _ in counters], list(map(len, meters))
         mine = (self.registers.values(), self.counters.values(), self.meters.values())
         if shape != tuple([each.size for each in kind] for kind in mine) or len(entries) != len(self.tables):
-            raise ValueError("the frozen state is one of another program")
+            raise ValueError("the frozen state is of another program")
         if configuration != self._configuration():
             self._configure(configuration)
         for register, cells in zip(self.registers.values(), registers, strict=True):

@@ -76,5 +76,5 @@ def compile_for_bmv2(compiler: str, source: Path, out: Path, *, warnings: bool =
     if done.returncode:
         raise FailedError(f"{COMPILER} refused {source} (exit status {done.returncode}):\n{said}")
     if said and not warnings:
-        raise FailedError(f"{COMPILER} accepted {source} but had something to say:\n{said}")
+        raise FailedError(f"{COMPILER} accepted {source} but printed:\n{said}")
     return result

@@ -63,7 +63,7 @@ def test_names_are_full_or_unique_suffixes() -> None:
         (Entry("t", {"a": 1}, Action("go")), "table ig.t: action ig.go: parameter port: missing"),
         (Entry("t", {"a": 1}, Action("nop", {"x": 1})), "no parameter x; there are none"),
         (entry(1, priority=7), "table ig.t: its entries have no priority"),
-        (entry(7), "table ig.t: there is an entry with a=0x7 already"),
+        (entry(7), "table ig.t: an entry with a=0x7 already exists"),
     ],
 )
 def test_refusals_name_the_thing_and_the_alternatives(wrong: Entry, cause: str) -> None:

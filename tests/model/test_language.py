@@ -259,7 +259,7 @@ def test_an_endless_loop_is_left_and_trapped(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("p4gen.model.interp.statements.MAX_ITERATIONS", 10)
     switch = model("for (bit<8> i = 0; i < 5; i = i - i) { hdr.h.a = hdr.h.a + 1; }")
     assert switch.process(0, bytes(4)) == [(0, b"\x0a\0\0\0")]
-    assert [t.what for t in switch.traps()] == ["the loop has not ended after 10 rounds, it is left"]
+    assert [t.what for t in switch.traps()] == ["the loop has not ended after 10 rounds; it is exited"]
 
 
 def test_lookahead_of_a_struct_of_headers() -> None:

@@ -88,7 +88,7 @@ def test_what_does_not_fit_is_refused(model: Model) -> None:
     model.set_member("spread", 4, Action("forward", {"port": 1}))
     with pytest.raises(ControlError, match="full, it has room for 4 members"):
         model.set_member("spread", 5, Action("forward", {"port": 1}))
-    with pytest.raises(ControlError, match="no selector"):
+    with pytest.raises(ControlError, match="not a selector"):
         model.set_group("plain", 1, [])
     with pytest.raises(ControlError, match="there is no member 77"):
         model.set_group("spread", 1, [GroupMember(77)])

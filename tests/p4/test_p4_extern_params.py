@@ -67,7 +67,7 @@ def test_externs_are_handed_on() -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("s.apply(hdr, one, 3); s.apply(hdr, two, 3);", "applied with other externs than before"),
+        ("s.apply(hdr, one, 3); s.apply(hdr, two, 3);", "applied with different externs here"),
         ("s.apply(hdr, wide, 3);", r"is a register<bit<16>>, but a register<bit<8>> is needed"),
         ("s.apply(hdr, c, 3);", "is a counter, but a register<bit<8>> is needed"),
         ("s.apply(hdr, hdr.h.a, 3);", "has type bit<8>, but register<bit<8>> is needed"),

@@ -191,15 +191,15 @@ def test_an_index_from_a_table_keeps_its_bank_where_paths_meet() -> None:
         ),
         (
             "r.read(v, %s); meta.pipeline = meta.other; q.write(%s, v);",
-            "'I.q' is written in another bank than the pass has been in before",
+            "'I.q' is written in a different bank from earlier accesses of the pass",
         ),
         (
             "r.read(v, %s); if (meta.flag) { meta.pipeline = 1; } q.write(%s, v);",
-            "'I.q' is written in another bank than the pass has been in before",
+            "'I.q' is written in a different bank from earlier accesses of the pass",
         ),
         (
             "r.read(v, %s); q.write((bit<32>)(meta.other ++ meta.y[2:0]), v);",
-            "'I.q' is written in another bank than the pass has been in before",
+            "'I.q' is written in a different bank from earlier accesses of the pass",
         ),
         (
             "meta.slot = %s; meta.pipeline = 0; r.read(v, meta.slot); q.write(meta.slot, v);",

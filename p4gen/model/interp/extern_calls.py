@@ -48,7 +48,7 @@ def _in(b: Build, call: ir.ExternCall, position: int) -> Eval:
 def _constant(call: ir.ExternCall, position: int) -> int | bool | str:
     expr = call.args[position].expr
     if not isinstance(expr, ir.Literal):
-        raise unsupported(call.pos, f"{call.method} with an argument {position + 1} that is no constant")
+        raise unsupported(call.pos, f"{call.method} with an argument {position + 1} that is not a constant")
     return expr.value
 
 

@@ -134,7 +134,7 @@ def _switch(b: Build, s: ir.Switch) -> Exec:
             default = body
         for label in case.labels:
             if not isinstance(label, ir.Literal):
-                raise unsupported(label.pos, "a switch label that is no constant")
+                raise unsupported(label.pos, "a switch label that is not a constant")
             by_value.setdefault(label.value, body)
     return lambda f: by_value.get(subject(f), default)(f)
 
@@ -156,7 +156,7 @@ def _for(b: Build, s: ir.For) -> Exec:
             update(f)
             rounds += 1
             if rounds >= MAX_ITERATIONS:
-                state.trap(pos, f"the loop has not ended after {MAX_ITERATIONS} rounds, it is left")
+                state.trap(pos, f"the loop has not ended after {MAX_ITERATIONS} rounds; it is exited")
                 break
         return None
 

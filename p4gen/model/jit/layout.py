@@ -72,7 +72,7 @@ def scalar_width(of: t.Type) -> int:
         return 1
     if isinstance(of, (t.Enum, t.Error, t.String)):
         return SYMBOL_BITS
-    raise NoValuesError(f"a value of type {of} is no number")
+    raise NoValuesError(f"a value of type {of} is not a number")
 
 
 def is_memory(of: t.Type) -> bool:

@@ -45,5 +45,5 @@ def constant(call: ir.ExternCall, position: int) -> int | bool | str:
     """The value of an argument that must be a compile-time constant."""
     expr = call.args[position].expr
     if not isinstance(expr, ir.Literal):
-        raise unsupported(call.pos, f"{call.method} with an argument {position + 1} that is no constant")
+        raise unsupported(call.pos, f"{call.method} with an argument {position + 1} that is not a constant")
     return expr.value

@@ -197,7 +197,7 @@ class NativeState(ModelState):
     def _restore_switch(self, configuration: Configuration, memory: tuple[Any, ...]) -> None:
         (block,) = memory
         if len(block) < self.layout.fixed or self.block.get(MAGIC, 8) != int.from_bytes(block[:8], "little"):
-            raise ValueError("the frozen state is one of another program")
+            raise ValueError("the frozen state is of another program")
         if configuration != self._configuration():
             self._configure(configuration)
             for table, holds in zip(self._native.values(), configuration.tables, strict=True):

@@ -91,7 +91,7 @@ def _switch(g: Gen, s: ir.Switch) -> None:
             default = label
         for e in case.labels:
             if not isinstance(e, ir.Literal):
-                raise unsupported(e.pos, "a switch label that is no constant")
+                raise unsupported(e.pos, "a switch label that is not a constant")
             number = fn.resize(g.value(e), subject.width).constant
             assert number is not None
             targets.setdefault(number, label)
@@ -136,7 +136,7 @@ def _for(g: Gen, s: ir.For) -> None:
     count = fn.op("add", fn.load(rounds, 32), const(1, 32))
     fn.store(count, rounds)
     with fn.when(fn.compare("uge", count, const(MAX_ITERATIONS, 32)), rare=True):
-        g.trap(s.pos, f"the loop has not ended after {MAX_ITERATIONS} rounds, it is left")
+        g.trap(s.pos, f"the loop has not ended after {MAX_ITERATIONS} rounds; it is exited")
         fn.br(after)
     fn.br(head)
     g.loops -= 1

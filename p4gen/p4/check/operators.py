@@ -111,7 +111,7 @@ def _shift(cx: Context, op: str, left: ir.Expr, right: ir.Expr, at: int) -> ir.E
             except fold.FoldError as problem:
                 cx.unit.reporter.fail(at, str(problem))
         if isinstance(left.type, Bits) and int(right.value) >= left.type.width:
-            cx.unit.reporter.warn(at, f"shifting {left.type} by {right.value} leaves nothing of it")
+            cx.unit.reporter.warn(at, f"shifting {left.type} by {right.value} shifts out all of its bits")
     if isinstance(left.type, Int) or (not isinstance(right, ir.Literal) and isinstance(right.type, Int)):
         cx.unit.reporter.fail(at, "the width of the value shifted must be known where the amount is not a constant")
     return ir.Binary(left.type, pos, type_cast(ir.BinaryOp, op), left, right)

@@ -34,7 +34,7 @@ def differences(ours: p4info_pb2.P4Info, theirs: p4info_pb2.P4Info) -> list[str]
         left = {m.preamble.name if hasattr(m, "preamble") else str(m): m for m in getattr(ours, field.name)}
         right = {m.preamble.name if hasattr(m, "preamble") else str(m): m for m in getattr(theirs, field.name)}
         found.extend(f"{field.name}: {name} is missing" for name in right.keys() - left.keys())
-        found.extend(f"{field.name}: {name} is one too many" for name in left.keys() - right.keys())
+        found.extend(f"{field.name}: {name} is unexpected" for name in left.keys() - right.keys())
         found.extend(
             f"{field.name}: {name}: {_short(left[name])} instead of {_short(right[name])}"
             for name in left.keys() & right.keys()

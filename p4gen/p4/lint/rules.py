@@ -162,7 +162,7 @@ class _Checker:
             return
         for other, before in state.banks.items():
             if other != found.bank:
-                message = f"{told} in another bank than the pass has been in before"
+                message = f"{told} in a different bank from earlier accesses of the pass"
                 self.problems.append(Diagnostic(access.pos, message, notes=((before.pos, "here"),)))
                 return
         if found.bank != self.own_bank(state):

@@ -119,7 +119,7 @@ def _code(block: ir.Control | ir.Parser) -> Iterator[tuple[Pos, str]]:
         for node in walk(tuple(code.values()) if isinstance(code, dict) else code):
             match node:
                 case ir.ForIn():
-                    yield node.pos, "loops through ranges and lists are beyond BMv2; count with 'for (…; …; …)'"
+                    yield node.pos, "BMv2 does not support loops over ranges and lists; count with 'for (…; …; …)'"
                 case ir.Switch() if place == "action":
                     yield node.pos, "'switch' cannot be used in an action on BMv2; use 'if'"
                 case ir.ExternCall(instance=None, method="digest") if place == "parser":
@@ -132,7 +132,7 @@ def _code(block: ir.Control | ir.Parser) -> Iterator[tuple[Pos, str]]:
                     data = args[1].expr if len(args) > 1 else None
                     for item in data.elements if isinstance(data, ir.Aggregate) else ():
                         if isinstance(item, ir.Unary | ir.Binary | ir.Cast | ir.Slice | ir.Mux):
-                            yield _begin(item), f"'{method}' takes whole fields on BMv2, and computes nothing from them"
+                            yield _begin(item), f"'{method}' takes whole fields on BMv2, not expressions"
 
 
 def _begin(e: ir.Expr) -> Pos:
@@ -149,7 +149,7 @@ def _objects(program: ir.Program) -> Iterator[tuple[Pos, str]]:
             yield instance.pos, f"registers hold bit strings on BMv2, not {instance.type_args[0]}"
     for table in program.tables:
         if sum(k.match_kind == "lpm" for k in table.keys) > 1:
-            yield table.pos, f"table '{table.name}' has more than one lpm key, which BMv2 cannot do"
+            yield table.pos, f"table '{table.name}' has more than one lpm key, which BMv2 does not support"
 
 
 def _successors(block: ir.Control) -> list[tuple[Pos, str]]:
@@ -157,7 +157,10 @@ def _successors(block: ir.Control) -> list[tuple[Pos, str]]:
     uses: dict[ir.Table, dict[tuple[Next, ...], Pos]] = {}
     _follow(block.body, (), (), uses)
     return [
-        (table.pos, f"table '{table.name}' is applied in several places that go on differently, which BMv2 cannot do")
+        (
+            table.pos,
+            f"table '{table.name}' is applied in places with different continuations; BMv2 does not support this",
+        )
         for table, ways in uses.items()
         if len(ways) > 1
     ]

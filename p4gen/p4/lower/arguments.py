@@ -124,7 +124,9 @@ def _argument(
 ) -> ir.Arg:
     if expr is None:
         if isinstance(source, ast.DontCare) and p.direction != "out":
-            cx.unit.reporter.fail(source.at, f"'_' can stand only for an 'out' argument; '{p.name}' is '{p.direction}'")
+            cx.unit.reporter.fail(
+                source.at, f"'_' is allowed only for an 'out' argument; '{p.name}' is '{p.direction}'"
+            )
         return ir.Arg(p.direction, None)
     where = ast.begin(source) if source is not None else at
     if p.direction in ("out", "inout"):

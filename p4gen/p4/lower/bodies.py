@@ -46,5 +46,5 @@ def statement(cx: Context, s: ast.Stmt | ast.Decl) -> ir.Stmt | None:
     """The lowered statement; None for one that does nothing (a constant, ``;``)."""
     lower = cx.unit.handlers.statements.get(type(s))
     if lower is None:
-        cx.unit.reporter.fail(s.at, "this declaration cannot stand among statements")
+        cx.unit.reporter.fail(s.at, "this declaration is not allowed among statements")
     return lower(cx, s)

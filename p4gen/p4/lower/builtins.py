@@ -132,14 +132,14 @@ def packet(cx: Context, e: ast.CallOf, callee: ast.Member, type_: ExternType) ->
             if types:
                 value = convert.coerce(cx, value, types[0], given[0].at)
             if not emittable(value.type):
-                cx.unit.reporter.fail(given[0].at, f"emit takes headers and what is made of them, not {value.type}")
+                cx.unit.reporter.fail(given[0].at, f"emit takes headers and structures of headers, not {value.type}")
             return ir.Emit(pos, value)
     cx.unit.reporter.fail(callee.at, f"'{decl.name}' of {type_} is not supported")
 
 
 def _extract(cx: Context, e: ast.CallOf, given: list[ast.Expr | None], types: tuple[Type, ...], pos: Pos) -> ir.Stmt:
     if cx.place not in ("state", "parser", "function"):
-        cx.unit.reporter.fail(e.at, "packets can be extracted from only in a parser")
+        cx.unit.reporter.fail(e.at, "packets can be read only in a parser")
     target = given[0]
     assert target is not None
     bits = None

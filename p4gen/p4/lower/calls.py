@@ -49,7 +49,7 @@ def table_result(cx: Context, e: ast.CallOf, name: str, at: int, in_switch: bool
     if name not in ("hit", "miss", "action_run"):
         cx.unit.reporter.fail(at, f"the result of applying a table has no member '{name}'")
     if name == "action_run" and not in_switch:
-        cx.unit.reporter.fail(at, "'action_run' can be used only as what 'switch' chooses by")
+        cx.unit.reporter.fail(at, "'action_run' can be used only as the expression of a 'switch'")
     _check_apply(cx, e)
     type_: Type = entity.result if name == "action_run" else BOOL
     return ir.ApplyTable(type_, cx.pos(e.callee.at), entity.table, type_cast(ir.ApplyResult, name))

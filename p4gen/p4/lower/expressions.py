@@ -104,7 +104,7 @@ def _dots(cx: Context, e: ast.Dots) -> ir.Expr:
 
 
 def _out_of_place(cx: Context, e: ast.Expr) -> ir.Expr:
-    cx.unit.reporter.fail(e.at, "this can stand only in a keyset")
+    cx.unit.reporter.fail(e.at, "this is allowed only in a keyset")
 
 
 # --- members -------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def sliced(cx: Context, base: ir.Expr, hi: int, lo: int, at: int) -> ir.Expr:
     if not isinstance(type_, Bits | Int) or (isinstance(type_, Int) and not isinstance(base, ir.Literal)):
         cx.unit.reporter.fail(at, f"bits of {type_} cannot be selected")
     if lo < 0 or hi < lo:
-        cx.unit.reporter.fail(at, f"[{hi}:{lo}] is no range of bits")
+        cx.unit.reporter.fail(at, f"[{hi}:{lo}] is not a range of bits")
     if isinstance(type_, Bits) and hi >= type_.width:
         cx.unit.reporter.fail(at, f"bit {hi} is outside {type_}")
     if hi - lo >= fold.MAX_BITS:

@@ -89,7 +89,7 @@ def unify(pattern: Type, have: Type, bindings: Bindings) -> bool:
 def unify_blocks(pattern: BlockTypeOf, have: BlockTypeOf, bindings: Bindings) -> str | None:
     """Unify two parser or control types; what is wrong where they differ."""
     if pattern.kind != have.kind:
-        return f"a {have.kind} cannot stand for a {pattern.kind}"
+        return f"a {have.kind} cannot be used as a {pattern.kind}"
     required = [p for p in have.params if not p.optional]
     if not len(required) <= len(pattern.params) <= len(have.params) and len(pattern.params) != len(have.params):
         return f"{have} has {len(have.params)} parameters, {pattern} has {len(pattern.params)}"

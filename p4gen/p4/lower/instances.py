@@ -275,7 +275,7 @@ def applied(
         pending.externs = values
         _move(cx, pending, before)
     elif pending.externs != values:
-        cx.unit.reporter.fail(at, f"'{pending.name}' is applied with other externs than before; make a second instance")
+        cx.unit.reporter.fail(at, f"'{pending.name}' is applied with different externs here; make a second instance")
     return pending.made, tuple(left)
 
 
@@ -338,7 +338,7 @@ def _declare(cx: Context, item: ast.Decl) -> None:
     handler = cx.unit.handlers.locals.get(type(item))
     try:
         if handler is None:
-            cx.unit.reporter.fail(item.at, "this declaration cannot stand here")
+            cx.unit.reporter.fail(item.at, "this declaration is not allowed here")
         handler(cx, item)
     except Reported:
         cx.poison(item.name, item.at)

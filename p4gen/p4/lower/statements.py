@@ -60,7 +60,7 @@ def variable(cx: Context, s: ast.Variable) -> ir.Stmt:
 
 
 def _instance(cx: Context, s: ast.Instance) -> ir.Stmt:
-    cx.unit.reporter.fail(s.at, "instances cannot be made among statements")
+    cx.unit.reporter.fail(s.at, "instances cannot be declared among statements")
 
 
 # --- simple statements ---------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def _return(cx: Context, s: ast.ReturnStmt) -> ir.Stmt:
         cx.unit.reporter.fail(s.at, "a parser state cannot return")
     if cx.returns is None or isinstance(cx.returns, Void):
         if s.value is not None:
-            cx.unit.reporter.fail(s.at, "nothing can be returned from here")
+            cx.unit.reporter.fail(s.at, "a value cannot be returned here")
         return ir.Return(pos, None)
     if s.value is None:
         cx.unit.reporter.fail(s.at, f"a value of type {cx.returns} must be returned")
@@ -175,7 +175,7 @@ def _switch(cx: Context, s: ast.SwitchStmt) -> ir.Stmt:
         if case.label is None:
             default = case.at
         else:
-            note = (s.subject.at, "what is compared with it is here")
+            note = (s.subject.at, "the expression that it is compared with is here")
             if on_action:
                 label = _action_label(cx, case.label, subject)
             else:
@@ -239,7 +239,7 @@ def _collection(cx: Context, e: ast.Expr, type_: Type) -> ir.Expr:
     if isinstance(found.type, Tuple) and isinstance(found, ir.Aggregate):
         return convert.coerce(cx, found, SequenceType(type_), e.at)
     if not isinstance(found.type, Stack | SequenceType):
-        cx.unit.reporter.fail(e.at, f"a loop cannot go through a value of type {found.type}")
+        cx.unit.reporter.fail(e.at, f"a loop cannot iterate over a value of type {found.type}")
     if found.type.element != type_:
         cx.unit.reporter.fail(e.at, f"the elements have type {found.type.element}, not {type_}")
     return found

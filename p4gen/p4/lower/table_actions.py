@@ -67,5 +67,5 @@ def flag(cx: Context, prop: ast_table.Property | None, default: bool = False) ->
         return default
     found = evaluate.constant(cx, prop.value, None, f"'{prop.name}'")
     if not isinstance(found.type, Bool):
-        cx.unit.reporter.fail(prop.value.at, f"'{prop.name}' is true or false, not {found.type}")
+        cx.unit.reporter.fail(prop.value.at, f"'{prop.name}' must be true or false, not {found.type}")
     return bool(found.value)

@@ -30,4 +30,4 @@ def literal_value(e: ast.Expr, reporter: Reporter) -> int | str | bool:
                     reporter.fail(e.at, str(problem))
             if isinstance(one, str) and isinstance(two, str) and op == "++":
                 return one + two
-    reporter.fail(e.at, "a structured annotation takes literals and what is computed from them")
+    reporter.fail(e.at, "a structured annotation takes literals and expressions of literals")

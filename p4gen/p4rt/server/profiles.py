@@ -90,7 +90,7 @@ def write_group(pipeline: Pipeline, kind: int, message: Any) -> Undo:
     groups, number = pipeline.groups[profile.id], message.group_id
     where = f"action selector {profile.name}: group {number}"
     if not profile.selector:
-        raise invalid(f"action profile {profile.name}: it is no selector, so it has no groups")
+        raise invalid(f"action profile {profile.name}: it is not a selector, so it has no groups")
     if number == 0:
         raise invalid(f"action selector {profile.name}: group ids are not 0")
     before = groups.get(number)
