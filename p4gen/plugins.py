@@ -1,7 +1,7 @@
-"""Packages that p4gen finds rather than imports: its own, those of installed packages, and folders that the user names.
+"""Packages that p4gen discovers at run time: its own, those of installed packages, and folders that the user names.
 
 ``Registry`` is for one kind of them: families of programs, architectures. Each is a Python package with a constant that
-describes it, and with facets: modules that answer what parts of p4gen ask (``Facet``). p4gen's own are the packages in
+describes it, and with facets: modules that implement p4gen's interfaces (``Facet``). p4gen's own are the packages in
 one folder; an installed package announces its own by an entry point; a folder of the user's is named on the command
 line, or in an environment variable with several, separated like PATH, which processes that p4gen starts inherit.
 """
@@ -25,11 +25,11 @@ from p4gen.errors import Diagnostic, InputError, P4genError, Pos
 
 
 class Plugin(Protocol):
-    """What all that a registry finds has in common."""
+    """The attributes of all plug-ins."""
 
     @property
     def name(self) -> str:
-        """What users call it."""
+        """The name that users give."""
 
     @property
     def package(self) -> str:
@@ -37,7 +37,7 @@ class Plugin(Protocol):
 
     @property
     def base(self) -> Plugin | None:
-        """The one on which it builds."""
+        """The plug-in on which it builds."""
 
 
 @dataclass(frozen=True)
@@ -65,23 +65,23 @@ class Registry(Generic[T]):
     home: str
     constant: str
     folders: str
-    """Environment variable with the folders of the user's own."""
+    """Environment variable with the user's folders."""
     prefix: str
     """Prefix of the names of packages in users' folders."""
     _found: dict[str, T] | None = field(default=None, init=False)
 
     def all(self) -> dict[str, T]:
-        """All of them by name, p4gen's own first. Raises ``InputError`` if one cannot be loaded."""
+        """All plug-ins by name, p4gen's own first. Raises ``InputError`` if one cannot be loaded."""
         if self._found is None:
             self._found = self._search()
         return self._found
 
     def forget(self) -> None:
-        """Search again when asked next."""
+        """Search again on the next access."""
         self._found = None
 
     def add_folder(self, path: Path) -> T:
-        """Register the one in a folder, here and for processes that this one starts.
+        """Register the plug-in in a folder, for this process and those that it starts.
 
         Raises ``InputError`` if there is none, or another one has its name.
         """
@@ -98,7 +98,7 @@ class Registry(Generic[T]):
             raise
 
     def folder_of(self, plugin: T) -> Path | None:
-        """The folder of one that the user named; None for one that is installed."""
+        """The folder of a plug-in that the user named; None for one that is installed."""
         own = plugin.package.startswith(self.prefix)
         return Path(sys.modules[plugin.package].__path__[0]) if own else None
 

@@ -1,7 +1,7 @@
 """What a P4 architecture is to p4gen: how its statements are written, what it offers, and within which limits.
 
 Templates of modules, and flows, contain the algorithms. Wherever a statement depends on the architecture they call
-a method of ``Architecture``, which gives the P4 text. What is more than a statement (the controls of checksums, the
+a method of ``Architecture``, which gives the P4 text. Larger parts (the controls of checksums, the
 pipelines, the deparser, ``main``) is a template of the architecture, ``arch/<name>/<part>.p4.j2``.
 docs/architectures.md describes how to add one.
 """
@@ -23,11 +23,11 @@ from p4gen.resources import resource
 Stage = Literal["parser", "ingress", "egress"]
 """Where a piece of a program is run."""
 Direction = Literal["in", "inout"]
-"""``in`` for code that asks how a packet arrived, ``inout`` for code that also decides what becomes of it."""
+"""``in`` for code that reads how a packet arrived, ``inout`` for code that also decides where it goes."""
 
 
 class Feature(StrEnum):
-    """What an architecture may offer; the values are the words of messages."""
+    """Features that an architecture may offer; messages use the values."""
 
     MULTICAST = "multicast"
     CLONE = "clones of arriving packets"
@@ -56,8 +56,8 @@ class Architecture(ABC):
     package: str
     """The Python package with its description."""
     main: str
-    """The package that a program's ``main`` instantiates. By it, whoever reads, runs or describes a program finds the
-    architecture; of several with the same package, the first one is taken."""
+    """The package that a program's ``main`` instantiates. It determines a program's architecture; of several
+    architectures with the same package, the first one is taken."""
     includes: tuple[str, ...]
     """The files that a program includes."""
     targets: tuple[str, ...]
@@ -129,7 +129,7 @@ class Architecture(ABC):
     def arguments(self, direction: Direction, stage: Stage = "ingress") -> str:
         """The arguments for these parameters."""
 
-    # --- how a packet arrived, and what is known of it: expressions ---
+    # --- expressions: how a packet arrived, and its properties ---
 
     @property
     @abstractmethod
@@ -144,7 +144,7 @@ class Architecture(ABC):
     @property
     @abstractmethod
     def replication_id(self) -> str:
-        """In egress: the id of a copy made by multicast; 0 for what is no copy."""
+        """In egress: the id of a copy made by multicast; 0 for other packets."""
 
     @property
     @abstractmethod
@@ -182,10 +182,10 @@ class Architecture(ABC):
 
     @property
     def tick_port(self) -> str:
-        """Condition: it arrived where ticks arrive."""
+        """Condition: it arrived on the port of ticks."""
         raise self.lacking(Feature.TICKS)
 
-    # --- what becomes of a packet: statements ---
+    # --- statements: where a packet goes ---
 
     @abstractmethod
     def send(self, port: str) -> str:
@@ -201,7 +201,7 @@ class Architecture(ABC):
 
     @abstractmethod
     def drop(self, stage: Stage = "ingress") -> str:
-        """It leaves by no port. What was cloned of it does."""
+        """It leaves by no port. Its clones do."""
 
     def clone(self, session: str) -> str:
         """In ingress: a clone of it as it arrived goes to the ports of ``session``, with the metadata that is kept."""
@@ -229,7 +229,7 @@ class Architecture(ABC):
 
     @property
     def other_session(self) -> int:
-        """The first number of a session that is of no port."""
+        """The first session number after those of the ports."""
         return self.port_session(self.ports)
 
     # --- metadata that clones and recirculated packets keep ---

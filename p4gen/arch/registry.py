@@ -44,7 +44,7 @@ def of_package(main: str | None) -> Architecture | None:
 
 
 def add_folder(path: Path) -> Architecture:
-    """Register an architecture in a folder, here and for processes that this one starts.
+    """Register an architecture in a folder, for this process and those that it starts.
 
     Raises ``InputError`` if there is none, or another one has its name.
     """

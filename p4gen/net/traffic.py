@@ -1,4 +1,4 @@
-"""Traffic between hosts over connections of their own, on switches that each may have a program of their own.
+"""Traffic between hosts over point-to-point connections. Each switch may run a different program.
 
 Nothing here needs an IncTree: point-to-point flows, rings of flows, AlltoAll, and AllReduce on a ring.
 """
@@ -31,11 +31,11 @@ class Pattern(StrEnum):
     """A traffic pattern of a group of hosts."""
 
     FLOW = "flow"
-    """The first host sends to each other one."""
+    """The first host sends to each of the others."""
     NEXT = "next"
     """Each host sends to the next one, and the last one to the first."""
     ALLTOALL = "alltoall"
-    """Each host sends a part of its array to every other one."""
+    """Each host sends a part of its array to each of the others."""
     ALLREDUCE = "allreduce"
     """A ring: 2 (K - 1) steps of a K-th of the array."""
 
@@ -54,7 +54,7 @@ class Traffic:
     size: int
 
     def check(self, topology: TopologySpec) -> None:
-        """``InputError`` unless hosts of ``topology`` can do it."""
+        """Raises ``InputError`` unless hosts of ``topology`` can do this."""
         what = f"{self.pattern} of {self.size} bytes by {len(self.hosts)} hosts"
         unknown = [host for host in self.hosts if host not in topology.hosts]
         if unknown:
@@ -76,7 +76,7 @@ class TrafficConfig:
 
     topology: TopologySpec
     program: ProgramSpec
-    """Of switches that hosts are connected to."""
+    """The program of switches with hosts."""
     traffic: tuple[Traffic, ...]
     core: ProgramSpec | None = None
     """The program of all other switches; ``program`` by default."""
@@ -116,7 +116,7 @@ class TrafficConfig:
         return self.program if leaf or self.core is None else self.core
 
     def qp(self, initial_psn: int) -> QpConfig:
-        """The attributes of a connection's ends."""
+        """The QP attributes of a connection's ends."""
         return QpConfig(
             mtu=self.mtu,
             initial_psn=initial_psn,
@@ -130,7 +130,7 @@ class TrafficConfig:
         )
 
     def check(self) -> None:
-        """Raises ``InputError`` if hosts cannot do what is asked for."""
+        """Raises ``InputError`` if the hosts cannot send this traffic."""
         if not self.traffic:
             raise InputError("there is no traffic")
         for each in self.traffic:
@@ -145,7 +145,7 @@ class TrafficConfig:
 
 
 def by_position(topology: TopologySpec) -> list[tuple[str, ...]]:
-    """Groups of hosts with one of each leaf: the first of all leaves, the second of all, and so on."""
+    """Groups with one host of each leaf: the first hosts of all leaves, the second hosts, and so on."""
     leaves: dict[str, list[str]] = {}
     for host in topology.hosts:
         leaves.setdefault(switch_of(topology, host), []).append(host)

@@ -32,7 +32,7 @@ from p4gen.spec import Op, ProgramSpec
 from p4gen.switch.drops import losses
 
 STEP: Final = 20_000
-"""Events between two looks at the progress."""
+"""Events between two checks of the progress."""
 PATIENCE: Final = 50
 """Timeouts without any progress after which a run is given up."""
 
@@ -46,13 +46,13 @@ class FlowResult:
     sent: int
     resent: int
     lost: int
-    """Of its data packets, dropped by links."""
+    """Its data packets that links dropped."""
     naks: int
     """That its sender got."""
     timeouts: int
     cnps: int
     bytes: int
-    """Sent, with the overhead on the wire."""
+    """Bytes sent, including the overhead on the wire."""
     duration: int
     """From the flow's start until all of it had arrived; in a collective until the group had ended."""
     throughput: float
@@ -65,13 +65,13 @@ class FlowResult:
 
     @property
     def spurious(self) -> float:
-        """Share of packets sent again though no link had dropped them."""
+        """Share of packets sent again although no link had dropped them."""
         return max(0, self.resent - self.lost) / self.sent if self.sent else 0.0
 
 
 @dataclass(frozen=True)
 class TrafficResult:
-    """What came of a run; times in ps."""
+    """The result of a run; times in ps."""
 
     config: TrafficConfig = field(repr=False)
     ended: bool
@@ -89,16 +89,16 @@ class TrafficResult:
 
     @property
     def ok(self) -> bool:
-        """All has ended, and everything that was received is right."""
+        """Whether all groups have ended and all received data is right."""
         return self.ended and not self.errors
 
     def total(self, name: str) -> int:
-        """The sum of a counter of all flows."""
+        """The sum of a counter over all flows."""
         return sum(getattr(flow, name) for flow in self.flows)
 
     @property
     def spurious(self) -> float:
-        """Share of packets sent again though no link had dropped them, of all flows."""
+        """Share of packets sent again although no link had dropped them, of all flows."""
         return max(0, self.total("resent") - self.total("lost")) / max(1, self.total("sent"))
 
     @property
@@ -159,7 +159,7 @@ class TrafficSimulation:
         self._begun: dict[tuple[int, int], int] = {}
         self._sample_at = config.interval
         self._progress = -1, 0
-        """Packets that had arrived when last there were more than before, and when that was."""
+        """Number of arrived packets at the last check that found progress, and the time of that check."""
         for number, made in enumerate(self.members):
             for rank in range(len(made.flows or made.values)):
                 self.network.loop.at(chance.randrange(config.skew + 1), self._begin, (number, rank))
@@ -178,7 +178,7 @@ class TrafficSimulation:
     # --- freezing ---
 
     def parts(self) -> dict[str, object]:
-        """All that remembers something, by name."""
+        """Everything that has state, by name."""
         found: dict[str, object] = {"simulation": self, **self.network.parts()}
         for number, made in enumerate(self.members):
             found |= {f"group {number} flow {i}": flow for i, flow in enumerate(made.flows)}
@@ -207,7 +207,7 @@ class TrafficSimulation:
         while not self._finished():
             if loop.idle:
                 return self._result(f"deadlock: no packet is in flight and no timer runs, at {duration_text(loop.now)}")
-            count = STEP - loop.handled % STEP  # looks are at the same events, wherever a run goes on from
+            count = STEP - loop.handled % STEP  # checks are at the same events, wherever a run continues from
             loop.run(until=self._sample_at if interval else None, count=count)
             if interval and loop.now >= self._sample_at:
                 self._sample()
@@ -304,7 +304,7 @@ class TrafficSimulation:
     def _wanted(made: Members) -> list[Array]:
         """Every rank's result by NumPy."""
         if made.rings:
-            total = reduced(Op.SUM, made.values, saturating=True)  # no sum of theirs overflows
+            total = reduced(Op.SUM, made.values, saturating=True)  # their sums do not overflow
             return [total] * len(made.rings)
         if made.alltoall:
             ranks = len(made.alltoall)

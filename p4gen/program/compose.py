@@ -50,7 +50,7 @@ class ProgramParts(Facet):
     """The paper's statement on how much its second program reuses of its first, and the share, if it makes one."""
 
     def with_module(self, step: Apply, *, after: str) -> ProgramParts:
-        """The parts of programs with one module more, which is applied after each place where ``after`` is.
+        """The parts of programs with an additional module, which is applied after each place where ``after`` is.
 
         For families that add to another one's programs. ``compose`` raises ``InputError`` for a program without
         ``after``.

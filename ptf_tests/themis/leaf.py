@@ -78,7 +78,7 @@ class LeafTest(SwitchTest):
     spec: ThemisSpec
 
     def misfit(self, spec: ThemisSpec) -> str | None:
-        """Why a program has nothing to do with this scenario; None when it has."""
+        """Why this scenario does not apply to the program; None if it does."""
         self.spec = spec
         if spec.ports < FIRST_SPINE + SPINES:
             return f"the program has {spec.ports} ports"
@@ -97,7 +97,7 @@ class LeafTest(SwitchTest):
         self.route_away(SPINES)
 
     def route_away(self, spines: int) -> None:
-        """Other racks are behind the first so many spines."""
+        """Other racks are reached through the first ``spines`` spines."""
         self.install(SwitchConfig(routing([Route("10.1.0.0/16", FIRST_SPINE, spines)], ()), (), ()))
 
     def path_set(self, *weights: int, number: int = 1) -> PathSet:
@@ -125,7 +125,7 @@ class LeafTest(SwitchTest):
         return replace(packet, eth=eth, ip=replace(ip, checksum=ip.right_checksum())).to_bytes()
 
     def ports_taken(self, packets: Iterable[RocePacket], port: int = 0) -> list[int]:
-        """The ports by which packets leave that come in one after the other; each must leave whole, by one port."""
+        """The ports by which packets leave, sent one after the other; each must leave whole, by one port."""
         taken = []
         for packet in packets:
             self.send(port, packet.to_bytes())
@@ -142,7 +142,7 @@ class LeafTest(SwitchTest):
 
 
 class DestinationTest(LeafTest):
-    """A leaf switch whose host 0, behind port 0, is the responder of a registered connection over ``n`` paths."""
+    """A leaf switch whose host 0, at port 0, is the responder of a registered connection over ``n`` paths."""
 
     n = 2
 
@@ -177,7 +177,7 @@ class DestinationTest(LeafTest):
             self.expect([Output(port, self.routed(packet, port))])
 
     def answered(self, packet: RocePacket, *, port: int = 0) -> list[Output]:
-        """What leaves for an answer of the host behind ``port``."""
+        """The packets that leave for an answer of the host at ``port``."""
         self.send(port, packet.to_bytes())
         return self.outputs()
 
@@ -193,7 +193,7 @@ class DestinationTest(LeafTest):
             self.equal(f"NACK({psn}) as an ACK", outputs[0].frame.hex(), ack.hex())
 
     def passes(self, packet: RocePacket, *, port: int = 0) -> int:
-        """An answer leaves for the fabric, byte for byte as routing leaves it; by which port."""
+        """An answer leaves for the fabric, changed only as by routing. Returns the port."""
         outputs = self.answered(packet, port=port)
         self.equal("frames sent", len(outputs), 1)
         self.equal("frame", outputs[0].frame.hex(), self.routed(packet, outputs[0].port).hex())

@@ -25,7 +25,7 @@ class CompensationTest(DestinationTest):
         self.blocked(self.first + 2, msn=self.MSN)
 
     def made_for(self, request: RocePacket) -> list[Output]:
-        """What leaves for the fabric when a request comes, which must reach the host whole."""
+        """The packets that leave for the fabric when a request arrives, which must reach the host whole."""
         self.send(FIRST_SPINE, request.to_bytes())
         outputs = self.outputs()
         to_host = [output for output in outputs if output.port < FIRST_SPINE]
@@ -53,7 +53,7 @@ class Figure4cCompensates(CompensationTest):
 
 
 class OtherPathDoesNot(CompensationTest):
-    """5 took another path and says nothing of 2; 4 does."""
+    """5 took another path and does not show that 2 is lost; 4 does."""
 
     def runTest(self) -> None:
         self.arrive(5)
@@ -134,7 +134,7 @@ class TriggerGoesOnUnchanged(CompensationTest):
 
 
 class OwnNackIsNotFiltered(CompensationTest):
-    """The NACK that the switch makes passes by what would block it."""
+    """The NACK that the switch makes is not judged or blocked itself."""
 
     def runTest(self) -> None:
         before = self.verdicts()
@@ -153,7 +153,7 @@ class CompensatedNackFollowsRoutes(CompensationTest):
 
 
 class CompensationAcrossTheWrap(CompensationTest):
-    """BePSN is the last PSN before the wrap, the trigger behind it."""
+    """BePSN is the last PSN before the wrap, the trigger is after it."""
 
     first = (1 << 24) - 3
 
@@ -180,7 +180,7 @@ class AckBeyondDisarms(CompensationTest):
 
 
 class AckBeforeDoesNot(CompensationTest):
-    """ACK(1) says nothing of 2: 4 still shows its loss."""
+    """ACK(1) does not cover 2: 4 still shows its loss."""
 
     def runTest(self) -> None:
         self.passes(self.flow.answer(1, ACK))
@@ -188,7 +188,7 @@ class AckBeforeDoesNot(CompensationTest):
 
 
 class RnrNakDisarmsNothing(CompensationTest):
-    """RNR NAK(3) asks for time, and says nothing of 2; nor does a NAK that ends the connection."""
+    """Neither RNR NAK(3) nor a NAK that ends the connection shows that 2 has arrived."""
 
     def runTest(self) -> None:
         for syndrome in (RNR, 0x61):
@@ -197,7 +197,7 @@ class RnrNakDisarmsNothing(CompensationTest):
 
 
 class ClassIsNotDistance(CompensationTest):
-    """Three paths, 252 253 255, NACK(254): 257 is three PSNs on, but the turns begin afresh at 256."""
+    """Three paths, 252 253 255, NACK(254): 257 is three PSNs on, but the order of paths starts again at 256."""
 
     n = 3
     first = 252

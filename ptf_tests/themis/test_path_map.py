@@ -31,7 +31,7 @@ class MapTest(LeafTest):
         self.control.insert(*path_map_entries(self.spec, 1, DELTAS))
 
     def shifted(self, packet: RocePacket, path: int) -> RocePacket:
-        """A request on its way over a path: only its UDP source port is another, and a checksum that there is."""
+        """A request on its way over a path: only its UDP source port differs, and its UDP checksum if it has one."""
         udp = replace(packet.udp, src_port=packet.udp.src_port ^ DELTAS[path])
         changed = replace(packet, udp=udp)
         return changed.with_udp_checksum() if packet.udp.checksum else changed
@@ -49,7 +49,7 @@ class SourceTest(MapTest):
         self.control.insert(spray_entry(self.flow.connection, 1))
 
     def leaves_as(self, packet: RocePacket, wanted: RocePacket) -> None:
-        """What a packet leaves as, but for routing, by whatever port."""
+        """A packet as it leaves, with routing's changes undone, by any port."""
         self.send(0, packet.to_bytes())
         (output,) = self.outputs()
         self.equal("by a spine's port", output.port >= FIRST_SPINE, True)

@@ -12,7 +12,7 @@ from p4gen.ptf.scenario import Output
 
 
 class Figure4bBlocked(DestinationTest):
-    """0 1 3 2: NACK(2) is the work of 3, which took another path, and 2 has come meanwhile."""
+    """0 1 3 2: NACK(2) was caused by 3, which took another path, and 2 has arrived meanwhile."""
 
     def runTest(self) -> None:
         self.arrive(0, 1, 3, 2)
@@ -37,7 +37,7 @@ class LatePacketDoesNotArm(DestinationTest):
 
 
 class LossAlreadyInQueueIsForwarded(DestinationTest):
-    """0 1 3 4: when NACK(2) comes, 4 has shown already that 2 is lost."""
+    """0 1 3 4: when NACK(2) arrives, 4 has already shown that 2 is lost."""
 
     def runTest(self) -> None:
         self.arrive(0, 1, 3, 4)
@@ -45,7 +45,7 @@ class LossAlreadyInQueueIsForwarded(DestinationTest):
 
 
 class LastHopLossIsForwarded(DestinationTest):
-    """0 1 2 3: 2 came before the larger ones, so it was lost behind this switch."""
+    """0 1 2 3: 2 came before the larger ones, so it was lost after this switch."""
 
     def runTest(self) -> None:
         self.arrive(0, 1, 2, 3)
@@ -63,7 +63,7 @@ class FirstLargerByArrivalNotSize(DestinationTest):
 
 
 class NoEvidenceIsForwarded(DestinationTest):
-    """An empty queue says nothing against a NACK; it passes, and is counted."""
+    """An empty queue is no evidence against a NACK; it passes, and is counted."""
 
     def runTest(self) -> None:
         self.forwarded(2)
@@ -71,7 +71,7 @@ class NoEvidenceIsForwarded(DestinationTest):
 
 
 class QueueIsCircular(DestinationTest):
-    """After three times as many PSNs as the queue holds, the last ones decide."""
+    """After three times as many PSNs as the queue can hold, the newest ones decide."""
 
     def runTest(self) -> None:
         start = 3 * self.spec.queue
@@ -82,12 +82,12 @@ class QueueIsCircular(DestinationTest):
 
 
 class QueueRemembersExactlyR(DestinationTest):
-    """Evidence as many PSNs back as the queue holds is found; one more, and it is not."""
+    """Evidence is found as far back as the queue reaches, and not one PSN further."""
 
     def runTest(self) -> None:
         size = self.spec.queue
         for behind, blocked in ((size - 1, True), (size, False)):
-            # ePSN came late, behind a larger one, which is the oldest to be remembered, or just forgotten.
+            # ePSN came late, after a larger PSN, which is the oldest in the queue, or has just been overwritten.
             first = self.random.randrange(1 << 24)
             older = [first - 1 - i for i in range(behind - 1)]
             self.arrive(first + 1, first, *older)
@@ -110,7 +110,7 @@ class TruncatedPsnsAcrossBothWraps(DestinationTest):
 
 
 class OldEpochIsEmpty(DestinationTest):
-    """A connection that takes over another's words of state finds nothing of it."""
+    """A connection that takes over another's words of state does not see that one's PSNs."""
 
     def runTest(self) -> None:
         self.arrive(0, 1, 3, 2)
@@ -198,7 +198,7 @@ class RepeatedNackIsIdempotent(DestinationTest):
 
 
 class BlockedBecomesAck(DestinationTest):
-    """With ``blocked: ack``, what a NACK says of the PSNs before its own passes on."""
+    """With ``blocked: ack``, a NACK still acknowledges the PSNs before its own."""
 
     def unfit(self) -> str | None:
         return None if self.spec.blocked is Blocked.ACK else "the program drops blocked NACKs"
@@ -221,7 +221,7 @@ class OnlySequenceNaksAreFiltered(DestinationTest):
 
 
 class ForgedNackTouchesNothing(DestinationTest):
-    """A NACK from elsewhere, or with a wrong ICRC, passes as it is, and neither arms nor disarms."""
+    """A NACK from another port, or with a wrong ICRC, passes unchanged, and neither arms nor disarms."""
 
     def runTest(self) -> None:
         self.arrive(0, 1, 3)
@@ -273,7 +273,7 @@ class NacksHaveOnePath(DestinationTest):
 
 
 class NoPathSetNoFilter(DestinationTest):
-    """A connection whose path set is not there is not filtered: nothing is known of its paths."""
+    """A connection without its path set is not filtered, since its paths are unknown."""
 
     def runTest(self) -> None:
         other = self.incoming(1)
@@ -283,7 +283,7 @@ class NoPathSetNoFilter(DestinationTest):
 
 
 class NackOfUnregisteredQpPasses(DestinationTest):
-    """Of a connection that is not registered, every NACK passes."""
+    """Every NACK of an unregistered connection passes."""
 
     def runTest(self) -> None:
         other = self.incoming(7)
@@ -316,7 +316,7 @@ class EveryVerdictIsCounted(DestinationTest):
 
 
 class BlockedNacksAreCounted(DestinationTest):
-    """What does not pass is a drop with a reason of its own, which is no loss."""
+    """A blocked NACK is a drop with its own reason, which does not count as a loss."""
 
     def unfit(self) -> str | None:
         return None if self.spec.blocked is Blocked.DROP else "the program turns blocked NACKs into ACKs"

@@ -1,4 +1,4 @@
-"""Themis-S: requests leave by PSN, all else by ECMP (section 3.2). Four paths, unless a scenario says otherwise."""
+"""Themis-S sprays requests by PSN; other packets take ECMP's path (section 3.2). Usually with four paths."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class SprayFollowsPsn(SprayTest):
 
 
 class SprayBaseIsEcmps(SprayTest):
-    """P_base is the path before registration, whatever the UDP source port makes of it."""
+    """P_base is the path before registration, for every UDP source port."""
 
     def runTest(self) -> None:
         bases = set()
@@ -81,14 +81,14 @@ class SprayBaseIsEcmps(SprayTest):
 
 
 class SprayIsUniform(SprayTest):
-    """256 PSNs, as many by each path."""
+    """256 PSNs, the same number by each path."""
 
     def runTest(self) -> None:
         self.equal("paths", sorted(Counter(self.paths(*range(256))).values()), [256 // SPINES] * SPINES)
 
 
 class SprayOfThreePaths(SprayTest):
-    """N need be no power of two: 85 or 86 of 256 PSNs by each of three paths."""
+    """N need not be a power of two: 85 or 86 of 256 PSNs by each of three paths."""
 
     n = 3
 
@@ -238,7 +238,7 @@ class RevertToEcmp(SprayTest):
 
 
 class NoPathSetNoSpray(SprayTest):
-    """A connection whose path set is not there is on P_base, and loses nothing."""
+    """A connection without its path set takes P_base, and loses no packet."""
 
     def runTest(self) -> None:
         other = self.outgoing(2)
@@ -248,7 +248,7 @@ class NoPathSetNoSpray(SprayTest):
 
 
 class OtherTrafficIsRouted(SprayTest):
-    """IPv4 that is no RoCE, or a fragment, is routed as it is."""
+    """IPv4 packets other than RoCE, and fragments, are routed unchanged."""
 
     def runTest(self) -> None:
         request = self.flow.request(3)

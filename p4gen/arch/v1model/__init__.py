@@ -92,7 +92,7 @@ class V1Model(Architecture):
         return f"{self.METADATA}.mcast_grp = {group};"
 
     def drop(self, stage: Stage = "ingress") -> str:
-        """Drops also what multicast would make of it, if that was decided before."""
+        """Also cancels a multicast that was decided before."""
         return f"mark_to_drop({self.METADATA});"
 
     def clone(self, session: str) -> str:

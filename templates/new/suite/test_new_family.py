@@ -9,7 +9,7 @@ COUNTER = "contributions"
 
 
 class ContributionsAreCounted(ModeIITest):
-    """Each rank's packets are counted at its edge, and nobody else's."""
+    """Each rank's packets are counted at its own edge only."""
 
     def runTest(self) -> None:
         group = self.group_of(2)
