@@ -6,6 +6,7 @@ The rest of p4gen imports from here alone: ``family_of(spec).facet(...)`` is the
 from p4gen.families.family import Family
 from p4gen.families.load import (
     WrittenCollective,
+    WrittenSpec,
     collective,
     flag_name,
     implied_family,
@@ -20,6 +21,7 @@ __all__ = [
     "Facet",
     "Family",
     "WrittenCollective",
+    "WrittenSpec",
     "add_folder",
     "collective",
     "families",

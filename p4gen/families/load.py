@@ -59,11 +59,13 @@ def parse_spec(values: Mapping[str, Any]) -> ProgramSpec:
 
 
 def _read_back(value: object) -> object:
-    return collective(parse_spec(value)) if isinstance(value, Mapping) else value
+    return parse_spec(value) if isinstance(value, Mapping) else value
 
 
+WrittenSpec = Annotated[SerializeAsAny[ProgramSpec], BeforeValidator(_read_back)]
+"""The type of a field of a record that holds a program's spec: it is read as the spec of its own family."""
 WrittenCollective = Annotated[SerializeAsAny[CollectiveSpec], BeforeValidator(_read_back)]
-"""The type of a field of a record that holds a spec: it is read as the spec of its own family."""
+"""The same for a program that takes part in collectives."""
 
 
 def collective(spec: ProgramSpec) -> CollectiveSpec:

@@ -6,28 +6,30 @@ import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 
 from p4gen.errors import InputError
+from p4gen.families import collective
 from p4gen.groups.checks import problems
 from p4gen.groups.family import group_entries
 from p4gen.groups.group import GroupContext, NextHop, Route, SwitchConfig
 from p4gen.model.entries import Action, Entry, Exact, Lpm
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ProgramSpec
 
 
 def configure(
-    spec: CollectiveSpec,
+    spec: ProgramSpec,
     groups: Sequence[GroupContext],
     routes: Iterable[Route] = (),
     next_hops: Iterable[NextHop] = (),
     gateways: Mapping[int, int] | None = None,
 ) -> SwitchConfig:
-    """The configuration that makes a program of ``spec`` serve ``groups`` and route the rest.
+    """The configuration that makes a program of ``spec`` serve ``groups`` and route the rest. Programs that do not take
+    part in collectives serve no groups.
 
     ``gateways`` are IPv4 addresses of the switch that hosts send through, with the MAC addresses that ARP gives for
     them; those that groups send to are answered for as well.
 
     Raises ``InputError``, naming every group that the program cannot serve and why.
     """
-    found = list(problems(spec, groups))
+    found = list(problems(collective(spec), groups)) if groups else []
     if found:
         raise InputError(*found)
     served = group_entries(spec).configuration(spec, groups, gateways or {})

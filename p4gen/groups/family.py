@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from p4gen.families import Facet, family_of
 from p4gen.groups.group import GroupContext, SwitchConfig
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ProgramSpec
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,6 @@ class GroupEntries(Facet):
     """Why a program cannot serve a group, a sentence each, beside what ``p4gen.groups.checks`` finds for any family."""
 
 
-def group_entries(spec: CollectiveSpec) -> GroupEntries:
+def group_entries(spec: ProgramSpec) -> GroupEntries:
     """The facet of a spec's family; ``InputError`` if it has none."""
     return family_of(spec).facet(GroupEntries)

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from p4gen.arch.ports import CPU_PORT
 from p4gen.errors import FailedError
-from p4gen.families import WrittenCollective
+from p4gen.families import WrittenCollective, WrittenSpec
 from p4gen.groups.group import PlacedEdge, SwitchConfig
 from p4gen.host.collectives.plan import ChannelKey, PsnSync
 from p4gen.host.transport.verbs import Peer
@@ -42,13 +42,14 @@ class LinkPort:
 class SwitchInfo:
     """A switch that registers. Its capabilities are those of the program that it runs.
 
-    ``spec`` gives ports, pipelines, lanes, contexts (``groups``) and slots of a pipeline's memory (``total_slots``).
+    ``spec`` gives ports and pipelines, of programs that take part in collectives also lanes, contexts (``groups``) and
+    slots of a pipeline's memory (``total_slots``).
     """
 
     name: str
     address: str
     """Address of its P4Runtime server: ``127.0.0.1:9559``, ``unix:/run/s0.sock``."""
-    spec: WrittenCollective
+    spec: WrittenSpec
     p4info: str = field(repr=False)
     """P4Info in protobuf's text format."""
     device_config: bytes = field(repr=False)

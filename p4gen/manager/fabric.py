@@ -177,7 +177,7 @@ class Fabric:
         return HostAddresses(view.names.mac[host], view.names.ip[host], view.names.mac[switch_of(view.topology, host)])
 
     def _look(self) -> View:
-        specs = {name: info.spec for name, info in self.switches.items()}
+        programs = {name: info.spec for name, info in self.switches.items()}
         down: dict[str, str] = {}
         if self.given is not None:
             topology, names = self.given, Names.of(self.given)
@@ -192,11 +192,11 @@ class Fabric:
                     down.setdefault(link.name, f"{link.other(switch)} acknowledges nothing of {switch}'s")
         for switch in topology.switches:
             reason = self.silent.get(switch)
-            if switch not in specs:
+            if switch not in programs:
                 reason = f"switch {switch} is not registered"
             if reason is not None:
                 down |= {link.name: reason for link in topology.ports[switch]}
-        return View(topology, names, specs, down)
+        return View(topology, names, programs, down)
 
     def _discover(self) -> tuple[Discovered, dict[str, str]]:
         links: dict[tuple[str, str], Link] = {}

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from pydantic import ValidationError
 
 from p4gen.errors import InputError
-from p4gen.families import collective, parse_spec
+from p4gen.families import parse_spec
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.manager import incmanager_pb2 as pb
@@ -28,7 +28,7 @@ from p4gen.manager.api import (
     RankChannel,
 )
 from p4gen.records import from_plain, problem
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ProgramSpec
 
 T = TypeVar("T")
 Message = Any
@@ -70,7 +70,7 @@ def _outward(value: Any) -> dict[str, Any]:
             udp = peer.pop("udp_src_port")
             found |= {"collective": collective, "root": root, "udp_src_port": udp}
             found |= {f"peer_{name}": number for name, number in peer.items()}
-    if "spec" in found and isinstance(value.spec, CollectiveSpec):
+    if "spec" in found and isinstance(value.spec, ProgramSpec):
         found["spec_json"] = found.pop("spec")
     return found
 
@@ -81,7 +81,7 @@ def _plain(value: Any) -> Any:
             return value.name
         case None | str() | bytes() | int() | float():
             return value
-        case CollectiveSpec():
+        case ProgramSpec():
             return _spec_json(value)
         case Mapping():
             return dict(value)
@@ -93,7 +93,7 @@ def _plain(value: Any) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _spec_json(spec: CollectiveSpec) -> str:
+def _spec_json(spec: ProgramSpec) -> str:
     return spec.model_dump_json()
 
 
@@ -143,12 +143,12 @@ def _item(field: Any, value: Any) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _spec(text: str) -> CollectiveSpec:
+def _spec(text: str) -> ProgramSpec:
     try:
         fields = json.loads(text)
         if not isinstance(fields, dict):
             raise ManagerError(Code.INVALID, "the program's spec is wrong: it is no JSON object")
-        return collective(parse_spec(fields))
+        return parse_spec(fields)
     except ValidationError as error:
         cause = problem(error)
     except json.JSONDecodeError as error:

@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from p4gen.errors import P4genError
+from p4gen.families import collective
 from p4gen.groups.group import PlacedEdge, placed_edges
 from p4gen.manager.api import Agent, AgentError, SwitchInfo
 from p4gen.manager.wanted import Item, Key, contexts_of, holds, items_of, wanted_config
 from p4gen.placement.placed import PlacedGroup
 from p4gen.placement.planner import View
+from p4gen.spec import CollectiveSpec
 
 Agents = Callable[[SwitchInfo], Agent]
 
@@ -310,7 +312,7 @@ class SwitchThread:
         if before is None:
             return
         more = {index for index, ticks in self._given_up.items() if ticks > before.get(index, 0)}
-        ports = {p.edge.port for p in self._edges if p.index(self._info.spec) in more and not p.internal}
+        ports = {p.edge.port for p in self._edges if p.index(collective(self._info.spec)) in more and not p.internal}
         if ports:
             self._owner.edges_given_up(self.name, ports)
 
@@ -373,8 +375,8 @@ class SwitchThread:
             self._apply()
 
     def _tick(self) -> None:
-        if self._info.spec.wants_ticks and self._agent is not None:
-            agent = self._agent
+        agent, spec = self._agent, self._info.spec
+        if agent is not None and isinstance(spec, CollectiveSpec) and spec.wants_ticks:
             contexts = contexts_of(self.name, {key: p for key, p in self._admitted.items() if key in self._ticking})
             edges = placed_edges(self.name, contexts)
             _asked(lambda: agent.set_ticks(edges))

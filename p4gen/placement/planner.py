@@ -16,7 +16,7 @@ from p4gen.placement.policy import Candidate, FabricView, PlacementPolicy, Switc
 from p4gen.placement.pools import NoRoomError, Pools
 from p4gen.placement.request import Code, GroupSpec, ManagerError
 from p4gen.placement.tree import IncTree, build_tree, no_path, tree_problems
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import CollectiveSpec, ProgramSpec
 from p4gen.spec.topology import TopologySpec
 
 _PROPOSALS: Final = 10_000
@@ -30,10 +30,15 @@ class View:
 
     topology: TopologySpec
     names: Names
-    specs: Mapping[str, CollectiveSpec]
+    programs: Mapping[str, ProgramSpec]
     """The switches that have registered."""
     down: Mapping[str, str]
     """Names of links that cannot be used, each with the reason."""
+
+    @cached_property
+    def specs(self) -> Mapping[str, CollectiveSpec]:
+        """The registered switches whose programs take part in collectives."""
+        return {name: spec for name, spec in self.programs.items() if isinstance(spec, CollectiveSpec)}
 
     @cached_property
     def links(self) -> frozenset[frozenset[str]]:
@@ -84,7 +89,7 @@ def plan(
     down = dict(view.down)
     for switch, reason in avoid.items():
         down |= {link.name: reason for link in topology.ports[switch]}
-    per_pipeline = {name: program.ports // program.pipelines for name, program in view.specs.items()}
+    per_pipeline = {name: program.ports // program.pipelines for name, program in view.programs.items()}
     request = GroupRequest(
         spec.ranks, None, spec.sync, spec.collectives, epoch=None, first_psn=first_psn, slots=spec.slots
     )
@@ -160,6 +165,10 @@ def _proposals(policy: PlacementPolicy, view: FabricView, spec: GroupSpec) -> It
 def _unfit(tree: IncTree, specs: Mapping[str, CollectiveSpec], request: GroupRequest) -> Iterator[str]:
     """Why the programs of a tree's switches cannot serve it, regardless of free resources."""
     names = list(dict.fromkeys(node.key.switch for node in tree.nodes))
+    others = [name for name in names if name not in specs]
+    if others:
+        yield from (f"{name}: its program does not take part in collectives" for name in others)
+        return
     first = names[0]
     for name in names[1:]:
         for what, mine in specs[name].alike.items():
