@@ -23,12 +23,12 @@ class Connection:
     """Among the connections of a network, from 0."""
     source: Endpoint
     destination: Endpoint
-    request_port: int
-    """UDP source port of requests."""
     answer_port: int
     """UDP source port of answers."""
     answer_tos: int = 0
     """Byte of DSCP and ECN in the IPv4 headers of answers."""
+    writes_only: bool = False
+    """Whether only WRITEs may come out of order."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,26 @@ class ConnectionHere:
     """The port of the switch that the source is connected to; None if it is elsewhere."""
     destination_port: int | None
     """The port that the destination is connected to."""
+    path_set: int
+    """Number of the set of its paths; connections of a set have equally many."""
+    index: int = 0
+    """Of the state that the destination's switch keeps of it."""
+    epoch: int = 1
+    """1 to 255; one that no former connection with this index had since the program was loaded."""
+    filtered: bool = True
+    """Whether the destination's switch may block answers; otherwise all pass."""
+
+
+@dataclass(frozen=True)
+class ConnectionLimits:
+    """How many connections a program knows at the same time."""
+
+    starts: int
+    """Connections of the switch's hosts to others; 0 if the program does not treat them specially."""
+    ends: int
+    """Connections to the switch's hosts; their indices begin at 0."""
+    path_sets: int
+    """Numbers of sets of paths begin at 0."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +72,8 @@ class ConnectionEntries(Facet):
 
     entries: Callable[[Any, Sequence[ConnectionHere]], tuple[Entry, ...]]
     """The table entries for connections that start or end at a switch, never both. Routes come on top of them. Raises
-    ``InputError`` if the program cannot hold so many."""
+    ``InputError`` for what the program cannot hold."""
+    limits: Callable[[Any], ConnectionLimits]
     clone_sessions: Callable[[Any], tuple[CloneSession, ...]] = lambda _spec: ()
     queue_registers: Callable[[Any], tuple[str, ...]] = lambda _spec: ()
     """Of programs that want the lengths of queues (``wants_queue_lengths``): the registers of one cell that hold them

@@ -18,12 +18,12 @@ from p4gen.families import WrittenCollective, WrittenSpec
 from p4gen.groups.group import PlacedEdge, SwitchConfig
 from p4gen.host.collectives.plan import ChannelKey, PsnSync
 from p4gen.host.transport.verbs import Peer
-from p4gen.placement.request import Code, GroupSpec, ManagerError
+from p4gen.placement.request import Code, ConnectionSpec, GroupSpec, ManagerError
 
 __all__ = [
-    "Agent", "AgentError", "Changes", "Code", "GroupSpec", "GroupState", "GroupStatus", "HostAddresses",
-    "HostInfo", "HostManager", "LinkPort", "Manager", "ManagerError", "Membership", "RankChannel", "RankConfig",
-    "RankReport", "Status", "SwitchInfo", "SwitchStatus",
+    "Agent", "AgentError", "Changes", "Code", "ConnectionSpec", "ConnectionState", "ConnectionStatus", "GroupSpec",
+    "GroupState", "GroupStatus", "HostAddresses", "HostInfo", "HostManager", "LinkPort", "Manager", "ManagerError",
+    "Membership", "RankChannel", "RankConfig", "RankReport", "Status", "SwitchInfo", "SwitchStatus",
 ]  # fmt: skip
 
 # --- registration ---
@@ -147,6 +147,41 @@ class GroupStatus:
     """Number of contexts used on each switch."""
 
 
+class ConnectionState(StrEnum):
+    """The state of a registered connection."""
+
+    REGISTERING = "registering"
+    SPRAYED = "sprayed"
+    """Its requests are sprayed, and its NACKs filtered."""
+    CHANGING = "changing"
+    """Its paths change; meanwhile all NACKs pass."""
+    ECMP = "ecmp"
+    """It has the path that ECMP's hash gives it, and all NACKs pass. It is sprayed again when this is possible, unless
+    a user has turned spraying off."""
+    RELEASING = "releasing"
+
+
+@dataclass(frozen=True)
+class ConnectionStatus:
+    """The status of a connection."""
+
+    number: int
+    spec: ConnectionSpec
+    state: ConnectionState
+    generation: int
+    """Counts its sets of paths, from 1."""
+    reason: str = ""
+    """Why it is not sprayed."""
+    source_switch: str = ""
+    destination_switch: str = ""
+    paths: tuple[str, ...] = ()
+    """Its next hops at the source's switch, in the order of the paths."""
+    path_set: int = 0
+    index: int = 0
+    """Of its state at the destination's switch, with ``epoch``."""
+    epoch: int = 0
+
+
 @dataclass(frozen=True)
 class RankReport:
     """Counters of a rank's CommLib and NIC since the rank joined its group, for all generations together."""
@@ -251,6 +286,27 @@ class Manager(HostManager, Protocol):
 
     def move_group(self, name: str, root: str | None = None) -> GroupStatus:
         """Change the tree, as a new generation, rooted at ``root`` or where the policy now puts it."""
+        ...
+
+    def register_connection(self, spec: ConnectionSpec) -> ConnectionStatus:
+        """Have a connection sprayed: when it returns, the switches of both ends hold its entries (read back); when it
+        raises, neither does, and the connection goes on with ECMP.
+
+        Raises ``NOT_FOUND`` for an unknown host, ``EXISTS`` for QPs that are registered, ``REFUSED`` for hosts of one
+        switch, ``NO_ROOM`` for a switch whose tables are full or whose program knows no connections.
+        """
+        ...
+
+    def release_connection(self, number: int) -> None:
+        """Remove a connection's entries, and free its index. A switch that does not answer is corrected when it answers
+        again."""
+
+    def spray_connection(self, number: int, *, spray: bool) -> ConnectionStatus:
+        """Revert a connection to ECMP, or spray it again; no NACK is blocked on the way."""
+        ...
+
+    def connections(self) -> list[ConnectionStatus]:
+        """The status of all connections, in order of number."""
         ...
 
     def groups(self) -> list[GroupStatus]:

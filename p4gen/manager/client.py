@@ -12,6 +12,8 @@ import grpc
 from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager.api import (
     Code,
+    ConnectionSpec,
+    ConnectionStatus,
     GroupSpec,
     GroupStatus,
     HostAddresses,
@@ -131,6 +133,23 @@ class ManagerClient:
         found = self._ask("ListGroups", pb.ListGroupsRequest, pb.ListGroupsResponse)
         return [from_message(GroupStatus, group) for group in found.groups]
 
+    def register_connection(self, spec: ConnectionSpec) -> ConnectionStatus:
+        """See ``Manager.register_connection``."""
+        return self._connection("RegisterConnection", lambda: to_message(spec))
+
+    def release_connection(self, number: int) -> None:
+        """See ``Manager.release_connection``."""
+        self._ask("ReleaseConnection", lambda: pb.ReleaseConnectionRequest(number=number), pb.ReleaseConnectionResponse)
+
+    def spray_connection(self, number: int, *, spray: bool) -> ConnectionStatus:
+        """See ``Manager.spray_connection``."""
+        return self._connection("SprayConnection", lambda: pb.SprayConnectionRequest(number=number, spray=spray))
+
+    def connections(self) -> list[ConnectionStatus]:
+        """See ``Manager.connections``."""
+        found = self._ask("ListConnections", pb.ListConnectionsRequest, pb.ListConnectionsResponse)
+        return [from_message(ConnectionStatus, one) for one in found.connections]
+
     def status(self) -> Status:
         """See ``Manager.status``."""
         return from_message(Status, self._ask("GetStatus", pb.GetStatusRequest, pb.Status))
@@ -160,6 +179,9 @@ class ManagerClient:
 
     def _group(self, method: str, request: Callable[[], Any]) -> GroupStatus:
         return from_message(GroupStatus, self._ask(method, request, pb.GroupStatus))
+
+    def _connection(self, method: str, request: Callable[[], Any]) -> ConnectionStatus:
+        return from_message(ConnectionStatus, self._ask(method, request, pb.ConnectionStatus))
 
     def _ask(self, method: str, request: Callable[[], Any], response: Any, timeout: float | None = None) -> Any:
         try:

@@ -27,7 +27,7 @@ from p4gen.manager.api import (
     RankReport,
 )
 from p4gen.manager.fabric import Fabric
-from p4gen.manager.store import Store, StoredGroup
+from p4gen.manager.store import Store, StoredConnection, StoredGroup
 from p4gen.manager.wanted import Key
 from p4gen.manager.watch import Watch
 from p4gen.placement.placed import PlacedGroup
@@ -110,10 +110,16 @@ class Ledger:
         self.version = 0
         """Counts the changes that may make room for a group without a place."""
         self._policy = policy
-        self._histories: defaultdict[str, History] = defaultdict(History)
+        self.histories: defaultdict[str, History] = defaultdict(History)
+        """The epochs that the switches' state has had."""
         self._watches: defaultdict[str, set[Watch]] = defaultdict(set)
         self._random = random.SystemRandom() if seed is None else random.Random(seed)  # noqa: S311 - for tests
         self._next_tree = self._next_qp = 0
+        self.connections: list[StoredConnection] = []
+        """As the store had them at the start; ``Connections`` goes on with them."""
+        self.next_connection = 1
+        self.moved = False
+        """Whether the topology is another than before the restart, so that addresses and ports may differ."""
         self._load()
 
     def _load(self) -> None:
@@ -128,8 +134,10 @@ class Ledger:
                 fabric.add_switch(info)
             fabric.hosts = stored.hosts
             fabric.ports_down = stored.ports_down
-        self._histories.update(stored.histories)
+        self.histories.update(stored.histories)
         self._next_tree, self._next_qp = stored.next_tree, stored.next_qp
+        self.connections, self.next_connection = stored.connections, stored.next_connection
+        self.moved = other
         with self.store.transaction():
             self.store.put_meta("topology", topology)
             if other:  # switches and hosts have to register again
@@ -158,7 +166,7 @@ class Ledger:
         view = self.fabric.view
         live = [placed for record, placed in self.live() if record is not instead_of]
         limits = {name: Limits.of(program) for name, program in view.specs.items()}
-        histories, tree, qp = self._histories, self._next_tree, self._next_qp
+        histories, tree, qp = self.histories, self._next_tree, self._next_qp
 
         def pools() -> Pools:
             return Pools(limits, live, histories, next_tree=tree, next_qp=qp)
@@ -236,7 +244,7 @@ class Ledger:
     def activate(self, record: Record, spec: GroupSpec) -> None:
         """Record that the pending placement is in use instead of the previous one."""
         assert record.pending is not None
-        histories = self._histories
+        histories = self.histories
         helds = [h for key, context in record.pending.contexts for h in held_by(key.switch, context)]
         with self.store.transaction():
             if record.placed is not None:
@@ -306,7 +314,7 @@ class Ledger:
         since."""
         with self.store.transaction():
             self.store.drop_epochs(switch)
-        self._histories[switch] = History()
+        self.histories[switch] = History()
         self.version += 1
 
     # --- notifications ---

@@ -71,7 +71,7 @@ class Lifecycle:
             self.wait(answers)
             if failures:
                 avoid |= {switch: f"switch {switch}: {error.reason}" for switch, error in failures.items()}
-                first = first or _refusal(failures)
+                first = first or refusal(failures)
         self.wait(answers)
 
     def _swap(self, record: Record, spec: GroupSpec, no_room: ManagerError) -> None:
@@ -102,7 +102,7 @@ class Lifecycle:
         with ledger.changed:
             record.lost = was_lost or record.pending_lost or bool(lost)
             self._activate(old_key, old)
-        raise _refusal(failures or {"": AgentError("a switch was restarted meanwhile")})
+        raise refusal(failures or {"": AgentError("a switch was restarted meanwhile")})
 
     def _begin(
         self, record: Record, spec: GroupSpec, avoid: Mapping[str, str], *, beside: bool
@@ -154,13 +154,14 @@ class Lifecycle:
         with ledger.changed:
             ledger.drop(record)
 
-    def wait(self, answers: Answers) -> dict[str, AgentError]:
+    def wait(self, answers: Answers, patience: float | None = None) -> dict[str, AgentError]:
         """Wait for all answers. Returns the errors by switch. A missing answer is an error."""
-        concurrent.futures.wait(answers.values(), timeout=self._patience)
+        patience = self._patience if patience is None else patience
+        concurrent.futures.wait(answers.values(), timeout=patience)
         failures = {}
         for switch, answer in answers.items():
             if not answer.done():
-                failures[switch] = AgentError(f"it did not answer for {self._patience:g} s", unreachable=True)
+                failures[switch] = AgentError(f"it did not answer for {patience:g} s", unreachable=True)
                 continue
             error = answer.exception()
             if isinstance(error, AgentError):
@@ -214,7 +215,8 @@ def of_switch(name: str, error: AgentError) -> str:
     return error.reason if error.reason.startswith((f"{name}:", f"{name} ")) else f"{name}: {error.reason}"
 
 
-def _refusal(failures: Mapping[str, AgentError]) -> ManagerError:
+def refusal(failures: Mapping[str, AgentError]) -> ManagerError:
+    """The error of a request that switches have failed."""
     unreachable = all(error.unreachable for error in failures.values())
     reasons = "\n".join(of_switch(switch, error) for switch, error in failures.items())
     return ManagerError(Code.UNREACHABLE if unreachable else Code.REFUSED, reasons)

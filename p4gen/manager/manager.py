@@ -20,6 +20,8 @@ from p4gen.groups.group import GroupContext
 from p4gen.manager.api import (
     Agent,
     Code,
+    ConnectionSpec,
+    ConnectionStatus,
     GroupSpec,
     GroupState,
     GroupStatus,
@@ -31,6 +33,7 @@ from p4gen.manager.api import (
     SwitchInfo,
     SwitchStatus,
 )
+from p4gen.manager.connections import Connections
 from p4gen.manager.fabric import Fabric
 from p4gen.manager.ledger import Ledger, Record
 from p4gen.manager.lifecycle import Lifecycle, of_switch
@@ -63,7 +66,8 @@ class IncManager:
     discovered from the links that switches report. ``store`` is the SQLite file; a manager continues with its contents.
     ``policy`` is a policy or the name of one. ``grace``: seconds without an answer from a switch after which its groups
     are placed elsewhere. ``patience``: seconds that a request waits for a switch. ``seed`` makes first PSNs repeatable,
-    for tests.
+    for tests. ``drain``: seconds, two of the longest round trips in the fabric, for which a connection's NACKs all
+    pass when its paths have changed.
 
     Raises ``InputError`` for a file that is not a store of this version, or a policy that does not exist.
     """
@@ -78,6 +82,7 @@ class IncManager:
         seed: int | None = None,
         grace: float = 1.0,
         patience: float = 30.0,
+        drain: float = 0.1,
     ) -> None:
         chosen = find_policy(policy) if isinstance(policy, str) else policy
         self._agents = agents
@@ -91,12 +96,15 @@ class IncManager:
         self._changed = self._ledger.changed
         self._threads: dict[str, SwitchThread] = {}
         self._lifecycle = Lifecycle(self._ledger, self._threads, patience)
-        self._repair = Repair(self._ledger, self._threads, self._lifecycle, grace, patience)
+        self._connections = Connections(self._ledger, self._threads, self._lifecycle, drain)
+        self._repair = Repair(self._ledger, self._threads, self._lifecycle, grace, patience, self._connections.refresh)
         self._ended = False
         with self._changed:
             for name, info in self._ledger.fabric.switches.items():
-                self._threads[name] = SwitchThread(info, agents, self, self._held_by(name))
+                held = self._connections.held_by(name)
+                self._threads[name] = SwitchThread(info, agents, self, self._held_by(name), held)
         self._repair.start()
+        self._connections.start()
 
     def _held_by(self, switch: str) -> dict[Key, PlacedGroup]:
         return {r.key: placed for r, placed in self._ledger.live() if switch in placed.switches and not r.lost}
@@ -118,6 +126,7 @@ class IncManager:
         for watch in watches:
             watch.close()
         deadline = time.monotonic() + ENDING
+        self._connections.close(deadline)
         for thread in self._threads.values():
             thread.close()
         self._repair.close(deadline)
@@ -150,7 +159,7 @@ class IncManager:
             return
         error = failures[name]
         with self._changed:
-            if not known and not ledger.contexts_on(name):
+            if not known and not ledger.contexts_on(name) and not self._connections.held_by(name):
                 ledger.fabric.remove_switch(name)
                 self._threads.pop(name).close()
                 with self._store.transaction():
@@ -185,9 +194,33 @@ class IncManager:
 
     def _fabric_changed(self) -> None:
         self._ledger.version += 1
-        for thread in self._threads.values():
-            thread.refresh()
+        self._connections.refresh()
         self._repair.wake()
+
+    # --- connections ---
+
+    def register_connection(self, spec: ConnectionSpec) -> ConnectionStatus:
+        """See ``api.Manager``."""
+        with self._changed:
+            self._check_open()
+        return self._connections.register(spec)
+
+    def release_connection(self, number: int) -> None:
+        """See ``api.Manager``."""
+        with self._changed:
+            self._check_open()
+        self._connections.release(number)
+
+    def spray_connection(self, number: int, *, spray: bool) -> ConnectionStatus:
+        """See ``api.Manager``."""
+        with self._changed:
+            self._check_open()
+        return self._connections.spray(number, spray=spray)
+
+    def connections(self) -> list[ConnectionStatus]:
+        """See ``api.Manager``."""
+        with self._changed:
+            return self._connections.statuses()
 
     # --- groups ---
 
@@ -364,6 +397,7 @@ class IncManager:
             else:
                 self._ledger.version += 1
                 self._repair.wake()
+                self._connections.wake()
 
     def switch_lost(self, switch: str, keys: set[Key]) -> None:
         """A switch was restarted and lost the state of these placements."""
@@ -388,3 +422,4 @@ class IncManager:
         """A switch's program was loaded again, so all epochs are unused."""
         with self._changed:
             self._ledger.forget_epochs(switch)
+            self._connections.lost(switch)

@@ -21,6 +21,7 @@ from p4gen.host.collectives.plan import PsnSync
 from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager.api import (
     Code,
+    ConnectionState,
     GroupSpec,
     GroupState,
     GroupStatus,
@@ -34,7 +35,9 @@ T = TypeVar("T")
 Message = Any
 """A message of ``incmanager.proto``. Protobuf's own types are of no use to type checkers."""
 
-_ENUMS: Final[Mapping[str, type[Enum]]] = {kind.__name__: kind for kind in (Collective, PsnSync, GroupState)}
+_ENUMS: Final[Mapping[str, type[Enum]]] = {
+    kind.__name__: kind for kind in (Collective, PsnSync, GroupState, ConnectionState)
+}
 
 
 def to_message(value: Any) -> Message:

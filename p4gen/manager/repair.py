@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from p4gen.manager.api import GroupState, ManagerError
@@ -26,7 +26,7 @@ FIRST_DELAY, LAST_DELAY = 0.1, 2.0
 
 class Repair:
     """A thread that monitors switches and groups. ``grace``: seconds that a switch may be stale before its groups are
-    placed elsewhere."""
+    placed elsewhere. ``refresh`` has switches update their routes; the ledger's lock is held."""
 
     def __init__(
         self,
@@ -35,12 +35,14 @@ class Repair:
         lifecycle: Lifecycle,
         grace: float,
         patience: float,
+        refresh: Callable[[], None],
     ) -> None:
         self._ledger = ledger
         self._threads = threads
         self._lifecycle = lifecycle
         self._grace = grace
         self._patience = patience
+        self._refresh = refresh
         self._wake = threading.Event()
         self._closed = False
         self._repairs: set[threading.Thread] = set()
@@ -82,8 +84,7 @@ class Repair:
             changed |= ledger.fabric.trust(time.monotonic())
             if changed:
                 ledger.version += 1
-                for thread in self._threads.values():
-                    thread.refresh()
+                self._refresh()
             for record in list(ledger.records.values()):
                 if record.busy or not self._needs_place(record):
                     continue

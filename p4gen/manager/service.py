@@ -12,7 +12,7 @@ import grpc
 
 from p4gen.errors import FailedError, InputError, P4genError
 from p4gen.manager import incmanager_pb2 as pb
-from p4gen.manager.api import GroupSpec, HostInfo, Manager, ManagerError, RankReport, SwitchInfo
+from p4gen.manager.api import ConnectionSpec, GroupSpec, HostInfo, Manager, ManagerError, RankReport, SwitchInfo
 from p4gen.manager.messages import from_message, to_message
 from p4gen.p4rt.serving import listening
 from p4gen.switch.address import checked, listens, socket_of
@@ -26,8 +26,11 @@ MAX_TEXT = 1 << 20
 OURS = ("p4gen-manager", "v1")
 """Metadata that marks errors of the manager, because gRPC itself uses some of the same codes."""
 LOGGER = logging.getLogger("p4gen.manager")
-_LOGGED = ("RegisterSwitch", "RegisterHost", "InitGroup", "DestroyGroup", "ResizeGroup", "MoveGroup")
-"""Requests that change registrations or groups; they are logged."""
+_LOGGED = (
+    "RegisterSwitch", "RegisterHost", "InitGroup", "DestroyGroup", "ResizeGroup", "MoveGroup", "RegisterConnection",
+    "ReleaseConnection", "SprayConnection",
+)  # fmt: skip
+"""Requests that change registrations, groups or connections; they are logged."""
 _THREADS = 1024
 """Number of threads. Each ``watch``, and each waiting ``ready``, uses one. They are created when needed."""
 
@@ -76,6 +79,10 @@ class ManagerServer:
             "MoveGroup": (pb.MoveGroupRequest, self._move_group),
             "GetGroup": (pb.GetGroupRequest, self._get_group),
             "ListGroups": (pb.ListGroupsRequest, self._list_groups),
+            "RegisterConnection": (pb.ConnectionSpec, self._register_connection),
+            "ReleaseConnection": (pb.ReleaseConnectionRequest, self._release_connection),
+            "SprayConnection": (pb.SprayConnectionRequest, self._spray_connection),
+            "ListConnections": (pb.ListConnectionsRequest, self._list_connections),
             "GetStatus": (pb.GetStatusRequest, self._get_status),
             "Ready": (pb.ReadyRequest, self._ready),
             "ReportRank": (pb.RankReport, self._report_rank),
@@ -114,6 +121,19 @@ class ManagerServer:
 
     def _list_groups(self, _: Any) -> Any:
         return pb.ListGroupsResponse(groups=[to_message(group) for group in self._manager.groups()])
+
+    def _register_connection(self, request: Any) -> Any:
+        return to_message(self._manager.register_connection(from_message(ConnectionSpec, request)))
+
+    def _release_connection(self, request: Any) -> Any:
+        self._manager.release_connection(request.number)
+        return pb.ReleaseConnectionResponse()
+
+    def _spray_connection(self, request: Any) -> Any:
+        return to_message(self._manager.spray_connection(request.number, spray=request.spray))
+
+    def _list_connections(self, _: Any) -> Any:
+        return pb.ListConnectionsResponse(connections=[to_message(one) for one in self._manager.connections()])
 
     def _get_status(self, _: Any) -> Any:
         return to_message(self._manager.status())

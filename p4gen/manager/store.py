@@ -16,15 +16,23 @@ from pathlib import Path
 from typing import Any, Final
 
 from p4gen.errors import InputError
-from p4gen.manager.api import Code, GroupSpec, GroupState, ManagerError, SwitchInfo
+from p4gen.manager.api import Code, ConnectionSpec, ConnectionState, GroupSpec, GroupState, ManagerError, SwitchInfo
 from p4gen.manager.encoding import decode, encode
+from p4gen.placement.connections import PlacedConnection
 from p4gen.placement.placed import PlacedGroup
 from p4gen.placement.pools import HOST_QP, History, Kind, Spans, held_by
 
 APPLICATION: Final = 0x70346765
 """SQLite's application_id of our files."""
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 
+_CONNECTIONS: Final = """
+CREATE TABLE connections (
+    number INTEGER PRIMARY KEY, spec TEXT NOT NULL, state TEXT NOT NULL, generation INTEGER NOT NULL,
+    reason TEXT NOT NULL, spray INTEGER NOT NULL, placed TEXT, switch TEXT, position INTEGER, UNIQUE (switch, position)
+) STRICT;
+"""
+"""Added by schema 2."""
 _TABLES: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
 CREATE TABLE switches (name TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, info TEXT NOT NULL) STRICT;
@@ -84,6 +92,20 @@ class StoredGroup:
 
 
 @dataclass
+class StoredConnection:
+    """A connection as stored. ``placed`` is what it holds on its switches, or is about to."""
+
+    number: int
+    spec: ConnectionSpec
+    state: ConnectionState
+    generation: int = 1
+    reason: str = ""
+    spray: bool = True
+    """Whether users want it to be sprayed."""
+    placed: PlacedConnection | None = None
+
+
+@dataclass
 class Stored:
     """The contents of a store."""
 
@@ -94,6 +116,8 @@ class Stored:
     histories: dict[str, History]
     next_tree: int
     next_qp: int
+    connections: list[StoredConnection]
+    next_connection: int
     topology: int | None
     """A digest of the given topology; 0 if none was given."""
 
@@ -128,7 +152,7 @@ class Store:
         empty = not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if not empty and application != APPLICATION:
             raise InputError(f"{self.path}: an SQLite file, but not one of p4gen's manager")
-        if not empty and version != SCHEMA:
+        if not empty and version not in (1, SCHEMA):
             raise InputError(f"{self.path}: its schema is {version}, this p4gen's is {SCHEMA}")
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
@@ -136,9 +160,11 @@ class Store:
         if empty:
             db.executescript(
                 f"BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {SCHEMA}; "
-                f"{_TABLES} COMMIT;"
+                f"{_TABLES} {_CONNECTIONS} COMMIT;"
             )
-        else:
+        elif version == 1:
+            db.executescript(f"BEGIN IMMEDIATE; PRAGMA user_version = {SCHEMA}; {_CONNECTIONS} COMMIT;")
+        if not empty:
             db.execute("BEGIN IMMEDIATE")  # takes the exclusive lock
             db.execute("COMMIT")
             damage = [row[0] for row in db.execute("PRAGMA quick_check")]
@@ -237,6 +263,24 @@ class Store:
         """Store the call with which all ranks of a generation begin."""
         self._db.execute("UPDATE placements SET agreed = ? WHERE name = ? AND generation = ?", (call, name, generation))
 
+    # --- connections ---
+
+    def put_connection(self, row: StoredConnection) -> None:
+        """Store a connection, new or changed. Numbers are not used twice."""
+        placed = row.placed
+        held = None if placed is None else json.dumps(encode(placed), separators=(",", ":"))
+        at = (None, None) if placed is None else (placed.destination_switch, placed.index)
+        self._db.execute(
+            "INSERT INTO connections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (number) DO UPDATE SET "
+            "state = excluded.state, generation = excluded.generation, reason = excluded.reason, "
+            "spray = excluded.spray, placed = excluded.placed, switch = excluded.switch, position = excluded.position",
+            (row.number, json.dumps(encode(row.spec)), row.state, row.generation, row.reason, row.spray, held, *at),
+        )
+
+    def drop_connection(self, number: int) -> None:
+        """Remove a connection."""
+        self._db.execute("DELETE FROM connections WHERE number = ?", (number,))
+
     # --- epochs ---
 
     def put_epochs(self, switch: str, kind: Kind, pipeline: int, epoch: int, spans: Spans) -> None:
@@ -285,12 +329,27 @@ class Store:
             histories,
             meta.get("next_tree", 0),
             meta.get("next_qp", HOST_QP),
+            [
+                StoredConnection(
+                    number,
+                    decode(ConnectionSpec, json.loads(spec)),
+                    ConnectionState(state),
+                    generation,
+                    reason,
+                    bool(spray),
+                    None if placed is None else decode(PlacedConnection, json.loads(placed)),
+                )
+                for number, spec, state, generation, reason, spray, placed in rows(
+                    "SELECT number, spec, state, generation, reason, spray, placed FROM connections ORDER BY number"
+                )
+            ],
+            meta.get("next_connection", 1),
             meta.get("topology"),
         )
 
     def counts(self) -> dict[str, int]:
         """Number of rows by table, for tests."""
-        tables = ("groups", "placements", "contexts", "slots", "switches", "hosts", "epochs")
+        tables = ("groups", "placements", "contexts", "slots", "switches", "hosts", "epochs", "connections")
         return {table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}  # noqa: S608
 
 

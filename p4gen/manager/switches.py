@@ -1,9 +1,9 @@
 """A thread for each switch: only this thread uses the switch's agent, and it establishes the switch's configuration.
 
-The configuration consists of the routes and of the placements that are *admitted* here. A placement is admitted only by
-its own ``install``, so that an entry that the switch refuses can be attributed to the group that caused it. A switch
-whose state is unknown is *stale*: its state is read, and its configuration written again, with back-off, until it
-answers and has its configuration.
+The configuration consists of the routes, of connections, and of the placements that are *admitted* here. A placement is
+admitted only by its own ``install``, a connection by ``connect``, so that an entry that the switch refuses can be
+attributed to what caused it. A switch whose state is unknown is *stale*: its state is read, and its configuration
+written again, with back-off, until it answers and has its configuration.
 """
 
 from __future__ import annotations
@@ -20,7 +20,16 @@ from p4gen.errors import P4genError
 from p4gen.families import collective
 from p4gen.groups.group import PlacedEdge, placed_edges
 from p4gen.manager.api import Agent, AgentError, SwitchInfo
-from p4gen.manager.wanted import Item, Key, contexts_of, holds, items_of, wanted_config
+from p4gen.manager.wanted import (
+    HeldConnection,
+    HeldConnections,
+    Item,
+    Key,
+    contexts_of,
+    holds,
+    items_of,
+    wanted_config,
+)
 from p4gen.placement.placed import PlacedGroup
 from p4gen.placement.planner import View
 from p4gen.spec import CollectiveSpec
@@ -70,7 +79,12 @@ class SwitchThread:
     """The thread of one switch. Public methods may be called from any thread, and return at once."""
 
     def __init__(
-        self, info: SwitchInfo, agents: Agents, owner: Owner, admitted: Mapping[Key, PlacedGroup] | None = None
+        self,
+        info: SwitchInfo,
+        agents: Agents,
+        owner: Owner,
+        admitted: Mapping[Key, PlacedGroup] | None = None,
+        connections: HeldConnections | None = None,
     ) -> None:
         self.name = info.name
         self.stale_since: float | None = time.monotonic()
@@ -86,6 +100,7 @@ class SwitchThread:
         self._agent: Agent | None = None
         self._admitted: dict[Key, PlacedGroup] = dict(admitted or {})
         self._ticking: set[Key] = set(self._admitted)
+        self._connections: HeldConnections = dict(connections or {})
         self._retry_at, self._delay = time.monotonic(), FIRST_RETRY
         self._jobs: deque[Job] = deque()
         self._wakes = threading.Condition()
@@ -120,8 +135,13 @@ class SwitchThread:
         """Mark a placement as used: its edges get ticks from now on."""
         return self._submit(lambda: self._activate(key))
 
+    def connect(self, changes: Mapping[int, HeldConnection | None]) -> Future[Any]:
+        """Change what the switch holds of connections (None: nothing). The future raises ``AgentError``; then the
+        switch holds what it did before, or, if it does not answer, will hold the new when it answers again."""
+        return self._submit(lambda: self._connect(changes))
+
     def restart(self) -> Future[Any]:
-        """Load the switch's program again, unless it holds a placement."""
+        """Load the switch's program again, unless it holds a placement or a connection."""
         return self._submit(self._restart)
 
     def lost(self) -> None:
@@ -226,6 +246,7 @@ class SwitchThread:
             self._agent = None
         if (before.p4info, before.device_config, before.spec) != (info.p4info, info.device_config, info.spec):
             self._lose(set(self._admitted))
+            self._connections = {}
             self._owner.switch_restarted(self.name)
         self._trouble("not reached yet")
         self._reconcile()
@@ -259,6 +280,25 @@ class SwitchThread:
             return
         self._settle()
 
+    def _connect(self, changes: Mapping[int, HeldConnection | None]) -> None:
+        wanted = {number: held for number, held in {**self._connections, **changes}.items() if held is not None}
+        if self.stale_since is not None:
+            try:
+                self._reconcile()
+            except AgentError as error:
+                self._connections = wanted
+                raise AgentError(error.reason, unreachable=True) from error  # an error that these did not cause
+        before, self._connections = self._connections, wanted
+        try:
+            self._apply()
+        except AgentError as error:
+            if error.unreachable:
+                self._trouble(error.reason)
+            else:
+                self._connections = before
+                self._undo()
+            raise
+
     def _refresh(self) -> None:
         with self._wakes:
             self._refreshing = None
@@ -283,8 +323,8 @@ class SwitchThread:
             self._tick()
 
     def _restart(self) -> None:
-        if self._admitted:
-            raise AgentError(f"{self.name}: it holds a group")
+        if self._admitted or self._connections:
+            raise AgentError(f"{self.name}: it holds a group or a connection")
         if self._agent is None:
             raise AgentError(f"{self.name}: not reached yet", unreachable=True)
         self._trouble("its program is being loaded again")
@@ -362,7 +402,7 @@ class SwitchThread:
         agent, view = self._agent, self._owner.view()
         assert agent is not None
         try:
-            wanted = wanted_config(self._info, view, self._admitted)
+            wanted = wanted_config(self._info, view, self._admitted, self._connections)
         except P4genError as error:
             raise AgentError(f"{self.name}: {error.reason}") from error
         before, self._applied = self._applied, frozenset()

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from p4gen.groups.config import configure
+from p4gen.groups.connections import ConnectionHere, connection_entries
 from p4gen.groups.group import GroupContext, SwitchConfig
 from p4gen.manager.api import SwitchInfo
 from p4gen.model.entries import Exact
+from p4gen.placement.connections import PlacedConnection, same_place
 from p4gen.placement.placed import PlacedGroup
 from p4gen.placement.placer import GATEWAY, routes, tree_routes
 from p4gen.placement.planner import View
 
 Key = tuple[str, int]
 """A placement: its group's name and its generation."""
+HeldConnections = Mapping[int, "HeldConnection"]
+"""By number."""
 Item = tuple[object, ...]
 """The identity of an entry, multicast group or clone session."""
 
 
-def wanted_config(info: SwitchInfo, view: View, admitted: Mapping[Key, PlacedGroup]) -> SwitchConfig:
+@dataclass(frozen=True)
+class HeldConnection:
+    """A connection that a switch is to hold; ``filtered`` where it ends: whether NACKs may be blocked there."""
+
+    placed: PlacedConnection
+    filtered: bool = True
+
+
+def wanted_config(
+    info: SwitchInfo, view: View, admitted: Mapping[Key, PlacedGroup], connections: HeldConnections | None = None
+) -> SwitchConfig:
     """The configuration of a switch. Raises ``InputError`` when its program does not support it."""
     if info.name not in view.topology.switches:
         return configure(info.spec, [])
@@ -26,7 +41,21 @@ def wanted_config(info: SwitchInfo, view: View, admitted: Mapping[Key, PlacedGro
     there = {frozenset(link.ends) for link in view.topology.links}
     passed = tree_routes(view.topology, (placed for placed in admitted.values() if placed.links <= there))
     found = routes(view.topology, view.names, info.name, passed[info.name], down=view.down, fixed=True)
-    return configure(info.spec, contexts_of(info.name, admitted), *found, {GATEWAY: view.names.mac[info.name]})
+    config = configure(info.spec, contexts_of(info.name, admitted), *found, {GATEWAY: view.names.mac[info.name]})
+    facet = connection_entries(info.spec)
+    if facet is None or not connections:
+        return config
+    return replace(config, entries=config.entries + facet.entries(info.spec, _here(info.name, view, connections)))
+
+
+def _here(switch: str, view: View, connections: HeldConnections) -> list[ConnectionHere]:
+    """The connections that a switch treats specially. One that starts here is not sprayed over next hops that routes do
+    not have (any more): it has ECMP's path until its new paths are settled."""
+    return [
+        held.placed.here(switch, filtered=held.filtered)
+        for _, held in sorted(connections.items())
+        if held.placed.destination_switch == switch or same_place(held.placed, view)
+    ]
 
 
 def contexts_of(switch: str, admitted: Mapping[Key, PlacedGroup]) -> list[GroupContext]:

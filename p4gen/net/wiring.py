@@ -72,14 +72,13 @@ class Wiring:
         """A connection; data goes from ``a`` to ``b``, or ``both`` ways, or is not worth mentioning to switches."""
         qp = self._config.qp(self._chance.randrange(1 << 24))
         ends = [(a, self._qp(a), self._port()), (b, self._qp(b), self._port())]
-        for (host, number, port), (far, far_number, far_port) in (ends, ends[::-1]) if both else (ends,):
+        for (host, number, _), (far, far_number, far_port) in (ends, ends[::-1]) if both else (ends,):
             if used:
                 self.connections.append(
                     Placed(
                         len(self.connections),
                         self._endpoint(host, number),
                         self._endpoint(far, far_number),
-                        port,
                         far_port,
                         ECN_ECT0 if self._config.dcqcn is not None else 0,
                     )

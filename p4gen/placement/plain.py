@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from p4gen.errors import InputError
 from p4gen.groups.config import routing
@@ -91,6 +91,14 @@ def _ends(topology: TopologySpec, names: Names, connections: Sequence[Connection
             continue
         paths = len(topology.next_ports(first, destination))
         (out,), (to,) = topology.next_ports(first, source), topology.next_ports(last, destination)
-        found.setdefault(first, []).append(ConnectionHere(connection, paths, out, None))
-        found.setdefault(last, []).append(ConnectionHere(connection, paths, None, to))
-    return found
+        found.setdefault(first, []).append(ConnectionHere(connection, paths, out, None, 0))
+        ending = found.setdefault(last, [])
+        index = sum(here.destination_port is not None for here in ending)
+        ending.append(ConnectionHere(connection, paths, None, to, 0, index))
+    return {switch: _numbered(here) for switch, here in found.items()}
+
+
+def _numbered(connections: Sequence[ConnectionHere]) -> list[ConnectionHere]:
+    """With a set of paths for each number of paths."""
+    counts = sorted({here.paths for here in connections})
+    return [replace(here, path_set=counts.index(here.paths)) for here in connections]

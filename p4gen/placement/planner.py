@@ -41,6 +41,20 @@ class View:
         return {name: spec for name, spec in self.programs.items() if isinstance(spec, CollectiveSpec)}
 
     @cached_property
+    def _next_ports(self) -> dict[tuple[str, str], tuple[int, ...]]:
+        return {}
+
+    def next_ports(self, switch: str, host: str) -> tuple[int, ...]:
+        """The ports of ``switch`` on shortest paths to ``host``; none if every path is down, or either is unknown."""
+        found = self._next_ports.get((switch, host))
+        if found is None:
+            topology = self.topology
+            known = switch in topology.ports and host in topology.ports
+            found = topology.next_ports(switch, host, self.down) if known else ()
+            self._next_ports[switch, host] = found
+        return found
+
+    @cached_property
     def links(self) -> frozenset[frozenset[str]]:
         """The links that can be used, by their ends."""
         return frozenset(frozenset(link.ends) for link in self.topology.links if link.name not in self.down)

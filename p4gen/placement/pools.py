@@ -35,6 +35,7 @@ class Kind(StrEnum):
     CONTEXT = "context"
     EDGE = "edge"
     SLOT = "slot"
+    CONNECTION = "connection"
 
 
 class Spans:

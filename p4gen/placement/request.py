@@ -50,3 +50,22 @@ class GroupSpec:
     collectives: frozenset[Collective] = frozenset(Collective)
     slots: int | None = None
     """N for each pipe; the program's by default."""
+
+
+@dataclass(frozen=True)
+class ConnectionSpec:
+    """RegisterConnection's request: a reliable connection, whose requests go from ``source`` to ``destination``."""
+
+    source: str
+    destination: str
+    """Hosts."""
+    source_qp: int
+    destination_qp: int
+    mtu: int = 1024
+    """Path MTU in bytes, as the NICs have it."""
+    answer_port: int = 49152
+    """UDP source port of the destination's answers."""
+    answer_tos: int = 0
+    """Byte of DSCP and ECN in the IPv4 headers of answers."""
+    writes_only: bool = False
+    """Whether the destination's NIC takes only WRITEs out of order."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from p4gen.families import collective
 from p4gen.groups.ranks import host_config
 from p4gen.host.collectives.commlib import Communicator
 from p4gen.host.collectives.control import Collective
@@ -40,7 +41,7 @@ class Wires:
     def __init__(self, rig: Rig, addressed: Names | None = None) -> None:
         self.rig = rig
         topology = rig.topology
-        spec = next(iter(rig.switches.values())).spec
+        spec = collective(next(iter(rig.switches.values())).spec)
         placement = place(topology, spec, [])
         if addressed is not None:
             placement = replace(placement, mac=addressed.mac, ip=addressed.ip)

@@ -17,8 +17,9 @@ from p4gen.manager.manager import IncManager
 from p4gen.manager.wanted import wanted_config
 from p4gen.model import ControlError, EngineName, Model
 from p4gen.model.entries import CloneSession, Entry, Exact, Lpm, MulticastGroup
-from p4gen.net.simulation import program_of
+from p4gen.net.traffic_simulation import program_of
 from p4gen.placement.planner import View
+from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology
 
 Key = tuple[object, ...]
@@ -37,6 +38,10 @@ def key_of(item: Entry | MulticastGroup | CloneSession) -> Key:
     return (item.table.rpartition(".")[2], *sorted(match, key=str))
 
 
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
 def content(item: Entry | MulticastGroup | CloneSession) -> object:
     """What it does."""
     if isinstance(item, Entry):
@@ -53,7 +58,7 @@ def by_key(config: SwitchConfig) -> dict[Key, Entry | MulticastGroup | CloneSess
 class Switch:
     """A switch in memory: it outlives managers, and can be restarted."""
 
-    def __init__(self, name: str, spec: EpicSpec, engine: EngineName = "interp") -> None:
+    def __init__(self, name: str, spec: ProgramSpec, engine: EngineName = "interp") -> None:
         self.name = name
         self.spec = spec
         self.lock = threading.Lock()
@@ -132,11 +137,12 @@ class ModelAgent:
         assert self._known is not None
         known, self._known = self._known, None
         inserted = modified = deleted = 0
-        for key, item in list(known.items()):
+        # In the order of ``IncAgent``: what leads to an entry goes before it, and comes after it.
+        for key, item in sorted(known.items(), key=lambda each: self._rank(each[1])):
             if key not in target:
                 self._write(item, "delete")
                 deleted += 1
-        for key, item in target.items():
+        for key, item in sorted(target.items(), key=lambda each: -self._rank(each[1])):
             if key not in known:
                 self._write(item, "insert")
                 inserted += 1
@@ -147,6 +153,12 @@ class ModelAgent:
             self._step("read back")
         self._known = target
         return Changes(inserted, modified, deleted)
+
+    def _rank(self, item: Entry | MulticastGroup | CloneSession) -> int:
+        """The place of an entry's table among those of the program; behind them groups and sessions."""
+        tables = list(self.switch.model._state.tables)
+        found = (at for at, name in enumerate(tables) if isinstance(item, Entry) and _short(name) == _short(item.table))
+        return next(found, len(tables))
 
     def _write(self, item: Entry | MulticastGroup | CloneSession, how: str) -> None:
         try:
@@ -185,7 +197,7 @@ class Rig:
     def __init__(
         self,
         topology: TopologySpec | str,
-        spec: EpicSpec | Mapping[str, EpicSpec],
+        spec: ProgramSpec | Mapping[str, ProgramSpec],
         store: Path | str = ":memory:",
         *,
         given: bool = True,
@@ -257,7 +269,9 @@ class Rig:
         """Every switch is reachable, and nothing is under way."""
         manager = self.manager
         with manager._changed:
-            if any(record.busy for record in manager._ledger.records.values()):
+            busy = any(record.busy for record in manager._ledger.records.values())
+            busy |= any(record.busy for record in manager._connections._records.values())
+            if busy or manager._connections._wake.is_set():
                 return False
         threads = manager._threads.values()
         if any(t.busy_since is not None or t._jobs for t in threads):
@@ -272,9 +286,10 @@ class Rig:
             view: View = manager._ledger.fabric.view
             placed = {r.key: p for r, p in manager._ledger.live()}
             counts = manager._store.counts()
+            connections = {name: manager._connections.held_by(name) for name in self.switches}
         for name, switch in self.switches.items():
             mine = {key: p for key, p in placed.items() if name in p.switches}
-            wanted = by_key(wanted_config(self.info(name), view, mine))
+            wanted = by_key(wanted_config(self.info(name), view, mine, connections[name]))
             held = by_key(switch.holds())
             assert held.keys() == wanted.keys(), f"{name}: {held.keys() ^ wanted.keys()}"
             assert all(content(held[key]) == content(item) for key, item in wanted.items())
@@ -282,6 +297,7 @@ class Rig:
         assert counts["placements"] == len(placed)
         assert counts["contexts"] == len(contexts)
         assert counts["groups"] == len(manager.groups())
+        assert counts["connections"] == len(manager.connections())
 
     def check_empty(self) -> None:
         """Nothing but routes and the gateway's address is left, and no row."""

@@ -9,6 +9,9 @@ from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.verbs import Peer
 from p4gen.manager.api import (
+    ConnectionSpec,
+    ConnectionState,
+    ConnectionStatus,
     GroupSpec,
     GroupState,
     GroupStatus,
@@ -71,6 +74,11 @@ rank_configs = st.builds(
     program_specs,
 )  # fmt: skip
 memberships = st.builds(Membership, names, states, large, st.none() | rank_configs, names, st.booleans())
+connection_specs = st.builds(ConnectionSpec, names, names, qps, qps, small, small, small, st.booleans())
+connection_statuses = st.builds(
+    ConnectionStatus, large, connection_specs, st.sampled_from(ConnectionState), large, names, names, names,
+    st.lists(names, max_size=3).map(tuple), small, small, small,
+)  # fmt: skip
 reports = st.builds(
     RankReport, names, small, large, large, large, large, large, large, large, st.dictionaries(names, large, max_size=3)
 )

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from p4gen.families import collective
 from p4gen.groups.group import placed_edges
 from p4gen.groups.ticks import tick
 from p4gen.host.collectives.control import Collective, Control
@@ -132,7 +133,7 @@ def test_a_link_over_which_nothing_is_acknowledged_is_left() -> None:
         rig.wait(lambda: thread._edges)
         edge = next(p for p in thread._edges if p.edge.port == up)
         ticks = itertools.count(1)
-        switch.given_up = lambda: {edge.index(switch.spec): min(next(ticks), 2)}  # type: ignore[method-assign]
+        switch.given_up = lambda: {edge.index(collective(switch.spec)): min(next(ticks), 2)}  # type: ignore[method-assign]
         rig.wait(lambda: state(manager, "g", GroupState.ACTIVE, 2))
         assert manager.group("g").tree["spine1"] is None
         rig.check()

@@ -35,6 +35,8 @@ KINDS: list[tuple[type, st.SearchStrategy[Any]]] = [
     (api.RankReport, samples.reports),
     (api.SwitchStatus, samples.switch_statuses),
     (api.Status, samples.statuses),
+    (api.ConnectionSpec, samples.connection_specs),
+    (api.ConnectionStatus, samples.connection_statuses),
 ]
 
 

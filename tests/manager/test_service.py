@@ -21,6 +21,8 @@ from p4gen.families.epic.spec import EpicSpec
 from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager.api import (
     Code,
+    ConnectionSpec,
+    ConnectionStatus,
     GroupSpec,
     GroupState,
     GroupStatus,
@@ -98,6 +100,18 @@ class FakeManager:
 
     def move_group(self, name: str, root: str | None = None) -> GroupStatus:
         return self._asked("move_group", name, root)  # type: ignore[no-any-return]
+
+    def register_connection(self, spec: ConnectionSpec) -> ConnectionStatus:
+        return self._asked("register_connection", spec)  # type: ignore[no-any-return]
+
+    def release_connection(self, number: int) -> None:
+        self._asked("release_connection", number)
+
+    def spray_connection(self, number: int, *, spray: bool) -> ConnectionStatus:
+        return self._asked("spray_connection", number, spray)  # type: ignore[no-any-return]
+
+    def connections(self) -> list[ConnectionStatus]:
+        return self._asked("connections") or []
 
     def group(self, name: str) -> GroupStatus:
         return self._asked("group", name)  # type: ignore[no-any-return]

@@ -150,7 +150,7 @@ def test_files_of_others(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "new") as db:
         db.execute("PRAGMA user_version = 7")
     db.close()
-    assert refused("new") == "its schema is 7, this p4gen's is 1"
+    assert refused("new") == "its schema is 7, this p4gen's is 2"
     assert refused("no/such/folder") == "unable to open database file"
     first = Store(tmp_path / "used")
     assert refused("used") == "another manager is using it"

@@ -14,23 +14,18 @@ from p4gen.families.themis.control import (
     path_set_entries,
     spray_entry,
 )
-from p4gen.families.themis.spec import ThemisSpec
-from p4gen.groups.connections import ConnectionEntries, ConnectionHere
+from p4gen.families.themis.spec import Spread, ThemisSpec
+from p4gen.groups.connections import ConnectionEntries, ConnectionHere, ConnectionLimits
 from p4gen.model.entries import Entry
 
 
 def _entries(spec: ThemisSpec, connections: Sequence[ConnectionHere]) -> tuple[Entry, ...]:
-    """A path set for each number of paths; indices of state in the order of the connections."""
     if not spec.by_psn:
         return ()
     if spec.tiers > 2:
         raise InputError("tiers 3 needs a PathMap for the fabric's hashes; routes are made for tiers 2")
-    counts = sorted({here.paths for here in connections})
-    if len(counts) > spec.path_sets:
-        raise InputError(f"{len(counts)} path sets are needed; the program has {spec.path_sets} (path_sets)")
-    sets = {count: PathSet.equal(number, count) for number, count in enumerate(counts)}
-    found = [entry for paths in sets.values() for entry in path_set_entries(spec, paths)]
-    index = 0
+    sets = sorted({(here.path_set, here.paths) for here in connections})
+    found = [entry for number, paths in sets for entry in path_set_entries(spec, PathSet.equal(number, paths))]
     for here in connections:
         placed = here.connection
         connection = Connection(
@@ -38,22 +33,31 @@ def _entries(spec: ThemisSpec, connections: Sequence[ConnectionHere]) -> tuple[E
             Peer(placed.destination.ip, placed.destination.qp),
             placed.answer_port,
             placed.answer_tos,
+            placed.writes_only,
         )
-        path_set = sets[here.paths].number
         if here.source_port is not None and spec.sprays:
-            found.append(spray_entry(connection, path_set))
-        if here.destination_port is not None and spec.filters:
-            if index == spec.connections:
+            found.append(spray_entry(connection, here.path_set))
+        port = here.destination_port
+        if port is not None and spec.filters:
+            if here.index >= spec.connections:
                 raise InputError(
                     f"more connections end at this switch than its program holds: {spec.connections} (connections)"
                 )
-            found += filter_entries(connection, path_set, index=index, epoch=1, port=here.destination_port)
-            index += 1
+            answers, data = filter_entries(connection, here.path_set, index=here.index, epoch=here.epoch, port=port)
+            found += [answers, data] if here.filtered else [data]  # without its entry an answer passes
     return tuple(found)
+
+
+def _limits(spec: ThemisSpec) -> ConnectionLimits:
+    """A program that sprays by PSN but does not filter (``psn``) has no state, and as many connections."""
+    ends = spec.filters or spec.spread is Spread.PSN
+    return ConnectionLimits(spec.connections * spec.sprays, spec.connections * ends, spec.path_sets)
 
 
 def _queue_registers(spec: ThemisSpec) -> tuple[str, ...]:
     return tuple(f"spray_path.queue_{hop}.length" for hop in range(spec.paths))
 
 
-FACET = ConnectionEntries(entries=_entries, clone_sessions=clone_sessions, queue_registers=_queue_registers)
+FACET = ConnectionEntries(
+    entries=_entries, limits=_limits, clone_sessions=clone_sessions, queue_registers=_queue_registers
+)

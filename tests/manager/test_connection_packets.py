@@ -1,0 +1,191 @@
+"""What hosts see of registered connections: the manager's entries in the generated program, packet by packet."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from p4gen.manager.api import AgentError, ConnectionSpec, ConnectionState, HostAddresses, HostInfo, ManagerError
+from p4gen.manager.manager import IncManager
+from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, IPv4
+from p4gen.rocev2.opcodes import Opcode
+from p4gen.rocev2.packet import RocePacket
+
+from .rig import Rig
+from .test_connections import _patient, link, port_of, rig_of  # noqa: F401
+
+SPEC = ConnectionSpec("h0", "h2", 0x100, 0x101)
+NAK = 0x60
+
+
+class Ends:
+    """A connection's packets, sent straight into the switches of its ends."""
+
+    def __init__(self, rig: Rig, manager: IncManager, spec: ConnectionSpec = SPEC) -> None:
+        self.rig = rig
+        self.spec = spec
+        self.source, self.destination = (manager.register_host(HostInfo(h)) for h in (spec.source, spec.destination))
+
+    def _packet(self, psn: int, a: HostAddresses, b: HostAddresses, qp: int, opcode: int, port: int) -> RocePacket:
+        return RocePacket(Ethernet(a.gateway, a.mac), IPv4(a.ip, b.ip), UDP(port), BTH(opcode, qp, psn))
+
+    def leaves(self, psns: Sequence[int], opcode: int = Opcode.SEND_MIDDLE) -> list[str]:
+        """The next hops that requests take at the source's switch."""
+        taken = []
+        for psn in psns:
+            packet = self._packet(psn, self.source, self.destination, self.spec.destination_qp, opcode, 51000)
+            out = self._at("leaf0", port_of(self.rig, "leaf0", "h0"), replace(packet, payload=b"data").sealed())
+            taken += [self.rig.topology.ports["leaf0"][port].other("leaf0") for port in out]
+        return taken
+
+    def arrive(self, *psns: int) -> None:
+        """Requests come in at the destination's switch; it gives them to the host."""
+        for psn in psns:
+            packet = self._packet(
+                psn, self.source, self.destination, self.spec.destination_qp, Opcode.SEND_MIDDLE, 51000
+            )
+            out = self._at("leaf1", port_of(self.rig, "leaf1", "spine0"), replace(packet, payload=b"data").sealed())
+            assert port_of(self.rig, "leaf1", "h2") in out
+
+    def passes(self, psn: int) -> bool:
+        """Whether the destination's NACK leaves its switch."""
+        packet = self._packet(
+            psn, self.destination, self.source, self.spec.source_qp, Opcode.ACKNOWLEDGE, self.spec.answer_port
+        )
+        return bool(self._at("leaf1", port_of(self.rig, "leaf1", "h2"), replace(packet, aeth=AETH(NAK, 5)).sealed()))
+
+    def _at(self, switch: str, port: int, packet: RocePacket) -> list[int]:
+        with self.rig.switches[switch].lock:
+            return [out for out, _ in self.rig.switches[switch].model.process(port, packet.to_bytes())]
+
+
+def test_requests_are_sprayed_and_nacks_of_late_packets_blocked() -> None:
+    rig = rig_of()
+    with rig.register() as manager:
+        ends = Ends(rig, manager)
+        (base,) = set(ends.leaves(range(8)))  # ECMP's path, as long as nobody knows the connection
+        ends.arrive(0, 1, 3, 2)
+        assert ends.passes(2)
+        manager.register_connection(SPEC)
+        taken = ends.leaves(range(8))
+        assert taken[0] == base
+        assert sorted(taken[:4]) == ["spine0", "spine1", "spine2", "spine3"]
+        assert taken[4:] == taken[:4]
+        ends.arrive(0, 1, 3, 2)
+        assert not ends.passes(2)
+        manager.release_connection(1)
+        assert set(ends.leaves(range(8))) == {base}
+        assert ends.passes(2)
+
+
+def test_a_reused_index_starts_clean() -> None:
+    rig = rig_of()
+    with rig.register() as manager:
+        ends = Ends(rig, manager)
+        manager.register_connection(SPEC)
+        ends.arrive(0, 1, 3, 2)
+        assert not ends.passes(2)
+        ends.arrive(4)
+        assert not ends.passes(2)
+        manager.release_connection(1)
+        assert manager.register_connection(SPEC).index == 0
+        assert ends.passes(2)  # what the other connection was sent is no evidence
+        ends.arrive(7, 6)
+        assert not ends.passes(6)
+
+
+def test_no_nack_is_blocked_while_paths_change() -> None:
+    """The change is stopped at each of its writes, and the NACK of a late packet sent."""
+    rig = rig_of()
+    with rig.register() as manager:
+        ends = Ends(rig, manager)
+        manager.register_connection(SPEC)
+        ends.arrive(0, 1, 3, 2)
+        assert not ends.passes(2)
+        seen: list[tuple[str, bool, set[str]]] = []
+
+        def fault(name: str, step: str) -> None:
+            if step.startswith("after ") and step.endswith(("data_flows", "answer_flows", "routes")):
+                seen.append((f"{name} {step.removeprefix('after ')}", ends.passes(2), set(ends.leaves(range(8)))))
+
+        rig.fault = fault
+        for up in (False, True):
+            link(rig, manager, "spine1", up=up)
+            spines = 4 if up else 3
+            rig.wait(lambda spines=spines: rig.settled() and len(manager.connections()[0].paths) == spines)  # type: ignore[misc]
+            steps = [step for step, _, _ in seen]
+            first, last = steps.index("leaf1 delete answer_flows"), steps.index("leaf1 insert answer_flows")
+            sprays = [at for at, (step, _, _) in enumerate(seen) if step.startswith("leaf0")]
+            assert sprays
+            assert first < min(sprays)
+            assert max(sprays) < last
+            assert all(passed for _, passed, _ in seen[first:last]), seen
+            assert not seen[last][1]
+            assert len(set(ends.leaves(range(8)))) == spines
+            # Between two sets of paths, a connection has the one path that ECMP gives it.
+            assert any(len(taken) == 1 for step, _, taken in seen if step == "leaf0 delete data_flows"), seen
+            seen.clear()
+
+
+def test_a_blocked_nack_is_still_sent_after_a_change_of_paths() -> None:
+    rig = rig_of()
+    with rig.register() as manager:
+        ends = Ends(rig, manager)
+        manager.register_connection(SPEC)
+        ends.arrive(0, 1, 3)
+        assert not ends.passes(2)  # it may be under way
+        link(rig, manager, "spine3", up=False)
+        rig.wait(lambda: rig.settled() and len(manager.connections()[0].paths) == 3)
+        packet = ends._packet(5, ends.source, ends.destination, SPEC.destination_qp, Opcode.SEND_MIDDLE, 51000)
+        frames = rig.switches["leaf1"].model.process(
+            port_of(rig, "leaf1", "spine0"), replace(packet, payload=b"data").sealed().to_bytes()
+        )
+        assert len(frames) == 2, "5 has the path of 2, with three paths too: 2 is lost"
+
+
+def test_reverted_to_ecmp_and_back() -> None:
+    rig = rig_of()
+    with rig.register() as manager:
+        ends = Ends(rig, manager)
+        manager.register_connection(SPEC)
+        ends.arrive(0, 1, 3, 2)
+        manager.spray_connection(1, spray=False)
+        assert len(set(ends.leaves(range(8)))) == 1
+        assert ends.passes(2)
+        assert manager.spray_connection(1, spray=True).state is ConnectionState.SPRAYED
+        assert len(set(ends.leaves(range(8)))) == 4
+        ends.arrive(7, 6)
+        assert not ends.passes(6)
+
+
+def test_writes_alone_are_sprayed_where_a_nic_wants_it() -> None:
+    rig = rig_of()
+    with rig.register() as manager:
+        ends = Ends(rig, manager)
+        manager.register_connection(replace(SPEC, writes_only=True))
+        assert len(set(ends.leaves(range(8)))) == 1
+        assert len(set(ends.leaves(range(8), Opcode.WRITE_MIDDLE))) == 4
+
+
+def test_a_connection_that_is_refused_has_ecmps_path() -> None:
+    rig = rig_of()
+    with rig.register() as manager:
+        ends = Ends(rig, manager)
+        before = ends.leaves(range(8))
+        fails = threading.Event()
+
+        def fault(name: str, step: str) -> None:
+            if (name, step) == ("leaf0", "before insert data_flows"):
+                fails.set()
+                raise AgentError("the table is full")
+
+        rig.fault = fault
+        with pytest.raises(ManagerError, match="leaf0: the table is full"):
+            manager.register_connection(SPEC)
+        assert fails.is_set()
+        assert ends.leaves(range(8)) == before
+        ends.arrive(0, 1, 3, 2)
+        assert ends.passes(2)
