@@ -14,7 +14,7 @@ facet                  asked by                                   a family's ans
 ``Benchmark``          ``p4gen.bench``                            ``bench.py``
 ``StateReader``        ``p4gen.net`` (diagnoses)                  ``state.py``
 ``Figures``            ``p4gen.net`` (``sim figure``)             ``figures.py``
-``ConnectionEntries``  ``p4gen.placement`` (``sim traffic``)      ``connections.py``
+``ConnectionEntries``  ``p4gen.placement``, ``p4gen.manager``     ``connections.py``
 ``Studies``            ``p4gen.cli.sim``, ``p4gen.lab``           ``studies.py``
 =====================  =========================================  ================================
 

@@ -176,14 +176,21 @@ def _unary(name: str, request: Any, work: Callable[[Any], Any]) -> Any:
             response = work(message)
         except Exception as error:
             if logged:
-                LOGGER.warning("%s %s: %s", name, message.name, error)
+                LOGGER.warning("%s %s: %s", name, _subject(message), error)
             _abort(context, error)
             raise
         if logged:
-            LOGGER.info("%s %s: done", name, message.name)
+            LOGGER.info("%s %s: done", name, _subject(message))
         return response
 
     return grpc.unary_unary_rpc_method_handler(answer, request.FromString, _on_the_wire)
+
+
+def _subject(message: Any) -> str:
+    """What a request is about, for the log: the name of a group, host or switch, or a connection."""
+    if isinstance(message, pb.ConnectionSpec):
+        return f"{message.source} QP {message.source_qp} to {message.destination} QP {message.destination_qp}"
+    return str(message.name if "name" in message.DESCRIPTOR.fields_by_name else message.number)
 
 
 def _abort(context: Any, error: Exception) -> None:

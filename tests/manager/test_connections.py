@@ -11,6 +11,7 @@ import pytest
 from patience import PATIENCE_S
 
 from p4gen.families.themis.spec import Mode, Spread, ThemisSpec
+from p4gen.manager import incmanager_pb2 as pb
 from p4gen.manager.api import (
     AgentError,
     Code,
@@ -20,7 +21,10 @@ from p4gen.manager.api import (
     LinkPort,
     ManagerError,
 )
+from p4gen.manager.client import ManagerClient
 from p4gen.manager.manager import IncManager
+from p4gen.manager.messages import from_message
+from p4gen.manager.service import ManagerServer
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology
 
@@ -483,3 +487,21 @@ def test_many_connections_move_together() -> None:
         assert [len(c.paths) for c in manager.connections()] == [3, 4, 3, 3] * 6
         assert {c.state for c in manager.connections()} == {ConnectionState.SPRAYED}
         rig.check()
+
+
+def test_over_grpc(tmp_path: Path) -> None:
+    rig = rig_of()
+    address = f"unix:{tmp_path / 'm.sock'}"
+    with rig.register() as manager, ManagerServer(manager, address), ManagerClient(address) as client:
+        found = client.register_connection(spec(mtu=4096, answer_tos=0x68, writes_only=True))
+        assert client.connections() == [found] == manager.connections()
+        assert found.spec == spec(mtu=4096, answer_tos=0x68, writes_only=True)
+        assert client.spray_connection(1, spray=False).reason == "spraying is off"
+        assert client.spray_connection(1, spray=True).state is ConnectionState.SPRAYED
+        assert "both connected to leaf0" in refused(Code.REFUSED, client.register_connection, spec("h0", "h1"))
+        client.release_connection(1)
+        assert client.connections() == []
+        assert "no connection 1" in refused(Code.NOT_FOUND, client.release_connection, 1)
+        # What a message leaves out has the API's defaults.
+        bare = pb.ConnectionSpec(source="h0", destination="h2", source_qp=2, destination_qp=3)
+        assert from_message(ConnectionSpec, bare) == ConnectionSpec("h0", "h2", 2, 3)
