@@ -270,7 +270,7 @@ def test_a_full_table_is_said_and_undone() -> None:
     with rig.register() as manager:
         for name in ("a", "b"):
             manager.init_group(group(name, "h0", "h1", "h2"))
-        with pytest.raises(ManagerError, match=r"s1: table .*addresses: full, it has room for 2 entries") as caught:
+        with pytest.raises(ManagerError, match=r"s1: table .*contexts: full, it has room for 2 entries") as caught:
             manager.init_group(group("c", "h0", "h1", "h2"))
         assert caught.value.code is Code.REFUSED
         rig.check()
