@@ -53,7 +53,7 @@ class Record(StoredConnection):
     tried: int = -1
     """The ledger's version when it was last tried to spray it."""
     failed: bool = False
-    """Whether a switch failed then, so that it is tried again after ``AGAIN``."""
+    """Whether a switch failed then, so that it is tried again after ``AGAIN`` seconds."""
 
     @property
     def ends(self) -> tuple[str, ...]:
@@ -337,8 +337,8 @@ class Connections:
     def _due(self, record: Record, late: bool) -> bool:
         if record.busy:
             return False
-        again = record.tried != self._ledger.version or (record.failed and late)
-        return (record.state is ConnectionState.ECMP and record.spray and again) or self._moves(record)
+        again = (record.spray and record.tried != self._ledger.version) or (record.failed and late)
+        return (record.state is ConnectionState.ECMP and again) or self._moves(record)
 
     def _change(self, records: Sequence[Record]) -> None:
         """Give connections, which are busy for this caller, the paths that there are now."""
@@ -346,7 +346,6 @@ class Connections:
         try:
             failures: dict[int, str] = {}
             passing, ecmp = self._begin(records, failures)
-            unplaced = set(failures)
             self._step(records, passing, failures, CONSENT)
             # Routes and paths do not change at once, so that sources spray by neither before both are new.
             self._step(records, ecmp, failures)
@@ -357,7 +356,6 @@ class Connections:
             with self._ledger.changed, self._ledger.store.transaction():
                 for record in records:
                     reason = failures.get(record.number, "")
-                    record.failed = bool(reason) and record.number not in unplaced
                     self._put(record, ConnectionState.ECMP if reason else ConnectionState.SPRAYED, reason)
                 if self._ledger.fabric.view is not view:  # sources may have waited for this change
                     self.refresh()
@@ -372,7 +370,7 @@ class Connections:
         ecmp: Changes = defaultdict(dict)
         with ledger.changed, ledger.store.transaction():
             for record in records:
-                old, record.tried = record.placed, ledger.version
+                old, record.tried, record.failed = record.placed, ledger.version, False
                 if old is not None:
                     ecmp[old.source_switch][record.number] = passing[old.destination_switch][record.number] = None
                 try:
@@ -401,6 +399,7 @@ class Connections:
         for record in records:
             for switch, error in wrong.items():
                 if record.number in changes[switch]:
+                    record.failed = True
                     failures.setdefault(record.number, refusal({switch: error}).reason)
 
     def _sprayed(self, records: Sequence[Record], failures: Mapping[int, str], end: int) -> Changes:

@@ -137,7 +137,7 @@ class SwitchThread:
 
     def connect(self, changes: Mapping[int, HeldConnection | None]) -> Future[Any]:
         """Change what the switch holds of connections (None: nothing). The future raises ``AgentError``; then the
-        switch holds what it did before, or, if it does not answer, will hold the new when it answers again."""
+        switch holds nothing of them, or, if it does not answer, will hold what is wanted when it answers again."""
         return self._submit(lambda: self._connect(changes))
 
     def restart(self) -> Future[Any]:
@@ -288,14 +288,14 @@ class SwitchThread:
             except AgentError as error:
                 self._connections = wanted
                 raise AgentError(error.reason, unreachable=True) from error  # an error that these did not cause
-        before, self._connections = self._connections, wanted
+        self._connections = wanted
         try:
             self._apply()
         except AgentError as error:
             if error.unreachable:
                 self._trouble(error.reason)
             else:
-                self._connections = before
+                self._connections = {number: held for number, held in wanted.items() if number not in changes}
                 self._undo()
             raise
 

@@ -30,6 +30,7 @@ from p4gen.p4.info.text import to_text
 from p4gen.placement.network import Placement, place
 from p4gen.placement.placed import GroupRequest
 from p4gen.program import compose, render
+from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import load_topology
 from p4gen.switch import bmv2
 from p4gen.switch.running import end, free_port, scratch, started
@@ -41,13 +42,13 @@ MISSING = [tool for tool in (bmv2.SWITCH, p4c.COMPILER) if shutil.which(tool) is
 
 
 @cache
-def _compiled(spec: EpicSpec) -> tuple[str, str]:
+def _compiled(spec: ProgramSpec) -> tuple[str, str]:
     text = render(compose(spec)).text
     return text, to_text(compile_text(text, "program.p4").p4info)
 
 
 @cache
-def _json(spec: EpicSpec) -> bytes:
+def _json(spec: ProgramSpec) -> bytes:
     with scratch() as folder:
         source = folder / "program.p4"
         source.write_text(_compiled(spec)[0])
@@ -69,7 +70,7 @@ class SwitchRig:
     def address(self) -> str:
         return f"unix:{self.folder / self.name}.sock"
 
-    def info(self, spec: EpicSpec = SPEC, **more: Any) -> SwitchInfo:
+    def info(self, spec: ProgramSpec = SPEC, **more: Any) -> SwitchInfo:
         text, p4info = _compiled(spec)
         config = text.encode() if self.target == "embedded" else _json(spec)
         return SwitchInfo(self.name, self.address, spec, p4info, config, **more)

@@ -1,0 +1,107 @@
+"""Connections on real switch processes, over P4Runtime: what the manager wants is there, also after it or a switch has
+been killed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from patience import until
+
+from p4gen.families.themis.spec import Mode, Spread, ThemisSpec
+from p4gen.manager.agent import IncAgent
+from p4gen.manager.api import ConnectionSpec, ConnectionState, SwitchInfo
+from p4gen.manager.manager import IncManager
+from p4gen.p4rt.client import Client
+from p4gen.spec.topology import load_topology
+from p4gen.switch.running import scratch
+
+from .processes import MISSING, TARGETS, SwitchRig
+
+LEAF = ThemisSpec(paths=2, path_sets=2, connections=4, queue=4, queue_banks=2, ports=8)
+SPINE = ThemisSpec(mode=Mode.SOURCE, spread=Spread.ECMP, ports=8)
+NETWORK = "clos:2x2x1"
+
+
+class Fabric:
+    """Two leaves and two spines, each a process."""
+
+    def __init__(self, folder: Path, target: str) -> None:
+        self.topology = load_topology(NETWORK)
+        self.rigs = {name: SwitchRig(folder, target, name) for name in self.topology.switches}
+        for rig in self.rigs.values():
+            rig.start()
+
+    def info(self, name: str) -> SwitchInfo:
+        return self.rigs[name].info(LEAF if name.startswith("leaf") else SPINE)
+
+    def manager(self, store: Path) -> IncManager:
+        managers: list[IncManager] = []
+
+        def lost(name: str) -> None:
+            if managers:
+                managers[0].agent_lost(name)
+
+        managers.append(
+            IncManager(
+                lambda info: IncAgent(info, lost=lost), topology=self.topology, store=store, drain=0.01, grace=60.0
+            )
+        )
+        return managers[0]
+
+    def held(self, name: str) -> dict[str, int]:
+        """The entries of connections that a switch has, by table, as another controller reads them."""
+        with Client(self.rigs[name].address, election=(0, 1)) as other:
+            tables = {table.name.rpartition(".")[2]: table.name for table in other.schema.tables.values()}
+            counts = {short: len(list(other.entries(tables[short]))) for short in tables}
+        return {short: counts[short] for short in ("data_flows", "answer_flows", "paths") if counts.get(short)}
+
+
+@pytest.fixture(params=TARGETS)
+def fabric(request: pytest.FixtureRequest) -> Iterator[Fabric]:
+    if request.param == "bmv2" and MISSING:
+        pytest.skip(f"not on PATH: {', '.join(MISSING)}")
+    with ExitStack() as stack:
+        made = Fabric(Path(stack.enter_context(scratch())), request.param)
+        for rig in made.rigs.values():
+            stack.callback(rig.close)
+        yield made
+
+
+def test_connections_outlive_managers_and_switches(fabric: Fabric, tmp_path: Path) -> None:
+    with fabric.manager(tmp_path / "db") as manager:
+        for name in fabric.topology.switches:
+            manager.register_switch(fabric.info(name))
+        first = manager.register_connection(ConnectionSpec("h0", "h1", 0x10, 0x11))
+        assert (first.state, first.paths) == (ConnectionState.SPRAYED, ("spine0", "spine1"))
+        sprays = {"data_flows": 1, "paths": 2}
+        filters = {"data_flows": 1, "answer_flows": 1, "paths": 2}
+        assert [fabric.held(name) for name in ("leaf0", "leaf1")] == [sprays, filters]
+        manager.report_links("leaf0", {0: False})
+        until(lambda: manager.connections()[0].paths == ("spine1",))
+        until(lambda: manager.connections()[0].state is ConnectionState.SPRAYED)
+        assert [fabric.held(name)["paths"] for name in ("leaf0", "leaf1")] == [1, 1]
+        manager.report_links("leaf0", {0: True})
+        until(lambda: manager.connections()[0].generation == 3)
+        until(lambda: manager.connections()[0].state is ConnectionState.SPRAYED)
+        # A switch is killed and comes back without anything.
+        fabric.rigs["leaf1"].kill()
+        fabric.rigs["leaf1"].start()
+        until(lambda: Counter(_held(fabric, "leaf1")) == Counter(filters))
+        before = manager.connections()
+    with fabric.manager(tmp_path / "db") as manager:
+        assert [fabric.held(name) for name in ("leaf0", "leaf1")] == [sprays, filters]
+        until(lambda: all(switch.reachable for switch in manager.status().switches))
+        until(lambda: manager.connections() == before)
+        manager.release_connection(first.number)
+        assert fabric.held("leaf0") == fabric.held("leaf1") == {}
+
+
+def _held(fabric: Fabric, name: str) -> dict[str, int]:
+    try:
+        return fabric.held(name)
+    except Exception:  # it has no program yet
+        return {}
