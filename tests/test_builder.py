@@ -233,7 +233,7 @@ def test_p4c_accepts_every_spec_without_a_warning_and_agrees_on_p4info(spec: Epi
 @pytest.mark.parametrize(
     ("action", "cause"),
     [
-        ('echo \'warning: unused\' >&2; touch "$2" "$4"', "something to say"),
+        ('echo \'warning: unused\' >&2; touch "$2" "$4"', "but printed"),
         ("echo 'error: no' >&2; exit 1", "refused"),
         ('echo > "$4"; echo \'pkg_info { arch: "psa" }\' > "$2"', "P4Info differs"),
     ],
