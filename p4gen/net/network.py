@@ -157,6 +157,22 @@ class Network:
         if self.reports_losses:
             self.loop.at(max(passage.sent, self.loop.now), sender.on_loss, frame)
 
+    def lost(self, by_switches: Mapping[str, Mapping[str, int]]) -> Counter[str]:
+        """Number of packets lost so far, by ``where module.reason``: on links, at NICs, for ports without a link, and
+        ``by_switches``, what each switch's program dropped."""
+        found: Counter[str] = Counter()
+        for (direction, reason), count in self.drops.items():
+            found[f"{direction} {reason}"] += count
+        for name, reasons in by_switches.items():
+            for reason, count in reasons.items():
+                found[f"{name} {reason}"] += count
+            if lost := self.nodes[name].lost_ports:
+                found[f"{name} port_without_link"] += lost
+        for host, nic in self.nics.items():
+            for reason, count in nic.dropped.items():
+                found[f"{host} nic.{reason}"] += count
+        return found
+
     def _check_places(self, faults: Iterable[Impairment | Outage]) -> None:
         links = [(link, *ends) for link in self.topology.links for ends in (link.ends, link.ends[::-1])]
         for fault in faults:

@@ -294,18 +294,7 @@ class Simulation:
 
     def drops(self) -> Counter[str]:
         """Number of packets lost so far: on links, in switches by module and reason, at NICs."""
-        found: Counter[str] = Counter()
-        for (direction, reason), count in self.network.drops.items():
-            found[f"{direction} {reason}"] += count
-        for name in self.network.switches:
-            for reason, count in self.switch_drops(name).items():
-                found[f"{name} {reason}"] += count
-            if lost := self.network.nodes[name].lost_ports:
-                found[f"{name} port_without_link"] += lost
-        for host, nic in self.network.nics.items():
-            for reason, count in nic.dropped.items():
-                found[f"{host} nic.{reason}"] += count
-        return found
+        return self.network.lost({name: self.switch_drops(name) for name in self.network.switches})
 
     def switch_drops(self, name: str) -> Counter[str]:
         """Number of packets that a switch's program dropped, by module and reason."""

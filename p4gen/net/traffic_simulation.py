@@ -244,19 +244,14 @@ class TrafficSimulation:
 
     def _result(self, problem: str | None) -> TrafficResult:
         network, ended = self.network, self._finished()
-        start = min(self._begun.values(), default=0)
-        durations = []
-        for number in range(len(self.members)):
-            mine = [at for (group, _), at in self._begun.items() if group == number]
-            last = max((network.loop.now if end is None else end for end in self._ends(number)), default=0)
-            durations.append(last - min(mine, default=start))
+        durations = tuple(self._duration(number) for number in range(len(self.members)))
         errors = tuple(self._errors()) + (() if problem is None else (problem,))
         return TrafficResult(
             config=self.config,
             ended=ended,
             errors=errors,
             duration=max(durations),
-            groups=tuple(durations),
+            groups=durations,
             flows=tuple(self._flow(track) for track in self.tracks),
             drops=self.drops(),
             packet_hops=sum(direction.packets for direction in network.directions.values()),
@@ -279,8 +274,10 @@ class TrafficSimulation:
         )  # fmt: skip
 
     def _duration(self, number: int) -> int:
-        last = max((end for end in self._ends(number) if end is not None), default=self.network.loop.now)
-        return last - min((at for (group, _), at in self._begun.items() if group == number), default=0)
+        """From the start of a group's first member to the end of the last one, or to now."""
+        now = self.network.loop.now
+        last = max((now if end is None else end for end in self._ends(number)), default=0)
+        return last - min((at for (group, _), at in self._begun.items() if group == number), default=last)
 
     def _errors(self) -> Iterator[str]:
         for number, made in enumerate(self.members):
@@ -314,15 +311,5 @@ class TrafficSimulation:
 
     def drops(self) -> Counter[str]:
         """Packets lost so far: on links, in switches by module and reason, at NICs."""
-        found: Counter[str] = Counter()
-        for (direction, reason), count in self.network.drops.items():
-            found[f"{direction} {reason}"] += count
-        for name, spec in self.specs.items():
-            for reason, count in losses(spec, self.network.switches[name].counters).items():
-                found[f"{name} {reason}"] += count
-            if lost := self.network.nodes[name].lost_ports:
-                found[f"{name} port_without_link"] += lost
-        for host, nic in self.network.nics.items():
-            for reason, count in nic.dropped.items():
-                found[f"{host} nic.{reason}"] += count
-        return found
+        switches = self.network.switches
+        return self.network.lost({name: losses(spec, switches[name].counters) for name, spec in self.specs.items()})

@@ -21,15 +21,51 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from p4gen.program.module import Drop, Module, Size, Table
+
 
 @dataclass(frozen=True)
 class Ipv4Checksum:
     """Packets whose IPv4 checksum is verified, and packets that get a new one: P4 conditions of ``hdr`` and
     ``meta``."""
 
-    verified: str
-    """The condition under which it is verified after the parser."""
+    verified: str | None
+    """The condition under which it is verified after the parser; None if nothing asks for the result."""
     acting: str
     """The module that acts upon a wrong one."""
-    renewed: str
-    """The condition under which the checksum is computed again before the deparser."""
+    renewed: str | None
+    """The condition under which the checksum is computed again before the deparser; None if it never is."""
+    packets: str = "Packets that modules changed"
+    """These packets, as the start of a sentence."""
+
+
+ANSWER_ARP = Module(
+    name="AnswerArp",
+    gress="ingress",
+    paper="RFC 826",
+    purpose="tells hosts the MAC addresses of the switch's own IPv4 addresses",
+    needs=("hdr.ethernet", "hdr.arp"),
+    changes=("hdr.ethernet", "hdr.arp"),
+    tables=(Table("neighbours", Size(1024), "the switch's own IPv4 addresses to its MAC address"),),
+    drops=(Drop("not_ours", "asks for another address than this switch's, or is not a request"),),
+)
+"""The module of ``shared/answer_arp``; a family replaces what its paper says otherwise."""
+
+FORWARD = Module(
+    name="Forward",
+    gress="ingress",
+    paper="RFC 1812",
+    purpose="routes every packet",
+    needs=("hdr.ipv4", "hdr.udp"),
+    changes=("hdr.ethernet", "hdr.ipv4"),
+    tables=(
+        Table("routes", Size(1024), "longest prefix to next hop, or to a set of them (ECMP)"),
+        Table("next_hops", Size("ports", 4), "next hop to port and MAC addresses"),
+    ),
+    drops=(
+        Drop("not_ipv4", "neither IPv4 nor ARP"),
+        Drop("no_route", "no route, or no such next hop"),
+        Drop("ttl_expired", "the TTL is used up"),
+    ),
+)
+"""The module of ``shared/forward``."""

@@ -20,7 +20,10 @@ from p4gen.spec import Numbers, ticks
 from p4gen.spec.formats import NUMBERS_LAYOUT
 
 IPV4_CHECKSUM = Ipv4Checksum(
-    verified="hdr.bth.isValid()", acting="ValidatePacket", renewed="meta.lookup.kind != kind_t.ORDINARY"
+    verified="hdr.bth.isValid()",
+    acting="ValidatePacket",
+    renewed="meta.lookup.kind != kind_t.ORDINARY",
+    packets="Packets that the IncEngine readdressed",
 )
 
 MODES: dict[Mode, tuple[Module, ...]] = {

@@ -8,6 +8,7 @@ from dataclasses import replace
 from p4gen.arch import Feature
 from p4gen.families.themis import words
 from p4gen.families.themis.spec import Spread, ThemisSpec, Variant
+from p4gen.program import common
 from p4gen.program.module import Drop, Metadata, Module, Register, Size, Table
 
 _CONNECTIONS = Size("connections")
@@ -203,34 +204,9 @@ ROUTE_ADAPTIVELY = replace(
     uses=(Feature.RANDOM,),
 )
 
-ANSWER_ARP = Module(
-    name="AnswerArp",
-    gress="ingress",
-    paper="beside Themis: RFC 826",
-    purpose="tells hosts the MAC addresses of the switch's own IPv4 addresses",
-    needs=("hdr.ethernet", "hdr.arp"),
-    changes=("hdr.ethernet", "hdr.arp"),
-    tables=(Table("neighbours", Size(1024), "the switch's own IPv4 addresses to its MAC address"),),
-    drops=(Drop("not_ours", "asks for another address than this switch's, or is not a request"),),
-)
+ANSWER_ARP = replace(common.ANSWER_ARP, paper="beside Themis: RFC 826")
 
-FORWARD = Module(
-    name="Forward",
-    gress="ingress",
-    paper="section 3.2: ECMP, which gives P_base",
-    purpose="routes every packet",
-    needs=("hdr.ipv4", "hdr.udp"),
-    changes=("hdr.ethernet", "hdr.ipv4"),
-    tables=(
-        Table("routes", Size(1024), "longest prefix to next hop, or to a set of them (ECMP)"),
-        Table("next_hops", Size("ports", 4), "next hop to port and MAC addresses"),
-    ),
-    drops=(
-        Drop("not_ipv4", "neither IPv4 nor ARP"),
-        Drop("no_route", "no route, or no such next hop"),
-        Drop("ttl_expired", "the TTL is used up"),
-    ),
-)
+FORWARD = replace(common.FORWARD, paper="section 3.2: ECMP, which gives P_base")
 
 MAKE_NACK = Module(
     name="MakeNack",

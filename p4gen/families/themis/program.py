@@ -24,8 +24,13 @@ HEADERS: Final = (
 )
 """Headers that the parser knows, outermost first."""
 
-FILTERING = Ipv4Checksum(verified="hdr.aeth.isValid()", acting="CheckAnswer", renewed="meta.nack.made == 1")
-SPREADING = Ipv4Checksum(verified="false", acting="nobody", renewed="false")
+FILTERING = Ipv4Checksum(
+    verified="hdr.aeth.isValid()",
+    acting="CheckAnswer",
+    renewed="meta.nack.made == 1",
+    packets="NACKs that this switch makes",
+)
+SPREADING = Ipv4Checksum(verified=None, acting="", renewed=None)
 
 _TITLES = {
     Mode.SOURCE: "Themis-S, requests sprayed by PSN",

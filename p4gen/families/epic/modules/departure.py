@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from p4gen.arch import Feature
 from p4gen.families.epic import words
 from p4gen.families.epic.modules.common import (
@@ -9,6 +11,7 @@ from p4gen.families.epic.modules.common import (
     ENDPOINTS,
     icrc,
 )
+from p4gen.program import common
 from p4gen.program.module import Drop, Metadata, Module, Register, Size, Table
 
 REFLECT_ACK = Module(
@@ -47,33 +50,17 @@ SEND_ACK = Module(
     uses=(Feature.CLONE,),
 )
 
-ANSWER_ARP = Module(
-    name="AnswerArp",
-    gress="ingress",
+ANSWER_ARP = replace(
+    common.ANSWER_ARP,
     paper="beside EPIC: RFC 826",
     purpose="hosts learn the MAC addresses of the switch's own IPv4 addresses",
-    needs=("hdr.ethernet", "hdr.arp"),
-    changes=("hdr.ethernet", "hdr.arp"),
-    tables=(Table("neighbours", Size(1024), "the switch's own IPv4 addresses to its MAC address"),),
-    drops=(Drop("not_ours", "asks for another address than this switch's, or is not a request"),),
 )
 
-FORWARD = Module(
-    name="Forward",
-    gress="ingress",
+FORWARD = replace(
+    common.FORWARD,
     paper="Algorithm 1, line 27",
     purpose="routes everything that no endpoint claims",
-    needs=("hdr.ipv4", "hdr.udp"),
-    changes=("hdr.ethernet", "hdr.ipv4"),
-    tables=(
-        Table("routes", Size(1024), "longest prefix to next hop, or to a set of them (ECMP)"),
-        Table("next_hops", Size("ports", 4), "next hop to port and MAC addresses"),
-    ),
-    drops=(
-        Drop("not_ipv4", "neither IPv4 nor for the IncEngine"),
-        Drop("no_route", "no route, or no such next hop"),
-        Drop("ttl_expired", "the TTL is used up"),
-    ),
+    drops=(Drop("not_ipv4", "neither IPv4 nor for the IncEngine"), *common.FORWARD.drops[1:]),
 )
 
 ADVANCE_CURSOR = Module(
