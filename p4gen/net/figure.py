@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import ClassVar, Final
 
 from p4gen.errors import InputError
@@ -50,6 +52,14 @@ class Order:
     engine: EngineName = "jit"
     jobs: int = 1
     """Processes that simulate at the same time, where a figure consists of many runs."""
+    patterns: tuple[str, ...] = ()
+    """Only cells whose names match one of these (``allreduce/*/4/*``); all cells if there are none."""
+    kept: Path | None = None
+    """The folder in which finished cells are kept and looked for."""
+
+    def wants(self, cell: str) -> bool:
+        """Whether a cell is among those asked for."""
+        return not self.patterns or any(fnmatchcase(cell, pattern) for pattern in self.patterns)
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,8 @@ class Figure:
     """By name: what is simulated, and what that costs. The first one is the default."""
     draw: Callable[[Order, Callable[[str], None]], Report]
     """Simulate it; the function given is told what is simulated now."""
+    cells: Callable[[str], tuple[str, ...]] = lambda _scale: ()
+    """The names of its cells at a scale, if it consists of simulations that can be done one by one."""
 
 
 @dataclass(frozen=True)

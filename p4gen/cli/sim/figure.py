@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
         ("themis-1 --seed 1", "random spraying over commodity RNICs, and Themis"),
         ("themis-1 --scale paper", "with the paper's 100 MB a node: minutes"),
         ("themis-5 --seed 1 --jobs 2", "collectives over DCQCN's settings, two simulations at a time"),
+        ("themis-5 --seed 1 --cells 'allreduce/*/4/*'", "AllReduce with T_D = 4 us only"),
     ]
 )
 @click.argument("figure", type=_Name(), metavar="FIGURE")
@@ -53,6 +55,12 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
     default=1,
     show_default=True,
     help="Simulations at the same time, each in a process, where a figure consists of many.",
+)
+@click.option(
+    "--cells",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only some of a figure's simulations, such as 'allreduce/900/*'.",
 )
 @click.option(
     "--out",
@@ -70,6 +78,7 @@ def command(
     seed: int | None,
     engine: str,
     jobs: int,
+    cells: tuple[str, ...],
     out: Path,
     as_json: bool,
 ) -> None:
@@ -77,18 +86,22 @@ def command(
 
     FIGURE is a family and a number: themis-1. Written as CSV and as pictures, too. Exit status 1 when something does
     not hold.
+
+    If a figure consists of many simulations (cells), each is written to a file in the folder FIGURE-cells when it has
+    ended; the same command goes on where it was interrupted.
     """
     paper, found = figure_named(figure)
     chosen = scale if scale is not None else next(iter(found.scales))
     if chosen not in found.scales:
         known = "; ".join(f"{name}: {what}" for name, what in found.scales.items())
         raise InputError(f"{figure} has no scale {shown(chosen)}; {known}")
+    _check_cells(figure, found.cells(chosen), cells)
     if seed is None:
         seed = random.SystemRandom().randrange(1 << 32)
     console = report_console(quiet=as_json)
     console.print(f"seed {seed}")
     with console.status(figure) as status:
-        order = Order(chosen, seed, chosen_engine(engine), jobs)
+        order = Order(chosen, seed, chosen_engine(engine), jobs, cells, out / f"{figure}-cells")
         report = found.draw(order, lambda what: status.update(f"{figure} {what}"))
     files = {out / f"{figure}.csv": report_csv(report)}
     files |= {out / f"{figure}{ending}": text for ending, text in report.files.items()}
@@ -99,6 +112,15 @@ def command(
     if as_json:
         click.echo(json.dumps({"seed": seed, "passed": report.ok} | _json(figure, chosen, report, list(files))))
     ctx.exit(0 if report.ok else 1)
+
+
+def _check_cells(figure: str, known: tuple[str, ...], patterns: tuple[str, ...]) -> None:
+    """Raises ``InputError`` for a pattern that no cell of the figure matches."""
+    for pattern in patterns:
+        if not known:
+            raise InputError(f"--cells {shown(pattern)}: {figure} does not consist of cells")
+        if not any(fnmatchcase(name, pattern) for name in known):
+            raise InputError(f"--cells {shown(pattern)}: {figure} has no such cell; it has {known[0]} to {known[-1]}")
 
 
 def _show(title: str, report: Report, console: Console) -> None:

@@ -6,11 +6,9 @@ All groups start together, and the slowest one counts. A cell is a collective wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from multiprocessing import get_context
 from random import Random
 from typing import Final, NamedTuple
 
@@ -18,10 +16,11 @@ from p4gen.families.themis.spec import Spread, ThemisSpec
 from p4gen.host.transport.clock import MS, US, duration_text
 from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
 from p4gen.model import EngineName
+from p4gen.net.cells import Cell as Run
+from p4gen.net.cells import Outcome, earlier, perform_all
 from p4gen.net.drawing import Series, chart_svg
-from p4gen.net.figure import Check, Figure, Order, Report
+from p4gen.net.figure import Check, Figure, Order, Report, Value
 from p4gen.net.traffic import Pattern, Traffic, TrafficConfig, by_position
-from p4gen.net.traffic_simulation import TrafficSimulation
 from p4gen.spec.clos import clos_fields
 from p4gen.spec.topology import TopologySpec
 
@@ -83,21 +82,10 @@ class Cell(NamedTuple):
     td: int
     spread: Spread
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of a cell."""
-
-    time: int
-    """Until the slowest group had ended, ps."""
-    errors: tuple[str, ...]
-    sent: int
-    spurious: float
-    naks: int
-    cnps: int
-    lost: int
-    timeouts: int
-    hops: int
+    @property
+    def name(self) -> str:
+        """As ``--cells`` has it: ``allreduce/900/4/themis``."""
+        return "/".join(map(str, self))
 
 
 def config(cell: Cell, scale: Scale, seed: int, engine: EngineName = "jit") -> TrafficConfig:
@@ -131,49 +119,24 @@ def config(cell: Cell, scale: Scale, seed: int, engine: EngineName = "jit") -> T
     )
 
 
-def perform(
-    cell: Cell, scale: Scale, seed: int, engine: EngineName, progress: Callable[[int, int], None] | None = None
-) -> Outcome:
-    """Simulate a cell."""
-    result = TrafficSimulation(config(cell, scale, seed, engine)).run(progress)
-    return Outcome(
-        max(result.groups),
-        result.errors,
-        result.total("sent"),
-        result.spurious,
-        result.total("naks"),
-        result.total("cnps"),
-        result.total("lost"),
-        result.total("timeouts"),
-        result.packet_hops,
-    )
-
-
 def cells(scale: Scale) -> list[Cell]:
     """All cells of the figure."""
     return [Cell(*each) for each in product(PAPER, scale.ti, scale.td, SCHEMES)]
 
 
 def report(scale: Scale, order: Order, doing: Callable[[str], None]) -> Report:
-    """Simulate all cells of a scale."""
-    outcomes = _outcomes(scale, order, doing)
-    settings = list(product(scale.ti, scale.td))
-    rows = []
-    for pattern, (low, high) in PAPER.items():
-        for ti, td in settings:
-            ecmp, adaptive, themis = (outcomes[Cell(pattern, ti, td, spread)] for spread in SCHEMES)
-            rows.append((
-                NAMES[pattern], float(ti), float(td), ecmp.time / MS, adaptive.time / MS, themis.time / MS,
-                100 * (1 - themis.time / adaptive.time), f"{low}-{high}", 100 * (1 - themis.time / ecmp.time),
-                100 * adaptive.spurious, float(adaptive.naks), 100 * themis.spurious, float(themis.naks),
-                float(ecmp.cnps),
-            ))  # fmt: skip
+    """Simulate the cells of a scale that the order asks for."""
+    every = [cell for cell in cells(scale) if order.wants(cell.name)]
+    runs = [Run(cell.name, config(cell, scale, order.seed, order.engine)) for cell in every]
+    before = earlier(runs, order.kept)
+    named = perform_all(runs, order.jobs, order.kept, doing)
+    outcomes = {cell: named[cell.name] for cell in every}
     return Report(
         COLUMNS,
-        tuple(rows),
+        tuple(_row(setting, outcomes) for setting in _settings(every)),
         tuple(_checks(scale, outcomes)),
-        tuple(_assumptions(scale, order, outcomes)),
-        {f"-{pattern}.svg": _picture(pattern, settings, outcomes) for pattern in PAPER},
+        (*_assumptions(scale, order, outcomes), *([f"{before} outcomes are kept from earlier runs"] if before else [])),
+        {f"-{pattern}.svg": _picture(pattern, scale, outcomes) for pattern in PAPER if _of(pattern, outcomes)},
     )
 
 
@@ -183,31 +146,35 @@ COLUMNS: Final = (
 )  # fmt: skip
 
 
-def _outcomes(scale: Scale, order: Order, doing: Callable[[str], None]) -> dict[Cell, Outcome]:
-    every = cells(scale)
-    found: dict[Cell, Outcome] = {}
-    if order.jobs == 1:
-        for number, cell in enumerate(every, 1):
-            name = f"{NAMES[cell.pattern]}, T_I {cell.ti} us, T_D {cell.td} us, {SCHEMES[cell.spread]}"
-            where = f"cell {number} of {len(every)}: {name}"
-            doing(where)
+def _settings(every: Iterable[Cell]) -> list[Cell]:
+    """One cell for each collective and setting."""
+    return list(dict.fromkeys(cell._replace(spread=Spread.THEMIS) for cell in every))
 
-            def progress(done: int, total: int, where: str = where) -> None:
-                doing(f"{where}, {done / max(1, total):.0%}")
 
-            found[cell] = perform(cell, scale, order.seed, order.engine, progress)
-        return found
-    with ProcessPoolExecutor(order.jobs, get_context("spawn")) as pool:
-        doing(f"{len(every)} cells in {order.jobs} processes")
-        futures = {pool.submit(perform, cell, scale, order.seed, order.engine): cell for cell in every}
-        try:
-            for future in as_completed(futures):
-                found[futures[future]] = future.result()
-                doing(f"{len(found)} of {len(every)} cells, {order.jobs} at a time")
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return found
+def _of(pattern: Pattern, outcomes: Mapping[Cell, Outcome]) -> list[Cell]:
+    return [cell for cell in outcomes if cell.pattern is pattern]
+
+
+def _row(setting: Cell, outcomes: Mapping[Cell, Outcome]) -> tuple[Value, ...]:
+    """A setting's row; None where a cell was not asked for."""
+    ecmp, adaptive, themis = (outcomes.get(setting._replace(spread=spread)) for spread in SCHEMES)
+    low, high = PAPER[setting.pattern]
+
+    def less(than: Outcome | None) -> float | None:
+        return 100 * (1 - themis.time / than.time) if themis and than else None
+
+    return (
+        NAMES[setting.pattern], float(setting.ti), float(setting.td),
+        *(outcome.time / MS if outcome else None for outcome in (ecmp, adaptive, themis)),
+        less(adaptive), f"{low}-{high}", less(ecmp),
+        *(value for outcome in (adaptive, themis) for value in _disorder(outcome)),
+        float(ecmp.cnps) if ecmp else None,
+    )  # fmt: skip
+
+
+def _disorder(outcome: Outcome | None) -> tuple[float | None, float | None]:
+    """Spurious retransmissions, %, and NACKs that reached senders."""
+    return (100 * outcome.spurious, float(outcome.naks)) if outcome else (None, None)
 
 
 def _reductions(pattern: Pattern, against: Spread, outcomes: Mapping[Cell, Outcome]) -> dict[tuple[int, int], float]:
@@ -215,18 +182,23 @@ def _reductions(pattern: Pattern, against: Spread, outcomes: Mapping[Cell, Outco
     return {
         (cell.ti, cell.td): 100 * (1 - outcomes[cell._replace(spread=Spread.THEMIS)].time / outcome.time)
         for cell, outcome in outcomes.items()
-        if cell.pattern is pattern and cell.spread is against
+        if cell.pattern is pattern and cell.spread is against and cell._replace(spread=Spread.THEMIS) in outcomes
     }
 
 
 def _checks(scale: Scale, outcomes: Mapping[Cell, Outcome]) -> Iterator[Check]:
-    bad = [f"{'/'.join(map(str, cell))}: {text}" for cell, outcome in outcomes.items() for text in outcome.errors]
+    """What must hold. Statements about ranges and means need all cells."""
+    bad = [f"{cell.name}: {text}" for cell, outcome in outcomes.items() for text in outcome.errors]
     yield Check("everything has arrived as it was sent" + "".join(f"; {text}" for text in bad), not bad)
     for pattern, against in product(PAPER, (Spread.ADAPTIVE, Spread.ECMP)):
         gains = _reductions(pattern, against, outcomes)
+        if not gains:
+            continue
         behind = [f"{ti}/{td} us: {gain:.1f} %" for (ti, td), gain in gains.items() if gain <= 0]
         text = f"{NAMES[pattern]}: Themis takes less time than {SCHEMES[against]} in all {len(gains)} cells"
         yield Check(text + (f", but at {', '.join(behind)}" if behind else ""), not behind)
+    if len(outcomes) < len(cells(scale)):
+        return
     mean = {}
     for pattern, (low, high) in PAPER.items():
         gains = _reductions(pattern, Spread.ADAPTIVE, outcomes)
@@ -293,15 +265,19 @@ def _assumptions(scale: Scale, order: Order, outcomes: Mapping[Cell, Outcome]) -
         "NIC-SR; DCQCN cut by CNPs and NACKs, steps of 5 and 50 Mb/s for each 25 Gb/s, alpha 1 us, g 1/256",
         "adaptive: each packet to the shortest queue of the leaf, with lengths as they are then; ties at random",
         f"Themis-D remembers {QUEUE} PSNs of each connection; spines run a program that only forwards",
-        f"{total['hops']:,} packet-hops in {len(outcomes)} cells",
+        f"{total['hops']:,} packet-hops in {len(outcomes)} of {len(cells(scale))} cells",
     ]
 
 
-def _picture(pattern: Pattern, settings: list[tuple[int, int]], outcomes: Mapping[Cell, Outcome]) -> str:
-    lines = [
-        Series(name, [outcomes[Cell(pattern, ti, td, spread)].time / MS for ti, td in settings])
-        for spread, name in SCHEMES.items()
-    ]
+def _picture(pattern: Pattern, scale: Scale, outcomes: Mapping[Cell, Outcome]) -> str:
+    settings = list(product(scale.ti, scale.td))
+
+    def times(spread: Spread) -> Iterator[float | None]:
+        for setting in settings:
+            outcome = outcomes.get(Cell(pattern, *setting, spread))
+            yield outcome.time / MS if outcome else None
+
+    lines = [Series(name, list(times(spread))) for spread, name in SCHEMES.items()]
     labels = [f"{ti}/{td}" for ti, td in settings]
     title = f"Themis, Figure 5{'ab'[list(PAPER).index(pattern)]}: {NAMES[pattern]}"
     return chart_svg(title, "T_I/T_D, us", labels, "completion time, ms", lines)
@@ -316,4 +292,5 @@ FIGURE_5: Final = Figure(
         "paper": "16x16x16 at 400 Gb/s, 300 MB, as printed: 90 cells of one to two hours, a week of one core",
     },
     lambda order, doing: report(SCALES[order.scale], order, doing),
+    lambda scale: tuple(cell.name for cell in cells(SCALES[scale])),
 )
