@@ -41,6 +41,7 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
     examples=[
         ("themis-1 --seed 1", "random spraying over commodity RNICs, and Themis"),
         ("themis-1 --scale paper", "with the paper's 100 MB a node: minutes"),
+        ("themis-loss --seed 1", "losses on a spine link, and how they are repaired"),
         ("themis-5 --seed 1 --jobs 2", "collectives over DCQCN's settings, two simulations at a time"),
         ("themis-5 --seed 1 --cells 'allreduce/*/4/*'", "AllReduce with T_D = 4 us only"),
     ]
@@ -107,7 +108,8 @@ def command(
     files |= {out / f"{figure}{ending}": text for ending, text in report.files.items()}
     for path, text in files.items():
         write_text(path, text)
-    _show(f"{paper}, Figure {figure.rpartition('-')[2]}: {found.caption}", report, console)
+    number = figure.rpartition("-")[2]
+    _show(f"{paper}, {f'Figure {number}' if number.isdigit() else number}: {found.caption}", report, console)
     console.print(f"wrote {', '.join(map(str, files))}")
     if as_json:
         click.echo(json.dumps({"seed": seed, "passed": report.ok} | _json(figure, chosen, report, list(files))))
