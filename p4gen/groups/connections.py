@@ -5,7 +5,7 @@ Programs of other families only route such packets, which takes no entries but r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -74,6 +74,8 @@ class ConnectionEntries(Facet):
     """The table entries for connections that start or end at a switch, never both. Routes come on top of them. Raises
     ``InputError`` for what the program cannot hold."""
     limits: Callable[[Any], ConnectionLimits]
+    host_entries: Callable[[Any, Mapping[int, int]], tuple[Entry, ...]] = lambda _spec, _hosts: ()
+    """The table entries for a switch's own hosts, IPv4 addresses by port, whether they have connections or not."""
     clone_sessions: Callable[[Any], tuple[CloneSession, ...]] = lambda _spec: ()
     queue_registers: Callable[[Any], tuple[str, ...]] = lambda _spec: ()
     """Of programs that want the lengths of queues (``wants_queue_lengths``): the registers of one cell that hold them

@@ -43,9 +43,18 @@ def wanted_config(
     found = routes(view.topology, view.names, info.name, passed[info.name], down=view.down, fixed=True)
     config = configure(info.spec, contexts_of(info.name, admitted), *found, {GATEWAY: view.names.mac[info.name]})
     facet = connection_entries(info.spec)
-    if facet is None or not connections:
+    if facet is None:
         return config
-    return replace(config, entries=config.entries + facet.entries(info.spec, _here(info.name, view, connections)))
+    entries = facet.host_entries(info.spec, _hosts(info.name, view))
+    if connections:
+        entries += facet.entries(info.spec, _here(info.name, view, connections))
+    return replace(config, entries=config.entries + entries)
+
+
+def _hosts(switch: str, view: View) -> dict[int, int]:
+    """The IPv4 addresses of a switch's hosts, by port."""
+    others = ((port, link.other(switch)) for port, link in enumerate(view.topology.ports[switch]))
+    return {port: view.names.ip[other] for port, other in others if other in view.names.ip}
 
 
 def _here(switch: str, view: View, connections: HeldConnections) -> list[ConnectionHere]:

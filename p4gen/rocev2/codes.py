@@ -17,6 +17,15 @@ PROTOCOL_UDP: Final = 17
 ROCE_UDP_PORT: Final = 4791
 """The UDP destination port of RoCEv2 (IANA; annex A17)."""
 
+UD_SEND_ONLY: Final = 0x64
+"""BTH opcode of a datagram in one packet (InfiniBand 9.2.1)."""
+MANAGEMENT_QP: Final = 1
+"""The QP of general services: management datagrams."""
+MAD_BYTES: Final = 256
+"""Length of every management datagram (InfiniBand 13.4.2)."""
+CM_CLASS: Final = 0x07
+"""The management class of communication management (InfiniBand 16.7)."""
+
 ECN_ECT1: Final = 0b01
 ECN_ECT0: Final = 0b10
 ECN_CE: Final = 0b11

@@ -181,6 +181,33 @@ ATOMIC_ACK: Final = Header(
     (HeaderField("original", 64, "the value before the operation"),),
     noted=True,
 )
+DETH: Final = Header(
+    "deth",
+    "Datagram extended transport header (InfiniBand 9.3.2)",
+    (
+        HeaderField("queue_key", 32, "key of the destination queue"),
+        HeaderField("reserved", 8, "reserved"),
+        HeaderField("source_qp", QP_BITS, "source queue pair", type="qp_t"),
+    ),
+    noted=True,
+)
+MAD: Final = Header(
+    "mad",
+    "Common header of management datagrams (InfiniBand 13.4.2)",
+    (
+        HeaderField("base_version", 8, "1"),
+        HeaderField("management_class", 8, "what is managed"),
+        HeaderField("class_version", 8, "version of the class"),
+        HeaderField("method", 8, "method"),
+        HeaderField("status", 16, "status"),
+        HeaderField("class_specific", 16, "depends on the class"),
+        HeaderField("transaction", 64, "number of the transaction"),
+        HeaderField("attribute", 16, "what the datagram is about"),
+        HeaderField("reserved", 16, "reserved"),
+        HeaderField("modifier", 32, "depends on the attribute"),
+    ),
+    noted=True,
+)
 CNP: Final = Header(
     "cnp",
     "What follows the BTH in a congestion notification (InfiniBand A17.9.3): nothing but room",
@@ -193,7 +220,7 @@ ICRC: Final = Header(
     (HeaderField("crc", 32, "least significant byte first", noted=True),),
 )
 
-HEADERS: Final = (ETHERNET, VLAN, ARP, IPV4, UDP, BTH, RETH, AETH, IMMEDIATE, ATOMIC, ATOMIC_ACK, CNP, ICRC)
+HEADERS: Final = (ETHERNET, VLAN, ARP, IPV4, UDP, BTH, RETH, AETH, IMMEDIATE, ATOMIC, ATOMIC_ACK, DETH, MAD, CNP, ICRC)
 """All of them, outermost first."""
 ROCE: Final = Stack(ETHERNET, IPV4, UDP, BTH)
 """What a RoCEv2 frame without a VLAN tag begins with."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from p4gen.families.themis.faults import SEEDING
-from p4gen.families.themis.spec import Blocked, Mode, Spread, ThemisSpec
+from p4gen.families.themis.spec import Blocked, Cm, Mode, Spread, ThemisSpec
 from p4gen.ptf.family import Conformance, SuiteRun
 from p4gen.resources import resource
 
@@ -22,6 +22,8 @@ def _runs(spec: ThemisSpec) -> tuple[SuiteRun[ThemisSpec], ...]:
     runs = [SuiteRun(spec)]
     if spec.filters and spec.blocked is Blocked.DROP:
         runs.append(SuiteRun(small(mode=spec.mode, blocked=Blocked.ACK), ("test_psn_queue", "test_compensation")))
+    if spec.by_psn and spec.cm is Cm.IGNORE:
+        runs.append(SuiteRun(small(mode=spec.mode, spread=spec.spread, cm=Cm.COPY), ("test_connections",)))
     if spec.by_psn and spec.tiers == 2:
         runs.append(SuiteRun(small(mode=spec.mode, spread=spec.spread, tiers=3), ("test_path_map",)))
     others = (spread for spread in (Spread.ECMP, Spread.RANDOM) if spread is not spec.spread)

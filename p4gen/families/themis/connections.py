@@ -10,6 +10,7 @@ from p4gen.families.themis.control import (
     PathSet,
     Peer,
     clone_sessions,
+    cm_entries,
     filter_entries,
     path_set_entries,
     spray_entry,
@@ -59,5 +60,9 @@ def _queue_registers(spec: ThemisSpec) -> tuple[str, ...]:
 
 
 FACET = ConnectionEntries(
-    entries=_entries, limits=_limits, clone_sessions=clone_sessions, queue_registers=_queue_registers
+    entries=_entries,
+    limits=_limits,
+    host_entries=cm_entries,
+    clone_sessions=clone_sessions,
+    queue_registers=_queue_registers,
 )

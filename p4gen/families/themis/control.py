@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from p4gen.errors import InputError
-from p4gen.families.themis.program import nack_session
-from p4gen.families.themis.spec import ThemisSpec
+from p4gen.families.themis.program import cm_session, nack_session
+from p4gen.families.themis.spec import Cm, ThemisSpec
 from p4gen.groups.family import GroupEntries
 from p4gen.groups.group import GroupContext, SwitchConfig
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, Lpm, Replica, Ternary
@@ -189,8 +189,21 @@ def path_map_entries(spec: ThemisSpec, path_set: int, deltas: Sequence[int]) -> 
 
 
 def clone_sessions(spec: ThemisSpec) -> tuple[CloneSession, ...]:
-    """The clone session with which a program makes NACKs; its port does not matter."""
-    return (CloneSession(nack_session(spec), (Replica(0),)),) if spec.filters else ()
+    """The clone sessions of a program: of NACKs that it makes, whose port does not matter, and of copies for the CPU
+    port."""
+    nacks = (CloneSession(nack_session(spec), (Replica(0),)),) if spec.filters else ()
+    copies = (CloneSession(cm_session(spec), (Replica(spec.architecture.cpu_port),)),) if spec.cm is Cm.COPY else ()
+    return nacks + copies
+
+
+def cm_entries(spec: ThemisSpec, hosts: Mapping[int, int]) -> tuple[Entry, ...]:
+    """The RDMA CM messages of ``hosts``, IPv4 addresses by port, are copied; those under other addresses are not."""
+    if spec.cm is not Cm.COPY:
+        return ()
+    return tuple(
+        Entry("cm_sources", {"port": Exact(port), "hdr.ipv4.src_addr": Exact(ip)}, Action("copy"))
+        for port, ip in sorted(hosts.items())
+    )
 
 
 def _toward(peer: Peer) -> Mapping[str, Exact]:

@@ -8,6 +8,7 @@ SIZE = {"mode": "themis", "paths": 4, "path_sets": 4, "connections": 4, "queue":
 PROGRAMS: dict[str, dict[str, object]] = {
     "plain": SIZE,
     "ack": {**SIZE, "blocked": "ack"},
+    "cm": {**SIZE, "cm": "copy"},
     "s3": {**SIZE, "mode": "themis-s", "tiers": 3},
     "b3": {**SIZE, "tiers": 3},
     "d3": {**SIZE, "mode": "themis-d", "tiers": 3},
@@ -216,10 +217,27 @@ PORTS = (
     ),
 )
 
+HANDSHAKES = (
+    Mutation("cm-not-copied", "CopyCm", "action copy() { meta.cm.copied = 1; }", "action copy() { }", "cm"),
+    Mutation("cm-of-any-class", "CopyCm", "if (hdr.mad.management_class == CM_CLASS)", "if (true)", "cm"),
+    Mutation("cm-to-any-qp", "CopyCm", "if (hdr.bth.dest_qp == MANAGEMENT_QP)", "if (true)", "cm"),
+    Mutation("cm-by-any-port", "CopyCm", "std_meta.ingress_port: exact", "std_meta.ingress_port & 4: exact", "cm"),
+    Mutation(
+        "cm-swallowed",
+        "IncIngress",
+        "(CloneType.I2E, CM_SESSION, KEPT);",
+        "(CloneType.I2E, CM_SESSION, KEPT); meta.drop = drop_t.BlockedNack_blocked;",
+        "cm",
+    ),
+    Mutation("cm-becomes-a-nack", "IncEgress", "if (meta.cm.copied == 0) {", "if (true) {", "cm"),
+    Mutation("no-nack-beside-cm", "IncEgress", "if (meta.cm.copied == 0) {", "if (false) {", "cm"),
+)
+
 SEEDING = Seeding(
-    (*SPRAYING, *QUEUE, *JUDGING, *BLOCKING, *COMPENSATION, *PORTS),
+    (*SPRAYING, *QUEUE, *JUDGING, *BLOCKING, *COMPENSATION, *PORTS, *HANDSHAKES),
     PROGRAMS,
     first={
+        "CopyCm": ("test_connections",),
         "FindPath": ("test_spray",),
         "SprayPath": ("test_spray",),
         "FindFlow": ("test_spray", "test_psn_queue"),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from p4gen.arch import Architecture, Feature, Stage
 from p4gen.families.themis import modules as m
-from p4gen.families.themis.spec import ThemisSpec
+from p4gen.families.themis.spec import Cm, ThemisSpec
 from p4gen.program.flow import Apply, Do, Flow, Step, when
 
 
 def ingress(spec: ThemisSpec) -> Flow:
     """The handling of a packet on arrival."""
     steps = _filtered(spec) if spec.filters else (*_sprayed(spec), _routed(spec.architecture))
-    return Flow((Do("meta.drop = drop_t.NONE;"), *steps, _dropped(spec.architecture, "ingress")))
+    return Flow((Do("meta.drop = drop_t.NONE;"), *_copied(spec), *steps, _dropped(spec.architecture, "ingress")))
 
 
 def egress(spec: ThemisSpec) -> Flow:
@@ -23,8 +23,21 @@ def egress(spec: ThemisSpec) -> Flow:
     sealed = (Apply(m.SET_ICRC, "hdr"),) if spec.icrc.checked else ()
     leaves = when("meta.nack.changed == 1", *sealed, _truncated(arch))
     around = when("meta.nack.goes_round == 1", recirculate, otherwise=(leaves,))
-    made = when(arch.cloned_on_arrival, Apply(m.MAKE_NACK, "hdr, meta"), recirculate, otherwise=(around,))
+    nack: tuple[Step, ...] = (Apply(m.MAKE_NACK, "hdr, meta"), recirculate)
+    if spec.cm is Cm.COPY:
+        nack = (when("meta.cm.copied == 0", *nack, note="a copy for the manager leaves as it is"),)
+    made = when(arch.cloned_on_arrival, *nack, otherwise=(around,))
     return Flow((made, _dropped(arch, "egress")))
+
+
+def _copied(spec: ThemisSpec) -> tuple[Step, ...]:
+    """Messages that set up connections go to the manager, too."""
+    if spec.cm is not Cm.COPY:
+        return ()
+    arch = spec.architecture
+    clone = Do(arch.clone("CM_SESSION"), uses=(Feature.CLONE,))
+    copy = Apply(m.COPY_CM, f"hdr, meta, {arch.arguments('in')}", "beside Themis: InfiniBand 12.6")
+    return (copy, when("meta.cm.copied == 1", clone))
 
 
 def _sprayed(spec: ThemisSpec) -> tuple[Step, ...]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from p4gen.arch import Feature
 from p4gen.families.themis import words
-from p4gen.families.themis.spec import Spread, ThemisSpec, Variant
+from p4gen.families.themis.spec import Cm, Spread, ThemisSpec, Variant
 from p4gen.program import common
 from p4gen.program.module import Drop, Metadata, Module, Register, Size, Table
 
@@ -33,6 +33,19 @@ def _destroys(spec: ThemisSpec) -> bool:
 def _by(*spreads: Spread) -> Callable[[ThemisSpec], bool]:
     return lambda spec: spec.spread in spreads and (spec.sprays or not spec.by_psn) and spec.tiers == 2
 
+
+COPY_CM = Module(
+    name="CopyCm",
+    folder="themis",
+    gress="ingress",
+    paper="section 3.3, handshakes of NICs; InfiniBand 12.6",
+    purpose="copies RDMA CM messages of hosts to the CPU port, so that the manager registers their connections",
+    part="cm",
+    needs=("hdr.ipv4", "hdr.bth", "hdr.mad"),
+    provides=(Metadata("copied", "bit<1>", "1: an RDMA CM message, which is copied", kept=True),),
+    tables=(Table("cm_sources", Size("ports"), "ports and addresses of the hosts whose messages are copied"),),
+    wanted=lambda spec: spec.cm is Cm.COPY,
+)
 
 FIND_FLOW = Module(
     name="FindFlow",
@@ -231,6 +244,7 @@ SET_ICRC = Module(
 )
 
 MODULES = (
+    COPY_CM,
     FIND_FLOW,
     CHECK_ANSWER,
     FIND_PATH,

@@ -7,12 +7,13 @@ from typing import Any, Final
 from p4gen.families.themis import flow
 from p4gen.families.themis.memory import figures, report
 from p4gen.families.themis.modules import MODULES
-from p4gen.families.themis.spec import Mode, Spread, ThemisSpec, Variant
+from p4gen.families.themis.spec import Cm, Mode, Spread, ThemisSpec, Variant
+from p4gen.layout import Header
 from p4gen.program.common import Ipv4Checksum
 from p4gen.program.compose import Composition, Flows, ProgramParts
 from p4gen.rocev2 import layouts as roce
 
-HEADERS: Final = (
+_HEADERS: Final = (
     roce.ETHERNET,
     roce.VLAN,
     roce.ARP,
@@ -22,7 +23,12 @@ HEADERS: Final = (
     roce.AETH,
     roce.ICRC,
 )
-"""Headers that the parser knows, outermost first."""
+
+
+def headers(spec: ThemisSpec) -> tuple[Header, ...]:
+    """Headers that the parser knows, outermost first."""
+    return (*_HEADERS, roce.DETH, roce.MAD) if spec.cm is Cm.COPY else _HEADERS
+
 
 FILTERING = Ipv4Checksum(
     verified="hdr.aeth.isValid()",
@@ -49,6 +55,11 @@ _SPREADS = {
 def nack_session(spec: ThemisSpec) -> int:
     """The clone session of the requests that show a loss."""
     return spec.architecture.other_session
+
+
+def cm_session(spec: ThemisSpec) -> int:
+    """The clone session of messages that set up connections; it leads to the CPU port."""
+    return nack_session(spec) + 1
 
 
 def _spec(composition: Composition) -> ThemisSpec:
@@ -80,6 +91,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "title": _SPREADS.get(spec.spread) or _TITLES[spec.mode],
         "ipv4_checksum": FILTERING if spec.filters else SPREADING,
         "nack_session": nack_session(spec),
+        "cm_session": cm_session(spec),
         "banks": range(spec.queue_banks),
         "bank_bits": spec.queue_banks.bit_length() - 1,
         "place_bits": spec.queue.bit_length() - 1,
@@ -93,7 +105,7 @@ def _names(composition: Composition) -> dict[str, Any]:
 
 
 FACET = ProgramParts(
-    headers=lambda _: HEADERS,
+    headers=headers,
     modules=lambda _: MODULES,
     flows=lambda spec: Flows(flow.ingress(spec), flow.egress(spec)),
     templates=_templates,

@@ -46,6 +46,14 @@ class Blocked(StrEnum):
     """It leaves as the ACK that it implies: of all packets before its ePSN."""
 
 
+class Cm(StrEnum):
+    """What becomes of the messages with which hosts set up connections (RDMA CM), beside being routed."""
+
+    IGNORE = "ignore"
+    COPY = "copy"
+    """They are copied to the CPU port, so that a manager registers the connections."""
+
+
 class Variant(StrEnum):
     """Designs that fall short, which tests must detect."""
 
@@ -100,6 +108,9 @@ class ThemisSpec(ProgramSpec):
         Literal[2, 3],
         Field(description="2: the leaf chooses the path; 3: it changes UDP source ports, so that ECMP chooses it"),
     ] = 2
+    cm: Annotated[
+        Cm, Field(description="RDMA CM messages of hosts: ignore, or copy to the CPU port, for a manager to read")
+    ] = Cm.IGNORE
     variant: Annotated[
         Variant | None, Field(description="a design that falls short, for tests only; none by default")
     ] = None
@@ -124,6 +135,8 @@ class ThemisSpec(ProgramSpec):
             raise SpecConflictError("flowlet_gap", "goes with spread flowlet")
         if self.variant is not None and not self.filters:
             raise SpecConflictError("variant", f"{self.variant} is a design of Themis-D, which this program lacks")
+        if self.cm is Cm.COPY and not self.by_psn:
+            raise SpecConflictError("cm", f"{self.spread} keeps no connections")
         if self.tiers > 2 and not self.by_psn:
             raise SpecConflictError("tiers", f"{self.spread} spreads packets in each tier by itself")
         return self
@@ -177,6 +190,8 @@ class ThemisSpec(ProgramSpec):
             parts.append(f"t{self.tiers}")
         if self.blocked is Blocked.ACK:
             parts.append("ack")
+        if self.cm is Cm.COPY:
+            parts.append("cm")
         if self.icrc is Icrc.IGNORE:
             parts.append("noicrc")
         if self.variant is not None:
