@@ -146,6 +146,11 @@ class DestinationTest(LeafTest):
 
     n = 2
 
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """The weights of its paths."""
+        return (1,) * self.n
+
     def misfit(self, spec: ThemisSpec) -> str | None:
         """Needs Themis-D."""
         if not spec.filters:
@@ -154,7 +159,7 @@ class DestinationTest(LeafTest):
 
     def setUp(self) -> None:
         super().setUp()
-        self.path_set(*(1,) * self.n)
+        self.path_set(*self.weights)
         self.flow = self.incoming()
         self.register(self.flow)
 

@@ -171,6 +171,15 @@ class NewerBlockReplaces(CompensationTest):
         self.arrive(10)
 
 
+class NewerNackThatPassesReplaces(CompensationTest):
+    """NACK(5) passes, as 7 shows its loss. It also says that 2 has arrived, so 4 shows nothing."""
+
+    def runTest(self) -> None:
+        self.arrive(7)
+        self.forwarded(5)
+        self.arrive(4)
+
+
 class AckBeyondDisarms(CompensationTest):
     """ACK(3), then 4: silence."""
 

@@ -7,8 +7,13 @@ from dataclasses import replace
 from leaf import ACK, HOSTS, RNR, DestinationTest
 
 from p4gen.families.themis.control import filter_entries
-from p4gen.families.themis.spec import Blocked
+from p4gen.families.themis.spec import Blocked, ThemisSpec
 from p4gen.ptf.scenario import Output
+
+
+def no_queue(spec: ThemisSpec) -> str | None:
+    """Why a scenario about the queue itself does not apply to a program; None if it does."""
+    return None if spec.walks else "the program keeps no queue of PSNs"
 
 
 class Figure4bBlocked(DestinationTest):
@@ -52,6 +57,14 @@ class LastHopLossIsForwarded(DestinationTest):
         self.forwarded(2)
 
 
+class CopyOfTheNewestIsNotLate(DestinationTest):
+    """0 1 2 2 3: both copies of 2 came before the larger PSN."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 2, 2, 3)
+        self.forwarded(2)
+
+
 class FirstLargerByArrivalNotSize(DestinationTest):
     """0 1 2 7 4 over four paths: 7 took the path of 3 and shows its loss, whatever 4 did."""
 
@@ -84,6 +97,9 @@ class QueueIsCircular(DestinationTest):
 class QueueRemembersExactlyR(DestinationTest):
     """Evidence is found as far back as the queue reaches, and not one PSN further."""
 
+    def unfit(self) -> str | None:
+        return no_queue(self.spec)
+
     def runTest(self) -> None:
         size = self.spec.queue
         for behind, blocked in ((size - 1, True), (size, False)):
@@ -99,6 +115,9 @@ class QueueRemembersExactlyR(DestinationTest):
 
 class TruncatedPsnsAcrossBothWraps(DestinationTest):
     """PSNs are compared as serial numbers, over the wrap of what the queue keeps and over that of the PSN."""
+
+    def unfit(self) -> str | None:
+        return no_queue(self.spec)
 
     def runTest(self) -> None:
         for wrap in (1 << self.spec.psn_bits, 1 << 24):
@@ -163,6 +182,9 @@ class DuplicatesAreNoEvidence(DestinationTest):
 class EvidenceInEveryRow(DestinationTest):
     """The pair that decides is found in whichever row of the banks it is."""
 
+    def unfit(self) -> str | None:
+        return no_queue(self.spec)
+
     def runTest(self) -> None:
         banks = self.spec.queue_banks
         psn = 0
@@ -176,6 +198,9 @@ class EvidenceInEveryRow(DestinationTest):
 
 class WalkEndsEarly(DestinationTest):
     """A packet that has come late is found among the newest PSNs: one pass tells."""
+
+    def unfit(self) -> str | None:
+        return no_queue(self.spec)
 
     def runTest(self) -> None:
         banks = self.spec.queue_banks

@@ -27,7 +27,7 @@ from p4gen.families.themis.control import (
     spray_entry,
 )
 from p4gen.families.themis.memory import paper_bytes, queue_entries
-from p4gen.families.themis.spec import Blocked, Mode, Spread, ThemisSpec, Variant
+from p4gen.families.themis.spec import Blocked, Evidence, Mode, Spread, ThemisSpec, Variant
 from p4gen.families.themis.traffic import RandomTraffic
 from p4gen.groups import NextHop, Route
 from p4gen.groups.config import routing
@@ -38,6 +38,12 @@ from p4gen.rocev2.packet import RocePacket, parse
 from p4gen.switch import targets
 
 SMALL: dict[str, Any] = {"paths": 4, "connections": 4, "queue": 16, "queue_banks": 4, "ports": 8}
+
+
+def small(**fields: Any) -> ThemisSpec:
+    """A small program; one that judges by classes has no queue."""
+    without = ("queue", "queue_banks") if fields.get("evidence") is Evidence.CLASSES else ()
+    return ThemisSpec(**{name: value for name, value in (SMALL | fields).items() if name not in without})
 
 
 @pytest.mark.parametrize(
@@ -55,11 +61,14 @@ SMALL: dict[str, Any] = {"paths": 4, "connections": 4, "queue": 16, "queue_banks
         {"paths": 2},
         {"paths": 256},
         {"mode": "themis-s", "pipelines": 2},
+        *({"mode": mode, "evidence": Evidence.CLASSES} for mode in (Mode.DESTINATION, Mode.BOTH)),
+        *({"evidence": Evidence.CLASSES, "blocked": Blocked.ACK, "paths": paths} for paths in (2, 3, 64)),
+        {"evidence": Evidence.CLASSES, "icrc": "ignore", "tiers": 3},
     ],
     ids=str,
 )
 def test_a_program_compiles_and_keeps_the_rules(fields: dict[str, Any], tmp_path: Path) -> None:
-    built = build(ThemisSpec(**SMALL | fields), tmp_path)
+    built = build(small(**fields), tmp_path)
     assert built.program.exists()
 
 
@@ -99,6 +108,29 @@ def test_a_mode_names_the_family(mode: Mode) -> None:
             {"mode": "themis-s", "variant": "late-compensation"},
             "--variant: error: variant = 'late-compensation': late-compensation is a design of Themis-D, which this "
             "program lacks",
+        ),
+        *(
+            (
+                {"mode": "themis", "evidence": "classes", field: value},
+                f"--{field.replace('_', '-')}: error: {field} = {value!r}: {reason}",
+            )
+            for field, value, reason in (
+                ("queue", 64, "goes with evidence queue; evidence classes keeps no queue of PSNs"),
+                ("queue_banks", 8, "goes with evidence queue; evidence classes keeps no queue of PSNs"),
+                ("psn_bits", 20, "goes with evidence queue; evidence classes keeps no queue of PSNs"),
+                ("paths", 65, "evidence classes has words for each path of a connection: at most 64, or a queue"),
+                *(
+                    ("variant", str(variant), f"{variant} is a design of the queue: it goes with evidence queue")
+                    for variant in Variant
+                ),
+            )
+        ),
+        *(
+            (
+                {"mode": "themis-s", "evidence": "classes"} | fields,
+                "--evidence: error: evidence = 'classes': NACKs are judged by Themis-D, which this program lacks",
+            )
+            for fields in ({}, {"mode": "themis", "spread": "psn"})
         ),
         (
             {"mode": "themis", "lanes": 64},
@@ -140,7 +172,17 @@ def test_the_memory_of_section_4_and_of_the_program(tmp_path: Path) -> None:
     assert memory["registers"] == 1600 * (a_queue + (8 + 2 + 4 + 24) + 24) // 8
     assert memory["keys"] == 1600 * 14
     assert memory["paper"] == 2 * 16 + (20 + 128) * 1600
+    assert memory["evidence"] == 1600 * a_queue // 8
     assert "themis" not in build(ThemisSpec(mode=Mode.SOURCE), tmp_path, use_p4c=False).manifest
+
+
+@pytest.mark.parametrize(("paths", "words"), [(4, 64_000), (16, 256_000)])
+def test_the_memory_of_classes(paths: int, words: int, tmp_path: Path) -> None:
+    """32 and 48 bits for each path of each connection, and 56 for the connection."""
+    built = build(ThemisSpec(evidence=Evidence.CLASSES, paths=paths), tmp_path, use_p4c=False)
+    memory = built.manifest["themis"]["memory"]
+    assert memory["evidence"] == words + 1600 * 56 // 8
+    assert memory["registers"] == memory["evidence"] + 1600 * (8 + 2 + (paths - 1).bit_length() + 24 + 24) // 8
 
 
 class Leaf:
@@ -193,10 +235,21 @@ def test_queue_lengths_are_refused_where_nobody_keeps_them() -> None:
     targets.check_queue_lengths("bmv2", ThemisSpec())
 
 
-@pytest.mark.parametrize("mode", list(Mode))
-def test_random_traffic_reaches_every_verdict(mode: Mode, tmp_path: Path) -> None:
+def test_the_paths_of_a_class_have_strides() -> None:
+    """How far back the PSN before is that took the same path: of 256, three paths get 86, 85 and 85."""
+    entries = path_set_entries(ThemisSpec(evidence=Evidence.CLASSES), PathSet(0, (1, 1, 1)))
+    strides = [entry.action.args["stride"] for entry in entries]
+    assert strides == [1, 4, 4, *[3] * 253]
+    (alone,) = path_set_entries(ThemisSpec(evidence=Evidence.CLASSES), PathSet(0, (1,)))
+    assert alone.action.args == {"path": 0, "stride": 1}
+
+
+@pytest.mark.parametrize(
+    ("mode", "evidence"), [*((mode, Evidence.QUEUE) for mode in Mode), (Mode.BOTH, Evidence.CLASSES)]
+)
+def test_random_traffic_reaches_every_verdict(mode: Mode, evidence: Evidence, tmp_path: Path) -> None:
     """What differential tests send is the same for a seed, and comes to all that the program does."""
-    spec = ThemisSpec(**SMALL | {"connections": 6}, mode=mode)
+    spec = small(connections=6, mode=mode, evidence=evidence)
     model = Model(build(spec, tmp_path, use_p4c=False).compiled.program)
     first, again = (RandomTraffic(spec, 7) for _ in range(2))
     assert first.setup() == again.setup()
@@ -216,7 +269,8 @@ def test_random_traffic_reaches_every_verdict(mode: Mode, tmp_path: Path) -> Non
         for index, value in enumerate(model.counters("blocked_nack.verdicts")):
             counted[index % 16] += value.packets
         # ARRIVED and OVERTAKEN are of packets that come between the passes of a NACK; here, nothing does.
-        assert [number for number, count in enumerate(counted) if count] == [0, 1, 2, 3, 4, 5, 8, 9]
+        wanted = [1, 2, 3, 4, 5, 8, 9] if spec.by_class else [0, 1, 2, 3, 4, 5, 8, 9]
+        assert [number for number, count in enumerate(counted) if count] == wanted
 
 
 def two_tiers(low: int) -> tuple[Tier, Tier]:

@@ -5,23 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from p4gen.families.themis.faults import SEEDING
-from p4gen.families.themis.spec import Blocked, Cm, Mode, Spread, ThemisSpec
+from p4gen.families.themis.spec import Blocked, Cm, Evidence, Mode, Spread, ThemisSpec
 from p4gen.ptf.family import Conformance, SuiteRun
 from p4gen.resources import resource
 
-SMALL: dict[str, Any] = {"paths": 4, "path_sets": 4, "connections": 4, "queue": 16, "queue_banks": 4, "ports": 8}
+SMALL: dict[str, Any] = {"paths": 4, "path_sets": 4, "connections": 4, "ports": 8}
+QUEUE: dict[str, Any] = {"queue": 16, "queue_banks": 4}
 
 
 def small(**fields: Any) -> ThemisSpec:
     """A small program with everything that scenarios need."""
-    return ThemisSpec(**SMALL | fields)
+    queue = {} if fields.get("evidence") is Evidence.CLASSES else QUEUE
+    return ThemisSpec(**SMALL | queue | fields)
 
 
 def _runs(spec: ThemisSpec) -> tuple[SuiteRun[ThemisSpec], ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
     runs = [SuiteRun(spec)]
+    nacks = ("test_psn_queue", "test_classes", "test_compensation")
     if spec.filters and spec.blocked is Blocked.DROP:
-        runs.append(SuiteRun(small(mode=spec.mode, blocked=Blocked.ACK), ("test_psn_queue", "test_compensation")))
+        runs.append(SuiteRun(small(mode=spec.mode, blocked=Blocked.ACK, evidence=spec.evidence), nacks))
+    if spec.walks:
+        runs.append(SuiteRun(small(mode=spec.mode, blocked=spec.blocked, evidence=Evidence.CLASSES), nacks))
     if spec.by_psn and spec.cm is Cm.IGNORE:
         runs.append(SuiteRun(small(mode=spec.mode, spread=spec.spread, cm=Cm.COPY), ("test_connections",)))
     if spec.by_psn and spec.tiers == 2:
@@ -35,9 +40,13 @@ FACET = Conformance(
     serves=lambda _spec, _module: True,
     runs=_runs,
     seeding=lambda _: SEEDING,
-    axes={"spread": (), "blocked": tuple(Blocked)},
+    axes={"spread": (), "blocked": tuple(Blocked), "evidence": tuple(Evidence)},
     kept=("mode",),
-    every_program=lambda spec: [small(mode=spec.mode, blocked=blocked) for blocked in Blocked],
+    every_program=lambda spec: [
+        small(mode=spec.mode, blocked=blocked, evidence=evidence)
+        for blocked in Blocked
+        for evidence in (Evidence if spec.filters else (Evidence.QUEUE,))
+    ],
     mutated=lambda _spec, _reliabilities, _pipelines: (),
     suite=resource("ptf_tests") / "themis",
 )

@@ -92,15 +92,25 @@ def path_set_entries(spec: ThemisSpec, paths: PathSet) -> tuple[Entry, ...]:
     # With a number of turns that divides 256, a PSN's low bits choose; else there is an entry for each of 256 PSNs.
     turns = paths.turns
     buckets = total if BUCKETS % total == 0 else BUCKETS
+    order = [turns[psn % total] for psn in range(buckets)]
     return tuple(
         Entry(
             "paths",
             {"path_set": Exact(paths.number)} | ({"psn": Ternary(psn, buckets - 1)} if buckets > 1 else {}),
-            Action("set_path", {"path": turns[psn % total]}),
+            Action("set_path", {"path": path} | ({"stride": _stride(order, psn)} if spec.by_class else {})),
             priority=1,
         )
-        for psn in range(buckets)
+        for psn, path in enumerate(order)
     )
+
+
+def _stride(order: Sequence[int], psn: int) -> int:
+    """How many PSNs ago the path of ``psn`` was taken last, where the order of paths repeats.
+
+    >>> [_stride((0, 0, 1, 0), psn) for psn in range(4)]
+    [1, 1, 4, 2]
+    """
+    return next(back for back in range(1, len(order) + 1) if order[psn - back] == order[psn])
 
 
 def spray_entry(connection: Connection, path_set: int) -> Entry:

@@ -8,6 +8,7 @@ SIZE = {"mode": "themis", "paths": 4, "path_sets": 4, "connections": 4, "queue":
 PROGRAMS: dict[str, dict[str, object]] = {
     "plain": SIZE,
     "ack": {**SIZE, "blocked": "ack"},
+    "classes": {name: value for name, value in SIZE.items() if not name.startswith("queue")} | {"evidence": "classes"},
     "cm": {**SIZE, "cm": "copy"},
     "s3": {**SIZE, "mode": "themis-s", "tiers": 3},
     "b3": {**SIZE, "tiers": 3},
@@ -112,6 +113,102 @@ JUDGING = (
     Mutation("any-port-believed", "CheckAnswer", "if (std_meta.ingress_port != meta.flow.port)", "if (false)"),
     Mutation("any-source-believed", "FindFlow", "if (hdr.ipv4.src_addr != peer)", "if (false)"),
 )
+
+CLASSES = tuple(
+    Mutation(name, module, before, after, "classes")
+    for name, module, before, after in (
+        ("orders-shared", "RecordClass", "order.read(known, meta.flow.connection);", "order.read(known, 0);"),
+        ("order-epoch-ignored", "RecordClass", "if (known[55:48] != meta.flow.epoch) {", "if (false) {"),
+        ("newest-goes-back", "RecordClass", "if (below[23:23] == 1) {", "if (true) {"),
+        ("order-unsigned", "RecordClass", "= ~below[23:23];", "= largest > bth.psn ? 1w1 : 0;"),
+        ("nack-is-larger", "RecordClass", "if (below != 0) { meta.classes.larger", "if (true) { meta.classes.larger"),
+        ("all-are-late", "RecordClass", "meta.classes.late = ~after[23:23];", "meta.classes.late = 1;"),
+        ("none-are-late", "RecordClass", "meta.classes.late = ~after[23:23];", "meta.classes.late = 0;"),
+        ("late-stays", "RecordClass", "if (after[23:16] != 0)", "if (false)"),
+        ("late-not-kept", "RecordClass", "if (after[23:23] == 1) { late = bth.psn; }", ""),
+        ("late-goes-back", "RecordClass", "if (after[23:23] == 1) { late", "if (true) { late"),
+        ("newest-is-late", "RecordClass", "} else if (below != 0) {", "} else {"),
+        (
+            "classes-shared",
+            "RecordClass",
+            "meta.flow.connection * PATHS + (bit<32>)meta.path.path",
+            "meta.flow.connection",
+        ),
+        (
+            "classes-of-all",
+            "RecordClass",
+            "meta.flow.connection * PATHS + (bit<32>)meta.path.path",
+            "(bit<32>)meta.path.path",
+        ),
+        ("class-epoch-ignored", "RecordClass", "if (last[31:24] != meta.flow.epoch) { first = 1; }", ""),
+        ("nack-is-recorded", "RecordClass", "if ((records & newer) == 1)", "if (newer == 1)"),
+        ("class-goes-back", "RecordClass", "if ((records & newer) == 1)", "if (records == 1)"),
+        ("class-unsigned", "RecordClass", "newer | ~ahead[23:23];", "newer | (bth.psn > last[23:0] ? 1w1 : 0);"),
+        ("old-gap-kept", "RecordClass", "if (first == 1) {", "if (false) {"),
+        ("every-step-is-a-gap", "RecordClass", "if (ahead > (psn_t)meta.path.stride) {", "if (true) {"),
+        ("no-gap", "RecordClass", "if (ahead > (psn_t)meta.path.stride) {", "if (false) {"),
+        ("stride-is-paths", "RecordClass", "(psn_t)meta.path.stride", "(psn_t)PATHS"),
+        (
+            "gap-one-late",
+            "RecordClass",
+            "if (ahead > (psn_t)meta.path.stride) {",
+            "if (ahead >= (psn_t)meta.path.stride) {",
+        ),
+        (
+            "first-gap-kept",
+            "RecordClass",
+            "                    start = last[23:0];\n                    end = bth.psn;",
+            "",
+        ),
+        (
+            "gap-stays-open",
+            "RecordClass",
+            "} else if (inside == 1) {\n                start = bth.psn;",
+            "} else if (false) {",
+        ),
+        (
+            "any-copy-closes",
+            "RecordClass",
+            "} else if (inside == 1) {\n                start",
+            "} else {\n                start",
+        ),
+        ("gap-is-never-old", "RecordClass", "else if (from_end[23:16] != 0)", "else if (false)"),
+        (
+            "end-is-missing",
+            "RecordClass",
+            "from_end[23:23] == 0 || from_start == 0",
+            "from_end == 1 || from_start == 0",
+        ),
+        ("start-is-missing", "RecordClass", "from_end[23:23] == 0 || from_start == 0", "from_end[23:23] == 0"),
+        ("missing-has-come", "RecordClass", "meta.classes.missing = 1;", "meta.classes.arrived = 1;"),
+        ("forgotten-has-come", "RecordClass", "meta.classes.forgotten = 1;", "meta.classes.arrived = 1;"),
+        ("stride-lost", "FindPath", "meta.path.stride = stride;", ""),
+        ("forgotten-is-blocked", "JudgeNack", "if (meta.classes.forgotten == 1)", "if (false)"),
+        ("nothing-larger-matters", "JudgeNack", "if (meta.classes.larger == 0)", "if (false)"),
+        ("class-verdict-inverted", "JudgeNack", "if (meta.classes.missing == 1)", "if (meta.classes.missing == 0)"),
+        ("unknown-is-late", "JudgeNack", "if (meta.classes.arrived == 0)", "if (false)"),
+        ("last-hop-is-late", "JudgeNack", "if (meta.classes.late == 1)", "if (true)"),
+        ("late-is-last-hop", "JudgeNack", "if (meta.classes.late == 1)", "if (false)"),
+        ("late-arms-too", "BlockedNack", "if (event == verdict_t.UNKNOWN) {", "if (blocks == 0) {"),
+        ("class-never-armed", "BlockedNack", "state = state_t.ARMED;", ""),
+        ("late-passes", "BlockedNack", "if (event == verdict_t.LATE || event ==", "if (event =="),
+        ("unknown-passes", "BlockedNack", "LATE || event == verdict_t.UNKNOWN)", "LATE)"),
+        (
+            "class-block-stays",
+            "BlockedNack",
+            "DISARMED;\n                counts = 1;\n                state = state_t.IDLE;",
+            "DISARMED;\n                counts = 1;",
+        ),
+        (
+            "class-compensates-twice",
+            "BlockedNack",
+            "COMPENSATED;\n                counts = 1;\n                state = state_t.IDLE;",
+            "COMPENSATED;\n                counts = 1;",
+        ),
+        ("new-verdict-keeps-block", "BlockedNack", "counts = 1;\n            state = state_t.IDLE;", "counts = 1;"),
+    )
+)
+"""Of programs that judge by classes."""
 
 BLOCKING = (
     Mutation(
@@ -234,7 +331,7 @@ HANDSHAKES = (
 )
 
 SEEDING = Seeding(
-    (*SPRAYING, *QUEUE, *JUDGING, *BLOCKING, *COMPENSATION, *PORTS, *HANDSHAKES),
+    (*SPRAYING, *QUEUE, *JUDGING, *CLASSES, *BLOCKING, *COMPENSATION, *PORTS, *HANDSHAKES),
     PROGRAMS,
     first={
         "CopyCm": ("test_connections",),
@@ -242,7 +339,8 @@ SEEDING = Seeding(
         "SprayPath": ("test_spray",),
         "FindFlow": ("test_spray", "test_psn_queue"),
         "RecordPsn": ("test_psn_queue",),
-        "JudgeNack": ("test_psn_queue",),
+        "RecordClass": ("test_classes", "test_psn_queue"),
+        "JudgeNack": ("test_psn_queue", "test_classes"),
         "CheckAnswer": ("test_psn_queue",),
         "BlockedNack": ("test_compensation", "test_psn_queue"),
         "MakeNack": ("test_compensation",),

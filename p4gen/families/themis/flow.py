@@ -22,7 +22,7 @@ def egress(spec: ThemisSpec) -> Flow:
     recirculate = Do(arch.recirculate(), uses=(Feature.RECIRCULATION,))
     sealed = (Apply(m.SET_ICRC, "hdr"),) if spec.icrc.checked else ()
     leaves = when("meta.nack.changed == 1", *sealed, _truncated(arch))
-    around = when("meta.nack.goes_round == 1", recirculate, otherwise=(leaves,))
+    around = when("meta.nack.goes_round == 1", recirculate, otherwise=(leaves,)) if spec.walks else leaves
     nack: tuple[Step, ...] = (Apply(m.MAKE_NACK, "hdr, meta"), recirculate)
     if spec.cm is Cm.COPY:
         nack = (when("meta.cm.copied == 0", *nack, note="a copy for the manager leaves as it is"),)
@@ -51,21 +51,25 @@ def _filtered(spec: ThemisSpec) -> tuple[Step, ...]:
     """Requests for this switch's hosts are recorded, and NACKs from them are judged."""
     arch = spec.architecture
     check = Apply(m.CHECK_ANSWER, f"hdr, meta, {arch.arguments('in')}")
-    record = Apply(m.RECORD_PSN, "hdr.bth, meta", "section 3.3")
+    record = Apply(m.RECORD_PSN if spec.walks else m.RECORD_CLASS, "hdr.bth, meta", "section 3.3")
+    judge = Apply(m.JUDGE_NACK if spec.walks else m.JUDGE_BY_CLASS, "meta", "Eq. 3")
     blocked = Apply(m.BLOCKED_NACK, "hdr, meta", "section 3.4")
+    check_answers = when("meta.flow.kind == kind_t.ACK || meta.flow.kind == kind_t.NACK", check)
     return (
-        Do("meta.nack.goes_round = 0;"),
+        *((Do("meta.nack.goes_round = 0;"),) if spec.walks else ()),
         when(arch.recirculated(is_not=True), Do("meta.nack.made = 0;")),
         Do("meta.nack.changed = meta.nack.made;", "1: a NACK that this switch has made comes round"),
-        Apply(m.FIND_FLOW, f"hdr, meta, {arch.arguments('in')}"),
+        Apply(m.FIND_FLOW, f"hdr, meta, {arch.arguments('in')}" if spec.walks else "hdr, meta"),
         when("meta.nack.changed == 1", Do("meta.flow.kind = kind_t.ORDINARY;"), note="it is not judged"),
-        when("meta.flow.again == 0", when("meta.flow.kind == kind_t.ACK || meta.flow.kind == kind_t.NACK", check)),
+        when("meta.flow.again == 0", check_answers) if spec.walks else check_answers,
         when("meta.flow.kind != kind_t.ORDINARY", Apply(m.FIND_PATH, "hdr.bth, meta", "Eq. 1"), *_mapped(spec)),
         when("meta.flow.kind == kind_t.DELIVERED || meta.flow.kind == kind_t.NACK", record),
-        when("meta.flow.kind == kind_t.NACK", Apply(m.JUDGE_NACK, "meta", "Eq. 3")),
+        when("meta.flow.kind == kind_t.NACK", judge),
         when("meta.flow.kind != kind_t.ORDINARY && meta.flow.kind != kind_t.SPRAYED", blocked),
         when("meta.nack.made == 1", when("meta.nack.changed == 0", _clone(arch)), note="one is to be made"),
-        when("meta.nack.goes_round == 1", Do(arch.send("ANY_PORT")), otherwise=(_unless_blocked(arch),)),
+        when("meta.nack.goes_round == 1", Do(arch.send("ANY_PORT")), otherwise=(_unless_blocked(arch),))
+        if spec.walks
+        else _unless_blocked(arch),
     )
 
 

@@ -36,8 +36,10 @@ def figures(composition: Composition) -> dict[str, Any]:
     """The entry ``memory`` of the manifest: bytes of registers and keys, and those of the paper's formula."""
     spec = composition.spec
     assert isinstance(spec, ThemisSpec)
+    evidence = (module for module in composition.modules if module.name in ("RecordPsn", "RecordClass"))
     return {
         "registers": math.ceil(composition.state_bits / 8),
+        "evidence": math.ceil(sum(module.state_bits(spec) for module in evidence) / 8),
         "keys": 2 * KEY_BYTES * spec.connections,
         "paper": paper_bytes(spec.paths, spec.connections, spec.queue),
         "formula": f"{PATH_BYTES} x paths + ({FLOW_BYTES} + {ENTRY_BYTES} x queue) x connections",
@@ -48,6 +50,7 @@ def report(composition: Composition) -> str:
     """The entry as one line of text."""
     found = figures(composition)
     return (
-        f"memory: registers {found['registers']:,} B, keys of connections {found['keys']:,} B; "
+        f"memory: registers {found['registers']:,} B ({found['evidence']:,} B of them evidence), "
+        f"keys of connections {found['keys']:,} B; "
         f"section 4 ({found['formula']}): {found['paper']:,} B"
     )

@@ -1,4 +1,6 @@
-"""The modules of Themis's programs. RecordPsn, JudgeNack and BlockedNack are Themis-D, SprayPath is Themis-S."""
+"""The modules of Themis's programs. RecordPsn or RecordClass, JudgeNack and BlockedNack are Themis-D; SprayPath is
+Themis-S.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +26,14 @@ def _filters(spec: ThemisSpec) -> bool:
 
 def _by_psn(spec: ThemisSpec) -> bool:
     return spec.by_psn
+
+
+def _walks(spec: ThemisSpec) -> bool:
+    return spec.walks
+
+
+def _by_class(spec: ThemisSpec) -> bool:
+    return spec.by_class
 
 
 def _destroys(spec: ThemisSpec) -> bool:
@@ -64,7 +74,7 @@ FIND_FLOW = Module(
         Metadata("requester", "qp_t", "the destination QP of the connection's answers", kept=True, wanted=_filters),
         Metadata("answer_port", "bit<16>", "UDP source port of the connection's answers", kept=True, wanted=_filters),
         Metadata("answer_tos", "bit<8>", "their DSCP and ECN", kept=True, wanted=_filters),
-        Metadata("again", "bit<1>", "1: a recirculated NACK", wanted=_filters),
+        Metadata("again", "bit<1>", "1: a recirculated NACK", wanted=_walks),
     ),
     tables=(
         Table(
@@ -73,7 +83,7 @@ FIND_FLOW = Module(
         Table("answer_flows", _CONNECTIONS, "destination (IP, QP) of answers: connections whose NACKs are filtered"),
     ),
     wanted=_by_psn,
-    uses=lambda spec: (Feature.RECIRCULATION,) if spec.filters else (),
+    uses=lambda spec: (Feature.RECIRCULATION,) if spec.walks else (),
 )
 
 CHECK_ANSWER = Module(
@@ -96,7 +106,10 @@ FIND_PATH = Module(
     part="path",
     needs=("hdr.bth", "path_set"),
     changes=("kind",),
-    provides=(Metadata("path", "path_t", "path of this PSN"),),
+    provides=(
+        Metadata("path", "path_t", "path of this PSN"),
+        Metadata("stride", "stride_t", "PSNs since the last one of this path", wanted=_by_class),
+    ),
     tables=(Table("paths", Size("path_sets", 256), "path set and PSN to path"),),
     wanted=_by_psn,
 )
@@ -151,7 +164,32 @@ RECORD_PSN = Module(
             "bank_*.psns", words.psns, Size("connections", "queue_rows"), "PSNs by place", instances=Size("queue_banks")
         ),
     ),
-    wanted=_filters,
+    wanted=_walks,
+)
+
+_CLASSES = Size("connections", "paths")
+
+RECORD_CLASS = Module(
+    name="RecordClass",
+    folder="themis",
+    gress="ingress",
+    paper="beside Themis: in place of the queue of section 3.3",
+    purpose="keeps the newest PSN and the newest gap of each path; one pass compares a NACK with them",
+    part="classes",
+    needs=("hdr.bth", "kind", "connection", "epoch", "path", "stride"),
+    provides=(
+        Metadata("larger", "bit<1>", "1: a PSN larger than ePSN has passed"),
+        Metadata("late", "bit<1>", "1: ePSN, or a larger PSN, came after a larger one"),
+        Metadata("arrived", "bit<1>", "1: ePSN itself has passed"),
+        Metadata("missing", "bit<1>", "1: ePSN is in the newest gap of its class"),
+        Metadata("forgotten", "bit<1>", "1: ePSN is older than that gap: whether it has passed is not known"),
+    ),
+    keeps=(
+        Register("order", words.ORDER, _CONNECTIONS, "how far each connection has come"),
+        Register("newest", words.NEWEST, _CLASSES, "how far each class has come"),
+        Register("gaps", words.GAP, _CLASSES, "its newest gap"),
+    ),
+    wanted=_by_class,
 )
 
 JUDGE_NACK = Module(
@@ -163,7 +201,13 @@ JUDGE_NACK = Module(
     part="judgement",
     needs=("ends", "larger", "same_path", "arrived", "late"),
     provides=(Metadata("verdict", "verdict_t", "the verdict on a NACK"),),
-    wanted=_filters,
+    wanted=_walks,
+)
+JUDGE_BY_CLASS = replace(
+    JUDGE_NACK,
+    purpose="decides by what is known of ePSN's path whether a NACK reports a loss",
+    needs=("larger", "late", "arrived", "missing", "forgotten"),
+    wanted=_by_class,
 )
 
 BLOCKED_NACK = Module(
@@ -173,14 +217,15 @@ BLOCKED_NACK = Module(
     paper="section 3.4, BePSN and Valid",
     purpose="remembers the NACK blocked last, until its packet has passed or is known to be lost",
     part="nack",
-    needs=("hdr.bth", "hdr.aeth", "kind", "connection", "epoch", "path", "again"),
+    needs=("hdr.bth", "hdr.aeth", "kind", "connection", "epoch", "path"),
+    may_need=("again",),
     changes=("hdr.udp", "hdr.bth", "hdr.aeth", "verdict"),
     provides=(
         Metadata("made", "bit<1>", "1: a NACK is to be made, or has been", kept=True),
         Metadata("psn", "psn_t", "its ePSN", kept=True),
         Metadata("msn", "bit<24>", "its MSN", kept=True),
         Metadata("changed", "bit<1>", "1: this switch has made or changed the packet"),
-        Metadata("goes_round", "bit<1>", "1: the NACK recirculates"),
+        Metadata("goes_round", "bit<1>", "1: the NACK recirculates", wanted=_walks),
     ),
     keeps=(
         Register("blocked", words.blocked, _CONNECTIONS, "the NACK that is judged or blocked"),
@@ -251,7 +296,9 @@ MODULES = (
     MAP_PATH,
     RESTORE_PORT,
     RECORD_PSN,
+    RECORD_CLASS,
     JUDGE_NACK,
+    JUDGE_BY_CLASS,
     BLOCKED_NACK,
     SPRAY_PATH,
     SPRAY_AT_RANDOM,

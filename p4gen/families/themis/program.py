@@ -43,6 +43,7 @@ _TITLES = {
     Mode.DESTINATION: "Themis-D, NACKs filtered by what the PSN queue tells",
     Mode.BOTH: "Themis, requests sprayed by PSN and NACKs filtered",
 }
+_BY_CLASS = ", by what has passed of each path"
 _SPREADS = {
     Spread.ECMP: "each flow has one path, by a hash",
     Spread.RANDOM: "requests sprayed at random",
@@ -67,6 +68,12 @@ def _spec(composition: Composition) -> ThemisSpec:
     return composition.spec
 
 
+def _title(spec: ThemisSpec) -> str:
+    if spec.by_class:
+        return _TITLES[spec.mode].removesuffix(" by what the PSN queue tells") + _BY_CLASS
+    return _SPREADS.get(spec.spread) or _TITLES[spec.mode]
+
+
 def _templates(composition: Composition) -> tuple[str, ...]:
     spec = _spec(composition)
     last = ("Forward",)  # it applies SprayPath, which is therefore declared before it
@@ -88,7 +95,8 @@ def _names(composition: Composition) -> dict[str, Any]:
     spec = _spec(composition)
     return {
         "arrival": "Themis" if spec.by_psn else "A leaf switch",
-        "title": _SPREADS.get(spec.spread) or _TITLES[spec.mode],
+        "title": _title(spec),
+        "walks": spec.walks,
         "ipv4_checksum": FILTERING if spec.filters else SPREADING,
         "nack_session": nack_session(spec),
         "cm_session": cm_session(spec),
@@ -110,6 +118,6 @@ FACET = ProgramParts(
     flows=lambda spec: Flows(flow.ingress(spec), flow.egress(spec)),
     templates=_templates,
     names=_names,
-    figures=lambda composition: {"themis": {"memory": figures(composition)}} if composition.has("RecordPsn") else {},
-    report=lambda composition: report(composition) if composition.has("RecordPsn") else None,
+    figures=lambda composition: {"themis": {"memory": figures(composition)}} if composition.has("BlockedNack") else {},
+    report=lambda composition: report(composition) if composition.has("BlockedNack") else None,
 )

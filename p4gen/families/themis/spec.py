@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, model_validator
 
@@ -54,6 +54,19 @@ class Cm(StrEnum):
     """They are copied to the CPU port, so that a manager registers the connections."""
 
 
+class Evidence(StrEnum):
+    """What a NACK is judged by."""
+
+    QUEUE = "queue"
+    """The newest PSNs that were sent to the NIC, in their order (section 3.3)."""
+    CLASSES = "classes"
+    """What is known of each class, the PSNs of one path: the newest one, and the newest gap."""
+
+
+MAX_CLASSES: Final = 64
+"""Paths of a connection of which evidence by class is kept: for more of them, a queue takes less memory."""
+
+
 class Variant(StrEnum):
     """Designs that fall short, which tests must detect."""
 
@@ -86,6 +99,10 @@ class ThemisSpec(ProgramSpec):
     connections: Annotated[
         int, Field(ge=1, le=65536, description="connections whose NACKs a switch filters at the same time")
     ] = 1600
+    evidence: Annotated[
+        Evidence,
+        Field(description="what a NACK is judged by: queue, of the newest PSNs, or classes, a summary for each path"),
+    ] = Evidence.QUEUE
     queue: Annotated[
         Literal[4, 8, 16, 32, 64, 128, 256, 512, 1024],
         Field(description="PSNs remembered for each connection (section 3.3: the PSN queue); a power of two"),
@@ -121,6 +138,8 @@ class ThemisSpec(ProgramSpec):
             raise SpecConflictError("spread", f"{self.spread} is about the source; {self.mode} has none")
         if self.spread is not Spread.THEMIS and self.mode is Mode.DESTINATION:
             raise SpecConflictError("spread", f"{self.mode} filters the NACKs of packets sprayed by themis only")
+        if self.by_class:
+            self._classes_fit()
         if self.queue_banks > self.queue:
             raise SpecConflictError("queue_banks", f"a queue of {self.queue} does not have {self.queue_banks} banks")
         if 1 << (self.psn_bits - 1) <= self.queue:
@@ -141,6 +160,19 @@ class ThemisSpec(ProgramSpec):
             raise SpecConflictError("tiers", f"{self.spread} spreads packets in each tier by itself")
         return self
 
+    def _classes_fit(self) -> None:
+        if not self.filters:
+            raise SpecConflictError("evidence", "NACKs are judged by Themis-D, which this program lacks")
+        if self.paths > MAX_CLASSES:
+            raise SpecConflictError(
+                "paths", f"evidence classes has words for each path of a connection: at most {MAX_CLASSES}, or a queue"
+            )
+        for name in ("queue", "queue_banks", "psn_bits"):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise SpecConflictError(name, "goes with evidence queue; evidence classes keeps no queue of PSNs")
+        if self.variant is not None:
+            raise SpecConflictError("variant", f"{self.variant} is a design of the queue: it goes with evidence queue")
+
     @property
     def by_psn(self) -> bool:
         """Whether a packet's PSN determines its path."""
@@ -155,6 +187,16 @@ class ThemisSpec(ProgramSpec):
     def filters(self) -> bool:
         """Whether it is Themis-D: NACKs are filtered."""
         return self.spread is Spread.THEMIS and self.mode is not Mode.SOURCE
+
+    @property
+    def by_class(self) -> bool:
+        """Whether NACKs are judged by classes of PSNs."""
+        return self.evidence is Evidence.CLASSES
+
+    @property
+    def walks(self) -> bool:
+        """Whether a NACK walks through a queue, in several passes."""
+        return self.filters and not self.by_class
 
     @property
     def wants_queue_lengths(self) -> bool:
@@ -180,7 +222,9 @@ class ThemisSpec(ProgramSpec):
         if self.spread is not Spread.THEMIS:
             parts.append(str(self.spread))
         parts.append(f"n{self.paths}")
-        if self.filters:
+        if self.by_class:
+            parts.append(f"q{self.connections}classes")
+        elif self.filters:
             parts.append(f"q{self.connections}x{self.queue}k{self.queue_banks}w{self.psn_bits}")
         if self.path_sets != type(self).model_fields["path_sets"].default:
             parts.append(f"s{self.path_sets}")

@@ -33,6 +33,21 @@ def psns(spec: ThemisSpec) -> Word:
     return Word(Field("path", spec.path_bits, "path"), Field("psn", spec.psn_bits, "low bits of the PSN"))
 
 
+ORDER = Word(
+    _EPOCH,
+    Field("newest", 24, "newest PSN of all"),
+    Field("late", 24, "newest PSN that came after a larger one"),
+)
+"""RecordClass's word for a connection, the same for all its paths."""
+
+NEWEST = Word(_EPOCH, Field("psn", 24, "newest PSN"))
+"""RecordClass's word for a class, the PSNs of one path."""
+
+GAP = Word(Field("start", 24, "newest PSN before the gap"), Field("end", 24, "PSN after it"))
+"""RecordClass's word for a class: its newest gap, of PSNs that had not passed when a later one of their path did. All
+PSNs of the class from ``end`` on have passed; none is missing if ``start`` and ``end`` are equal."""
+
+
 def blocked(spec: ThemisSpec) -> Word:
     """BlockedNack's word: the NACK that is being judged or has been blocked (BePSN and Valid of section 3.4)."""
     return Word(

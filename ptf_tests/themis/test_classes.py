@@ -1,0 +1,253 @@
+"""Themis-D with ``evidence: classes``: of each path, the newest PSN and the newest gap are known, and nothing else."""
+
+from __future__ import annotations
+
+from leaf import FIRST_SPINE, DestinationTest
+
+from p4gen.families.themis.control import PathSet
+
+WRAP = 1 << 24
+FAR = 1 << 15
+"""PSNs twice as far back are forgotten."""
+
+
+class ClassTest(DestinationTest):
+    """Two paths: even and odd PSNs."""
+
+    def unfit(self) -> str | None:
+        return None if self.spec.by_class else "the program keeps a queue of PSNs"
+
+    def judged(self, **wanted: int) -> None:
+        """These verdicts have been given, and no others."""
+        self.equal("verdicts", self.verdicts(), wanted)
+
+
+class OnePassTells(ClassTest):
+    """Whatever the verdict is, the NACK does not recirculate."""
+
+    def runTest(self) -> None:
+        self.forwarded(9)
+        self.arrive(0, 1, 2, 3)
+        self.forwarded(2)
+        self.arrive(5, 4)
+        self.blocked(4)
+        self.arrive(7, 8)
+        self.forwarded(6)
+        self.arrive(11)
+        self.blocked(10)
+        self.judged(NO_EVIDENCE=1, LAST_HOP=1, LATE=1, LOST=1, UNKNOWN=1)
+
+
+class LargestIsNoEvidence(ClassTest):
+    """The NACK of the largest PSN that has passed: nothing larger can have caused it."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 2, 3)
+        self.forwarded(3)
+        self.judged(NO_EVIDENCE=1)
+
+
+class EvidenceIsNotOverwritten(ClassTest):
+    """However many PSNs come after a gap, or after a packet that came late, they are remembered."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 2, 5, 6, *range(7, 400))
+        self.blocked(2)
+        self.forwarded(4)
+        self.judged(LATE=1, LOST=1)
+
+
+class NewerGapReplaces(ClassTest):
+    """A class has one gap. What is older is not known to have come, so its NACK passes."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 4, 5, 6, 7, 10)
+        self.forwarded(8)
+        self.forwarded(2)
+        self.judged(LOST=1, NO_EVIDENCE=1)
+
+
+class GapsOfPathsAreApart(ClassTest):
+    """A gap of another path replaces none."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 4, 7, 6, 9)
+        self.forwarded(2)
+        self.forwarded(3)
+        self.judged(LOST=2)
+
+
+class LostPacketsCloseTheGap(ClassTest):
+    """2 and 4 are lost. When 2 has come again, its NACK is late, and 4 is still missing."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 5, 6)
+        self.forwarded(2)
+        self.arrive(2)
+        self.blocked(2)
+        self.forwarded(4)
+        self.arrive(4)
+        self.blocked(4)
+        self.judged(LOST=2, LATE=2)
+
+
+class OldPacketsLeaveTheGap(ClassTest):
+    """Copies of packets before the gap, or after it, do not change it."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 2, 5, 6, 8, 0, 2, 6, 8)
+        self.forwarded(4)
+        self.judged(LOST=1)
+
+
+class EndsOfAGapHaveCome(ClassTest):
+    """The packets on either side of a gap are not missing."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 2, 7, 6)
+        self.blocked(2)
+        self.blocked(6)
+        self.forwarded(4)
+        self.judged(LATE=2, LOST=1)
+
+
+class FirstOfAPathIsKnown(ClassTest):
+    """Nothing is known of PSNs before the first one of a path; that one itself has come."""
+
+    def runTest(self) -> None:
+        self.arrive(11, 10)
+        self.blocked(10)
+        self.forwarded(8)
+        self.judged(LATE=1, NO_EVIDENCE=1)
+
+
+class ClassesAcrossTheWrap(ClassTest):
+    """PSNs are serial numbers: a gap over the wrap, a late packet, and one that may still come."""
+
+    def runTest(self) -> None:
+        for epoch, first in enumerate((WRAP - 6, WRAP - 5, WRAP - 4, WRAP - 3), start=2):
+            self.unregister(self.flow)
+            self.register(self.flow, epoch=epoch)
+            self.arrive(first, first + 1, first + 3, first + 2, first + 5, first + 6)
+            self.blocked(first + 2)
+            self.forwarded(first + 4)
+            self.arrive(first + 9)
+            self.blocked(first + 8)
+        self.judged(LATE=4, LOST=4, UNKNOWN=4)
+
+
+class OldClassIsEmpty(ClassTest):
+    """After a change of epoch, a path of which nothing has come yet is not mistaken for what it was."""
+
+    def runTest(self) -> None:
+        self.arrive(*range(8))
+        self.unregister(self.flow)
+        self.register(self.flow, epoch=2)
+        self.arrive(1, 3)
+        self.blocked(2)
+        self.send(FIRST_SPINE, self.flow.request(4).to_bytes())
+        self.equal("frames for PSN 4", len(self.outputs()), 2)
+        self.judged(UNKNOWN=1, COMPENSATED=1)
+
+
+class OldGapIsForgotten(ClassTest):
+    """Nor is a gap of the epoch before."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 6)
+        self.unregister(self.flow)
+        self.register(self.flow, epoch=2)
+        self.arrive(1, 0, 2, 4)
+        self.blocked(0)
+        self.arrive(3)
+        self.blocked(2)
+        self.judged(LATE=2)
+
+
+class TwoQpsTwoGaps(ClassTest):
+    """Connections have classes of their own, though their PSNs and paths are the same."""
+
+    def runTest(self) -> None:
+        other = self.incoming(1)
+        self.register(other, index=1)
+        self.arrive(0, 1, 3, 4)
+        self.arrive(0, 1, 3, 2, 4, flow=other)
+        self.forwarded(2)
+        self.blocked(2, other)
+        self.judged(LOST=1)
+        self.equal("verdicts of the other one", self.verdicts(1), {"LATE": 1})
+
+
+class OrderOfThreePathsRepeats(ClassTest):
+    """Three paths take turns, and begin again at 256: 253 and 257 follow each other on one path, with no gap."""
+
+    n = 3
+
+    def runTest(self) -> None:
+        self.arrive(*range(240, 250), 251, 250, *range(252, 260))
+        self.blocked(250)
+        self.arrive(261, 262, 263)
+        self.forwarded(260)
+        self.judged(LATE=1, LOST=1)
+
+
+class PathsOfDifferentWeight(ClassTest):
+    """Three of four PSNs take one path: what is missing of it shows, and what is not does not."""
+
+    weights = (3, 1)
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 2, 3, 4, 6, 5, 7, 8)
+        self.blocked(5)
+        self.arrive(9, 10, 12)
+        self.forwarded(11)
+        self.arrive(13, 18)
+        self.forwarded(14)
+        self.judged(LATE=1, LOST=2)
+
+
+class LastHopLossIsToldFromLatePackets(ClassTest):
+    """2 came late. 4 and 5 are larger and came in order, so NACK(5) reports a loss on the last hop."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 2, 4, 5, 6, 7)
+        self.forwarded(5)
+        self.judged(LAST_HOP=1)
+
+
+class LastHopLossBeforeALatePacketIsNot(ClassTest):
+    """1 came in order, but 3, which is larger, came late, and so may have 1. NACK(1) is blocked, and a loss on the last
+    hop is left to the NIC's timer. The queue would tell."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 2, 4, 3)
+        self.blocked(1)
+        self.arrive(5, 7)
+        self.judged(LATE=1)
+
+
+class LateMarkMovesOn(ClassTest):
+    """What came late half a turn of PSNs ago does not look new."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 2)
+        psns = [FAR * turn + turn % 2 for turn in range(1, (WRAP >> 1) // FAR + 3)]
+        self.arrive(*psns, psns[-1] + 1, psns[-1] + 2)
+        self.forwarded(psns[-1] + 1)
+        self.judged(LAST_HOP=1)
+
+
+class FarBackIsForgotten(ClassTest):
+    """Where a path has no gap, its PSNs are known to have come, but not for ever: they would come to look new."""
+
+    weights = (255, 1)
+
+    def runTest(self) -> None:
+        alone = PathSet(1, self.weights).turns.index(1)
+        psns = [alone + 256 * turn for turn in range(2 * FAR // 256 + 2)]
+        for psn in psns:
+            self.arrive(psn + 1, psn)
+        self.blocked(psns[-1])
+        self.blocked(psns[-100])
+        self.forwarded(psns[-140])
+        self.judged(LATE=2, NO_EVIDENCE=1)
