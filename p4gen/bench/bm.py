@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from p4gen.bench.workload import Workload, benchmark_of
+from p4gen.bench.workload import Workload
 from p4gen.errors import FailedError, P4genError
 from p4gen.model import Model
 from p4gen.model.jit import Batch
@@ -21,14 +21,12 @@ from p4gen.p4 import p4c
 from p4gen.p4.compile import compile_text
 from p4gen.p4.info.text import parse_text
 from p4gen.p4rt.client import Client
-from p4gen.program import compose
 from p4gen.switch import bmv2
 from p4gen.switch.running import free_port, started
 
 _WAIT_S = 3
 """Seconds between BMv2's start and the first packet, in which the program and the entries are loaded."""
 
-_COUNTER = "IncIngress.drops"
 _POLL_S, _QUIET_POLLS = 0.05, 10
 
 
@@ -41,15 +39,21 @@ def why_not() -> str | None:
     return None
 
 
-def rate(work: Workload, packets: int, folder: Path) -> tuple[int, float]:
-    """Run BMv2 on the first ``packets`` of a workload. Returns (packets, seconds). Raises ``FailedError``."""
+def program(text: str, folder: Path) -> p4c.P4cOutput:
+    """Compile a program for BMv2."""
     folder.mkdir()
     source = folder / "program.p4"
-    source.write_text(work.text, encoding="utf-8")
-    compiler, switch = p4c.find(), shutil.which(bmv2.SWITCH)
+    source.write_text(text, encoding="utf-8")
+    compiler = p4c.find()
     assert compiler is not None
+    return p4c.compile_for_bmv2(compiler, source, folder)
+
+
+def rate(work: Workload, packets: int, output: p4c.P4cOutput, folder: Path) -> tuple[int, float]:
+    """Run BMv2 on the first ``packets`` of a workload. Returns (packets, seconds). Raises ``FailedError``."""
+    folder.mkdir()
+    switch = shutil.which(bmv2.SWITCH)
     assert switch is not None
-    output = p4c.compile_for_bmv2(compiler, source, folder)
     load = (*work.opening, *work.packets[:packets])
     ports = sorted({port for port, _ in load})
     for port in ports:
@@ -61,35 +65,29 @@ def rate(work: Workload, packets: int, folder: Path) -> tuple[int, float]:
     for port in ports:
         command += ["-i", f"{port}@{folder / f'port{port}'}"]
     command += ["--", "--grpc-server-addr", address]
-    absorbed = _absorbed(work, load)
+    counted_all = _counted(work, load)
     with started(command, address, folder / "log", what=bmv2.SWITCH, causes={}):
         client = Client(address, 1)
         with client:
             client.set_pipeline(parse_text(output.p4info.read_text(encoding="utf-8")), output.json.read_bytes())
             work.config.install(client)
-            counted, seconds = _slope(client, _absorbed_index(work), absorbed)
-    return counted * len(load) // absorbed, seconds
+            counted, seconds = _slope(client, work.counter, counted_all)
+    return counted * packets // counted_all, seconds
 
 
-def _absorbed(work: Workload, load: Sequence[tuple[int, bytes]]) -> int:
+def _counted(work: Workload, load: Sequence[tuple[int, bytes]]) -> int:
     """How many packets of the load the counter counts, determined with the model."""
     model = work.configure(Model(compile_text(work.text, f"{work.spec.program}.p4").program, engine="jit"))
     model.process_batch(Batch.of(load[len(work.opening) :]))
-    return model.counter(_COUNTER, _absorbed_index(work)).packets
+    return model.counter(*work.counter).packets
 
 
-def _absorbed_index(work: Workload) -> int:
-    """The index of the drop reason of a packet that has no output."""
-    absorbed = benchmark_of(work.spec).absorbed
-    return next(drop.index for drop in compose(work.spec).drops if drop.symbol == absorbed)
-
-
-def _slope(client: Client, index: int, expected: int) -> tuple[int, float]:
+def _slope(client: Client, counter: tuple[str, int], expected: int) -> tuple[int, float]:
     seen: list[tuple[float, int]] = []
     quiet, deadline = 0, time.monotonic() + _WAIT_S + 120
     while quiet < _QUIET_POLLS and time.monotonic() < deadline:
         time.sleep(_POLL_S)
-        count = client.counter(_COUNTER, index).packets
+        count = client.counter(*counter).packets
         if count and (not seen or count > seen[-1][1]):
             seen.append((time.monotonic(), count))
             quiet = 0
@@ -98,7 +96,7 @@ def _slope(client: Client, index: int, expected: int) -> tuple[int, float]:
         if count >= expected:
             break
     if len(seen) < 2:
-        raise FailedError(f"BMv2's counter {_COUNTER} did not move: {seen}")
+        raise FailedError(f"BMv2's counter {counter[0]} did not move: {seen}")
     # The fastest tenth of the load: the best estimate of the rate on an otherwise idle machine.
     stretches = [
         (b[1] - a[1], b[0] - a[0])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from p4gen.bench.workload import ByHand, Workload, benchmark_of
 from p4gen.errors import FailedError
 from p4gen.model import EngineName, Model
 from p4gen.model.jit import Batch
-from p4gen.p4 import ir
+from p4gen.p4 import ir, p4c
 from p4gen.p4.compile import compile_text
 from p4gen.scratch import scratch
 from p4gen.switch import bmv2_build
@@ -58,10 +58,12 @@ class Rate:
 
 @dataclass(frozen=True)
 class Results:
-    """All results of a run. Times are in seconds, from P4 text to the first output packet; sizes in bytes."""
+    """All results of a workload. Times are in seconds, from P4 text to the first output packet; sizes in bytes."""
 
     program: str
-    lanes: int
+    load: str
+    passes: float
+    """Mean number of passes of a packet through the switch."""
     rates: tuple[Rate, ...]
     compile_cold: float
     compile_cached: float
@@ -81,8 +83,10 @@ class Results:
         return a / b if a and b else None
 
 
-def measure(work: Workload, progress: Callable[[str], None] = lambda _: None) -> Results:
-    """Measure all engines that this machine has. Raises ``FailedError`` when their outputs differ."""
+def measure(works: Sequence[Workload], progress: Callable[[str], None] = lambda _: None) -> tuple[Results, ...]:
+    """Measure the workloads of a program on all engines that this machine has. Raises ``FailedError`` when their
+    outputs differ."""
+    work = works[0]
     with scratch() as folder:
         progress("compiling")
         colds = [_first_packet(work, folder / f"cache{i}") for i in range(_COMPILATIONS)]
@@ -90,18 +94,38 @@ def measure(work: Workload, progress: Callable[[str], None] = lambda _: None) ->
         front, cold = min(f for f, _ in colds + warm), min(whole for _, whole in colds)
         cached = min(whole for _, whole in warm)
         program = compile_text(work.text, f"{work.spec.program}.p4").program
-        progress(f"{INTERP}, {SINGLE}")
-        rates = [_one_by_one(work, _model(work, program, "interp", folder / "cache0"), INTERP)]
-        native = _model(work, program, "jit", folder / "cache0")
-        rates.append(_one_by_one(work, native, SINGLE))
-        native.reset()
-        work.configure(native)
-        progress(f"{BATCHED}, {C}")
-        rates += _batches(work, program, native, folder)
-        progress(BMV2)
-        rates.insert(2, _bmv2(work, folder))
-        state = _snapshots(native)
-    return Results(work.spec.program, work.spec.lanes, tuple(rates), cold, cached, front, *state)
+        absent = bm.why_not()
+        for_bmv2 = absent if absent is not None else bm.program(work.text, folder / "bmv2")
+        measured = []
+        for number, each in enumerate(works):
+            rates, native = _rates(each, program, for_bmv2, folder, folder / f"load{number}", progress)
+            state = _snapshots(native)
+            measured.append(
+                Results(each.spec.program, each.load, each.passes, tuple(rates), cold, cached, front, *state)
+            )
+    return tuple(measured)
+
+
+def _rates(
+    work: Workload,
+    program: ir.Program,
+    for_bmv2: p4c.P4cOutput | str,
+    folder: Path,
+    own: Path,
+    progress: Callable[[str], None],
+) -> tuple[list[Rate], Model]:
+    """The rates of all engines with a workload, and a native model. ``own`` is a folder for this workload alone."""
+    progress(f"{work.load}: {INTERP}, {SINGLE}")
+    rates = [_one_by_one(work, _model(work, program, "interp", folder / "cache0"), INTERP)]
+    native = _model(work, program, "jit", folder / "cache0")
+    rates.append(_one_by_one(work, native, SINGLE))
+    native.reset()
+    work.configure(native)
+    progress(f"{work.load}: {BATCHED}, {C}")
+    rates += _batches(work, program, native, folder)
+    progress(f"{work.load}: {BMV2}")
+    rates.insert(2, _bmv2(work, for_bmv2, own))
+    return rates, native
 
 
 def _model(work: Workload, program: ir.Program, engine: EngineName, cache: Path) -> Model:
@@ -176,12 +200,11 @@ def _must_agree(loop: ByHand, native: Model, fresh: np.ndarray, batch: Batch) ->
         raise FailedError("the native engine and the C loop do not send the same packets")
 
 
-def _bmv2(work: Workload, folder: Path) -> Rate:
-    absent = bm.why_not()
-    if absent is not None:
-        return Rate(BMV2, 0, 0.0, absent)
+def _bmv2(work: Workload, program: p4c.P4cOutput | str, folder: Path) -> Rate:
+    if isinstance(program, str):
+        return Rate(BMV2, 0, 0.0, program)
     packets = min(len(work.packets), BMV2_PACKETS)
-    return Rate(BMV2, *bm.rate(work, packets, folder / "bmv2"), note=str(bmv2_build.build()))
+    return Rate(BMV2, *bm.rate(work, packets, program, folder), note=str(bmv2_build.build()))
 
 
 def _snapshots(native: Model) -> tuple[int, float, float, float]:

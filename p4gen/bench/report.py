@@ -11,38 +11,41 @@ from rich.table import Table
 
 from p4gen.bench.measure import BATCHED, BMV2, C, Rate, Results
 
-COLUMNS = ("program", "lanes", "engine", "packets", "seconds", "packets_per_second", "note")
+COLUMNS = ("program", "load", "engine", "packets", "passes", "seconds", "packets_per_second", "note")
 
 
 def rows(results: Results) -> list[dict[str, Any]]:
     """One row for each engine."""
     return [
-        dict(zip(COLUMNS, (results.program, results.lanes, r.engine, r.packets, r.seconds, r.per_second, r.note),
-                 strict=True))
+        dict(zip(COLUMNS, (results.program, results.load, r.engine, r.packets, results.passes, r.seconds, r.per_second,
+                           r.note), strict=True))
         for r in results.rates
     ]  # fmt: skip
 
 
-def write_csv(results: Results, path: Path) -> None:
-    """Write ``rows`` with a header."""
+def write_csv(measured: Sequence[Results], path: Path) -> None:
+    """Write the ``rows`` of all workloads with a header."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
-        writer.writerows(rows(results))
+        for results in measured:
+            writer.writerows(rows(results))
 
 
 def table(results: Results) -> Table:
     """A table of packets per second of every engine, compared with BMv2 and the C loop."""
     result = Table(box=None, pad_edge=False, header_style="bold")
-    result.add_column(f"{results.program}, {results.lanes} lanes")
-    for title in ("packets/s", "ns/packet", "x BMv2", "of the C loop"):
+    result.add_column(f"{results.program}, {results.load}")
+    several = results.passes > 1
+    for title in ("packets/s", "ns/packet", *(["ns/pass"] if several else []), "x BMv2", "of the C loop"):
         result.add_column(title, justify="right")
     for rate in results.rates:
         if not rate.packets:
-            result.add_row(rate.engine, "-", "", "", "", style="dim")
+            result.add_row(rate.engine, "-", style="dim")
             continue
         ratios = (_ratio(results.ratio(rate.engine, BMV2), "{:,.1f}"), _ratio(results.ratio(rate.engine, C), "{:.0%}"))
-        result.add_row(_row(rate), f"{rate.per_second:,.0f}", f"{1e9 / rate.per_second:,.0f}", *ratios)
+        times = [1e9 / rate.per_second, *([1e9 / rate.per_second / results.passes] if several else [])]
+        result.add_row(_row(rate), f"{rate.per_second:,.0f}", *(f"{time:,.0f}" for time in times), *ratios)
     return result
 
 
@@ -81,14 +84,13 @@ def _ratio(value: float | None, form: str) -> str:
 def sentences(results: Results) -> list[str]:
     """Results that are not in the table, as text, one line each."""
     size = results.state_bytes
-    lines = [f"{rate.engine}: not measured, {rate.note}" for rate in results.rates if rate.note and not rate.packets]
-    lines += [
+    return [
+        *(f"{rate.engine}: not measured, {rate.note}" for rate in results.rates if rate.note and not rate.packets),
         f"from P4 text to the first packet: {results.compile_cold:.3f} s, from the cache {results.compile_cached:.3f} s"
         f" (front end: {results.front_end:.3f} s)",
         f"state: {size:,} bytes; snapshot {_speed(size, results.snapshot)}, restore {_speed(size, results.restore)},"
         f" a plain copy {_speed(size, results.memcpy)}",
     ]
-    return lines
 
 
 def _speed(size: int, seconds: float) -> str:
@@ -98,22 +100,24 @@ def _speed(size: int, seconds: float) -> str:
 _COLORS = {BATCHED: "tab:orange", C: "tab:gray"}
 
 
-def plot(results: Results, path: Path) -> None:
-    """Write a bar chart with a logarithmic scale, as SVG or PNG depending on the suffix of ``path``."""
+def plot(measured: Sequence[Results], path: Path) -> None:
+    """Write a bar chart of all workloads with a logarithmic scale, as SVG or PNG by the suffix of ``path``."""
     import matplotlib as mpl  # noqa: PLC0415 - takes a second to load, and only plots need it
     from matplotlib.figure import Figure  # noqa: PLC0415
 
+    bars = [(results, rate) for results in measured for rate in results.rates if rate.packets]
     with mpl.rc_context({"svg.hashsalt": "p4gen"}):
-        measured = [r for r in results.rates if r.packets]
-        figure = Figure(figsize=(8, 0.6 * len(measured) + 1.4), layout="constrained")
+        figure = Figure(figsize=(8, 0.6 * len(bars) + 1.4), layout="constrained")
         axes = figure.add_subplot()
-        colors = [_COLORS.get(r.engine, "tab:blue") for r in measured]
-        bars = axes.barh([r.engine for r in measured], [r.per_second for r in measured], color=colors)
-        axes.bar_label(bars, [f" {r.per_second:,.0f}" for r in measured])
+        drawn = axes.barh(
+            [f"{results.load}: {rate.engine}" for results, rate in bars],
+            [rate.per_second for _, rate in bars],
+            color=[_COLORS.get(rate.engine, "tab:blue") for _, rate in bars],
+        )
+        axes.bar_label(drawn, [f" {rate.per_second:,.0f}" for _, rate in bars])
         axes.set_xscale("log")
         axes.margins(x=0.25)
         axes.invert_yaxis()
         axes.set_xlabel("packets a second")
-        axes.set_title(f"{results.program}: ICRC checked and recomputed, one run" if "noicrc" not in results.program
-                       else results.program)  # fmt: skip
+        axes.set_title(f"{measured[0].program}, one run")
         figure.savefig(path)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from p4gen.bench.workload import Workload
+from p4gen.bench.workload import Bursts
 from p4gen.errors import FailedError
 from p4gen.model import Model
 from p4gen.model.jit import Batch
@@ -62,7 +62,7 @@ class _Load:
     outputs: list[int]
 
 
-def measure_wire(work: Workload, rounds: int = 2) -> tuple[WireRate, WireRate]:
+def measure_wire(work: Bursts, rounds: int = 2) -> tuple[WireRate, WireRate]:
     """Measure the switch and the echo in alternating rounds; the best round counts.
 
     Raises ``FailedError`` where interfaces cannot be created, or when packets were lost.
@@ -82,7 +82,7 @@ def measure_wire(work: Workload, rounds: int = 2) -> tuple[WireRate, WireRate]:
     return best[0], best[1]
 
 
-def _load(work: Workload) -> _Load:
+def _load(work: Bursts) -> _Load:
     size = work.burst + work.answers
     numbers = np.arange(len(work.packets) // size * size).reshape(-1, size)
     data, acks = numbers[:, : work.burst], numbers[:, work.burst :]
@@ -101,7 +101,7 @@ def _load(work: Workload) -> _Load:
 
 
 @contextlib.contextmanager
-def _switch(work: Workload, inner: Mapping[int, str], outer: Mapping[int, str]) -> Iterator[subprocess.Popen[bytes]]:
+def _switch(work: Bursts, inner: Mapping[int, str], outer: Mapping[int, str]) -> Iterator[subprocess.Popen[bytes]]:
     with scratch() as folder, contextlib.ExitStack() as stack:
         address, log = f"unix:{folder / 'p4rt.sock'}", folder / "switch.log"
         program = Program.of_text(work.text, folder)
@@ -117,7 +117,7 @@ def _switch(work: Workload, inner: Mapping[int, str], outer: Mapping[int, str]) 
         yield process
 
 
-def _configure(work: Workload, address: str, program: Program) -> None:
+def _configure(work: Bursts, address: str, program: Program) -> None:
     from p4gen.p4rt.client import Client  # noqa: PLC0415  (gRPC takes a while to load, other measurements need none)
 
     with Client(address, 1) as client:

@@ -7,32 +7,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from p4gen.errors import InputError
 from p4gen.families import Facet, family_of
 from p4gen.groups.group import Edge, SwitchConfig
 from p4gen.model import Model
 from p4gen.model.jit import Batch
-from p4gen.spec import CollectiveSpec
+from p4gen.program import compose
+from p4gen.spec import CollectiveSpec, ProgramSpec
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A program's text, the configuration of its switch, and the packets that its ranks send: bursts without loss.
+    """A program's text, the configuration of its switch, and the packets that hosts send it.
 
-    ``opening`` are the packets that ranks send first; they are not measured.
+    ``opening`` are the packets that hosts send first; they are not measured.
     """
 
-    spec: CollectiveSpec
+    spec: ProgramSpec
+    load: str
+    """What the packets are, in a few words."""
     text: str
-    edges: tuple[Edge, ...]
-    """Edges by rank, spread over the ports and thereby over the pipelines."""
     config: SwitchConfig
     opening: tuple[tuple[int, bytes], ...]
     packets: tuple[tuple[int, bytes], ...]
-    """(port, frame) pairs in the order of the bursts."""
-    burst: int
-    """Number of data packets in a burst, of all ranks together. A program's window holds ``spec.window`` bursts."""
-    answers: int
-    """Number of packets at the end of a burst with which ranks acknowledge its results."""
+    """(port, frame) pairs in their order."""
+    counter: tuple[str, int]
+    """A counter (name and index) that counts every so many of the packets; BMv2's rate is read from it."""
+    passes: float = 1
+    """Mean number of times that a packet goes through the switch, recirculations included."""
 
     @property
     def batch(self) -> Batch:
@@ -45,6 +47,19 @@ class Workload:
         for port, frame in self.opening:
             model.process(port, frame)
         return model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bursts(Workload):
+    """The workload of a collective: packets that ranks send in bursts, without loss."""
+
+    spec: CollectiveSpec
+    edges: tuple[Edge, ...]
+    """Edges by rank, spread over the ports and thereby over the pipelines."""
+    burst: int
+    """Number of data packets in a burst, of all ranks together. A program's window holds ``spec.window`` bursts."""
+    answers: int
+    """Number of packets at the end of a burst with which ranks acknowledge its results."""
 
 
 class ByHand(Protocol):
@@ -66,21 +81,32 @@ class Benchmark(Facet):
 
     module: ClassVar[str] = "bench"
 
-    workload: Callable[[Any, int, int], Workload]
-    """A function from spec, number of packets (approximate) and seed to a workload. Raises ``InputError`` for a program
-    that has no room for ranks."""
-    absorbed: str
-    """The drop reason (``DropReason.symbol``) of a packet without output; BMv2's rate is read from its counter."""
+    workloads: Callable[[Any, int, int], tuple[Workload, ...]]
+    """A function from spec, number of packets (approximate) and seed to the workloads of a program, one or more. Raises
+    ``InputError`` for a program that has no room for hosts."""
     by_hand: Callable[[Workload, Path], ByHand | str] = lambda _work, _folder: "the family has no such loop"
     """A function that builds the loop in a folder, or the reason why there is none. Raises ``FailedError`` if it does
     not build."""
 
 
-def benchmark_of(spec: CollectiveSpec) -> Benchmark:
+def benchmark_of(spec: ProgramSpec) -> Benchmark:
     """What a spec's family supplies for benchmarks. Raises ``InputError`` if it supplies nothing."""
     return family_of(spec).facet(Benchmark)
 
 
-def workload(spec: CollectiveSpec, packets: int, seed: int) -> Workload:
-    """The workload of a program. Raises ``InputError`` if there is none."""
-    return benchmark_of(spec).workload(spec, packets, seed)
+def workloads(spec: ProgramSpec, packets: int, seed: int) -> tuple[Workload, ...]:
+    """The workloads of a program. Raises ``InputError`` if there is none."""
+    return benchmark_of(spec).workloads(spec, packets, seed)
+
+
+def bursts(spec: CollectiveSpec, packets: int, seed: int) -> Bursts:
+    """The workload of a collective. Raises ``InputError`` if there is none."""
+    for work in workloads(spec, packets, seed):
+        if isinstance(work, Bursts):
+            return work
+    raise InputError(f"{spec.program}: its family supplies no load of a collective")
+
+
+def dropped(spec: ProgramSpec, symbol: str) -> tuple[str, int]:
+    """The counter of a drop reason (``DropReason.symbol``)."""
+    return "IncIngress.drops", next(drop.index for drop in compose(spec).drops if drop.symbol == symbol)

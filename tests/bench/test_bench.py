@@ -15,7 +15,7 @@ from p4gen.bench import bm
 from p4gen.bench.measure import BATCHED, BMV2, INTERP, Rate, Results, measure
 from p4gen.bench.measure import C as LOOP
 from p4gen.bench.report import beside, plot, ratios_to, sentences, table, write_csv
-from p4gen.bench.workload import Workload, workload
+from p4gen.bench.workload import Bursts, Workload, bursts
 from p4gen.errors import InputError
 from p4gen.families.epic.bench import roofline
 from p4gen.families.epic.spec import EpicSpec
@@ -26,8 +26,8 @@ from p4gen.switch import bmv2_build
 SMALL = {"lanes": 8, "window": 2, "message": 2, "groups": 1, "fan_in": 4, "ports": 4}
 
 
-def small(**fields: object) -> Workload:
-    return workload(EpicSpec.model_validate(SMALL | fields), 64, 1)
+def small(**fields: object) -> Bursts:
+    return bursts(EpicSpec.model_validate(SMALL | fields), 64, 1)
 
 
 def run(work: Workload) -> list[list[tuple[int, bytes]]]:
@@ -69,7 +69,7 @@ def test_a_program_without_room_is_refused() -> None:
     with pytest.raises(InputError, match="2 contexts are needed"):
         small(pipelines=2)
     with pytest.raises(InputError, match="at most"):
-        workload(EpicSpec.model_validate(SMALL), 1 << 40, 1)
+        bursts(EpicSpec.model_validate(SMALL), 1 << 40, 1)
 
 
 @pytest.mark.skipif(roofline.compiler() is None, reason="no C compiler")
@@ -94,7 +94,7 @@ def results(program: str = "modeii", times: int = 1) -> Results:
         Rate(BATCHED, 4_000_000 * times, 1.0),
         Rate(LOOP, 8_000_000, 1.0),
     )
-    return Results(program, 64, rates, 0.5, 0.2, 0.1, 1000, 1e-6, 1e-6, 1e-6)
+    return Results(program, "64 lanes", 1, rates, 0.5, 0.2, 0.1, 1000, 1e-6, 1e-6, 1e-6)
 
 
 def test_a_report_says_what_was_not_measured_and_why(tmp_path: Path) -> None:
@@ -103,12 +103,12 @@ def test_a_report_says_what_was_not_measured_and_why(tmp_path: Path) -> None:
     assert found.ratio(BATCHED, BMV2) is None
     assert sentences(found)[0] == "BMv2: not measured, target bmv2: simple_switch_grpc is not on PATH"
     assert table(found).row_count == 4
-    write_csv(found, tmp_path / "bench.csv")
+    write_csv([found], tmp_path / "bench.csv")
     with (tmp_path / "bench.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["engine"] for row in rows] == [INTERP, BMV2, BATCHED, LOOP]
     assert float(rows[2]["packets_per_second"]) == 4_000_000
-    plot(found, tmp_path / "bench.svg")
+    plot([found], tmp_path / "bench.svg")
     assert "<svg" in (tmp_path / "bench.svg").read_text(encoding="utf-8")
 
 
@@ -126,9 +126,10 @@ def test_programs_beside_each_other_are_compared_engine_by_engine() -> None:
 def test_bmv2_is_given_the_whole_load(mode: str, tmp_path: Path) -> None:
     if (reason := bm.why_not()) is not None:
         pytest.skip(reason)
-    work = workload(EpicSpec.model_validate(SMALL | {"mode": mode}), 3000, 1)
-    packets, seconds = bm.rate(work, len(work.packets), tmp_path / "bmv2")
-    assert 0 < packets <= len(work.packets) + len(work.opening)
+    work = bursts(EpicSpec.model_validate(SMALL | {"mode": mode}), 3000, 1)
+    program = bm.program(work.text, tmp_path / "bmv2")
+    packets, seconds = bm.rate(work, len(work.packets), program, tmp_path / "run")
+    assert 0 < packets <= len(work.packets)
     assert seconds > 0
 
 
@@ -136,7 +137,7 @@ def test_bmv2_is_given_the_whole_load(mode: str, tmp_path: Path) -> None:
 def test_a_whole_run_measures_every_engine(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("p4gen.bench.bm.why_not", lambda: "not in this test")
     monkeypatch.setattr("p4gen.bench.measure.ROUNDS", 1)
-    found = measure(small(mode=mode))
+    (found,) = measure([small(mode=mode)])
     assert all(rate.packets or rate.note for rate in found.rates)
     assert found.state_bytes > 0
 

@@ -167,6 +167,7 @@ def test_a_path_set_that_a_program_cannot_take_is_refused(paths: PathSet, messag
 def test_the_memory_of_section_4_and_of_the_program(tmp_path: Path) -> None:
     assert paper_bytes(256, 100 * 16, queue_entries(400, 2, 1.5, 1500)) == 192_512
     built = build(ThemisSpec(), tmp_path, use_p4c=False)
+    assert built.manifest["themis"]["most_passes"] == 9
     memory = built.manifest["themis"]["memory"]
     a_queue = 128 * (16 + 4) + (8 + 8 + 7)
     assert memory["registers"] == 1600 * (a_queue + (8 + 2 + 4 + 24) + 24) // 8

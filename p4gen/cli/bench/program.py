@@ -11,9 +11,9 @@ from rich.console import Console
 
 from p4gen.bench.measure import BATCHED, BMV2, C, Results, measure
 from p4gen.bench.report import beside, plot, ratios_to, sentences, table, write_csv
-from p4gen.bench.workload import workload
+from p4gen.bench.workload import workloads
 from p4gen.cli.bench.options import packets_option, programs, seed_option
-from p4gen.cli.options import collectives_from, json_option, out_option
+from p4gen.cli.options import json_option, out_option, specs_from
 from p4gen.cli.verb import verb
 from p4gen.switch import bmv2_build
 
@@ -45,28 +45,34 @@ def command(
     folder.
     """
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
-    measured: list[Results] = []
+    measured: list[tuple[Results, ...]] = []
     reports: list[dict[str, object]] = []
-    for work in [workload(spec, packets, seed) for spec in collectives_from(spec_files, flags)]:
+    for works in [workloads(spec, packets, seed) for spec in specs_from(spec_files, flags)]:
         with console.status("") as status:
-            results = measure(work, lambda what: status.update(f"measuring: {what}"))
-        folder = out / work.spec.program
+            found = measure(works, lambda what: status.update(f"measuring: {what}"))
+        folder = out / found[0].program
         folder.mkdir(parents=True, exist_ok=True)
         files = folder / "bench.csv", folder / "bench.svg"
-        write_csv(results, files[0])
-        plot(results, files[1])
-        measured.append(results)
-        reports.append(_summary(results) | {"files": [str(f) for f in files]})
-        console.print(table(results))
-        console.print()
-        for line in (*sentences(results), *map(str, files), ""):
+        write_csv(found, files[0])
+        plot(found, files[1])
+        measured.append(found)
+        reports += [_summary(results) | {"files": [str(f) for f in files]} for results in found]
+        for results in found:
+            console.print(table(results))
+            console.print()
+        for line in (*sentences(found[-1]), *map(str, files), ""):
             console.print(line)
-    first, *others = measured
-    if others:
+    # Programs of which each has several loads are compared load by load.
+    sets = list(zip(*measured, strict=False)) if len(measured) > 1 else []
+    for first, *others in sets:
         console.print(beside(first, others))
     if as_json:
-        ratios = [{"program": r.program, "to": first.program} | ratios_to(first, r) for r in others]
-        click.echo(json.dumps({"programs": reports, "ratios": ratios} if others else reports[0]))
+        ratios = [
+            {"program": other.program, "to": first.program} | ratios_to(first, other)
+            for first, *others in sets
+            for other in others
+        ]
+        click.echo(json.dumps({"programs": reports, "ratios": ratios} if len(reports) > 1 else reports[0]))
 
 
 def _summary(results: Results) -> dict[str, object]:

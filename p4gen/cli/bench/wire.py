@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from p4gen.bench.wire import measure_wire
-from p4gen.bench.workload import workload
+from p4gen.bench.workload import bursts
 from p4gen.cli.bench.options import packets_option, programs, seed_option
 from p4gen.cli.options import collectives_from, json_option
 from p4gen.cli.verb import verb
@@ -25,7 +25,7 @@ def command(spec_files: tuple[Path, ...], as_json: bool, packets: int, seed: int
     """Measure p4gen switch on veth pairs against a process that sends every packet back. Needs root."""
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
     reports: list[dict[str, object]] = []
-    for work in [workload(spec, packets, seed) for spec in collectives_from(spec_files, flags)]:
+    for work in [bursts(spec, packets, seed) for spec in collectives_from(spec_files, flags)]:
         rates = measure_wire(work)
         switch, echo = rates
         console.print(f"{work.spec.program}, {len(work.packets[0][1])} bytes a packet, on veth pairs:")

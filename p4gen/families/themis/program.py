@@ -112,12 +112,17 @@ def _names(composition: Composition) -> dict[str, Any]:
     }
 
 
+def _figures(composition: Composition) -> dict[str, Any]:
+    """What the manifest has beside what all programs have; a NACK takes ``most_passes`` passes at most."""
+    return {"memory": figures(composition), "most_passes": _spec(composition).most_passes}
+
+
 FACET = ProgramParts(
     headers=headers,
     modules=lambda _: MODULES,
     flows=lambda spec: Flows(flow.ingress(spec), flow.egress(spec)),
     templates=_templates,
     names=_names,
-    figures=lambda composition: {"themis": {"memory": figures(composition)}} if composition.has("BlockedNack") else {},
+    figures=lambda composition: {"themis": _figures(composition)} if composition.has("BlockedNack") else {},
     report=lambda composition: report(composition) if composition.has("BlockedNack") else None,
 )

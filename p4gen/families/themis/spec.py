@@ -209,6 +209,11 @@ class ThemisSpec(ProgramSpec):
         return self.queue // self.queue_banks
 
     @property
+    def most_passes(self) -> int:
+        """The most times that a NACK goes through the switch."""
+        return self.queue_rows + 1 if self.walks else 1
+
+    @property
     def path_bits(self) -> int:
         """Bits of a path's number."""
         return (self.paths - 1).bit_length()

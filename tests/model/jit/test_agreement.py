@@ -60,11 +60,11 @@ def test_random_rows_of_lanes_agree(seed: int) -> None:
 @pytest.mark.parametrize("fields", [{"lanes": 8}, {"lanes": 64}, {"op": "max", "dtype": "uint32"}, {"icrc": "ignore"}])
 def test_generated_programs_agree_on_mutated_traffic(fields: dict[str, object]) -> None:
     """RoCEv2 with bytes changed, cut short, repeated and out of order."""
-    from p4gen.bench.workload import workload  # noqa: PLC0415
+    from p4gen.bench.workload import bursts  # noqa: PLC0415
 
     spec = EpicSpec.model_validate(fields | {"window": 2, "message": 2, "groups": 2, "fan_in": 4, "ports": 8})
     rng = Random(5)
-    work = workload(spec, 96, 5)
+    work = bursts(spec, 96, 5)
     pair = Pair(compile_text(render(compose(spec)).text, "modeii.p4").program)
     for model in pair.both:
         work.configure(model)

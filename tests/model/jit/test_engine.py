@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from p4gen.bench.workload import Workload, workload
+from p4gen.bench.workload import Workload, bursts
 from p4gen.errors import InputError
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.model import Model, Trace
@@ -28,7 +28,7 @@ SPEC = EpicSpec(lanes=16, window=2, message=2, groups=2, fan_in=4, ports=8)
 
 @pytest.fixture(scope="module")
 def work() -> Workload:
-    return workload(SPEC, 64, 3)
+    return bursts(SPEC, 64, 3)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from p4gen.bench.workload import Workload
+from p4gen.bench.workload import Bursts, dropped
 from p4gen.errors import InputError
 from p4gen.families.epic.codes import SYNDROMES
 from p4gen.families.epic.spec import EpicSpec, Mode
@@ -25,7 +25,7 @@ _MOST_HOSTS: Final = 128
 _ACK: Final = AETH(SYNDROMES["ack"], 0)
 
 
-def workload(spec: EpicSpec, packets: int, seed: int) -> Workload:
+def workload(spec: EpicSpec, packets: int, seed: int) -> Bursts:
     """About ``packets`` packets of random lanes: each PSN from every rank in turn.
 
     Each packet that completes a slot makes the switch send the result to every rank. In Mode III the last packet of a
@@ -68,7 +68,18 @@ def workload(spec: EpicSpec, packets: int, seed: int) -> Workload:
     ]
     text = render(compose(spec)).text
     burst, answers = ranks * spec.message, ranks if acknowledged else 0
-    return Workload(spec, text, edges, placement.switches["s"], tuple(opening), tuple(frames), burst, answers)
+    return Bursts(
+        spec=spec,
+        load=f"{spec.lanes} lanes",
+        text=text,
+        config=placement.switches["s"],
+        opening=tuple(opening),
+        packets=tuple(frames),
+        counter=dropped(spec, "ReplicateData_absorbed"),
+        edges=edges,
+        burst=burst,
+        answers=answers,
+    )
 
 
 def _frame(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from p4gen.bench.workload import Workload
+from p4gen.bench.workload import Bursts
 from p4gen.errors import FailedError
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.spec import DType, Numbers, Op
@@ -22,7 +22,7 @@ _EDGE = np.dtype([
 _HEADERS, _ICRC = 14 + 20 + 8 + 12, 4
 
 
-def why_not(work: Workload) -> str | None:
+def why_not(work: Bursts) -> str | None:
     """Why there is no roofline for a workload; None when there is one."""
     spec = work.spec
     assert isinstance(spec, EpicSpec)
@@ -43,7 +43,7 @@ def compiler() -> str | None:
 class Roofline:
     """The loop, built into ``folder`` and ready to ``run``. Raises ``FailedError`` if it does not build."""
 
-    def __init__(self, work: Workload, folder: Path) -> None:
+    def __init__(self, work: Bursts, folder: Path) -> None:
         spec, library = work.spec, folder / "roofline.so"
         path = compiler()
         assert path is not None
