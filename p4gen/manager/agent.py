@@ -52,7 +52,8 @@ class IncAgent:
     the cookie of the running program shows that it is the same. ``drops`` never connects: without a connection it
     reports that the switch is unreachable, because its state is unknown until the next ``apply``. Every request ends
     after ``timeout`` seconds, those that load a program after ``load_timeout``. ``lost`` is called with the switch's
-    name, in another thread, when the connection breaks.
+    name, in another thread, when the connection breaks; ``heard``, in that thread, with the name and a packet that the
+    switch has sent to its CPU port.
     """
 
     def __init__(
@@ -63,12 +64,14 @@ class IncAgent:
         timeout: float = 10.0,
         load_timeout: float = 60.0,
         lost: Callable[[str], None] | None = None,
+        heard: Callable[[str, bytes], None] | None = None,
     ) -> None:
         self.name = info.name
         self.info = info
         self._ticks = ticks
         self._timeout, self._load_timeout = timeout, load_timeout
         self._lost = lost
+        self._heard = heard
         self._p4info = parse_text(info.p4info)
         self._schema = Schema(self._p4info)
         self._encoder = encoded.Encoder(self._schema)
@@ -174,6 +177,7 @@ class IncAgent:
             limit=self._timeout,
             load_limit=self._load_timeout,
             ended=self._connection_lost,
+            heard=self._packet_in,
         )
         try:
             if not client.session.is_primary:
@@ -204,6 +208,10 @@ class IncAgent:
         LOGGER.warning("%s: the connection is lost", self.name)
         if self._lost is not None:
             self._lost(self.name)
+
+    def _packet_in(self, frame: bytes) -> None:
+        if self._heard is not None:
+            self._heard(self.name, frame)
 
     @contextlib.contextmanager
     def _telling(self, what: str) -> Iterator[None]:

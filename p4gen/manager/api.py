@@ -229,6 +229,8 @@ class Status:
     groups: tuple[GroupStatus, ...]
     switches: tuple[SwitchStatus, ...]
     ranks: tuple[RankReport, ...]
+    handshakes: Mapping[str, int] = field(default_factory=dict)
+    """Messages with which hosts set up and end connections, by what came of them: ``registered``, ``no room``."""
 
 
 class HostManager(Protocol):

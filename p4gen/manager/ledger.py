@@ -26,6 +26,7 @@ from p4gen.manager.api import (
     RankConfig,
     RankReport,
 )
+from p4gen.manager.conversations import Conversation
 from p4gen.manager.fabric import Fabric
 from p4gen.manager.store import Store, StoredConnection, StoredGroup
 from p4gen.manager.wanted import Key
@@ -118,6 +119,8 @@ class Ledger:
         self.connections: list[StoredConnection] = []
         """As the store had them at the start; ``Connections`` goes on with them."""
         self.next_connection = 1
+        self.handshakes: list[tuple[Conversation, tuple[int, ...]]] = []
+        """As the store had them at the start; ``Handshakes`` goes on with them."""
         self.moved = False
         """Whether the topology is another than before the restart, so that addresses and ports may differ."""
         self._load()
@@ -137,6 +140,7 @@ class Ledger:
         self.histories.update(stored.histories)
         self._next_tree, self._next_qp = stored.next_tree, stored.next_qp
         self.connections, self.next_connection = stored.connections, stored.next_connection
+        self.handshakes = stored.handshakes
         self.moved = other
         with self.store.transaction():
             self.store.put_meta("topology", topology)

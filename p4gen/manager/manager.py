@@ -35,6 +35,7 @@ from p4gen.manager.api import (
 )
 from p4gen.manager.connections import Connections
 from p4gen.manager.fabric import Fabric
+from p4gen.manager.handshakes import Handshakes
 from p4gen.manager.ledger import Ledger, Record
 from p4gen.manager.lifecycle import Lifecycle, of_switch
 from p4gen.manager.repair import Repair
@@ -97,6 +98,7 @@ class IncManager:
         self._threads: dict[str, SwitchThread] = {}
         self._lifecycle = Lifecycle(self._ledger, self._threads, patience)
         self._connections = Connections(self._ledger, self._threads, self._lifecycle, drain)
+        self._handshakes = Handshakes(self._ledger, self._connections)
         self._repair = Repair(self._ledger, self._threads, self._lifecycle, grace, patience, self._connections.refresh)
         self._ended = False
         with self._changed:
@@ -105,6 +107,7 @@ class IncManager:
                 self._threads[name] = SwitchThread(info, agents, self, self._held_by(name), held)
         self._repair.start()
         self._connections.start()
+        self._handshakes.start()
 
     def _held_by(self, switch: str) -> dict[Key, PlacedGroup]:
         return {r.key: placed for r, placed in self._ledger.live() if switch in placed.switches and not r.lost}
@@ -126,6 +129,7 @@ class IncManager:
         for watch in watches:
             watch.close()
         deadline = time.monotonic() + ENDING
+        self._handshakes.close(deadline)
         self._connections.close(deadline)
         for thread in self._threads.values():
             thread.close()
@@ -221,6 +225,10 @@ class IncManager:
         """See ``api.Manager``."""
         with self._changed:
             return self._connections.statuses()
+
+    def hear(self, switch: str, frame: bytes) -> None:
+        """A switch has copied a message with which hosts set up or end a connection. Returns at once."""
+        self._handshakes.hear(switch, frame)
 
     # --- groups ---
 
@@ -351,6 +359,7 @@ class IncManager:
                 tuple(record.status() for record in records),
                 tuple(self._switch_status(name) for name in self._threads),
                 tuple(report for record in records for _, report in sorted(record.reports.items())),
+                self._handshakes.counts,
             )
 
     def _switch_status(self, name: str) -> SwitchStatus:

@@ -48,12 +48,16 @@ def running_manager(
             made.wait()
             manager.agent_lost(switch)
 
+        def heard(switch: str, frame: bytes) -> None:
+            made.wait()
+            manager.hear(switch, frame)
+
         monitor = LinkMonitor(report_links)
         stack.callback(monitor.close)
 
         def agent(info: SwitchInfo) -> Agent:
             monitor.watch(info.name, {link.port: link.interface for link in info.links if link.interface})
-            return IncAgent(info, ticks, lost=lost)
+            return IncAgent(info, ticks, lost=lost, heard=heard)
 
         try:
             manager = IncManager(agent, topology=spec, store=db or ":memory:", policy=policy or DEFAULT_POLICY)

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from p4gen.errors import InputError
 from p4gen.manager.api import Code, ConnectionSpec, ConnectionState, GroupSpec, GroupState, ManagerError, SwitchInfo
+from p4gen.manager.conversations import Conversation
 from p4gen.manager.encoding import decode, encode
 from p4gen.placement.connections import PlacedConnection
 from p4gen.placement.placed import PlacedGroup
@@ -24,7 +25,7 @@ from p4gen.placement.pools import HOST_QP, History, Kind, Spans, held_by
 
 APPLICATION: Final = 0x70346765
 """SQLite's application_id of our files."""
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 
 _CONNECTIONS: Final = """
 CREATE TABLE connections (
@@ -33,6 +34,11 @@ CREATE TABLE connections (
 ) STRICT;
 """
 """Added by schema 2."""
+_HANDSHAKES: Final = """
+CREATE TABLE handshakes (conversation TEXT PRIMARY KEY, numbers TEXT NOT NULL) STRICT;
+"""
+"""Added by schema 3: connections that hosts have set up."""
+_ADDED: Final = {2: _CONNECTIONS, 3: _HANDSHAKES}
 _TABLES: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
 CREATE TABLE switches (name TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, info TEXT NOT NULL) STRICT;
@@ -118,6 +124,8 @@ class Stored:
     next_qp: int
     connections: list[StoredConnection]
     next_connection: int
+    handshakes: list[tuple[Conversation, tuple[int, ...]]]
+    """Connections that hosts have set up, with the numbers of their directions."""
     topology: int | None
     """A digest of the given topology; 0 if none was given."""
 
@@ -152,7 +160,7 @@ class Store:
         empty = not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if not empty and application != APPLICATION:
             raise InputError(f"{self.path}: an SQLite file, but not one of p4gen's manager")
-        if not empty and version not in (1, SCHEMA):
+        if not empty and version not in range(1, SCHEMA + 1):
             raise InputError(f"{self.path}: its schema is {version}, this p4gen's is {SCHEMA}")
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
@@ -160,10 +168,11 @@ class Store:
         if empty:
             db.executescript(
                 f"BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {SCHEMA}; "
-                f"{_TABLES} {_CONNECTIONS} COMMIT;"
+                f"{_TABLES} {''.join(_ADDED.values())} COMMIT;"
             )
-        elif version == 1:
-            db.executescript(f"BEGIN IMMEDIATE; PRAGMA user_version = {SCHEMA}; {_CONNECTIONS} COMMIT;")
+        elif version < SCHEMA:
+            added = "".join(tables for schema, tables in _ADDED.items() if schema > version)
+            db.executescript(f"BEGIN IMMEDIATE; PRAGMA user_version = {SCHEMA}; {added} COMMIT;")
         if not empty:
             db.execute("BEGIN IMMEDIATE")  # takes the exclusive lock
             db.execute("COMMIT")
@@ -281,6 +290,16 @@ class Store:
         """Remove a connection."""
         self._db.execute("DELETE FROM connections WHERE number = ?", (number,))
 
+    def put_handshake(self, conversation: Conversation, numbers: tuple[int, ...]) -> None:
+        """Store a connection that hosts have set up, new or changed, and the numbers of its directions that are
+        registered; none while they are being registered."""
+        row = (json.dumps(encode(conversation)), json.dumps(numbers))
+        self._db.execute("INSERT OR REPLACE INTO handshakes VALUES (?, ?)", row)
+
+    def drop_handshake(self, conversation: Conversation) -> None:
+        """Remove a connection that hosts have set up."""
+        self._db.execute("DELETE FROM handshakes WHERE conversation = ?", (json.dumps(encode(conversation)),))
+
     # --- epochs ---
 
     def put_epochs(self, switch: str, kind: Kind, pipeline: int, epoch: int, spans: Spans) -> None:
@@ -344,12 +363,26 @@ class Store:
                 )
             ],
             meta.get("next_connection", 1),
+            [
+                (decode(Conversation, json.loads(conversation)), tuple(json.loads(numbers)))
+                for conversation, numbers in rows("SELECT conversation, numbers FROM handshakes ORDER BY conversation")
+            ],
             meta.get("topology"),
         )
 
     def counts(self) -> dict[str, int]:
         """Number of rows by table, for tests."""
-        tables = ("groups", "placements", "contexts", "slots", "switches", "hosts", "epochs", "connections")
+        tables = (
+            "groups",
+            "placements",
+            "contexts",
+            "slots",
+            "switches",
+            "hosts",
+            "epochs",
+            "connections",
+            "handshakes",
+        )
         return {table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}  # noqa: S608
 
 

@@ -36,7 +36,7 @@ class Client:
 
     Methods raise ``RequestError`` (a ``ControlError``) for what the switch refuses, naming the update, ``ControlError``
     for what does not fit the P4Info, and ``GoneError`` (a ``FailedError``) when the switch has ended. Use as a context
-    manager, or call ``close``. For ``limit``, ``load_limit`` and ``ended`` see ``Session``.
+    manager, or call ``close``. For ``limit``, ``load_limit``, ``ended`` and ``heard`` see ``Session``.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class Client:
         load_limit: float | None = None,
         ended: Callable[[], None] | None = None,
         refused: Callable[[], bool] | None = None,
+        heard: Callable[[bytes], None] | None = None,
     ) -> None:
         self.session = Session(
             address,
@@ -63,6 +64,7 @@ class Client:
             load_limit=load_limit,
             ended=ended,
             refused=refused,
+            heard=heard,
         )
         self._config: Any = None
         self._schema: Schema | None = None

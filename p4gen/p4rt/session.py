@@ -63,7 +63,8 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
     is refused. Without ``election``, an id is chosen that grows with time, so that the controller that connects last is
     the primary. Every write request is appended to the file ``record``, for ``recorded``. RPCs end with ``GoneError``
     after ``limit`` seconds, those that load a program after ``load_limit``; None: never. ``ended`` is called, in a
-    separate thread, when the stream ends before ``tear_down``.
+    separate thread, when the stream ends before ``tear_down``. ``heard`` gets the packets that the switch sends, in the
+    same thread; without it they wait for ``get_stream_packet``.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         load_limit: float | None = None,
         ended: Callable[[], None] | None = None,
         refused: Callable[[], bool] | None = None,
+        heard: Callable[[bytes], None] | None = None,
     ) -> None:
         self.address = address
         self.device_id = device_id
@@ -89,6 +91,7 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         self.load_limit = load_limit
         self._record = record
         self._on_end = ended
+        self._heard = heard
         self._ended: grpc.RpcError | None = None
         self._closing = False
         self.alive = True
@@ -151,6 +154,9 @@ class Session(P4RuntimeClient):  # type: ignore[misc]  # p4runtime-shell is unty
         try:
             for message in self.stream:
                 kind = message.WhichOneof("update")
+                if kind == "packet" and self._heard is not None:
+                    self._heard(message.packet.payload)
+                    continue
                 self.stream_in_q[kind if kind in _KINDS else "unknown"].put(message)
         except grpc.RpcError as error:
             self._ended = error

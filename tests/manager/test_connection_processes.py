@@ -11,11 +11,15 @@ from pathlib import Path
 import pytest
 from patience import until
 
-from p4gen.families.themis.spec import Mode, Spread, ThemisSpec
+from p4gen.families.themis.control import clone_sessions, cm_entries
+from p4gen.families.themis.spec import Cm, Mode, Spread, ThemisSpec
+from p4gen.groups import SwitchConfig
 from p4gen.manager.agent import IncAgent
 from p4gen.manager.api import ConnectionSpec, ConnectionState, SwitchInfo
 from p4gen.manager.manager import IncManager
 from p4gen.p4rt.client import Client
+from p4gen.rocev2.cm import Kind, Message, Sent
+from p4gen.rocev2.headers import Ethernet, ipv4
 from p4gen.spec.topology import load_topology
 from p4gen.switch.running import scratch
 
@@ -69,6 +73,31 @@ def fabric(request: pytest.FixtureRequest) -> Iterator[Fabric]:
         for rig in made.rigs.values():
             stack.callback(rig.close)
         yield made
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_agent_hands_over_what_a_switch_copies(target: str) -> None:
+    """The message is sent by the agent itself, from the CPU port, so that the switch needs no other port."""
+    if target == "bmv2" and MISSING:
+        pytest.skip(f"not on PATH: {', '.join(MISSING)}")
+    spec = ThemisSpec(paths=2, path_sets=2, connections=4, queue=4, queue_banks=2, ports=8, cm=Cm.COPY)
+    message = Message.of(Kind.RTU, local_id=1, remote_id=2)
+    frame = (
+        Sent(ipv4("10.0.0.1"), ipv4("10.0.0.2"), message).packet(Ethernet(0x020000010001, 0x020000000001)).to_bytes()
+    )
+    heard: list[tuple[str, bytes]] = []
+    with ExitStack() as stack:
+        rig = SwitchRig(Path(stack.enter_context(scratch())), target, "leaf0")
+        stack.callback(rig.close)
+        rig.start()
+        agent = IncAgent(rig.info(spec), heard=lambda switch, data: heard.append((switch, data)))
+        stack.callback(agent.close)
+        entries = cm_entries(spec, {spec.architecture.cpu_port: ipv4("10.0.0.1")})
+        agent.apply(SwitchConfig(entries, (), clone_sessions(spec)))
+        assert agent._client is not None
+        assert agent._client.session.packets_out([frame])
+        until(lambda: heard)
+        assert heard == [("leaf0", frame)]
 
 
 def test_connections_outlive_managers_and_switches(fabric: Fabric, tmp_path: Path) -> None:
