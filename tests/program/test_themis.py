@@ -53,6 +53,8 @@ def small(**fields: Any) -> ThemisSpec:
         *({"mode": "themis-s", "spread": spread} for spread in Spread),
         {"spread": Spread.PSN},
         {"blocked": Blocked.ACK},
+        *({"mode": mode, "cm": "copy"} for mode in Mode),
+        {"cm": "copy", "evidence": Evidence.CLASSES},
         {"icrc": "ignore"},
         *({"variant": variant} for variant in Variant),
         {"queue": 16, "queue_banks": 16},
