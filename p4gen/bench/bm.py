@@ -27,7 +27,7 @@ from p4gen.switch.running import free_port, started
 _WAIT_S = 3
 """Seconds between BMv2's start and the first packet, in which the program and the entries are loaded."""
 
-_POLL_S, _QUIET_POLLS = 0.05, 10
+_POLL_S, _QUIET_POLLS = 0.02, 25
 
 
 def why_not() -> str | None:
@@ -88,10 +88,12 @@ def _slope(client: Client, counter: tuple[str, int], expected: int) -> tuple[int
     while quiet < _QUIET_POLLS and time.monotonic() < deadline:
         time.sleep(_POLL_S)
         count = client.counter(*counter).packets
-        if count and (not seen or count > seen[-1][1]):
+        if not count:
+            seen = [(time.monotonic(), 0)]  # the newest reading before the load began
+        elif not seen or count > seen[-1][1]:
             seen.append((time.monotonic(), count))
             quiet = 0
-        elif seen:
+        else:
             quiet += 1
         if count >= expected:
             break
