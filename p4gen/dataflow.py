@@ -35,7 +35,7 @@ class Accesses:
 def accesses(program: ir.Program) -> dict[str, Accesses]:
     """What each control does that the architecture's pipelines apply, by the name of its instance."""
     found: dict[str, _Scan] = {}
-    arch = of_package(program.package)
+    arch = of_package(program.package, program.arch)
     assert arch is not None
     for gress in arch.PIPELINES:
         pipeline = program.blocks[gress]

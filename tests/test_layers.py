@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("p4.fold", "p4.ir"),
     ("p4.walk", "p4.show"),
     ("p4.simplify", "p4.parse"),
-    ("p4.check",),
+    ("p4.check", "p4.live"),
     ("p4.lower", "p4.lint", "p4.info", "p4.toolchain"),
     ("p4.compile",),
     ("p4.mutate",),
@@ -52,7 +52,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("difftest",),
     ("bench", "lab"),
     # papers and architectures: nobody imports them but tests, and the registries that find them
-    ("arch.v1model", "families.epic", "families.themis"),
+    ("arch.tna",),
+    ("arch.t2na", "arch.v1model", "families.epic", "families.themis"),
     ("cli", "ptf_tests"),
     ("__main__",),
 )
@@ -231,7 +232,7 @@ def test_a_build_loads_only_what_generates_and_checks_programs(tmp_path: Path, m
     top, _ = layer("p4gen.builder", LAYERS) or (0, "")
     ours = [place for module in modules if module.startswith("p4gen.") and (place := layer(module, LAYERS))]
     above = {name for number, name in ours if number > top}
-    assert above - COMMAND == {"arch.v1model", "families.epic", "families.themis"}
+    assert above - COMMAND == {"arch.tna", "arch.t2na", "arch.v1model", "families.epic", "families.themis"}
     unwanted = ("p4gen.families.epic.conf", "p4gen.families.themis.conf")
     assert not {module for module in modules if module.startswith(unwanted)}
 

@@ -9,7 +9,7 @@ docs/architectures.md describes how to add one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -71,6 +71,8 @@ class Architecture(ABC):
     """The package's parameters, by name."""
     PIPELINES: ClassVar[Mapping[str, Stage]]
     """Those of them that apply modules, and their stages. They take the headers first, then the program's metadata."""
+    PROPERTIES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Properties of tables that only it has, and what they take: externs of these names, or ``bool``."""
     USES: ClassVar[Mapping[str, Feature]] = {
         "multicast": Feature.MULTICAST,
         "clone": Feature.CLONE,
@@ -88,6 +90,8 @@ class Architecture(ABC):
 
     template_folder: Path | None = None
     """The folder of its templates, if not p4gen's own ``templates/arch/<name>``."""
+    mains: tuple[str, ...] = ()
+    """Other packages that a program's ``main`` may instantiate."""
     prelude: Path | None = None
     """The folder of the headers among ``includes`` that come with it; p4gen itself has ``core.p4``."""
     base: Architecture | None = None
@@ -104,7 +108,16 @@ class Architecture(ABC):
         """The error for a text that needs a feature which the architecture does not have."""
         return InputError(f"the architecture {self.name} does not have {feature}")
 
+    def has_blocks(self, blocks: Collection[str]) -> bool:
+        """Whether a program with these blocks (``ir.Program.blocks``) is whole."""
+        return set(blocks) == self.BLOCKS
+
     # --- templates ---
+
+    @property
+    def generates(self) -> bool:
+        """Whether there are templates, so that programs can be generated for it."""
+        return any(folder.is_dir() for _, folder in self.template_folders)
 
     @property
     def template_folders(self) -> tuple[tuple[str, Path], ...]:

@@ -38,9 +38,14 @@ def architecture(name: str) -> Architecture:
     return registry.all()[name]
 
 
-def of_package(main: str | None) -> Architecture | None:
-    """The architecture of programs whose ``main`` instantiates that package, None if p4gen knows none."""
-    return next((arch for arch in registry.all().values() if arch.main == main), None)
+def of_package(main: str | None, declared: str = "") -> Architecture | None:
+    """The architecture of programs whose ``main`` instantiates that package, None if p4gen knows none.
+
+    Several architectures may have one package: that counts whose name the package declares by ``@pkginfo``, otherwise
+    the first.
+    """
+    found = [arch for arch in registry.all().values() if main in (arch.main, *arch.mains)]
+    return next((arch for arch in found if arch.name == declared), found[0] if found else None)
 
 
 def add_folder(path: Path) -> Architecture:

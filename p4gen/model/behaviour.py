@@ -46,11 +46,12 @@ def packages() -> tuple[str, ...]:
 def behaviour_of(program: ir.Program) -> Behaviour:
     """What runs ``program``: the architecture's whose package it instantiates. Raises ``InputError`` if there is
     none."""
-    arch = of_package(program.package)
-    if arch is not None and set(program.blocks) == arch.BLOCKS:
+    arch = of_package(program.package, program.arch)
+    modelled = arch is not None and answers(arch, Behaviour)
+    if arch is not None and modelled and arch.has_blocks(program.blocks):
         return arch.facet(Behaviour)
     what = program.package or "programs without a main"
-    what = "a package of that name with other blocks" if arch is not None else what
+    what = "a package of that name with other blocks" if modelled else what
     runs = " and ".join(packages())
     raise InputError(Diagnostic(Pos(program.source, 1, 1), f"the behavioural model runs {runs}, not {what}"))
 

@@ -32,5 +32,5 @@ class Toolchain(ArchitectureFacet):
 
 def tools_of(program: ir.Program) -> Toolchain | None:
     """The tools for programs with ``program``'s package; None if p4gen knows none."""
-    arch = of_package(program.package)
+    arch = of_package(program.package, program.arch)
     return arch.facet(Toolchain) if arch is not None and answers(arch, Toolchain) else None

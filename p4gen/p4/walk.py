@@ -89,8 +89,10 @@ class Used:
                     self._table(table)
                 case ir.Call(callee=callee):
                     self._function(callee)
-                case ir.ExternCall():
+                case ir.ExternCall(instance=instance):
                     self.calls.append(node)
+                    for method in instance.methods.values() if instance is not None else ():
+                        self._function(method)
 
     def _table(self, table: ir.Table) -> None:
         if table in self.tables:

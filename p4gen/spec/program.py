@@ -46,15 +46,20 @@ class SpecConflictError(ValueError):
         self.field = field
 
 
+def _generated() -> list[str]:
+    """The architectures that programs can be generated for."""
+    return [name for name, arch in architectures().items() if arch.generates]
+
+
 def _known(name: str) -> str:
-    known = architectures()
+    known = _generated()
     if name not in known:
         raise PydanticCustomError("enum", "", {"expected": " or ".join(f"'{one}'" for one in known)})
     return name
 
 
 def _listed(schema: dict[str, Any]) -> None:
-    schema["enum"] = list(architectures())
+    schema["enum"] = _generated()
 
 
 class ProgramSpec(BaseModel):

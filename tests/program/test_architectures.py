@@ -166,7 +166,7 @@ def plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_mode_ii_is_built_for_it_and_nothing_else_is_touched(plain: Path, tmp_path: Path) -> None:
     before = sources()
     added = arch.add_folder(plain)
-    assert list(arch.architectures()) == ["v1model", "plain"]
+    assert list(arch.architectures()) == ["t2na", "tna", "v1model", "plain"]
     spec = load_spec(flags={"arch": "plain", "lanes": 8, "pipelines": 2})
     assert spec.architecture is added
     assert spec.program == "modeii_sum_int32_x8_p2_plain"

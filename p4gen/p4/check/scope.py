@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from p4gen.arch import architectures
+from p4gen.arch import Architecture, architectures
 from p4gen.errors import Pos
 from p4gen.p4 import ir
 from p4gen.p4.parse import ast
@@ -333,9 +333,15 @@ class Unit:
         return self.tables, self.actions, self.externs, self.value_sets
 
     @property
+    def targets(self) -> tuple[Architecture, ...]:
+        """The architectures whose packages the program declares."""
+        known = architectures().values()
+        return tuple(a for a in known if any(name in self.globals.names for name in (a.main, *a.mains)))
+
+    @property
     def has_target(self) -> bool:
         """Whether the program declares the package of an architecture, so that restrictions of targets apply."""
-        return any(arch.main in self.globals.names for arch in architectures().values())
+        return bool(self.targets)
 
 
 class Builder:

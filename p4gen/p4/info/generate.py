@@ -14,9 +14,9 @@ from p4.config.v1 import p4info_pb2
 from p4gen.arch import of_package
 from p4gen.p4 import ir
 from p4gen.p4.info import ids
-from p4gen.p4.info.live import Live
 from p4gen.p4.info.needless import needed
 from p4gen.p4.info.types import TypeInfo, annotate, control_width, document, external_name, flattened, to_bytes
+from p4gen.p4.live import Live
 from p4gen.p4.types import Annotation, Bits, Enum, Header, NewType, SerEnum, Struct, Type
 from p4gen.p4.walk import walk
 
@@ -68,7 +68,7 @@ class _Writer:
 
     def write(self) -> p4info_pb2.P4Info:
         if self.program.blocks:
-            arch = of_package(self.program.package)
+            arch = of_package(self.program.package, self.program.arch)
             if arch is not None:
                 self.info.pkg_info.arch = arch.name
             self._package()

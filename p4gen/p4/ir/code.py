@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal as Lit
 
 from p4gen.errors import Pos
@@ -214,20 +215,40 @@ ConstValue = int | bool | str
 
 @dataclass(frozen=True, eq=False)
 class ExternInstance:
-    """An instance of an extern type, e.g. ``register<bit<32>>(64)``."""
+    """An instance of an extern type, e.g. ``register<bit<32>>(64)``.
+
+    ``methods`` holds what the instance itself defines: the bodies of abstract methods, by name, such as ``apply`` of a
+    ``RegisterAction``. They take the method's parameters by position, without optional ones that they leave out at
+    the end, and may read parameters and locals of the block that declares the instance. In them, ``this`` is an
+    ``ExternCall`` of the instance itself.
+    """
 
     name: str
     """Full, dotted control-plane name."""
     extern: str
     type_args: tuple[Type, ...]
     args: tuple[ConstValue, ...]
-    """Constructor arguments, evaluated (enum members by name)."""
+    """Constructor arguments that are single values, evaluated (enum members by name)."""
     annotations: tuple[Annotation, ...]
     pos: Pos
     owner: str = ""
     """Name of the block instance, or of the table, that declares it; empty at the top level."""
     aliased: bool = False
     """Its type was named by a typedef: P4Info has it only where something uses it, as with p4c."""
+    arguments: Mapping[str, ConstructorValue] = field(default_factory=dict)
+    """All constructor arguments by the names of their parameters; those left out are missing."""
+    methods: Mapping[str, Function] = field(default_factory=dict)
+
+
+ConstructorValue = ConstValue | ExternInstance | tuple["ConstructorValue", ...]
+"""A value, another instance, or the elements of a struct, tuple or list."""
+
+
+@dataclass(frozen=True, eq=False)
+class InstanceRef(Expr):
+    """An extern instance as an argument of an extern's method or constructor."""
+
+    instance: ExternInstance
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,11 +305,14 @@ class Table:
     entries: tuple[TableEntry, ...]
     const_entries: bool
     direct: tuple[ExternInstance, ...]
-    """Direct counters and meters attached to the table."""
+    """Direct counters, meters, registers and filters attached to the table."""
     implementation: ExternInstance | None
+    """What chooses among its actions or holds its entries: a profile, a selector, an algorithmic TCAM."""
     support_timeout: bool
     annotations: tuple[Annotation, ...]
     pos: Pos
+    properties: Mapping[str, ConstValue | ExternInstance] = field(default_factory=dict)
+    """Properties of the architecture that no other field has, such as TNA's ``idle_timeout`` and ``proxy_hash``."""
 
 
 # --- blocks --------------------------------------------------------------------------------------

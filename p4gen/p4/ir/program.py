@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from p4gen.p4.ir.code import Control, ExternInstance, Function, Parser, Table
@@ -14,7 +15,9 @@ from p4gen.p4.types import Annotation, Type
 class Program:
     """A whole, compiled program.
 
-    ``blocks`` maps the package's parameter names (v1model: p, vr, ig, eg, ck, dep) to instances.
+    ``blocks`` maps the package's parameter names (v1model: p, vr, ig, eg, ck, dep) to instances; those of packages in
+    packages have dots (TNA: ``pipe0.ingress_parser``, with several parsers ``pipe0.ig_prsr.prsr0``).
+    A block's parameters are those of the architecture by position; optional ones at the end may be missing.
     Lists are in the order of declaration, depth first, as p4c numbers them.
     """
 
@@ -29,6 +32,10 @@ class Program:
     value_sets: tuple[ValueSet, ...]
     headers: tuple[Type, ...]
     annotations: tuple[Annotation, ...] = ()
+    arch: str = ""
+    """The architecture that the package names by ``@pkginfo``, in lower case."""
+    pipes: Mapping[str, str] = field(default_factory=dict)
+    """The names of the packages in the package, by parameter (TNA: pipe0 to pipe3)."""
 
     def table(self, name: str) -> Table:
         """The table of that full or unique suffix name; KeyError otherwise."""

@@ -12,6 +12,7 @@ from p4gen.p4.check.scope import (
     DefaultType,
     DontCareType,
     ExternType,
+    InstanceEntity,
     InvalidType,
     ParamSig,
     RecordType,
@@ -89,11 +90,12 @@ def lower(
 ) -> tuple[Bindings, tuple[ir.Arg, ...]]:
     """Check and lower a call's arguments, inferring what type arguments are not given.
 
-    With ``constants``, arguments of directionless parameters must be compile-time values, as
+    With ``constants``, arguments of directionless parameters must be compile-time values or extern instances, as
     externs require (spec 6.8).
     """
     given = match(cx, at, sig, args)
-    exprs = [_operand(cx, e) for e in given]
+    pairs = list(zip(sig.params, given, strict=True))
+    exprs = [_operand(cx, e, constants and isinstance(p.type, ExternType)) for p, e in pairs]
     bindings = infer(cx, at, sig, type_args, [(p.type, e) for p, e in zip(sig.params, exprs, strict=True)])
     made: list[ir.Arg] = []
     for p, source, expr in zip(sig.params, given, exprs, strict=True):
@@ -106,9 +108,13 @@ def lower(
     return bindings, tuple(made)
 
 
-def _operand(cx: Context, e: ast.Expr | None) -> ir.Expr | None:
+def _operand(cx: Context, e: ast.Expr | None, instance: bool) -> ir.Expr | None:
     if e is None or isinstance(e, ast.DontCare):
         return None
+    if instance and isinstance(e, ast.Name):
+        entity = cx.scope.find(e.name, e.at)
+        if isinstance(entity, InstanceEntity) and isinstance(entity.value, ir.ExternInstance):
+            return ir.InstanceRef(entity.type, cx.pos(e.at), entity.value)
     return evaluate.value(cx, e)
 
 
@@ -138,7 +144,7 @@ def _argument(
                 (p.at, "declared here"),
             )
         return ir.Arg(p.direction, expr)
-    if isinstance(type_, ExternType) and isinstance(expr.type, ExternType) and expr.type.entity is type_.entity:
+    if inference.fits(type_, expr.type):
         return ir.Arg(p.direction, expr)
     expr = convert.coerce(cx, expr, type_, where, f"argument '{p.name}' of '{sig.name}'")
     if constants and p.direction == "none" and not evaluate.is_constant(expr):

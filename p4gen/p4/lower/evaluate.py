@@ -65,6 +65,8 @@ def condition(cx: Context, e: ast.Expr) -> ir.Expr:
 def find(cx: Context, name: str, at: int, rooted: bool) -> Entity:
     """What ``name`` means at ``at``."""
     entity = (cx.unit.globals if rooted else cx.scope).find(name, at)
+    if entity is None and name == "this":
+        cx.unit.reporter.fail(at, "'this' can be used only in an instance's implementation of an abstract method")
     if entity is None:
         cx.unit.reporter.fail(at, f"'{name}' is not declared")
     if isinstance(entity, Poison):

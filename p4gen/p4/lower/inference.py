@@ -86,12 +86,20 @@ def unify(pattern: Type, have: Type, bindings: Bindings) -> bool:
     return True
 
 
+def fits(wanted: Type, have: Type) -> bool:
+    """Whether an instance of extern ``have`` can be given where one of type ``wanted`` is needed; ``_`` is any type."""
+    if not isinstance(wanted, ExternType) or not isinstance(have, ExternType) or wanted.entity is not have.entity:
+        return False
+    pairs = zip(wanted.args, have.args, strict=True)
+    return all(isinstance(w, DontCareType) or isinstance(h, DontCareType) or w == h for w, h in pairs)
+
+
 def unify_blocks(pattern: BlockTypeOf, have: BlockTypeOf, bindings: Bindings) -> str | None:
     """Unify two parser or control types; what is wrong where they differ."""
     if pattern.kind != have.kind:
         return f"a {have.kind} cannot be used as a {pattern.kind}"
-    required = [p for p in have.params if not p.optional]
-    if not len(required) <= len(pattern.params) <= len(have.params) and len(pattern.params) != len(have.params):
+    shared = min(len(pattern.params), len(have.params))
+    if not all(p.optional for p in (*pattern.params[shared:], *have.params[shared:])):
         return f"{have} has {len(have.params)} parameters, {pattern} has {len(pattern.params)}"
     for p, h in zip(pattern.params, have.params, strict=False):
         if p.direction != h.direction:

@@ -23,9 +23,15 @@ from p4gen.p4.check.scope import (
     Signature,
 )
 from p4gen.p4.lower import arguments, bodies, evaluate, functions, inference, parsers, type_refs
+from p4gen.p4.lower.extern_instances import extern_instance
 from p4gen.p4.parse import ast
 from p4gen.p4.parse.source import Reported
 from p4gen.p4.types import Annotation, Type, Void
+
+_PARSERS = frozenset({"IngressParsers", "EgressParsers"})
+_NAMING = _PARSERS | {"Pipeline", "MultiParserPipeline"}
+"""Packages of TNA. The names of their instances precede the control-plane names of what is in them; in the first two
+that of a parser consists of the instance and the package's parameter."""
 
 # --- instances -----------------------------------------------------------------------------------
 
@@ -33,8 +39,8 @@ from p4gen.p4.types import Annotation, Type, Void
 def declare_instance(cx: Context, decl: ast.Instance) -> None:
     """``Type(args) name;`` (spec 11.3)."""
     type_ = type_refs.resolve(cx, decl.type)
-    if decl.body is not None:
-        cx.unit.reporter.fail(decl.at, "instances with abstract methods are not supported")
+    if decl.body is not None and not isinstance(type_, ExternType):
+        cx.unit.reporter.fail(decl.at, f"only an instance of an extern can implement methods, not one of {type_}")
     if isinstance(type_, BlockTypeOf):
         if cx.place == "global":
             cx.unit.reporter.fail(decl.at, f"a {type_.kind} cannot be instantiated at the top level")
@@ -45,7 +51,9 @@ def declare_instance(cx: Context, decl: ast.Instance) -> None:
     if isinstance(type_, ExternType):
         name = cx.full_name(decl.name, decl.annotations)
         aliased = type_refs.is_alias(cx, decl.type)
-        made = extern_instance(cx, type_, name, decl.args, decl.annotations, decl.at, cx.owner, aliased)
+        made = extern_instance(
+            cx, type_, name, decl.args, decl.annotations, decl.at, cx.owner, aliased, decl.body
+        )  # fmt: skip
     else:
         made = construct(cx, type_, decl.name, decl.args, decl.annotations, decl.at)
     made.at = decl.at
@@ -69,52 +77,6 @@ def construct(
     if isinstance(type_, BlockTypeOf) and isinstance(type_.entity.decl, ast.ControlDecl | ast.ParserDecl):
         return instance(cx, type_, name, args, at, annotations, wanted)
     cx.unit.reporter.fail(at, f"type {type_} cannot be instantiated")
-
-
-def extern_instance(
-    cx: Context,
-    type_: Type,
-    name: str,
-    args: tuple[ast.Argument, ...],
-    annotations: tuple[Annotation, ...],
-    at: int,
-    owner: str,
-    aliased: bool = False,
-) -> InstanceEntity:
-    """An instance of an extern; its type arguments are inferred where they are not given."""
-    if not isinstance(type_, ExternType):
-        cx.unit.reporter.fail(at, f"{type_} is not an extern")
-    decl = type_.entity.decl
-    assert isinstance(decl, ast.ExternDecl)
-    constructors = [m for m in decl.methods if m.returns is None]
-    if any(m.abstract for m in decl.methods):
-        cx.unit.reporter.fail(at, f"extern {decl.name} has abstract methods, which are not supported")
-    if not constructors:
-        cx.unit.reporter.fail(at, f"extern {decl.name} has no constructor", (decl.at, "it is declared here"))
-    chosen = arguments.choose(cx, at, decl.name, constructors, args)
-    generic = type_refs.type_params(decl)
-    own = tuple(type_refs.type_var(type_.entity, n) for n in generic)
-    sig = type_refs.signature(type_.entity.context, chosen, type_)
-    if type_.args == own and own:
-        open_sig = replace(sig, type_vars=own)
-        bindings, made = arguments.lower(cx, at, open_sig, (), args, constants=True)
-        resolved = type_refs.instantiate(type_.entity, tuple(bindings[v] for v in own))
-        assert isinstance(resolved, ExternType)
-        type_ = resolved
-    else:
-        _, made = arguments.lower(cx, at, sig, (), args, constants=True)
-    values: list[ir.ConstValue] = []
-    for arg, p in zip(made, sig.params, strict=True):
-        if arg.expr is None:
-            continue
-        if not isinstance(arg.expr, ir.Literal):
-            cx.unit.reporter.fail(
-                at, f"an argument of type {arg.expr.type} for '{p.name}' of {decl.name} is not supported"
-            )
-        values.append(arg.expr.value)
-    found = ir.ExternInstance(name, decl.name, type_.args, tuple(values), annotations, cx.pos(at), owner, aliased)
-    cx.unit.externs.append(found)
-    return InstanceEntity(at, type_, found)
 
 
 def package_instance(
@@ -145,7 +107,11 @@ def package_instance(
         if source is None:
             blocks[p.name] = None
             continue
-        value = constructor_arg(cx, p, source, bindings)
+        inside = cx
+        if type_.name in _NAMING:
+            prefix = f"{name}.{p.name}" if type_.name in _PARSERS else name
+            inside = replace(cx, prefix=prefix)
+        value = constructor_arg(inside, p, source, bindings)
         blocks[p.name] = value
     resolved = type_refs.instantiate(entity, tuple(bindings.get(v, v) for v in own)) if own else type_
     assert isinstance(resolved, PackageType)
@@ -154,7 +120,7 @@ def package_instance(
 
 def constructor_arg(cx: Context, p: ParamSig, e: ast.Expr, bindings: inference.Bindings) -> InstanceEntity | ir.Expr:
     """A constructor's argument: an instance, or a compile-time value (spec 18.2)."""
-    found = _instance_arg(cx, e, inference.substitute(p.type, bindings))
+    found = _instance_arg(cx, p, e, inference.substitute(p.type, bindings))
     if found is None:
         value = evaluate.lower(cx, e)
         inference.unify(p.type, value.type, bindings)
@@ -169,18 +135,20 @@ def constructor_arg(cx: Context, p: ParamSig, e: ast.Expr, bindings: inference.B
     else:
         inference.unify(p.type, found.type, bindings)
         wanted = inference.substitute(p.type, bindings)
-        if wanted != found.type:
+        if wanted != found.type and not inference.fits(wanted, found.type):
             cx.unit.reporter.fail(e.at, f"argument '{p.name}' is a {found.type}, but a {wanted} is needed")
     return found
 
 
-def _instance_arg(cx: Context, e: ast.Expr, wanted: Type) -> InstanceEntity | None:
+def _instance_arg(cx: Context, p: ParamSig, e: ast.Expr, wanted: Type) -> InstanceEntity | None:
     if isinstance(e, ast.Name):
         entity = evaluate.find(cx, e.name, e.at, e.rooted)
         return entity if isinstance(entity, InstanceEntity) else None
     if isinstance(e, ast.CallOf) and isinstance(e.callee, ast.TypeName):
         type_ = type_refs.resolve(cx, e.callee.type)
         name = str(e.callee.type.name) if isinstance(e.callee.type, ast.NamedType) else str(type_)
+        if isinstance(type_, PackageType):
+            name = p.name
         return construct(cx, type_, name, e.args, (), e.at, wanted)
     return None
 
@@ -223,7 +191,10 @@ def instance(
     assert isinstance(resolved, BlockTypeOf)
     _check_inferred(cx, resolved, at)
     # A block made where no block is around it is named for its declaration, as p4c does.
-    full = decl.name if cx.builder is None else cx.full_name(name, annotations)
+    full = cx.full_name(name, annotations)
+    if cx.builder is None:
+        several = isinstance(decl, ast.ParserDecl) and "." in cx.prefix
+        full = cx.prefix if several else cx.full_name(decl.name, ())
     if extern_params(resolved):
         pending = PendingBlock(resolved, full, bound, [len(items) for items in cx.unit.lists])
         cx.unit.pending.append(pending)

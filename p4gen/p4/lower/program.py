@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from p4gen.p4 import ir
 from p4gen.p4.check.scope import (
     BlockTypeOf,
@@ -11,11 +13,13 @@ from p4gen.p4.check.scope import (
     Handlers,
     InstanceEntity,
     PackageInstance,
+    PackageType,
     ParamSig,
     Poison,
     TypeEntity,
     Unit,
 )
+from p4gen.p4.live import Live
 from p4gen.p4.lower import declarations, expressions, functions, instances, statements, type_refs
 from p4gen.p4.parse import ast
 from p4gen.p4.parse.source import Reported, Reporter
@@ -38,16 +42,20 @@ def elaborate(reporter: Reporter, program: ast.Program, source: str) -> tuple[ir
             cx.poison(decl.name, decl.at)
     main = unit.globals.names.get("main")
     blocks: dict[str, ir.Parser | ir.Control] = {}
-    package, type_args = "", tuple[Type, ...]()
+    package, arch, type_args = "", "", tuple[Type, ...]()
+    pipes: dict[str, str] = {}
     if isinstance(main, InstanceEntity) and isinstance(main.value, PackageInstance):
         package, type_args = main.value.type.name, main.value.type.args
+        arch = _declared(main.value.type)
         _collect(main.value, "", blocks)
+        values = {n: v.value for n, v in main.value.blocks.items() if isinstance(v, InstanceEntity)}
+        pipes = {n: v.name for n, v in values.items() if isinstance(v, PackageInstance)}
     elif main is not None and not isinstance(main, Poison | InstanceEntity | FunctionEntity):
         unit.reporter.error(main.at, "'main' must be an instance of a package")
     elif main is None and not unit.reporter.failed:
         unit.reporter.warn(program.at, "the program has no 'main' instance")
     if not unit.reporter.failed:
-        _check_names(cx)
+        _check_names(cx, blocks.values())
     lists = [list(found) for found in (unit.tables, unit.actions, unit.externs, unit.value_sets)]
     _check_unused(cx, program)
     unit.tables, unit.actions, unit.externs, unit.value_sets = lists  # type: ignore[assignment]
@@ -55,19 +63,42 @@ def elaborate(reporter: Reporter, program: ast.Program, source: str) -> tuple[ir
         source, package, type_args, blocks, tuple(unit.errors), tuple(unit.tables), tuple(unit.actions),
         tuple(unit.externs), tuple(unit.value_sets), tuple(unit.headers),
         next((d.annotations for d in program.decls if isinstance(d, ast.Instance) and d.name == "main"), ()),
+        arch, pipes,
     )  # fmt: skip
     return lowered, {name: entity.at for name, entity in unit.globals.names.items()}
 
 
-def _check_names(cx: Context) -> None:
+def _declared(package: PackageType) -> str:
+    """The architecture that a package's ``@pkginfo`` names."""
+    pairs = (p for a in package.entity.decl.annotations if a.name == "pkginfo" for p in a.pairs)
+    return next((str(value).lower() for key, value in pairs if key == "arch"), "")
+
+
+def _applied(blocks: Iterable[ir.Parser | ir.Control]) -> set[ir.Table]:
+    """The tables that live code applies."""
+    found: set[ir.Table] = set()
+    for block in blocks:
+        found |= Live.of(block).tables.keys()
+    return found
+
+
+def _check_names(cx: Context, blocks: Collection[ir.Parser | ir.Control]) -> None:
     """Different objects of one kind need different control-plane names (spec 18.3.3)."""
-    for kind, items in (("table", cx.unit.tables), ("action", cx.unit.actions), ("extern", cx.unit.externs)):
+    for kind, items in (("table", tuple(cx.unit.tables)), ("action", cx.unit.actions), ("extern", cx.unit.externs)):
         seen: dict[tuple[str, str], ir.Table | ir.Function | ir.ExternInstance] = {}
         for item in items:
             sort = item.extern if isinstance(item, ir.ExternInstance) else kind
             first = seen.setdefault((sort, item.name), item)
             # One declaration may make an action of one name in several places, but no state.
             again = first is not item and (kind != "action" or first.pos != item.pos)
+            if again and isinstance(first, ir.Table) and isinstance(item, ir.Table):
+                applied = _applied(blocks)
+                if item not in applied or first not in applied:
+                    # As with p4c, a table that is never applied takes no name.
+                    dead = first if item in applied else item
+                    cx.unit.tables.remove(dead)
+                    seen[sort, item.name] = item if dead is first else first
+                    continue
             if again and item.name != "NoAction":
                 at = next((o for o, p in cx.unit.reporter.source.known() if p == item.pos), 0)
                 cx.unit.reporter.error(

@@ -6,13 +6,17 @@ from dataclasses import replace
 
 from p4gen.p4 import ir
 from p4gen.p4.check.scope import ActionEntity, Context, InstanceEntity, Signature, TableEntity, TypeVar
-from p4gen.p4.lower import arguments, entries, evaluate, instances, table_actions, type_refs
+from p4gen.p4.lower import arguments, entries, evaluate, extern_instances, table_actions, type_refs
 from p4gen.p4.parse import ast, ast_table
 from p4gen.p4.parse.source import Reported
-from p4gen.p4.types import Annotation, Bits, Bool, Enum, Error, Fields, SerEnum, Varbits, strip
+from p4gen.p4.types import BOOL, Annotation, Bits, Bool, Enum, Error, Fields, SerEnum, Varbits, strip
 
 # Extern types that may be a table's implementation, and those attached as direct resources.
-IMPLEMENTATIONS = frozenset({"action_profile", "action_selector", "ActionProfile", "ActionSelector"})
+IMPLEMENTATIONS = frozenset({"action_profile", "action_selector", "ActionProfile", "ActionSelector", "Alpm", "Atcam"})
+_DIRECT = {
+    "counters": ("direct_counter", "DirectCounter"),
+    "meters": ("direct_meter", "DirectMeter"),
+}
 
 
 def lower(cx: Context, decl: ast_table.TableDecl) -> TableEntity:
@@ -34,10 +38,12 @@ def lower(cx: Context, decl: ast_table.TableDecl) -> TableEntity:
     written = entries.lower(cx, decl, keys, entities, properties)
     implementation = _implementation(cx, decl, properties.get("implementation"))
     direct = _direct(cx, decl, properties)
-    _unknown(cx, decl)
+    others = _others(cx, decl)
+    attached = (v for v in others.values() if isinstance(v, ir.ExternInstance) and v.extern.startswith("Direct"))
+    direct = (*direct, *attached)
     table = ir.Table(
         name, keys, actions, default, const_default, size, written, decl.const_entries, direct, implementation,
-        table_actions.flag(cx, properties.get("support_timeout")), decl.annotations, cx.pos(decl.at),
+        table_actions.flag(cx, properties.get("support_timeout")), decl.annotations, cx.pos(decl.at), others,
     )  # fmt: skip
     cx.unit.tables.append(table)
     return TableEntity(decl.at, table, Enum(f"{decl.name}.action_run", tuple(a.name for a in actions)))
@@ -171,24 +177,37 @@ def _default(
 
 # --- other properties ----------------------------------------------------------------------------
 
-_KNOWN = frozenset(
-    [
-        "default_action",
-        "size",
-        "implementation",
-        "counters",
-        "meters",
-        "support_timeout",
-        "largest_priority_wins",
-        "priority_delta",
-    ]
-)
+_KNOWN = _DIRECT.keys() | {
+    "default_action", "size", "implementation", "support_timeout", "largest_priority_wins", "priority_delta",
+}  # fmt: skip
 
 
-def _unknown(cx: Context, decl: ast_table.TableDecl) -> None:
+def _others(cx: Context, decl: ast_table.TableDecl) -> dict[str, ir.ConstValue | ir.ExternInstance]:
+    """The properties that the program's architecture knows, and no other field of a table has."""
+    found: dict[str, ir.ConstValue | ir.ExternInstance] = {}
     for prop in decl.properties:
-        if prop.name not in _KNOWN:
+        if prop.name in _KNOWN:
+            continue
+        takes = next((a.PROPERTIES[prop.name] for a in cx.unit.targets if prop.name in a.PROPERTIES), None)
+        if takes is None:
             cx.unit.reporter.warn(prop.at, f"table property '{prop.name}' is not known here and has no effect")
+        else:
+            found[prop.name] = _other(cx, decl, prop, takes)
+    return found
+
+
+def _other(
+    cx: Context, decl: ast_table.TableDecl, prop: ast_table.Property, takes: tuple[str, ...]
+) -> ir.ConstValue | ir.ExternInstance:
+    what = " or a ".join(takes)
+    if "bool" in takes and isinstance(prop.value, ast.BoolLit):
+        return prop.value.value
+    if takes == ("bool",):
+        return bool(evaluate.constant(cx, prop.value, BOOL, f"'{prop.name}'").value)
+    instance = _extern(cx, decl, prop, prop.value)
+    if instance.extern not in takes:
+        cx.unit.reporter.fail(prop.value.at, f"'{prop.name}' takes a {what}, not a {instance.extern}")
+    return instance
 
 
 def _size(cx: Context, prop: ast_table.Property | None) -> int | None:
@@ -215,13 +234,13 @@ def _direct(
     cx: Context, decl: ast_table.TableDecl, properties: dict[str, ast_table.Property]
 ) -> tuple[ir.ExternInstance, ...]:
     found: list[ir.ExternInstance] = []
-    for name, wanted in (("counters", "direct_counter"), ("meters", "direct_meter")):
+    for name, wanted in _DIRECT.items():
         prop = properties.get(name)
         if prop is None:
             continue
         instance = _extern(cx, decl, prop, prop.value)
-        if instance.extern != wanted:
-            cx.unit.reporter.fail(prop.value.at, f"'{name}' takes a {wanted}, not a {instance.extern}")
+        if instance.extern not in wanted:
+            cx.unit.reporter.fail(prop.value.at, f"'{name}' takes a {wanted[0]}, not a {instance.extern}")
         found.append(instance)
     return tuple(found)
 
@@ -239,7 +258,7 @@ def _extern(cx: Context, decl: ast_table.TableDecl, prop: ast_table.Property, e:
         given = next((str(a.args[0]) for a in prop.annotations if a.name == "name" and a.args), None)
         name = given.removeprefix(".") if given is not None else cx.full_name(f"{decl.name}.{prop.name}", ())
         owner = cx.full_name(decl.name, decl.annotations)
-        made = instances.extern_instance(cx, type_, name, e.args, prop.annotations, e.at, owner)
+        made = extern_instances.extern_instance(cx, type_, name, e.args, prop.annotations, e.at, owner)
         assert isinstance(made.value, ir.ExternInstance)
         return made.value
     cx.unit.reporter.fail(e.at, f"'{prop.name}' takes an instance of an extern")

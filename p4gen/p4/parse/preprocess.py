@@ -44,7 +44,8 @@ class _Macros(Pcpp):  # type: ignore[misc]
 
 
 TARGET = "__TARGET_BMV2__"
-"""A macro that p4c and this front end define for BMv2."""
+"""A macro that p4c and this front end define for BMv2; this one does unless another target's is given, such as
+``__TARGET_TOFINO__=2``."""
 
 
 def preprocess(
@@ -57,7 +58,9 @@ def preprocess(
     Raises ``P4Error`` for malformed directives and files that cannot be read.
     """
     run = _Run([Path(i) for i in includes])
-    for define in (TARGET, *defines):
+    defines = list(defines)
+    own = [] if any(d.startswith("__TARGET_") for d in defines) else [TARGET]
+    for define in (*own, *defines):
         macro, _, value = define.partition("=")
         if not _NAME.fullmatch(macro.split("(")[0]):
             raise P4Error(Diagnostic(f"-D{define}", "a macro's name must be an identifier"))

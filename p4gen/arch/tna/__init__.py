@@ -1,0 +1,169 @@
+"""TNA, the native architecture of Tofino.
+
+p4gen reads and checks programs for it. It has no templates yet, so it generates none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from p4gen.arch.architecture import Architecture, Direction, Feature, Stage
+from p4gen.errors import InputError
+
+_PARAMETERS: Mapping[Stage, tuple[tuple[str, str, str], ...]] = {
+    "parser": (
+        ("out", "ingress_intrinsic_metadata_t", "ig_intr_md"),
+        ("out", "ingress_intrinsic_metadata_for_tm_t", "ig_tm_md"),
+        ("out", "ingress_intrinsic_metadata_from_parser_t", "ig_prsr_md"),
+    ),
+    "ingress": (
+        ("in", "ingress_intrinsic_metadata_t", "ig_intr_md"),
+        ("in", "ingress_intrinsic_metadata_from_parser_t", "ig_prsr_md"),
+        ("inout", "ingress_intrinsic_metadata_for_deparser_t", "ig_dprsr_md"),
+        ("inout", "ingress_intrinsic_metadata_for_tm_t", "ig_tm_md"),
+    ),
+    "egress": (
+        ("in", "egress_intrinsic_metadata_t", "eg_intr_md"),
+        ("in", "egress_intrinsic_metadata_from_parser_t", "eg_prsr_md"),
+        ("inout", "egress_intrinsic_metadata_for_deparser_t", "eg_dprsr_md"),
+        ("inout", "egress_intrinsic_metadata_for_output_port_t", "eg_oport_md"),
+    ),
+}
+"""What the blocks of each stage take after headers and metadata: direction, type, name."""
+
+
+@dataclass(frozen=True)
+class Tofino(Architecture):
+    """TNA and T2NA: pipes of two gresses, each with a parser and a deparser."""
+
+    PIPE: ClassVar[frozenset[str]] = frozenset(
+        {"ingress_parser", "ingress", "ingress_deparser", "egress_parser", "egress", "egress_deparser"}
+    )
+    """The blocks of a pipe with one parser in each gress."""
+    BLOCKS: ClassVar[frozenset[str]] = frozenset(f"pipe0.{block}" for block in sorted(PIPE))
+    PIPELINES: ClassVar[Mapping[str, Stage]] = {"pipe0.ingress": "ingress", "pipe0.egress": "egress"}
+
+    PROPERTIES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "alpm": ("Alpm",),
+        "atcam": ("Atcam",),
+        "filters": ("DirectLpf", "DirectWred", "Lpf", "Wred"),
+        "idle_timeout": ("bool", "IdleTimeout"),
+        "proxy_hash": ("Hash",),
+        "registers": ("DirectRegister",),
+        "requires_versioning": ("bool",),
+    }
+
+    def has_blocks(self, blocks: Collection[str]) -> bool:
+        """Whether every pipe is whole. It may have several parsers, ``pipe0.ig_prsr.prsr0`` and so on."""
+        pipes: dict[str, set[str]] = {}
+        for block in blocks:
+            pipe, _, name = block.partition(".")
+            gress, _, parser = name.partition("_prsr.")
+            whole = {"ig": "ingress_parser", "eg": "egress_parser"}.get(gress, name) if parser else name
+            pipes.setdefault(pipe, set()).add(whole)
+        return "pipe0" in pipes and all(found - {"ghost"} == self.PIPE for found in pipes.values())
+
+    def parameters(self, direction: Direction, stage: Stage = "ingress") -> str:
+        """All structs of a stage; those that decide where a packet goes are left out of what only reads."""
+        chosen = (p for p in _PARAMETERS[stage] if direction == "inout" or p[0] == "in")
+        return ", ".join(" ".join(p) for p in chosen)
+
+    def arguments(self, direction: Direction, stage: Stage = "ingress") -> str:
+        """The same names."""
+        return ", ".join(p[2] for p in _PARAMETERS[stage] if direction == "inout" or p[0] == "in")
+
+    @property
+    def ingress_port(self) -> str:
+        """A field, 9 bits."""
+        return "ig_intr_md.ingress_port"
+
+    @property
+    def egress_port(self) -> str:
+        """A field, 9 bits."""
+        return "eg_intr_md.egress_port"
+
+    @property
+    def replication_id(self) -> str:
+        """A field, 16 bits."""
+        return "eg_intr_md.egress_rid"
+
+    @property
+    def packet_length(self) -> str:
+        """Only egress knows it, by ``pkt_length``."""
+        raise InputError(f"the architecture {self.name} does not tell a frame's length in ingress")
+
+    @property
+    def parser_failed(self) -> str:
+        """A bit of ``parser_err``."""
+        return "(ig_prsr_md.parser_err & PARSER_ERROR_PARTIAL_HDR) != 0"
+
+    @property
+    def checksum_failed(self) -> str:
+        """The parser verifies checksums; ``parser_err`` has no bit for them, so the metadata needs one."""
+        return "meta.checksum_failed == 1"
+
+    def send(self, port: str) -> str:
+        """``ucast_egress_port``."""
+        return f"ig_tm_md.ucast_egress_port = {port};"
+
+    def multicast(self, group: str) -> str:
+        """``mcast_grp_a``; group 0 is none."""
+        return f"ig_tm_md.mcast_grp_a = {group};"
+
+    def drop(self, stage: Stage = "ingress") -> str:
+        """Bit 0 of ``drop_ctl``: mirrored copies leave."""
+        return "eg_dprsr_md.drop_ctl = 1;" if stage == "egress" else "ig_dprsr_md.drop_ctl = 1;"
+
+    def constants(self, uses: frozenset[Feature]) -> tuple[str, ...]:
+        """None: the architecture's header declares what these texts refer to."""
+        return ()
+
+    def kept_constants(self, uses: frozenset[Feature]) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def kept(self, uses: frozenset[Feature]) -> str:
+        """Nothing: a header carries what is kept."""
+        return ""
+
+    def register(self, type_: str, size: str, name: str) -> str:
+        """``Register``, with an index of 32 bits."""
+        return f"Register<{type_}, bit<32>>({size}) {name};"
+
+    def read(self, register: str, index: str, into: str) -> str:
+        """``read`` returns the word."""
+        return f"{into} = {register}.read({index});"
+
+    def write(self, register: str, index: str, value: str) -> str:
+        """``write``."""
+        return f"{register}.write({index}, {value});"
+
+    def counter(self, size: str, name: str) -> str:
+        """``Counter``, of packets, with an index of 32 bits."""
+        return f"Counter<bit<32>, bit<32>>({size}, CounterType_t.PACKETS) {name};"
+
+    def count(self, counter: str, index: str) -> str:
+        """``count``."""
+        return f"{counter}.count({index});"
+
+    def hash(self, into: str, algorithm: str, fields: str, base: str = "32w0", count: str = "64w0x100000000") -> str:
+        """A hash is an instance of ``Hash`` in TNA, which a statement cannot declare."""
+        raise InputError(f"the architecture {self.name} has no hashes as statements: declare a Hash<…>")
+
+
+ARCHITECTURE = Tofino(
+    name="tna",
+    title="TNA, the architecture of Tofino",
+    package=__name__,
+    main="Switch",
+    mains=("MultiParserSwitch",),
+    includes=("core.p4", "tna.p4"),
+    targets=(),
+    features=frozenset({Feature.MULTICAST}),
+    ports=64,
+    cpu_port=64,
+    prelude=Path(__file__).parent / "prelude",
+)
