@@ -154,8 +154,8 @@ def simulation(increase: int, decrease: int, skew: int) -> TrafficSimulation:
 def test_two_flows_have_the_rates_of_the_equations(increase: int, decrease: int, skew: int, span: int) -> None:
     """Each flow's mean rate in each ``span``, within 5 %.
 
-    CNPs are 4 us apart at least. If a cut is considered every 4 us too, and rates grow in between, then an instant decides
-    whether a cut falls into this period or the next; so the last setting is compared over a longer span.
+    CNPs are 4 us apart at least. If a cut is considered every 4 us too, and rates grow in between, then an instant
+    decides whether a cut falls into this period or the next; so the last setting is compared over a longer span.
     """
     run = simulation(increase, decrease, skew)
     loop, mine = run.network.loop, [list[float]() for _ in DELAYS]
