@@ -37,7 +37,8 @@ def command(topology: str, svg: Path | None, as_json: bool) -> None:
     """Check a topology, describe it, and draw it.
 
     TOPOLOGY is a YAML file, or one of star-4, star-8, tree-3-2, tree-3-4, tree-5-2, leaf-spine, fat-tree-k4,
-    or clos:LxSxH (leaves, spines, hosts on each leaf).
+    or clos:LxSxH (leaves, spines, hosts on each leaf), or clos3:PxLxAxCxH (pods, leaves and aggregation switches of a
+    pod, cores for each of these, hosts on each leaf).
     """
     spec = load_topology(topology)
     if svg is not None:

@@ -47,6 +47,8 @@ def _route_entry(route: Route) -> Entry:
     key = Lpm(int(network.network_address), network.prefixlen)
     if route.count == 1:
         action = Action("set_next_hop", {"id": route.first})
+    elif route.shift is not None and route.count.bit_count() == 1:
+        action = Action("set_slice", {"first": route.first, "mask": route.count - 1, "shift": route.shift})
     else:
         action = Action("set_ecmp", {"first": route.first, "count": route.count})
     return Entry("routes", {"hdr.ipv4.dst_addr": key}, action)

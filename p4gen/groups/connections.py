@@ -32,24 +32,35 @@ class Connection:
 
 
 @dataclass(frozen=True)
+class Tier:
+    """How the switches of a tier choose among next hops: by ``bits`` bits of their hash, from bit ``shift`` on."""
+
+    name: str
+    bits: int
+    shift: int
+
+
+@dataclass(frozen=True)
 class ConnectionHere:
     """A connection at a switch that one of its ends is connected to."""
 
     connection: Connection
     paths: int
-    """Next hops of equal cost that its requests have at the source's switch."""
+    """Next hops of equal cost that its requests have at the source's switch; with ``tiers`` all paths."""
     source_port: int | None
     """The port of the switch that the source is connected to; None if it is elsewhere."""
     destination_port: int | None
     """The port that the destination is connected to."""
     path_set: int
-    """Number of the set of its paths; connections of a set have equally many."""
+    """Number of the set of its paths; connections of a set have equally many, and the same tiers."""
     index: int = 0
     """Of the state that the destination's switch keeps of it."""
     epoch: int = 1
     """1 to 255; one that no former connection with this index had since the program was loaded."""
     filtered: bool = True
     """Whether the destination's switch may block answers; otherwise all pass."""
+    tiers: tuple[Tier, ...] = ()
+    """The tiers on its way that choose among next hops, if the program needs to know them."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +73,10 @@ class ConnectionLimits:
     """Connections to the switch's hosts; their indices begin at 0."""
     path_sets: int
     """Numbers of sets of paths begin at 0."""
+    tiers: bool = False
+    """Whether the program changes requests so that all tiers choose the paths that it wants; it must know the tiers."""
+    restores: bool = False
+    """Whether the program undoes such changes of requests to the switch's hosts."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +95,12 @@ class ConnectionEntries(Facet):
     queue_registers: Callable[[Any], tuple[str, ...]] = lambda _spec: ()
     """Of programs that want the lengths of queues (``wants_queue_lengths``): the registers of one cell that hold them
     in bytes, one for each of a route's next hops, in order."""
+
+
+def connection_limits(spec: ProgramSpec) -> ConnectionLimits:
+    """The limits of a spec's programs; no connections for families that know none."""
+    facet = connection_entries(spec)
+    return ConnectionLimits(0, 0, 0) if facet is None else facet.limits(spec)
 
 
 def connection_entries(spec: ProgramSpec) -> ConnectionEntries | None:

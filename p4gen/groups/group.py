@@ -162,6 +162,8 @@ class Route:
     prefix: str
     first: int
     count: int = 1
+    shift: int | None = None
+    """The bit of the hash from which on 2^n next hops are chosen; None: by the whole hash."""
 
 
 class Configurable(Protocol):

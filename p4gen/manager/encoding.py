@@ -39,7 +39,10 @@ def _named(kind: Any, data: Any) -> Any:
     """``data`` in the form that pydantic takes: fields with their names, mappings as such."""
     if isinstance(kind, type) and is_dataclass(kind):
         hints = _hints(kind)
-        return {name: _named(hints[name], item) for name, item in zip(hints, data, strict=True)}
+        if len(data) > len(hints):
+            raise ValueError(f"{len(data)} fields of {kind.__name__}, which has {len(hints)}")
+        # Fields that a newer version has added come last, and have defaults.
+        return {name: _named(hints[name], item) for name, item in zip(hints, data, strict=False)}
     if kind is bytes:
         return base64.b85decode(data)
     origin, args = get_origin(kind), get_args(kind)

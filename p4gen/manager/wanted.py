@@ -14,6 +14,7 @@ from p4gen.placement.connections import PlacedConnection, same_place
 from p4gen.placement.placed import PlacedGroup
 from p4gen.placement.placer import GATEWAY, routes, tree_routes
 from p4gen.placement.planner import View
+from p4gen.placement.tiers import hash_shift
 
 Key = tuple[str, int]
 """A placement: its group's name and its generation."""
@@ -40,7 +41,8 @@ def wanted_config(
     # Placements over links that no longer exist are about to be removed.
     there = {frozenset(link.ends) for link in view.topology.links}
     passed = tree_routes(view.topology, (placed for placed in admitted.values() if placed.links <= there))
-    found = routes(view.topology, view.names, info.name, passed[info.name], down=view.down, fixed=True)
+    shift = hash_shift(view.topology, info.spec, info.name)
+    found = routes(view.topology, view.names, info.name, passed[info.name], down=view.down, fixed=True, shift=shift)
     config = configure(info.spec, contexts_of(info.name, admitted), *found, {GATEWAY: view.names.mac[info.name]})
     facet = connection_entries(info.spec)
     if facet is None:

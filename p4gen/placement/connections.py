@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from p4gen.errors import InputError
-from p4gen.groups.connections import Connection, ConnectionHere, ConnectionLimits, connection_entries
+from p4gen.groups.connections import (
+    Connection,
+    ConnectionHere,
+    ConnectionLimits,
+    Tier,
+    connection_entries,
+    connection_limits,
+)
 from p4gen.groups.group import Endpoint
 from p4gen.placement.placer import Names, switch_of
 from p4gen.placement.planner import View
 from p4gen.placement.pools import EPOCHS, History, Kind, Spans, gaps
 from p4gen.placement.request import Code, ConnectionSpec, ManagerError
+from p4gen.placement.tiers import choosing_tiers, connection_tiers, path_choice
 from p4gen.placement.tree import no_path
 
 MTUS: Final = (256, 512, 1024, 2048, 4096)
@@ -49,10 +57,18 @@ class PlacedConnection:
     ports: tuple[int, ...]
     """Next hops of its requests at the source's switch."""
     path_set: int
-    """Number of its set of paths, the same at both switches. Sets are equal if they have equally many paths."""
+    """Number of its set of paths, the same at both switches. Sets are equal if they have equally many paths, and the
+    same tiers."""
     index: int
     """Of its state at the destination's switch."""
     epoch: int
+    tiers: tuple[Tier, ...] = ()
+    """The tiers that choose among next hops, if the programs need to know them."""
+
+    @property
+    def paths(self) -> int:
+        """How many paths it has: the next hops, or with ``tiers`` what all of them choose among."""
+        return 1 << sum(tier.bits for tier in self.tiers) if self.tiers else len(self.ports)
 
     def here(self, switch: str, *, filtered: bool = True) -> ConnectionHere:
         """The connection as one of its switches sees it."""
@@ -63,13 +79,14 @@ class PlacedConnection:
         starts = switch == self.source_switch
         return ConnectionHere(
             known,
-            len(self.ports),
+            self.paths,
             source_port=self.source_port if starts else None,
             destination_port=None if starts else self.destination_port,
             path_set=self.path_set,
             index=self.index,
             epoch=self.epoch,
             filtered=filtered,
+            tiers=self.tiers,
         )
 
 
@@ -140,25 +157,37 @@ def place_connection(
     (source_port,) = topology.next_ports(first, spec.source)
     (destination_port,) = topology.next_ports(last, spec.destination)
     ends = (_endpoint(names, spec.source, spec.source_qp), _endpoint(names, spec.destination, spec.destination_qp))
-    path_set = _path_set(len(ports), others, keep)
+    try:
+        tiers = connection_tiers(topology, view.programs, view.next_ports, spec.source, spec.destination)
+    except InputError as error:
+        raise ManagerError(Code.NO_ROOM, "\n".join(diagnostic.message for diagnostic in error.diagnostics)) from error
     placed = PlacedConnection(
-        number, spec, *ends, first, last, source_port, destination_port, ports, path_set, index, epoch
+        number, spec, *ends, first, last, source_port, destination_port, ports, 0, index, epoch, tiers
     )
+    placed = replace(placed, path_set=_path_set(placed, others, keep))
     _check_programs(view, placed)
     return placed
 
 
 def same_place(placed: PlacedConnection, view: View) -> bool:
-    """Whether its next hops are those that routes have now."""
-    return view.next_ports(placed.source_switch, placed.spec.destination) == placed.ports
+    """Whether its next hops are those that routes have now, and other tiers choose as they did."""
+    spec = placed.spec
+    if view.next_ports(placed.source_switch, spec.destination) != placed.ports:
+        return False
+    if not placed.tiers:
+        return True
+    try:
+        return placed.tiers == choosing_tiers(
+            view.topology, view.programs, view.next_ports, spec.source, spec.destination
+        )
+    except InputError:
+        return False
 
 
 def _limits(view: View, switch: str) -> ConnectionLimits:
     if switch not in view.programs:
         raise ManagerError(Code.UNREACHABLE, f"switch {switch} is not registered")
-    spec = view.programs[switch]
-    facet = connection_entries(spec)
-    return facet.limits(spec) if facet else ConnectionLimits(0, 0, 0)
+    return connection_limits(view.programs[switch])
 
 
 def _full(switch: str, what: str, limit: int) -> str:
@@ -182,11 +211,12 @@ def _free(switch: str, limit: int, taken: Spans, history: History) -> tuple[int,
     raise NoEpochError(switch)
 
 
-def _path_set(paths: int, others: Sequence[PlacedConnection], keep: PlacedConnection | None) -> int:
-    """The number of the set with this many paths; a number that nobody uses if there is none."""
-    sets = {len(other.ports): other.path_set for other in (*others, *([keep] if keep else []))}
+def _path_set(placed: PlacedConnection, others: Sequence[PlacedConnection], keep: PlacedConnection | None) -> int:
+    """The number of the set with these paths; a number that nobody uses if there is none."""
+    sets = {path_choice(other.paths, other.tiers): other.path_set for other in (*others, *([keep] if keep else []))}
     used = set(sets.values())
-    return sets.get(paths, next(number for number in range(len(used) + 1) if number not in used))
+    wanted = path_choice(placed.paths, placed.tiers)
+    return sets.get(wanted, next(number for number in range(len(used) + 1) if number not in used))
 
 
 def _check_programs(view: View, placed: PlacedConnection) -> None:

@@ -190,11 +190,13 @@ def routes(
     *,
     down: Mapping[str, str] = NOTHING_DOWN,
     fixed: bool = False,
+    shift: int | None = None,
 ) -> tuple[list[Route], list[NextHop]]:
     """Shortest paths to the hosts, over all equally short ones, and the trees' own ways to their switches (``trees``:
     address to port). Without a path there is no route. Addresses behind the same ports share next hops.
 
-    With ``fixed`` port p alone is always next hop p + 1, so that changes do not renumber others.
+    With ``fixed`` port p alone is always next hop p + 1, so that changes do not renumber others. ``shift`` is the bit
+    of the hash from which on the switch chooses (``p4gen.placement.tiers``).
     """
     targets = {names.ip[host]: topology.next_ports(switch, host, down) for host in topology.hosts}
     targets |= {address: (port,) for address, port in trees.items()}
@@ -213,7 +215,7 @@ def routes(
         for number, port in enumerate(ports, start=first[ports]):
             neighbour = topology.ports[switch][port].other(switch)
             hops.append(NextHop(number, port, names.mac[switch], names.mac[neighbour]))
-    found = [Route(f"{ipv4_text(a)}/32", first[ports], len(ports)) for a, ports in targets.items() if ports]
+    found = [Route(f"{ipv4_text(a)}/32", first[ports], len(ports), shift) for a, ports in targets.items() if ports]
     return found, hops
 
 

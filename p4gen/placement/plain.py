@@ -10,6 +10,7 @@ from p4gen.groups.config import routing
 from p4gen.groups.connections import Connection, ConnectionHere, connection_entries
 from p4gen.groups.group import SwitchConfig
 from p4gen.placement.placer import Names, routes, switch_of
+from p4gen.placement.tiers import connection_tiers, hash_shift, path_choice
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec
 
@@ -38,7 +39,7 @@ def place_plain(
     Raises ``InputError`` with every reason why a program cannot serve its place.
     """
     names = Names.of(topology)
-    ends = _ends(topology, names, connections)
+    ends = _ends(topology, names, specs, connections)
     switches: dict[str, SwitchConfig] = {}
     queues: dict[str, Mapping[str, int]] = {}
     problems: list[str] = []
@@ -57,7 +58,9 @@ def place_plain(
         except InputError as error:
             problems += [f"{switch}: {diagnostic.message}" for diagnostic in error.diagnostics]
             continue
-        switches[switch] = SwitchConfig((*known, *routing(*routes(topology, names, switch, {}))), (), sessions)
+        shift = hash_shift(topology, spec, switch)
+        routed = routing(*routes(topology, names, switch, {}, shift=shift))
+        switches[switch] = SwitchConfig((*known, *routed), (), sessions)
     if problems:
         raise InputError(*problems)
     gateway = {host: names.mac[switch_of(topology, host)] for host in topology.hosts}
@@ -80,7 +83,9 @@ def _queues(topology: TopologySpec, switch: str, registers: Sequence[str]) -> Ma
     return dict(zip(registers, ports, strict=False))
 
 
-def _ends(topology: TopologySpec, names: Names, connections: Sequence[Connection]) -> dict[str, list[ConnectionHere]]:
+def _ends(
+    topology: TopologySpec, names: Names, specs: Mapping[str, ProgramSpec], connections: Sequence[Connection]
+) -> dict[str, list[ConnectionHere]]:
     """By switch, the connections of its hosts with those of other switches."""
     hosts = {address: host for host, address in names.ip.items()}
     found: dict[str, list[ConnectionHere]] = {}
@@ -89,16 +94,17 @@ def _ends(topology: TopologySpec, names: Names, connections: Sequence[Connection
         first, last = switch_of(topology, source), switch_of(topology, destination)
         if first == last:
             continue
-        paths = len(topology.next_ports(first, destination))
+        tiers = connection_tiers(topology, specs, topology.next_ports, source, destination)
+        paths = 1 << sum(tier.bits for tier in tiers) if tiers else len(topology.next_ports(first, destination))
         (out,), (to,) = topology.next_ports(first, source), topology.next_ports(last, destination)
-        found.setdefault(first, []).append(ConnectionHere(connection, paths, out, None, 0))
+        found.setdefault(first, []).append(ConnectionHere(connection, paths, out, None, 0, tiers=tiers))
         ending = found.setdefault(last, [])
         index = sum(here.destination_port is not None for here in ending)
-        ending.append(ConnectionHere(connection, paths, None, to, 0, index))
+        ending.append(ConnectionHere(connection, paths, None, to, 0, index, tiers=tiers))
     return {switch: _numbered(here) for switch, here in found.items()}
 
 
 def _numbered(connections: Sequence[ConnectionHere]) -> list[ConnectionHere]:
-    """With a set of paths for each number of paths."""
-    counts = sorted({here.paths for here in connections})
-    return [replace(here, path_set=counts.index(here.paths)) for here in connections]
+    """With a set of paths for each number of paths, and each way to choose them."""
+    sets = sorted({path_choice(here.paths, here.tiers) for here in connections})
+    return [replace(here, path_set=sets.index(path_choice(here.paths, here.tiers))) for here in connections]

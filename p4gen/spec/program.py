@@ -129,6 +129,12 @@ class ProgramSpec(BaseModel):
         return False
 
     @property
+    def slices_hash(self) -> bool:
+        """Whether routes may choose among 2^n next hops by any n adjacent bits of the hash (the action
+        ``set_slice``)."""
+        return False
+
+    @property
     def program(self) -> str:
         """The program's name: ``name``, or one derived from the fields that distinguish it."""
         return self.name or self.family

@@ -21,7 +21,7 @@ from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.inputs import shown
 from p4gen.resources import resource
 from p4gen.spec import units
-from p4gen.spec.clos import FORM, MAX_HOSTS, MAX_LINKS, MAX_SWITCHES, PREFIX, clos_fields
+from p4gen.spec.clos import FORM, FORM_3, MAX_HOSTS, MAX_LINKS, MAX_SWITCHES, clos_fields, is_clos
 from p4gen.spec.positions import Path_, read_yaml
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,30}$")]
@@ -236,6 +236,24 @@ class TopologySpec(BaseModel):
             if link.name not in down and away[link.other(switch)] < away[switch]
         )
 
+    @cached_property
+    def tiers(self) -> Mapping[str, int]:
+        """Each switch's tier: the number of links to the nearest host, 1 for leaves."""
+        found: dict[str, int] = {}
+        newest = {link.other(host) for host in self.hosts for link in self.ports[host]} - self._hosts
+        while newest:
+            found |= dict.fromkeys(newest, max(found.values(), default=0) + 1)
+            newest = {link.other(switch) for switch in newest for link in self.ports[switch]} - self._hosts - set(found)
+        return found
+
+    @cached_property
+    def tier_bits(self) -> Mapping[int, int]:
+        """For each tier, the bits that it takes to choose among a switch's next hops to a host."""
+        most = dict.fromkeys(self.tiers.values(), 1)
+        for switch, tier in self.tiers.items():
+            most[tier] = max(most[tier], *(len(self.next_ports(switch, host)) for host in self.hosts))
+        return {tier: (count - 1).bit_length() for tier, count in most.items()}
+
     def setting(self, link: Link, name: str) -> Any:
         """A link's own setting, or the default."""
         own = getattr(link, name)
@@ -266,7 +284,7 @@ def load_topology(path: Path | str) -> TopologySpec:
 
 def is_generated(path: Path | str) -> bool:
     """Whether it is the name of a network that ``load_topology`` generates."""
-    return str(path).startswith(PREFIX)
+    return is_clos(str(path))
 
 
 def packaged_folder() -> Path:
@@ -281,7 +299,8 @@ def packaged(name: str) -> Path:
         near = difflib.get_close_matches(name, files, n=1)
         meant = f"; did you mean '{near[0]}'?" if near else ""
         raise InputError(
-            f"there is neither a file nor a topology {shown(name)}; there are {', '.join(files)}, and {FORM}{meant}"
+            f"there is neither a file nor a topology {shown(name)}; "
+            f"there are {', '.join(files)}, {FORM} and {FORM_3}{meant}"
         )
     return files[name]
 

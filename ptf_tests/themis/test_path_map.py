@@ -31,9 +31,10 @@ class MapTest(LeafTest):
         self.control.insert(*path_map_entries(self.spec, 1, DELTAS))
 
     def shifted(self, packet: RocePacket, path: int) -> RocePacket:
-        """A request on its way over a path: only its UDP source port differs, and its UDP checksum if it has one."""
+        """A request on its way over a path: its UDP source port differs, it is marked, and its UDP checksum, if it has
+        one, is right."""
         udp = replace(packet.udp, src_port=packet.udp.src_port ^ DELTAS[path])
-        changed = replace(packet, udp=udp)
+        changed = replace(packet, udp=udp, bth=replace(packet.bth, reserved6=packet.bth.reserved6 | 1))
         return changed.with_udp_checksum() if packet.udp.checksum else changed
 
 
@@ -115,6 +116,31 @@ class DestinationRestoresPort(MapTest):
                 (output,) = self.outputs()
                 self.equal("frame", output, Output(0, self.routed(sent, 0)))
                 self.equal("what is wrong with it", list(problems(output.frame)), [])
+
+
+class MarkedRequestsAreMapped(SourceTest):
+    """A request that has the mark before it is sprayed is sprayed like any other; its UDP checksum stays right."""
+
+    def runTest(self) -> None:
+        for psn in range(SPINES):
+            request = self.flow.request(psn)
+            marked = replace(request, bth=replace(request.bth, reserved6=1)).with_udp_checksum()
+            self.leaves_as(marked, self.shifted(marked, psn % SPINES))
+
+
+class UnmarkedRequestsKeepTheirPort(MapTest):
+    """What the source's leaf has not sprayed reaches the NIC as it was sent, although the connection has an entry."""
+
+    def unfit(self) -> str | None:
+        return None if self.spec.filters else "the program filters no NACKs"
+
+    def runTest(self) -> None:
+        flow: Flow = self.incoming()
+        self.control.insert(*filter_entries(flow.connection, 1, index=0, epoch=1, port=0))
+        for psn in range(SPINES):
+            self.send(FIRST_SPINE, flow.request(psn).to_bytes())
+            (output,) = self.outputs()
+            self.equal("frame", output, Output(0, self.routed(flow.request(psn), 0)))
 
 
 class NacksKeepTheirPort(MapTest):

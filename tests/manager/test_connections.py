@@ -192,7 +192,6 @@ def test_what_cannot_be_sprayed_is_refused_with_the_reason_and_leaves_nothing() 
         (small(), "leaf0: its program does not treat connections that start there differently"),
         (LEAF.model_copy(update={"mode": Mode.SOURCE}), "leaf1: its program does not treat connections that end there"),
         (LEAF.model_copy(update={"paths": 2}), "leaf0: path set 0 has 4 paths; the program sprays over 1 to 2"),
-        (LEAF.model_copy(update={"tiers": 3}), "leaf0: tiers 3 needs a PathMap"),
     ],
 )
 def test_programs_that_cannot_are_named(leaf: ProgramSpec, reason: str) -> None:

@@ -100,11 +100,6 @@ def test_too_many_connections_are_refused() -> None:
         TrafficSimulation(replace(config(2, Spread.THEMIS), program=few))
 
 
-def test_three_tiers_are_refused() -> None:
-    with pytest.raises(InputError, match="leaf0: tiers 3 needs a PathMap"):
-        TrafficSimulation(replace(config(2, Spread.THEMIS), program=ThemisSpec(paths=8, tiers=3)))
-
-
 def figure(*arguments: str) -> Result:
     return CliRunner().invoke(cli, ["sim", "figure", *arguments], standalone_mode=False)
 

@@ -17,7 +17,6 @@ from p4gen.families.themis.control import (
     Connection,
     PathSet,
     Peer,
-    Tier,
     clone_sessions,
     filter_entries,
     path_map,
@@ -31,6 +30,7 @@ from p4gen.families.themis.spec import Blocked, Evidence, Mode, Spread, ThemisSp
 from p4gen.families.themis.traffic import RandomTraffic
 from p4gen.groups import NextHop, Route
 from p4gen.groups.config import routing
+from p4gen.groups.connections import Tier
 from p4gen.model import Model, v1model
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, IPv4, ipv4
 from p4gen.rocev2.opcodes import Opcode

@@ -30,6 +30,29 @@ def test_every_leaf_reaches_every_other_over_each_spine(leaves: int, spines: int
             assert len(clos.next_ports(f"spine{spine}", host)) == 1
 
 
+@settings(max_examples=25, deadline=None)
+@given(*[st.integers(1, 4)] * 5)
+def test_pods_reach_each_other_over_all_cores(pods: int, leaves: int, aggs: int, cores: int, hosts: int) -> None:
+    clos = load_topology(f"clos3:{pods}x{leaves}x{aggs}x{cores}x{hosts}")
+    assert (len(clos.switches), len(clos.hosts)) == (pods * (leaves + aggs) + aggs * cores, pods * leaves * hosts)
+    assert set(clos.tiers.values()) == {1, 2, 3}
+    for target in clos.hosts[::hosts]:
+        last = clos.ports[target][0].other(target)
+        for leaf in range(pods * leaves):
+            first = f"leaf{leaf}"
+            here, widths = {first}, []
+            while here != {target}:
+                found = {(at, port) for at in here for port in clos.next_ports(at, target)}
+                widths.append(len(found))
+                here = {clos.ports[at][port].other(at) for at, port in found}
+            if first == last:
+                assert widths == [1]
+            elif leaf // leaves == int(target[1:]) // hosts // leaves:
+                assert widths == [aggs, aggs, 1]
+            else:
+                assert widths == [aggs, aggs * cores, aggs * cores, aggs, 1]
+
+
 def test_a_name_may_say_the_bandwidth() -> None:
     assert load_topology("clos:2x1x1@400G").defaults.bandwidth == 400_000_000_000
     assert load_topology("clos:2x1x1").defaults.bandwidth == 100_000_000_000
@@ -47,6 +70,10 @@ def test_the_papers_network_has_256_hosts_with_an_address_each() -> None:
     [
         ("clos:", "must be clos:LxSxH"),
         ("clos:4x4", "must be clos:LxSxH"),
+        ("clos3:4x4x4", "must be clos3:PxLxAxCxH"),
+        ("clos3:4x4x4x0x1", "none of the numbers may be 0"),
+        ("clos3:2x2x2x2x2@fast", "'fast' is not a bandwidth"),
+        ("clos3:8x8x8x8x32", "2,048 hosts; a topology has 1,024 at most"),
         ("clos:0x4x4", "at least"),
         ("clos:4x4x4@fast", "'fast' is not a bandwidth"),
         ("clos:64x1x32", "2,048 hosts; a topology has 1,024 at most"),

@@ -12,6 +12,8 @@ from p4gen.families.themis.control import (
     clone_sessions,
     cm_entries,
     filter_entries,
+    path_map,
+    path_map_entries,
     path_set_entries,
     spray_entry,
 )
@@ -23,10 +25,8 @@ from p4gen.model.entries import Entry
 def _entries(spec: ThemisSpec, connections: Sequence[ConnectionHere]) -> tuple[Entry, ...]:
     if not spec.by_psn:
         return ()
-    if spec.tiers > 2:
-        raise InputError("tiers 3 needs a PathMap for the fabric's hashes; routes are made for tiers 2")
-    sets = sorted({(here.path_set, here.paths) for here in connections})
-    found = [entry for number, paths in sets for entry in path_set_entries(spec, PathSet.equal(number, paths))]
+    sets = {here.path_set: here for here in connections}
+    found = [entry for _, here in sorted(sets.items()) for entry in _path_set(spec, here)]
     for here in connections:
         placed = here.connection
         connection = Connection(
@@ -49,10 +49,25 @@ def _entries(spec: ThemisSpec, connections: Sequence[ConnectionHere]) -> tuple[E
     return tuple(found)
 
 
+def _path_set(spec: ThemisSpec, here: ConnectionHere) -> tuple[Entry, ...]:
+    """The entries of a connection's set of paths, and of its PathMap."""
+    entries = path_set_entries(spec, PathSet.equal(here.path_set, here.paths))
+    if spec.tiers == 2:
+        return entries
+    return (*entries, *path_map_entries(spec, here.path_set, path_map(here.tiers)))
+
+
 def _limits(spec: ThemisSpec) -> ConnectionLimits:
     """A program that sprays by PSN but does not filter (``psn``) has no state, and as many connections."""
     ends = spec.filters or spec.spread is Spread.PSN
-    return ConnectionLimits(spec.connections * spec.sprays, spec.connections * ends, spec.path_sets)
+    mapped = spec.tiers > 2
+    return ConnectionLimits(
+        spec.connections * spec.sprays,
+        spec.connections * ends,
+        spec.path_sets,
+        tiers=mapped and spec.sprays,
+        restores=mapped and spec.filters,
+    )
 
 
 def _queue_registers(spec: ThemisSpec) -> tuple[str, ...]:

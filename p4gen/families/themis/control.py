@@ -10,11 +10,13 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from p4gen.errors import InputError
 from p4gen.families.themis.program import cm_session, nack_session
 from p4gen.families.themis.spec import Cm, ThemisSpec
+from p4gen.groups.connections import Tier
 from p4gen.groups.family import GroupEntries
 from p4gen.groups.group import GroupContext, SwitchConfig
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, Lpm, Replica, Ternary
@@ -141,15 +143,6 @@ def filter_entries(connection: Connection, path_set: int, *, index: int, epoch: 
     )
 
 
-@dataclass(frozen=True)
-class Tier:
-    """How the switches of a tier choose among next hops: by ``bits`` bits of their hash, from bit ``shift`` on."""
-
-    name: str
-    bits: int
-    shift: int
-
-
 def slice_route(prefix: str, first: int, tier: Tier) -> Entry:
     """A route over the 2^bits next hops from ``first`` on, chosen by a tier's bits of the hash."""
     network = ipaddress.IPv4Network(prefix)
@@ -158,7 +151,8 @@ def slice_route(prefix: str, first: int, tier: Tier) -> Entry:
     return Entry("routes", key, Action("set_slice", arguments))
 
 
-def path_map(tiers: Sequence[Tier]) -> tuple[int, ...]:
+@lru_cache(maxsize=64)
+def path_map(tiers: tuple[Tier, ...]) -> tuple[int, ...]:
     """The PathMap: for each path, a change of the UDP source port that changes the tiers' choices by the path's bits.
 
     The first tier has the lowest bits. Path 0 has no change, and ports from 49152 on stay in that range.
@@ -166,21 +160,24 @@ def path_map(tiers: Sequence[Tier]) -> tuple[int, ...]:
     Raises ``InputError`` with the name of the tier whose bits of the hash depend on those of the tiers before it.
     """
     for count, tier in enumerate(tiers, start=1):
-        reached = {_path_of(delta, tiers[:count]) for delta in range(1 << _PORT_BITS)}
+        reached = {_path_of(change, tiers[:count]) for change in _changes()}
         if len(reached) < 1 << sum(one.bits for one in tiers[:count]):
             raise InputError(f"tier {tier.name}: its bits of the hash depend on those of the tiers before it")
     found: dict[int, int] = {}
-    for delta in range(1 << _PORT_BITS):
-        found.setdefault(_path_of(delta, tiers), delta)
+    for delta, change in enumerate(_changes()):
+        found.setdefault(_path_of(change, tiers), delta)
     return tuple(delta for _, delta in sorted(found.items()))
 
 
-def _path_of(delta: int, tiers: Sequence[Tier]) -> int:
-    """The path, counted from the base, that a change of the UDP source port leads to.
+@lru_cache(maxsize=1)
+def _changes() -> tuple[int, ...]:
+    """For each change of the UDP source port, the change of the hash. CRC-16 is linear over GF(2): it is the hash of
+    the change, whatever the other bytes are."""
+    return tuple(crc16(delta.to_bytes(2) + bytes(2)) for delta in range(1 << _PORT_BITS))  # the other port follows
 
-    CRC-16 is linear over GF(2): the hash changes by the hash of the change, whatever the other bytes are.
-    """
-    change = crc16(delta.to_bytes(2) + bytes(2))  # the destination port follows
+
+def _path_of(change: int, tiers: Sequence[Tier]) -> int:
+    """The path, counted from the base, that a change of the hash leads to."""
     path = bits = 0
     for tier in tiers:
         path |= (change >> tier.shift & (1 << tier.bits) - 1) << bits

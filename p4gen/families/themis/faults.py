@@ -308,6 +308,10 @@ PORTS = (
     Mutation("port-checksum-stale", "MapPath", "hdr.udp.checksum == 0 ? 16w0 : checksum", "hdr.udp.checksum", "s3"),
     Mutation("checksum-invented", "MapPath", "hdr.udp.checksum == 0 ? 16w0 : checksum", "checksum", "s3"),
     Mutation("checksum-of-none", "MapPath", "checksum == 0 ? 16w0xffff : checksum;", "checksum;", "s3"),
+    Mutation("mark-not-set", "MapPath", "hdr.bth.reserved1 | 1", "hdr.bth.reserved1", "s3"),
+    Mutation("mark-counted-twice", "MapPath", "hdr.bth.reserved1[0:0] == 1 ? 16w0 : 16w0x0100", "16w0x0100", "s3"),
+    Mutation("mark-kept", "RestorePort", "hdr.bth.reserved1 & 0xfe", "hdr.bth.reserved1", "d3"),
+    Mutation("unmarked-restored", "RestorePort", "if (hdr.bth.reserved1[0:0] == 1) {", "if (true) {", "d3"),
     Mutation("port-not-restored", "RestorePort", "hdr.udp.src_port = port;", "", "d3"),
     Mutation(
         "restored-checksum-stale", "RestorePort", "hdr.udp.checksum == 0 ? 16w0 : checksum", "hdr.udp.checksum", "d3"

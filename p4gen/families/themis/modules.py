@@ -122,8 +122,8 @@ MAP_PATH = Module(
     gress="ingress",
     paper="section 3.2, Figure 3: the PathMap",
     purpose="changes the UDP source port, so that ECMP takes a PSN's path in every tier",
-    needs=("hdr.udp", "kind", "path_set", "path"),
-    changes=("hdr.udp",),
+    needs=("hdr.udp", "hdr.bth", "kind", "path_set", "path"),
+    changes=("hdr.udp", "hdr.bth"),
     tables=(Table("path_map", _PATH_MAP, "path set and path to a change of the port"),),
     wanted=lambda spec: spec.sprays and spec.tiers > 2,
 )
@@ -134,8 +134,8 @@ RESTORE_PORT = Module(
     gress="ingress",
     paper="beside Themis: the ICRC covers the UDP source port",
     purpose="restores the original UDP source port for the NIC",
-    needs=("hdr.udp", "path_set", "path"),
-    changes=("hdr.udp",),
+    needs=("hdr.udp", "hdr.bth", "path_set", "path"),
+    changes=("hdr.udp", "hdr.bth"),
     tables=(Table("restored_ports", _PATH_MAP, "path set and path to a change of the port"),),
     wanted=lambda spec: spec.filters and spec.tiers > 2,
 )

@@ -204,6 +204,11 @@ class ThemisSpec(ProgramSpec):
         return self.spread is Spread.ADAPTIVE
 
     @property
+    def slices_hash(self) -> bool:
+        """With three tiers, each takes its own bits."""
+        return self.tiers > 2
+
+    @property
     def queue_rows(self) -> int:
         """Words that each bank of a queue has."""
         return self.queue // self.queue_banks
