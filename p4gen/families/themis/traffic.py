@@ -19,20 +19,22 @@ from p4gen.families.themis.control import (
     PathSet,
     Peer,
     clone_sessions,
+    cm_entries,
     filter_entries,
     path_set_entries,
     spray_entry,
 )
-from p4gen.families.themis.spec import Spread, ThemisSpec
+from p4gen.families.themis.spec import Cm, Spread, ThemisSpec
 from p4gen.groups import NextHop, Route
 from p4gen.groups.config import routing
 from p4gen.model.entries import Action, Entry, Exact
 from p4gen.rocev2 import psn as serial
+from p4gen.rocev2.cm import Kind, Message, Sent
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicETH, Ethernet, ImmDt, IPv4, ipv4
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 from p4gen.rocev2.packet import RocePacket
 
-_NACK_SHARE, _REQUEST_EVERY = 0.3, 40
+_NACK_SHARE, _CM_SHARE, _REQUEST_EVERY = 0.3, 0.1, 40
 _LEAST_PORTS: Final = 4
 _NAK: Final = 0x60
 _OPCODES: Final = (*range(0x18), 0x20, 0x64, 0x81, 0xFF)
@@ -130,6 +132,7 @@ class RandomTraffic:
                 yield from path_set_entries(self._spec, PathSet(number, weights))
             for index in range(len(self._flows)):
                 yield from self._entries_of(index)
+        yield from cm_entries(self._spec, {0: ipv4("10.0.0.1"), 1: ipv4("10.0.0.2")})
 
     def _entries_of(self, index: int) -> tuple[Entry, ...]:
         flow, path_set = self._flows[index], index % min(self._spec.path_sets, 2)
@@ -159,6 +162,8 @@ class RandomTraffic:
         rng, flow = self._random, self._random.choice(self._flows)
         if self._recent and rng.random() < 0.03:
             return replace(rng.choice(self._recent), kind="repeated")
+        if self._spec.cm is Cm.COPY and rng.random() < _CM_SHARE:
+            return self._handshake(flow)
         answered = rng.random() < _NACK_SHARE
         packet = self._answer(flow) if answered else self._requested(flow)
         host = flow.connection.responder if flow.here else flow.connection.requester
@@ -169,6 +174,19 @@ class RandomTraffic:
         if rng.random() < 0.03:
             return Packet(port, self._spoilt(frame), f"spoilt {kind}")
         return Packet(port, frame, kind)
+
+    def _handshake(self, flow: Flow) -> Packet:
+        """A message of RDMA CM of either end, often from the right port."""
+        rng = self._random
+        src, dst = rng.sample((flow.connection.requester, flow.connection.responder), 2)
+        message = Message.of(rng.choice(list(Kind)), local_id=rng.getrandbits(32))
+        sent = Sent(src.ip, dst.ip, message).packet(Ethernet(_MAC, _MAC + 1), ttl=rng.choice((64, 2, 1)))
+        tag = rng.getrandbits(16) if rng.random() < 0.05 else None
+        if rng.random() < 0.05:
+            sent = replace(sent, bth=replace(sent.bth, dst_qp=rng.randrange(4))).sealed()
+        port = src.ip & 1 ^ 1 if rng.random() < 0.8 else rng.randrange(self._spec.ports)
+        frame = replace(sent, vlan=tag).to_bytes()
+        return Packet(port, self._spoilt(frame) if rng.random() < 0.2 else frame, "handshake")
 
     def _requested(self, flow: Flow) -> RocePacket:
         rng = self._random
