@@ -15,17 +15,16 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from p4gen.manager.api import Code, ConnectionSpec, ConnectionState, ConnectionStatus, ManagerError
+from p4gen.manager.connection_records import ConnectionRecords, Record
 from p4gen.manager.ledger import Ledger
 from p4gen.manager.lifecycle import Answers, Lifecycle, refusal
-from p4gen.manager.store import ClosedError, StoredConnection
+from p4gen.manager.store import ClosedError
 from p4gen.manager.switches import SwitchThread
 from p4gen.manager.wanted import HeldConnection, HeldConnections
-from p4gen.placement.connections import NoEpochError, PlacedConnection, check_connection, place_connection, same_place
-from p4gen.placement.pools import Held, Kind
+from p4gen.placement.connections import NoEpochError
 
 LOGGER = logging.getLogger("p4gen.manager")
 CONSENT: Final = 1.0
@@ -42,25 +41,6 @@ Changes = dict[str, dict[int, HeldConnection | None]]
 """By switch and number of connection: what it is to hold."""
 
 
-@dataclass(eq=False)
-class Record(StoredConnection):
-    """A connection."""
-
-    busy: bool = False
-    """Whether a request or a change of paths is working on it."""
-    lost: bool = False
-    """Whether a switch has got another program, so that it needs another place."""
-    tried: int = -1
-    """The ledger's version when it was last tried to spray it."""
-    failed: bool = False
-    """Whether a switch failed then, so that it is tried again after ``AGAIN`` seconds."""
-
-    @property
-    def ends(self) -> tuple[str, ...]:
-        """The switches of its ends."""
-        return () if self.placed is None else (self.placed.source_switch, self.placed.destination_switch)
-
-
 class Connections:
     """The connections of a fabric, and the thread that changes their paths when links and switches come and go.
 
@@ -73,27 +53,9 @@ class Connections:
         self._threads = threads
         self._lifecycle = lifecycle
         self._drain = drain
-        self._records: dict[int, Record] = {}
-        self._next = ledger.next_connection
+        self._records = ConnectionRecords(ledger, threads)
         self._wake, self._closed = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._work, name="inc-connections", daemon=True)
-        self._load()
-
-    def _load(self) -> None:
-        """What the store has. What was not completed is undone, or, if paths were changing, tried again."""
-        store = self._ledger.store
-        with store.transaction():
-            for row in self._ledger.connections:
-                if row.state in (ConnectionState.REGISTERING, ConnectionState.RELEASING):
-                    store.drop_connection(row.number)
-                    continue
-                record = Record(**vars(row), lost=self._ledger.moved)
-                if record.state is ConnectionState.CHANGING:
-                    record.state, record.reason = ConnectionState.ECMP, "the manager was restarted"
-                if record.lost:
-                    record.state, record.placed = ConnectionState.ECMP, None
-                store.put_connection(record)
-                self._records[row.number] = record
 
     def start(self) -> None:
         """Start the thread."""
@@ -114,22 +76,15 @@ class Connections:
 
     def statuses(self) -> list[ConnectionStatus]:
         """All connections, in order of number."""
-        return [self._status(record) for _, record in sorted(self._records.items())]
+        return self._records.statuses()
 
     def held_by(self, switch: str) -> HeldConnections:
         """What a switch is to hold of connections."""
-        found = {}
-        for record in self._records.values():
-            sprayed = record.state is ConnectionState.SPRAYED
-            if record.placed is not None and (
-                record.placed.destination_switch == switch or (sprayed and record.placed.source_switch == switch)
-            ):
-                found[record.number] = HeldConnection(record.placed, filtered=sprayed)
-        return found
+        return self._records.held_by(switch)
 
     def refresh(self) -> None:
         """Have switches update their routes, except those whose connections must change paths first."""
-        waiting = {record.ends[0] for record in self._records.values() if self._moves(record)}
+        waiting = {record.ends[0] for record in self._records.all.values() if self._records.moves(record)}
         for name, thread in self._threads.items():
             if name not in waiting:
                 thread.refresh()
@@ -137,69 +92,9 @@ class Connections:
 
     def lost(self, switch: str) -> None:
         """A switch's program was loaded again, so its connections need new places."""
-        for record in self._records.values():
+        for record in self._records.all.values():
             record.lost |= switch in record.ends
         self._wake.set()
-
-    def _moves(self, record: Record) -> bool:
-        """Whether a connection that is sprayed, or is about to be, needs other paths."""
-        if record.state not in (ConnectionState.SPRAYED, ConnectionState.CHANGING) or record.placed is None:
-            return False
-        return record.lost or not same_place(record.placed, self._ledger.fabric.view)
-
-    def _get(self, number: int) -> Record:
-        if number not in self._records:
-            raise ManagerError(Code.NOT_FOUND, f"there is no connection {number}")
-        return self._records[number]
-
-    def _check(self, spec: ConnectionSpec) -> None:
-        fabric = self._ledger.fabric
-        reported = {name: [link.neighbour for link in info.links] for name, info in fabric.switches.items()}
-        check_connection(spec, fabric.view, reported)
-
-    def _place(self, record: Record, keep: PlacedConnection | None) -> PlacedConnection:
-        others = [r.placed for r in self._records.values() if r.placed is not None and r is not record]
-        ledger = self._ledger
-        return place_connection(record.number, record.spec, ledger.fabric.view, others, ledger.histories, keep)
-
-    def _take(self, record: Record, state: ConnectionState, placed: PlacedConnection, reason: str = "") -> None:
-        """Record that a connection is about to have a place, whose epoch then counts as used."""
-        ledger, switch = self._ledger, placed.destination_switch
-        held = Held(switch, Kind.CONNECTION, 0, placed.index, placed.index + 1, placed.epoch)
-        record.placed = placed
-        self._put(record, state, reason)
-        ledger.histories[switch].add(held)
-        seen = ledger.histories[switch].seen(Kind.CONNECTION, 0, placed.epoch)
-        ledger.store.put_epochs(switch, Kind.CONNECTION, 0, placed.epoch, seen)
-
-    def _put(self, record: Record, state: ConnectionState, reason: str = "") -> None:
-        if (record.state, record.reason) != (state, reason) and reason:
-            LOGGER.info("connection %d is not sprayed: %s", record.number, "; ".join(reason.splitlines()))
-        record.state, record.reason = state, reason
-        self._ledger.store.put_connection(record)
-
-    def _drop(self, record: Record) -> None:
-        with self._ledger.store.transaction():
-            self._ledger.store.drop_connection(record.number)
-        self._records.pop(record.number, None)
-        self._ledger.version += 1
-
-    def _status(self, record: Record) -> ConnectionStatus:
-        placed = record.placed
-        status = ConnectionStatus(record.number, record.spec, record.state, record.generation, record.reason)
-        if placed is None:
-            return status
-        links = self._ledger.fabric.view.topology.ports.get(placed.source_switch, ())
-        paths = tuple(links[port].other(placed.source_switch) for port in placed.ports if port < len(links))
-        return replace(
-            status,
-            source_switch=placed.source_switch,
-            destination_switch=placed.destination_switch,
-            paths=paths,
-            path_set=placed.path_set,
-            index=placed.index,
-            epoch=placed.epoch,
-        )
 
     # --- requests ---
 
@@ -218,43 +113,22 @@ class Connections:
     def _register(self, spec: ConnectionSpec) -> ConnectionStatus:
         ledger = self._ledger
         with ledger.changed:
-            self._check(spec)
-            self._check_new(spec)
-            record = Record(self._next, spec, ConnectionState.REGISTERING, busy=True)
-            placed = self._place(record, None)
-            with ledger.store.transaction():
-                ledger.store.put_meta("next_connection", self._next + 1)
-                self._take(record, ConnectionState.REGISTERING, placed)
-            self._next += 1
-            self._records[record.number] = record
+            record, placed = self._records.new(spec)
         try:
             for switch in (placed.destination_switch, placed.source_switch):
                 failures = self._lifecycle.wait(self._ask({switch: {record.number: HeldConnection(placed)}}))
                 if failures:
                     raise refusal(failures)
             with ledger.changed, ledger.store.transaction():
-                self._put(record, ConnectionState.SPRAYED)
-                return self._status(record)
+                self._records.put(record, ConnectionState.SPRAYED)
+                return self._records.status(record)
         except BaseException:
             self._remove(record)
             with ledger.changed:
-                self._drop(record)
+                self._records.drop(record)
             raise
         finally:
             self._idle(record)
-
-    def _check_new(self, spec: ConnectionSpec) -> None:
-        for record in self._records.values():
-            other = record.spec
-            for what, mine, theirs in (
-                ("requester", (spec.source, spec.source_qp), (other.source, other.source_qp)),
-                ("responder", (spec.destination, spec.destination_qp), (other.destination, other.destination_qp)),
-            ):
-                if mine == theirs:
-                    host, qp = mine
-                    raise ManagerError(
-                        Code.EXISTS, f"QP {qp} of {host} is already the {what} of connection {record.number}"
-                    )
 
     def release(self, number: int) -> None:
         """See ``api.Manager.release_connection``."""
@@ -262,11 +136,11 @@ class Connections:
         with ledger.changed:
             record = self._busy(number)
             with ledger.store.transaction():
-                self._put(record, ConnectionState.RELEASING)
+                self._records.put(record, ConnectionState.RELEASING)
         try:
             self._remove(record)
             with ledger.changed:
-                self._drop(record)
+                self._records.drop(record)
         finally:
             self._idle(record)
 
@@ -275,21 +149,21 @@ class Connections:
         with self._ledger.changed:
             record = self._busy(number)
             record.spray = spray
-            if spray is (record.state is ConnectionState.SPRAYED) and not self._moves(record):
+            if spray is (record.state is ConnectionState.SPRAYED) and not self._records.moves(record):
                 with self._ledger.store.transaction():
-                    self._put(record, record.state, record.reason if spray else _OFF)
+                    self._records.put(record, record.state, record.reason if spray else _OFF)
                 self._idle(record)
-                return self._status(record)
+                return self._records.status(record)
         self._change([record])
         with self._ledger.changed:
-            return self._status(record)
+            return self._records.status(record)
 
     def _busy(self, number: int) -> Record:
         """A connection, reserved for the caller once no other one works on it. Raises ``ManagerError`` when there is
         none, or others take too long."""
         changed = self._ledger.changed
         deadline = time.monotonic() + PATIENCE
-        while (record := self._get(number)).busy:
+        while (record := self._records.get(number)).busy:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise ManagerError(Code.UNREACHABLE, f"connection {number} is {record.state}")
@@ -324,7 +198,7 @@ class Connections:
             self._wake.clear()
             try:
                 with self._ledger.changed:
-                    due = [] if self._closed.is_set() else [r for r in self._records.values() if self._due(r, late)]
+                    due = [] if self._closed.is_set() else [r for r in self._records.all.values() if self._due(r, late)]
                     for record in due:
                         record.busy = True
                 if due:
@@ -338,7 +212,7 @@ class Connections:
         if record.busy:
             return False
         again = (record.spray and record.tried != self._ledger.version) or (record.failed and late)
-        return (record.state is ConnectionState.ECMP and again) or self._moves(record)
+        return (record.state is ConnectionState.ECMP and again) or self._records.moves(record)
 
     def _change(self, records: Sequence[Record]) -> None:
         """Give connections, which are busy for this caller, the paths that there are now."""
@@ -356,7 +230,7 @@ class Connections:
             with self._ledger.changed, self._ledger.store.transaction():
                 for record in records:
                     reason = failures.get(record.number, "")
-                    self._put(record, ConnectionState.ECMP if reason else ConnectionState.SPRAYED, reason)
+                    self._records.put(record, ConnectionState.ECMP if reason else ConnectionState.SPRAYED, reason)
                 if self._ledger.fabric.view is not view:  # sources may have waited for this change
                     self.refresh()
         finally:
@@ -376,15 +250,15 @@ class Connections:
                 try:
                     if not record.spray:
                         raise ManagerError(Code.REFUSED, _OFF)
-                    self._check(record.spec)
-                    placed = self._place(record, None if record.lost else old)
+                    self._records.check(record.spec)
+                    placed = self._records.place(record, None if record.lost else old)
                 except ManagerError as error:
                     failures[record.number] = error.reason
                     record.placed = None if record.lost else old
-                    self._put(record, ConnectionState.CHANGING, error.reason)
+                    self._records.put(record, ConnectionState.CHANGING, error.reason)
                 else:
                     record.generation += 1
-                    self._take(record, ConnectionState.CHANGING, placed)
+                    self._records.take(record, ConnectionState.CHANGING, placed)
                 record.lost = False
                 if record.placed is not None:
                     held = HeldConnection(record.placed, filtered=False)

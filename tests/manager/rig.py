@@ -270,7 +270,7 @@ class Rig:
         manager = self.manager
         with manager._changed:
             busy = any(record.busy for record in manager._ledger.records.values())
-            busy |= any(record.busy for record in manager._connections._records.values())
+            busy |= any(record.busy for record in manager._connections._records.all.values())
             if busy or manager._connections._wake.is_set():
                 return False
         threads = manager._threads.values()

@@ -100,7 +100,7 @@ def test_whatever_happens_switches_hold_what_the_books_say(tmp_path: Path, share
 def quiet(rig: Rig) -> bool:
     """Whether no connection is to be tried again."""
     with rig.manager._changed:
-        again = any(record.failed for record in rig.manager._connections._records.values())
+        again = any(record.failed for record in rig.manager._connections._records.all.values())
     return not again and all(map(as_wanted, rig.manager.connections()))
 
 
