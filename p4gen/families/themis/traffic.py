@@ -40,6 +40,8 @@ _NAK: Final = 0x60
 _OPCODES: Final = (*range(0x18), 0x20, 0x64, 0x81, 0xFF)
 _MAC: Final = 0x02AA00000001
 _OPCODE_AT: Final = 42
+_CLASS_AT: Final = 9
+"""The management class in the payload of a management datagram, after the DETH."""
 
 
 class Flow:
@@ -182,8 +184,10 @@ class RandomTraffic:
         message = Message.of(rng.choice(list(Kind)), local_id=rng.getrandbits(32))
         sent = Sent(src.ip, dst.ip, message).packet(Ethernet(_MAC, _MAC + 1), ttl=rng.choice((64, 2, 1)))
         tag = rng.getrandbits(16) if rng.random() < 0.05 else None
-        if rng.random() < 0.05:
+        if rng.random() < 0.1:
             sent = replace(sent, bth=replace(sent.bth, dst_qp=rng.randrange(4))).sealed()
+        if rng.random() < 0.1:
+            sent = replace(sent, payload=sent.payload[:_CLASS_AT] + b"\4" + sent.payload[_CLASS_AT + 1 :]).sealed()
         port = src.ip & 1 ^ 1 if rng.random() < 0.8 else rng.randrange(self._spec.ports)
         frame = replace(sent, vlan=tag).to_bytes()
         return Packet(port, self._spoilt(frame) if rng.random() < 0.2 else frame, "handshake")
