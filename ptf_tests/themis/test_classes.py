@@ -58,13 +58,57 @@ class EvidenceIsNotOverwritten(ClassTest):
 
 
 class NewerGapReplaces(ClassTest):
-    """A class has one gap. What is older is not known to have come, so its NACK passes."""
+    """A class has one gap. What was in an older one, or before it, is not known to have come, so its NACK passes."""
 
     def runTest(self) -> None:
         self.arrive(0, 1, 3, 4, 5, 6, 7, 10)
         self.forwarded(8)
         self.forwarded(2)
-        self.judged(LOST=1, NO_EVIDENCE=1)
+        self.forwarded(0)
+        self.judged(LOST=1, NO_EVIDENCE=2)
+
+
+class WhatFollowedTheOlderGapHasCome(ClassTest):
+    """2 is lost; 6 comes late; 10 is lost. NACK(6) is blocked, though it is older than the gap that is known."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 4, 5, 7, 6, 8, 9, 12)
+        self.blocked(6)
+        self.forwarded(2)
+        self.forwarded(10)
+        self.judged(LATE=1, NO_EVIDENCE=1, LOST=1)
+
+
+class PacketsBeforeTheGapHaveCome(ClassTest):
+    """2 came late, and then 6 is lost: 2 has come nevertheless."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 2, 4, 5, 8)
+        self.blocked(2)
+        self.forwarded(6)
+        self.judged(LATE=1, LOST=1)
+
+
+class ClosedGapIsNotDoubted(ClassTest):
+    """2 was lost, and has come again before 8 is lost."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 3, 4, 2, 5, 6, 7, 10)
+        self.blocked(2)
+        self.forwarded(8)
+        self.judged(LATE=1, LOST=1)
+
+
+class DoubtIsOfTheNewestGap(ClassTest):
+    """A gap of one path is replaced after a newer one of the other path was: doubt does not go back."""
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 4, 3, 7, 9, 13, 8)  # 11 is missing instead of 5, then 6 instead of 2
+        self.forwarded(5)
+        self.arrive(12)  # 10 instead of 6
+        self.forwarded(5)
+        self.forwarded(10)
+        self.judged(NO_EVIDENCE=2, LOST=1)
 
 
 class GapsOfPathsAreApart(ClassTest):
@@ -112,13 +156,13 @@ class EndsOfAGapHaveCome(ClassTest):
 
 
 class FirstOfAPathIsKnown(ClassTest):
-    """Nothing is known of PSNs before the first one of a path; that one itself has come."""
+    """The first PSN of a path has come, and none before it."""
 
     def runTest(self) -> None:
         self.arrive(11, 10)
         self.blocked(10)
         self.forwarded(8)
-        self.judged(LATE=1, NO_EVIDENCE=1)
+        self.judged(LATE=1, LOST=1)
 
 
 class ClassesAcrossTheWrap(ClassTest):
@@ -235,6 +279,18 @@ class LateMarkMovesOn(ClassTest):
         self.arrive(*psns, psns[-1] + 1, psns[-1] + 2)
         self.forwarded(psns[-1] + 1)
         self.judged(LAST_HOP=1)
+
+
+class DoubtMovesOn(ClassTest):
+    """What was doubtful half a turn of PSNs ago does not make new PSNs doubtful. No gap is left open on the way."""
+
+    def runTest(self) -> None:
+        psns = [FAR * turn for turn in range(1, (WRAP >> 1) // FAR + 3)]
+        for psn in psns:
+            self.arrive(psn, psn - 2)
+        self.arrive(psns[-1] + 4, psns[-1] + 2)
+        self.blocked(psns[-1] + 2)
+        self.judged(LATE=1)
 
 
 class FarBackIsForgotten(ClassTest):

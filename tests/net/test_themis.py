@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from p4gen.cli.app import cli
 from p4gen.errors import InputError
-from p4gen.families.themis.spec import Spread, ThemisSpec
+from p4gen.families.themis.spec import Evidence, Spread, ThemisSpec
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery
 from p4gen.net.faults import Faults, Impairment
@@ -26,8 +26,10 @@ from p4gen.spec.topology import TopologySpec
 
 
 @lru_cache
-def leaf(spread: Spread) -> ThemisSpec:
+def leaf(spread: Spread, evidence: Evidence = Evidence.QUEUE) -> ThemisSpec:
     """One program for all tests: it is compiled once."""
+    if evidence is Evidence.CLASSES:
+        return ThemisSpec(spread=spread, paths=8, connections=16, evidence=evidence, ports=16)
     return ThemisSpec(spread=spread, paths=8, connections=16, queue=256, ports=16)
 
 
@@ -49,24 +51,36 @@ def config(
 
 
 @settings(max_examples=12, deadline=None)
-@given(st.integers(1, 8), st.sampled_from(Pattern), st.integers(0, 99))
-def test_without_loss_nothing_is_sent_twice(spines: int, pattern: Pattern, seed: int) -> None:
-    result = TrafficSimulation(config(spines, Spread.THEMIS, pattern, seed=seed)).run()
+@given(st.integers(1, 8), st.sampled_from(Pattern), st.integers(0, 99), st.sampled_from(Evidence))
+def test_without_loss_nothing_is_sent_twice(spines: int, pattern: Pattern, seed: int, evidence: Evidence) -> None:
+    run = replace(config(spines, Spread.THEMIS, pattern, seed=seed), program=leaf(Spread.THEMIS, evidence))
+    result = TrafficSimulation(run).run()
     assert result.ok, result.errors
     assert (result.total("resent"), result.total("timeouts")) == (0, 0)
 
 
 @settings(max_examples=10, deadline=None)
-@given(st.integers(1, 8), st.sampled_from(Pattern), st.integers(0, 99), st.sampled_from([0.001, 0.01, 0.1]))
-def test_with_loss_everything_arrives(spines: int, pattern: Pattern, seed: int, loss: float) -> None:
-    result = TrafficSimulation(config(spines, Spread.THEMIS, pattern, 48_000, loss, seed)).run()
+@given(
+    st.integers(1, 8),
+    st.sampled_from(Pattern),
+    st.integers(0, 99),
+    st.sampled_from([0.001, 0.01, 0.1]),
+    st.sampled_from(Evidence),
+)
+def test_with_loss_everything_arrives(
+    spines: int, pattern: Pattern, seed: int, loss: float, evidence: Evidence
+) -> None:
+    run = replace(config(spines, Spread.THEMIS, pattern, 48_000, loss, seed), program=leaf(Spread.THEMIS, evidence))
+    result = TrafficSimulation(run).run()
     assert result.ok, result.errors
 
 
-def test_losses_are_repaired_without_a_timeout() -> None:
+@pytest.mark.parametrize("evidence", Evidence)
+def test_losses_are_repaired_without_a_timeout(evidence: Evidence) -> None:
     lost = timeouts = 0
     for spines in (2, 3, 5):
-        result = TrafficSimulation(config(spines, Spread.THEMIS, size=2_000_000, loss=0.002, seed=3)).run()
+        run = config(spines, Spread.THEMIS, size=2_000_000, loss=0.002, seed=3)
+        result = TrafficSimulation(replace(run, program=leaf(Spread.THEMIS, evidence))).run()
         assert result.ok, result.errors
         lost, timeouts = lost + result.total("lost"), timeouts + result.total("timeouts")
     assert lost > 20
@@ -129,7 +143,7 @@ def test_what_does_not_hold_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "cause"),
     [
-        (["themis-0"], "there is no figure 'themis-0'; there are themis-1, themis-5, themis-loss"),
+        (["themis-0"], "there is no figure 'themis-0'; there are themis-1, themis-5, themis-evidence, themis-loss"),
         (["themis-1", "--scale", "huge"], "themis-1 has no scale 'huge'; small: 8 MiB a node"),
     ],
 )

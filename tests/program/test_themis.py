@@ -181,10 +181,10 @@ def test_the_memory_of_section_4_and_of_the_program(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("paths", "words"), [(4, 64_000), (16, 256_000)])
 def test_the_memory_of_classes(paths: int, words: int, tmp_path: Path) -> None:
-    """32 and 48 bits for each path of each connection, and 56 for the connection."""
+    """32 and 48 bits for each path of each connection, and 80 for the connection."""
     built = build(ThemisSpec(evidence=Evidence.CLASSES, paths=paths), tmp_path, use_p4c=False)
     memory = built.manifest["themis"]["memory"]
-    assert memory["evidence"] == words + 1600 * 56 // 8
+    assert memory["evidence"] == words + 1600 * 80 // 8
     assert memory["registers"] == memory["evidence"] + 1600 * (8 + 2 + (paths - 1).bit_length() + 24 + 24) // 8
 
 

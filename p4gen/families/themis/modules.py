@@ -182,12 +182,12 @@ RECORD_CLASS = Module(
         Metadata("late", "bit<1>", "1: ePSN, or a larger PSN, came after a larger one"),
         Metadata("arrived", "bit<1>", "1: ePSN itself has passed"),
         Metadata("missing", "bit<1>", "1: ePSN is in the newest gap of its class"),
-        Metadata("forgotten", "bit<1>", "1: ePSN is older than that gap: whether it has passed is not known"),
+        Metadata("forgotten", "bit<1>", "1: whether ePSN has passed is not known any longer"),
     ),
     keeps=(
-        Register("order", words.ORDER, _CONNECTIONS, "how far each connection has come"),
         Register("newest", words.NEWEST, _CLASSES, "how far each class has come"),
         Register("gaps", words.GAP, _CLASSES, "its newest gap"),
+        Register("order", words.ORDER, _CONNECTIONS, "how far each connection has come"),
     ),
     wanted=_by_class,
 )

@@ -36,16 +36,17 @@ def psns(spec: ThemisSpec) -> Word:
 ORDER = Word(
     _EPOCH,
     Field("newest", 24, "newest PSN of all"),
-    Field("late", 24, "newest PSN that came after a larger one"),
+    Field("late", 24, "newest that came after a larger one"),
+    Field("unsure", 24, "newest that was in a forgotten gap"),
 )
 """RecordClass's word for a connection, the same for all its paths."""
 
 NEWEST = Word(_EPOCH, Field("psn", 24, "newest PSN"))
 """RecordClass's word for a class, the PSNs of one path."""
 
-GAP = Word(Field("start", 24, "newest PSN before the gap"), Field("end", 24, "PSN after it"))
+GAP = Word(Field("start", 24, "newest PSN before the gap"), Field("end", 24, "newest PSN in it"))
 """RecordClass's word for a class: its newest gap, of PSNs that had not passed when a later one of their path did. All
-PSNs of the class from ``end`` on have passed; none is missing if ``start`` and ``end`` are equal."""
+PSNs of the class after ``end`` have passed; none is missing if ``start`` and ``end`` are equal."""
 
 
 def blocked(spec: ThemisSpec) -> Word:

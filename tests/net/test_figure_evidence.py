@@ -1,0 +1,51 @@
+"""Queue and classes compared: a few runs, and whether the study notices what is wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from p4gen.families.themis import figure_evidence
+from p4gen.families.themis.figure_evidence import LAST, OFTEN, Outcome, Run, perform, report
+from p4gen.families.themis.spec import Evidence
+from p4gen.net.figure import Order
+
+ORDER = Order("tiny", 1)
+SIZE = 512 << 10
+
+
+def test_every_statement_holds_and_every_run_has_a_row() -> None:
+    said: list[str] = []
+    found = report(2 << 20, (2,), ORDER, said.append)
+    assert [check.text for check in found.checks if not check.ok] == []
+    rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+    assert len(rows) == len(said) == 4 * len(Evidence)
+    for row in rows:
+        assert row["NACKs"] > 100  # type: ignore[operator]
+        assert row["passed, %"] + row["blocked, %"] == pytest.approx(100)  # type: ignore[operator]
+        assert (row["passes"] == 1) is row["spines, loss, evidence"].endswith("classes")  # type: ignore[union-attr]
+    assert any("classes 80,000 B for 4 paths" in text for text in found.assumptions)
+
+
+def test_losses_on_the_last_hop_cost_classes_more_timeouts() -> None:
+    """Data is right with both; in these runs packets overtake each other most of the time."""
+    timeouts = {}
+    for evidence in Evidence:
+        results = [perform(Run(2, LAST, evidence), 2 << 20, replace(ORDER, seed=seed)).result for seed in range(3)]
+        assert all(result.ok for result in results)
+        timeouts[evidence] = sum(result.total("timeouts") for result in results)
+    assert timeouts[Evidence.QUEUE] < timeouts[Evidence.CLASSES]
+
+
+def test_what_does_not_hold_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = perform(Run(2, OFTEN, Evidence.CLASSES), SIZE, ORDER)
+    flows = tuple(replace(flow, timeouts=flow.lost) for flow in wrong.result.flows)
+
+    def disturbed(run: Run, _size: int, _order: Order) -> Outcome:
+        verdicts = Counter(UNDECIDED=1, LOST=1 + (run.evidence is Evidence.CLASSES))
+        return Outcome(replace(wrong.result, flows=flows, errors=("data differs",)), verdicts)
+
+    monkeypatch.setattr(figure_evidence, "perform", disturbed)
+    assert not [check.text for check in report(SIZE, (2,), ORDER, lambda _: None).checks if check.ok]
