@@ -298,6 +298,7 @@ def test_full_leaves_nothing_out(checkout: Checkout) -> None:
         for more in ("--engine jit", "--target bmv2"):
             assert any(f"p4gen ptf run --mode {mode} --out build/test {more}" in line for line in checkout.calls)
         assert any(f"difftest --mode {mode} --out build/test --packets 20000" in line for line in checkout.calls)
+    assert any("difftest --mode themis --evidence classes" in line for line in checkout.calls)
     assert any(line == "pytest -n auto --ignore tests/lab --full P4GEN_STARTS=100" for line in checkout.calls)
 
 
