@@ -299,6 +299,10 @@ class Architecture(ABC):
         """The declaration of ``size`` counters of packets."""
 
     @abstractmethod
+    def entry_counter(self, name: str) -> str:
+        """The declaration of a counter of packets for each entry of the table that names it as its ``counters``."""
+
+    @abstractmethod
     def count(self, counter: str, index: str) -> str:
         """A statement that counts the packet."""
 

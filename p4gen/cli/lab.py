@@ -15,30 +15,34 @@ from p4gen import runs
 from p4gen.builder import build
 from p4gen.cli.options import (
     arguments_of,
-    collective_from,
     json_option,
     out_option,
     spec_fields,
+    spec_from,
     spec_options,
     target_option,
 )
 from p4gen.cli.values import POLICY, TOPOLOGY, parsed
 from p4gen.cli.verb import SEED, FiniteRange, verb
 from p4gen.errors import InputError
+from p4gen.families import collective
+from p4gen.groups.connections import connection_entries
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import MS
 from p4gen.inputs import shown as shown_value
 from p4gen.lab import faults, prerequisites
-from p4gen.lab.calls import check_calls
+from p4gen.lab.calls import check_calls, room
+from p4gen.lab.impairments import links_at
 from p4gen.lab.job import LabJob, Wanted
 from p4gen.lab.launch import Outcome, launch
+from p4gen.lab.peercalls import ALLTOALL, COLLECTIVES, PeerCall
 from p4gen.lab.scratch import scratch_folder
 from p4gen.lab.welcome import shown
 from p4gen.model import ENGINES
 from p4gen.net.config import Call
 from p4gen.net.faults import parse_place
 from p4gen.placement.policy import find_policy
-from p4gen.spec import CollectiveSpec, units
+from p4gen.spec import CollectiveSpec, ProgramSpec, units
 from p4gen.spec.clos import clos_fields
 from p4gen.spec.topology import TopologySpec, is_generated, load_topology, packaged
 from p4gen.switch import targets
@@ -66,6 +70,7 @@ _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
         ("tree-3-2 --mode II --collective allreduce --size 1M", "a scenario: run it, compare with NumPy, end"),
         ("leaf-spine --mode III --suite", "all collectives, under faults, over a link that is cut"),
         ("star-4 --collective reduce --size 64K --root 2 --loss 1%@h0", "with losses at one host"),
+        ("leaf-spine --mode themis --collective alltoall --delay 1ms@spine0", "over connections that leaves spray"),
     ]
 )
 @click.argument("topology", type=TOPOLOGY)
@@ -74,7 +79,7 @@ _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
 @click.option(
     "--engine", type=click.Choice(ENGINES), default="jit", show_default=True, help="What runs embedded switches."
 )
-@click.option("--collective", type=click.Choice([str(c) for c in Collective]), help="Run it, and end.")
+@click.option("--collective", type=click.Choice(COLLECTIVES), help="Run it, and end; alltoall over connections only.")
 @click.option("--size", metavar="BYTES", help="Each rank's data, such as 64K or 1M.  [1M]")
 @click.option("--root", type=click.IntRange(0, 1023), help="Root rank of reduce and broadcast.  [0]")
 @click.option("--ranks", metavar="all|h0,h2,...", help="Hosts, in order of rank.  [the topology's ranks]")
@@ -82,12 +87,16 @@ _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
     "--repeat", type=click.IntRange(1, 99_999), help="Collectives, one after another.  [1; --measure: 10, BMv2: 3]"
 )
 @click.option(
-    "--loss", multiple=True, metavar="SHARE[@HOST]", help="Lose packets at hosts' links, in both directions: 1%, 5%@h1."
+    "--loss",
+    multiple=True,
+    metavar="SHARE[@PLACE]",
+    help="Lose packets at links, in both directions: 1% at all hosts' links, 5%@h1, 1%@leaf0-spine1; at a switch's "
+    "links to other switches: 1%@spine0.",
 )
-@click.option("--delay", multiple=True, metavar="TIME[@HOST]", help="Delay packets: 1ms.")
-@click.option("--reorder", multiple=True, metavar="SHARE[@HOST]", help="Delay some, so that packets are reordered.")
-@click.option("--duplicate", multiple=True, metavar="SHARE[@HOST]", help="Deliver packets twice.")
-@click.option("--corrupt", multiple=True, metavar="SHARE[@HOST]", help="Flip one to three bits.")
+@click.option("--delay", multiple=True, metavar="TIME[@PLACE]", help="Delay packets: 1ms@spine0.")
+@click.option("--reorder", multiple=True, metavar="SHARE[@PLACE]", help="Delay some, so that packets are reordered.")
+@click.option("--duplicate", multiple=True, metavar="SHARE[@PLACE]", help="Deliver packets twice.")
+@click.option("--corrupt", multiple=True, metavar="SHARE[@PLACE]", help="Flip one to three bits.")
 @click.option(
     "--fail",
     multiple=True,
@@ -101,6 +110,7 @@ _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
 @click.option(
     "--deadline", type=FiniteRange(0.1, 86_400), default=120.0, show_default=True, help="Seconds for a scenario."
 )
+@click.option("--spray", type=click.Choice(("on", "off")), help="Whether leaves spray connections at first.  [on]")
 @click.option("--policy", type=POLICY, help="Where the manager puts groups.  [lowest-common-switch]")
 @click.option("--pcap", is_flag=True, help="Capture every node from the start.")
 @click.option("--verbose", is_flag=True, help="BMv2 logs every step of every packet.")
@@ -114,6 +124,9 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
     or clos:LxSxH (leaves, spines, hosts on each leaf). Without a
     scenario (--collective, --suite, --measure) there is a prompt, which takes commands from a pipe, too. Needs root
     and Mininet; it leaves nothing behind, however it ends. Exit status 1 when a result is wrong.
+
+    If switches do not take part in collectives (--mode themis), hosts run them over connections with each other: on a
+    ring, or as an AlltoAll. Leaves run the program; other switches only route.
     """
     request = _Request(topology, spec_file, options)
     network, file = request.network()
@@ -121,6 +134,7 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
     spec = request.spec()
     targets.check_runs(options["target"], spec.architecture)
     prerequisites.check_topology(network, spec)
+    request.check_kind(spec)
     request.check_call(wanted, spec, network)
     timeout = options["timeout"] or _TIMEOUT[options["target"]]
     options["timeout"] = parsed("--timeout", _timer, timeout)
@@ -148,17 +162,34 @@ class _Request:
         path = Path(self.topology)
         return load_topology(path), path if path.exists() or is_generated(path) else packaged(self.topology)
 
-    def spec(self) -> CollectiveSpec:
-        """The program."""
+    def spec(self) -> ProgramSpec:
+        """The program, of switches with hosts."""
         o = self.options
+        flags = {name: o[name] for name in spec_fields()}
+        spec = spec_from(self.spec_file, flags)
         default: dict[str, str] = {}
-        if self.spec_file is None:
+        if self.spec_file is None and isinstance(spec, CollectiveSpec):
             default |= _MEASURED if o["measure"] else {}
             default |= _ON_BMV2 if o["target"] == targets.BMV2 else {}
-        fields = spec_fields()
-        return collective_from(
-            self.spec_file, {name: default.get(name) if o[name] is None else o[name] for name in fields}
-        )
+        given = {name: value for name, value in flags.items() if value is not None}
+        return spec_from(self.spec_file, default | given) if default else spec
+
+    def check_kind(self, spec: ProgramSpec) -> None:
+        """Whether the options go with the program: in-network collectives, or connections between hosts."""
+        o = self.options
+        if isinstance(spec, CollectiveSpec):
+            if o["collective"] == ALLTOALL:
+                raise InputError(
+                    f"{spec.program}: its switches do not take part in an alltoall; --mode themis runs it without them"
+                )
+            if o["spray"]:
+                raise click.UsageError("--spray goes with programs that know connections, as with --mode themis")
+            return
+        if connection_entries(spec) is None:
+            collective(spec)
+        for name in ("measure", "policy"):
+            if o[name]:
+                raise click.UsageError(f"--{name} goes with programs that take part in collectives")
 
     def wanted(self, topology: TopologySpec) -> Wanted:
         """What to do, checked against the topology."""
@@ -173,13 +204,13 @@ class _Request:
                 raise click.UsageError(f"{given[0]} goes with a scenario: give --collective, --suite or --measure, too")
         if what == "suite" and (o["ranks"] or o["size"] or o["repeat"]):
             raise click.UsageError("--suite has its own sizes and ranks")
-        collective = Collective(o["collective"] or "allreduce")
-        if collective is Collective.BARRIER and o["size"]:
+        collective = o["collective"] or str(Collective.ALLREDUCE)
+        if collective == Collective.BARRIER and o["size"]:
             raise click.UsageError("a barrier has no data: omit --size")
         return Wanted(
             what,
-            str(collective),
-            0 if collective is Collective.BARRIER else parsed("--size", units.size, o["size"] or "1M"),
+            collective,
+            0 if collective == Collective.BARRIER else parsed("--size", units.size, o["size"] or "1M"),
             o["root"] or 0,
             self._ranks(topology),
             o["repeat"] or (_REPEAT[o["target"]] if what == "measure" else 1),
@@ -187,14 +218,20 @@ class _Request:
             tuple(_outage(text, topology) for text in o["fail"]),
             random.SystemRandom().randrange(1 << 32) if o["seed"] is None else o["seed"],
             o["as_json"],
+            o["spray"] != "off",
             o["deadline"],
         )
 
-    def check_call(self, wanted: Wanted, spec: CollectiveSpec, topology: TopologySpec) -> None:
+    def check_call(self, wanted: Wanted, spec: ProgramSpec, topology: TopologySpec) -> None:
         """Whether the group can do the scenario's call."""
-        if wanted.what == "scenario":
-            ranks = len(wanted.ranks or topology.rank_hosts)
+        if wanted.what != "scenario":
+            return
+        ranks = len(wanted.ranks or topology.rank_hosts)
+        if isinstance(spec, CollectiveSpec):
             check_calls([Call(Collective(wanted.collective), wanted.size, wanted.root)], spec, ranks)
+        else:
+            PeerCall(wanted.collective, wanted.size, wanted.root).check(ranks)
+            room(wanted.collective, wanted.size, ranks)
 
     def _ranks(self, topology: TopologySpec) -> tuple[str, ...]:
         text = self.options["ranks"]
@@ -215,9 +252,10 @@ class _Request:
                 value, place = parse_place(text)
                 faults.parse(kind, value)
                 if place and place not in topology.hosts:
-                    raise InputError(
-                        f"--{kind} {text}: there is no host '{place}'; there are {', '.join(topology.hosts)}"
-                    )
+                    try:
+                        links_at(topology, place)
+                    except InputError as error:
+                        raise InputError(f"--{kind} {text}: {error.reason}") from None
                 found.append((kind, value, place))
         return found
 
@@ -244,7 +282,7 @@ def _outage(text: str, topology: TopologySpec) -> tuple[str, str, float, float]:
 
 
 def _run(
-    topology: TopologySpec, file: Path, spec: CollectiveSpec, wanted: Wanted, options: dict[str, Any]
+    topology: TopologySpec, file: Path, spec: ProgramSpec, wanted: Wanted, options: dict[str, Any]
 ) -> tuple[Outcome, Path]:
     """Build the program and run the lab, in a folder of its own."""
     target, out = options["target"], options["out"]
@@ -254,10 +292,10 @@ def _run(
         copy.write_text(json.dumps(clos_fields(str(file))), encoding="utf-8")
     else:
         shutil.copyfile(file, copy)
-    built = build(spec, folder / "program", use_p4c=target == targets.BMV2)
-    stem = built.program.with_suffix("")
-    json_file = stem.with_suffix(".json")
-    program = Program(built.program, stem.with_suffix(".p4info.txtpb"), json_file if json_file.exists() else None)
+    program = _built(spec, folder / "program", target)
+    facet = None if isinstance(spec, CollectiveSpec) else connection_entries(spec)
+    core = spec if facet is None else facet.core(spec)
+    core_program = None if core == spec else _built(core, folder / "core-program", target)
     with scratch_folder() as (scratch, lock):
         job = LabJob(
             topology,
@@ -274,6 +312,8 @@ def _run(
             options["pcap"],
             options["verbose"],
             options["policy"],
+            None if core_program is None else core,
+            core_program,
         )
         outcome = launch(job, lock)
     arguments = _arguments(copy, spec, options, wanted.seed)
@@ -285,7 +325,14 @@ def _run(
     return outcome, folder
 
 
-def _arguments(topology: Path, spec: CollectiveSpec, options: dict[str, Any], seed: int) -> tuple[str, ...]:
+def _built(spec: ProgramSpec, folder: Path, target: str) -> Program:
+    built = build(spec, folder, use_p4c=target == targets.BMV2)
+    stem = built.program.with_suffix("")
+    json_file = stem.with_suffix(".json")
+    return Program(built.program, stem.with_suffix(".p4info.txtpb"), json_file if json_file.exists() else None)
+
+
+def _arguments(topology: Path, spec: ProgramSpec, options: dict[str, Any], seed: int) -> tuple[str, ...]:
     """The command line that repeats this run: with its copy of the topology, and the same seed."""
     found = ["lab", str(topology), *arguments_of(spec), "--seed", str(seed)]
     for name, value in options.items():

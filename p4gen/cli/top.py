@@ -1,4 +1,4 @@
-"""``p4gen top``: groups and switches of a running manager, live."""
+"""``p4gen top``: groups, connections and switches of a running manager, live."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from p4gen.cli.verb import FiniteRange, verb
 from p4gen.errors import FailedError, InputError
 from p4gen.manager.api import ManagerError, Status
 from p4gen.manager.client import ManagerClient
-from p4gen.manager.figures import Figures, figures
+from p4gen.manager.figures import ROW, Figures, connection_rows, figures
 from p4gen.switch.address import checked, listens
 
 ADDRESS_FILE = Path("build/lab/manager")
@@ -53,7 +53,7 @@ _WARN = ("resent", "timeouts")
 @click.option("--once", is_flag=True, help="Print the state once and end.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; with --interval one per line, for ever.")
 def command(manager: str | None, interval: float | None, once: bool, as_json: bool) -> None:
-    """Show groups, rates, retransmissions and switches' drops, live.
+    """Show groups, rates, retransmissions, connections with their counters, and switches' drops, live.
 
     A group's rate is its algorithm throughput: the data of the calls that its ranks have finished, over the time.
     """
@@ -64,7 +64,7 @@ def command(manager: str | None, interval: float | None, once: bool, as_json: bo
                 return
             console = report_console()
             if once or not console.is_terminal:
-                console.print(screen(figures(client.status())))
+                console.print(screen(figures(client.status())), crop=False)
             else:
                 _live(client, console, interval or DEFAULT_INTERVAL_S)
         except ManagerError as error:
@@ -121,7 +121,7 @@ def _live(client: ManagerClient, console: Console, interval: float) -> None:
 
 
 def screen(found: Figures) -> Group:
-    """Tables of groups, switches, and switches' drops."""
+    """Tables of groups, switches, connections, and switches' drops."""
     groups = _table(("group", "state", "gen", "root"), "ranks", "Mb/s", *_COLUMNS)
     for group in found["groups"]:
         groups.add_row(
@@ -136,6 +136,8 @@ def screen(found: Figures) -> Group:
     parts: list[Table | Text] = [groups if found["groups"] else Text("no groups")]
     parts += [Text(f"  {g['name']}: {g['reason']}", style="red") for g in found["groups"] if g["reason"]]
     parts += [Text(), _switches(found) if found["switches"] else Text("no switches")]
+    if found["connections"]:
+        parts += [Text(), _connections(found)]
     if any(switch["drops"] for switch in found["switches"]):
         parts += [Text(), _drops(found)]
     return Group(*parts)
@@ -168,6 +170,14 @@ def _switches(found: Figures) -> Table:
             Text(" ".join(switch["links_down"]) or "-", style="red" if switch["links_down"] else ""),
             Text("yes") if switch["reachable"] else Text(f"no: {switch['problem']}", style="red"),
         )
+    return table
+
+
+def _connections(found: Figures) -> Table:
+    titles, rows = connection_rows(found["connections"])
+    table = _table(titles[: len(ROW)], *titles[len(ROW) :])
+    for row in rows:
+        table.add_row(*map(Text, row))
     return table
 
 

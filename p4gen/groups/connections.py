@@ -80,6 +80,18 @@ class ConnectionLimits:
 
 
 @dataclass(frozen=True)
+class Tally:
+    """Something that a switch counts of a connection: the packets of a table entry, or of cells of a counter."""
+
+    name: str
+    entry: Entry | None = None
+    """The entry whose counter it is."""
+    counter: str = ""
+    cells: tuple[int, ...] = ()
+    """Those of ``counter``; their packets are added."""
+
+
+@dataclass(frozen=True)
 class ConnectionEntries(Facet):
     """What a switch holds of connections. Functions take the family's own spec."""
 
@@ -91,7 +103,12 @@ class ConnectionEntries(Facet):
     limits: Callable[[Any], ConnectionLimits]
     host_entries: Callable[[Any, Mapping[int, int]], tuple[Entry, ...]] = lambda _spec, _hosts: ()
     """The table entries for a switch's own hosts, IPv4 addresses by port, whether they have connections or not."""
+    tallies: Callable[[Any, ConnectionHere], tuple[Tally, ...]] = lambda _spec, _here: ()
+    """What a switch counts of a connection that starts or ends there, in the order in which it is shown."""
     clone_sessions: Callable[[Any], tuple[CloneSession, ...]] = lambda _spec: ()
+    core: Callable[[Any], ProgramSpec] = lambda spec: spec
+    """The program of switches without hosts, at which no connection starts or ends: the same, or one that only
+    routes."""
     queue_registers: Callable[[Any], tuple[str, ...]] = lambda _spec: ()
     """Of programs that want the lengths of queues (``wants_queue_lengths``): the registers of one cell that hold them
     in bytes, one for each of a route's next hops, in order."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from p4gen.errors import FailedError, InputError, P4genError
+from p4gen.families import collective
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import SECOND
+from p4gen.lab.peercalls import PeerCall
 from p4gen.lab.session import Lab
 from p4gen.manager.api import GroupStatus
 from p4gen.net.config import Call
@@ -29,7 +31,7 @@ COUNTERS = ("sent", "resent", "timeouts", "naks", "cnps")
 class CallOutcome:
     """The result of one collective at all ranks."""
 
-    call: Call
+    call: Call | PeerCall
     duration: int
     """Time from the first rank's start to the last rank's end, in ps."""
     begun: int
@@ -47,7 +49,7 @@ class CallOutcome:
 class RunOutcome:
     """The result of several collectives in a row, with counters."""
 
-    group: GroupStatus
+    group: str
     calls: tuple[CallOutcome, ...]
     ranks: tuple[dict[str, Any], ...]
     """By rank: ``host``, counters of the QPs, ``faults`` and ``refused`` by reason."""
@@ -84,12 +86,12 @@ class Running:
         ahead: int = 0,
         progress: Callable[[float, int], None] | None = None,
     ) -> None:
-        check_calls(calls, lab.job.spec, len(group.spec.ranks))
+        check_calls(calls, collective(lab.job.spec), len(group.spec.ranks))
         self._progress, self._total = progress, len(calls)
         self._lab, self._group, self._calls = lab, group, tuple(calls)
         self._patience = deadline + 10
         self._traced = lab.traced()
-        self._before = _counts(lab, group)
+        self._before = self._counts()
         self._drops = lab.switch_drops()
         fields = [to_plain(call) for call in calls]
         self._asked: list[Future[dict[str, Any]]] = [
@@ -147,19 +149,19 @@ class Running:
                     failures.append(error.reason)
         failures += [f"{', '.join(hosts)}: the same" for hosts in others.values() if hosts]
         if failures:
-            dead = self._lab.dead_switches(self._group)
+            dead = self._lab.groups.dead_switches(self._group)
             failures += [diagnostic.message for error in dead for diagnostic in error.diagnostics]
             failures += [slow(switch) for switch in {*self._traced, *self._lab.traced()}]
             failures.append(self._give_up())
         outcomes = [] if failures else [self._outcome(n, call, answers) for n, call in enumerate(self._calls)]
-        after, drops = _counts(self._lab, self._group), self._lab.switch_drops()
-        ranks = tuple(_difference(now, then) for now, then in zip(after, self._before, strict=True))
-        changed = {
-            switch: dict(Counter(counts) - Counter(self._drops.get(switch, {}))) for switch, counts in drops.items()
-        }
-        return RunOutcome(
-            self._group, tuple(filter(None, outcomes)), ranks, changed, tuple(failures), tuple(self._traced)
-        )
+        after, drops = self._counts(), self._lab.switch_drops()
+        ranks = tuple(difference(now, then) for now, then in zip(after, self._before, strict=True))
+        changed = {switch: grown(counts, self._drops.get(switch, {})) for switch, counts in drops.items()}
+        name = self._group.spec.name
+        return RunOutcome(name, tuple(filter(None, outcomes)), ranks, changed, tuple(failures), tuple(self._traced))
+
+    def _counts(self) -> list[dict[str, Any]]:
+        return counts_of(self._lab, self._group.spec.name, self._group.spec.ranks)
 
     def _wait(self) -> None:
         """Wait for all ranks' answers, except those of dead hosts; stop when it is certain that the calls cannot
@@ -167,7 +169,7 @@ class Running:
         until = time.monotonic() + self._patience
         while wait(self._asked, _LOOK_S).not_done and time.monotonic() < until:
             try:
-                self._lab.check_group(self._group)
+                self._lab.check_running(self._group.spec.ranks)
             except FailedError as error:
                 traced = [slow(switch) for switch in self._traced]
                 raise FailedError(*error.diagnostics, *traced, self._give_up()) from None
@@ -194,12 +196,7 @@ class Running:
             if each["problem"]
         ]
         if call.collective is Collective.BARRIER:
-            begun = max(each["started"] for each in mine)
-            problems += [
-                f"rank {answer['rank']} left barrier {number} before all had reached it"
-                for answer, each in zip(answers, mine, strict=True)
-                if each["finished"] < begun
-            ]
+            problems += left_too_soon(number, mine)
         first, last = min(each["started"] for each in mine), max(each["finished"] for each in mine)
         return CallOutcome(call, last - first, max(each["begun"] for each in mine), tuple(problems))
 
@@ -236,14 +233,28 @@ def check_calls(calls: Sequence[Call], spec: CollectiveSpec, ranks: int) -> None
     data to compute the expected results."""
     for call in set(calls):
         call.check(spec, ranks)
-        copies = 2 * ranks * ranks
-        room = _room()
-        if call.size * copies > room:
-            raise InputError(
-                f"{call.collective} of {call.size:,} bytes: every rank draws all ranks' data; with the expected "
-                f"results that takes {call.size * copies >> 20:,} MiB; {room >> 20:,} MiB are free for it, so "
-                f"{room // copies >> 10:,}K is the limit here"
-            )
+        room(call.collective, call.size, ranks)
+
+
+def room(collective: str, size: int, ranks: int) -> None:
+    """Raises ``InputError`` when there is not enough memory for a call of ``size`` bytes."""
+    copies, free = 2 * ranks * ranks, _room()
+    if size * copies > free:
+        raise InputError(
+            f"{collective} of {size:,} bytes: every rank draws all ranks' data; with the expected "
+            f"results that takes {size * copies >> 20:,} MiB; {free >> 20:,} MiB are free for it, so "
+            f"{free // copies >> 10:,}K is the limit here"
+        )
+
+
+def left_too_soon(number: int, answers: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Ranks that left a barrier before all had reached it, a line each."""
+    begun = max(answer["started"] for answer in answers)
+    return [
+        f"rank {rank} left barrier {number} before all had reached it"
+        for rank, answer in enumerate(answers)
+        if answer["finished"] < begun
+    ]
 
 
 def _room() -> int:
@@ -255,10 +266,11 @@ def _room() -> int:
     return 1 << 30
 
 
-def _counts(lab: Lab, group: GroupStatus) -> list[dict[str, Any]]:
+def counts_of(lab: Lab, group: str, hosts: Sequence[str]) -> list[dict[str, Any]]:
+    """The counters of a group's ranks, and of the NICs of their hosts."""
     found = []
-    for host, counters in ((host, lab.hosts[host].call("counters")) for host in group.spec.ranks):
-        mine = counters["groups"].get(group.spec.name, {})
+    for host, counters in ((host, lab.hosts[host].call("counters")) for host in hosts):
+        mine = counters["groups"].get(group, {})
         found.append(
             {"host": host}
             | {name: mine.get(name, 0) for name in COUNTERS}
@@ -267,11 +279,17 @@ def _counts(lab: Lab, group: GroupStatus) -> list[dict[str, Any]]:
     return found
 
 
-def _difference(now: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:
+def grown(now: Mapping[str, int], then: Mapping[str, int]) -> dict[str, int]:
+    """By how much counters by reason have grown, those that have."""
+    return dict(Counter(now) - Counter(then))
+
+
+def difference(now: Mapping[str, Any], then: Mapping[str, Any]) -> dict[str, Any]:
+    """By how much counters have grown. Those that began again count as not grown."""
     found: dict[str, Any] = {}
     for name, value in now.items():
         if isinstance(value, dict):
-            found[name] = dict(Counter(value) - Counter(then[name]))
+            found[name] = grown(value, then[name])
         else:
             found[name] = value if isinstance(value, str) else max(0, value - then[name])
     return found

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from p4gen.errors import InputError, P4genError
+from p4gen.families import collective as collective_spec
 from p4gen.host.collectives.control import Collective
-from p4gen.lab import faults, trouble
+from p4gen.lab import faults, peercommands, trouble
 from p4gen.lab.calls import check_calls, run, slow
 from p4gen.lab.report import counts_text, progress, show, size_text, table, tree_text, without_kernel
 from p4gen.lab.terminal import Command, Session, read_number, read_size, take_option
@@ -65,8 +66,10 @@ def _net(session: Session, _words: list[str]) -> bool:
         link = lab.topology.ports[host][0]
         enter = f"nsenter -t {lab.outer} -m -p mnexec -a {lab.network.pid(host)} bash"
         address, mac = ipv4_text(said["ip"]), mac_text(said["mac"])
-        hosts.add_row(host, address, mac, link.other(host), lab.troubles[host].text(), enter)
+        hosts.add_row(host, address, mac, link.other(host), lab.impairments.hosts[host].text(), enter)
     session.console.print(hosts)
+    for name, troubles in lab.impairments.links.items():
+        session.console.print(f"{name}: {troubles.text()}, each way")
     return True
 
 
@@ -108,6 +111,8 @@ def _drops(session: Session, _words: list[str]) -> bool:
         counts = {f"fault: {reason}": count for reason, count in counters["faults"].items()}
         counts |= without_kernel(counters["refused"])
         found.add_row(host, counts_text(counts) or "nothing")
+    for link, counts in session.lab.impairments.counts().items():
+        found.add_row(link, counts_text({f"fault: {reason}": count for reason, count in counts.items()}) or "nothing")
     session.console.print(found)
     return True
 
@@ -162,6 +167,8 @@ def _shell(session: Session, words: list[str]) -> bool:
 
 def _run(session: Session, words: list[str]) -> bool:
     lab = session.lab
+    if not lab.job.takes_part:
+        return peercommands.run(session, words)
     near = [str(each) for each in Collective]
     if words[0] not in near:
         raise InputError(f"'{words[0]}' is not a collective; there are {', '.join(near)}")
@@ -175,15 +182,15 @@ def _run(session: Session, words: list[str]) -> bool:
     repeat, root = take_option(rest, "repeat", 1), take_option(rest, "root", 0)
     if not repeat:
         raise InputError("repeat must be at least 1")
-    lab.check_run()
+    lab.groups.check_run()
     calls = [Call(collective, size, root)] * repeat
-    names = {status.spec.name: status for status in lab.groups()}
+    names = {status.spec.name: status for status in lab.groups.all()}
     named = names[rest[0]] if len(rest) == 1 and rest[0] in names else None
     ranks = named.spec.ranks if named else lab.topology.rank_hosts if rest in ([], ["all"]) else tuple(rest)
     lab.check_hosts(ranks)
-    check_calls(calls, lab.job.spec, len(ranks))  # before a group is created that would be lost
-    group = named or lab.group_of(ranks)
-    lab.join(group)
+    check_calls(calls, collective_spec(lab.job.spec), len(ranks))  # before a group is created that would be lost
+    group = named or lab.groups.of(ranks)
+    lab.groups.join(group)
     session.runs += 1
     with progress(session.console, str(collective)) as tell:
         outcome = run(
@@ -210,7 +217,7 @@ def _init(session: Session, words: list[str]) -> bool:
     root: str | None = None
     if rest[-2:-1] == ["root"]:
         rest, root = rest[:-2], rest[-1]
-    status = session.lab.init_group(name, rest, root)
+    status = session.lab.groups.init(name, rest, root)
     session.console.print(f"{name}: {tree_text(status)}, {len(rest)} ranks")
     return True
 
@@ -223,14 +230,14 @@ def _destroy(session: Session, words: list[str]) -> bool:
 
 def _move(session: Session, words: list[str]) -> bool:
     status = session.lab.manager.move_group(words[0], words[1] if len(words) > 1 else None)
-    session.lab.join(status)
+    session.lab.groups.join(status)
     session.console.print(f"{words[0]}: {tree_text(status)}, generation {status.generation}")
     return True
 
 
 def _resize(session: Session, words: list[str]) -> bool:
     status = session.lab.manager.resize_group(words[0], read_number(words[1], "slots"))
-    session.lab.join(status)
+    session.lab.groups.join(status)
     slots = ", ".join(f"{switch} {slots}" for switch, slots in status.slots.items())
     session.console.print(f"{words[0]}: slots {slots}, generation {status.generation}")
     return True
@@ -246,6 +253,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "run": Command(
         "run COLLECTIVE [SIZE] [HOST …|GROUP] [root R] [repeat N]", "Run it and check it: run allreduce 1M.", _run, 1
     ),
+    "connections": Command(
+        "connections", "Connections that leaves spray: paths, counters.", peercommands.connections, 0, 0
+    ),
+    "spray": Command(peercommands.SPRAY, "Have connections sprayed, or on ECMP's paths.", peercommands.spray, 1, 1),
     "groups": Command("groups", "Groups, their trees and states.", _groups, 0, 0),
     "init": Command("init NAME HOST HOST … [root SWITCH]", "Create a group, with ranks in this order.", _init, 2),
     "destroy": Command("destroy NAME", "DestroyGroup.", _destroy, 1, 1),
@@ -274,15 +285,19 @@ COMMANDS: Final[Mapping[str, Command]] = {
         trouble.RESTART, "Start a switch again, empty; the manager, on its store.", trouble.restart, 1, 2
     ),
     "loss": Command(
-        "loss HOST|all SHARE", "Lose packets at a host's link, each way: loss h1 0.05.", trouble.suffer("loss"), 2, 2
+        "loss PLACE SHARE",
+        "Lose packets at h1, all (hosts), leaf0-spine0, spine0, each way: loss h1 5%.",
+        trouble.suffer("loss"),
+        2,
+        2,
     ),
-    "delay": Command("delay HOST|all TIME", "Delay them: delay h1 1ms.", trouble.suffer("delay"), 2, 2),
-    "duplicate": Command("duplicate HOST|all SHARE", "Deliver some twice.", trouble.suffer("duplicate"), 2, 2),
+    "delay": Command("delay PLACE TIME", "Delay them: delay spine0 1ms.", trouble.suffer("delay"), 2, 2),
+    "duplicate": Command("duplicate PLACE SHARE", "Deliver some twice.", trouble.suffer("duplicate"), 2, 2),
     "reorder": Command(
-        "reorder HOST|all SHARE", "Delay some, so that packets are reordered.", trouble.suffer("reorder"), 2, 2
+        "reorder PLACE SHARE", "Delay some, so that packets are reordered.", trouble.suffer("reorder"), 2, 2
     ),
-    "corrupt": Command("corrupt HOST|all SHARE", "Flip one to three bits of some.", trouble.suffer("corrupt"), 2, 2),
-    "heal": Command("heal", "Remove all faults of hosts' links.", trouble.heal, 0, 0),
+    "corrupt": Command("corrupt PLACE SHARE", "Flip one to three bits of some.", trouble.suffer("corrupt"), 2, 2),
+    "heal": Command("heal", "Remove all faults of links.", trouble.heal, 0, 0),
     "pcap": Command("pcap NODE", "Capture a node's interfaces; repeat the command to end it.", _pcap, 1, 1),
     "shell": Command("shell NODE", "A host's shell, or p4runtime-shell on a switch.", _shell, 1, 1),
     "top": Command("top", "Groups, rates, retransmissions and drops, live.", _top, 0, 0),

@@ -1,32 +1,31 @@
 """A host of a lab: a process in its network namespace.
 
-It registers with the manager, configures its interface with the addresses it is given, and runs CommLib on it. It
-exchanges lines of JSON with the lab on standard input and output: a request has an ``id`` and an action ``do``, its
-answer the same ``id`` and a ``result`` or an ``error``. Requests are processed concurrently, so answers come in any
-order.
+It registers with the manager, configures its interface with the addresses it is given, and runs CommLib on it, or
+collectives over connections of its own (``peers``). The lab sends it requests (``requests``).
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from p4gen.errors import FailedError, P4genError
+from p4gen.families import collective
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.raw import RawNic
 from p4gen.host.transport.realtime import RealTimeLoop
 from p4gen.lab import faults, hostnet
 from p4gen.lab.job import JOIN_S, LabJob
+from p4gen.lab.peers import Peers
 from p4gen.lab.prerequisites import interface
+from p4gen.lab.requests import Verb, serve
 from p4gen.manager.api import GroupState, HostInfo
 from p4gen.manager.client import ManagerClient
 from p4gen.manager.host import Host
@@ -59,6 +58,7 @@ class Daemon:
         """The group of the most recent run."""
         self._done: list[dict[str, Any]] = []
         """Number of calls of that run that are done."""
+        self.peers = Peers(name, self.nic)
         self.loop.start()
         self.host = Host(self.manager, name, self.nic, timeout_ps=int(job.timeout_ms * 1e9))
 
@@ -69,11 +69,6 @@ class Daemon:
                 act()
 
     # --- requests ---
-
-    def addresses_given(self, _request: Mapping[str, Any]) -> dict[str, Any]:
-        """The host's addresses."""
-        addresses: dict[str, Any] = to_plain(self.addresses)
-        return addresses
 
     def join(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Wait until this host is a rank of an active group, in the wanted generation or a later one."""
@@ -112,7 +107,10 @@ class Daemon:
         return {"rank": member.rank, "calls": done, "generation": member.generation}
 
     def progress(self, _request: Mapping[str, Any]) -> dict[str, Any]:
-        """The number of calls of the run that are done, with the fraction of the current one."""
+        """The number of calls of the run that are done, with the fraction of the current one; of a call over
+        connections the fraction."""
+        if not self.job.takes_part:
+            return {"done": self.peers.progress()}
         group = self._running
         member = self.host.members().get(group) if group is not None else None
         return {"done": len(self._done) + (member.progress() if member is not None else 0.0)}
@@ -121,8 +119,9 @@ class Daemon:
         """A call with its input and its expected result."""
         assert member.size is not None
         assert member.rank is not None
-        values = draw(call, self.job.spec, member.size, np.random.default_rng([seed, number]), overflowing=False)
-        wanted = expected(call, self.job.spec, values)[member.rank]
+        spec = collective(self.job.spec)
+        values = draw(call, spec, member.size, np.random.default_rng([seed, number]), overflowing=False)
+        wanted = expected(call, spec, values)[member.rank]
         return call, None if call.collective is Collective.BARRIER else values[member.rank], wanted
 
     def set_faults(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,7 +137,7 @@ class Daemon:
 
     def counters(self, _request: Mapping[str, Any]) -> dict[str, Any]:
         """The counters of the host's ranks and of its NIC."""
-        groups = {}
+        groups = self.peers.counters()
         for name, member in self.host.members().items():
             report = member.report()
             groups[name] = {
@@ -164,32 +163,6 @@ def _one(member: Member, call: Call, data: Array | None, wanted: Array | None, p
     }
 
 
-def serve(daemon: Daemon, lines: Iterator[str], write: Callable[[str], None]) -> None:
-    """Answer requests until the input ends."""
-    verbs: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-        "addresses": daemon.addresses_given,
-        "join": daemon.join,
-        "run": daemon.run,
-        "progress": daemon.progress,
-        "faults": daemon.set_faults,
-        "counters": daemon.counters,
-    }
-    lock = threading.Lock()
-
-    def answer(request: Mapping[str, Any]) -> None:
-        try:
-            said: dict[str, Any] = {"result": verbs[request["do"]](request)}
-        except P4genError as error:
-            said = {"error": "; ".join(diagnostic.message for diagnostic in error.diagnostics)}
-        except Exception as error:
-            said = {"error": f"{type(error).__name__}: {error}"}
-        with lock:
-            write(json.dumps({"id": request["id"]} | said) + "\n")
-
-    for line in lines:
-        threading.Thread(target=answer, args=(json.loads(line),), daemon=True).start()
-
-
 def run(job: LabJob, name: str) -> int:
     """Run the host, in its network namespace, until standard input ends."""
     try:
@@ -199,11 +172,14 @@ def run(job: LabJob, name: str) -> int:
         sys.stderr.write(f"{error}\n")
         return 1
 
-    def write(text: str) -> None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-
-    write(json.dumps({"id": 0, "result": daemon.addresses_given({})}) + "\n")
-    serve(daemon, iter(sys.stdin.readline, ""), write)
+    verbs: dict[str, Verb] = {
+        "join": daemon.join,
+        "run": daemon.run,
+        "progress": daemon.progress,
+        "faults": daemon.set_faults,
+        "counters": daemon.counters,
+        **daemon.peers.verbs,
+    }
+    serve(verbs, to_plain(daemon.addresses), iter(sys.stdin.readline, ""))
     daemon.close()
     return 0

@@ -6,9 +6,11 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from p4gen.families import WrittenCollective
+from p4gen.families import WrittenSpec
 from p4gen.records import from_plain, to_plain
-from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.spec import CollectiveSpec, ProgramSpec
+from p4gen.spec.topology import Link, TopologySpec, load_topology
+from p4gen.switch import targets
 from p4gen.switch.running import Program
 
 JOIN_S = 120.0
@@ -39,6 +41,8 @@ class Wanted:
     """Links (two nodes) that fail, when, and when they are restored (0: not), in seconds after the first call."""
     seed: int = 0
     as_json: bool = False
+    spray: bool = True
+    """Whether connections are sprayed from the start."""
     deadline: float = 120.0
     """Seconds after which a scenario has failed."""
 
@@ -50,8 +54,9 @@ class LabJob:
     topology: TopologySpec
     topology_file: Path
     """The file it is read from: the run's own copy."""
-    spec: WrittenCollective
+    spec: WrittenSpec
     program: Program
+    """The program of switches with hosts, or of all switches."""
     target: str
     engine: str
     folder: Path
@@ -69,6 +74,36 @@ class LabJob:
     """Whether BMv2 logs every step of every packet."""
     policy: str | None = None
     """The manager's placement policy (``find_policy``); None for its default."""
+    core_spec: WrittenSpec | None = None
+    core_program: Program | None = None
+    """The program of switches without hosts, if it is another one."""
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether switches take part in collectives, of groups. Otherwise hosts' collectives run over connections."""
+        return isinstance(self.spec, CollectiveSpec)
+
+    @property
+    def bridged(self) -> tuple[Link, ...]:
+        """The links that have a bridge in the middle: all on BMv2, otherwise those that may have faults there."""
+        topology = self.topology
+        if self.target == targets.BMV2:
+            return topology.links
+        places = {place for _, _, place in self.wanted.impairments} - {"", *topology.hosts}
+        if self.takes_part and not places:
+            return ()
+        return tuple(link for link in topology.links if set(link.ends) <= set(topology.switches))
+
+    def spec_of(self, switch: str) -> ProgramSpec:
+        """What a switch runs."""
+        return self.spec if self.core_spec is None or self._leaf(switch) else self.core_spec
+
+    def program_of(self, switch: str) -> Program:
+        """The files of what a switch runs."""
+        return self.program if self.core_program is None or self._leaf(switch) else self.core_program
+
+    def _leaf(self, switch: str) -> bool:
+        return any(link.other(switch) in self.topology.hosts for link in self.topology.ports[switch])
 
     def save(self, path: Path) -> None:
         """Write the job as JSON."""

@@ -22,7 +22,7 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     """Measure and compare. Every result is checked; the exit status is 1 when one is wrong."""
     wanted = lab.job.wanted
     name, figures = family_of(lab.job.spec).facet(Studies).lab(lab.job.spec)
-    group = lab.group_of(wanted.ranks or lab.topology.rank_hosts)
+    group = lab.groups.of(wanted.ranks or lab.topology.rank_hosts)
     found = table("size", "mean", "best", name, "mean/paper", "resent")
     rows: list[dict[str, float]] = []
     problems: list[str] = []

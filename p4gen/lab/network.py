@@ -7,7 +7,7 @@ Switches are in the lab's own network namespace, each host in a child namespace.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from p4gen.errors import FailedError, InputError
@@ -24,12 +24,15 @@ _NO_IPV6 = "for f in all default; do echo 1 >/proc/sys/net/ipv6/conf/$f/disable_
 class Network:
     """The network, from ``build`` on. Raises ``FailedError`` when a part of it cannot be created.
 
-    ``bridged`` links have a kernel bridge in the middle, and fail there, because some switches cannot handle it if
-    their own interface goes down: BMv2 (with libpcap 1.10) then waits for that interface and serves no other port.
+    ``bridged`` links have a kernel bridge in the middle, and fail there. Some switches cannot handle it if their own
+    interface goes down: BMv2 (with libpcap 1.10) then waits for that interface and serves no other port. And a link
+    between switches can have faults only in its middle (``wires``).
     """
 
-    def __init__(self, topology: TopologySpec, *, bridged: bool = False) -> None:
-        self.topology, self.bridged = topology, bridged
+    def __init__(self, topology: TopologySpec, bridged: Collection[Link] = ()) -> None:
+        self.topology = topology
+        self._bridges = {link.name: f"L{number}" for number, link in enumerate(topology.links) if link in bridged}
+        """Of links with a bridge its name, in upper case as no name of a node is."""
         self.down: set[frozenset[str]] = set()
         """Links that are down, by their ends."""
         self._modules = mininet.load()
@@ -51,10 +54,10 @@ class Network:
             for number, cable in enumerate(self.topology.links):
                 # The first end of the pair belongs to a switch, so it is created in this namespace.
                 a, b = sorted(cable.ends, key=lambda end: end not in self.topology.switches)
-                if not self.bridged:
+                bridge = self._bridges.get(cable.name)
+                if bridge is None:
                     self._net.addLink(a, b, port1=self.port(a, cable), port2=self.port(b, cable))
                     continue
-                bridge = _bridge(number)
                 self._net.addSwitch(bridge, dpid=f"{len(self.topology.switches) + number + 1:x}")
                 for port, end in enumerate((a, b)):
                     self._net.addLink(bridge, end, port1=port, port2=self.port(end, cable))
@@ -69,14 +72,22 @@ class Network:
         ip(*(f"link set {name} mtu {MTU} arp off up" for name in expected))
         for host in self.topology.hosts:
             self.ip_in(host, f"link set {interface(host, 0)} mtu {MTU} up")
-        if self.bridged:
-            for number in range(len(self.topology.links)):
-                bridge = _bridge(number)
-                ip(
-                    f"link add {bridge} type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
-                    *(f"link set {interface(bridge, port)} mtu {MTU} master {bridge} up" for port in (0, 1)),
-                    f"link set {bridge} mtu {MTU} up",
-                )
+        for bridge in self._bridges.values():
+            ip(
+                f"link add {bridge} type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
+                *(f"link set {interface(bridge, port)} mtu {MTU} master {bridge} up" for port in (0, 1)),
+                f"link set {bridge} mtu {MTU} up",
+            )
+
+    def middle(self, link: Link) -> list[str]:
+        """The interfaces in the middle of a link that has a bridge, in the order of its ends."""
+        bridge = self._bridges[link.name]
+        return [interface(bridge, port) for port in (0, 1)]
+
+    def bridge(self, link: Link, *, joined: bool) -> None:
+        """Have the bridge of a link forward between its halves, or not: then something else has to."""
+        master = f"master {self._bridges[link.name]}" if joined else "nomaster"
+        ip(*(f"link set {name} {master}" for name in self.middle(link)))
 
     def port(self, node: str, link: Link) -> int:
         """The port of a node to which a link is connected."""
@@ -112,9 +123,8 @@ class Network:
     def set_link(self, a: str, b: str, *, up: bool) -> None:
         """Bring a link down or up. Raises ``InputError`` when there is none."""
         link = self.link(a, b)
-        if self.bridged:
-            bridge = _bridge(self.topology.links.index(link))
-            names = [interface(bridge, port) for port in (0, 1)]
+        if link.name in self._bridges:
+            names = self.middle(link)
         else:
             # A host's own end stays up, otherwise it would lose its routes; it has no carrier.
             ends = [end for end in link.ends if end in self.topology.switches]
@@ -122,11 +132,6 @@ class Network:
         state = "up" if up else "down"
         ip(*(f"link set {name} {state}" for name in names))
         (self.down.discard if up else self.down.add)(frozenset(link.ends))
-
-
-def _bridge(link: int) -> str:
-    """The name of the bridge in the middle of a link. It has upper-case letters; names of nodes have none."""
-    return f"L{link}"
 
 
 def _switch_class(node: Any) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from p4gen import packages
 from p4gen.errors import InputError, MissingToolError
 from p4gen.lab import mininet
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec
 from p4gen.switch import targets
 
@@ -48,7 +48,7 @@ def interface(node: str, port: int) -> str:
     return f"{node}-eth{port}"
 
 
-def check_topology(topology: TopologySpec, spec: CollectiveSpec) -> None:
+def check_topology(topology: TopologySpec, spec: ProgramSpec) -> None:
     """Raises ``InputError`` when the network cannot be built: names are too long, or switches have too many links."""
     problems = []
     for node, links in topology.ports.items():

@@ -16,6 +16,7 @@ from p4gen.errors import InputError, P4genError
 from p4gen.host.collectives.control import Collective
 from p4gen.lab import faults
 from p4gen.lab.commands import COMMANDS, PING
+from p4gen.lab.peercalls import COLLECTIVES
 from p4gen.lab.session import Lab
 from p4gen.lab.terminal import Command, Session
 from p4gen.lab.tracing import KINDS
@@ -48,15 +49,14 @@ class Prompt(cmd.Cmd):
         self.use_rawinput = self.interactive
         self.failed = False
         self._console = session.console
+        self._takes_part = session.lab.job.takes_part
         self._hosts = tuple(session.lab.topology.hosts)
         self._nodes = (*session.lab.topology.switches, *self._hosts)
 
     def run(self) -> None:
         """Execute commands. Ctrl-C ends the current one."""
-        example = "run barrier" if "barrier" in self._nodes else "run allreduce 1M"
-        self._console.print(
-            f"  type                   {example}; groups; {self._hosts[0]} ping {self._hosts[-1]}; help; exit"
-        )
+        examples = "run allreduce 1M; groups" if self._takes_part else "run alltoall 256K; connections; spray off"
+        self._console.print(f"  type                   {examples}; {self._hosts[0]} ping {self._hosts[-1]}; help; exit")
         while True:
             try:
                 self.cmdloop()
@@ -170,11 +170,13 @@ class Prompt(cmd.Cmd):
         if first in self._hosts:
             words = (*_HOST_COMMANDS, *self._hosts)
         elif first == "run" and not (rest[1:] or (rest and line.endswith(" "))):
-            words = tuple(str(each) for each in Collective)
+            words = tuple(map(str, Collective)) if self._takes_part else COLLECTIVES
         elif first in ("fail", "restore", "restart") and not (rest[1:] or (rest and line.endswith(" "))):
             words = ("link", "switch") if first == "fail" else ("link",) if first == "restore" else ("switch",)
         elif first in faults.KINDS:
-            words = (*self._hosts, "all")
+            words = (*self._nodes, *(link.name for link in self.session.lab.topology.links), "all")
+        elif first == "spray":
+            words = ("on", "off")
         elif first in ("destroy", "move", "resize"):
             words = self._groups()
         elif first == "trace" and rest[1:]:

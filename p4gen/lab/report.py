@@ -114,7 +114,7 @@ def progress(console: Console, what: str) -> Iterator[Callable[[float, int], Non
 def to_json(outcome: RunOutcome) -> dict[str, Any]:
     """The outcome of a run as JSON."""
     return {
-        "group": outcome.group.spec.name,
+        "group": outcome.group,
         "ok": outcome.ok,
         "problems": list(outcome.problems),
         "calls": [

@@ -10,17 +10,22 @@ from rich.console import Console
 from p4gen.host.collectives.control import Collective
 from p4gen.lab.calls import Running
 from p4gen.lab.outages import fail_links
+from p4gen.lab.peercalls import PeerCall
+from p4gen.lab.peerruns import run
 from p4gen.lab.report import progress, show, size_text, to_json
 from p4gen.lab.session import Lab
 from p4gen.net.config import Call
+from p4gen.records import to_plain
 
 
 def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     """Run the scenario of the command line. Returns exit status and result."""
     wanted = lab.job.wanted
     for kind, value, place in wanted.impairments:
-        lab.suffer(place or "all", kind, value)
-    group = lab.group_of(wanted.ranks or lab.topology.rank_hosts)
+        lab.impairments.suffer(place or "all", kind, value)
+    if not lab.job.takes_part:
+        return _over_connections(lab, console)
+    group = lab.groups.of(wanted.ranks or lab.topology.rank_hosts)
     call = Call(Collective(wanted.collective), wanted.size, wanted.root)
     what = f"{call.collective} of {size_text(call.size)}" if call.size else str(call.collective)
     console.print(f"{what}, {len(group.spec.ranks)} ranks, {wanted.repeat} times, seed {wanted.seed}")
@@ -31,3 +36,26 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
         outcome = running.result()
     show(outcome, console)
     return 0 if outcome.ok else 1, {"passed": outcome.ok, "seed": wanted.seed} | to_json(outcome)
+
+
+def _over_connections(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
+    wanted = lab.job.wanted
+    call = PeerCall(wanted.collective, wanted.size, wanted.root)
+    group = lab.connections.group(wanted.ranks or lab.topology.rank_hosts, ring=not call.is_alltoall)
+    what = f"{call.collective} of {size_text(call.size)}" if call.size else call.collective
+    spread = "sprayed" if wanted.spray else "on the paths that ECMP gives them"
+    console.print(
+        f"{what}, {len(group.ranks)} ranks, {wanted.repeat} times, seed {wanted.seed}; {len(group.numbers)} "
+        f"connections, {spread}"
+    )
+    for reason in group.refused:
+        console.print(f"not registered: {reason}", markup=False)
+    with progress(console, call.collective) as tell:
+        outages = threading.Thread(target=fail_links, args=(lab, wanted.outages, console), daemon=True)
+        outages.start()
+        calls = [call] * wanted.repeat
+        outcome = run(lab, group, calls, seed=wanted.seed, deadline=wanted.deadline, progress=tell)
+    show(outcome, console)
+    found = lab.manager.status().connections
+    result = {"passed": outcome.ok, "seed": wanted.seed, "connections": [to_plain(status) for status in found]}
+    return 0 if outcome.ok else 1, result | to_json(outcome)

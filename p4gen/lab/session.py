@@ -8,26 +8,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from p4gen.errors import FailedError, InputError
-from p4gen.lab import faults, hostd
-from p4gen.lab.faults import Troubles
+from p4gen.lab import hostd, wires
+from p4gen.lab.connections import Connections
 from p4gen.lab.forked import join_network
+from p4gen.lab.groups import Groups
 from p4gen.lab.hostnet import MANAGER_SOCKET
 from p4gen.lab.hosts import HostClient
+from p4gen.lab.impairments import Impairments
 from p4gen.lab.job import JOIN_S, LabJob
 from p4gen.lab.network import Network
 from p4gen.lab.prerequisites import interface
 from p4gen.lab.processes import START_S, Process, end_all, wait_for
 from p4gen.lab.scratch import add_address
 from p4gen.lab.switches import address, control_socket, prepare, switch_process
-from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, LinkPort, Status, SwitchInfo
+from p4gen.manager.api import LinkPort, SwitchInfo
 from p4gen.manager.client import ManagerClient
-from p4gen.records import to_plain
 from p4gen.switch import targets
 from p4gen.switch.control import ask
 from p4gen.switch.running import listens
@@ -42,10 +42,6 @@ _TICK_MS = {targets.EMBEDDED: 50, targets.BMV2: 200}
 takes on a busy machine."""
 _STATUS_S = 10.0
 """Seconds to wait for a switch's answer whether it traces, which it gives from a separate thread."""
-_LOOK_S = 0.2
-"""Seconds between checks whether all awaited processes are running."""
-_SETTLE_S = 0.15
-"""Seconds without a change after which groups count as settled."""
 
 
 class Lab:
@@ -57,20 +53,21 @@ class Lab:
     def __init__(self, job: LabJob, outer: int) -> None:
         self.job, self.outer = job, outer
         self.topology = job.topology
-        self.network = Network(job.topology, bridged=job.target == targets.BMV2)
+        self.network = Network(job.topology, job.bridged)
         self.switches: dict[str, Process] = {}
         self.hosts: dict[str, HostClient] = {}
         self.taps: dict[str, Process] = {}
         """Running captures, by node."""
-        self.troubles = {host: Troubles() for host in job.topology.hosts}
+        self.groups = Groups(self)
+        self.connections = Connections(self)
         self.stages: dict[str, float] = {}
         """Duration of the stages of the start, in seconds."""
         self._manager_process: Process | None = None
         self._manager: ManagerClient | None = None
         self._without_manager = False
         """Whether the manager was killed on request, so that runs go on without it."""
-        self._known: dict[str, GroupStatus] = {}
-        """The manager's last known groups."""
+        self._wires: HostClient | None = None
+        self._impairments: Impairments | None = None
 
     # --- start and end ---
 
@@ -112,17 +109,20 @@ class Lab:
             self.hosts = {name: self._host(name) for name in self.topology.hosts}
             for process in (self._manager_process, *self.switches.values()):
                 process.start()
-            for host in self.hosts.values():
-                host.process.start()  # fork before there are threads
-            for host in self.hosts.values():
-                host.listen()
+            self._wires = self._fork("wires", self.job.folder / "wires.log", wires.run) if self._wired else None
+            forks = [*self.hosts.values(), *([self._wires] if self._wires else [])]
+            for fork in forks:
+                fork.process.start()  # before there are threads
+            for fork in forks:
+                fork.listen()
             wait_for([self._manager_process, *self.switches.values()], START_S)
             self._manager = ManagerClient(self.manager_address)
             self._manager.wait(START_S)
         with self._stage("programs"), ThreadPoolExecutor() as pool:
             list(pool.map(self.register, self.topology.switches))
         with self._stage("hosts"):
-            wait_for([host.process for host in self.hosts.values()], START_S)
+            wait_for([fork.process for fork in forks], START_S)
+        self._impairments = Impairments(self, self._wires)
         add_address(self.job.address_file, self.manager_address)
         if self.job.pcap:
             for node in (*self.topology.switches, *self.topology.hosts):
@@ -141,6 +141,8 @@ class Lab:
             with contextlib.suppress(Exception):
                 self._manager.close()
         processes = [*self.taps.values(), *(host.process for host in self.hosts.values()), *self.switches.values()]
+        if self._wires is not None:
+            processes.append(self._wires.process)
         if self._manager_process is not None:
             processes.append(self._manager_process)
         end_all(processes)
@@ -161,25 +163,40 @@ class Lab:
             join_network(self.network.pid(name))
             return hostd.run(self.job, name)
 
-        log = self.job.folder / name / "host.log"
-        process = Process(f"host {name}", ["p4gen.lab.hostd", name], log, lambda: client.ready, main=main)
+        return self._fork(name, self.job.folder / name / "host.log", main)
+
+    def _fork(self, name: str, log: Path, main: Callable[[], int]) -> HostClient:
+        what = f"host {name}" if name in self.topology.hosts else name
+        process = Process(what, [f"p4gen.lab {name}"], log, lambda: client.ready, main=main)
         client = HostClient(name, process)
         return client
+
+    @property
+    def _wired(self) -> bool:
+        """Whether links between switches can have faults."""
+        return any(set(link.ends) <= set(self.topology.switches) for link in self.job.bridged)
+
+    @property
+    def impairments(self) -> Impairments:
+        """The faults of links, once the lab is up."""
+        assert self._impairments is not None
+        return self._impairments
 
     def register(self, switch: str) -> None:
         """Register a switch with the manager, which loads the program."""
         job = self.job
         prepare(job, switch)
-        config = job.program.json if job.target == targets.BMV2 else job.program.p4
+        spec, program = job.spec_of(switch), job.program_of(switch)
+        config = program.json if job.target == targets.BMV2 else program.p4
         assert config is not None
         links = self.topology.ports[switch]
         info = SwitchInfo(
             switch,
             address(job, switch),
-            job.spec,
-            job.program.p4info.read_text(encoding="utf-8"),
+            spec,
+            program.p4info.read_text(encoding="utf-8"),
             config.read_bytes(),
-            cpu_port=job.spec.architecture.cpu_port,
+            cpu_port=spec.architecture.cpu_port,
             links=tuple(LinkPort(p, link.other(switch), interface(switch, p)) for p, link in enumerate(links)),
         )
         try:
@@ -191,7 +208,7 @@ class Lab:
             reason = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
             raise FailedError(f"{process.name}: {reason}; its log is {process.log}") from None
 
-    # --- groups ---
+    # --- nodes ---
 
     def check_hosts(self, names: Sequence[str]) -> None:
         """Raises ``InputError``, which lists the hosts, for names that are not hosts."""
@@ -199,135 +216,29 @@ class Lab:
             if name not in self.hosts:
                 raise InputError(f"there is no host '{name}'; there are {', '.join(self.hosts)}")
 
-    def init_group(self, name: str, ranks: Sequence[str], root: str | None = None) -> GroupStatus:
-        """Create a group of these hosts. When this returns, all ranks have joined."""
-        self.check_hosts(ranks)
-        status = self.manager.init_group(GroupSpec(name, tuple(ranks), root))
-        self.join(status)
-        return status
-
-    def join(self, status: GroupStatus) -> None:
-        """Wait until all ranks of an active group know its generation."""
-        asked = [
-            self.hosts[host].ask("join", group=status.spec.name, generation=status.generation, timeout=JOIN_S)
-            for host in status.spec.ranks
-        ]
-        until = time.monotonic() + JOIN_S + 5
-        while wait(asked, _LOOK_S).not_done and time.monotonic() < until:
-            self.check_group(status)
-        for future in asked:
-            future.result(0)
-
-    def check_group(self, status: GroupStatus) -> None:
-        """Raises ``FailedError`` when a process has ended that a group's calls need: the manager (unless it was killed
-        on request), a rank, or a switch that every tree needs."""
-        processes = [self.hosts[host].process for host in status.spec.ranks]
+    def check_running(self, hosts: Sequence[str]) -> None:
+        """Raises ``FailedError`` when a process has ended without which these hosts cannot complete a call: the manager
+        (unless it was killed on request), one of them, or a switch that every path between them needs."""
+        processes = [self.hosts[host].process for host in hosts]
         if self._manager_process is not None and not self._without_manager:
             processes.append(self._manager_process)
         for process in processes:
             if not process.running:
                 raise process.failure(f"{process.name} has ended")
-        self._check_switches(status)
-
-    def _check_switches(self, status: GroupStatus) -> None:
-        """Raises ``FailedError`` when so many switches have ended that the group's ranks are disconnected: no tree can
-        exist again, because no switch is started while a run is awaited."""
         dead = [name for name, process in self.switches.items() if not process.running]
         if not dead:
             return
         gone = {link.name for name in dead for link in self.topology.ports[name]}
-        ranks = status.spec.ranks
-        if set(ranks) <= self.topology.distances(ranks[0], gone).keys():
+        if set(hosts) <= self.topology.distances(hosts[0], gone).keys():
             return
+        # No switch is started while a run is awaited, so no path can exist again.
         stories = [self.switches[name].failure(f"switch {name} has ended").diagnostics[0] for name in dead]
-        raise FailedError(*stories, f"group {status.spec.name} cannot continue: no other path connects its ranks")
-
-    def dead_switches(self, status: GroupStatus) -> list[FailedError]:
-        """Reports of a group's switches that have ended."""
-        processes = (self.switches[name] for name in status.tree)
-        return [process.failure(f"{process.name} has ended") for process in processes if not process.running]
-
-    def groups(self) -> list[GroupStatus]:
-        """All groups: from the manager, or as last known if it was killed on request."""
-        if not self._without_manager:
-            self._known = {status.spec.name: status for status in self.manager.groups()}
-        return list(self._known.values())
+        raise FailedError(*stories, "no other path connects the ranks")
 
     @property
     def without_manager(self) -> bool:
         """Whether the manager was killed on request and has not been started again."""
         return self._without_manager
-
-    def check_run(self) -> None:
-        """Raises ``InputError`` if calls could not end, because without the manager its agents do not send the ticks
-        that Mode III needs."""
-        if self._without_manager and self.job.spec.wants_ticks:
-            raise InputError("the manager is dead, and its agents send the ticks that this mode needs: restart manager")
-
-    def group_of(self, ranks: Sequence[str]) -> GroupStatus:
-        """An existing group of exactly these ranks, or a new one."""
-        self.check_hosts(ranks)
-        groups = self.groups()
-        for status in groups:
-            if status.spec.ranks == tuple(ranks):
-                return status
-        if self._without_manager:
-            known = ", ".join(f"{status.spec.name} ({' '.join(status.spec.ranks)})" for status in groups) or "none"
-            raise InputError(f"the manager is dead, and a new group needs it; existing groups: {known}")
-        name = "all" if tuple(ranks) == self.topology.rank_hosts else "-".join(ranks)[:40]
-        taken = {status.spec.name for status in groups}
-        while name in taken:
-            name += "x"
-        return self.init_group(name, ranks)
-
-    def await_group(self, name: str, state: GroupState, after: int = 0, timeout: float = JOIN_S) -> GroupStatus:
-        """Wait until a group is in a state, in a generation after ``after``. Raises ``FailedError`` when it is not in
-        time."""
-        deadline = time.monotonic() + timeout
-        while True:
-            status = self.manager.group(name)
-            if status.state is state and status.generation > after:
-                return status
-            if time.monotonic() > deadline:
-                why = f" ({status.reason})" if status.reason else ""
-                raise FailedError(
-                    f"group {name} is {status.state}{why}, generation {status.generation}, after {timeout:g} s; "
-                    f"expected: {state}"
-                )
-            time.sleep(0.02)
-
-    def settle(self, noticed: Callable[[Status], bool], timeout: float = 30.0) -> list[GroupStatus]:
-        """Wait until the manager has noticed an event and has finished what follows for its groups. Returns the groups
-        then, or after ``timeout`` seconds."""
-        deadline = time.monotonic() + timeout
-        before: list[GroupStatus] | None = None
-        while True:
-            status = self.manager.status()
-            groups = list(status.groups)
-            moving = any(group.state is GroupState.INSTALLING for group in groups)
-            if (noticed(status) and not moving and groups == before) or time.monotonic() > deadline:
-                return groups
-            before = groups
-            time.sleep(_SETTLE_S)
-
-    # --- faults ---
-
-    def suffer(self, host: str, kind: str, value: str) -> Troubles:
-        """Set one kind of fault of a host's link, or with ``all`` of all hosts' links."""
-        amount = faults.parse(kind, value)
-        names = list(self.hosts) if host == "all" else [host]
-        self.check_hosts(names)
-        for name in names:
-            self.troubles[name] = replace(self.troubles[name], **{kind: amount})  # type: ignore[arg-type]
-            troubles = to_plain(self.troubles[name])
-            self.hosts[name].call("faults", troubles=troubles, seed=self.job.wanted.seed)
-        return self.troubles[names[0]]
-
-    def heal(self) -> None:
-        """Remove all faults of hosts' links."""
-        for name, host in self.hosts.items():
-            self.troubles[name] = Troubles()
-            host.call("faults", troubles=to_plain(Troubles()), seed=0)
 
     def check_switch(self, name: str) -> Process:
         """The process of a switch. Raises ``InputError``, which lists the switches."""
@@ -371,7 +282,7 @@ class Lab:
         assert process is not None
         if not process.running:
             raise InputError("the manager is not running")
-        self.groups()  # while the manager can still be asked
+        self.groups.all()  # while the manager can still be asked
         self._without_manager = True
         assert process.popen is not None
         process.popen.kill()

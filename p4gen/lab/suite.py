@@ -14,6 +14,7 @@ from p4gen.errors import FailedError, P4genError
 from p4gen.host.collectives.control import Collective
 from p4gen.lab.calls import Running, RunOutcome, run
 from p4gen.lab.commands import PING
+from p4gen.lab.peersuite import PeerSuite
 from p4gen.lab.session import Lab
 from p4gen.manager.api import GroupState, GroupStatus
 from p4gen.net.config import Call
@@ -87,7 +88,7 @@ class Suite:
 
     def init(self) -> str:
         """Create the group of all ranks."""
-        self._group = self._lab.init_group("suite", self._lab.topology.rank_hosts)
+        self._group = self._lab.groups.init("suite", self._lab.topology.rank_hosts)
         return "tree " + ", ".join(f"{s} under {up}" if up else f"{s} at the root" for s, up in self.group.tree.items())
 
     def collectives(self) -> str:
@@ -100,10 +101,10 @@ class Suite:
         faults = {"loss": _LOSS, "duplicate": _DUPLICATE, "reorder": _REORDER, "corrupt": _CORRUPT}
         try:
             for kind, share in faults.items():
-                lab.suffer("all", kind, share)
+                lab.impairments.suffer("all", kind, share)
             outcome = self._run(self._six())
         finally:
-            lab.heal()
+            lab.impairments.heal()
         taken = sum(sum(rank["faults"].values()) for rank in outcome.ranks)
         resent = sum(rank["resent"] for rank in outcome.ranks)
         if not taken:
@@ -125,7 +126,7 @@ class Suite:
         try:
             state = GroupState.ACTIVE if elsewhere else GroupState.BROKEN
             after = before if elsewhere else before - 1
-            status = lab.await_group("suite", state, after)
+            status = lab.groups.wait_for("suite", state, after)
             if not elsewhere:
                 if running.done:
                     raise FailedError("the collectives ended before the link was cut, so nothing was tested")
@@ -134,7 +135,7 @@ class Suite:
         finally:
             if not elsewhere:
                 lab.network.set_link(*link.ends, up=True)
-        self._group = lab.await_group("suite", GroupState.ACTIVE, before)
+        self._group = lab.groups.wait_for("suite", GroupState.ACTIVE, before)
         outcome = running.result()
         if outcome.problems:
             raise FailedError(*outcome.problems)
@@ -183,7 +184,9 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     done: list[Step] = []
     seed = lab.job.wanted.seed
     console.print(f"seed {seed}")
-    for name, step in Suite(lab, seed).steps:
+    of_groups = Suite(lab, seed)
+    steps = of_groups.steps if lab.job.takes_part else [of_groups.steps[0], *PeerSuite(lab, seed).steps]
+    for name, step in steps:
         began = time.monotonic()
         problem = note = ""
         try:
@@ -198,8 +201,8 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
         if problem:
             break
     passed = not done[-1].problem
-    steps = [{"name": s.name, "seconds": s.seconds, "problem": s.problem, "note": s.note} for s in done]
-    return 0 if passed else 1, {"passed": passed, "seed": seed, "steps": steps}
+    told = [{"name": s.name, "seconds": s.seconds, "problem": s.problem, "note": s.note} for s in done]
+    return 0 if passed else 1, {"passed": passed, "seed": seed, "steps": told}
 
 
 def tree_edges(topology: TopologySpec, group: GroupStatus) -> set[frozenset[str]]:

@@ -9,9 +9,11 @@ from typing import Final
 
 from p4gen.errors import InputError
 from p4gen.lab.outages import fail_links
+from p4gen.lab.peercommands import changes
 from p4gen.lab.report import tree_text
 from p4gen.lab.terminal import Session, read_seconds
 from p4gen.manager.api import GroupState, Status
+from p4gen.spec import CollectiveSpec
 
 FAIL: Final = "fail link A B [after TIME] [for TIME] | fail switch S | fail manager"
 RESTORE: Final = "restore link A B"
@@ -41,8 +43,9 @@ def fail(session: Session, words: list[str]) -> bool:
             session.console.print(f"{words[1]} is dead; restart switch {words[1]} starts it again, empty")
     elif words == ["manager"]:
         session.lab.fail_manager()
-        goes_on = "groups stay as they are, and run works on them"
-        if session.lab.job.spec.wants_ticks:
+        goes_on = "groups and connections stay as they are, and run works on them"
+        spec = session.lab.job.spec
+        if isinstance(spec, CollectiveSpec) and spec.wants_ticks:
             goes_on = "groups stay as they are, but get no ticks, which their calls need, so run has to wait for it"
         session.console.print(f"the manager is dead: {goes_on}; restart manager starts it again, on its store")
     else:
@@ -74,10 +77,16 @@ def _unused(status: Status, switch: str) -> bool:
 
 @contextlib.contextmanager
 def _effects(session: Session, noticed: Callable[[Status], bool]) -> Iterator[None]:
-    """Report how the groups change because of the block, once the manager has ``noticed`` the event."""
+    """Report how groups or connections change because of the block, once the manager has ``noticed`` the event."""
+    if not session.lab.job.takes_part:
+        connections = session.lab.manager.connections()
+        yield
+        for line in changes(connections, session.lab.connections.settle(noticed) if connections else []):
+            session.console.print(line, markup=False)
+        return
     before = {status.spec.name: (status.state, status.generation) for status in session.lab.manager.groups()}
     yield
-    for status in session.lab.settle(noticed) if before else []:
+    for status in session.lab.groups.settle(noticed) if before else []:
         if before.get(status.spec.name) != (status.state, status.generation):
             now = tree_text(status) if status.state is GroupState.ACTIVE else status.reason
             name = f"group {status.spec.name}"
@@ -99,10 +108,10 @@ def restart(session: Session, words: list[str]) -> bool:
 
 
 def suffer(kind: str) -> Callable[[Session, list[str]], bool]:
-    """The command that makes hosts' links lose, delay and so on."""
+    """The command that makes links lose, delay and so on."""
 
     def action(session: Session, words: list[str]) -> bool:
-        now = session.lab.suffer(words[0], kind, words[1])
+        now = session.lab.impairments.suffer(words[0], kind, words[1])
         session.console.print(f"{words[0]}: {now.text()}, each way")
         return True
 
@@ -110,7 +119,7 @@ def suffer(kind: str) -> Callable[[Session, list[str]], bool]:
 
 
 def heal(session: Session, _words: list[str]) -> bool:
-    """Ends what hosts' links suffer."""
-    session.lab.heal()
-    session.console.print("hosts' links have no faults")
+    """Removes all faults of links."""
+    session.lab.impairments.heal()
+    session.console.print("links have no faults")
     return True

@@ -25,10 +25,13 @@ def shown(path: Path) -> str:
 def welcome(lab: Lab, console: Console) -> None:
     """Print how long the start took, where the lab's files are, and example commands."""
     job = lab.job
+    programs = job.spec.program
+    if job.core_spec is not None:
+        programs += f" (those without hosts {job.core_spec.program})"
     parts = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in lab.stages.items() if name != "all")
     console.print(
         f"{lab.topology.name} is up after {lab.stages['all']:.1f} s ({parts}): {len(lab.switches)} switches "
-        f"({job.target}) run {job.spec.program}, {len(lab.hosts)} hosts"
+        f"({job.target}) run {programs}, {len(lab.hosts)} hosts"
     )
     console.print(f"  logs and captures      {shown(job.folder)}", markup=False)
     top = "p4gen top"

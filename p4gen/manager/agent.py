@@ -17,6 +17,7 @@ from queue import Empty
 from p4.v1 import p4runtime_pb2 as pb
 
 from p4gen.errors import P4genError
+from p4gen.groups.connections import Tally
 from p4gen.groups.group import PlacedEdge, SwitchConfig
 from p4gen.groups.ticks import tick
 from p4gen.manager.api import AgentError, Changes, SwitchInfo
@@ -124,6 +125,23 @@ class IncAgent:
             if self._client is None or not self._client.session.alive:
                 raise GoneError(f"no connection to {self.info.address}")
             return losses(self.info.spec, self._client.counters)
+
+    def tallies(self, tallies: Sequence[Tally]) -> Sequence[int]:
+        """See ``Agent.tallies``."""
+        with self._telling("read the counters of connections"):
+            if self._client is None or not self._client.session.alive:
+                raise GoneError(f"no connection to {self.info.address}")
+            cells = {(tally.counter, index) for tally in tallies for index in tally.cells}
+            held = self._held or {}
+            entries = [t.entry for t in tallies if t.entry is not None and self._encoder.entry(t.entry)[0] in held]
+            counted = self._client.cells(cells)
+            by_entry = self._client.entry_counters(entries)
+            return [
+                sum(counted[tally.counter, index] for index in tally.cells)
+                if tally.entry is None
+                else next((value for entry, value in by_entry if entry is tally.entry), 0)
+                for tally in tallies
+            ]
 
     def given_up(self) -> Mapping[int, int]:
         """See ``Agent.given_up``."""

@@ -15,15 +15,17 @@ from typing import Protocol
 from p4gen.arch.ports import CPU_PORT
 from p4gen.errors import FailedError
 from p4gen.families import WrittenCollective, WrittenSpec
+from p4gen.groups.connections import Tally
 from p4gen.groups.group import PlacedEdge, SwitchConfig
 from p4gen.host.collectives.plan import ChannelKey, PsnSync
 from p4gen.host.transport.verbs import Peer
 from p4gen.placement.request import Code, ConnectionSpec, GroupSpec, ManagerError
 
 __all__ = [
-    "Agent", "AgentError", "Changes", "Code", "ConnectionSpec", "ConnectionState", "ConnectionStatus", "GroupSpec",
-    "GroupState", "GroupStatus", "HostAddresses", "HostInfo", "HostManager", "LinkPort", "Manager", "ManagerError",
-    "Membership", "RankChannel", "RankConfig", "RankReport", "Status", "SwitchInfo", "SwitchStatus",
+    "Agent", "AgentError", "Changes", "Code", "ConnectionCount", "ConnectionSpec", "ConnectionState",
+    "ConnectionStatus", "GroupSpec", "GroupState", "GroupStatus", "HostAddresses", "HostInfo", "HostManager",
+    "LinkPort", "Manager", "ManagerError", "Membership", "RankChannel", "RankConfig", "RankReport", "Status",
+    "SwitchInfo", "SwitchStatus",
 ]  # fmt: skip
 
 # --- registration ---
@@ -162,6 +164,14 @@ class ConnectionState(StrEnum):
 
 
 @dataclass(frozen=True)
+class ConnectionCount:
+    """Something that switches have counted of a connection; names are the family's."""
+
+    name: str
+    packets: int
+
+
+@dataclass(frozen=True)
 class ConnectionStatus:
     """The status of a connection."""
 
@@ -180,6 +190,9 @@ class ConnectionStatus:
     index: int = 0
     """Of its state at the destination's switch, with ``epoch``."""
     epoch: int = 0
+    counts: tuple[ConnectionCount, ...] = field(default=(), compare=False)
+    """What the switches of its ends have counted since it was registered or the manager was started; of a program
+    whose family counts nothing none."""
 
 
 @dataclass(frozen=True)
@@ -231,6 +244,7 @@ class Status:
     ranks: tuple[RankReport, ...]
     handshakes: Mapping[str, int] = field(default_factory=dict)
     """Messages with which hosts set up and end connections, by what came of them: ``registered``, ``no room``."""
+    connections: tuple[ConnectionStatus, ...] = ()
 
 
 class HostManager(Protocol):
@@ -308,7 +322,7 @@ class Manager(HostManager, Protocol):
         ...
 
     def connections(self) -> list[ConnectionStatus]:
-        """The status of all connections, in order of number."""
+        """The status of all connections, in order of number, with the counters that ``status`` has read last."""
         ...
 
     def groups(self) -> list[GroupStatus]:
@@ -362,6 +376,10 @@ class Agent(Protocol):
 
     def drops(self) -> Mapping[str, int]:
         """Number of packets that the program dropped, by ``module.reason``."""
+        ...
+
+    def tallies(self, tallies: Sequence[Tally]) -> Sequence[int]:
+        """The packets that the switch has counted: 0 for those of entries that it does not hold."""
         ...
 
     def given_up(self) -> Mapping[int, int]:

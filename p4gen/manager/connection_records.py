@@ -138,12 +138,18 @@ class ConnectionRecords:
         with self._ledger.store.transaction():
             self._ledger.store.drop_connection(record.number)
         self.all.pop(record.number, None)
+        for thread in self._threads.values():
+            thread.forget(record.number)
         self._ledger.version += 1
 
     def status(self, record: Record) -> ConnectionStatus:
         """Its status."""
         placed = record.placed
-        status = ConnectionStatus(record.number, record.spec, record.state, record.generation, record.reason)
+        threads = [self._threads[end] for end in record.ends if end in self._threads]
+        counts = tuple(count for thread in threads for count in thread.counted(record.number))
+        status = ConnectionStatus(
+            record.number, record.spec, record.state, record.generation, record.reason, counts=counts
+        )
         if placed is None:
             return status
         links = self._ledger.fabric.view.topology.ports.get(placed.source_switch, ())

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
-from p4gen.manager.api import GroupStatus, RankReport, Status, SwitchStatus
+from p4gen.manager.api import ConnectionStatus, GroupStatus, RankReport, Status, SwitchStatus
 from p4gen.records import to_plain
 
 _COUNTS = ("invocations", "data_bytes", "sent", "resent", "timeouts", "naks", "cnps")
 """Counters of a ``RankReport``."""
 Figures = dict[str, Any]
-"""A JSON object: time (s), groups, switches, ranks. Rates are null without a previous status."""
+"""A JSON object: time (s), groups, switches, ranks, connections. Rates are null without a previous status."""
+ROW = ("connection", "hosts", "QPs", "state", "paths", "gen", "index", "epoch")
+"""Titles of the columns of a connection before those of its counters."""
 
 
 def figures(now: Status, before: Status | None = None) -> Figures:
@@ -27,6 +30,7 @@ def figures(now: Status, before: Status | None = None) -> Figures:
         "groups": [_group(group, reports[group.spec.name], earlier, seconds) for group in now.groups],
         "switches": [_switch(switch, switches.get(switch.name), seconds) for switch in now.switches],
         "ranks": [to_plain(report) for reported in reports.values() for report in reported],
+        "connections": [connection_figures(status) for status in now.connections],
     }
 
 
@@ -70,3 +74,47 @@ def _switch(switch: SwitchStatus, before: SwitchStatus | None, seconds: float | 
     if seconds is not None and before is not None:
         rates = {name: max(count - before.drops.get(name, 0), 0) / seconds for name, count in switch.drops.items()}
     return {**to_plain(switch), "drops_per_second": rates}
+
+
+def connection_figures(status: ConnectionStatus) -> Figures:
+    """The figures of a connection."""
+    spec = status.spec
+    return {
+        "number": status.number,
+        "source": spec.source,
+        "destination": spec.destination,
+        "source_qp": spec.source_qp,
+        "destination_qp": spec.destination_qp,
+        "source_switch": status.source_switch,
+        "destination_switch": status.destination_switch,
+        "state": str(status.state),
+        "reason": status.reason,
+        "generation": status.generation,
+        "paths": list(status.paths),
+        "path_set": status.path_set,
+        "index": status.index,
+        "epoch": status.epoch,
+        "counts": {count.name: count.packets for count in status.counts},
+    }
+
+
+def connection_rows(found: Sequence[Figures]) -> tuple[list[str], list[list[str]]]:
+    """A table of connections: titles, and rows. Counters whose names have a part in common, as in ``passed: lost``, are
+    in one column, those that are not 0."""
+    columns = list(dict.fromkeys(name.partition(": ")[0] for each in found for name in each["counts"]))
+    rows = []
+    for each in found:
+        cells: dict[str, list[str]] = {}
+        for name, packets in each["counts"].items():
+            column, _, kind = name.partition(": ")
+            if not kind:
+                cells[column] = [str(packets)]
+            elif packets:
+                cells.setdefault(column, []).append(f"{kind} {packets}")
+        hosts, pairs = f"{each['source']}→{each['destination']}", f"{each['source_qp']:#x}→{each['destination_qp']:#x}"
+        known = each["state"], f"{each['path_set']}: {' '.join(each['paths'])}", each["generation"]
+        rows.append(
+            [str(each["number"]), hosts, pairs, *map(str, known), str(each["index"]), str(each["epoch"])]
+            + [", ".join(cells.get(column, ["-"])) for column in columns]
+        )
+    return [*ROW, *columns], rows

@@ -360,6 +360,7 @@ class IncManager:
                 tuple(self._switch_status(name) for name in self._threads),
                 tuple(report for record in records for _, report in sorted(record.reports.items())),
                 self._handshakes.counts,
+                tuple(self._connections.statuses()),
             )
 
     def _switch_status(self, name: str) -> SwitchStatus:

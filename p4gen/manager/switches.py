@@ -8,18 +8,21 @@ written again, with back-off, until it answers and has its configuration.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from p4gen.errors import P4genError
 from p4gen.families import collective
+from p4gen.groups.connections import Tally
 from p4gen.groups.group import PlacedEdge, placed_edges
-from p4gen.manager.api import Agent, AgentError, SwitchInfo
+from p4gen.manager.api import Agent, AgentError, ConnectionCount, SwitchInfo
+from p4gen.manager.tallies import Tallies
 from p4gen.manager.wanted import (
     HeldConnection,
     HeldConnections,
@@ -101,6 +104,7 @@ class SwitchThread:
         self._admitted: dict[Key, PlacedGroup] = dict(admitted or {})
         self._ticking: set[Key] = set(self._admitted)
         self._connections: HeldConnections = dict(connections or {})
+        self._tallies = Tallies(info.name)
         self._retry_at, self._delay = time.monotonic(), FIRST_RETRY
         self._jobs: deque[Job] = deque()
         self._wakes = threading.Condition()
@@ -161,6 +165,14 @@ class SwitchThread:
                 self._counting = self._submit(self._count)
             return self._counting
 
+    def counted(self, number: int) -> tuple[ConnectionCount, ...]:
+        """What the switch has counted of a connection, as ``count`` found it last."""
+        return self._tallies.of(number)
+
+    def forget(self, number: int) -> None:
+        """Forget what has been counted of a connection."""
+        self._submit(lambda: self._tallies.forget(number))
+
     @property
     def ticks_per_second(self) -> float:
         """The agent's number of ticks per second."""
@@ -208,7 +220,7 @@ class SwitchThread:
                     return self._jobs.popleft()
                 if self.stale_since is None:
                     if not self._wakes.wait(HEARTBEAT):
-                        return Job(self._count, Future())
+                        return Job(self._heartbeat, Future())
                     continue
                 wait = self._retry_at - time.monotonic()
                 if wait <= 0:
@@ -288,6 +300,13 @@ class SwitchThread:
             except AgentError as error:
                 self._connections = wanted
                 raise AgentError(error.reason, unreachable=True) from error  # an error that these did not cause
+        if self._agent is not None:
+            begun = {number: held for number, held in changes.items() if held is not None}
+            kept = {number: held for number, held in self._connections.items() if number in changes}
+            removed = [number for number, held in changes.items() if held is None]
+            with contextlib.suppress(AgentError):  # only counters would be wrong
+                self._tallies.update(self._info.spec, kept, self._read_tallies, removed)
+                self._tallies.begin(self._info.spec, begun, self._read_tallies)
         self._connections = wanted
         try:
             self._apply()
@@ -333,6 +352,17 @@ class SwitchThread:
         self._reconcile()
 
     def _count(self) -> None:
+        self._heartbeat()
+        if self._agent is not None and self.stale_since is None:
+            self._tallies.update(self._info.spec, self._connections, self._read_tallies)
+
+    def _read_tallies(self, tallies: Sequence[Tally]) -> Sequence[int]:
+        agent = self._agent
+        assert agent is not None
+        found: Sequence[int] = _asked(lambda: agent.tallies(tallies))
+        return found
+
+    def _heartbeat(self) -> None:
         if self._agent is None or self.stale_since is not None:
             return
         try:

@@ -167,6 +167,20 @@ class Client:
             message.action.CopyFrom(codec.encode_table_action(info, action))
         self.write(pb.Update(type=_MODIFY, entity=pb.Entity(table_entry=message)))
 
+    def entry_counters(self, entries: Sequence[Entry]) -> list[tuple[Entry, int]]:
+        """The packets counted by the direct counters of entries, in one request. All of them must exist."""
+        entities = [pb.Entity() for _ in entries]
+        for entity, entry in zip(entities, entries, strict=True):
+            key = codec.encode_key(self.schema.tables.named(entry.table), entry)
+            entity.direct_counter_entry.table_entry.CopyFrom(key)
+        found = self.session.read_all(*entities) if entities else ()
+        by_key = {
+            _key_bytes(entity.direct_counter_entry.table_entry): entity.direct_counter_entry.data.packet_count
+            for entity in found
+        }
+        keys = [_key_bytes(entity.direct_counter_entry.table_entry) for entity in entities]
+        return [(entry, by_key[key]) for entry, key in zip(entries, keys, strict=True)]
+
     def entry_counter(self, entry: Entry) -> CounterValue:
         """The value of the table's direct counter for an entry."""
         entity = pb.Entity()
@@ -303,6 +317,17 @@ class Client:
         info = self.schema.counters.named(name)
         cells = self._array(pb.Entity(counter_entry=pb.CounterEntry(counter_id=info.id)), info.size)
         return [CounterValue(_number(cell, 2), _number(cell, 1)) for cell in cells]
+
+    def cells(self, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """The packets counted by cells of indexed counters, by name and index, in one request."""
+        named = {(self.schema.counters.named(name).id, index): (name, index) for name, index in wanted}
+        entities = [
+            pb.Entity(counter_entry=pb.CounterEntry(counter_id=number, index=pb.Index(index=index)))
+            for number, index in named
+        ]
+        found = self.session.read_all(*entities) if entities else ()
+        entries = [entity.counter_entry for entity in found]
+        return {named[entry.counter_id, entry.index.index]: entry.data.packet_count for entry in entries}
 
     def set_meter(self, name: str, index: int | None, config: MeterConfig | None) -> None:
         """Configure one cell of an indexed meter, or with ``index`` None all of them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -19,9 +20,15 @@ from typing import Any, cast
 
 import pytest
 from patience import PATIENCE_S
+from rich.console import Console
 
+from p4gen.cli.top import screen
 from p4gen.manager.api import (
     Code,
+    ConnectionCount,
+    ConnectionSpec,
+    ConnectionState,
+    ConnectionStatus,
     GroupSpec,
     GroupState,
     GroupStatus,
@@ -31,7 +38,7 @@ from p4gen.manager.api import (
     Status,
     SwitchStatus,
 )
-from p4gen.manager.figures import figures
+from p4gen.manager.figures import connection_rows, figures
 from p4gen.manager.service import ManagerServer
 from p4gen.switch.running import scratch
 
@@ -59,6 +66,37 @@ def status(second: float, megabits: float = 0) -> Status:
             RankReport("training", 1, 8, data + 250_000, 1100, 0, 2, 0, 0),
         ),
     )
+
+
+CONNECTION = ConnectionStatus(
+    7, ConnectionSpec("h0", "h2", 0x100, 0x101), ConnectionState.SPRAYED, 2, "", "leaf0", "leaf1", ("spine0", "spine1"),
+    3, 4, 5,
+    (
+        ConnectionCount("sprayed", 900), ConnectionCount("NACKs", 12), ConnectionCount("passed: lost", 2),
+        ConnectionCount("passed: late", 0), ConnectionCount("passed: last hop", 1), ConnectionCount("blocked", 9),
+    ),
+)  # fmt: skip
+
+
+def test_connections_have_their_counters() -> None:
+    now = replace(status(10), connections=(CONNECTION, replace(CONNECTION, number=8, counts=())))
+    found = figures(now)["connections"]
+    json.dumps(found)
+    assert found[0]["counts"] == {
+        "sprayed": 900, "NACKs": 12, "passed: lost": 2, "passed: late": 0, "passed: last hop": 1, "blocked": 9,
+    }  # fmt: skip
+    assert (found[0]["source"], found[0]["source_qp"], found[0]["paths"]) == ("h0", 0x100, ["spine0", "spine1"])
+    titles, rows = connection_rows(found)
+    assert titles == [
+        "connection", "hosts", "QPs", "state", "paths", "gen", "index", "epoch",
+        "sprayed", "NACKs", "passed", "blocked",
+    ]  # fmt: skip
+    shown = ["h0→h2", "0x100→0x101", "sprayed", "3: spine0 spine1", "2", "4", "5"]
+    assert rows[0] == ["7", *shown, "900", "12", "lost 2, last hop 1", "9"]
+    assert rows[1] == ["8", *shown, "-", "-", "-", "-"]
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(screen(figures(now)))
+    assert "lost 2, last hop 1" in console.export_text()
 
 
 class FakeManager:

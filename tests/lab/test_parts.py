@@ -70,6 +70,13 @@ def test_wrong_input(arguments: list[str], cause: str, tmp_path: Path) -> None:
         (["--suite", "--measure"], "not both"),
         (["--suite", "--size", "4K"], "its own sizes and ranks"),
         (["--collective", "barrier", "--size", "4K"], "a barrier has no data"),
+        (["--collective", "alltoall", "--size", "4K"], "do not take part in an alltoall"),
+        (["--spray", "off"], "--spray goes with programs that know connections"),
+        (["--mode", "themis", "--measure"], "--measure goes with programs that take part in collectives"),
+        (["--mode", "themis", "--policy", "lowest-common-switch"], "--policy goes with programs that take part"),
+        (["--mode", "themis", "--collective", "alltoall", "--size", "20"], "a positive multiple of 16"),
+        (["--mode", "themis", "--delay", "1ms@s7"], "--delay 1ms@s7: there is no host 's7'"),
+        (["--mode", "themis", "--lanes", "8"], "unknown field 'lanes'"),
     ],
 )
 def test_options_that_do_not_go_together(arguments: list[str], cause: str) -> None:

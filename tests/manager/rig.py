@@ -11,6 +11,7 @@ from pathlib import Path
 from patience import PATIENCE_S, until
 
 from p4gen.families.epic.spec import EpicSpec
+from p4gen.groups.connections import Tally
 from p4gen.groups.group import PlacedEdge, SwitchConfig
 from p4gen.manager.api import Agent, AgentError, Changes, GroupSpec, LinkPort, SwitchInfo
 from p4gen.manager.manager import IncManager
@@ -74,6 +75,15 @@ class Switch:
         """The program, anew."""
         self.model.reset()
         self.loads += 1
+
+    def tally(self, tally: Tally) -> int:
+        """What the program has counted; for who holds ``lock``."""
+        if tally.entry is None:
+            return sum(self.model.counter(tally.counter, index).packets for index in tally.cells)
+        try:
+            return self.model.entry_counter(tally.entry).packets
+        except ControlError:  # it is not there
+            return 0
 
     def given_up(self) -> Mapping[int, int]:
         """Ticks of edges given up, by index."""
@@ -175,6 +185,11 @@ class ModelAgent:
     def drops(self) -> Mapping[str, int]:
         self._step("drops")
         return {}
+
+    def tallies(self, tallies: Sequence[Tally]) -> Sequence[int]:
+        found: list[int] = []
+        self._step("tallies", lambda: found.extend(map(self.switch.tally, tallies)))
+        return found
 
     def given_up(self) -> Mapping[int, int]:
         self._step("given up")

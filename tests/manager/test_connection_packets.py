@@ -189,3 +189,50 @@ def test_a_connection_that_is_refused_has_ecmps_path(ends: Ends) -> None:
     assert ends.leaves(range(8)) == before
     ends.arrive(0, 1, 3, 2)
     assert ends.passes(2)
+
+
+def counts(manager: IncManager) -> dict[str, int]:
+    """What switches have counted of the only connection, without passes and what is 0."""
+    (status,) = manager.status().connections
+    return {count.name: count.packets for count in status.counts if count.packets and count.name != "more passes"}
+
+
+def test_switches_count_what_becomes_of_packets(ends: Ends) -> None:
+    ends.manager.register_connection(SPEC)
+    assert counts(ends.manager) == {}
+    ends.leaves(range(8))
+    ends.arrive(0, 1, 3, 2)
+    assert not ends.passes(2)
+    assert counts(ends.manager) == {"sprayed": 8, "NACKs": 1, "blocked": 1}
+    ends.arrive(5)  # 4 may be under way
+    assert not ends.passes(4)
+    assert counts(ends.manager) == {"sprayed": 8, "NACKs": 2, "blocked": 2, "armed": 1}
+    ends.arrive(8)  # of the path of 4
+    now = counts(ends.manager)
+    assert now == {"sprayed": 8, "NACKs": 2, "blocked": 2, "armed": 1, "compensated": 1}
+    assert ends.passes(4)
+    assert counts(ends.manager) == now | {"NACKs": 3, "passed: lost": 1}
+    assert not ends.passes(2)
+    assert ends.passes(9)
+    last = counts(ends.manager)
+    assert last == now | {"NACKs": 5, "blocked": 3, "passed: lost": 1, "passed: no evidence": 1}
+    (status,) = ends.manager.status().connections
+    names = [count.name for count in status.counts]
+    assert names[:2] == ["sprayed", "NACKs"]
+    assert ends.manager.connections()[0].counts == status.counts
+
+
+def test_counters_go_on_when_paths_change_and_begin_again_with_another_connection(ends: Ends) -> None:
+    ends.manager.register_connection(SPEC)
+    ends.leaves(range(8))
+    ends.arrive(0, 1, 3, 2)
+    assert not ends.passes(2)
+    ends.manager.spray_connection(1, spray=False)
+    ends.leaves(range(8))
+    assert counts(ends.manager) == {"sprayed": 8, "NACKs": 1, "blocked": 1}
+    ends.manager.spray_connection(1, spray=True)
+    ends.leaves(range(4))
+    assert counts(ends.manager) == {"sprayed": 12, "NACKs": 1, "blocked": 1}
+    ends.manager.release_connection(1)
+    ends.manager.register_connection(replace(SPEC, source_qp=0x200))  # with the same index
+    assert counts(ends.manager) == {}

@@ -150,6 +150,10 @@ class V1Model(Architecture):
         """``counter``, of packets."""
         return f"counter({size}, CounterType.packets) {name};"
 
+    def entry_counter(self, name: str) -> str:
+        """``direct_counter``, of packets; the table names it as its ``counters``."""
+        return f"direct_counter(CounterType.packets) {name};"
+
     def count(self, counter: str, index: str) -> str:
         """``count``, with an index of 32 bits."""
         return f"{counter}.count({index});"

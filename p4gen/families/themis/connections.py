@@ -18,7 +18,8 @@ from p4gen.families.themis.control import (
     spray_entry,
 )
 from p4gen.families.themis.spec import Spread, ThemisSpec
-from p4gen.groups.connections import ConnectionEntries, ConnectionHere, ConnectionLimits
+from p4gen.families.themis.verdicts import TALLIES, VERDICT_COUNTER, VERDICTS
+from p4gen.groups.connections import ConnectionEntries, ConnectionHere, ConnectionLimits, Tally
 from p4gen.model.entries import Entry
 
 
@@ -74,10 +75,32 @@ def _queue_registers(spec: ThemisSpec) -> tuple[str, ...]:
     return tuple(f"spray_path.queue_{hop}.length" for hop in range(spec.paths))
 
 
+def _core(spec: ThemisSpec) -> ThemisSpec:
+    """It only routes, so it needs no state."""
+    if not spec.by_psn or spec.tiers > 2:
+        return spec
+    return ThemisSpec(arch=spec.arch, ports=spec.ports, icrc=spec.icrc, spread=Spread.ECMP)
+
+
+def _tallies(spec: ThemisSpec, here: ConnectionHere) -> tuple[Tally, ...]:
+    if here.source_port is not None:
+        entries = _entries(spec, (here,)) if spec.sprays else ()
+        return tuple(Tally("sprayed", entry) for entry in entries if entry.table == "data_flows")
+    if not spec.filters:
+        return ()
+    first = VERDICTS * here.index
+    return tuple(
+        Tally(name, counter=VERDICT_COUNTER, cells=tuple(first + verdict for verdict in verdicts))
+        for name, verdicts in TALLIES.items()
+    )
+
+
 FACET = ConnectionEntries(
     entries=_entries,
     limits=_limits,
     host_entries=cm_entries,
     clone_sessions=clone_sessions,
+    tallies=_tallies,
+    core=_core,
     queue_registers=_queue_registers,
 )

@@ -63,7 +63,7 @@ class Exchange:
 
 
 class AllToAll:
-    """One rank. All ranks call ``exchange`` once."""
+    """One rank. All ranks call ``exchange`` equally often, again when the last one has ended at this rank."""
 
     STATE: ClassVar = ("current", "_sent", "_arrived", "_posted")
 
@@ -90,8 +90,9 @@ class AllToAll:
     def exchange(self, values: Array) -> Exchange:
         """Give every rank its part of ``values``. Raises ``InputError`` if they do not divide."""
         config = self.config
-        if self.current is not None:
-            raise ValueError("a rank exchanges once")
+        if self.current is not None and not self.current.done:
+            raise ValueError("the last exchange has not ended")
+        self._sent, self._arrived, self._posted = set(), set(), 0
         parts = divide(values, config.size)
         run = self.current = Exchange(values.flatten(), np.zeros(values.size, values.dtype), self._nic.clock.now)
         self._part(run.received, config.rank)[:] = parts[config.rank]
@@ -101,6 +102,18 @@ class AllToAll:
             self.pairs[peer].post_recv(RecvWr(step, room))
         self._go_on(run)
         return run
+
+    def progress(self) -> float:
+        """The part of the steps of the current exchange in which this rank's peers have sent."""
+        return len(self._arrived) / (self.config.size - 1)
+
+    def destroy(self) -> None:
+        """Destroy the queue pairs. An exchange that has not ended fails."""
+        if self.current is not None:
+            self._end(self.current, Status.FLUSHED)
+        for pair in self.pairs.values():
+            pair.fail(Status.FLUSHED)
+            self._nic.destroy_pair(pair)
 
     def _part(self, values: Array, rank: int) -> Array:
         each = values.size // self.config.size

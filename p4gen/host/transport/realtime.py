@@ -15,12 +15,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from heapq import heappop, heappush
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from p4gen.errors import FailedError
 from p4gen.host.transport.clock import MS, NS, Action
 
+T = TypeVar("T")
 _POLLED: Final = select.POLLIN
 _LONGEST_WAIT_MS: Final = 60_000
 
@@ -88,6 +90,20 @@ class RealTimeLoop:
                 return
             self._woken = True
         self._wake()
+
+    def run_there(self, action: Callable[[], T]) -> T:
+        """Run ``action`` on the loop, from another thread, and wait for its result. Raises what it raises, and
+        ``FailedError`` when the loop has ended."""
+        done: Future[T] = Future()
+
+        def act(_: object) -> None:
+            try:
+                done.set_result(action())
+            except Exception as error:
+                done.set_exception(error)
+
+        self.call_soon_threadsafe(act)
+        return done.result()
 
     def add_reader(self, descriptor: int, action: Callable[[], None]) -> None:
         """Call ``action`` once per turn while the descriptor is readable. It must read a bounded amount."""

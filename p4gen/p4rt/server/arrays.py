@@ -64,10 +64,13 @@ def write_counter(pipeline: Pipeline, kind: int, message: Any) -> Undo:
 def read_counters(pipeline: Pipeline, message: Any) -> Iterator[bytes]:
     """Cells of one counter or of all, as fields of a ReadResponse on the wire."""
     for counter in pipeline.schema.counters.select(message.counter_id):
-        values = pipeline.backend.counters(counter.name)
+        indices = _indices(counter, "counter", message if message.counter_id else pb.CounterEntry())
+        if len(indices) == 1:
+            values = [pipeline.backend.counter(counter.name, indices.start)]
+        else:
+            values = pipeline.backend.counters(counter.name)
         head = wire.number(1, counter.id)
-        for index in _indices(counter, "counter", message if message.counter_id else pb.CounterEntry()):
-            value = values[index]
+        for index, value in zip(indices, values, strict=True):
             data = wire.number(1, value.bytes) + wire.number(2, value.packets)
             entry = head + wire.blob(2, wire.number(1, index)) + wire.blob(3, data)
             yield wire.blob(1, wire.blob(_COUNTER_ENTRY, entry))
