@@ -20,7 +20,7 @@ from p4gen.cli.verb import FiniteRange, verb
 from p4gen.errors import FailedError, InputError
 from p4gen.manager.api import ManagerError, Status
 from p4gen.manager.client import ManagerClient
-from p4gen.manager.figures import ROW, Figures, connection_rows, figures
+from p4gen.manager.figures import Figures, connection_lines, figures
 from p4gen.switch.address import checked, listens
 
 ADDRESS_FILE = Path("build/lab/manager")
@@ -173,12 +173,10 @@ def _switches(found: Figures) -> Table:
     return table
 
 
-def _connections(found: Figures) -> Table:
-    titles, rows = connection_rows(found["connections"])
-    table = _table(titles[: len(ROW)], *titles[len(ROW) :])
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
+def _connections(found: Figures) -> Text:
+    """Lines that are not cut to the terminal's width, unless it is a live one."""
+    titles, *rows = connection_lines(found["connections"])
+    return Text("\n", no_wrap=True, overflow="ignore").join([Text(titles, style="bold"), *map(Text, rows)])
 
 
 def _drops(found: Figures) -> Table:

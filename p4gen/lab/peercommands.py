@@ -10,13 +10,12 @@ from p4gen.host.collectives.control import Collective
 from p4gen.lab.calls import room
 from p4gen.lab.peercalls import COLLECTIVES, PeerCall
 from p4gen.lab.peerruns import run as run_calls
-from p4gen.lab.report import progress, show, size_text, table
+from p4gen.lab.report import progress, show, size_text
 from p4gen.lab.terminal import Session, read_size, take_option
 from p4gen.manager.api import ConnectionState, ConnectionStatus
-from p4gen.manager.figures import connection_figures, connection_rows
+from p4gen.manager.figures import connection_figures, connection_lines
 
 SPRAY: Final = "spray on|off"
-_WIDE: Final = 240
 _RUN: Final = "run COLLECTIVE [SIZE] [HOST …] [root R] [repeat N]"
 
 
@@ -77,11 +76,10 @@ def connections(session: Session, _words: list[str]) -> bool:
     if not found:
         session.console.print("no connections; run alltoall 1M creates some")
         return True
-    titles, rows = connection_rows([connection_figures(status) for status in found])
-    shown = table(*titles)
+    titles, *rows = connection_lines([connection_figures(status) for status in found])
+    session.console.print(titles, style="bold", markup=False)
     for row in rows:
-        shown.add_row(*row)
-    session.console.print(shown, width=_WIDE, crop=False)
+        session.console.print(row, markup=False)
     for reason in dict.fromkeys(status.reason for status in found if status.reason):
         numbers = ", ".join(str(status.number) for status in found if status.reason == reason)
         session.console.print(f"{numbers}: {reason}", markup=False)

@@ -118,3 +118,13 @@ def connection_rows(found: Sequence[Figures]) -> tuple[list[str], list[list[str]
             + [", ".join(cells.get(column, ["-"])) for column in columns]
         )
     return [*ROW, *columns], rows
+
+
+def connection_lines(found: Sequence[Figures]) -> list[str]:
+    """The same as lines of text, the titles first. They may be longer than a terminal's."""
+    titles, rows = connection_rows(found)
+    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (titles, *rows)
+    ]

@@ -17,6 +17,7 @@ from leaf import ACK, NAK
 
 from p4gen.families.themis.spec import Mode, Spread, ThemisSpec
 from p4gen.groups import SwitchConfig
+from p4gen.groups.connections import Tally
 from p4gen.groups.group import PlacedEdge
 from p4gen.manager import connections
 from p4gen.manager.api import (
@@ -88,6 +89,10 @@ class ScenarioAgent:
     def drops(self) -> Mapping[str, int]:
         """Not counted here."""
         return {}
+
+    def tallies(self, tallies: Sequence[Tally]) -> Sequence[int]:
+        """Not counted here."""
+        return [0] * len(tallies)
 
     def given_up(self) -> Mapping[int, int]:
         """None has edges."""

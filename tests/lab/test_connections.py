@@ -59,16 +59,16 @@ def test_suite_on_bmv2(tmp_path: Path, machine: Traces) -> None:
 def test_the_prompt(tmp_path: Path, machine: Traces) -> None:
     script = """\
 connections
-run alltoall 64K h0 h2 h4
+run alltoall 64K h0 h2 h4 h6
 connections
 spray off
-run alltoall 64K h0 h2 h4
+run alltoall 64K h0 h2 h4 h6
 connections
 run allreduce 4K h0 h2
 spray on
 fail link leaf0 spine1
 connections
-run alltoall 64K h0 h2 h4
+run alltoall 64K h0 h2 h4 h6
 restore link leaf0 spine1
 connections
 groups
@@ -77,17 +77,17 @@ groups
     assert done.returncode == 0, done.stdout + done.stderr
     parts = re.split(r"^lab> .*$", done.stdout, flags=re.MULTILINE)
     assert "no connections" in parts[1]
-    assert "alltoall of 64K, 3 ranks over alltoall h0 h2 h4, 6 connections" in parts[2]
-    numbers = [number for number in range(1, 7) if "h0→" in row(parts[3], number)[1]]
+    assert "alltoall of 64K, 4 ranks over alltoall h0 h2 h4 h6, 12 connections" in parts[2]
+    numbers = [number for number in range(1, 13) if "h0→" in row(parts[3], number)[1]]
     first = numbers[0]
     sprayed = row(parts[3], first)
     assert sprayed[3:6] == ["sprayed", "0: spine0 spine1", "1"]
-    assert int(sprayed[8]) >= 22  # 64K / 3 in packets of 1K
-    assert "6 connections are on the paths that ECMP gives them" in parts[4]
+    assert int(sprayed[8]) >= 16  # a fourth of 64K in packets of 1K
+    assert "12 connections are on the paths that ECMP gives them" in parts[4]
     off = row(parts[6], first)
     assert (off[3], off[8]) == ("ecmp", sprayed[8])  # no packet more
     assert "spraying is off" in parts[6]
-    assert "7 connections are sprayed" in parts[8]  # a direction of the ring's connection too
+    assert "14 connections are sprayed" in parts[8]
     assert "leaf0-spine1 is down" in parts[9]
     assert re.search(r"\d connections are sprayed over spine0, generation 3", parts[9])
     assert row(parts[10], first)[4] == "1: spine0"
