@@ -145,6 +145,10 @@ class Tofino(Architecture):
         """``Counter``, of packets, with an index of 32 bits."""
         return f"Counter<bit<32>, bit<32>>({size}, CounterType_t.PACKETS) {name};"
 
+    def entry_counter(self, name: str) -> str:
+        """A ``DirectCounter`` counts in the table's actions, which a declaration cannot change."""
+        raise InputError(f"the architecture {self.name} counts entries in actions: declare a DirectCounter for {name}")
+
     def count(self, counter: str, index: str) -> str:
         """``count``."""
         return f"{counter}.count({index});"
