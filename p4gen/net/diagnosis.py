@@ -13,7 +13,7 @@ from p4gen.host.collectives.commlib import Communicator
 from p4gen.host.collectives.plan import ChannelKey
 from p4gen.host.transport.clock import duration_text
 from p4gen.net.running import Running, RunningGroup
-from p4gen.net.state import ChannelState, EdgeState, SlotState, state_reader
+from p4gen.net.state import ChannelState, EdgeState, SlotState, group_reader
 from p4gen.placement.placed import Channel
 
 _MOST = 4
@@ -133,7 +133,7 @@ def _slots(
 
     If all slots are complete, those nearest to the ``waiting`` ranks.
     """
-    reader = state_reader(simulation.spec)
+    reader = group_reader(simulation.spec)
     if reader is None:
         return
     state = ChannelState(reader, simulation, group, channel)
@@ -149,7 +149,7 @@ def _slots(
 
 def _edges(simulation: Running, group: RunningGroup, channel: Channel, slot: SlotState) -> Iterator[EdgeState]:
     """The progress of the edges of the node at which a PSN is stuck."""
-    reader = state_reader(simulation.spec)
+    reader = group_reader(simulation.spec)
     if reader is None:
         return
     state = ChannelState(reader, simulation, group, channel)

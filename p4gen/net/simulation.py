@@ -21,7 +21,7 @@ from p4gen.net.diagnosis import Diagnosis, diagnose
 from p4gen.net.freezing import Frozen, freeze, restore
 from p4gen.net.network import Network
 from p4gen.net.running import RunningGroup
-from p4gen.net.state import state_reader
+from p4gen.net.state import group_reader
 from p4gen.net.ticks import Ticker
 from p4gen.net.values import Member, draw, invoke
 from p4gen.p4 import ir
@@ -167,7 +167,7 @@ class Simulation:
                 for node, context in channel.contexts.items():
                     pairs[node.switch, context.context] = mine
         network, latency = self.network, self.config.topology.switch_latency
-        reader = state_reader(self.spec)
+        reader = group_reader(self.spec)
 
         def used(switch: str, context: int) -> bool:
             return any(pair.requester.high for pair in pairs[switch, context])

@@ -1,15 +1,16 @@
-"""What switches hold for a channel, read from the registers of the generated program.
+"""What switches hold for a channel or a connection, read from the registers of the generated program.
 
 The family says how its program's words are decoded (``StateReader``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from p4gen.families import Facet, family_of
+from p4gen.groups.connections import ConnectionHere
 from p4gen.groups.group import GroupContext, Pattern, PlacedEdge
 from p4gen.host.collectives.control import Collective
 from p4gen.model import Model
@@ -44,10 +45,8 @@ class HeldEdge:
 
 
 @dataclass(frozen=True)
-class StateReader(Facet):
-    """Functions that read the registers of a family's programs. All take the family's own spec and the switch."""
-
-    module: ClassVar[str] = "state"
+class GroupReader:
+    """Functions that read what programs keep for groups. All take the family's own spec and the switch."""
 
     slot: Callable[[Any, Model, GroupContext, int, bool], HeldSlot]
     """The slot of a PSN in a context; with the flag set, the slot for data from the root."""
@@ -59,10 +58,32 @@ class StateReader(Facet):
     """Whether a timer of an edge runs, so that ticks will trigger something; only for programs that want ticks."""
 
 
-def state_reader(spec: ProgramSpec) -> StateReader | None:
-    """The reader of a spec's family; None if the family has none."""
+@dataclass(frozen=True)
+class StateReader(Facet):
+    """Readers of the registers of a family's programs."""
+
+    module: ClassVar[str] = "state"
+
+    groups: GroupReader | None = None
+    """For programs that serve groups."""
+    connection: Callable[[Any, Model, ConnectionHere, int], Iterable[str]] = lambda *_: ()
+    """What the switch that a connection ends at keeps of it, with regard to a PSN, in words. Takes the family's own
+    spec, the switch, the connection and the PSN."""
+
+
+def group_reader(spec: ProgramSpec) -> GroupReader | None:
+    """What reads the state of a spec's program for groups; None if the family has no such reader."""
+    return _reader(spec).groups
+
+
+def connection_state(spec: ProgramSpec, switch: Model, here: ConnectionHere, psn: int) -> tuple[str, ...]:
+    """What a switch keeps of a connection, with regard to a PSN; nothing if the family does not say how it is read."""
+    return tuple(_reader(spec).connection(spec, switch, here, psn))
+
+
+def _reader(spec: ProgramSpec) -> StateReader:
     family = family_of(spec)
-    return family.facet(StateReader) if family.answers(StateReader) else None
+    return family.facet(StateReader) if family.answers(StateReader) else StateReader()
 
 
 @dataclass(frozen=True)
@@ -129,7 +150,7 @@ class EdgeState:
 class ChannelState:
     """What the switches remember of one channel of a group, node by node."""
 
-    def __init__(self, reader: StateReader, simulation: Running, group: RunningGroup, channel: Channel) -> None:
+    def __init__(self, reader: GroupReader, simulation: Running, group: RunningGroup, channel: Channel) -> None:
         self._reader = reader
         self._spec = simulation.spec
         self._switches = simulation.network.switches

@@ -21,6 +21,7 @@ from p4gen.net.check import difference
 from p4gen.net.freezing import Frozen, freeze, restore
 from p4gen.net.network import Network
 from p4gen.net.series import Sample
+from p4gen.net.stuck import stuck
 from p4gen.net.traffic import Pattern, TrafficConfig
 from p4gen.net.wiring import Members, Track, Wiring, members
 from p4gen.p4 import ir
@@ -86,6 +87,8 @@ class TrafficResult:
     packet_hops: int
     events: int
     samples: tuple[Sample, ...] = field(repr=False, default=())
+    findings: tuple[str, ...] = ()
+    """Why it has not ended, a line each."""
 
     @property
     def ok(self) -> bool:
@@ -257,6 +260,7 @@ class TrafficSimulation:
             packet_hops=sum(direction.packets for direction in network.directions.values()),
             events=network.loop.handled,
             samples=tuple(self.samples),
+            findings=() if ended else tuple(stuck(self.tracks, network, self.placement, self.specs)),
         )
 
     def _flow(self, track: Track) -> FlowResult:

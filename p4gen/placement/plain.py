@@ -29,6 +29,8 @@ class PlainPlacement:
     """None: there are no trees."""
     queues: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By switch: registers that are to hold the lengths of queues, each with its port."""
+    connections: Mapping[str, Sequence[ConnectionHere]] = field(default_factory=dict, repr=False)
+    """By switch: the connections between its hosts and those of other switches."""
 
 
 def place_plain(
@@ -64,7 +66,7 @@ def place_plain(
     if problems:
         raise InputError(*problems)
     gateway = {host: names.mac[switch_of(topology, host)] for host in topology.hosts}
-    return PlainPlacement(names.mac, names.ip, gateway, switches, queues=queues)
+    return PlainPlacement(names.mac, names.ip, gateway, switches, queues=queues, connections=ends)
 
 
 def _queues(topology: TopologySpec, switch: str, registers: Sequence[str]) -> Mapping[str, int]:

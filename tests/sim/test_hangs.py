@@ -52,7 +52,7 @@ def test_without_a_reader_of_registers_a_diagnosis_says_what_ranks_and_links_kno
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Not every family says how its programs' registers are read."""
-    monkeypatch.setattr(diagnosis, "state_reader", lambda _: None)
+    monkeypatch.setattr(diagnosis, "group_reader", lambda _: None)
     found = run(3, size=128, timeout=0, faults=scripted("drop every UP_DATA of rank 1")).diagnosis
     assert found is not None
     assert (found.slots, found.edges) == ((), ())

@@ -208,6 +208,8 @@ def _show(result: TrafficResult, console: Console) -> None:
         console.print(f"dropped  {reason}: {count:,}", markup=False)
     for error in result.errors:
         console.print(f"[red]wrong[/red]  {error}")
+    for line in result.findings:
+        console.print(f"stuck  {line}", markup=False)
     if result.ok:
         console.print("[green]everything has arrived as it was sent[/green]")
 
@@ -220,6 +222,7 @@ def _json(result: TrafficResult) -> dict[str, Any]:
         "pattern": str(config.traffic[0].pattern),
         "ended": result.ended,
         "errors": list(result.errors),
+        "findings": list(result.findings),
         "seconds": result.duration / 1e12,
         "groups": [duration / 1e12 for duration in result.groups],
         "spurious": result.spurious,

@@ -7,7 +7,7 @@ from p4gen.families.epic.spec import EpicSpec
 from p4gen.families.epic.words import ANNOUNCEMENT, CODE, GIVEN_UP, PROGRESS, TIMER, receive, slot
 from p4gen.groups.group import GroupContext, Pattern, PlacedEdge
 from p4gen.model import Model
-from p4gen.net.state import HeldEdge, HeldSlot, StateReader
+from p4gen.net.state import GroupReader, HeldEdge, HeldSlot, StateReader
 from p4gen.rocev2.psn import PSN_MASK, diff
 from p4gen.spec.message import MESSAGE
 
@@ -70,4 +70,4 @@ def _at(spec: EpicSpec, context: GroupContext) -> int:
     return context.pipeline * spec.bank_contexts + context.context
 
 
-FACET = StateReader(slot=_slot, pattern=_pattern, edge=_edge, timer_runs=_timer_runs)
+FACET = StateReader(groups=GroupReader(slot=_slot, pattern=_pattern, edge=_edge, timer_runs=_timer_runs))

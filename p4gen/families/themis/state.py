@@ -1,0 +1,87 @@
+"""The state of connections in Themis-D, decoded from the registers of the generated programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from p4gen.families.themis.control import BUCKETS
+from p4gen.families.themis.spec import ThemisSpec
+from p4gen.families.themis.words import GAP, NEWEST, blocked, psns, tail
+from p4gen.groups.connections import ConnectionHere
+from p4gen.model import Model
+from p4gen.net.state import StateReader
+from p4gen.rocev2.psn import PSN_MASK, diff
+
+IDLE, JUDGED, OVERTAKEN, ARMED = range(4)
+"""The program's ``state_t``."""
+_NOTHING: Final = "nothing is known of the connection: no request for it has passed"
+
+
+def queued(spec: ThemisSpec, switch: Model, here: ConnectionHere, near: int) -> list[tuple[int, int]]:
+    """The PSN queue of a connection: (PSN, path), the newest first. A place has the low bits of a PSN, which is taken
+    to be the one next to ``near``."""
+    word, layout, half = tail(spec).unpack(switch.register("tails", here.index)), psns(spec), 1 << (spec.psn_bits - 1)
+    if word["epoch"] != here.epoch:
+        return []
+    found = []
+    for back in range(1, word["filled"] + 1):
+        row, bank = divmod((word["next"] - back) % spec.queue, spec.queue_banks)
+        held = layout.unpack(switch.register(f"bank_{bank}.psns", here.index * spec.queue_rows + row))
+        ahead = (held["psn"] - near + half) % (2 * half) - half
+        found.append(((near + ahead) & PSN_MASK, held["path"]))
+    return found
+
+
+def _path(here: ConnectionHere, psn: int) -> int:
+    """The path of a PSN, of connections with equal shares (``PathSet.equal``)."""
+    return psn % BUCKETS % here.paths
+
+
+def _queue(spec: ThemisSpec, switch: Model, here: ConnectionHere, psn: int) -> Iterator[str]:
+    found = queued(spec, switch, here, psn)
+    if not found:
+        yield _NOTHING
+        return
+    path = _path(here, psn)
+    larger = [(held, by) for held, by in found if diff(held, psn) > 0]
+    mine = sum(by == path for _, by in larger)
+    has = "has" if any(held == psn for held, _ in found) else "has not"
+    yield (
+        f"PSN {psn:#08x}, by path {path}, {has} passed; larger PSNs that have: {len(larger)}, by its path: {mine} "
+        f"(queue of {len(found)} PSNs, the newest {found[0][0]:#08x})"
+    )
+
+
+def _classes(spec: ThemisSpec, switch: Model, here: ConnectionHere, psn: int) -> Iterator[str]:
+    path = _path(here, psn)
+    index = here.index * spec.paths + path
+    newest = NEWEST.unpack(switch.register("newest", index))
+    if newest["epoch"] != here.epoch:
+        yield f"no request has passed by path {path}, that of PSN {psn:#08x}"
+        return
+    gap = GAP.unpack(switch.register("gaps", index))
+    text = f"PSN {psn:#08x}, by path {path}: the newest of its path is {newest['psn']:#08x}"
+    if gap["start"] != gap["end"]:
+        text += f"; its newest gap is between {gap['start']:#08x} and {gap['end']:#08x}"
+    yield text
+
+
+def _connection(spec: ThemisSpec, switch: Model, here: ConnectionHere, psn: int) -> Iterator[str]:
+    if not spec.filters:
+        return
+    yield from (_classes if spec.by_class else _queue)(spec, switch, here, psn)
+    word = blocked(spec).unpack(switch.register("blocked", here.index))
+    state = word["state"] if word["epoch"] == here.epoch else IDLE
+    if state == ARMED:
+        yield (
+            f"the NACK of PSN {word['psn']:#08x} is blocked, until this PSN passes, or a larger one by path "
+            f"{word['path']} shows that it is lost"
+        )
+    elif state in (JUDGED, OVERTAKEN):
+        yield f"the NACK of PSN {word['psn']:#08x} is being judged"
+    else:
+        yield "no NACK is blocked"
+
+
+FACET = StateReader(connection=_connection)
