@@ -1,7 +1,9 @@
-"""A flow: bytes from one host to another over a connection, as SENDs of one size that are checked when they arrive.
+"""A flow: bytes from one host to another over a connection, as SENDs of one size that are checked when they arrive; or
+as RDMA WRITEs with immediate data, each of which tells the receiver that it has arrived.
 
 However long it is, it needs the memory of a few messages: all messages are stretches of one random pattern, each at its
-own place, and a receive buffer is used again once its message has been compared.
+own place, and a receive buffer, or a place in the memory that is written to, is used again once its message has been
+compared.
 
 Flows can wait for each other, as the ranks of a ring do: one that consists of blocks sends a block when the flow before
 it has brought the block before.
@@ -12,6 +14,7 @@ from __future__ import annotations
 from collections import deque
 from typing import ClassVar, Final
 
+from p4gen.host.transport.memory import MemoryRegion
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Completion, RecvWr, SendWr, Status
 
@@ -30,15 +33,16 @@ class Flow:
     """
 
     STATE: ClassVar = (
-        "started", "arrived_at", "finished", "arrived", "acknowledged", "problem", "_rooms", "_sent", "_released",
+        "started", "arrived_at", "finished", "arrived", "acknowledged", "problem", "_rooms", "_region", "_sent",
+        "_released",
     )  # fmt: skip
 
     source: QueuePair
     destination: QueuePair
 
-    def __init__(self, size: int, pattern: bytes | memoryview, blocks: int = 0) -> None:
+    def __init__(self, size: int, pattern: bytes | memoryview, blocks: int = 0, *, writes: bool = False) -> None:
         """``blocks``: into how many equal blocks the flow is divided, of whole messages each; 0 for one that does not
-        wait."""
+        wait. ``writes``: by RDMA WRITEs."""
         self.size = size
         self.next: Flow | None = None
         """The flow that sends a block when this one has brought the block before it."""
@@ -54,6 +58,9 @@ class Flow:
         """What is wrong; nothing if this is empty."""
         self._rooms: deque[bytearray] = deque()
         """The receives that are posted, in order."""
+        self._writes = writes
+        self._region: MemoryRegion | None = None
+        """What WRITEs fill; it has a place for each message that may be under way."""
         self._pattern = memoryview(pattern)
         self._message = len(pattern) // 2
         self._count = -(-size // self._message)
@@ -68,6 +75,11 @@ class Flow:
     def start(self, _: object) -> None:
         """Send everything, or what waits for nothing."""
         self.started = self.source.clock.now
+        if self._writes:
+            config = self.source.config
+            packets = -(-self._message // config.mtu)
+            places = config.max_outstanding // packets + 2
+            self._region = self.destination.domain.register(bytearray(places * self._message))
         for number in range(min(POSTED, self._count)):
             self._post(number)
         self._send()
@@ -75,15 +87,25 @@ class Flow:
     def _send(self) -> None:
         """Send what may be sent."""
         while self.started is not None and self._sent < self._released:
-            self.source.post_send(SendWr(self._sent, self._content(self._sent)))
+            content, region = self._content(self._sent), self._region
+            if region is None:
+                self.source.post_send(SendWr(self._sent, content))
+            else:
+                address = region.address + self._place(self._sent, region)
+                self.source.post_send(SendWr(self._sent, content, self._sent, region.rkey, address))
             self._sent += 1
+
+    def _place(self, number: int, region: MemoryRegion) -> int:
+        """Where a message is written to."""
+        return number * self._message % len(region.buffer)
 
     def _content(self, number: int) -> memoryview:
         start = number * _STRIDE % self._message
         return self._pattern[start : start + min(self._message, self.size - number * self._message)]
 
     def _post(self, number: int) -> None:
-        room = self._rooms.popleft() if len(self._rooms) == POSTED else bytearray(self._message)
+        size = 0 if self._writes else self._message
+        room = self._rooms.popleft() if len(self._rooms) == POSTED else bytearray(size)
         self._rooms.append(room)
         self.destination.post_recv(RecvWr(number, room))
 
@@ -100,8 +122,10 @@ class Flow:
         if completion.status is not Status.SUCCESS:
             self._fail(f"receiving: {completion.status}")
             return
-        content, room = self._content(completion.wr_id), self._rooms[0]
-        if completion.length != len(content) or memoryview(room)[: completion.length] != content:
+        content, room = self._content(completion.wr_id), memoryview(self._rooms[0])
+        if self._region is not None:
+            room = self._region.buffer[self._place(completion.wr_id, self._region) :]
+        if completion.length != len(content) or room[: completion.length] != content:
             self._fail(f"message {completion.wr_id} is not what was sent")
             return
         self.arrived += 1

@@ -100,6 +100,8 @@ class TrafficConfig:
     """Collectives work on arrays, whose results are checked. If not, the same messages are sent in the same order, but
     they are stretches of a pattern, as a flow's are: however long, they need little memory. All steps of an AlltoAll
     are then under way at once."""
+    writes: bool = False
+    """Flows consist of RDMA WRITEs with immediate data instead of SENDs; so do collectives without arrays."""
     ahead: int = 1
     """The most steps of an AlltoAll that a host runs at the same time."""
     skew: int = 0

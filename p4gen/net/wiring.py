@@ -134,7 +134,7 @@ def members(
     if traffic.pattern.flows:
         flows, tracks = [], []
         for (a, b), (near, far) in ends.items():
-            flow = Flow(traffic.size, pattern)
+            flow = Flow(traffic.size, pattern, writes=config.writes)
             flow.source = nics[hosts[a]].create_pair(near.qp, near.peer, near.qp_config, flow.on_sent)
             flow.destination = nics[hosts[b]].create_pair(far.qp, far.peer, far.qp_config, flow.on_arrival)
             flows.append(flow)
@@ -200,7 +200,7 @@ def _without_arrays(
     ring = traffic.pattern is Pattern.ALLREDUCE
     blocks = 2 * (count - 1) if ring else 1
     flows = {
-        (a, b): Flow(blocks * pieces * message, stretch, blocks)
+        (a, b): Flow(blocks * pieces * message, stretch, blocks, writes=config.writes)
         for ends_at in ends
         for a, b in ((ends_at,) if ring else (ends_at, ends_at[::-1]))
     }
