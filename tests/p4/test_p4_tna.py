@@ -34,7 +34,7 @@ def test_a_register_action_knows_its_register_and_its_body() -> None:
     assert dict(register.arguments) == {"size": 1024, "initial_value": 7}
     assert register.args == (1024, 7)
     apply = action.methods["apply"]
-    assert apply.name == "pipe.Ig.add.apply"
+    assert apply.name == "Ig.add.apply"
     assert [(p.direction, str(p.variable.type)) for p in apply.params] == [("inout", "bit<32>"), ("out", "bit<32>")]
     block = program.blocks["pipe0.ingress"]
     assert isinstance(block, ir.Control)
@@ -137,7 +137,7 @@ def test_instances_are_arguments_of_constructors() -> None:
     assert program.table("t").implementation is groups
     made = program.extern("others").arguments["hash"]
     assert isinstance(made, ir.ExternInstance)
-    assert (made.name, made.args) == ("pipe.Ig.others.hash", ("RANDOM",))
+    assert (made.name, made.args) == ("Ig.others.hash", ("RANDOM",))
 
 
 def test_algorithmic_tables() -> None:
@@ -182,7 +182,7 @@ def test_parsers_have_checksums_counters_and_value_sets() -> None:
         tail=TAIL.replace("IgP()", "Counted()"),
     )
     found = compiled(text).program
-    assert [v.name for v in found.value_sets] == ["pipe.Counted.known"]
+    assert [v.name for v in found.value_sets] == ["Counted.known"]
     calls = {c.method for c in used_by(found.blocks["pipe0.ingress_parser"]).calls}
     assert {"port_metadata_unpack", "add", "subtract", "set", "decrement", "is_zero", "verify"} <= calls
 
@@ -245,7 +245,7 @@ MultiParserSwitch(pipe) main;
 """
     found = compiled(program(PARSER + f"control Ig({PARAMS}) {{ apply {{ }} }}", tail=tail)).program
     assert [b.name for b in found.blocks.values()] == [
-        "ins.prsr0", "ins.prsr1", "pipe.Ig", "pipe.IgD", "outs.prsr0", "pipe.Eg", "pipe.EgD"]  # fmt: skip
+        "ins.prsr0", "ins.prsr1", "Ig", "IgD", "outs.prsr0", "Eg", "EgD"]  # fmt: skip
     assert "pipe0.ig_prsr.prsr1" in found.blocks
     assert [v.name for v in found.value_sets] == ["ins.prsr1.known"]
     arch = of_package(found.package, found.arch)
@@ -276,7 +276,7 @@ def test_names_of_tables_that_are_never_applied_are_free() -> None:
     both = f"{text}control Ig({PARAMS}) {{ Sub(true) s; Sub(false) q; apply {{ s.apply(hdr); q.apply(hdr); }} }}"
     tables = compiled(program(both)).program.tables
     assert [(t.name, str(t.keys[0].expr.type)) for t in tables] == [
-        ("pipe.Ig.s.t", "bit<32>"), ("pipe.Ig.q.t", "bit<8>")]  # fmt: skip
+        ("Ig.s.t", "bit<32>"), ("Ig.q.t", "bit<8>")]  # fmt: skip
     twice = both.replace("two.apply(); } else", "two.apply(); } if (!hdr.h.isValid())")
     assert any("already the control-plane name of another table" in d.message for d in errors(program(twice)))
 

@@ -326,6 +326,8 @@ class Unit:
         self.pending: list[PendingBlock] = []
         self.signatures: dict[tuple[ast.Decl, tuple[Type, ...]], Signature] = {}
         self.active: set[int] = set()
+        self.pipes = 1
+        """How many arguments ``main`` has: names of several pipes precede the names of what they hold."""
 
     @property
     def lists(self) -> tuple[list[Any], ...]:

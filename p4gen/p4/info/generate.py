@@ -13,7 +13,7 @@ from p4.config.v1 import p4info_pb2
 
 from p4gen.arch import of_package
 from p4gen.p4 import ir
-from p4gen.p4.info import ids
+from p4gen.p4.info import ids, tna
 from p4gen.p4.info.needless import needed
 from p4gen.p4.info.types import TypeInfo, annotate, control_width, document, external_name, flattened, to_bytes
 from p4gen.p4.live import Live
@@ -35,7 +35,7 @@ _MATCH = {
 
 
 def generate(program: ir.Program) -> p4info_pb2.P4Info:
-    """The P4Info message of a program with v1model's externs."""
+    """The P4Info message of a program with the externs of v1model or TNA."""
     return _Writer(program).write()
 
 
@@ -57,6 +57,10 @@ class _Writer:
             called = {c.instance for u in self.used for c in needed(u.bodies)}
             self.externs = [e for e in self.externs if not e.aliased or e in called]
         self.value_sets = [v for v in program.value_sets if any(v in u.value_sets for u in self.used)]
+        self.kinds = _EXTERNS
+        if program.arch in tna.ARCHITECTURES:
+            self.kinds = tna.KINDS
+            self.externs = [e for e in self.externs if e.extern != "ActionSelector" or tna.profile_of(e) is e]
         self.digests = self._digests()
         self.controller = [
             (h, a)
@@ -108,20 +112,26 @@ class _Writer:
 
     def _collect(self) -> None:
         for table in self.tables:
-            self.symbols.add(ids.TABLE, table.name, table.annotations)
+            self._add(ids.TABLE, table.name, table.annotations)
         for action in self.actions:
-            self.symbols.add(ids.ACTION, action.name, action.annotations)
+            self._add(ids.ACTION, action.name, action.annotations)
         for instance in self.externs:
-            if instance.extern in _EXTERNS:
-                self.symbols.add(_EXTERNS[instance.extern], instance.name, instance.annotations)
+            if instance.extern in self.kinds:
+                self._add(self.kinds[instance.extern], instance.name, instance.annotations)
         for header, _ in self.controller:
             name = external_name(header.name, header.annotations)
-            self.symbols.add(ids.CONTROLLER_HEADER, name, header.annotations)
+            self._add(ids.CONTROLLER_HEADER, name, header.annotations)
         for value_set in self.value_sets:
-            self.symbols.add(ids.VALUE_SET, value_set.name, value_set.annotations)
+            self._add(ids.VALUE_SET, value_set.name, value_set.annotations)
         for name, _ in self.digests:
-            self.symbols.add(ids.DIGEST, name)
+            self._add(ids.DIGEST, name)
         self.symbols.assign()
+
+    def _add(self, kind: int, name: str, annotations: tuple[Annotation, ...] = ()) -> None:
+        self.symbols.add(kind, tna.symbol(self.program, kind, name), annotations)
+
+    def _id(self, kind: int, name: str) -> int:
+        return self.symbols.id(kind, tna.symbol(self.program, kind, name))
 
     def _preamble(
         self,
@@ -131,9 +141,9 @@ class _Writer:
         annotations: tuple[Annotation, ...],
         skip: frozenset[str] = frozenset(),
     ) -> None:
-        preamble.id = self.symbols.id(kind, name)
+        preamble.id = self._id(kind, name)
         preamble.name = name
-        preamble.alias = self.symbols.alias(name)
+        preamble.alias = self.symbols.alias(tna.symbol(self.program, kind, name))
         annotate(preamble, annotations, skip)
         document(preamble, annotations)
 
@@ -164,7 +174,7 @@ class _Writer:
         for ref in table.actions:
             self._action_ref(out.action_refs.add(), ref)
         default = table.default_action
-        number = self.symbols.id(ids.ACTION, default.ref.action.name)
+        number = self._id(ids.ACTION, default.ref.action.name)
         if table.const_default:
             out.const_default_action_id = number
         out.initial_default_action.action_id = number
@@ -179,12 +189,16 @@ class _Writer:
         out.is_const_table = table.const_entries
         out.has_initial_entries = bool(table.entries)
         if table.implementation is not None:
-            out.implementation_id = self.symbols.id(ids.ACTION_PROFILE, table.implementation.name)
+            profile = tna.profile_of(table.implementation)
+            if profile is not None:
+                out.implementation_id = self._id(ids.ACTION_PROFILE, profile.name)
         for instance in table.direct:
-            kind = _EXTERNS[instance.extern]
-            out.direct_resource_ids.append(self.symbols.id(kind, instance.name))
+            if instance.extern not in self.kinds:
+                continue
+            kind = self.kinds[instance.extern]
+            out.direct_resource_ids.append(self._id(kind, instance.name))
             self._direct(instance, kind, out.preamble.id)
-        if table.support_timeout:
+        if table.support_timeout or table.properties.get("idle_timeout"):
             out.idle_timeout_behavior = p4info_pb2.Table.NOTIFY_CONTROL
 
     def _match_field(self, out: Any, key: ir.Key, number: int) -> None:
@@ -205,7 +219,7 @@ class _Writer:
             out.type_name.name = type_.name
 
     def _action_ref(self, out: Any, ref: ir.ActionRef) -> None:
-        out.id = self.symbols.id(ids.ACTION, ref.action.name)
+        out.id = self._id(ids.ACTION, ref.action.name)
         annotate(out, ref.annotations)
         if ref.table_only:
             out.scope = p4info_pb2.ActionRef.TABLE_ONLY
@@ -230,14 +244,14 @@ class _Writer:
     # --- externs ---
 
     def _extern(self, instance: ir.ExternInstance) -> None:
-        match instance.extern:
-            case "counter":
+        match instance.extern if instance.extern in self.kinds else None:
+            case "counter" | "Counter":
                 self._indexed(self.info.counters.add(), ids.COUNTER, instance, 0)
-            case "meter":
+            case "meter" | "Meter":
                 self._indexed(self.info.meters.add(), ids.METER, instance, 0)
-            case "register":
+            case "register" | "Register":
                 self._register(instance)
-            case "action_profile" | "action_selector":
+            case "action_profile" | "action_selector" | "ActionProfile" | "ActionSelector":
                 self._profile(instance)
 
     def _indexed(self, out: Any, kind: int, instance: ir.ExternInstance, index: int) -> None:
@@ -270,6 +284,15 @@ class _Writer:
         out = self.info.action_profiles.add()
         own = frozenset({"max_group_size", "selector_size_semantics", "max_member_weight"})
         self._preamble(out.preamble, ids.ACTION_PROFILE, instance.name, instance.annotations, own)
+        if instance.extern in tna.PROFILES:
+            tna.profile(out, instance, self.program)
+        else:
+            self._v1model_profile(out, instance, own)
+        used = ((t.name, t.implementation) for t in self.tables)
+        users = sorted(name for name, chosen in used if chosen is not None and tna.profile_of(chosen) is instance)
+        out.table_ids.extend(self._id(ids.TABLE, name) for name in users)
+
+    def _v1model_profile(self, out: Any, instance: ir.ExternInstance, own: frozenset[str]) -> None:
         out.with_selector = instance.extern == "action_selector"
         out.size = int(instance.args[1 if out.with_selector else 0])
         given = {a.name: a.args[0] for a in instance.annotations if a.name in own and a.args}
@@ -282,12 +305,12 @@ class _Writer:
             out.sum_of_members.SetInParent()
             if "max_member_weight" in given:
                 out.sum_of_members.max_member_weight = int(given["max_member_weight"])
-        users = sorted(t.name for t in self.tables if t.implementation is instance)
-        out.table_ids.extend(self.symbols.id(ids.TABLE, name) for name in users)
 
     # --- the rest ---
 
     def _digests(self) -> list[tuple[str, Type]]:
+        if self.program.arch in tna.ARCHITECTURES:
+            return [(e.name, e.type_args[0]) for e in self.externs if e.extern == "Digest"]
         found: dict[str, Type] = {}
         for block, live in zip(self.program.blocks.values(), self.used, strict=True):
             if not isinstance(block, ir.Control) or not any(c.method == "digest" for c in live.calls):
@@ -371,4 +394,4 @@ def _unit(name: ir.ConstValue, kind: int) -> int:
     units = {"packets": spec.PACKETS, "bytes": spec.BYTES}
     if spec is p4info_pb2.CounterSpec:
         units["packets_and_bytes"] = spec.BOTH
-    return int(units[str(name)])
+    return int(units[str(name).lower()])

@@ -28,10 +28,10 @@ from p4gen.p4.parse import ast
 from p4gen.p4.parse.source import Reported
 from p4gen.p4.types import Annotation, Type, Void
 
+_PIPES = frozenset({"Pipeline", "MultiParserPipeline"})
 _PARSERS = frozenset({"IngressParsers", "EgressParsers"})
-_NAMING = _PARSERS | {"Pipeline", "MultiParserPipeline"}
-"""Packages of TNA. The names of their instances precede the control-plane names of what is in them; in the first two
-that of a parser consists of the instance and the package's parameter."""
+"""Packages of TNA. Names of several pipelines precede the control-plane names of what they hold. A parser among several
+is named for their instance and for the package's parameter."""
 
 # --- instances -----------------------------------------------------------------------------------
 
@@ -108,9 +108,10 @@ def package_instance(
             blocks[p.name] = None
             continue
         inside = cx
-        if type_.name in _NAMING:
-            prefix = f"{name}.{p.name}" if type_.name in _PARSERS else name
-            inside = replace(cx, prefix=prefix)
+        if type_.name in _PARSERS:
+            inside = replace(cx, prefix=f"{name}.{p.name}")
+        elif type_.name in _PIPES and cx.unit.pipes > 1:
+            inside = replace(cx, prefix=name)
         value = constructor_arg(inside, p, source, bindings)
         blocks[p.name] = value
     resolved = type_refs.instantiate(entity, tuple(bindings.get(v, v) for v in own)) if own else type_

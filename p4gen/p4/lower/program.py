@@ -33,6 +33,7 @@ def elaborate(reporter: Reporter, program: ast.Program, source: str) -> tuple[ir
     declarations."""
     unit = Unit(reporter, HANDLERS)
     cx = Context(unit, unit.globals, "global")
+    unit.pipes = next((len(d.args) for d in program.decls if isinstance(d, ast.Instance) and d.name == "main"), 1)
     for decl in program.decls:
         try:
             handler = declarations.DECLARATIONS.get(type(decl))
