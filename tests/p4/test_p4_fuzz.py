@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 
+import tna_programs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from p4_programs import ingress
@@ -43,7 +44,8 @@ parser Q(packet_in p, out headers h) { value_set<bit<8>>(2) vs;
 control I(""",
     1,
 )
-TOKENS = re.findall(r'"[^"]*"|\w+|\s+|[^\w\s]', SEED)
+_TOKEN = re.compile(r'"[^"]*"|\w+|\s+|[^\w\s]')
+TOKENS = _TOKEN.findall(SEED)
 WORDS = sorted(
     {t for t in TOKENS if t.strip()}
     | KEYWORDS
@@ -69,6 +71,22 @@ WORDS = sorted(
 )
 
 
+TNA = tna_programs.ingress(
+    "meta.y = add.execute(meta.x) + sum.get({ hdr.h.a, 3w1 }); t.apply();",
+    """Register<pair, bit<16>>(16, { 1, 2 }) r; DirectRegister<bit<8>>() own; RegisterParam<bit<32>>(3) p;
+    RegisterAction<pair, bit<16>, bit<32>>(r) add = {
+        void apply(inout pair v, out bit<32> rv) { v.first = p.read(); rv = this.predicate(v.second == 1); } };
+    DirectRegisterAction<bit<8>, bit<8>>(own) next = { void apply(inout bit<8> v) { v = v + 1; } };
+    CRCPolynomial<bit<32>>(32w7, true, false, false, 32w0, 32w1) poly; Hash<bit<32>>(HashAlgorithm_t.CUSTOM, poly) sum;
+    ActionProfile(64) m; ActionSelector(m, Hash<bit<8>>(HashAlgorithm_t.CRC8), SelectorMode_t.FAIR, 8, 16) s;
+    action a(PortId_t port) { tm.ucast_egress_port = port; next.execute(); }
+    table t {
+        key = { hdr.h.a : exact; hdr.h.b : selector; } actions = { a; @defaultonly NoAction; }
+        registers = own; implementation = s; idle_timeout = true; size = 16;
+    }""",
+)
+
+
 def compiles_or_is_refused(text: str) -> None:
     with contextlib.suppress(InputError):
         compiled = compile_text(text, "fuzz.p4")
@@ -78,12 +96,13 @@ def compiles_or_is_refused(text: str) -> None:
 
 def test_the_unmutated_program_reaches_the_checker() -> None:
     compiles_or_is_refused(SEED)
+    assert compile_text(TNA).p4info.action_profiles
 
 
 EDIT = st.tuples(
     st.sampled_from(["replace", "delete", "insert", "swap", "repeat"]),
-    st.integers(0, len(TOKENS) - 1),
-    st.integers(0, len(TOKENS) - 1),
+    st.integers(0, 999),
+    st.integers(0, 999),
     st.sampled_from(WORDS),
 )
 
@@ -91,7 +110,18 @@ EDIT = st.tuples(
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(EDIT, min_size=1, max_size=6))
 def test_mutations_of_a_program(edits: list[tuple[str, int, int, str]]) -> None:
-    tokens = list(TOKENS)
+    compiles_or_is_refused(mutated(SEED, edits))
+
+
+@settings(max_examples=EXAMPLES // 3, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(EDIT, min_size=1, max_size=6))
+def test_mutations_of_a_tna_program(edits: list[tuple[str, int, int, str]]) -> None:
+    head, text = TNA.split("control Ig(", 1)
+    compiles_or_is_refused(f"{head}control Ig({mutated(text, edits)}")
+
+
+def mutated(text: str, edits: list[tuple[str, int, int, str]]) -> str:
+    tokens = _TOKEN.findall(text)
     for kind, i, j, word in edits:
         i, j = i % len(tokens), j % len(tokens)  # noqa: PLW2901 - earlier edits have moved the ends
         match kind:
@@ -105,7 +135,7 @@ def test_mutations_of_a_program(edits: list[tuple[str, int, int, str]]) -> None:
                 tokens[i], tokens[j] = tokens[j], tokens[i]
             case "repeat":
                 tokens[i:i] = tokens[i : i + j % 20]
-    compiles_or_is_refused("".join(tokens))
+    return "".join(tokens)
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
