@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -83,10 +84,23 @@ def test_classes_have_the_newest_psn_of_the_path() -> None:
     made = simulation(CLASSES, lost=PACKETS - 2)
     result = made.run()
     missing, before = psn_of(made, PACKETS - 2), psn_of(made, PACKETS - 4)
-    assert f"leaf1, h0>h2: PSN {missing}, by path {int(missing, 16) % 2}: the newest of its path is {before}" in (
-        result.findings
+    known, blocked = result.findings[-2:]
+    # What came before the connection's first packet is a gap.
+    gap = f"its newest gap is after 0x[0-9a-f]{{6}}, up to {psn_of(made, -2)}"
+    path = int(missing, 16) % 2
+    assert re.fullmatch(
+        f"leaf1, h0>h2: PSN {missing}, by path {path}: the newest of its path is {before}; {gap}", known
     )
-    assert any(f"the NACK of PSN {missing} is blocked" in line for line in result.findings)
+    assert f"the NACK of PSN {missing} is blocked" in blocked
+
+
+def test_classes_have_the_newest_gap() -> None:
+    """The NACK of a packet in a gap passes; its second copy is lost as well."""
+    made = simulation(CLASSES, lost=PACKETS - 6)
+    known, blocked = made.run().findings[-2:]
+    missing, before = psn_of(made, PACKETS - 6), psn_of(made, PACKETS - 8)
+    assert known.endswith(f"{psn_of(made, PACKETS - 2)}; its newest gap is after {before}, up to {missing}")
+    assert blocked == "leaf1, h0>h2: no NACK is blocked"
 
 
 def test_the_queue_has_the_newest_psns_in_order() -> None:

@@ -63,7 +63,7 @@ def _classes(spec: ThemisSpec, switch: Model, here: ConnectionHere, psn: int) ->
     gap = GAP.unpack(switch.register("gaps", index))
     text = f"PSN {psn:#08x}, by path {path}: the newest of its path is {newest['psn']:#08x}"
     if gap["start"] != gap["end"]:
-        text += f"; its newest gap is between {gap['start']:#08x} and {gap['end']:#08x}"
+        text += f"; its newest gap is after {gap['start']:#08x}, up to {gap['end']:#08x}"
     yield text
 
 
