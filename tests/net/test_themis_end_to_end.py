@@ -92,7 +92,7 @@ def cases(draw: Callable[..., object]) -> Case:
 
 
 def network(case: Case) -> TopologySpec:
-    """Three leaves with two hosts each below spines, or three pods of a leaf each, with ``paths`` paths between them."""
+    """Three leaves with two hosts each below spines, or three pods of a leaf each; ``paths`` paths between them."""
     if case.tiers == 2:
         name = f"clos:3x{case.paths}x2"
     else:
