@@ -17,6 +17,7 @@ class P4genTest(SwitchTest):
     """A test on a freshly reset switch."""
 
     spec: EpicSpec
+    kind = EpicSpec
     mode: ClassVar[Mode | None] = None
     """The mode of the programs that it applies to; None for any."""
 

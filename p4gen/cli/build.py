@@ -91,7 +91,7 @@ def _report(built: Built, written: Sequence[Path], console: Console) -> None:
     table.add_row("", "", "", "", f"{built.composition.state_bits // 8:,} B", style="bold")
     console.print(table)
     console.print()
-    if (line := built.composition.parts.report(built.composition)) is not None:
+    if (line := built.composition.report) is not None:
         console.print(line)
         console.print()
     for file in written:

@@ -27,6 +27,7 @@ from p4gen.families import (
     implied_family,
     load_collective,
     load_spec,
+    text_of,
 )
 from p4gen.spec import CollectiveSpec, ProgramSpec
 
@@ -144,6 +145,8 @@ def flags_of(spec: ProgramSpec) -> list[str]:
     given = spec.model_dump(mode="json", include=set(told)) | spec.model_dump(mode="json", exclude_defaults=True)
     if folder is not None or family.name != implied_family(given):
         given["family"] = family.name if folder is None else shlex.quote(str(folder))
+    if spec.beside is not None:
+        given["beside"] = text_of(spec.beside)
     own = arch.folder_of(spec.architecture)
     if own is not None:
         given["arch"] = shlex.quote(str(own))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from p4gen.difftest.events import Event
+from p4gen.difftest.events import Event, Request
 from p4gen.families import Facet, family_of
 from p4gen.spec import ProgramSpec
 
@@ -34,5 +35,37 @@ class Traffic(Facet):
 
 
 def traffic_of(spec: ProgramSpec) -> Traffic:
-    """The traffic of a spec's family. Raises ``InputError`` if it has none."""
-    return family_of(spec).facet(Traffic)
+    """The traffic of a spec's family; for a program of two families, that of both, mixed. Raises ``InputError`` if one
+    has none."""
+    own = family_of(spec).facet(Traffic)
+    if spec.beside is None:
+        return own
+    other = family_of(spec.beside).facet(Traffic)
+    return Traffic(
+        source=lambda spec, seed: _Mixed(own.source(spec, seed), other.source(spec.beside, seed), seed),
+        goes_round=lambda spec, frame: own.goes_round(spec, frame) or other.goes_round(spec.beside, frame),
+    )
+
+
+class _Mixed:
+    """The events of two sources in random order. Of two entries with one key, the switches have the first source's."""
+
+    def __init__(self, first: Source, second: Source, seed: int) -> None:
+        self._sources = first, second
+        self._random = random.Random(f"{seed} mixed")  # noqa: S311 - tests are to be repeated
+
+    def setup(self) -> list[Event]:
+        """Both initial configurations."""
+        return list({_key(event): event for source in reversed(self._sources) for event in source.setup()}.values())
+
+    def packets(self) -> Iterator[Event]:
+        """As many events of one source as of the other, on average."""
+        each = [source.packets() for source in self._sources]
+        while True:
+            yield next(self._random.choice(each))
+
+
+def _key(event: Event) -> object:
+    if isinstance(event, Request):
+        return event.entry.table, tuple(sorted((name, repr(match)) for name, match in event.entry.match.items()))
+    return event

@@ -4,12 +4,12 @@ The rest of p4gen imports from here alone: ``family_of(spec).facet(...)`` is the
 """
 
 from p4gen.families.family import Family
+from p4gen.families.guests import answering, implied_family, text_of
 from p4gen.families.load import (
     WrittenCollective,
     WrittenSpec,
     collective,
     flag_name,
-    implied_family,
     load_collective,
     load_spec,
     parse_spec,
@@ -23,6 +23,7 @@ __all__ = [
     "WrittenCollective",
     "WrittenSpec",
     "add_folder",
+    "answering",
     "collective",
     "families",
     "family_of",
@@ -32,4 +33,5 @@ __all__ = [
     "load_collective",
     "load_spec",
     "parse_spec",
+    "text_of",
 ]

@@ -8,6 +8,7 @@ provides it in a module of its package that is named after the facet, as a const
 facet                  asked by                                   a family's answer is in
 =====================  =========================================  ================================
 ``ProgramParts``       ``p4gen.program`` (every build)            ``program.py``
+``Beside``             ``p4gen.program`` (beside another family)  ``beside.py``
 ``GroupEntries``       ``p4gen.groups``, ``p4gen.manager``        ``control.py``
 ``Conformance``        ``p4gen.ptf``                              ``conformance.py``
 ``Traffic``            ``p4gen.difftest``                         ``traffic.py``

@@ -15,11 +15,12 @@ from pydantic import BeforeValidator, SerializeAsAny, ValidationError
 from pydantic_core import ErrorDetails
 
 from p4gen.errors import Diagnostic, InputError, Pos
+from p4gen.families.guests import fields_of, implied_family
 from p4gen.families.registry import families
 from p4gen.inputs import shown
 from p4gen.spec.collective import CollectiveSpec
 from p4gen.spec.positions import KEY, read_yaml
-from p4gen.spec.program import DEFAULT_FAMILY, ProgramSpec, SpecConflictError
+from p4gen.spec.program import COMMON, ProgramSpec, SpecConflictError
 
 Where = Pos | str | None
 
@@ -42,7 +43,7 @@ def load_spec(path: Path | None = None, flags: Mapping[str, Any] | None = None) 
     default = Pos(str(path), 1, 1) if path else None
     kind = _kind(_family_name(values), where.get("family", default))
     try:
-        return kind.model_validate(values)
+        return kind.model_validate(values | _beside(values, where, default))
     except ValidationError as error:
         problems = (_diagnose(kind, e, values, where, default) for e in error.errors())
         raise InputError(*(_with_source(d, lines) for d in sorted(problems, key=_order))) from None
@@ -55,7 +56,30 @@ def load_collective(path: Path | None = None, flags: Mapping[str, Any] | None = 
 
 def parse_spec(values: Mapping[str, Any]) -> ProgramSpec:
     """The spec with these fields, as ``model_dump`` gives them. Raises pydantic's ``ValidationError``."""
-    return _kind(_family_name(values), None).model_validate(values)
+    guest = values.get("beside")
+    both = {**values, "beside": parse_spec(guest)} if isinstance(guest, Mapping) else values
+    return _kind(_family_name(values), None).model_validate(both)
+
+
+def _beside(values: Mapping[str, Any], where: Mapping[str, Where], default: Where) -> dict[str, Any]:
+    """The spec of the family beside the program's own, if one is described, in place of its description."""
+    place = where.get("beside", default)
+    if "beside" not in values:
+        return {}
+    fields = fields_of(values["beside"])
+    if fields is None:
+        return {"beside": None}
+    if not isinstance(fields, Mapping):
+        raise InputError(Diagnostic(place, f"beside = {shown(fields)}: must be a family's mode or name, or its fields"))
+    for name in COMMON:
+        if name in fields and fields[name] != values.get(name, ProgramSpec.model_fields[name].default):
+            raise InputError(Diagnostic(place, f"beside: {name} is a field of the whole program"))
+    kind = _kind(_family_name(fields), place)
+    try:
+        return {"beside": kind.model_validate(fields)}
+    except ValidationError as error:
+        found = (_diagnose(kind, e, fields, {}, place) for e in error.errors())
+        raise InputError(*(Diagnostic(d.where, f"beside: {d.message}") for d in found)) from None
 
 
 def _read_back(value: object) -> object:
@@ -73,12 +97,6 @@ def collective(spec: ProgramSpec) -> CollectiveSpec:
     if not isinstance(spec, CollectiveSpec):
         raise InputError(f"{spec.program}: programs of the family {spec.family} do not take part in collectives")
     return spec
-
-
-def implied_family(values: Mapping[str, Any]) -> str:
-    """The family of a spec that names none: the one that has its mode."""
-    mode = values.get("mode")
-    return next((name for name, family in families().items() if mode in family.modes), DEFAULT_FAMILY)
 
 
 def _family_name(values: Mapping[str, Any]) -> object:

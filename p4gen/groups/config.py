@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from p4gen.errors import InputError
 from p4gen.families import collective
 from p4gen.groups.checks import problems
+from p4gen.groups.connections import connection_entries
 from p4gen.groups.family import group_entries
 from p4gen.groups.group import GroupContext, NextHop, Route, SwitchConfig
-from p4gen.model.entries import Action, Entry, Exact, Lpm
+from p4gen.model.entries import Action, CloneSession, Entry, Exact, Lpm
 from p4gen.spec import ProgramSpec
 
 
@@ -34,7 +35,20 @@ def configure(
         raise InputError(*found)
     served = group_entries(spec).configuration(spec, groups, gateways or {})
     entries = (*served.entries, *routing(routes, next_hops))
-    return SwitchConfig(entries, served.multicast_groups, served.clone_sessions)
+    return SwitchConfig(entries, served.multicast_groups, _sessions(spec, served.clone_sessions))
+
+
+def _sessions(spec: ProgramSpec, served: Iterable[CloneSession]) -> tuple[CloneSession, ...]:
+    """The clone sessions for groups and for connections. Two families may share one that leads to the same ports.
+
+    Raises ``InputError`` if they use one for different ports.
+    """
+    facet = connection_entries(spec)
+    found = {session.session_id: session for session in served}
+    for session in facet.clone_sessions(spec) if facet is not None else ():
+        if found.setdefault(session.session_id, session) != session:
+            raise InputError(f"{spec.program}: two families use clone session {session.session_id}")
+    return tuple(found.values())
 
 
 def routing(routes: Iterable[Route], next_hops: Iterable[NextHop]) -> tuple[Entry, ...]:

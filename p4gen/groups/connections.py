@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from p4gen.families import Facet, family_of
+from p4gen.families import Facet, answering, family_of
 from p4gen.groups.group import Endpoint
 from p4gen.model.entries import CloneSession, Entry
 from p4gen.spec import ProgramSpec
@@ -121,6 +121,20 @@ def connection_limits(spec: ProgramSpec) -> ConnectionLimits:
 
 
 def connection_entries(spec: ProgramSpec) -> ConnectionEntries | None:
-    """The facet of a spec's family; None if its programs know no connections."""
-    family = family_of(spec)
-    return family.facet(ConnectionEntries) if family.answers(ConnectionEntries) else None
+    """The facet of a spec's family, or of the one beside it; None if its programs know no connections."""
+    part = answering(spec, ConnectionEntries)
+    if part is None:
+        return None
+    facet = family_of(part).facet(ConnectionEntries)
+    return facet if part is spec else _of_guest(facet)
+
+
+def _of_guest(facet: ConnectionEntries) -> ConnectionEntries:
+    """The facet of a family that is beside a program's own, for the program's spec."""
+    return ConnectionEntries(
+        entries=lambda spec, connections: facet.entries(spec.beside, connections),
+        limits=lambda spec: facet.limits(spec.beside),
+        host_entries=lambda spec, hosts: facet.host_entries(spec.beside, hosts),
+        clone_sessions=lambda spec: facet.clone_sessions(spec.beside),
+        queue_registers=lambda spec: facet.queue_registers(spec.beside),
+    )

@@ -20,8 +20,12 @@ All modules among them give their drop reason as ``meta.drop``, of the type ``dr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from p4gen.program.module import Drop, Module, Size, Table
+
+BODIES: Final = ("payload", "immediate", "cnp", "aeth")
+"""Names of headers of which one, at most, follows the BTH; a program need not have all of them."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,17 @@ class Ipv4Checksum:
     """The condition under which the checksum is computed again before the deparser; None if it never is."""
     packets: str = "Packets that modules changed"
     """These packets, as the start of a sentence."""
+
+    def joined(self, other: Ipv4Checksum) -> Ipv4Checksum:
+        """The same for the packets of two families in one program."""
+        verified = [one for one in (self.verified, other.verified) if one is not None]
+        renewed = [one for one in (self.renewed, other.renewed) if one is not None]
+        return Ipv4Checksum(
+            " || ".join(verified) or None,
+            " and ".join(one.acting for one in (self, other) if one.verified is not None),
+            " || ".join(renewed) or None,
+            " and ".join(one.packets for one in (self, other) if one.renewed is not None),
+        )
 
 
 ANSWER_ARP = Module(

@@ -11,6 +11,8 @@ from p4gen.arch import Architecture, Feature
 from p4gen.errors import InputError
 from p4gen.families import Facet, family_of
 from p4gen.layout import Header, Word
+from p4gen.program.beside import Beside, as_guest, check_headers, joined, put_beside
+from p4gen.program.common import Ipv4Checksum
 from p4gen.program.flow import Apply, Do, Flow, walk
 from p4gen.program.module import Drop, Gress, Metadata, Module
 from p4gen.spec import ProgramSpec
@@ -103,6 +105,12 @@ class Part:
         return f"{self.name}_info_t"
 
     @property
+    def guest(self) -> str:
+        """The start of its fields' names in ``Composition.fields``."""
+        family = self.modules[0].guest
+        return f"{family}." if family else ""
+
+    @property
     def purpose(self) -> str:
         """A line that says whose it is."""
         names = " and ".join(module.name for module in self.modules)
@@ -117,6 +125,8 @@ class Composition:
     parts: ProgramParts
     modules: tuple[Module, ...]
     flows: Flows
+    guest: Guest | None = None
+    """The family beside the program's own, if there is one."""
 
     def has(self, name: str) -> bool:
         """Whether it contains a module of that name."""
@@ -132,29 +142,37 @@ class Composition:
 
     @cached_property
     def metadata(self) -> tuple[Part, ...]:
-        """The parts of metadata_t, in the order of the modules that provide them."""
+        """The parts of metadata_t, in the order of the modules that provide them.
+
+        Raises ``InputError`` if two families have parts of the same name.
+        """
         found: dict[str, Part] = {}
         for module in self.modules:
             fields = tuple(field for field in module.provides if field.wanted(self.spec))
             if fields:
                 before = found.get(module.part, Part(module.part, (), ()))
+                if before.modules and before.modules[0].guest != module.guest:
+                    raise InputError(
+                        f"{self.spec.program}: both families have a part of metadata_t called {module.part}"
+                    )
                 found[module.part] = Part(module.part, (*before.modules, module), before.fields + fields)
         return tuple(found.values())
 
     @cached_property
     def fields(self) -> dict[str, str]:
-        """The fields of metadata_t by name, with their parts: ``psn`` is in ``order.psn``.
+        """The fields of metadata_t by name, with their parts: ``psn`` is in ``order.psn``. The names of fields of a
+        family beside the program's own begin with its name: ``themis.psn``.
 
         Raises ``InputError`` if two modules provide a field of the same name.
         """
         found: dict[str, str] = {}
         for part in self.metadata:
             for field in part.fields:
-                path = f"{part.name}.{field.name}"
-                if field.name in found:
-                    both = f"{found[field.name]} and {path}"
-                    raise InputError(f"{self.spec.program}: two fields of metadata_t are called {field.name}: {both}")
-                found[field.name] = path
+                path, name = f"{part.name}.{field.name}", f"{part.guest}{field.name}"
+                if name in found:
+                    both = f"{found[name]} and {path}"
+                    raise InputError(f"{self.spec.program}: two fields of metadata_t are called {name}: {both}")
+                found[name] = path
         return found
 
     @cached_property
@@ -191,33 +209,94 @@ class Composition:
         """The architecture of the program."""
         return self.spec.architecture
 
+    @cached_property
+    def names(self) -> dict[str, Any]:
+        """What templates may refer to by the family's decision. Common templates may refer to names of a family beside
+        it, too."""
+        names = self.parts.names(self)
+        if self.guest is None:
+            return names
+        others = self.guest.alone.names
+        both = names.get("ipv4_checksum"), others.get("ipv4_checksum")
+        if isinstance(both[0], Ipv4Checksum) and isinstance(both[1], Ipv4Checksum):
+            names = {**names, "ipv4_checksum": both[0].joined(both[1])}
+        return others | names
+
+    @cached_property
+    def templates(self) -> tuple[str, ...]:
+        """The templates of the program, in their order in its text; the first is the preamble."""
+        first, *rest = self.parts.templates(self)
+        return (first, *(self.guest.facet.preamble if self.guest is not None else ()), *rest)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """Entries of the manifest that only programs of these families have."""
+        return self.parts.figures(self) | (self.guest.alone.figures if self.guest is not None else {})
+
+    @property
+    def report(self) -> str | None:
+        """Lines about the program, for the report of its build."""
+        found = (self.parts.report(self), self.guest.alone.report if self.guest is not None else None)
+        return "\n".join(line for line in found if line is not None) or None
+
     @property
     def state_bits(self) -> int:
         """All registers together, in bits."""
         return sum(module.state_bits(self.spec) for module in self.modules)
 
 
+@dataclass(frozen=True)
+class Guest:
+    """The family beside a program's own: its facet, and the program that it would have alone."""
+
+    facet: Beside
+    alone: Composition
+
+
 def compose(spec: ProgramSpec) -> Composition:
     """The modules that make ``spec``'s program, each with what it needs provided before it.
 
-    Raises ``InputError`` if a module's needs are not met, the flows do not apply the modules that there are, or the
-    architecture does not have a feature that is used.
+    Raises ``InputError`` if a module's needs are not met, the flows do not apply the modules that there are, the
+    architecture does not have a feature that is used, or the family beside it cannot be there.
     """
     parts = family_of(spec).facet(ProgramParts)
     modules = tuple(module for module in parts.modules(spec) if module.wanted(spec))
+    guest = _guest(spec)
     try:
         flows = parts.flows(spec)
     except InputError:
         # Modules say more than a statement that the architecture does not have.
         _check_features(spec, modules, Flows(Flow(()), Flow(())))
         raise
+    if guest is None:
+        flows = Flows(flows.ingress.settled(), flows.egress.settled())
+    else:
+        routing = tuple(module for place in flows.ingress.ordinary() for module in Flow(place.steps).modules)
+        flows = Flows(*put_beside(guest.facet, spec, flows.ingress, flows.egress))
+        others = (as_guest(module, guest.facet, guest.alone.spec.family) for module in guest.alone.modules)
+        modules = joined(modules, tuple(others), routing)
     _check_flows(spec, modules, flows)
     _check_features(spec, modules, flows)
-    composition = Composition(spec, parts, modules, flows)
+    composition = Composition(spec, parts, modules, flows, guest)
+    if guest is not None:
+        check_headers(spec, composition.headers.values(), guest.alone.headers.values())
     known = {f"hdr.{name}" for name in composition.headers}
     known.update(_provided(composition, flows.ingress, known))
     _provided(composition, flows.egress, known)
     return composition
+
+
+def _guest(spec: ProgramSpec) -> Guest | None:
+    if spec.beside is None:
+        return None
+    family = family_of(spec.beside)
+    if not family.answers(Beside):
+        raise InputError(f"{spec.program}: programs of the family {family.name} cannot be beside those of another one")
+    facet = family.facet(Beside)
+    problems = [f"{spec.program}: {family.name}: {problem}" for problem in facet.problems(spec.beside)]
+    if problems:
+        raise InputError(*problems)
+    return Guest(facet, compose(spec.beside))
 
 
 def _check_flows(spec: ProgramSpec, modules: tuple[Module, ...], flows: Flows) -> None:
@@ -259,12 +338,18 @@ def _users(spec: ProgramSpec, modules: tuple[Module, ...], flows: Flows) -> Iter
 def _provided(composition: Composition, flow: Flow, known: set[str]) -> set[str]:
     """What there is after a flow; ``InputError`` if a module needs what no earlier step can provide."""
     spec, there, known = composition.spec, composition.fields, set(known)
+    named = {path: name for name, path in there.items()}
     for step in walk(flow.steps):
         if isinstance(step, Do) and step.assigned:
-            known.add(step.assigned.rpartition(".")[2])
+            known.add(named.get(step.assigned, step.assigned))
         if isinstance(step, Apply):
             applied = composition.within(step.module.name)
-            provides = {field.name for module in applied for field in module.provides if field.wanted(spec)}
+            provides = {
+                named[f"{module.part}.{field.name}"]
+                for module in applied
+                for field in module.provides
+                if field.wanted(spec)
+            }
             for module in applied:
                 needs = (*module.needs, *(need for need in module.may_need if need in there))
                 missing = [need for need in needs if need not in known and need not in provides]

@@ -8,7 +8,7 @@ before it, and ``p4gen.dataflow`` that what modules declare is what they read an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from p4gen.arch import Feature
@@ -62,7 +62,15 @@ class When:
     note: str = ""
 
 
-Step = Apply | Do | When
+@dataclass(frozen=True)
+class Ordinary:
+    """How a family handles packets that are not its own. A family beside it is asked here; ``p4gen.program.beside``
+    puts its steps in this place, and its steps contain the place of these ones."""
+
+    steps: tuple[Step, ...] = ()
+
+
+Step = Apply | Do | When | Ordinary
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,14 @@ class Flow:
             raise ValueError(f"the flow does not apply {module}")
         return Flow(_with_after(self.steps, module, step))
 
+    def ordinary(self) -> tuple[Ordinary, ...]:
+        """The places where it handles packets that are not its family's."""
+        return tuple(step for step in walk(self.steps) if isinstance(step, Ordinary))
+
+    def settled(self, put: Callable[[Ordinary], tuple[Step, ...]] = lambda place: place.steps) -> Flow:
+        """This flow with steps in place of each ``Ordinary``: by default its own."""
+        return Flow(_settled(self.steps, put))
+
     def lines(self, indent: int = 8) -> Iterator[str]:
         """The P4 text of its steps, indented by this number of columns."""
         for step in self.steps:
@@ -99,6 +115,9 @@ def when(condition: str, *then: Step, note: str = "", otherwise: tuple[Step, ...
 def _with_after(steps: tuple[Step, ...], module: str, added: Step) -> tuple[Step, ...]:
     made: list[Step] = []
     for step in steps:
+        if isinstance(step, Ordinary):
+            made.append(Ordinary(_with_after(step.steps, module, added)))
+            continue
         if isinstance(step, When):
             inner = _with_after(step.then, module, added), _with_after(step.otherwise, module, added)
             made.append(replace(step, then=inner[0], otherwise=inner[1]))
@@ -109,26 +128,47 @@ def _with_after(steps: tuple[Step, ...], module: str, added: Step) -> tuple[Step
     return tuple(made)
 
 
+def _settled(steps: tuple[Step, ...], put: Callable[[Ordinary], tuple[Step, ...]]) -> tuple[Step, ...]:
+    made: list[Step] = []
+    for step in steps:
+        match step:
+            case Ordinary():
+                made += put(step)
+            case When():
+                made.append(replace(step, then=_settled(step.then, put), otherwise=_settled(step.otherwise, put)))
+            case _:
+                made.append(step)
+    return tuple(made)
+
+
 def walk(steps: tuple[Step, ...]) -> Iterator[Step]:
     """All steps, those under conditions after the condition."""
     for step in steps:
         yield step
-        if isinstance(step, When):
-            yield from walk(step.then)
-            yield from walk(step.otherwise)
+        match step:
+            case When():
+                yield from walk(step.then)
+                yield from walk(step.otherwise)
+            case Ordinary():
+                yield from walk(step.steps)
+            case _:
+                pass
 
 
 def _lines(step: Step, indent: str) -> Iterator[str]:
     match step:
         case When():
             yield from _conditional(step, indent)
+        case Ordinary():
+            for inner in step.steps:
+                yield from _lines(inner, indent)
         case _:
             yield _noted(indent + step.text, step.note)
 
 
 def _conditional(step: When, indent: str) -> Iterator[str]:
     only = step.then[0]
-    if len(step.then) == 1 and not step.otherwise and not isinstance(only, When) and not only.note:
+    if len(step.then) == 1 and not step.otherwise and not isinstance(only, When | Ordinary) and not only.note:
         line = f"{indent}if ({step.condition}) {{ {only.text} }}"
         if len(line) <= _WIDE:
             yield _noted(line, step.note)

@@ -83,7 +83,7 @@ def manifest(composition: Composition, rendered: Rendered) -> Manifest:
         ],
         "ticks": composition.parts.ticks(spec),
         "state_bits": composition.state_bits,
-        **composition.parts.figures(composition),
+        **composition.figures,
         "line_directives": rendered.line_directives,
         "digest": hashlib.sha256(rendered.text.encode()).hexdigest(),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Literal
 
 from p4gen.arch import Feature
@@ -16,7 +17,7 @@ Gress = Literal["ingress", "egress"]
 
 @dataclass(frozen=True)
 class Size:
-    """A size as a formula: the product of its factors, each a number or a field of the spec.
+    """A size as a formula: the product of its factors, each a number or a field of the spec, or of the one beside it.
 
     >>> str(Size("groups", "slots_per_group"))
     'groups x slots_per_group'
@@ -29,7 +30,7 @@ class Size:
 
     def of(self, spec: ProgramSpec) -> int:
         """The size for a spec."""
-        return math.prod(f if isinstance(f, int) else int(getattr(spec, f)) for f in self.factors)
+        return math.prod(f if isinstance(f, int) else int(attrgetter(f)(spec)) for f in self.factors)
 
     def __str__(self) -> str:
         return " x ".join(map(str, self.factors))
@@ -135,6 +136,8 @@ class Module:
     """Whether a program with this spec has the module at all."""
     folder: str = "shared"
     """The folder of its template: ``shared``, or a family's name."""
+    guest: str = ""
+    """The family that it belongs to, if that is beside the program's own."""
 
     @property
     def snake(self) -> str:

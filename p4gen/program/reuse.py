@@ -175,6 +175,12 @@ def _parts(composition: Composition) -> Iterator[Part]:
         while text and not text[-1]:
             text.pop()
         stem = template.rpartition("/")[2].partition(".")[0]
-        name = names.get(template) or _AROUND.get(stem, stem)
+        name = names.get(template) or _AROUND.get(stem, stem) + _owner(composition, template)
         template_lines = len(source_of(composition, template).splitlines())
         yield Part(name, template in names, template, template_lines, tuple(text))
+
+
+def _owner(composition: Composition, template: str) -> str:
+    """Whose part it is, if it is that of the family beside the program's own."""
+    guest = composition.guest
+    return f" of {guest.alone.spec.family}" if guest is not None and template in guest.facet.preamble else ""

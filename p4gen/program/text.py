@@ -24,6 +24,7 @@ from jinja2 import (
 from p4gen.arch import Architecture, Feature
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.families import family_of
+from p4gen.program.common import BODIES
 from p4gen.program.compose import Composition, DropReason
 from p4gen.resources import resource
 from p4gen.rocev2 import codes, layouts
@@ -56,15 +57,19 @@ def render(composition: Composition, *, line_directives: bool = True) -> Rendere
     origins: list[tuple[str, int]] = []
     context = _context(composition) | {"line_directives": line_directives}
     uses: dict[str, frozenset[Feature]] = {}
-    environment = _environment(family_of(composition.spec).template_folders, composition.arch.template_folders)
-    for template in composition.parts.templates(composition):
+    environment = _environment(_folders(composition), composition.arch.template_folders)
+    guests = _guest_context(composition)
+    for template in composition.templates:
         if lines:
             lines.append("")
             origins.append(origins[-1])
         # The first lines need no directive: they are where the compiler thinks they are.
         start = 0 if lines else 1
         arch = _Recorded(composition.arch)
-        rendered = _render_marked(environment, template, context | {"arch": arch})
+        own = guests if _of_guest(composition, template) else {}
+        rendered = _render_marked(environment, template, context | own | {"arch": arch})
+        if composition.guest is not None and own:
+            rendered = ((composition.guest.facet.renamed(text), line) for text, line in rendered)
         for text, line in _with_directives(template, rendered, start) if line_directives else rendered:
             lines.append(text)
             origins.append((template, line))
@@ -96,7 +101,7 @@ class _Recorded:
 
 def source_of(composition: Composition, template: str) -> str:
     """The text of one of a composition's templates. Raises ``InputError`` if there is none."""
-    loader = _loader(family_of(composition.spec).template_folders, composition.arch.template_folders)
+    loader = _loader(_folders(composition), composition.arch.template_folders)
     try:
         return loader.get_source(Environment(autoescape=True), template)[0]
     except TemplateNotFound as error:
@@ -105,8 +110,10 @@ def source_of(composition: Composition, template: str) -> str:
 
 def _context(composition: Composition) -> dict[str, Any]:
     """What every family's templates may refer to, and what its own may."""
-    return composition.parts.names(composition) | {
+    return composition.names | {
         "spec": composition.spec,
+        "beside": False,
+        "bodies": [name for name in BODIES if name in composition.headers],
         "uses": composition.uses,
         "headers": composition.headers,
         "layouts": layouts,
@@ -120,6 +127,26 @@ def _context(composition: Composition) -> dict[str, Any]:
         "has": composition.has,
         "flows": composition.flows,
     }
+
+
+def _guest_context(composition: Composition) -> dict[str, Any]:
+    """What the templates of the family beside the program's own find under other names than the others."""
+    if composition.guest is None:
+        return {}
+    alone = composition.guest.alone
+    return alone.names | {"spec": alone.spec, "beside": True}
+
+
+def _of_guest(composition: Composition, template: str) -> bool:
+    """Whether a template is one of the family beside the program's own."""
+    beside = composition.spec.beside
+    return beside is not None and template.split("/", maxsplit=1)[0] in dict(family_of(beside).template_folders)
+
+
+def _folders(composition: Composition) -> Folders:
+    """The folders of the program's families."""
+    specs = (composition.spec, *((composition.spec.beside,) if composition.spec.beside is not None else ()))
+    return tuple(folder for spec in specs for folder in family_of(spec).template_folders)
 
 
 def _loader(folders: Folders, architectures: Folders) -> BaseLoader:

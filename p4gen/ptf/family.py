@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from pydantic import ValidationError
+
+from p4gen.errors import InputError
 from p4gen.families import Facet, family_of
+from p4gen.program import compose
 from p4gen.ptf.mutations import Seeding
 from p4gen.resources import resource
 from p4gen.spec import ProgramSpec, Reliability
@@ -73,16 +78,41 @@ class Conformance(Facet):
     takes_over: tuple[Path, ...] = ()
     """Folders of further scenarios that its programs must pass; those of ``suite`` may import their modules."""
 
+    @property
+    def folders(self) -> Suite:
+        """All folders with scenarios for its programs, the family's own first."""
+        return (self.suite or resource("ptf_tests"), *self.takes_over)
+
 
 def conformance_of(spec: ProgramSpec) -> Conformance:
-    """What a spec's family supplies for the suite."""
-    return family_of(spec).facet(Conformance)
+    """What a spec's family supplies for the suite; for a program of two families, what both do."""
+    own = family_of(spec).facet(Conformance)
+    if spec.beside is None:
+        return own
+    other = family_of(spec.beside).facet(Conformance)
+    both = _together(spec)
+
+    def serves(spec: Any, module: str) -> bool:
+        if module in modules_of(both):
+            return True
+        if module in modules_of(own.folders):
+            return own.serves(spec, module)
+        return other.serves(spec.beside, module)
+
+    first, *rest = (*both, *own.folders, *other.folders)
+    return replace(
+        own,
+        serves=serves,
+        runs=lambda spec: tuple(_runs(spec, own, other)),
+        seeding=lambda spec: _seeding(spec, own),
+        suite=first,
+        takes_over=tuple(rest),
+    )
 
 
 def suite_of(spec: ProgramSpec) -> Suite:
-    """The folders of the scenarios for a program, its family's own first."""
-    facet = conformance_of(spec)
-    return (facet.suite or resource("ptf_tests"), *facet.takes_over)
+    """The folders of the scenarios for a program, its family's own first, after those about two families together."""
+    return conformance_of(spec).folders
 
 
 def scenario_modules(spec: ProgramSpec, suite: Suite | None = None) -> tuple[str, ...]:
@@ -95,3 +125,43 @@ def modules_of(suite: Suite) -> tuple[str, ...]:
     """All modules of a suite with scenarios, those of the first folder first."""
     found = (sorted(path.stem for path in folder.glob("test_*.py")) for folder in suite)
     return tuple(dict.fromkeys(name for names in found for name in names))
+
+
+def _together(spec: ProgramSpec) -> Suite:
+    """The folder of scenarios about both families, if there is one."""
+    assert spec.beside is not None
+    folder: Path = resource("ptf_tests") / f"{spec.family}_{spec.beside.family}"
+    return (folder,) if folder.is_dir() else ()
+
+
+def _runs(spec: ProgramSpec, own: Conformance, other: Conformance) -> Iterator[SuiteRun[ProgramSpec]]:
+    """The runs of both families, each on programs of both. A program in which the two cannot be is left out."""
+    (first, *further), (theirs, *others) = own.runs(spec), other.runs(spec.beside)
+    if first.tests:
+        rest = theirs.tests or modules_of(other.folders)
+        yield SuiteRun(spec, (*first.tests, *rest, *modules_of(_together(spec))))
+    else:
+        yield SuiteRun(spec)
+    for run in further:
+        tests = run.tests or tuple(name for name in modules_of(own.folders) if own.serves(run.spec, name))
+        yield from _run(run.spec, spec.beside, run, tests)
+    for run in others:
+        tests = run.tests or tuple(name for name in modules_of(other.folders) if other.serves(run.spec, name))
+        yield from _run(spec, run.spec, run, tests)
+
+
+def _run(
+    spec: ProgramSpec, guest: ProgramSpec | None, run: SuiteRun[ProgramSpec], tests: tuple[str, ...]
+) -> Iterator[SuiteRun[ProgramSpec]]:
+    given = {name: getattr(spec, name) for name in spec.model_fields_set}
+    with suppress(ValidationError, InputError):
+        both = type(spec).model_validate({**given, "beside": guest, "name": f"beside_{run.spec.program}"[:63]})
+        compose(both)
+        yield SuiteRun(both, tests)
+
+
+def _seeding(spec: ProgramSpec, own: Conformance) -> Seeding:
+    """The faults of the program's own family, in programs of both."""
+    seeding = own.seeding(spec)
+    programs = {name: {**fields, "beside": spec.beside} for name, fields in seeding.programs.items()}
+    return replace(seeding, programs=programs)

@@ -129,9 +129,11 @@ def run_suite(
 
 
 def _folder_of(suite: Sequence[Path], directory: Path) -> Path:
-    """The one folder that PTF takes: for a suite of several, links to their modules, in ``directory``."""
-    if len(suite) < 2:
-        return suite[0] if suite else resource("ptf_tests")
+    """The one folder that PTF takes: for a suite of several, links to their modules, in ``directory``. As PTF loads
+    modules from folders below it, too, there are also links for a suite with such folders."""
+    suite = suite or (resource("ptf_tests"),)
+    if len(suite) == 1 and not any(suite[0].glob("*/*.py")):
+        return suite[0]
     merged = directory / "suite"
     merged.mkdir()
     for folder in suite:

@@ -15,7 +15,7 @@ import select
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import ptf
 
@@ -23,6 +23,8 @@ from p4gen.families import parse_spec
 from p4gen.groups import SwitchConfig
 from p4gen.ptf.testcase import ReportedTest, parameter, parameters
 from p4gen.records import from_plain
+from p4gen.spec import ProgramSpec
+from p4gen.spec.program import part_of
 from p4gen.switch.api import ControlPlane
 from p4gen.switch.running import Running
 
@@ -51,16 +53,20 @@ class SwitchTest(ReportedTest):
 
     spec: Any
     """The spec of the program under test, of the family whose scenario it is."""
+    program: ProgramSpec
+    """The spec of the program under test."""
+    kind: ClassVar[type[ProgramSpec]] = ProgramSpec
+    """The spec of the family whose scenario it is, which may be beside the program's own."""
 
     def setUp(self) -> None:
         """Resets the switch, or skips the scenario."""
         super().setUp()
-        self.spec = parse_spec(parameter("spec"))
+        self.program = parse_spec(parameter("spec"))
         seed = parameter("seed")
         # Each test has its own random numbers, whichever tests run before it.
         self.random = random.Random(hashlib.sha256(f"{seed} {self}".encode()).digest())  # noqa: S311 - tests are to be repeated
         print(f"{self}: seed {seed}")  # noqa: T201  # PTF shows a test's output with its name
-        if (reason := self.misfit(self.spec)) is not None:
+        if (reason := self.misfit_of(self.program)) is not None:
             self.skipTest(reason)
         self.dataplane = ptf.dataplane_instance
         self._unfenced = False
@@ -68,6 +74,12 @@ class SwitchTest(ReportedTest):
         self.outputs()  # packets of an earlier test must be handled before the reset
         self._control = control_plane()
         self._control.reset()
+
+    def misfit_of(self, program: ProgramSpec) -> str | None:
+        """Why a program, perhaps one of two families, has nothing to do with this scenario; None when it has."""
+        self.program = program
+        spec = part_of(program, self.kind)
+        return f"the program is of the family {program.family}" if spec is None else self.misfit(spec)
 
     def misfit(self, spec: Any) -> str | None:
         """Why a program has nothing to do with this scenario; None when it has."""

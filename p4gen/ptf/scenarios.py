@@ -68,7 +68,7 @@ def _collect(suite: Suite, spec: ProgramSpec) -> Iterator[Scenario]:
     serving = scenario_modules(spec, suite)
     for name, kind in load_suite(suite, modules_of(suite)).items():
         foreign = name.partition(".")[0] not in serving
-        yield Scenario(name, _about(kind), foreign, kind().misfit(spec))
+        yield Scenario(name, _about(kind), foreign, kind().misfit_of(spec))
 
 
 def _about(kind: type) -> str:

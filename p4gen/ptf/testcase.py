@@ -64,8 +64,12 @@ class ReportedTest(BaseTest):  # type: ignore[misc]  # PTF is untyped
         if outcome in (Outcome.FAILED, Outcome.ERROR) and parameters().get("stop_on_failure"):
             result.stop()
 
-    def misfit(self, _spec: Any) -> str | None:
+    def misfit_of(self, program: Any) -> str | None:
         """Why this test does not apply to a program; None if it does."""
+        return self.misfit(program)
+
+    def misfit(self, _spec: Any) -> str | None:
+        """The same for the spec of the test's family, which may be beside the program's own."""
         return None
 
     def equal(self, what: str, actual: object, expected: object) -> None:

@@ -6,9 +6,19 @@ A family adds its own fields by deriving from it (``p4gen.families``).
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, assert_never
+from typing import Annotated, Any, Final, Literal, TypeVar, assert_never
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from p4gen.arch import Architecture, architecture, architectures
@@ -36,6 +46,11 @@ class Icrc(StrEnum):
 DEFAULT_ARCH: Final = "v1model"
 DEFAULT_FAMILY: Final = "epic"
 """The family of a spec that names none."""
+COMMON: Final = ("arch", "pipelines", "ports", "icrc")
+"""Fields that a program has once, for all families in it."""
+
+
+S = TypeVar("S", bound="ProgramSpec")
 
 
 class SpecConflictError(ValueError):
@@ -100,6 +115,40 @@ class ProgramSpec(BaseModel):
         Field(description="check and recompute RoCEv2's invariant CRC, or ignore it (then NICs must too)"),
     ] = Icrc.RECOMPUTE
 
+    beside: Annotated[
+        SerializeAsAny[ProgramSpec] | None,
+        WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "null"}], "default": None}),
+        Field(
+            description="a second family in the same program, for packets that the first one only routes: its mode or "
+            "name and its fields, as in themis:paths=16,queue=64"
+        ),
+    ] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_switch(cls, values: Any) -> Any:
+        """The program's common fields are also those of the family beside it."""
+        guest = values.get("beside") if isinstance(values, dict) else None
+        if not isinstance(guest, ProgramSpec):
+            return values
+        if guest.beside is not None:
+            raise SpecConflictError("beside", "a program has at most two families")
+        common = {name: values.get(name, cls.model_fields[name].default) for name in COMMON}
+        own = guest.model_dump(exclude_unset=True, exclude=set(COMMON))
+        try:
+            return {**values, "beside": type(guest).model_validate({**own, **common})}
+        except ValidationError as error:
+            first = error.errors()[0]
+            cause = first.get("ctx", {}).get("error", first["msg"])
+            field = cause.field if isinstance(cause, SpecConflictError) else str(first["loc"][0])
+            raise SpecConflictError(field if field in COMMON else "beside", f"{guest.family}: {cause}") from None
+
+    @model_validator(mode="after")
+    def _two_families(self) -> ProgramSpec:
+        if self.beside is not None and self.beside.family == self.family:
+            raise SpecConflictError("beside", f"the program is of the family {self.family} already")
+        return self
+
     @field_validator("pipelines", mode="before")
     @classmethod
     def _whole(cls, value: Any) -> Any:
@@ -126,7 +175,12 @@ class ProgramSpec(BaseModel):
     @property
     def wants_queue_lengths(self) -> bool:
         """Whether who runs the program must keep the lengths of queues in its registers."""
-        return False
+        return self.beside is not None and self.beside.wants_queue_lengths
+
+    @property
+    def company(self) -> tuple[str, ...]:
+        """What the family beside it adds to the program's name."""
+        return ("beside", self.beside.program) if self.beside is not None else ()
 
     @property
     def slices_hash(self) -> bool:
@@ -137,11 +191,17 @@ class ProgramSpec(BaseModel):
     @property
     def program(self) -> str:
         """The program's name: ``name``, or one derived from the fields that distinguish it."""
-        return self.name or self.family
+        return self.name or "_".join((self.family, *self.company))
 
     def resolved(self) -> dict[str, Any]:
         """All fields with their defaults resolved, as the manifest records them."""
-        return self.model_dump(mode="json") | {"name": self.program}
+        beside = {"beside": self.beside.resolved()} if self.beside is not None else {}
+        return self.model_dump(mode="json", exclude={"beside"}) | beside | {"name": self.program}
+
+
+def part_of(spec: ProgramSpec, kind: type[S]) -> S | None:
+    """The spec itself or the one beside it, whichever is of this kind."""
+    return next((part for part in (spec, spec.beside) if isinstance(part, kind)), None)
 
 
 def whole(value: Any) -> Any:

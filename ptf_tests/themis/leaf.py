@@ -24,6 +24,7 @@ from p4gen.ptf.scenario import Output, SwitchTest
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicETH, Ethernet, ImmDt, IPv4, ipv4
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 from p4gen.rocev2.packet import RocePacket
+from p4gen.spec.program import part_of
 
 SPINES = 4
 FIRST_SPINE = 2
@@ -72,19 +73,30 @@ class Flow:
         return RocePacket(Ethernet(0x02AA00000001, 0x02AA00000002), IPv4(src, to.ip), UDP(), BTH(0, 0, 0))
 
 
+def lacking(spec: ThemisSpec) -> str | None:
+    """What a program lacks for a leaf switch as it is here; None if nothing."""
+    if spec.ports < FIRST_SPINE + SPINES:
+        return f"the program has {spec.ports} ports"
+    return f"the program sprays over {spec.paths} paths" if spec.paths < SPINES else None
+
+
 class LeafTest(SwitchTest):
     """A leaf switch with routes; connections are added by scenarios."""
 
     spec: ThemisSpec
+    kind = ThemisSpec
 
     def misfit(self, spec: ThemisSpec) -> str | None:
         """Why this scenario does not apply to the program; None if it does."""
         self.spec = spec
-        if spec.ports < FIRST_SPINE + SPINES:
-            return f"the program has {spec.ports} ports"
-        if spec.paths < SPINES:
-            return f"the program sprays over {spec.paths} paths"
-        return self.unfit()
+        return lacking(spec) or self.unfit()
+
+    @property
+    def themis(self) -> ThemisSpec:
+        """Themis's part of the program under test."""
+        spec = part_of(self.program, ThemisSpec)
+        assert spec is not None
+        return spec
 
     def setUp(self) -> None:
         super().setUp()
@@ -93,7 +105,7 @@ class LeafTest(SwitchTest):
             for port in range(FIRST_SPINE + SPINES)
         ]
         routes = [Route("10.0.0.1/32", 0), Route("10.0.0.2/32", 1)]
-        self.install(SwitchConfig(routing(routes, self.hops), (), clone_sessions(self.spec)))
+        self.install(SwitchConfig(routing(routes, self.hops), (), clone_sessions(self.themis)))
         self.route_away(SPINES)
 
     def route_away(self, spines: int) -> None:
@@ -103,7 +115,7 @@ class LeafTest(SwitchTest):
     def path_set(self, *weights: int, number: int = 1) -> PathSet:
         """A path set in the switch."""
         paths = PathSet(number, weights)
-        self.control.insert(*path_set_entries(self.spec, paths))
+        self.control.insert(*path_set_entries(self.themis, paths))
         return paths
 
     def outgoing(self, number: int = 0) -> Flow:
@@ -190,7 +202,7 @@ class DestinationTest(LeafTest):
         """The host's NACK for ``psn`` does not leave; at most an ACK of what it implies does."""
         flow = flow or self.flow
         outputs = self.answered(flow.answer(psn, msn=msn))
-        if self.spec.blocked is Blocked.DROP:
+        if self.themis.blocked is Blocked.DROP:
             self.equal(f"NACK({psn}) blocked", outputs, [])
         else:
             self.equal("frames sent", len(outputs), 1)

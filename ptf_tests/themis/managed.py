@@ -112,6 +112,7 @@ class ManagedTest(SwitchTest):
     """The switch under test and its manager."""
 
     spec: ThemisSpec
+    kind = ThemisSpec
 
     def unfit(self) -> str | None:
         """Needs a program that keeps connections and chooses next hops."""
@@ -141,7 +142,7 @@ class ManagedTest(SwitchTest):
         self.manager = IncManager(self._agent, topology=self.topology, patience=PATIENCE_S, drain=0.0)
         self.addCleanup(self.manager.close)
         for name in self.topology.switches:
-            spec = self.spec if name == HERE else away if name == AWAY else spine
+            spec = self.program if name == HERE else away if name == AWAY else spine
             self.manager.register_switch(SwitchInfo(name, name, spec, "", b""))
         self.hosts = {host: self.manager.register_host(HostInfo(host)) for host in self.topology.hosts}
 

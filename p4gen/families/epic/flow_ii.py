@@ -5,17 +5,18 @@ from __future__ import annotations
 from p4gen.arch import Architecture, Feature, Stage
 from p4gen.families.epic import modules as m
 from p4gen.families.epic.spec import EpicSpec
-from p4gen.program.flow import Apply, Do, Flow, Step, when
+from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, when
 
 OURS = "meta.drop == drop_t.NONE"
 DROPPED = "meta.drop != drop_t.NONE"
 IN_ITS_BANK = "always in the bank of its pipeline"
 
 
-def ordinary(arch: Architecture) -> Step:
+def ordinary(arch: Architecture) -> Ordinary:
     """The handling of packets that no endpoint claims, in both modes."""
     arguments = f"hdr, meta, {arch.arguments('inout')}"
-    return when("hdr.arp.isValid()", Apply(m.ANSWER_ARP, arguments), otherwise=(Apply(m.FORWARD, arguments),))
+    routed = when("hdr.arp.isValid()", Apply(m.ANSWER_ARP, arguments), otherwise=(Apply(m.FORWARD, arguments),))
+    return Ordinary((routed,))
 
 
 def drop(arch: Architecture, stage: Stage) -> tuple[Do, Do]:
@@ -103,6 +104,7 @@ def egress(spec: EpicSpec) -> Flow:
                 *((Apply(m.SET_ICRC, "hdr"),) if spec.icrc.checked else ()),
                 *((recirculate(arch),) if spec.pipelines > 1 else ()),
                 when(DROPPED, *drop(arch, "egress")),
+                otherwise=(Ordinary(),),
             ),
         )
     )

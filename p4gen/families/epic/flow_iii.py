@@ -6,7 +6,7 @@ from p4gen.arch import Architecture, Feature
 from p4gen.families.epic import modules as m
 from p4gen.families.epic.flow_ii import DROPPED, IN_ITS_BANK, OURS, drop, ordinary, recirculate
 from p4gen.families.epic.spec import EpicSpec
-from p4gen.program.flow import Apply, Do, Flow, Step, when
+from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, when
 from p4gen.rocev2.layouts import SYNDROME
 
 ANSWER = "meta.lookup.kind == kind_t.ANSWER"
@@ -174,6 +174,7 @@ def egress(spec: EpicSpec) -> Flow:
                 ),
                 *((Apply(m.SET_ICRC, "hdr"),) if spec.icrc.checked else ()),
                 when(DROPPED, *drop(arch, "egress")),
+                otherwise=(Ordinary(),),
             ),
         )
     )

@@ -144,7 +144,7 @@ class EpicSpec(CollectiveSpec):
             parts.append(self.variant.replace("-", "_"))
         if self.arch != DEFAULT_ARCH:
             parts.append(self.arch)
-        return "_".join(parts)
+        return "_".join((*parts, *self.company))
 
     @property
     def alike(self) -> dict[str, str]:

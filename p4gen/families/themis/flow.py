@@ -5,19 +5,32 @@ from __future__ import annotations
 from p4gen.arch import Architecture, Feature, Stage
 from p4gen.families.themis import modules as m
 from p4gen.families.themis.spec import Cm, ThemisSpec
-from p4gen.program.flow import Apply, Do, Flow, Step, when
+from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, when
+
+_UNLESS_BLOCKED = when("meta.drop == drop_t.NONE", Ordinary())
 
 
 def ingress(spec: ThemisSpec) -> Flow:
     """The handling of a packet on arrival."""
-    steps = _filtered(spec) if spec.filters else (*_sprayed(spec), _routed(spec.architecture))
-    return Flow((Do("meta.drop = drop_t.NONE;"), *_copied(spec), *steps, _dropped(spec.architecture, "ingress")))
+    steps = Flow(arriving(spec)).settled(lambda _: (_routed(spec.architecture),)).steps
+    return Flow((Do("meta.drop = drop_t.NONE;"), *steps, _dropped(spec.architecture, "ingress")))
 
 
 def egress(spec: ThemisSpec) -> Flow:
     """A copy of what shows a loss becomes a NACK, and is routed on its next way through ingress."""
+    return Flow((*leaving(spec), _dropped(spec.architecture, "egress")))
+
+
+def arriving(spec: ThemisSpec) -> tuple[Step, ...]:
+    """What is done before a packet is routed, and the place where it is."""
+    steps = _filtered(spec) if spec.filters else (*_sprayed(spec), Ordinary())
+    return (*_copied(spec), *steps)
+
+
+def leaving(spec: ThemisSpec) -> tuple[Step, ...]:
+    """What is done to copies that show a loss, to NACKs, and to what replaces them."""
     if not spec.filters:
-        return Flow((_dropped(spec.architecture, "egress"),))
+        return ()
     arch = spec.architecture
     recirculate = Do(arch.recirculate(), uses=(Feature.RECIRCULATION,))
     sealed = (Apply(m.SET_ICRC, "hdr"),) if spec.icrc.checked else ()
@@ -26,8 +39,7 @@ def egress(spec: ThemisSpec) -> Flow:
     nack: tuple[Step, ...] = (Apply(m.MAKE_NACK, "hdr, meta"), recirculate)
     if spec.cm is Cm.COPY:
         nack = (when("meta.cm.copied == 0", *nack, note="a copy for the manager leaves as it is"),)
-    made = when(arch.cloned_on_arrival, *nack, otherwise=(around,))
-    return Flow((made, _dropped(arch, "egress")))
+    return (when(arch.cloned_on_arrival, *nack, otherwise=(around,)),)
 
 
 def _copied(spec: ThemisSpec) -> tuple[Step, ...]:
@@ -67,9 +79,9 @@ def _filtered(spec: ThemisSpec) -> tuple[Step, ...]:
         when("meta.flow.kind == kind_t.NACK", judge),
         when("meta.flow.kind != kind_t.ORDINARY && meta.flow.kind != kind_t.SPRAYED", blocked),
         when("meta.nack.made == 1", when("meta.nack.changed == 0", _clone(arch)), note="one is to be made"),
-        when("meta.nack.goes_round == 1", Do(arch.send("ANY_PORT")), otherwise=(_unless_blocked(arch),))
+        when("meta.nack.goes_round == 1", Do(arch.send("ANY_PORT")), otherwise=(_UNLESS_BLOCKED,))
         if spec.walks
-        else _unless_blocked(arch),
+        else _UNLESS_BLOCKED,
     )
 
 
@@ -89,10 +101,6 @@ def _routed(arch: Architecture) -> Step:
 
 def _clone(arch: Architecture) -> Do:
     return Do(arch.clone("NACK_SESSION"), uses=(Feature.CLONE,))
-
-
-def _unless_blocked(arch: Architecture) -> Step:
-    return when("meta.drop == drop_t.NONE", _routed(arch))
 
 
 def _truncated(arch: Architecture) -> Step:

@@ -14,6 +14,8 @@ from p4gen.program import common
 from p4gen.program.module import Drop, Metadata, Module, Register, Size, Table
 
 _CONNECTIONS = Size("connections")
+_BODIES = tuple(f"hdr.{name}" for name in common.BODIES if name != "aeth")
+"""Headers of programs of other families, which Themis may be beside."""
 
 
 def _sprays(spec: ThemisSpec) -> bool:
@@ -93,6 +95,7 @@ CHECK_ANSWER = Module(
     paper="beside Themis: RoCEv2 (InfiniBand Annex A17.3.3)",
     purpose="keeps answers that a NIC would refuse from changing state; they are routed unchanged",
     needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", "hdr.icrc", "port"),
+    may_need=_BODIES,
     changes=("kind",),
     wanted=_filters,
 )
@@ -273,7 +276,7 @@ MAKE_NACK = Module(
     paper="section 3.4: on behalf of the RNIC",
     purpose="makes the NACK of a lost packet, from a copy of the packet that shows the loss",
     needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "requester", "answer_port", "answer_tos", "psn", "msn"),
-    changes=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", "hdr.icrc"),
+    changes=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", *_BODIES, "hdr.icrc"),
     wanted=_filters,
 )
 

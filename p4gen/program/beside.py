@@ -1,0 +1,154 @@
+"""Two families in one program: the second one gets the packets that the first one only routes.
+
+The first family's flow says where it handles such packets (``Ordinary``). There, the steps of the family beside it are
+put, which in turn contain the place of the first family's own. So the first family claims its packets before the second
+one sees any, in ingress and in egress, and each time that a packet recirculates.
+
+A family that can be beside another one has a facet ``Beside``. The first family needs none: its preamble declares the
+types of ``p4gen.program.common``, and its parser extracts the headers that the second one needs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from p4gen.errors import InputError
+from p4gen.families import Facet
+from p4gen.layout import Header
+from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, When
+from p4gen.program.module import Module, Register, Size
+from p4gen.spec import ProgramSpec
+
+
+@dataclass(frozen=True)
+class Beside(Facet):
+    """What a family adds to the programs of another one. Functions take the family's own spec."""
+
+    module: ClassVar[str] = "beside"
+
+    ingress: Callable[[Any], tuple[Step, ...]]
+    """Steps for a packet that the other family only routes, with an ``Ordinary`` where it is routed."""
+    egress: Callable[[Any], tuple[Step, ...]]
+    """Steps for copies of such packets in egress."""
+    preamble: tuple[str, ...]
+    """Templates with the family's types and constants; they know ``beside``, and leave out what
+    ``p4gen.program.common`` lists."""
+    problems: Callable[[Any], Iterable[str]] = lambda _: ()
+    """Why a program cannot be beside that of another family, a sentence each."""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """Parts of ``metadata_t`` that have other names beside another family, which may have parts of these names."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The same for types and constants."""
+
+    def renamed(self, text: str) -> str:
+        """P4 text of the family with these names."""
+        for old, new in self.parts.items():
+            text = re.sub(rf"\bmeta\.{old}\b", f"meta.{new}", text)
+        for old, new in self.names.items():
+            text = re.sub(rf"(?<![\w.]){old}\b", new, text)
+        return text
+
+    def steps(self, steps: Iterable[Step], routed: tuple[Step, ...]) -> tuple[Step, ...]:
+        """The family's steps with these names; ``routed`` are the other family's steps for ordinary packets."""
+        return tuple(one for step in steps for one in self._step(step, routed))
+
+    def _step(self, step: Step, routed: tuple[Step, ...]) -> tuple[Step, ...]:
+        match step:
+            case Ordinary():
+                return routed
+            case Apply():
+                return (replace(step, arguments=self.renamed(step.arguments)),)
+            case Do():
+                return (replace(step, text=self.renamed(step.text)),)
+            case When():
+                then, otherwise = self.steps(step.then, routed), self.steps(step.otherwise, routed)
+                return (replace(step, condition=self.renamed(step.condition), then=then, otherwise=otherwise),)
+
+
+def put_beside(facet: Beside, spec: ProgramSpec, ingress: Flow, egress: Flow) -> tuple[Flow, Flow]:
+    """The flows of a program of two families. ``spec`` is the program's.
+
+    Raises ``InputError`` if the first family has no place for the packets that it only routes.
+    """
+    guest = spec.beside
+    if not ingress.ordinary() or not egress.ordinary():
+        raise InputError(f"{spec.program}: programs of the family {spec.family} leave no packets to a family beside it")
+    arriving, leaving = facet.ingress(guest), facet.egress(guest)
+    return (
+        ingress.settled(lambda place: facet.steps(arriving, place.steps)),
+        egress.settled(lambda place: facet.steps(leaving, place.steps)),
+    )
+
+
+def joined(own: tuple[Module, ...], others: tuple[Module, ...], routing: tuple[Module, ...]) -> tuple[Module, ...]:
+    """The modules of both families; those of the second one before the first of those that route.
+
+    A shared module that both have is there once. Raises ``InputError`` if two others have one name.
+    """
+    there = {module.name: module for module in own}
+    for module in others:
+        if module.name in there and (module.folder, there[module.name].folder) != ("shared", "shared"):
+            raise InputError(f"two families in one program have a module called {module.name}")
+    added = tuple(module for module in others if module.name not in there)
+    first = min(own.index(module) for module in routing)
+    return (*own[:first], *added, *own[first:])
+
+
+def check_headers(spec: ProgramSpec, own: Iterable[Header], others: Iterable[Header]) -> None:
+    """Raises ``InputError`` unless the program's parser knows all headers of the second family."""
+    there = {header.name: header for header in own}
+    for header in others:
+        if header.name not in there:
+            raise InputError(f"{spec.program}: programs of the family {spec.family} parse no {header.name}")
+        if there[header.name] != header:
+            raise InputError(f"{spec.program}: two families in one program have different headers {header.name}")
+
+
+def as_guest(module: Module, facet: Beside, family: str) -> Module:
+    """A module of the second family as part of a program, whose spec is the first family's.
+
+    Metadata of the second family is named after it where modules declare what they need.
+    """
+
+    def named(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(name if name.startswith("hdr.") else f"{family}.{name}" for name in names)
+
+    uses = module.uses
+    return replace(
+        module,
+        guest=family,
+        part=facet.parts.get(module.part, module.part),
+        needs=named(module.needs),
+        may_need=named(module.may_need),
+        changes=named(module.changes),
+        provides=tuple(
+            replace(one, type=facet.names.get(one.type, one.type), wanted=_of_guest(one.wanted))
+            for one in module.provides
+        ),
+        keeps=tuple(map(_register, module.keeps)),
+        tables=tuple(replace(table, entries=_size(table.entries)) for table in module.tables),
+        drops=tuple(replace(drop, wanted=_of_guest(drop.wanted)) for drop in module.drops),
+        uses=_of_guest(uses) if callable(uses) else uses,
+        wanted=_of_guest(module.wanted),
+    )
+
+
+def _of_guest(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda spec: function(spec.beside)
+
+
+def _register(register: Register) -> Register:
+    word = register.word
+    return replace(
+        register,
+        word=_of_guest(word) if callable(word) else word,
+        entries=_size(register.entries),
+        instances=_size(register.instances),
+    )
+
+
+def _size(size: Size) -> Size:
+    return Size(*(factor if isinstance(factor, int) else f"beside.{factor}" for factor in size.factors))
