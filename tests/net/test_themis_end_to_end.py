@@ -25,7 +25,7 @@ from p4gen.net.traffic_simulation import TrafficResult, TrafficSimulation
 from p4gen.spec.clos import clos_fields
 from p4gen.spec.topology import TopologySpec
 
-SAMPLE, FULL = 20, 1_000
+SAMPLE, FULL = 12, 1_000
 SEED = 15
 RETRIES = 7
 """Timeouts in a row, without an ACK between them, after which a QP is in error."""
