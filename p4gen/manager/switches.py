@@ -9,12 +9,9 @@ written again, with back-off, until it answers and has its configuration.
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from p4gen.errors import P4genError
@@ -33,6 +30,7 @@ from p4gen.manager.wanted import (
     items_of,
     wanted_config,
 )
+from p4gen.manager.worker import Worker
 from p4gen.placement.placed import PlacedGroup
 from p4gen.placement.planner import View
 from p4gen.spec import CollectiveSpec
@@ -70,15 +68,7 @@ class Owner(Protocol):
         """The manager has loaded a switch's program again; all its state is lost."""
 
 
-@dataclass
-class Job:
-    """A job for a switch, with its result."""
-
-    run: Callable[[], Any]
-    done: Future[Any]
-
-
-class SwitchThread:
+class SwitchThread(Worker):
     """The thread of one switch. Public methods may be called from any thread, and return at once."""
 
     def __init__(
@@ -89,11 +79,9 @@ class SwitchThread:
         admitted: Mapping[Key, PlacedGroup] | None = None,
         connections: HeldConnections | None = None,
     ) -> None:
-        self.name = info.name
+        super().__init__(info.name, f"inc-switch {info.name}")
         self.stale_since: float | None = time.monotonic()
         """The time (``time.monotonic``) since which the switch is stale; None if it is not."""
-        self.busy_since: float | None = None
-        """The time since which its agent is working; None if it is not."""
         self.problem = "not reached yet"
         self.entries = 0
         self.drops: Mapping[str, int] = {}
@@ -106,10 +94,6 @@ class SwitchThread:
         self._connections: HeldConnections = dict(connections or {})
         self._tallies = Tallies(info.name)
         self._retry_at, self._delay = time.monotonic(), FIRST_RETRY
-        self._jobs: deque[Job] = deque()
-        self._wakes = threading.Condition()
-        self._closed = False
-        self._ended: BaseException | None = None
         self._applied: frozenset[Item] = frozenset()
         """The configuration that was last given to the agent."""
         self._refreshing: Future[Any] | None = None
@@ -118,7 +102,6 @@ class SwitchThread:
         """Edges that get ticks."""
         self._given_up: Mapping[int, int] | None = None
         """The last count of ticks that found edges given up; None if it has not been read since the edges get ticks."""
-        self._thread = threading.Thread(target=self._work, name=f"inc-switch {self.name}", daemon=True)
         self._thread.start()
 
     # --- for any thread ---
@@ -178,76 +161,16 @@ class SwitchThread:
         """The agent's number of ticks per second."""
         return float(getattr(self._agent, "ticks_per_second", 0.0))
 
-    def close(self, timeout: float = 0.0) -> None:
-        """End the thread, and wait for it for ``timeout`` seconds. A thread whose agent hangs is abandoned."""
-        with self._wakes:
-            self._closed = True
-            self._wakes.notify()
-        if self._thread is not threading.current_thread():
-            self._thread.join(timeout)
-
-    def _submit(self, run: Callable[[], Any], *, first: bool = False) -> Future[Any]:
-        job = Job(run, Future())
-        with self._wakes:
-            if self._closed or self._ended is not None:
-                job.done.set_exception(self._ended or AgentError(f"{self.name}: the manager ends", unreachable=True))
-            else:
-                (self._jobs.appendleft if first else self._jobs.append)(job)
-                self._wakes.notify()
-        return job.done
-
     # --- the thread ---
 
-    def _work(self) -> None:
-        try:
-            while True:
-                job = self._next()
-                if job is None:
-                    break
-                self._run(job)
-        except BaseException as error:
-            self._end(error)
-            raise
+    def _otherwise(self) -> tuple[float, Callable[[], Any]]:
+        if self.stale_since is None:
+            return HEARTBEAT, self._heartbeat
+        return self._retry_at - time.monotonic(), self._retry
+
+    def _leave(self) -> None:
         if self._agent is not None:
             self._agent.close()
-        self._end(AgentError(f"{self.name}: the manager ends", unreachable=True))
-
-    def _next(self) -> Job | None:
-        """The next job; None at the end."""
-        with self._wakes:
-            while not self._closed:
-                if self._jobs:
-                    return self._jobs.popleft()
-                if self.stale_since is None:
-                    if not self._wakes.wait(HEARTBEAT):
-                        return Job(self._heartbeat, Future())
-                    continue
-                wait = self._retry_at - time.monotonic()
-                if wait <= 0:
-                    return Job(self._retry, Future())
-                self._wakes.wait(wait)
-            return None
-
-    def _run(self, job: Job) -> None:
-        self.busy_since = time.monotonic()
-        try:
-            result = job.run()
-        except Exception as error:
-            job.done.set_exception(error)
-        except BaseException as error:
-            job.done.set_exception(error)
-            raise
-        else:
-            job.done.set_result(result)
-        finally:
-            self.busy_since = None
-
-    def _end(self, error: BaseException) -> None:
-        with self._wakes:
-            self._ended = error
-            for job in self._jobs:
-                job.done.set_exception(error)
-            self._jobs.clear()
 
     # --- jobs ---
 
