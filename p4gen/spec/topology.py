@@ -240,10 +240,11 @@ class TopologySpec(BaseModel):
     def tiers(self) -> Mapping[str, int]:
         """Each switch's tier: the number of links to the nearest host, 1 for leaves."""
         found: dict[str, int] = {}
-        newest = {link.other(host) for host in self.hosts for link in self.ports[host]} - self._hosts
+        switches = set(self.switches)  # a discovered topology has links to nodes that it does not have
+        newest = {link.other(host) for host in self.hosts for link in self.ports[host]} & switches
         while newest:
             found |= dict.fromkeys(newest, max(found.values(), default=0) + 1)
-            newest = {link.other(switch) for switch in newest for link in self.ports[switch]} - self._hosts - set(found)
+            newest = {link.other(switch) for switch in newest for link in self.ports[switch]} & switches - set(found)
         return found
 
     @cached_property
