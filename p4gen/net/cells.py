@@ -13,15 +13,27 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Final
 
 import p4gen
 from p4gen.errors import InputError
 from p4gen.net.traffic import TrafficConfig
 from p4gen.net.traffic_simulation import TrafficSimulation
 from p4gen.program import compose, render
+from p4gen.spec import ProgramSpec
+
+_OTHERWISE: Final = ("topology", "program", "core", "programs")
+"""Fields of the configuration that a digest has in another form."""
+
+
+@lru_cache(maxsize=64)
+def _text(spec: ProgramSpec) -> str:
+    """A program without the lines that name places in templates."""
+    return render(compose(spec), line_directives=False).text
 
 
 @dataclass(frozen=True)
@@ -34,9 +46,15 @@ class Cell:
 
     def file(self, folder: Path) -> Path:
         """The file in ``folder`` that keeps its outcome."""
-        specs = {repr(spec): spec for spec in map(self.config.spec_of, self.config.topology.switches)}
-        texts = (render(compose(spec)).text for _, spec in sorted(specs.items()))
-        digest = hashlib.sha256("\0".join([p4gen.__version__, repr(self.config), *texts]).encode())
+        config = self.config
+        given = [
+            f"{each.name}={value!r}"
+            for each in fields(config)
+            if each.name not in _OTHERWISE and (value := getattr(config, each.name)) != each.default
+        ]
+        network = config.topology.model_dump_json(exclude_defaults=True)
+        texts = (f"{switch} {_text(config.spec_of(switch))}" for switch in config.topology.switches)
+        digest = hashlib.sha256("\0".join([p4gen.__version__, *given, network, *texts]).encode())
         return folder / f"{self.name.replace('/', '-')}-{digest.hexdigest()[:16]}.json"
 
 
@@ -119,8 +137,8 @@ def perform_all(
 def _read(file: Path) -> Outcome | None:
     """The outcome in a file; None if there is no such file."""
     try:
-        fields = json.loads(file.read_text(encoding="utf-8"))
-        return Outcome(**fields | {"errors": tuple(fields["errors"])})
+        read = json.loads(file.read_text(encoding="utf-8"))
+        return Outcome(**read | {"errors": tuple(read["errors"])})
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:
