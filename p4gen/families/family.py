@@ -14,6 +14,7 @@ facet                  asked by                                   a family's ans
 ``Traffic``            ``p4gen.difftest``                         ``traffic.py``
 ``Benchmark``          ``p4gen.bench``                            ``bench.py``
 ``StateReader``        ``p4gen.net`` (diagnoses)                  ``state.py``
+``PacketNotes``        ``p4gen.net`` (ladders)                    ``notes.py``
 ``Figures``            ``p4gen.net`` (``sim figure``)             ``figures.py``
 ``ConnectionEntries``  ``p4gen.placement``, ``p4gen.manager``     ``connections.py``
 ``Studies``            ``p4gen.cli.sim``, ``p4gen.lab``           ``studies.py``

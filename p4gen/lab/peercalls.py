@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -18,8 +19,12 @@ from p4gen.spec import CollectiveSpec
 ALLTOALL: Final = "alltoall"
 COLLECTIVES: Final = (*map(str, Collective), ALLTOALL)
 """Names of the collectives that hosts can run over connections."""
-NUMBERS: Final = CollectiveSpec()
-"""What they compute with: sums of int32."""
+
+
+@cache
+def numbers() -> CollectiveSpec:
+    """What they compute with: sums of int32."""
+    return CollectiveSpec()
 
 
 @dataclass(frozen=True)
@@ -40,9 +45,9 @@ class PeerCall:
         if ranks < 2:
             raise InputError(f"{self.collective}: at least two hosts are needed")
         if not self.is_alltoall:
-            self._call.check(NUMBERS, ranks)
+            self._call.check(numbers(), ranks)
             return
-        unit = NUMBERS.dtype.number_format.bytes * ranks
+        unit = numbers().dtype.number_format.bytes * ranks
         if not self.size or self.size % unit:
             raise InputError(f"{ALLTOALL} of {self.size} bytes: it has to be a positive multiple of {unit}")
         if self.size * ranks > MAX_DATA:
@@ -51,12 +56,12 @@ class PeerCall:
     def data(self, ranks: int, chance: np.random.Generator) -> list[Array]:
         """Every rank's input."""
         call = Call(size=self.size) if self.is_alltoall else self._call
-        return draw(call, NUMBERS, ranks, chance, overflowing=False)
+        return draw(call, numbers(), ranks, chance, overflowing=False)
 
     def results(self, values: Sequence[Array]) -> list[Array | None]:
         """Every rank's result by NumPy; None for ranks that get none."""
         if not self.is_alltoall:
-            return expected(self._call, NUMBERS, values)
+            return expected(self._call, numbers(), values)
         ranks = len(values)
         blocks = np.stack(values).reshape(ranks, ranks, -1)
         return list(blocks.transpose(1, 0, 2).reshape(ranks, -1))

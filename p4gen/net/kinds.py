@@ -69,6 +69,16 @@ class Kinds:
         return Label(f"{way}_{what}", rank, psn, f"{text} {psn:x}" if opcode != Opcode.CNP else text)
 
 
+def roce_text(frame: bytes) -> tuple[str, str] | None:
+    """What a RoCEv2 frame is, whether it belongs to an IncTree or not: DATA, ACK, NAK and so on, and a short
+    description; None for another one."""
+    if len(frame) < ROCE.size or frame[_ETHER_TYPE] != _IPV4 or frame[_PROTOCOL_AT] != PROTOCOL_UDP:
+        return None
+    opcode = frame[_OPCODE_AT]
+    what, text = _what(opcode, frame)
+    return what, text if opcode == Opcode.CNP else f"{text} {int.from_bytes(frame[_PSN]):x}"
+
+
 def _what(opcode: int, frame: bytes) -> tuple[str, str]:
     if opcode == Opcode.ACKNOWLEDGE and len(frame) > _SYNDROME_AT:
         match decode_syndrome(frame[_SYNDROME_AT]):

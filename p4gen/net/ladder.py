@@ -1,5 +1,5 @@
 """A packet ladder: nodes are columns, time runs downwards, packets are arrows; a lost packet ends in a cross with the
-reason."""
+reason, and a dot at a switch stands for something special that it did (``notes``)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 
 from p4gen.host.transport.clock import duration_text
-from p4gen.net.kinds import Kinds
+from p4gen.net.kinds import Kinds, roce_text
 from p4gen.net.link import Passage
 
 _COLUMN = 150
@@ -23,6 +23,9 @@ _COLOURS = {
 }
 
 
+_NOTE = "#c0392b"
+
+
 class Ladder:
     """A ``Watcher`` that keeps the first ``limit`` passages."""
 
@@ -31,6 +34,7 @@ class Ladder:
         self._kinds = kinds
         self._limit = limit
         self._passages: list[Passage] = []
+        self._notes: list[tuple[str, int, str]] = []
         self.left_out = 0
 
     def __call__(self, passage: Passage) -> None:
@@ -40,11 +44,22 @@ class Ladder:
         else:
             self.left_out += 1
 
+    @property
+    def full(self) -> bool:
+        """Whether no more passages are kept."""
+        return len(self._passages) >= self._limit
+
+    def note(self, node: str, time: int, text: str) -> None:
+        """Keep a remark about what a node did with a packet that arrived at ``time``."""
+        self._notes.append((node, time, text))
+
     def svg(self) -> str:
         """The drawing. Each time at which a frame is sent or arrives has its own row, so time is in order but not to
         scale."""
         moments = sorted(
-            {p.sent for p in self._passages} | {p.arrived for p in self._passages if p.arrived is not None}
+            {p.sent for p in self._passages}
+            | {p.arrived for p in self._passages if p.arrived is not None}
+            | {time for _, time, _ in self._notes}
         )
         row = {time: _TOP + 20 + i * _ROW for i, time in enumerate(moments)}
         width = 120 + _COLUMN * len(self._column)
@@ -61,6 +76,12 @@ class Ladder:
         for time, y in row.items():
             parts.append(f'<text x="8" y="{y + 4}" font-size="10" fill="#666">{duration_text(time)}</text>')
         parts += [line for passage in self._passages for line in self._arrow(passage, row)]
+        for node, time, text in self._notes:
+            x, y = self._x(self._column[node]), row[time]
+            parts.append(f'<circle cx="{x}" cy="{y}" r="5" fill="{_NOTE}"/>')
+            parts.append(
+                f'<text x="{x + 9}" y="{y + 4}" font-size="10" font-weight="bold" fill="{_NOTE}">{escape(text)}</text>'
+            )
         if self.left_out:
             parts.append(
                 f'<text x="8" y="{height - 10}" font-size="12">{self.left_out} later packets are not shown</text>'
@@ -69,8 +90,10 @@ class Ladder:
 
     def _arrow(self, passage: Passage, row: dict[int, int]) -> list[str]:
         label = self._kinds.of(passage.frame)
-        text = label.text if label is not None else f"{len(passage.frame)} bytes"
-        colour = _COLOURS.get(label.kind.split("_")[1], "#555") if label is not None else "#555"
+        plain = roce_text(passage.frame)
+        text = label.text if label is not None else plain[1] if plain is not None else f"{len(passage.frame)} bytes"
+        kind = label.kind.split("_")[1] if label is not None else plain[0] if plain is not None else ""
+        colour = _COLOURS.get(kind, "#555")
         x1, x2 = self._x(self._column[passage.src]), self._x(self._column[passage.dst])
         y1 = row[passage.sent]
         if passage.arrived is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, MutableSequence
+from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequence
 from itertools import pairwise
 from typing import ClassVar
 
@@ -14,6 +14,8 @@ from p4gen.net.loop import EventLoop
 
 _Arrived = tuple[int, int, int, bytes]
 """Time of arrival, running number, port, frame."""
+Observer = Callable[[int, bytes, Sequence[bytes]], None]
+"""Takes the time at which a frame arrived, the frame, and what a switch sends for it."""
 
 
 class HostNode:
@@ -49,6 +51,8 @@ class SwitchNode:
         self._inbox: list[_Arrived] = []
         self._number = 0
         self._wake_at: int | None = None
+        self.observer: Observer | None = None
+        """Told of every packet; packets are then processed one by one."""
         self._lengths: list[tuple[MutableSequence[int], Direction]] = []
 
     def keep_lengths(self, registers: Mapping[str, int]) -> None:
@@ -83,7 +87,7 @@ class SwitchNode:
         batch = inbox[:count]
         del inbox[:count]
         self.received += count
-        if self._lengths:
+        if self._lengths or self.observer is not None:
             # A packet's way depends on the queues that those before it have joined.
             for entry in batch:
                 self._refresh(entry[0] + self._latency)
@@ -101,7 +105,12 @@ class SwitchNode:
     def _send(self, batch: list[_Arrived]) -> None:
         """Process packets, and send what leaves."""
         outputs, latency = self.outputs, self._latency
-        for source, out, packet in self._process(batch):
+        sent = self._process(batch)
+        if self.observer is not None:
+            sent = list(sent)
+            ((arrival, _, _, frame),) = batch
+            self.observer(arrival, frame, [packet for _, _, packet in sent])
+        for source, out, packet in sent:
             direction = outputs.get(out)
             if direction is None:
                 self.lost_ports += 1

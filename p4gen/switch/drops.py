@@ -16,8 +16,19 @@ def losses(spec: ProgramSpec, counters: Callable[[str], Sequence[CounterValue]])
 
     ``counters`` returns all cells of an indexed counter. Contributions that stay in their slots are not losses.
     """
+    return _counted(_reasons(spec, losses=True), counters)
+
+
+def dropped(spec: ProgramSpec, counters: Callable[[str], Sequence[CounterValue]]) -> Counter[str]:
+    """The same, with packets that are dropped but not lost."""
+    return _counted(_reasons(spec, losses=False), counters)
+
+
+def _counted(
+    names: dict[str, tuple[tuple[int, str], ...]], counters: Callable[[str], Sequence[CounterValue]]
+) -> Counter[str]:
     found: Counter[str] = Counter()
-    for gress, reasons in _reasons(spec).items():
+    for gress, reasons in names.items():
         cells = counters(f"Inc{gress.capitalize()}.drops")
         for index, name in reasons:
             if cells[index].packets:
@@ -26,14 +37,14 @@ def losses(spec: ProgramSpec, counters: Callable[[str], Sequence[CounterValue]])
 
 
 @lru_cache(maxsize=64)
-def _reasons(spec: ProgramSpec) -> dict[str, tuple[tuple[int, str], ...]]:
-    """By gress: each loss's cell and name."""
+def _reasons(spec: ProgramSpec, *, losses: bool) -> dict[str, tuple[tuple[int, str], ...]]:
+    """By gress: the cell and the name of each reason, or of those of losses alone."""
     drops = compose(spec).drops
     return {
         gress: tuple(
             (drop.index, f"{drop.module.name}.{drop.drop.reason}")
             for drop in drops
-            if drop.module.gress == gress and drop.drop.loss
+            if drop.module.gress == gress and (drop.drop.loss or not losses)
         )
         for gress in ("ingress", "egress")
     }

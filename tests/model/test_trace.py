@@ -145,3 +145,39 @@ def test_a_group_without_a_live_member_is_said_to_have_none(selectors: Model) ->
     assert [event.what.strip() for event in trace.of("selector")] == ["selector I.spread, group 7: no live member"]
     at = next(i for i, line in enumerate(render(trace.events)) if "no live member" in line)
     assert "action NoAction()" in render(trace.events)[at + 1]
+
+
+def test_a_part_of_an_index_that_is_an_enum_is_named() -> None:
+    source = """
+#include <core.p4>
+#include <v1model.p4>
+enum bit<4> verdict_t { LOST = 3, LATE = 4 }
+header h_t { bit<8> a; }
+struct headers_t { h_t h; }
+struct metadata_t { bit<8> x; }
+parser P(packet_in p, out headers_t hdr, inout metadata_t m, inout standard_metadata_t s) {
+    state start { p.extract(hdr.h); transition accept; }
+}
+control V(inout headers_t hdr, inout metadata_t m) { apply { } }
+control I(inout headers_t hdr, inout metadata_t m, inout standard_metadata_t s) {
+    counter(64, CounterType.packets) verdicts;
+    counter(16, CounterType.packets) plain;
+    apply {
+        verdict_t verdict = verdict_t.LATE;
+        verdicts.count((bit<32>)hdr.h.a * 16 + (bit<32>)(bit<4>)verdict);
+        plain.count((bit<32>)(bit<4>)verdict);
+        plain.count((bit<32>)hdr.h.a + 1);
+    }
+}
+control E(inout headers_t hdr, inout metadata_t m, inout standard_metadata_t s) { apply { } }
+control C(inout headers_t hdr, inout metadata_t m) { apply { } }
+control D(packet_out p, in headers_t hdr) { apply { p.emit(hdr.h); } }
+V1Switch(P(), V(), I(), E(), C(), D()) main;
+"""
+    trace = Trace()
+    Model(compile_text(source, "enum.p4").program, engine="interp").process(0, b"\x02", trace)
+    assert [event.what for event in trace.of("count")] == [
+        "count I.verdicts[36 (0x24): LATE (4)]: 1 packets",
+        "count I.plain[LATE (4)]: 1 packets",
+        "count I.plain[3]: 1 packets",
+    ]

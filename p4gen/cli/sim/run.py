@@ -22,6 +22,7 @@ from p4gen.host.transport.clock import SECOND, duration_text
 from p4gen.net.capture import Capture
 from p4gen.net.ladder import Ladder
 from p4gen.net.link import Passage, Watcher
+from p4gen.net.notes import observe
 from p4gen.net.simulation import SimConfig, SimResult, Simulation
 
 _BUSIEST = 8
@@ -78,6 +79,8 @@ def _run(config: SimConfig, capture: Path | None, ladder: Path | None, console: 
         if ladder is not None:
             drawing = Ladder([*config.topology.hosts, *config.topology.switches], network.kinds)
             watchers.append(drawing)
+            specs = dict.fromkeys(config.topology.switches, config.program)
+            observe(network, specs, drawing.note, lambda: not drawing.full)
         if watchers:
 
             def watch(passage: Passage) -> None:

@@ -25,6 +25,8 @@ from p4gen.host.transport.clock import duration_text
 from p4gen.host.transport.dcqcn_timed import TimedDcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.inputs import shown
+from p4gen.net.ladder import Ladder
+from p4gen.net.notes import observe
 from p4gen.net.series import series_csv, series_svg
 from p4gen.net.traffic import Pattern, Traffic, TrafficConfig, by_position
 from p4gen.net.traffic_simulation import TrafficResult, TrafficSimulation
@@ -45,6 +47,7 @@ _NICS: Final = (Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT, Recovery.ORACLE)
         ("clos:4x2x2 --pattern next --size 8M --dcqcn", "a ring of flows over the leaves"),
         ("clos:4x4x4 --pattern alltoall --size 4M --seed 1", "four groups at once, one host of each leaf"),
         ("leaf-spine --pattern flow --hosts h0,h4 --series flow.csv", "one flow, and its rate over time"),
+        ("leaf-spine --mode themis --hosts h0,h4 --loss 2%@leaf0-spine1 --ladder flow.svg", "what becomes of NACKs"),
     ]
 )
 @simulation_options(size=_SIZE, timeout=_TIMEOUT, without=_NOT_OURS)
@@ -92,9 +95,18 @@ _NICS: Final = (Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT, Recovery.ORACLE)
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write rate and useful share of each flow over time into this file (CSV), and a plot beside it.",
 )
+@click.option("--ladder", type=click.Path(path_type=Path, dir_okay=False), help="Draw the first packets as SVG.")
 @click.option("--interval", default=None, metavar="TIME", help=f"With --series: between two samples.  [{_INTERVAL}]")
 @click.pass_context
-def command(ctx: click.Context, /, topology: str, spec_file: Path | None, series: Path | None, **options: Any) -> None:
+def command(
+    ctx: click.Context,
+    /,
+    topology: str,
+    spec_file: Path | None,
+    series: Path | None,
+    ladder: Path | None,
+    **options: Any,
+) -> None:
     """Run flows, AlltoAlls or rings between hosts; switches only forward, and spread packets as the program does.
 
     TOPOLOGY is a YAML file, or a name (p4gen sim run --help). --size is the bytes of a flow, or of a host's array.
@@ -103,8 +115,13 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, series
     config = _configuration(load_topology(topology), spec_file, options, sampled=series is not None)
     console = report_console(quiet=options["as_json"])
     console.print(f"seed {config.seed}")
-    result = _run(config, console)
+    simulation = TrafficSimulation(config)
+    drawing = None if ladder is None else _drawing(simulation)
+    result = _run(simulation, console)
     _show(result, console)
+    if ladder is not None and drawing is not None:
+        write_text(ladder, drawing.svg())
+        console.print(f"wrote {ladder}")
     if series is not None:
         plot = series.with_suffix(".svg")
         write_text(series, series_csv(result.samples))
@@ -171,8 +188,18 @@ def _payload(text: str) -> int:
     return value
 
 
-def _run(config: TrafficConfig, console: Console) -> TrafficResult:
-    simulation = TrafficSimulation(config)
+def _drawing(simulation: TrafficSimulation) -> Ladder:
+    """A drawing of the first packets; only hosts that send or receive are in it."""
+    config, network = simulation.config, simulation.network
+    hosts = dict.fromkeys(host for traffic in config.traffic for host in traffic.hosts)
+    drawing = Ladder([*hosts, *config.topology.switches], network.kinds)
+    network.watch(drawing)
+    observe(network, simulation.specs, drawing.note, lambda: not drawing.full)
+    return drawing
+
+
+def _run(simulation: TrafficSimulation, console: Console) -> TrafficResult:
+    config = simulation.config
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task(str(config.traffic[0].pattern), total=None)

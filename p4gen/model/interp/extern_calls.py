@@ -103,17 +103,32 @@ def _trap(f: Frame, count: Callable[[Any, str], None], pos: Any, what: str) -> N
         f[0].trace.add("trap", f"trap: {what}", pos)
 
 
-def _uncast(e: ir.Expr | None) -> t.Type | None:
-    """The type of an index without its casts: often an enum, whose names are more informative than numbers."""
+def _uncast(e: ir.Expr) -> ir.Expr:
+    """An index without its casts: often an enum, whose names are more informative than numbers."""
     while isinstance(e, ir.Cast):
         e = e.operand
-    return e.type if e is not None else None
+    return e
+
+
+def _enum_in(e: ir.Expr) -> ir.Expr | None:
+    """The part of a sum that is an enum, as in an array with a cell for each connection and verdict."""
+    e = _uncast(e)
+    if isinstance(e.type, t.SerEnum):
+        return e
+    if not isinstance(e, ir.Binary) or e.op != "+":
+        return None
+    return _enum_in(e.left) or _enum_in(e.right)
 
 
 def _counter_count(b: Build, call: ir.ExternCall) -> Eval:
     assert call.instance is not None
     counter, index = b.state.counters[call.instance.name], _in(b, call, 0)
-    pos, state, traced, shown_as = call.pos, b.state, b.traced, _uncast(call.args[0].expr)
+    pos, state, traced = call.pos, b.state, b.traced
+    whole = call.args[0].expr
+    assert whole is not None
+    part = _enum_in(whole) if traced else None
+    enum = None if part is None else b.expr(part)
+    shown_as = _uncast(whole).type
 
     def count(f: Frame) -> None:
         i, ctx = index(f), f[0]
@@ -122,7 +137,10 @@ def _counter_count(b: Build, call: ir.ExternCall) -> Eval:
             return
         counter.count(i, ctx.ingress_length)
         if traced:
-            what = f"count {counter.name}[{show(i, shown_as)}]: {counter.packets[i]} packets"
+            cell = show(i, shown_as)
+            if part is not None and enum is not None and part.type is not shown_as:
+                cell += f": {show(enum(f), part.type)}"
+            what = f"count {counter.name}[{cell}]: {counter.packets[i]} packets"
             ctx.trace.add("count", what, pos, counter=counter.name, index=i)
 
     return count
