@@ -43,8 +43,8 @@ def fail(session: Session, words: list[str]) -> bool:
             session.console.print(f"{words[1]} is dead; restart switch {words[1]} starts it again, empty")
     elif words == ["manager"]:
         session.lab.fail_manager()
-        goes_on = "groups and connections stay as they are, and run works on them"
         spec = session.lab.job.spec
+        goes_on = f"{'groups' if session.lab.job.takes_part else 'connections'} stay as they are, and run works on them"
         if isinstance(spec, CollectiveSpec) and spec.wants_ticks:
             goes_on = "groups stay as they are, but get no ticks, which their calls need, so run has to wait for it"
         session.console.print(f"the manager is dead: {goes_on}; restart manager starts it again, on its store")
@@ -97,7 +97,9 @@ def restart(session: Session, words: list[str]) -> bool:
     """Starts a switch or the manager again."""
     if words == ["manager"]:
         session.lab.restart_manager()
-        session.console.print("the manager is running again, and knows its groups")
+        session.console.print(
+            f"the manager is running again, and knows its {'groups' if session.lab.job.takes_part else 'connections'}"
+        )
         return True
     if words[0] != "switch" or len(words) != 2:
         raise InputError(f"usage: {RESTART}")

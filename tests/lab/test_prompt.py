@@ -48,7 +48,7 @@ def test_a_session(tmp_path: Path, machine: Traces) -> None:
         "pair is gone",
         "h1: loss 0.05, each way",
         "out loss",
-        "hosts' links have no faults",
+        "links have no faults",
         "capture of s1 begins",
         "capture of h0 has ended",
         "packet's way through s1 will be printed",
