@@ -144,7 +144,7 @@ def test_a_family_that_is_described_wrongly_is_refused(fields: dict[str, Any], c
             "programs of the family epic cannot be beside those of another one",
         ),
         (both(half=Half.SOURCE, guest={"spread": "random"}), "themis: spread random applies to all requests"),
-        (both(guest={"cm": "copy"}), "programs of the family epic parse no deth"),
+        (both(guest={"cm": "copy"}), "themis: cm copy needs headers that the parsers of other families do not know"),
     ],
 )
 def test_families_that_do_not_go_together_are_refused(spec: ProgramSpec, cause: str) -> None:

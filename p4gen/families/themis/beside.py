@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from p4gen.families.themis import flow
-from p4gen.families.themis.spec import ThemisSpec
+from p4gen.families.themis.spec import Cm, ThemisSpec
 from p4gen.program.beside import Beside
 
 
 def _problems(spec: ThemisSpec) -> Iterator[str]:
     if not spec.by_psn:
         yield f"spread {spec.spread} applies to all requests, also to those of other families that pass through"
+    if spec.cm is Cm.COPY:
+        yield "cm copy needs headers that the parsers of other families do not know"
 
 
 FACET = Beside(
