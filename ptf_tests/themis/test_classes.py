@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leaf import FIRST_SPINE, DestinationTest
 
-from p4gen.families.themis.control import PathSet
+from p4gen.families.themis.control import PathSet, filter_entries
 
 WRAP = 1 << 24
 FAR = 1 << 15
@@ -248,6 +248,24 @@ class PathsOfDifferentWeight(ClassTest):
         self.arrive(13, 18)
         self.forwarded(14)
         self.judged(LATE=1, LOST=2)
+
+
+class OtherPathsOtherClasses(ClassTest):
+    """6 is lost while the connection has four paths, and 6 and 8 take different ones. With two paths they are of one
+    class, of which 8 and 10 have come; yet NACK(6) passes, as that class has begun with 10."""
+
+    n = 4
+
+    def runTest(self) -> None:
+        self.arrive(0, 1, 2, 3, 4, 5, 8, 7)
+        self.path_set(1, 1, number=2)
+        self.unregister(self.flow)
+        self.control.insert(*filter_entries(self.flow.connection, 2, index=0, epoch=self.epoch, port=0))
+        self.arrive(9, 10, 11)
+        self.forwarded(6)
+        self.arrive(13, 14, 15, 12)
+        self.blocked(12)
+        self.judged(LOST=1, LATE=1)
 
 
 class LastHopLossIsToldFromLatePackets(ClassTest):

@@ -26,7 +26,7 @@ def test_every_statement_holds_and_every_run_has_a_row() -> None:
         assert row["NACKs"] > 100  # type: ignore[operator]
         assert row["passed, %"] + row["blocked, %"] == pytest.approx(100)  # type: ignore[operator]
         assert (row["passes"] == 1) is row["spines, loss, evidence"].endswith("classes")  # type: ignore[union-attr]
-    assert any("classes 80,000 B for 4 paths" in text for text in found.assumptions)
+    assert any("classes 86,400 B for 4 paths" in text for text in found.assumptions)
 
 
 def test_losses_on_the_last_hop_cost_classes_more_timeouts() -> None:

@@ -179,9 +179,9 @@ def test_the_memory_of_section_4_and_of_the_program(tmp_path: Path) -> None:
     assert "themis" not in build(ThemisSpec(mode=Mode.SOURCE), tmp_path, use_p4c=False).manifest
 
 
-@pytest.mark.parametrize(("paths", "words"), [(4, 64_000), (16, 256_000)])
+@pytest.mark.parametrize(("paths", "words"), [(4, 70_400), (16, 281_600)])
 def test_the_memory_of_classes(paths: int, words: int, tmp_path: Path) -> None:
-    """32 and 48 bits for each path of each connection, and 80 for the connection."""
+    """40 and 48 bits for each path of each connection, and 80 for the connection."""
     built = build(ThemisSpec(evidence=Evidence.CLASSES, paths=paths), tmp_path, use_p4c=False)
     memory = built.manifest["themis"]["memory"]
     assert memory["evidence"] == words + 1600 * 80 // 8

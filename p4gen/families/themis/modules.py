@@ -179,7 +179,7 @@ RECORD_CLASS = Module(
     paper="beside Themis: in place of the queue of section 3.3",
     purpose="keeps the newest PSN and the newest gap of each path; one pass compares a NACK with them",
     part="classes",
-    needs=("hdr.bth", "kind", "connection", "epoch", "path", "stride"),
+    needs=("hdr.bth", "kind", "connection", "epoch", "path_set", "path", "stride"),
     provides=(
         Metadata("larger", "bit<1>", "1: a PSN larger than ePSN has passed"),
         Metadata("late", "bit<1>", "1: ePSN, or a larger PSN, came after a larger one"),

@@ -41,8 +41,9 @@ ORDER = Word(
 )
 """RecordClass's word for a connection, the same for all its paths."""
 
-NEWEST = Word(_EPOCH, Field("psn", 24, "newest PSN"))
-"""RecordClass's word for a class, the PSNs of one path."""
+NEWEST = Word(_EPOCH, Field("path_set", 8, "path set"), Field("psn", 24, "newest PSN"))
+"""RecordClass's word for a class, the PSNs of one path. With other paths, a connection has other classes: a word of
+another path set counts as empty, too."""
 
 GAP = Word(Field("start", 24, "newest PSN before the gap"), Field("end", 24, "newest PSN in it"))
 """RecordClass's word for a class: its newest gap, of PSNs that had not passed when a later one of their path did. All
