@@ -10,6 +10,7 @@ import pytest
 from p4gen.families.themis import figure_evidence
 from p4gen.families.themis.figure_evidence import LAST, OFTEN, Outcome, Run, perform, report
 from p4gen.families.themis.spec import Evidence
+from p4gen.families.themis.verdicts import Verdict
 from p4gen.net.figure import Order
 
 ORDER = Order("tiny", 1)
@@ -44,7 +45,7 @@ def test_what_does_not_hold_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     flows = tuple(replace(flow, timeouts=flow.lost) for flow in wrong.result.flows)
 
     def disturbed(run: Run, _size: int, _order: Order) -> Outcome:
-        verdicts = Counter(UNDECIDED=1, LOST=1 + (run.evidence is Evidence.CLASSES))
+        verdicts = Counter({Verdict.UNDECIDED: 1, Verdict.LOST: 1 + (run.evidence is Evidence.CLASSES)})
         return Outcome(replace(wrong.result, flows=flows, errors=("data differs",)), verdicts)
 
     monkeypatch.setattr(figure_evidence, "perform", disturbed)

@@ -15,6 +15,7 @@ from typing import Final
 from p4gen.families.themis import figure_1
 from p4gen.families.themis.memory import figures
 from p4gen.families.themis.spec import Evidence, ThemisSpec
+from p4gen.families.themis.verdicts import BLOCKED, PASSED, VERDICT_COUNTER, VERDICTS, Verdict
 from p4gen.net.faults import Faults, Impairment
 from p4gen.net.figure import Check, Figure, Order, Report
 from p4gen.net.traffic import Pattern, Traffic, TrafficConfig, by_position
@@ -26,12 +27,6 @@ from p4gen.spec.topology import TopologySpec
 
 SIZES: Final = {"small": 8 << 20, "quick": 2 << 20}
 SPINES: Final = (2, 4, 8)
-PASSED, BLOCKED = ("NO_EVIDENCE", "LAST_HOP", "LOST", "OVERTAKEN"), ("LATE", "UNKNOWN", "ARRIVED")
-VERDICTS: Final = (
-    "UNDECIDED", "NO_EVIDENCE", "LAST_HOP", "LOST", "LATE", "UNKNOWN", "ARRIVED", "OVERTAKEN", "DISARMED",
-    "COMPENSATED",
-)  # fmt: skip
-"""The program's ``verdict_t``: indices of counters."""
 COLUMNS: Final = (
     "spines, loss, evidence", "NACKs", "passes", "passed, %", "blocked, %", "made, %", "lost", "spurious", "timeouts",
     "Gb/s",
@@ -100,30 +95,30 @@ class Outcome:
     """What came of a run, and the verdicts of all leaves."""
 
     result: TrafficResult
-    verdicts: Counter[str]
+    verdicts: Counter[Verdict]
 
-    def share(self, names: Iterable[str]) -> float | None:
+    def share(self, which: Iterable[Verdict]) -> float | None:
         """The part of all NACKs with these verdicts, %."""
-        return 100 * sum(self.verdicts[name] for name in names) / self.nacks if self.nacks else None
+        return 100 * sum(self.verdicts[verdict] for verdict in which) / self.nacks if self.nacks else None
 
     @property
     def nacks(self) -> int:
         """NACKs of NICs that have been judged."""
-        return sum(self.verdicts[name] for name in PASSED + BLOCKED)
+        return sum(self.verdicts[verdict] for verdict in PASSED + BLOCKED)
 
 
 def perform(run: Run, size: int, order: Order) -> Outcome:
     """Simulate a run."""
     simulation = TrafficSimulation(run.config(size, order))
     result = simulation.run()
-    verdicts: Counter[str] = Counter()
+    verdicts: Counter[Verdict] = Counter()
     for name, spec in simulation.specs.items():
         assert isinstance(spec, ThemisSpec)
         if spec.filters:
-            cells = simulation.network.switches[name].counters("IncIngress.blocked_nack.verdicts")
+            cells = simulation.network.switches[name].counters(VERDICT_COUNTER)
             for index, cell in enumerate(cells):
                 if cell.packets:
-                    verdicts[VERDICTS[index % 16]] += cell.packets
+                    verdicts[Verdict(index % VERDICTS)] += cell.packets
     return Outcome(result, verdicts)
 
 
@@ -141,10 +136,10 @@ def _row(run: Run, outcome: Outcome) -> tuple[float | str | None, ...]:
     return (
         f"{run.spines}, {run.loss.name}, {run.evidence}",
         float(nacks),
-        (nacks + verdicts["UNDECIDED"]) / nacks if nacks else None,
+        (nacks + verdicts[Verdict.UNDECIDED]) / nacks if nacks else None,
         outcome.share(PASSED),
         outcome.share(BLOCKED),
-        outcome.share(("COMPENSATED",)),
+        outcome.share((Verdict.COMPENSATED,)),
         float(result.total("lost")),
         float(max(0, result.total("resent") - result.total("lost"))),
         float(result.total("timeouts")),
@@ -167,9 +162,9 @@ def _checks(outcomes: Mapping[Run, Outcome]) -> Iterator[Check]:
         for run, outcome in outcomes.items()
         if run.loss is NONE and run.evidence is Evidence.QUEUE
     ]
-    same = all(queue[name] == classes[name] for queue, classes in pairs for name in VERDICTS[1:])
+    same = all(queue[verdict] == classes[verdict] for queue, classes in pairs for verdict in Verdict if verdict)
     yield Check("without loss both give the same verdicts", same)
-    one_pass = all(not o.verdicts["UNDECIDED"] for run, o in outcomes.items() if run.evidence is Evidence.CLASSES)
+    one_pass = all(not o.verdicts[Verdict.UNDECIDED] for run, o in outcomes.items() if run.evidence is Evidence.CLASSES)
     yield Check("classes: a NACK takes one pass", one_pass)
 
 

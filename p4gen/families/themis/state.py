@@ -57,7 +57,7 @@ def _classes(spec: ThemisSpec, switch: Model, here: ConnectionHere, psn: int) ->
     path = _path(here, psn)
     index = here.index * spec.paths + path
     newest = NEWEST.unpack(switch.register("newest", index))
-    if newest["epoch"] != here.epoch:
+    if (newest["epoch"], newest["path_set"]) != (here.epoch, here.path_set):
         yield f"no request has passed by path {path}, that of PSN {psn:#08x}"
         return
     gap = GAP.unpack(switch.register("gaps", index))
