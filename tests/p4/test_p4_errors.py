@@ -150,3 +150,14 @@ def test_two_objects_with_one_name() -> None:
     local = '@name(".same") action a() {} @name(".same") action b() {} table t { actions = { a; b; } }'
     (found, *_) = errors(ingress("t.apply();", local))
     assert "already the control-plane name" in found.message
+
+
+IDLE = "control I(inout headers hdr, inout metadata meta, inout standard_metadata_t std) { apply { } }"
+
+
+@pytest.mark.parametrize(
+    "other", ["struct Twice { bit<8> a; }", "extern Twice { Twice(); }", "parser Twice(packet_in p);"]
+)
+def test_a_control_with_the_name_of_something_else(other: str) -> None:
+    found = errors(program(f"{other}\ncontrol Twice() {{ apply {{ }} }}\n{IDLE}"))
+    assert [d.message for d in found] == ["'Twice' is already declared in this scope"]

@@ -343,7 +343,7 @@ class Unit:
     @property
     def has_target(self) -> bool:
         """Whether the program declares the package of an architecture, so that restrictions of targets apply."""
-        return bool(self.targets)
+        return any(name in self.globals.names for a in architectures().values() for name in (a.main, *a.mains))
 
 
 class Builder:

@@ -122,7 +122,9 @@ def _check_unused(cx: Context, program: ast.Program) -> None:
     for decl in program.decls:
         entity = cx.scope.names.get(decl.name)
         try:
-            if isinstance(decl, ast.ControlDecl | ast.ParserDecl) and isinstance(entity, TypeEntity):
+            if isinstance(decl, ast.ControlDecl | ast.ParserDecl):
+                if not isinstance(entity, TypeEntity) or entity.decl is not decl:
+                    continue  # another declaration has its name, which is an error
                 if id(decl) not in cx.unit.elaborated:
                     own = tuple(type_refs.type_var(entity, n) for n in decl.head.type_params)
                     type_ = type_refs.instantiate(entity, own)
