@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 from tna_programs import LOCAL, PARAMS, TAIL, compiled, errors, ingress, program
 
-from p4gen.arch import of_package
+from p4gen.arch import architecture, of_package
+from p4gen.arch.tna import Tofino
 from p4gen.errors import Pos
 from p4gen.p4 import ir
+from p4gen.p4.parse import ast
+from p4gen.p4.parse.parser import parse
+from p4gen.p4.parse.preprocess import preprocess
+from p4gen.p4.parse.source import Reporter
 from p4gen.p4.types import width_of
 from p4gen.p4.walk import used_by, walk
 
@@ -429,3 +434,52 @@ def test_what_is_wrong_is_said_with_its_place(name: str) -> None:
 def test_a_pipe_of_t2na_is_none_of_tna() -> None:
     found = errors(program(f"control Ig({PARAMS}) {{ apply {{ }} }}", tail=TAIL.replace("pipe)", "pipe, 5)")))
     assert [d.message for d in found] == ["argument 'pipe1' has type int, but Pipeline is needed here"]
+
+
+# --- the architecture's description --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arch", ["tna", "t2na"])
+def test_roles_are_the_parameters_of_the_header(arch: str) -> None:
+    source = preprocess("t.p4", f"#include <{arch}.p4>\n")
+    tree = parse(source, Reporter(source))
+    declared = {
+        decl.name.removesuffix("T").lower(): tuple(p.name for p in decl.params)
+        for decl in tree.decls
+        if isinstance(decl, ast.BlockType)
+    }
+    assert len(declared) == (6 if arch == "tna" else 7)
+    for block, roles in Tofino.ROLES.items():
+        if arch == "tna" and block == "ghost":
+            continue
+        assert declared[block.replace("_", "")] == tuple(r for r in roles if arch == "t2na" or r != "gh_intr_md")
+
+
+@pytest.mark.parametrize("name", ["tna", "t2na"])
+def test_statements_of_the_architecture_compile(name: str) -> None:
+    """What templates will ask for, in a program for it."""
+    arch = architecture(name)
+    local = f"{arch.register('bit<32>', '16', 'words')} {arch.counter('4', 'packets')} bit<32> word;"
+    body = " ".join((
+        arch.read("words", "0", "word"), arch.write("words", "1", "word"), arch.count("packets", "2"),
+        arch.send(arch.ingress_port), arch.send_back(), arch.multicast("5"),
+        f"if ({arch.parser_failed}) {{ {arch.drop()} }}",
+    ))  # fmt: skip
+    ingress_ = f"control Ig(inout headers hdr, inout metadata meta, {arch.parameters('inout')}) {{ {local}"
+    egress = f"control Out(inout headers hdr, inout metadata meta, {arch.parameters('inout', 'egress')}) {{"
+    sub = f"control Sub(inout headers hdr, {arch.parameters('in', 'egress')})"
+    rid = f"{{ apply {{ hdr.h.c = {arch.replication_id}; }} }}"
+    send = f"Sub() s; apply {{ s.apply(hdr, {arch.arguments('in', 'egress')});"
+    text = program(
+        f"{sub} {rid}\n{ingress_} apply {{ {body} }} }}\n"
+        f"{egress} {send} if ({arch.egress_port} == 3) {{ {arch.drop('egress')} }} }} }}",
+        name,
+        TAIL.replace("Eg()", "Out()"),
+    )
+    assert not compiled(text).warnings
+
+
+def test_programs_cannot_be_generated_for_it_yet() -> None:
+    assert not architecture("tna").generates
+    assert not architecture("t2na").generates
+    assert architecture("v1model").generates

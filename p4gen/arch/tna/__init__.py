@@ -46,6 +46,19 @@ class Tofino(Architecture):
     BLOCKS: ClassVar[frozenset[str]] = frozenset(f"pipe0.{block}" for block in sorted(PIPE))
     PIPELINES: ClassVar[Mapping[str, Stage]] = {"pipe0.ingress": "ingress", "pipe0.egress": "egress"}
 
+    ROLES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "ingress_parser": ("pkt", "hdr", "ig_md", "ig_intr_md", "ig_intr_md_for_tm", "ig_intr_md_from_prsr"),
+        "ingress": ("hdr", "ig_md", "ig_intr_md", "ig_intr_md_from_prsr", "ig_intr_md_for_dprsr", "ig_intr_md_for_tm",
+                    "gh_intr_md"),
+        "ingress_deparser": ("pkt", "hdr", "metadata", "ig_intr_md_for_dprsr", "ig_intr_md"),
+        "egress_parser": ("pkt", "hdr", "eg_md", "eg_intr_md", "eg_intr_md_from_prsr", "eg_intr_md_for_dprsr"),
+        "egress": ("hdr", "eg_md", "eg_intr_md", "eg_intr_md_from_prsr", "eg_intr_md_for_dprsr",
+                   "eg_intr_md_for_oport"),
+        "egress_deparser": ("pkt", "hdr", "metadata", "eg_intr_md_for_dprsr", "eg_intr_md", "eg_intr_md_from_prsr"),
+        "ghost": ("gh_intr_md",),
+    }  # fmt: skip
+    """What the parameters of a pipe's blocks are, by position, in the architecture's own names. A program has names of
+    its own, and may leave out the last ones; only T2NA has ``gh_intr_md``."""
     PROPERTIES: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "alpm": ("Alpm",),
         "atcam": ("Atcam",),
