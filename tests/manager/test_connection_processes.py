@@ -6,20 +6,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from patience import until
 
+from p4gen.families import family_of
 from p4gen.families.themis.control import clone_sessions, cm_entries
 from p4gen.families.themis.spec import Cm, Mode, Spread, ThemisSpec
 from p4gen.groups import SwitchConfig
+from p4gen.groups.connections import Connection, ConnectionEntries, ConnectionHere
+from p4gen.groups.group import Endpoint
 from p4gen.manager.agent import IncAgent
-from p4gen.manager.api import ConnectionSpec, ConnectionState, SwitchInfo
+from p4gen.manager.api import AgentError, ConnectionSpec, ConnectionState, SwitchInfo
 from p4gen.manager.manager import IncManager
 from p4gen.p4rt.client import Client
 from p4gen.rocev2.cm import Kind, Message, Sent
-from p4gen.rocev2.headers import Ethernet, ipv4
+from p4gen.rocev2.headers import BTH, UDP, Ethernet, IPv4, ipv4
+from p4gen.rocev2.opcodes import Opcode
+from p4gen.rocev2.packet import RocePacket
 from p4gen.spec.topology import load_topology
 from p4gen.switch.running import scratch
 
@@ -98,6 +104,39 @@ def test_an_agent_hands_over_what_a_switch_copies(target: str) -> None:
         assert agent._client.session.packets_out([frame])
         until(lambda: heard)
         assert heard == [("leaf0", frame)]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_agent_reads_what_a_switch_has_counted(target: str) -> None:
+    if target == "bmv2" and MISSING:
+        pytest.skip(f"not on PATH: {', '.join(MISSING)}")
+    source, destination = Endpoint(0x020000000001, 0x0A000001, 0x10), Endpoint(0x020000000002, 0x0A000002, 0x11)
+    here = ConnectionHere(
+        Connection(1, source, destination, 49152), 2, source_port=0, destination_port=None, path_set=0
+    )
+    facet = family_of(LEAF).facet(ConnectionEntries)
+    there = replace(here, source_port=None, destination_port=1, index=3)
+    wanted = (*facet.tallies(LEAF, here), *facet.tallies(LEAF, there))
+    packet = RocePacket(
+        Ethernet(0x020000010001, source.mac), IPv4(source.ip, destination.ip), UDP(50000),
+        BTH(Opcode.SEND_ONLY, destination.qp, 5), payload=b"data",
+    )  # fmt: skip
+    with ExitStack() as stack:
+        rig = SwitchRig(Path(stack.enter_context(scratch())), target, "leaf0")
+        stack.callback(rig.close)
+        rig.start()
+        agent = IncAgent(rig.info(LEAF))
+        stack.callback(agent.close)
+        with pytest.raises(AgentError, match="no connection to"):
+            agent.tallies(wanted)
+        agent.apply(SwitchConfig(facet.entries(LEAF, (here,)), (), clone_sessions(LEAF)))
+        assert list(agent.tallies(wanted)) == [0] * len(wanted)
+        assert agent._client is not None
+        assert agent._client.session.packets_out([packet.sealed().to_bytes()] * 3)
+        until(lambda: sum(agent.tallies(wanted)) == 3)
+        assert dict(zip((tally.name for tally in wanted), agent.tallies(wanted), strict=True))["sprayed"] == 3
+        agent.apply(SwitchConfig((), (), clone_sessions(LEAF)))
+        assert list(agent.tallies(wanted)) == [0] * len(wanted)
 
 
 def test_connections_outlive_managers_and_switches(fabric: Fabric, tmp_path: Path) -> None:
