@@ -121,7 +121,7 @@ def _live(client: ManagerClient, console: Console, interval: float) -> None:
 
 
 def screen(found: Figures) -> Group:
-    """Tables of groups, switches, connections, and switches' drops."""
+    """Tables of groups, switches, connections, what came of RDMA CM, and switches' drops."""
     groups = _table(("group", "state", "gen", "root"), "ranks", "Mb/s", *_COLUMNS)
     for group in found["groups"]:
         groups.add_row(
@@ -138,6 +138,9 @@ def screen(found: Figures) -> Group:
     parts += [Text(), _switches(found) if found["switches"] else Text("no switches")]
     if found["connections"]:
         parts += [Text(), _connections(found)]
+    if found["handshakes"]:
+        counts = (f"{what} {number}" for what, number in found["handshakes"].items())
+        parts += [Text(), Text(f"RDMA CM: {', '.join(counts)}")]
     if any(switch["drops"] for switch in found["switches"]):
         parts += [Text(), _drops(found)]
     return Group(*parts)

@@ -12,7 +12,7 @@ from p4gen.records import to_plain
 _COUNTS = ("invocations", "data_bytes", "sent", "resent", "timeouts", "naks", "cnps")
 """Counters of a ``RankReport``."""
 Figures = dict[str, Any]
-"""A JSON object: time (s), groups, switches, ranks, connections. Rates are null without a previous status."""
+"""A JSON object: time (s), groups, switches, ranks, connections, handshakes. Rates are null without a previous one."""
 ROW = ("connection", "hosts", "QPs", "state", "paths", "gen", "index", "epoch")
 """Titles of the columns of a connection before those of its counters."""
 
@@ -31,6 +31,7 @@ def figures(now: Status, before: Status | None = None) -> Figures:
         "switches": [_switch(switch, switches.get(switch.name), seconds) for switch in now.switches],
         "ranks": [to_plain(report) for reported in reports.values() for report in reported],
         "connections": [connection_figures(status) for status in now.connections],
+        "handshakes": dict(now.handshakes),
     }
 
 

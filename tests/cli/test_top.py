@@ -99,6 +99,16 @@ def test_connections_have_their_counters() -> None:
     assert "lost 2, last hop 1" in console.export_text()
 
 
+def test_what_came_of_rdma_cm_is_shown() -> None:
+    now = replace(status(10), handshakes={"no room": 1, "registered": 2})
+    assert figures(now)["handshakes"] == {"no room": 1, "registered": 2}
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(screen(figures(now)))
+    assert "RDMA CM: no room 1, registered 2" in console.export_text()
+    console.print(screen(figures(status(10))))
+    assert "RDMA CM" not in console.export_text()
+
+
 class FakeManager:
     """Each look is a second and 80 megabits later."""
 
