@@ -142,20 +142,20 @@ def _runs(spec: ProgramSpec, own: Conformance, other: Conformance) -> Iterator[S
         yield SuiteRun(spec, (*first.tests, *rest, *modules_of(_together(spec))))
     else:
         yield SuiteRun(spec)
-    for run in further:
+    for number, run in enumerate(further, start=1):
         tests = run.tests or tuple(name for name in modules_of(own.folders) if own.serves(run.spec, name))
-        yield from _run(run.spec, spec.beside, run, tests)
-    for run in others:
+        yield from _run(run.spec, spec.beside, f"beside_{number}_{run.spec.program}", tests)
+    for number, run in enumerate(others, start=1 + len(further)):
         tests = run.tests or tuple(name for name in modules_of(other.folders) if other.serves(run.spec, name))
-        yield from _run(spec, run.spec, run, tests)
+        yield from _run(spec, run.spec, f"beside_{number}_{run.spec.program}", tests)
 
 
 def _run(
-    spec: ProgramSpec, guest: ProgramSpec | None, run: SuiteRun[ProgramSpec], tests: tuple[str, ...]
+    spec: ProgramSpec, guest: ProgramSpec | None, name: str, tests: tuple[str, ...]
 ) -> Iterator[SuiteRun[ProgramSpec]]:
     given = {name: getattr(spec, name) for name in spec.model_fields_set}
     with suppress(ValidationError, InputError):
-        both = type(spec).model_validate({**given, "beside": guest, "name": f"beside_{run.spec.program}"[:63]})
+        both = type(spec).model_validate({**given, "beside": guest, "name": name[:63]})
         compose(both)
         yield SuiteRun(both, tests)
 

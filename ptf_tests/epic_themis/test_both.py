@@ -134,23 +134,23 @@ class NaksOfEdgesAreEpics(GroupsOfModeIII):
 
 
 class WalksAndCursors(GroupsOfModeIII):
-    """NACKs go round to be judged while cursors go round to send slots again: all come to their ends."""
+    """A NACK goes round to be judged while cursors go round to send slots again: all come to their ends."""
 
     def runTest(self) -> None:
         flow = self.begun_group(acked=False)
         sent = [control_of(self.psn(0), self.immediate(flow, 1 << 12)), *self.rounds(flow, 1, 3, acked=False)]
         self.arrive(*range(1, self.themis.queue + 1))
         lost = self.flow.answer(0)  # older than all that is known: every row is looked at
-        for edge in flow.outputs:
+        for number, edge in enumerate(flow.outputs):
             nak = self.acknowledgement(flow.group, edge, self.psn(1), NAK)
             self.send_from(flow.group, edge, nak)
-            self.send(0, lost.to_bytes())
+            if number == 1:
+                self.send(0, lost.to_bytes())
         outputs = self.outputs()
-        self.equal("passes", self.verdicts()["UNDECIDED"] >= len(flow.outputs), True)
-        to_spines = [output for output in outputs if output.port >= FIRST_SPINE and self._of_connection(output)]
-        self.equal("NACKs", [output.frame.hex() for output in to_spines], [
-            self.routed(lost, to_spines[0].port).hex() for _ in flow.outputs
-        ])  # fmt: skip
+        self.equal("it goes round", self.verdicts()["UNDECIDED"] > 0, True)
+        nacks = [output for output in outputs if self._of_connection(output)]
+        self.equal("number of NACKs", len(nacks), 1)
+        self.equal("NACK", nacks[0].frame.hex(), self.routed(lost, nacks[0].port).hex())
         self._pending = [output for output in outputs if not self._of_connection(output)]
         self.check(flow.group, {}, to(flow.outputs, *self.resent(sent[1:])))
 
