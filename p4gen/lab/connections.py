@@ -31,6 +31,7 @@ _RNR_TIMER: Final = 14
 """1.28 ms: ranks do not begin a call at exactly the same time."""
 _FIRST_QP: Final = 0x100
 _PORTS: Final = range(0xC000, 0x10000)
+_TOLD: Final = 3
 _AT_ONCE: Final = 8
 """Requests to the manager at the same time."""
 _SETTLE_S: Final = 0.3
@@ -48,6 +49,13 @@ class PeerGroup:
     """Connections at the manager."""
     refused: tuple[str, ...] = field(default=(), repr=False)
     """Why others are not registered."""
+
+    @property
+    def not_registered(self) -> list[str]:
+        """The same as lines, the first few of them."""
+        lines = [f"not registered: {reason}" for reason in self.refused[:_TOLD]]
+        left = len(self.refused) - len(lines)
+        return [*lines, f"and {left} more"] if left else lines
 
 
 class Connections:

@@ -49,8 +49,8 @@ def run(session: Session, words: list[str]) -> bool:
     with session.turn:
         what = f"{name} of {size_text(size)}" if size else name
         session.console.print(f"{what}, {len(ranks)} ranks over {group.name}, {len(group.numbers)} connections")
-        for reason in group.refused:
-            session.console.print(f"not registered: {reason}", markup=False)
+        for line in group.not_registered:
+            session.console.print(line, markup=False)
         show(outcome, session.console)
     return outcome.ok
 

@@ -48,8 +48,8 @@ def _over_connections(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
         f"{what}, {len(group.ranks)} ranks, {wanted.repeat} times, seed {wanted.seed}; {len(group.numbers)} "
         f"connections, {spread}"
     )
-    for reason in group.refused:
-        console.print(f"not registered: {reason}", markup=False)
+    for line in group.not_registered:
+        console.print(line, markup=False)
     with progress(console, call.collective) as tell:
         outages = threading.Thread(target=fail_links, args=(lab, wanted.outages, console), daemon=True)
         outages.start()

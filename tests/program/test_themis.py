@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,12 @@ from p4gen.families.themis.control import (
 from p4gen.families.themis.memory import paper_bytes, queue_entries
 from p4gen.families.themis.spec import Blocked, Evidence, Mode, Spread, ThemisSpec, Variant
 from p4gen.families.themis.traffic import RandomTraffic
+from p4gen.families.themis.verdicts import TALLIES, Verdict
 from p4gen.groups import NextHop, Route
 from p4gen.groups.config import routing
 from p4gen.groups.connections import Tier
 from p4gen.model import Model, v1model
+from p4gen.program import compose, render
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, IPv4, ipv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket, parse
@@ -416,3 +419,15 @@ def test_what_arrives_between_the_passes_of_a_nack_counts(
     assert leaf.nack(2) == passes
     assert leaf.between == [], "the NACK has gone round"
     assert leaf.arrive(8, 10) == later
+
+
+@pytest.mark.parametrize("evidence", list(Evidence))
+def test_verdicts_are_shown_by_the_names_that_programs_count_them_under(evidence: Evidence) -> None:
+    text = render(compose(ThemisSpec(evidence=evidence))).text
+    enum = re.search(r"enum bit<4> verdict_t \{(.*?)\n\}", text, re.DOTALL)
+    assert enum is not None
+    counted = {name: int(number) for name, number in re.findall(r"^ +(\w+) += (\d+)", enum[1], re.MULTILINE)}
+    assert counted
+    assert counted.items() <= {verdict.name: verdict.value for verdict in Verdict}.items()
+    shown = {verdict for verdicts in TALLIES.values() for verdict in verdicts}
+    assert {verdict.name for verdict in shown} >= counted.keys()
