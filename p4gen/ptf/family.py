@@ -12,7 +12,8 @@ from pydantic import ValidationError
 
 from p4gen.errors import InputError
 from p4gen.families import Facet, family_of
-from p4gen.program import compose
+from p4gen.program import compose, render
+from p4gen.program.beside import Beside
 from p4gen.ptf.mutations import Seeding
 from p4gen.resources import resource
 from p4gen.spec import ProgramSpec, Reliability
@@ -104,7 +105,12 @@ def conformance_of(spec: ProgramSpec) -> Conformance:
         own,
         serves=serves,
         runs=lambda spec: tuple(_runs(spec, own, other)),
-        seeding=lambda spec: _seeding(spec, own),
+        seeding=lambda spec: _seeding(spec, own, other),
+        mutated=lambda spec, reliabilities, pipelines: [
+            replace(each, spec=run.spec)
+            for each in own.mutated(spec, reliabilities, pipelines)
+            for run in _run(each.spec, spec.beside, f"beside_{each.spec.program}", ())
+        ],
         suite=first,
         takes_over=tuple(rest),
     )
@@ -160,8 +166,33 @@ def _run(
         yield SuiteRun(both, tests)
 
 
-def _seeding(spec: ProgramSpec, own: Conformance) -> Seeding:
-    """The faults of the program's own family, in programs of both."""
-    seeding = own.seeding(spec)
-    programs = {name: {**fields, "beside": spec.beside} for name, fields in seeding.programs.items()}
-    return replace(seeding, programs=programs)
+def _seeding(spec: ProgramSpec, own: Conformance, other: Conformance) -> Seeding:
+    """The faults of both families, in programs of both. Left out are faults of programs in which the two cannot be, and
+    faults in text that is not there exactly once."""
+    assert spec.beside is not None
+    mine, theirs = own.seeding(spec), other.seeding(spec.beside)
+    facet = family_of(spec.beside).facet(Beside)
+    small = next(iter(mine.programs.values()))
+    programs: dict[str, Mapping[str, object]] = {}
+    texts: dict[str, str] = {}
+    for name, fields, guest in (
+        *((name, fields, spec.beside) for name, fields in mine.programs.items()),
+        *((_theirs(name), small, type(spec.beside).model_validate(f)) for name, f in theirs.programs.items()),
+    ):
+        with suppress(ValidationError, InputError):
+            both = {**fields, "beside": guest}
+            texts[name] = render(compose(type(spec).model_validate(both))).text
+            programs[name] = both
+    renamed = (
+        replace(one, find=facet.renamed(one.find), replace=facet.renamed(one.replace), program=_theirs(one.program))
+        for one in theirs.mutations
+    )
+    mutations = tuple(one for one in (*mine.mutations, *renamed) if texts.get(one.program, "").count(one.find) == 1)
+    of_other = {_theirs(name): theirs.tests.get(name, modules_of(other.folders)) for name in theirs.programs}
+    first = {**theirs.first, **mine.first}
+    return Seeding(mutations, programs, {**mine.tests, **of_other}, first)
+
+
+def _theirs(program: str) -> str:
+    """The name of a program for faults of the second family."""
+    return f"beside-{program}"

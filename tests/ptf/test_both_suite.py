@@ -9,6 +9,8 @@ import pytest
 
 from p4gen.cli.app import cli
 from p4gen.families import load_spec
+from p4gen.families.epic.spec import EpicSpec
+from p4gen.program import compose, render
 from p4gen.ptf.family import conformance_of, modules_of, scenario_modules, suite_of
 from p4gen.resources import resource
 
@@ -49,3 +51,18 @@ def test_all_scenarios_of_both_families_have_a_program(mode: str) -> None:
     assert len({run.spec.program for run in runs}) == len(runs) > 10
     tested = {test.partition(".")[0] for run in runs for test in run.tests or scenario_modules(run.spec)}
     assert served <= tested | {"test_pipelines"}  # Themis-D has one pipeline
+
+
+def test_the_faults_of_both_families_are_seeded_into_programs_of_both() -> None:
+    spec = load_spec(flags={"mode": "III", "beside": "themis"})
+    seeding = conformance_of(spec).seeding(spec)
+    alone = {family: load_spec(flags={"mode": mode}) for family, mode in (("epic", "III"), ("themis", "themis"))}
+    for one in alone.values():
+        listed = conformance_of(one).seeding(one).mutations
+        there = [fault for fault in seeding.mutations if fault.name in {other.name for other in listed}]
+        assert len(there) > 0.9 * len(listed) - 15  # some are of programs in which the two cannot be
+    program = "beside-plain"
+    text = render(compose(EpicSpec.model_validate(seeding.programs[program]))).text
+    found = [fault for fault in seeding.mutations if fault.program == program]
+    assert len(found) > 50
+    assert all(fault.apply(text) != text for fault in found)
