@@ -294,7 +294,8 @@ def _run(
         shutil.copyfile(file, copy)
     program = _built(spec, folder / "program", target)
     facet = None if isinstance(spec, CollectiveSpec) else connection_entries(spec)
-    core = spec if facet is None else facet.core(spec)
+    leaves = {link.other(host) for host in topology.hosts for link in topology.ports[host]}
+    core = spec if facet is None or leaves == set(topology.switches) else facet.core(spec)
     core_program = None if core == spec else _built(core, folder / "core-program", target)
     with scratch_folder() as (scratch, lock):
         job = LabJob(

@@ -74,7 +74,7 @@ def connections(session: Session, _words: list[str]) -> bool:
     """Prints all connections, with what switches have counted."""
     found = session.lab.manager.status().connections
     if not found:
-        session.console.print("no connections; run alltoall 1M creates some")
+        session.console.print("no connections between racks; run alltoall 1M creates some")
         return True
     titles, *rows = connection_lines([connection_figures(status) for status in found])
     session.console.print(titles, style="bold", markup=False)

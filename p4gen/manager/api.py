@@ -191,7 +191,7 @@ class ConnectionStatus:
     """Of its state at the destination's switch, with ``epoch``."""
     epoch: int = 0
     counts: tuple[ConnectionCount, ...] = field(default=(), compare=False)
-    """What the switches of its ends have counted since it was registered or the manager was started; of a program
+    """What the switches of its ends have counted since it was registered, as far as the manager knows; of a program
     whose family counts nothing none."""
 
 

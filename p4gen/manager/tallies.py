@@ -1,7 +1,8 @@
 """What a switch has counted of connections, since each was registered.
 
 A switch's counters outlive the connections that they count, and those of entries begin again when an entry is removed,
-as when paths change: so sums are kept here. They begin again with the manager.
+as when paths change: so sums are kept here. A manager
+that is started again knows only what the counters have.
 """
 
 from __future__ import annotations
