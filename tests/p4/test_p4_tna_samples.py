@@ -13,7 +13,7 @@ from shutil import which
 from typing import Any
 
 import pytest
-from test_p4_tna import WRONG
+from test_p4_tna_errors import WRONG
 from tna_programs import compiled, ingress
 
 from p4gen.p4.compile import compile_file

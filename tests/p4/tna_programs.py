@@ -38,6 +38,13 @@ PARAMS = """inout headers hdr, inout metadata meta, in ingress_intrinsic_metadat
     in ingress_intrinsic_metadata_from_parser_t prsr, inout ingress_intrinsic_metadata_for_deparser_t dprsr,
     inout ingress_intrinsic_metadata_for_tm_t tm"""
 
+REGISTER = "Register<bit<32>, bit<16>>(1024, 7) reg;"
+ACTION = f"""{REGISTER}
+RegisterAction<bit<32>, bit<16>, bit<32>>(reg) add = {{
+    void apply(inout bit<32> value, out bit<32> rv) {{ value = value |+| hdr.h.d; rv = value; }}
+}};"""
+"""A register and an action on it, for the declarations of an ingress."""
+
 
 def program(text: str, arch: str = "tna", tail: str = TAIL) -> str:
     """A whole program; ``text`` declares control ``Ig``, the ingress."""
