@@ -7,6 +7,7 @@ run again after all others, and if the result is the same, the verdict is "uncle
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import json
 import os
@@ -29,6 +30,7 @@ from p4gen.spec import ProgramSpec
 MIN_PROCESSOR_S = 30
 """Processor time that every child may use, far more than all scenarios take on a small program."""
 
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _AT_ONCE = 12
 """Number of scenarios that are run before the program is compiled to machine code: most faults are caught by one of
@@ -121,9 +123,10 @@ def judge(
     with selectors.DefaultSelector() as selector:
 
         def start(trial: Trial[T]) -> None:
-            child = _Child.start(trial, scenarios, seed, engine)
-            under_way[child.reader] = child
-            selector.register(child.reader, selectors.EVENT_READ)
+            with _ends_held():
+                child = _Child.start(trial, scenarios, seed, engine)
+                under_way[child.reader] = child
+                selector.register(child.reader, selectors.EVENT_READ)
 
         try:
             while True:
@@ -145,6 +148,17 @@ def judge(
         finally:
             for child in under_way.values():
                 child.end(kill=True)
+
+
+@contextlib.contextmanager
+def _ends_held() -> Iterator[None]:
+    """Signals that end p4gen wait until the block has ended: Python loses what their handlers raise in ``os.fork``, and
+    a child that is not under way yet would go on."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @dataclass(eq=False)
@@ -185,8 +199,9 @@ def _run(trial: Trial[T], scenarios: Scenarios, seed: int, engine: EngineName, w
     """The main function of a child. It ends the process and never returns to the parent's code."""
     status = 1
     try:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _ENDS:
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_CPU, (trial.processor_s, trial.processor_s + 5))
         silence = os.open(os.devnull, os.O_WRONLY)

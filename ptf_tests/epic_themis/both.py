@@ -32,6 +32,8 @@ class BothTest(DestinationTest, P4genTest):
             return "the program is EPIC's alone"
         if not themis.sprays or not themis.filters:
             return "the program has one half of Themis"
+        if spec.groups <= CONTEXT:
+            return f"the program has fewer than {CONTEXT + 1} groups"
         if themis.tiers > 2:
             return "other switches choose the paths"
         return lacking(themis) or P4genTest.misfit(self, spec)

@@ -77,7 +77,7 @@ def test_p4info_is_written_in_the_form_of_its_suffix(tmp_path: Path, suffix: str
         ([TABLES, "--p4info", "tables.yaml"], "P4Info is text (.txtpb, .txt), JSON (.json) or binary (.bin, .binpb)"),
         ([TABLES, "--p4info", "nowhere/tables.bin"], "there is no folder nowhere"),
         ([TABLES, CLONE, "--p4info", "tables.bin"], "--p4info takes one program; 2 are given"),
-        (["plain.p4", "--p4info", "plain.bin"], "P4Info is made of v1model programs, and plain.p4 is without a main"),
+        (["plain.p4", "--p4info", "plain.bin"], "for t2na, tna, v1model, and plain.p4 is without a main"),
         ([], "missing argument"),
     ],
 )

@@ -55,7 +55,7 @@ def test_a_group_lists_its_commands_and_which_is_the_default(
 OWN = {
     "sim run": {"--capture", "--ladder"},
     "sim sweep": {"--values", "--seeds", "--out"},
-    "sim traffic": {"--pattern", "--hosts", "--nic", "--ti", "--series"},
+    "sim traffic": {"--pattern", "--hosts", "--nic", "--ti", "--series", "--ladder"},
     "sim figure": {"--scale", "--out"},
     "sim table": {"--values", "--seeds", "--out"},
     "ptf run": {"--target", "--matrix", "--trace", "--test", "--out"},

@@ -92,6 +92,29 @@ def test_told_to_end_it_does_not_wait_for_scenarios(verb: str, number: signal.Si
     assert left(place) == []
 
 
+def test_a_signal_while_it_forks_is_not_lost(place: Path) -> None:
+    """Python loses exceptions that are raised in hooks of ``os.fork``, among others by handlers of signals."""
+    told_in_hook = (
+        "import os, signal\n"
+        "from p4gen.cli import main\n"
+        "os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGTERM))\n"
+        "main()\n"
+    )
+    command = [sys.executable, "-c", told_in_hook, "ptf", "mutate", *SMALL]
+    (place / "tmp").mkdir()
+    ended = subprocess.run(
+        command,
+        cwd=place,
+        env={**os.environ, "TMPDIR": str(place / "tmp")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.stderr == "p4gen: ended by SIGTERM\n"
+    assert ended.returncode == -signal.SIGTERM
+    assert left(place) == []
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_killed_it_leaves_nothing_either(verb: str, place: Path) -> None:
     with start(verb, place) as process:

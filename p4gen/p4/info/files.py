@@ -38,9 +38,9 @@ def write(path: Path, program: ir.Program) -> None:
 
     check_path(path)
     if of_package(program.package, program.arch) is None:
-        known = " and ".join(architectures())
+        known = ", ".join(sorted(architectures()))
         what = f"for {program.package}" if program.package else "without a main"
-        raise InputError(f"{path}: P4Info is made of {known} programs, and {program.source} is {what}")
+        raise InputError(f"{path}: P4Info is made of programs for {known}, and {program.source} is {what}")
     with not_too_deep(program.source):
         info = generate(program)
     match FORMS[path.suffix]:
