@@ -45,7 +45,8 @@ class Resources(Control):
 
     def _choice(self, profile: Profile, action: Action) -> Choice:
         for state in self._state.tables.values():
-            if profile_of(self._state, state.table) is profile:
+            own = profile_of(self._state, state.table)
+            if own is not None and own.members is profile.members:
                 return resolve_action(state, action, default=False)
         raise ControlError(f"action profile {profile.name}: no table uses it, so it has no actions")
 

@@ -8,13 +8,13 @@ Applications started by recirculated packets, by the deparser (T2NA) and by PFC 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from p4gen.arch.tna.chip import PIPES, Chip
-from p4gen.arch.tna.memory import TofinoState
 from p4gen.model.errors import ControlError
+from p4gen.model.state import Clock
 
 Trigger = Literal["one shot", "periodic", "port down"]
 MOST = 10_000
@@ -50,8 +50,8 @@ class _Running:
 class Generator:
     """The applications of all pipes."""
 
-    def __init__(self, chip: Chip, state: TofinoState) -> None:
-        self._chip, self._state = chip, state
+    def __init__(self, chip: Chip, clock: Clock, ports_down: Collection[int]) -> None:
+        self._chip, self._clock, self._ports_down = chip, clock, ports_down
         self.applications: dict[tuple[int, int], _Running] = {}
         self._pending: list[tuple[int, int, int, bytes]] = []
         self._made = 0
@@ -67,18 +67,35 @@ class Generator:
             raise ControlError(f"{what}: a periodic application needs a period")
         if min(application.batches, application.packets) < 1 or max(application.batches, application.packets) > 1 << 16:
             raise ControlError(f"{what}: batches and packets are counted from 1 to 65536")
-        now = self._state.clock() * 1000
+        now = self._clock() * 1000
         self.applications[application.pipe, application.number] = _Running(application, now + application.period)
-        self._down = frozenset(self._state.ports_down)
+        self._down = frozenset(self._ports_down)
 
     def stop(self, number: int, pipe: int = 0) -> None:
         """Stop an application."""
         self.applications.pop((pipe, number), None)
 
+    def reset(self) -> None:
+        """No applications, and nothing that is still to be made."""
+        self.applications.clear()
+        self._pending.clear()
+        self._made, self._down = 0, frozenset()
+
+    def freeze(self) -> tuple[Any, ...]:
+        """The state as data."""
+        running = tuple((r.application, r.next, r.done) for r in self.applications.values())
+        return running, tuple(self._pending), self._made, self._down
+
+    def restore(self, frozen: tuple[Any, ...]) -> None:
+        """Return to a state."""
+        running, pending, self._made, self._down = frozen
+        self.applications = {(each[0].pipe, each[0].number): _Running(*each) for each in running}
+        self._pending = list(pending)
+
     def due(self) -> list[tuple[int, bytes]]:
         """The packets that are due now, as (port, packet), in the order of their times."""
-        now = self._state.clock() * 1000
-        down, before = frozenset(self._state.ports_down), self._down
+        now = self._clock() * 1000
+        down, before = frozenset(self._ports_down), self._down
         self._down = down
         for running in self.applications.values():
             application = running.application

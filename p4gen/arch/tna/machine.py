@@ -20,7 +20,7 @@ from typing import Any
 
 from p4gen.arch.tna.chip import NO_PORT, PIPES, PORTS, chip_of, pipe_of
 from p4gen.arch.tna.context import UNSET, Pass
-from p4gen.arch.tna.generator import Application, Generator
+from p4gen.arch.tna.generator import Application
 from p4gen.arch.tna.memory import TofinoState
 from p4gen.arch.tna.pipeline import Gress, Pipeline, Values
 from p4gen.arch.tna.replication import Copy, copies, copies_of_session
@@ -62,7 +62,6 @@ class TofinoModel:
         self._count = len({name.partition(".")[0] for name in program.blocks})
         for pipe in range(min(self._count, PIPES)):
             self.pipeline(pipe, traced=False)
-        self.generator = Generator(self.chip, state)
 
     def pipeline(self, pipe: int, *, traced: bool) -> Pipeline | None:
         """What runs in a pipe: one pipeline runs in all of them, of two the pipes 0 and 2 have the first and 1 and 3
@@ -85,9 +84,9 @@ class TofinoModel:
 
     def generate(self, trace: Trace | None = None) -> list[tuple[int, bytes]]:
         """Process the packets that the packet generator has made until now."""
-        if not self.generator.applications:
+        if not self.state.generator.applications:
             return []
-        made = self.generator.due()
+        made = self.state.generator.due()
         return [output for port, packet in made for output in self._run(port, packet, trace)]
 
     def _run(self, port: int, packet: bytes, trace: Trace | None) -> list[tuple[int, bytes]]:
@@ -125,7 +124,11 @@ class TofinoModel:
 
     def start(self, application: Application) -> None:
         """Let the packet generator run an application from now on."""
-        self.generator.start(application)
+        self.state.generator.start(application)
+
+    def stop(self, number: int, pipe: int = 0) -> None:
+        """Stop an application."""
+        self.state.generator.stop(number, pipe)
 
     def recirculates(self, port: int) -> bool:
         """Whether what leaves a port arrives at ingress again."""

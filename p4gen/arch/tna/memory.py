@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast, overload
 from weakref import WeakKeyDictionary
 
-from p4gen.arch.tna.chip import PIPES
+from p4gen.arch.tna.chip import PIPES, chip_of
+from p4gen.arch.tna.generator import Generator
 from p4gen.arch.tna.hashing import calculation
 from p4gen.errors import Diagnostic, InputError
 from p4gen.model.codec import decoder, flattener
@@ -257,6 +258,10 @@ class TofinoState(ModelState):
         """The ports of each exclusion id of level 2."""
         self.loopback: set[int] = set()
         """Ports whose output arrives again, besides those for recirculation."""
+        self.generator = Generator(chip_of(program), self._now, self.ports_down)
+
+    def _now(self) -> int:
+        return self.clock()
 
     def _memory(self, program: ir.Program) -> tuple[Any, ...]:
         arrays = {e.name: _array(e) for e in _of(program, "Register")}
@@ -291,6 +296,7 @@ class TofinoState(ModelState):
         self.port_metadata.clear()
         self.exclusions.clear()
         self.loopback.clear()
+        self.generator.reset()
 
     # --- freezing ---
 
@@ -299,12 +305,12 @@ class TofinoState(ModelState):
         hits = tuple((e.packets, e.bytes, e.last_hit, freeze_bucket(e.meter)) for e in entries)
         settings = (
             tuple(self.params.items()), tuple(self.port_metadata.items()), tuple(self.exclusions.items()),
-            tuple(sorted(self.loopback)),
+            tuple(sorted(self.loopback)), self.generator.freeze(),
         )  # fmt: skip
         return tuple(_freeze(pipe, entries) for pipe in self.pipes), hits, settings, self.random.getstate()
 
     def _restore_switch(self, configuration: Any, memory: tuple[Any, ...]) -> None:
-        pipes, hits, (params, metadata, exclusions, loopback), chance = memory
+        pipes, hits, (params, metadata, exclusions, loopback, generator), chance = memory
         if list(map(_shape, pipes)) != [_shape(_freeze(pipe, [])) for pipe in self.pipes]:
             raise ValueError("the frozen state is of another program")
         if configuration != self._configuration():
@@ -320,6 +326,7 @@ class TofinoState(ModelState):
             cast("dict[Any, Any]", mine).update(theirs)
         self.loopback.clear()
         self.loopback.update(loopback)
+        self.generator.restore(generator)
         self.random.setstate(chance)
 
 

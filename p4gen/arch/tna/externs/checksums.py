@@ -3,9 +3,10 @@
 Checksums are ones' complement sums of 16 bits, a new one for each pass. ``verify`` is true where the checksum is
 *wrong*: p4c's comment in the architecture says "whether the checksum is valid or not", but the bit is the hardware's
 error bit, and p4c itself writes ``err = checksum.verify() || err`` (``parde/check_parser_multi_write.cpp``), as all
-programs use it. ``get`` gives the complement of the sum, which a header's checksum field would hold.
-``subtract_all_and_deposit`` gives the same after everything that is extracted behind the call was subtracted too.
-Fields of invalid headers are left out in deparsers; in parsers only valid ones can be added.
+programs use it. ``get`` gives the sum itself, so that ``update`` in a deparser, which gives the complement of a sum as
+headers have it, can take it as one of its fields: a parser that subtracts the old checksum and the fields that may
+change is left with the sum of the rest. ``subtract_all_and_deposit`` gives the same after everything that is extracted
+behind the call was subtracted too. Fields of invalid headers are left out.
 
 Several writes of ``verify`` to one place are combined with *or*, by the chip and not by the program; this is not
 modelled. The parser's priority has no effect: nothing waits in front of the parser."""
@@ -73,7 +74,7 @@ def _verify(b: Build, call: ir.ExternCall) -> Eval:
 
 def _get(b: Build, call: ir.ExternCall) -> Eval:
     name = _name(call)
-    return lambda f: f[0].sums.get(name, 0) ^ ALL
+    return lambda f: f[0].sums.get(name, 0)
 
 
 def _residual(b: Build, call: ir.ExternCall) -> Eval:
@@ -86,8 +87,7 @@ def _residual(b: Build, call: ir.ExternCall) -> Eval:
 
         def store(end: int) -> None:
             passed = ctx.data[start >> 3 : end >> 3]
-            left = plus(ctx.sums.get(name, 0), total(passed) ^ ALL)
-            out.store(f, place, left ^ ALL)
+            out.store(f, place, plus(ctx.sums.get(name, 0), total(passed) ^ ALL))
 
         ctx.residuals.append((name, store))
 
