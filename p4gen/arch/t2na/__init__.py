@@ -1,6 +1,6 @@
 """T2NA, the native architecture of Tofino 2.
 
-p4gen reads and checks programs for it. It has no templates yet, so it generates none.
+p4gen reads, checks and runs programs for it, as for TNA. It has no templates yet, so it generates none.
 """
 
 from __future__ import annotations

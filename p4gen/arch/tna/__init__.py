@@ -1,6 +1,6 @@
 """TNA, the native architecture of Tofino.
 
-p4gen reads and checks programs for it. It has no templates yet, so it generates none.
+p4gen reads, checks and runs programs for it (``model.py``). It has no templates yet, so it generates none.
 """
 
 from __future__ import annotations

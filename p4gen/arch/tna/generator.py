@@ -60,7 +60,7 @@ class Generator:
     def start(self, application: Application) -> None:
         """Run an application; one of the same number in the same pipe is replaced. Raises ``ControlError``."""
         what = f"packet generator, application {application.number}"
-        most = 8 if self._chip.port_metadata == 8 else 16
+        most = 1 << self._chip.application_bits
         if not 0 <= application.number < most or not 0 <= application.pipe < PIPES:
             raise ControlError(f"{what}: there are {most} applications in each of {PIPES} pipes")
         if application.trigger == "periodic" and application.period <= 0:
@@ -123,8 +123,7 @@ class Generator:
             self._pending.append((time + offset, self._made, at, front + application.packet))
 
     def _header(self, application: Application, batch: int, number: int, port: int | None) -> bytes:
-        bits = 3 if self._chip.port_metadata == 8 else 4
-        first = application.pipe << bits | application.number
+        first = application.pipe << self._chip.application_bits | application.number
         if port is None:
             return bytes((first, 0)) + batch.to_bytes(2) + number.to_bytes(2)
         # pipe and number, then the port in the lower bits of three bytes, then the packet's number

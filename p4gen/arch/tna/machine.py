@@ -284,8 +284,8 @@ class _Run:
         gress, copy, now = pipeline.egress, packet.copy, self._nanoseconds(48)
         numbers = {
             "egress_port": copy.port, "egress_rid": copy.rid, "egress_rid_first": int(copy.first),
-            "egress_qid": packet.queue, "egress_cos": packet.cos, "pkt_length": len(packet.data) & 0xFFFF,
-            "enq_tstamp": self._nanoseconds(18 if self._model.chip.port_metadata == 8 else 32),
+            "egress_qid": packet.queue, "egress_cos": packet.cos, "pkt_length": len(packet.data),
+            "enq_tstamp": now,
         }  # fmt: skip
         ctx = Pass(data=gress.front(numbers) + packet.data, length=len(packet.data), trace=self._trace)
         values = gress.fresh()

@@ -222,6 +222,10 @@ class _Buckets(Bucket):
         for part in self._parts:
             part.buckets[self._at].configure(config, now)
 
+    def follow(self) -> None:
+        """Take over the configuration of pipe 0's."""
+        self.config = self._parts[0].buckets[self._at].config
+
 
 @dataclass(eq=False)
 class Selector(Profile):
@@ -321,6 +325,10 @@ class TofinoState(ModelState):
             entry.meter = None if bucket is None else Bucket.of(bucket)
         for pipe, frozen in zip(self.pipes, pipes, strict=True):
             _restore(pipe, frozen, entries)
+        for meter in self.meters.values():
+            for every in meter.buckets:
+                assert isinstance(every, _Buckets)
+                every.follow()
         for mine, theirs in ((self.params, params), (self.port_metadata, metadata), (self.exclusions, exclusions)):
             cast("dict[Any, Any]", mine).clear()
             cast("dict[Any, Any]", mine).update(theirs)

@@ -105,7 +105,7 @@ class Gress:
         intrinsic = f"{short}_intr_md"
         header = types.get(intrinsic) or _header(program, f"{name}_intrinsic_metadata_t")
         self.intrinsic, self._encode = header, flattener(header, valid_only=False)
-        self.intrinsic_fields = _fields(header)
+        self.intrinsic_fields, self._kinds = _fields(header), [f.type for f in _members(header)]
         self.position = blocks[name].pos
         control = blocks[name]
         self.reads_errors = _refers(control, "parser_err")
@@ -117,12 +117,12 @@ class Gress:
         return {role: copy_value(value) for role, value in self._prototypes.items()}
 
     def front(self, numbers: Mapping[str, int]) -> bytes:
-        """The intrinsic metadata in front of the packet, with these fields; the others are 0."""
+        """The intrinsic metadata in front of the packet, with these fields, cut to their widths; the others are 0."""
         header: HeaderValue = zero(self.intrinsic)
         for name, number in numbers.items():
             at = self.intrinsic_fields.get(name)
             if at is not None:
-                header.fields[at] = number
+                header.fields[at] = number & (1 << t.width_of(self._kinds[at])) - 1
         return to_bytes(*self._encode(header))
 
     def put(self, values: Values, role: str, **numbers: int) -> None:
@@ -191,10 +191,14 @@ def _intrinsic(role: str, of: t.Type) -> Any:
     return value
 
 
-def _fields(of: t.Type) -> dict[str, int]:
+def _members(of: t.Type) -> tuple[t.FieldDef, ...]:
     kind = t.strip(of)
     assert isinstance(kind, t.Fields)
-    return {f.name: i for i, f in enumerate(kind.fields)}
+    return kind.fields
+
+
+def _fields(of: t.Type) -> dict[str, int]:
+    return {f.name: i for i, f in enumerate(_members(of))}
 
 
 def _header(program: ir.Program, name: str) -> t.Type:

@@ -60,9 +60,9 @@ def text(
     return "\n".join((HEAD.format(arch=arch), ig_parser, eg_parser, ingress, out, tail))
 
 
-def switch(source: str, *, clock: Clock | None = None, seed: int = 0) -> Model:
+def switch(source: str, *defines: str, clock: Clock | None = None, seed: int = 0) -> Model:
     """A switch that runs a program."""
-    return Model(compile_text(source, "t.p4", ()).program, clock=clock, seed=seed)
+    return Model(compile_text(source, "t.p4", defines).program, clock=clock, seed=seed)
 
 
 def machine(model: Model) -> TofinoModel:

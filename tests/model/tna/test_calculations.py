@@ -135,7 +135,8 @@ def test_all_that_is_extracted_behind_it_is_subtracted_from_a_residual() -> None
     parser = """parser IgP(packet_in pkt, out headers hdr, out metadata meta, out ingress_intrinsic_metadata_t intr) {
         Checksum() sum;
         state start { pkt.extract(intr); pkt.advance(PORT_METADATA_SIZE); pkt.extract(hdr.tag);
-            sum.subtract({hdr.tag.f}); sum.subtract_all_and_deposit(meta.x); pkt.extract(hdr.h); transition accept; } }"""
+            sum.subtract({hdr.tag.f}); sum.subtract_all_and_deposit(meta.x); pkt.extract(hdr.h);
+            transition accept; } }"""
     direct = parser.replace("sum.subtract_all_and_deposit(meta.x); pkt.extract(hdr.h);",
                             "pkt.extract(hdr.h); sum.subtract(hdr.h); meta.x = sum.get();")  # fmt: skip
     packet = bytes(range(1, 20))
@@ -192,6 +193,11 @@ def test_meters_tell_the_colours_of_tna() -> None:
     model = switch(source, clock=lambda: now)
     assert model.process(1, frame()) == [(3, frame(0))]
     model.set_meter("m", 1, MeterConfig(1, 1, 1, 2))
+    frozen = model.freeze()
+    assert [model.process(1, frame())[0][1][0] for _ in range(3)] == [0, 1, 3]
+    model.set_meter("m", 1, None)
+    model.restore(frozen)
+    assert model.meter("m", 1) == MeterConfig(1, 1, 1, 2)
     assert [model.process(1, frame())[0][1][0] for _ in range(3)] == [0, 1, 3]
     assert [model.process(128, frame())[0][1][0] for _ in range(3)] == [0, 1, 3]
 

@@ -96,6 +96,15 @@ def test_port_metadata_stands_between_intrinsic_metadata_and_the_packet(arch: st
         machine(model).set_port_metadata(1, 1 << 8 * size)
 
 
+def test_tna_on_tofino_2_has_that_chips_ports_and_sizes() -> None:
+    source = text(
+        "tm.ucast_egress_port = 6; tm.copy_to_cpu = 1; if (intr.ingress_port == 6) { tm.ucast_egress_port = 3; }"
+    )
+    assert switch(source).process(1, frame()) == [(6, frame()), (64, frame())]
+    found = switch(source, "__TARGET_TOFINO__=2").process(1, frame())
+    assert found == [(2, frame()), (3, frame()), (2, frame())]
+
+
 def test_egress_can_be_passed_by() -> None:
     model = switch(text(f"{SEND} tm.bypass_egress = hdr.h.a[0:0];", egress="hdr.h.b = 9;"))
     assert model.process(1, frame()) == [(3, frame(0, 9))]
