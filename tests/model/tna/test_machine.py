@@ -25,6 +25,12 @@ def test_what_the_program_does_not_assign_counts_for_nothing() -> None:
     assert switch(text(f"{SEND} invalidate(tm.ucast_egress_port);")).process(1, frame()) == []
 
 
+def test_fields_are_validated_with_their_header_or_by_an_assignment() -> None:
+    body = "bool before = is_validated(tm.ucast_egress_port); tm.ucast_egress_port = 3;"
+    body += " if (!before && is_validated(tm.ucast_egress_port) && is_validated(hdr.h.a) && !is_validated(hdr.tag.e)) {"
+    assert switch(text(body + " hdr.h.b = 1; }")).process(1, frame()) == [(3, frame(0, 1))]
+
+
 def test_port_511_is_no_port() -> None:
     assert switch(text("tm.ucast_egress_port = 511;")).process(1, frame()) == []
 

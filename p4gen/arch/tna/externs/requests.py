@@ -101,6 +101,11 @@ def _invalidate(b: Build, call: ir.ExternCall) -> Eval:
 
 
 def _is_validated(b: Build, call: ir.ExternCall) -> Eval:
+    """Of a header's field, whether the header is valid; of another one, whether it was assigned."""
+    expr = call.args[0].expr
+    if isinstance(expr, ir.FieldOf) and isinstance(t.strip(expr.base.type), t.Header):
+        header = b.expr(expr.base)
+        return lambda f: header(f).valid
     value = argument(b, call, 0)
     return lambda f: value(f) is not UNSET
 
