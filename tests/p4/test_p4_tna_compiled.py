@@ -107,6 +107,14 @@ def test_units_are_counted_and_belong_to_modules(program: ir.Program, tmp_path: 
     assert found.modules[OTHERS] == {"gateways": 2, "logical tables": 1}
 
 
+def test_a_compilation_that_failed_is_named(program: ir.Program, tmp_path: Path) -> None:
+    folder = write(tmp_path, resources=RESOURCES)
+    (folder / "manifest.json").write_text('{"compilation_succeeded": false}')
+    assert [found.source for found in read(program, folder)] == ["p4c 9.13.5, whose compilation failed"]
+    (folder / "manifest.json").write_text('{"compilation_succeeded": true}')
+    assert [found.source for found in read(program, folder)] == ["p4c 9.13.5"]
+
+
 def test_metrics_are_read_where_there_is_no_more(program: ir.Program, tmp_path: Path) -> None:
     (found,) = read(program, write(tmp_path, metrics=METRICS))
     assert {row: amount.used for row, amount in found.rows.items()} == {

@@ -85,10 +85,16 @@ def _report(program: ir.Program, chip: Chip, file: Path) -> Report:
             phv = file.with_name("phv.json")
             if phv.is_file():
                 rows[PHV] = Amount(_phv(_load(phv)), chip.phv_bits)
-        source = f"p4c {said['compiler_version']}"
+        source = f"p4c {said['compiler_version']}{_failed(home.parent / 'manifest.json')}"
     except (KeyError, TypeError, AttributeError) as problem:
         raise InputError(Diagnostic(str(file), f"not as p4c writes it: {problem!r}")) from None
     return Report(source, chip.name, home.name, rows, {m: dict(found) for m, found in modules.items()})
+
+
+def _failed(manifest: Path) -> str:
+    """What to add where p4c gave up: its reports have only what it had done by then."""
+    whole = not manifest.is_file() or _load(manifest).get("compilation_succeeded") is not False
+    return "" if whole else ", whose compilation failed"
 
 
 def _load(file: Path) -> Any:

@@ -176,10 +176,7 @@ def gateways_of(bits: int) -> Need:
     return Need(gateways=wide, hash_bits=min(12 * wide, max(0, bits - 32 * wide)))
 
 
-def index_bits(node: Node, instance: ir.ExternInstance, entries: int) -> int:
-    """Bits of a hash that address a memory; none if action data or a constant does, or the table's own entry."""
-    index = node.instances.get(instance)
-    if not index:
-        return 0
-    size = entries if entries else 1
-    return min(bit_count(index), max(size - 1, 0).bit_length())
+def index_bits(node: Node, instance: ir.ExternInstance) -> int:
+    """Bits of a hash that address a memory, as many as the index is declared with; none if action data or a constant
+    does, or the table's own entry."""
+    return bit_count(node.instances.get(instance) or {})

@@ -118,19 +118,23 @@ class _Builder:
         self.statement(control.body, here)
 
     def statements(self, found: Iterable[ir.Stmt], here: _Here) -> None:
-        """Assignments side by side become one node, as long as none reads what another one writes."""
+        """Assignments side by side become one node, with at most one call of an extern, as long as none reads what
+        another one writes."""
         joined: Node | None = None
         for statement in found:
             if isinstance(statement, ir.Declare):
                 self.gress.declared[statement.variable] = here.module
-            if isinstance(statement, ir.Assign | ir.Declare | ir.SetValidity) and not _calls(statement):
+            calls = _joinable(statement)
+            if calls is not None:
                 new = effects(statement, here.scope)
-                if not new.writes:
+                if not new.writes and not calls:
                     continue
                 done = joined.accesses.writes if joined is not None else {}
-                if joined is None or meet(new.reads, done) or meet(new.writes, done):
+                used = joined.instances if joined is not None else {}
+                if joined is None or meet(new.reads, done) or meet(new.writes, done) or (calls and used):
                     joined = self.add(_line(statement), here)
                 joined.accesses.add(new)
+                self.externs(joined, (statement,), here.scope)
                 continue
             joined = None
             self.statement(statement, here)
@@ -223,8 +227,14 @@ def _extern_calls(statements: Iterable[object]) -> Iterator[ir.ExternCall]:
             yield from _extern_calls((found.callee.body,))
 
 
-def _calls(statement: ir.Stmt) -> bool:
-    return any(isinstance(n, ir.ExternCall | ir.Call | ir.ApplyTable) for n in walk(statement))
+def _joinable(statement: ir.Stmt) -> int | None:
+    """The calls of instances in a statement that may stand beside others in one node; None for other statements."""
+    if not isinstance(statement, ir.Assign | ir.Declare | ir.SetValidity | ir.Evaluate):
+        return None
+    found = [n for n in walk(statement) if isinstance(n, ir.ExternCall | ir.Call | ir.ApplyTable)]
+    if any(not isinstance(n, ir.ExternCall) or n.instance is None for n in found) or len(found) > 1:
+        return None
+    return len(found)
 
 
 def _applied(node: object) -> list[ir.Table]:

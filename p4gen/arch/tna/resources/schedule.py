@@ -211,7 +211,12 @@ class _Scheduler:
         charged = set(self.charged)
         for node in unit.nodes:
             found.append((node.module, match_of(node)))
-            for i, condition in enumerate([c for c in node.conditions if c not in charged]):
+            fresh = [c for c in node.conditions if c not in charged]
+            addressed = any(memory_of(i) is not None and index_bits(node, i) for i in node.instances)
+            if addressed and not fresh and (node.table is None or not node.table.keys):
+                # Without a key, a gateway makes it run with an address.
+                found.append((node.module, Need(gateways=1)))
+            for i, condition in enumerate(fresh):
                 charged.add(condition)
                 need = gateways_of(bit_count(condition.reads))
                 need.tables = int(i > 0)
@@ -220,8 +225,7 @@ class _Scheduler:
                 held = memory_of(instance)
                 if held is None:
                     continue
-                size = held.arguments.get("size", 0)
-                bits = index_bits(node, instance, size if isinstance(size, int) else 0)
+                bits = index_bits(node, instance)
                 address = (stage, frozenset((node.instances[instance] or {}).items()))
                 if bits and address not in self.hashed and address not in addresses:
                     addresses.add(address)
