@@ -59,8 +59,8 @@ from p4gen.switch.running import Program, Running
     type=click.Choice((*TARGETS, TOFINO_MODEL)),
     default=TARGETS[0],
     show_default=True,
-    help="What runs the program: the embedded switch, BMv2's simple_switch_grpc (needs BMv2 and p4c), or, only for "
-    "programs for Tofino, tofino-model (needs open-p4studio).",
+    help="What runs the program: the embedded switch, BMv2's simple_switch_grpc (needs BMv2 and p4c); "
+    "tofino-model is refused, as the suite is not connected to it yet (docs/tofino-model.md).",
 )
 @engine_option
 @seed_option
