@@ -174,9 +174,12 @@ class _Scan:
                 for arg in args:
                     self._argument(arg)
                 self._code(callee.body)
-            case ir.ExternCall(args=args):
+            case ir.ExternCall(args=args, instance=instance, method=method):
                 for arg in args:
                     self._argument(arg)
+                # An action on a register runs its body where it is executed.
+                for function in instance.methods.values() if instance is not None and method == "execute" else ():
+                    self._code(function.body)
             case ir.Literal(type=SerEnum(name="drop_t"), value=int(reason)) if reason:
                 self.drops.add(reason)
             case ir.Var() | ir.FieldOf():

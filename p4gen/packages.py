@@ -20,6 +20,12 @@ LIBPCAP = "libpcap0.8"
 P4LANG = "the p4lang project's packages for Ubuntu (scripts/provision.sh installs them), or from source"
 """p4c and BMv2, which neither Debian nor Ubuntu has."""
 
+OPEN_P4STUDIO = (
+    "git clone https://github.com/p4lang/open-p4studio, in it "
+    "./p4studio/p4studio profile apply ./p4studio/profiles/testing.yaml, and set SDE_INSTALL to its folder install"
+)
+"""The model of Tofino and its driver."""
+
 
 def install(*commands: str) -> str:
     """How to get the commands of a lab."""

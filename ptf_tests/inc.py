@@ -119,10 +119,11 @@ class IncTest(P4genTest):
             self.skipTest(f"the program's fan-in is {self.spec.fan_in}, which {ranks} ranks exceed")
         switch = context if switch is None else switch
         local_ip, ports = 10 << 24 | switch << 16 | 1, self.spec.ports // self.spec.pipelines
+        front = self.spec.architecture.front_ports(self.spec.ports)
         edges = tuple(
             Edge(
                 edge_id=1 + context * self.spec.fan_in + rank,
-                port=pipeline * ports + (first_port + rank) % ports,
+                port=front[pipeline * ports + (first_port + rank) % ports],
                 local=Endpoint(0x020000000000 | switch << 8, local_ip, 0x100 + 64 * channel + rank),
                 remote=Endpoint(
                     0x020000010000 | switch << 8 | rank, local_ip + 0x100 + rank, 0xFED000 + 64 * channel + rank

@@ -11,7 +11,10 @@ from typing import ClassVar
 from elements import Values
 from inc import IncTest, Results, allreduce
 
-from p4gen.families.epic.spec import Mode
+from p4gen.families.epic.conformance.lacking import missing
+from p4gen.families.epic.control import FACET
+from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.families.epic.static import static
 from p4gen.groups.group import GroupContext, Pattern
 from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
 from p4gen.rocev2.opcodes import Opcode, ends_message
@@ -27,6 +30,17 @@ class ModeIITest(IncTest):
         """Why the program does not take packets in any order; None when it does."""
         gbn = self.spec.loss_recovery.in_order
         return "the program takes an edge's packets in order only" if gbn else None
+
+    def misfit(self, spec: EpicSpec) -> str | None:
+        """Includes what programs of static groups lack."""
+        return super().misfit(spec) or missing(spec, f"{type(self).__module__}.{type(self).__name__}")
+
+    def serve(self, *groups: GroupContext) -> None:
+        """Configure the switch for groups. Skips the test when a program of static groups cannot serve them."""
+        if static(self.spec):
+            for problem in (problem for group in groups for problem in FACET.problems(self.spec, group)):
+                self.skipTest(problem)
+        super().serve(*groups)
 
     # --- groups ---
 

@@ -31,7 +31,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("p4.walk", "p4.show"),
     ("p4.simplify", "p4.parse"),
     ("p4.check", "p4.live"),
-    ("p4.lower", "p4.lint", "p4.info", "p4.toolchain"),
+    ("p4.lower", "p4.lint", "p4.info", "p4.toolchain", "p4.resources"),
     ("p4.compile",),
     ("p4.mutate",),
     # programs: from a spec to a folder

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,7 @@ class Feature(StrEnum):
     RANDOM = "random numbers"
     TRUNCATION = "truncation"
     TIME = "time stamps"
+    WIDE_STATE = "register words of any width, computed by any statements"
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,14 @@ class Architecture(ABC):
 
     template_folder: Path | None = None
     """The folder of its templates, if not p4gen's own ``templates/arch/<name>``."""
+    reserved_ports: frozenset[int] = frozenset()
+    """Ports among them that packets of hosts may not use."""
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    """Fields of specs that have another default for its programs, and that default."""
+    masks_hashes: bool = False
+    """Whether a hash can be cut to bits only, not taken modulo any number, so that a route has 2^n next hops."""
+    comparisons: int = 0
+    """The most comparisons in an action on a register, where registers are accessed by actions."""
     mains: tuple[str, ...] = ()
     """Other packages that a program's ``main`` may instantiate."""
     prelude: Path | None = None
@@ -103,6 +112,11 @@ class Architecture(ABC):
         Raises ``InputError`` if there is none.
         """
         return facet(self, kind, "architecture")
+
+    def front_ports(self, count: int) -> tuple[int, ...]:
+        """The first ports that packets of hosts may use."""
+        ports = (port for port in range(count + len(self.reserved_ports)) if port not in self.reserved_ports)
+        return tuple(ports)[:count]
 
     def lacking(self, feature: Feature) -> InputError:
         """The error for a text that needs a feature which the architecture does not have."""

@@ -24,6 +24,7 @@ from p4gen.cli.options import (
 from p4gen.cli.verb import verb
 from p4gen.p4.info import files as p4info_files
 from p4gen.p4.p4c import COMPILER
+from p4gen.p4.toolchain import Toolchain
 from p4gen.spec import CollectiveSpec
 
 LEAST_PATH_MTU = 256
@@ -97,7 +98,9 @@ def _report(built: Built, written: Sequence[Path], console: Console) -> None:
     for file in written:
         console.print(str(file))
     console.print()
-    if built.p4c is None:
+    if built.composition.arch.facet(Toolchain).compile is None:
+        console.print(f"p4gen calls no other compiler for {spec.arch}: no second opinion")
+    elif built.p4c is None:
         console.print(f"{COMPILER} is not on PATH: no BMv2 JSON, no second opinion (see p4gen doctor)")
     else:
         console.print(f"p4c ({built.p4c}) accepts it without a warning; its P4Info is the same as ours")

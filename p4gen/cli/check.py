@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from p4gen.cli import resources
 from p4gen.cli.common import json_option, p4info_option, preprocessor_options
 from p4gen.cli.verb import verb
 from p4gen.errors import Diagnostic, InputError, Pos
@@ -34,6 +35,7 @@ class _Checked:
     errors: tuple[Diagnostic, ...]
     warnings: tuple[Diagnostic, ...]
     compiled: Compiled | None
+    reports: tuple[resources.Pair, ...] = ()
 
 
 @verb(
@@ -41,6 +43,8 @@ class _Checked:
         ("build/modeii_sum_int32_x64/modeii_sum_int32_x64.p4", "a generated program, with p4gen's rules"),
         ("mine.p4 --lenient", "any program; only warn of what BMv2 does not support"),
         ("mine.p4 -I include --p4info mine.p4info.txtpb", "also write the program's P4Info"),
+        ("switch.p4 --resources", "also what a program takes of a Tofino, by module"),
+        ("switch.p4 --resources --p4c-output out", "beside p4c's own reports on it"),
     ]
 )
 @click.argument(
@@ -65,6 +69,18 @@ class _Checked:
     " externs of the program's own, statements in checksum controls.",
 )
 @p4info_option
+@click.option(
+    "--resources",
+    "with_resources",
+    is_flag=True,
+    help="Estimate what the program takes of the switch, in all and by module (tna, t2na); exit 1 if it cannot fit.",
+)
+@click.option(
+    "--p4c-output",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="With --resources: the output folder of p4c, whose reports are shown beside the estimate.",
+)
 @json_option
 def command(
     files: tuple[Path, ...],
@@ -73,6 +89,8 @@ def command(
     with_lint: bool | None,
     lenient: bool,
     p4info: Path | None,
+    with_resources: bool,
+    p4c_output: Path | None,
     as_json: bool,
 ) -> None:
     """Compile P4_16 programs and report the errors of each; exit 1 if there are any."""
@@ -80,14 +98,20 @@ def command(
         if len(files) > 1:
             raise click.UsageError(f"--p4info takes one program; {len(files)} are given")
         p4info_files.check_path(p4info)
+    if p4c_output is not None and not (with_resources and len(files) == 1):
+        raise click.UsageError("--p4c-output takes one program, and needs --resources")
     found = []
     for file in files:
         checked = _check(file, includes, defines, with_lint, lenient)
+        if with_resources and checked.compiled is not None:
+            checked = _with_resources(checked, checked.compiled, p4c_output)
         found.append(checked)
         if not as_json:
             for diagnostic in (*checked.errors, *checked.warnings):
                 click.echo(str(diagnostic), err=True)
             _report(checked)
+            for line in resources.lines(checked.reports):
+                click.echo(line)
     failed = [checked for checked in found if checked.errors]
     if p4info is not None and not failed and found[0].compiled is not None:
         p4info_files.write(p4info, found[0].compiled.program)
@@ -117,6 +141,12 @@ def _check(
         else:
             warnings.extend(map(_as_warning, found))
     return _Checked(file, tuple(map(_with_source, errors)), tuple(map(_with_source, warnings)), compiled)
+
+
+def _with_resources(checked: _Checked, compiled: Compiled, p4c_output: Path | None) -> _Checked:
+    reports = resources.reports(compiled.program, checked.file, p4c_output)
+    errors, warnings = resources.findings(reports, checked.file)
+    return replace(checked, errors=(*checked.errors, *errors), warnings=(*checked.warnings, *warnings), reports=reports)
 
 
 def _compile(
@@ -191,6 +221,7 @@ def _summary(found: Sequence[_Checked]) -> dict[str, Any]:
             "errors": [_as_dict(d) for d in checked.errors],
             "warnings": [_as_dict(d) for d in checked.warnings],
         }
+        | ({"resources": resources.as_dict(checked.reports)} if checked.reports else {})
         for checked in found
     ]
     if len(programs) == 1:

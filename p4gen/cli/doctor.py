@@ -19,6 +19,7 @@ from p4gen import packages
 from p4gen.cli.common import json_option
 from p4gen.cli.verb import verb
 from p4gen.p4 import p4c
+from p4gen.switch.tofino import tools as tofino
 
 CAP_NET_RAW = 13
 CAP_NET_ADMIN = 12
@@ -59,6 +60,12 @@ def command(as_json: bool) -> None:
             _version("simple_switch_grpc", _first_line),
             "running programs on BMv2",
             f"https://github.com/p4lang/behavioral-model: {packages.P4LANG}",
+        ),
+        Finding(
+            "tofino-model",
+            _sde(),
+            "running programs for Tofino on Intel's model, which p4gen has never run against",
+            packages.OPEN_P4STUDIO,
         ),
         Finding(
             "Mininet",
@@ -102,6 +109,13 @@ def _version(tool: str, ask: Callable[[str], str]) -> str | None:
         return f"{ask(path)}, {path}"
     except (OSError, subprocess.SubprocessError) as error:
         return f"{path}, which does not run: {error}"
+
+
+def _sde() -> str | None:
+    """Where the model and its driver are, if both are there."""
+    found = [tofino.find(tool) for tool in (tofino.MODEL, tofino.DRIVER)]
+    paths = [path for path in found if path is not None]
+    return f"{', '.join(paths)}; never run against the real model" if len(paths) == len(found) else None
 
 
 def _missing_lab_tools() -> list[str]:

@@ -52,12 +52,12 @@ def _of_group(spec: CollectiveSpec, group: GroupContext) -> Iterator[str]:
 def _of_edge(spec: CollectiveSpec, group: GroupContext, edge: Edge) -> Iterator[str]:
     where = f"edge {edge.edge_id}"
     last = group_entries(spec).last_edge_id(spec)
+    pipeline = min(edge.port // (spec.ports // spec.pipelines), spec.pipelines - 1)
     if not 1 <= edge.edge_id <= last:
         yield f"edge id {edge.edge_id} is not in 1 to {last}"
-    if not 0 <= edge.port < spec.ports:
+    if not 0 <= edge.port <= spec.architecture.front_ports(spec.ports)[-1]:
         yield f"{where} is on port {edge.port}; the switch has {spec.ports} ports"
-    elif edge.to_pipeline is None and edge.port // (spec.ports // spec.pipelines) != group.pipeline:
-        pipeline = edge.port // (spec.ports // spec.pipelines)
+    elif edge.to_pipeline is None and pipeline != group.pipeline:
         yield f"{where} is on port {edge.port}, which belongs to pipeline {pipeline} and not to {group.pipeline}"
     if edge.to_pipeline is None:
         return

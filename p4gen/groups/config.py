@@ -33,6 +33,10 @@ def configure(
     found = list(problems(collective(spec), groups)) if groups else []
     if found:
         raise InputError(*found)
+    routes = tuple(routes)
+    for route in routes if spec.architecture.masks_hashes else ():
+        if route.count.bit_count() != 1:
+            raise InputError(f"route {route.prefix}: {route.count} next hops; {spec.arch} takes a power of two")
     served = group_entries(spec).configuration(spec, groups, gateways or {})
     entries = (*served.entries, *routing(routes, next_hops))
     return SwitchConfig(entries, served.multicast_groups, _sessions(spec, served.clone_sessions))

@@ -16,7 +16,7 @@ from p4gen.model.errors import ControlError
 from p4gen.model.externs import MeterConfig, Trap
 from p4gen.model.frozen import SwitchState
 from p4gen.model.resources import Resources
-from p4gen.model.state import Clock, Digest, ModelState
+from p4gen.model.state import Clock, Digest
 from p4gen.model.trace import Event, Trace, render
 from p4gen.p4 import ir
 
@@ -55,7 +55,7 @@ class Model(Resources):
         self._runs: Runs
         if engine == "interp":
             behaviour = behaviour_of(program)
-            super().__init__(ModelState(program, clock, seed, poison=poison))
+            super().__init__(behaviour.state(program, clock, seed, poison=poison))
             self._runs = behaviour.interpreter(program, self._state)
         elif poison:
             raise ValueError("poison needs the reference interpreter")
@@ -73,6 +73,11 @@ class Model(Resources):
         """Process a packet. Returns the output as (port, packet), in order of transmission. With ``trace``, all events
         are added to it."""
         return self._runs.process(port, packet, trace)
+
+    @property
+    def machine(self) -> Runs:
+        """What runs the program; an architecture's own has the settings that only this architecture knows."""
+        return self._runs
 
     def freeze(self) -> SwitchState:
         """The state of the switch, as data. States of switches with the same program and engine are comparable."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from p4gen.arch import ArchitectureFacet, architectures, of_package
 from p4gen.choices import EngineName
@@ -33,14 +33,18 @@ class Behaviour(ArchitectureFacet):
 
     module: ClassVar[str] = "model"
 
-    interpreter: Callable[[ir.Program, ModelState], Runs]
+    interpreter: Callable[[ir.Program, Any], Runs]
+    """With the state that ``state`` has made."""
     native: Callable[[ir.Program, NativeState, Path | None], Engine] | None = None
     """With the folder of compiled programs, None for none. Without it, only the interpreter runs the programs."""
+    state: type[ModelState] = ModelState
+    """What outlives a packet, for the interpreter."""
 
 
 def packages() -> tuple[str, ...]:
     """The packages that some architecture has a model of."""
-    return tuple(dict.fromkeys(arch.main for arch in architectures().values() if answers(arch, Behaviour)))
+    modelled = (arch for arch in architectures().values() if answers(arch, Behaviour))
+    return tuple(dict.fromkeys(name for arch in modelled for name in (arch.main, *arch.mains)))
 
 
 def behaviour_of(program: ir.Program) -> Behaviour:

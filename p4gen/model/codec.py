@@ -174,3 +174,13 @@ def to_bytes(bits: int, width: int) -> bytes:
     """Bits as bytes, zeros filling the last one, as BMv2 pads the input of its calculations."""
     pad = -width & 7
     return (bits << pad).to_bytes((width + pad) >> 3)
+
+
+def packed(parts: list[tuple[int, int]]) -> bytes:
+    """Pieces, each as (bits as an integer, how many), one after the other, as bytes."""
+    if all(width & 7 == 0 for _, width in parts):
+        return b"".join([bits.to_bytes(width >> 3) for bits, width in parts])
+    bits = width = 0
+    for more, by in parts:
+        bits, width = (bits << by) | more, width + by
+    return to_bytes(bits, width)

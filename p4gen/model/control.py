@@ -32,6 +32,9 @@ from p4gen.p4 import types as t
 
 MAX_PRIORITY = 2**31 - 1
 
+DIRECT_COUNTERS = ("direct_counter", "DirectCounter")
+DIRECT_METERS = ("direct_meter", "DirectMeter")
+
 
 class Control:
     """The ``ControlPlane`` protocol, with extensions, on the state of an embedded switch."""
@@ -76,7 +79,7 @@ class Control:
     def entry_counter(self, entry: Entry) -> CounterValue:
         """The table's direct counter for ``entry`` (whose action is ignored)."""
         state = self._table(entry.table)
-        if not any(e.extern == "direct_counter" for e in state.table.direct):
+        if not any(e.extern in DIRECT_COUNTERS for e in state.table.direct):
             raise ControlError(f"table {state.table.name}: it has no direct counter")
         found = self._existing(state, entry)
         return CounterValue(found.packets, found.bytes)
@@ -229,7 +232,7 @@ class Control:
     def set_entry_meter(self, entry: Entry, config: MeterConfig | None) -> None:
         """Configure the direct meter of an entry (whose action is ignored)."""
         state = self._table(entry.table)
-        if not any(e.extern == "direct_meter" for e in state.table.direct):
+        if not any(e.extern in DIRECT_METERS for e in state.table.direct):
             raise ControlError(f"table {state.table.name}: it has no direct meter")
         _check_meter(f"table {state.table.name}", config)
         found = self._existing(state, entry)

@@ -118,7 +118,7 @@ class Meter:
     def __init__(self, instance: ir.ExternInstance) -> None:
         self.name = instance.name
         self.size = _size(instance)
-        self.in_bytes = instance.args[1] == "bytes"
+        self.in_bytes = str(instance.args[1]).lower() == "bytes"
         self.buckets = [Bucket() for _ in range(self.size)]
 
     def reset(self) -> None:

@@ -10,6 +10,7 @@ from p4gen.model.errors import ControlError
 from p4gen.model.externs import MeterConfig
 from p4gen.model.names import find
 from p4gen.model.profiles import Bound, Choice, GroupMember, Profile
+from p4gen.model.state import profile_of
 from p4gen.model.tables import Installed, KeyField, TableState
 
 
@@ -44,17 +45,17 @@ class Resources(Control):
 
     def _choice(self, profile: Profile, action: Action) -> Choice:
         for state in self._state.tables.values():
-            if state.table.implementation is not None and state.table.implementation.name == profile.name:
+            own = profile_of(self._state, state.table)
+            if own is not None and own.members is profile.members:
                 return resolve_action(state, action, default=False)
         raise ControlError(f"action profile {profile.name}: no table uses it, so it has no actions")
 
     def _installed(self, state: TableState, fields: tuple[KeyField, ...], entry: Entry) -> Installed:
-        implementation, indirect = state.table.implementation, entry.action
-        if implementation is None:
+        profile, indirect = profile_of(self._state, state.table), entry.action
+        if profile is None:
             if isinstance(indirect, Indirect):
                 raise ControlError(f"table {state.table.name}: it has no action profile, so entries need an action")
             return super()._installed(state, fields, entry)
-        profile = self._profile(implementation.name)
         if not isinstance(indirect, Indirect):
             raise ControlError(f"table {state.table.name}: entries name a member or group of {profile.name}")
         profile.check(indirect)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from p4gen.model.entries import CloneSession, MulticastGroup
 from p4gen.model.externs import Bucket, Counter, Meter, Register, Trap
 from p4gen.model.frozen import Actions, Configuration, SwitchState, freeze_bucket
 from p4gen.model.profiles import Profile
-from p4gen.model.tables import MATCH_KINDS, TableState
+from p4gen.model.tables import MATCH_KINDS, TableState, kind_of
 from p4gen.p4 import ir
 
 Clock = Callable[[], int]
@@ -39,7 +39,6 @@ class Digest:
 
 
 PROFILES = ("action_profile", "action_selector")
-SUPPORTED_EXTERNS = ("register", "counter", "direct_counter", "meter", "direct_meter", "Checksum16", *PROFILES)
 
 
 class ModelState:
@@ -50,9 +49,13 @@ class ModelState:
     """
 
     engine: ClassVar = "interp"
+    SUPPORTED: ClassVar[tuple[str, ...]] = (
+        "register", "counter", "direct_counter", "meter", "direct_meter", "Checksum16", *PROFILES,
+    )  # fmt: skip
+    """The externs that may have instances."""
 
     def __init__(self, program: ir.Program, clock: Clock | None = None, seed: int = 0, *, poison: bool = False) -> None:
-        _check_supported(program)
+        _check_supported(program, self.SUPPORTED)
         self.program = program
         self.clock: Clock = clock or wall_clock()
         self.poison = poison
@@ -194,11 +197,17 @@ class ModelState:
         self.ports_down.update(frozen.ports_down)
 
 
-def _check_supported(program: ir.Program) -> None:
+def profile_of(state: ModelState, table: ir.Table) -> Profile | None:
+    """The action profile or selector that holds a table's actions; None for a table that holds them itself."""
+    implementation = table.implementation
+    return None if implementation is None else state.profiles.get(implementation.name)
+
+
+def _check_supported(program: ir.Program, supported: Collection[str]) -> None:
     problems = [
         Diagnostic(e.pos, f"extern {e.extern} ({e.name}) is not supported by the behavioural model")
         for e in program.externs
-        if e.extern not in SUPPORTED_EXTERNS
+        if e.extern not in supported
     ]
     for table in program.tables:
         if table.implementation is not None and table.implementation not in program.externs:
@@ -207,7 +216,7 @@ def _check_supported(program: ir.Program) -> None:
         problems.extend(
             Diagnostic(key.pos, f"table {table.name}: match kind {key.match_kind} is not supported")
             for key in table.keys
-            if key.match_kind not in (*MATCH_KINDS, "selector")
+            if kind_of(key.match_kind) not in (*MATCH_KINDS, "selector")
         )
     if problems:
         raise InputError(*problems)

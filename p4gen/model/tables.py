@@ -21,6 +21,9 @@ DEFAULT_SIZE = 1024
 
 MATCH_KINDS = ("exact", "lpm", "ternary", "range", "optional")
 
+_AS = {"atcam_partition_index": "exact"}
+"""Match kinds that decide like others: the index of an algorithmic TCAM's partition must be equal."""
+
 KeyField = tuple[int, int] | tuple[str, str]
 """The match of a field: (value, mask), or (low, high) for a range field, or a string, which matches itself."""
 
@@ -72,6 +75,11 @@ def actions_of(table: ir.Table) -> tuple[ir.ActionRef, ...]:
     return tuple(listed)
 
 
+def kind_of(match_kind: str) -> str:
+    """How a key of a match kind is compared: a kind of ``MATCH_KINDS`` for all that the model knows."""
+    return _AS.get(match_kind, match_kind)
+
+
 def key_width(of: t.Type) -> int:
     """Bits of a key field; 0 for the types that are strings here. Raises TypeError for others."""
     of = t.strip(of)
@@ -83,7 +91,7 @@ class TableState:
 
     def __init__(self, table: ir.Table) -> None:
         self.table = table
-        self.keys = tuple(KeySpec(k.name, k.match_kind, key_width(k.expr.type)) for k in _match_keys(table))
+        self.keys = tuple(KeySpec(k.name, kind_of(k.match_kind), key_width(k.expr.type)) for k in _match_keys(table))
         self.size = table.size if table.size else DEFAULT_SIZE
         kinds = [k.kind for k in self.keys]
         self.needs_priority = any(k in ("ternary", "range", "optional") for k in kinds)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from p4gen.arch.ports import DROP_PORT
-from p4gen.model.codec import to_bytes
+from p4gen.model.codec import packed
 from p4gen.model.entries import Replica
 from p4gen.model.interp import Context, Frame, Interpreter, Reject
 from p4gen.model.poison import initial
@@ -342,13 +342,7 @@ class _Run:
         self._pipeline.run("ck", ctx, headers, meta)
         ctx.emitted = []
         self._pipeline.run("dep", ctx, headers)
-        payload = ctx.data[(ctx.at + 7) >> 3 :]
-        if all(width & 7 == 0 for _, width in ctx.emitted):
-            return b"".join([bits.to_bytes(width >> 3) for bits, width in ctx.emitted]) + payload
-        bits = width = 0
-        for more, by in ctx.emitted:
-            bits, width = (bits << by) | more, width + by
-        return to_bytes(bits, width) + payload
+        return packed(ctx.emitted) + ctx.data[(ctx.at + 7) >> 3 :]
 
 
 def _copy_of(ctx: Context) -> Context:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from p4.v1 import p4runtime_pb2 as pb
+from p4.v1.p4data_pb2 import P4Data
 
 from p4gen.errors import InputError
 from p4gen.model import MeterConfig
 from p4gen.model.control import describe_match
 from p4gen.model.entries import Action, CloneSession, CounterValue, Entry, MulticastGroup, Replica
-from p4gen.p4rt import bytestrings, codec, wire
+from p4gen.p4rt import bytestrings, codec, p4data, wire
 from p4gen.p4rt.schema import Schema, TableInfo
 from p4gen.p4rt.session import Election, RequestError, Session
 from p4gen.p4rt.status import Code
@@ -350,6 +351,10 @@ class Client:
             return self._registers.registers(info.name)
         signed = info.element.bitstring.int.bitwidth
         cells = self._array(pb.Entity(register_entry=pb.RegisterEntry(register_id=info.id)), info.size)
+        types = self.schema.info.type_info
+        if len(p4data.widths(info.element, types)) > 1:
+            known = {cell: p4data.number_of(info.element, types, P4Data.FromString(cell)) for cell in set(cells)}
+            return [known[cell] for cell in cells]
         return [_register(cell, signed) for cell in cells]
 
     def _array(self, entity: Any, size: int) -> list[bytes]:

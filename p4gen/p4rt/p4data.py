@@ -55,6 +55,40 @@ def encode(spec: Any, types: Any, leaves: Iterator[Any]) -> p4data_pb2.P4Data:
     return out
 
 
+def widths(spec: Any, types: Any) -> tuple[int, ...]:
+    """The bits of each scalar of a type that consists of bits, in order; nothing for another type."""
+    spec = resolve(spec, types)
+    match spec.WhichOneof("type_spec"):
+        case "bitstring":
+            kind = spec.bitstring.WhichOneof("type_spec")
+            return (int(getattr(spec.bitstring, kind).bitwidth),)
+        case "struct":
+            members = [widths(member.type_spec, types) for member in types.structs[spec.struct.name].members]
+            return tuple(bits for member in members for bits in member) if all(members) else ()
+    return ()
+
+
+def scalars(number: int, bits: tuple[int, ...]) -> Iterator[int]:
+    """The parts of a number that consists of scalars with these widths, the first in the highest bits."""
+    rest = sum(bits)
+    for width in bits:
+        rest -= width
+        yield number >> rest & (1 << width) - 1
+
+
+def number_of(spec: Any, types: Any, data: p4data_pb2.P4Data) -> int:
+    """The number that a value of scalars consists of, as ``scalars`` takes it apart."""
+    number = 0
+    spec = resolve(spec, types)
+    if spec.WhichOneof("type_spec") != "struct":
+        (width,) = widths(spec, types)
+        return int.from_bytes(data.bitstring, signed=spec.bitstring.HasField("int")) & (1 << width) - 1
+    for member, value in zip(types.structs[spec.struct.name].members, data.struct.members, strict=True):
+        bits = sum(widths(member.type_spec, types))
+        number = number << bits | number_of(member.type_spec, types, value)
+    return number
+
+
 def encode_bits(bits: Any, value: int) -> bytes:
     """A number, encoded for its P4BitstringLikeTypeSpec."""
     if bits.WhichOneof("type_spec") == "int":

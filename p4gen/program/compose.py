@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 from p4gen.arch import Architecture, Feature
@@ -15,6 +16,7 @@ from p4gen.program.beside import Beside, as_guest, check_headers, joined, put_be
 from p4gen.program.common import Ipv4Checksum
 from p4gen.program.flow import Apply, Do, Flow, walk
 from p4gen.program.module import Drop, Gress, Metadata, Module
+from p4gen.resources import resource
 from p4gen.spec import ProgramSpec
 
 
@@ -226,7 +228,26 @@ class Composition:
     def templates(self) -> tuple[str, ...]:
         """The templates of the program, in their order in its text; the first is the preamble."""
         first, *rest = self.parts.templates(self)
-        return (first, *(self.guest.facet.preamble if self.guest is not None else ()), *rest)
+        found = (first, *(self.guest.facet.preamble if self.guest is not None else ()), *rest)
+        return tuple(map(self.form, found))
+
+    def form(self, template: str) -> str:
+        """The form of a family's or common template for the architecture, such as ``epic/tna/parser.p4.j2``; the
+        template itself if it has none."""
+        place, _, name = template.partition("/")
+        folder = dict(self.template_folders).get(place)
+        if folder is not None:
+            for arch, _ in self.arch.template_folders:
+                if (folder / arch / name).is_file():
+                    return f"{place}/{arch}/{name}"
+        return template
+
+    @property
+    def template_folders(self) -> tuple[tuple[str, Path], ...]:
+        """The folders of its families' templates, and of the common ones; the first part of templates' names."""
+        specs = (self.spec, *((self.spec.beside,) if self.spec.beside is not None else ()))
+        own = (folder for spec in specs for folder in family_of(spec).template_folders)
+        return (*own, ("shared", resource("templates") / "shared"))
 
     @property
     def figures(self) -> dict[str, Any]:

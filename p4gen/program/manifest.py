@@ -40,7 +40,7 @@ def manifest(composition: Composition, rendered: Rendered) -> Manifest:
                 "gress": module.gress,
                 "paper": module.paper,
                 "purpose": module.purpose,
-                "template": module.template,
+                "template": composition.form(module.template),
                 "needs": [*module.needs, *(name for name in module.may_need if name in composition.fields)],
                 "changes": [name for name in module.changes if name.startswith("hdr.") or name in composition.fields],
                 "provides": [field.name for field in module.provides],

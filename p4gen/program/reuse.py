@@ -167,7 +167,7 @@ def compare(before: ProgramSpec, after: ProgramSpec) -> Reuse:
 
 
 def _parts(composition: Composition) -> Iterator[Part]:
-    names = {module.template: module.name for module in composition.modules}
+    names = {composition.form(module.template): module.name for module in composition.modules}
     rendered = render(composition)
     texts = zip(rendered.text.splitlines(), rendered.origins, strict=True)
     for template, lines in groupby(texts, key=lambda line: line[1][0]):

@@ -26,7 +26,6 @@ from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.families import family_of
 from p4gen.program.common import BODIES
 from p4gen.program.compose import Composition, DropReason
-from p4gen.resources import resource
 from p4gen.rocev2 import codes, layouts
 
 Folders = tuple[tuple[str, Path], ...]
@@ -57,7 +56,7 @@ def render(composition: Composition, *, line_directives: bool = True) -> Rendere
     origins: list[tuple[str, int]] = []
     context = _context(composition) | {"line_directives": line_directives}
     uses: dict[str, frozenset[Feature]] = {}
-    environment = _environment(_folders(composition), composition.arch.template_folders)
+    environment = _environment(composition.template_folders, composition.arch.template_folders)
     guests = _guest_context(composition)
     for template in composition.templates:
         if lines:
@@ -79,10 +78,11 @@ def render(composition: Composition, *, line_directives: bool = True) -> Rendere
 
 def undeclared_features(composition: Composition, rendered: Rendered) -> list[str]:
     """The features of the architecture that modules use without declaring it, a line each."""
+    used = {module: rendered.uses.get(composition.form(module.template), frozenset()) for module in composition.modules}
     return [
         f"{module.name} uses {feature}, which it does not declare"
-        for module in composition.modules
-        for feature in sorted(rendered.uses.get(module.template, frozenset()) - {*module.used(composition.spec)})
+        for module, features in used.items()
+        for feature in sorted(features - {*module.used(composition.spec)})
     ]
 
 
@@ -101,7 +101,7 @@ class _Recorded:
 
 def source_of(composition: Composition, template: str) -> str:
     """The text of one of a composition's templates. Raises ``InputError`` if there is none."""
-    loader = _loader(_folders(composition), composition.arch.template_folders)
+    loader = _loader(composition.template_folders, composition.arch.template_folders)
     try:
         return loader.get_source(Environment(autoescape=True), template)[0]
     except TemplateNotFound as error:
@@ -143,16 +143,10 @@ def _of_guest(composition: Composition, template: str) -> bool:
     return beside is not None and template.split("/", maxsplit=1)[0] in dict(family_of(beside).template_folders)
 
 
-def _folders(composition: Composition) -> Folders:
-    """The folders of the program's families."""
-    specs = (composition.spec, *((composition.spec.beside,) if composition.spec.beside is not None else ()))
-    return tuple(folder for spec in specs for folder in family_of(spec).template_folders)
-
-
 def _loader(folders: Folders, architectures: Folders) -> BaseLoader:
     own: dict[str, BaseLoader] = {name: FileSystemLoader(folder) for name, folder in folders}
     arch = PrefixLoader({name: FileSystemLoader(folder) for name, folder in architectures})
-    return PrefixLoader(own | {"shared": FileSystemLoader(resource("templates") / "shared"), "arch": arch})
+    return PrefixLoader(own | {"arch": arch})
 
 
 class _MarkedLoader(BaseLoader):

@@ -80,7 +80,7 @@ def run_conformance(
         return run_suite(
             program,
             place,
-            ports=run.spec.ports,
+            ports=run.spec.architecture.front_ports(run.spec.ports)[-1] + 1,
             params={"spec": run.spec.model_dump(mode="json"), "seed": seed},
             suite=suite or suite_of(run.spec),
             tests=run.tests or scenario_modules(run.spec, suite),

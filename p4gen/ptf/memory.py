@@ -154,7 +154,9 @@ def run_in_memory(
     ``report`` takes each result and returns whether to go on. Returns False if it did not.
     """
     ptf.open_logfile = lambda _name: None
-    ptf.dataplane_instance = MemoryDataplane.of(switch, {*range(spec.ports), spec.architecture.cpu_port})
+    ptf.dataplane_instance = MemoryDataplane.of(
+        switch, {*spec.architecture.front_ports(spec.ports), spec.architecture.cpu_port}
+    )
     results: list[TestResult] = []
     params: dict[str, Any] = {"spec": spec.model_dump(mode="json"), "seed": seed}
     ptf.testutils.TEST_PARAMS = {**params, "control": switch, "results": results.append}

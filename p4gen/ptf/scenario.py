@@ -37,7 +37,7 @@ def control_plane() -> ControlPlane:
 
 @functools.cache
 def _connection() -> ControlPlane:
-    return from_plain(Running, parameter("switch")).connect()
+    return from_plain(Running, parameter("switch")).control()
 
 
 @dataclass(frozen=True)

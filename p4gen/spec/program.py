@@ -143,6 +143,15 @@ class ProgramSpec(BaseModel):
             field = cause.field if isinstance(cause, SpecConflictError) else str(first["loc"][0])
             raise SpecConflictError(field if field in COMMON else "beside", f"{guest.family}: {cause}") from None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_of_arch(cls, values: Any) -> Any:
+        """An architecture may have other defaults."""
+        if not isinstance(values, dict) or values.get("arch", DEFAULT_ARCH) not in architectures():
+            return values
+        defaults = architecture(values.get("arch", DEFAULT_ARCH)).defaults
+        return {name: value for name, value in defaults.items() if name in cls.model_fields} | values
+
     @model_validator(mode="after")
     def _two_families(self) -> ProgramSpec:
         if self.beside is not None and self.beside.family == self.family:

@@ -15,7 +15,7 @@ from p4gen.model.entries import (
 )
 from p4gen.model.names import find
 from p4gen.model.state import Clock
-from p4gen.model.tables import KeySpec, key_width
+from p4gen.model.tables import KeySpec, key_width, kind_of
 from p4gen.p4 import ir
 from p4gen.stf.lexer import StfError
 from p4gen.stf.matches import match_fields
@@ -152,7 +152,7 @@ class Bench:
 
 def _specs(table: ir.Table) -> tuple[KeySpec, ...]:
     return tuple(
-        KeySpec(k.name, k.match_kind, key_width(k.expr.type)) for k in table.keys if k.match_kind != "selector"
+        KeySpec(k.name, kind_of(k.match_kind), key_width(k.expr.type)) for k in table.keys if k.match_kind != "selector"
     )
 
 

@@ -16,6 +16,7 @@ import grpc
 
 from p4gen.errors import FailedError
 from p4gen.p4rt import wire
+from p4gen.switch.fence import Marker
 from p4gen.switch.veth import VethDataplane
 
 _METHOD = "/p4.bm.DataplaneInterface/PacketStream"
@@ -28,9 +29,11 @@ port."""
 
 
 def open_dataplane(arguments: Mapping[str, Any], received: Callable[[int, bytes], None]) -> Dataplane | VethDataplane:
-    """The ports of a running BMv2, by its ``platform_args``: an address, or interfaces by port."""
+    """The ports of a running BMv2, by its ``platform_args``: an address, or interfaces by port; those also of
+    tofino-model, with ``slower`` and ``markers`` (by port: the arguments of ``Marker``)."""
     if "interfaces" in arguments:
-        return VethDataplane(arguments["interfaces"], received)
+        markers = {port: Marker(*marker) for port, marker in arguments.get("markers", {}).items()}
+        return VethDataplane(arguments["interfaces"], received, slower=arguments.get("slower", 1.0), markers=markers)
     return Dataplane(str(arguments["address"]), received, int(arguments["device_id"]))
 
 

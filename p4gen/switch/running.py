@@ -20,6 +20,7 @@ from p4gen.p4rt.client import Client
 from p4gen.p4rt.session import GoneError
 from p4gen.scratch import scratch
 from p4gen.switch.address import START_S, listens, refuses
+from p4gen.switch.api import ControlPlane
 from p4gen.switch.bm_thrift import ThriftRegisters
 
 __all__ = ["WRITES_FILE", "Program", "Running", "end", "free_port", "listens", "scratch", "started"]
@@ -33,11 +34,12 @@ _ENDING_S = 1.0
 
 @dataclass(frozen=True)
 class Program:
-    """A program as files: P4 text, P4Info (text format) and, for BMv2, p4c's JSON."""
+    """A program as files: P4 text, P4Info (text format) and, for BMv2, p4c's JSON; for Tofino, p4c's output folder."""
 
     p4: Path
     p4info: Path
     json: Path | None = None
+    tofino: Path | None = None
 
     @classmethod
     def of_text(cls, text: str, directory: Path, name: str = "program", compiled: Compiled | None = None) -> Program:
@@ -63,6 +65,7 @@ class Running:
 
     ``platform`` and ``platform_args`` tell PTF how to reach its ports (see ``p4gen.ptf.platform``). With
     ``thrift_port``, registers are read from BMv2's Thrift server. ``trace`` is the file with the packets' traces.
+    With ``bfrt``, the address is that of a BF-Runtime server instead (see ``p4gen.switch.tofino.control.connect``).
     """
 
     target: str
@@ -75,6 +78,16 @@ class Running:
     device_id: int = 1
     thrift_port: int = 0
     trace: Path | None = None
+    bfrt: Mapping[str, Any] | None = None
+
+    def control(self) -> ControlPlane:
+        """The control plane, whatever protocol the switch has for it."""
+        if self.bfrt is None:
+            return self.connect()
+        # Imported here, because its messages are made when it is used, and only one target needs them.
+        from p4gen.switch.tofino.control import connect  # noqa: PLC0415
+
+        return connect(self.address, self.bfrt)
 
     def connect(self) -> Client:
         """Connect as the primary controller of the switch; ``reset`` loads the same program again.

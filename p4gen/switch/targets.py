@@ -9,15 +9,17 @@ from pathlib import Path
 
 import p4gen
 from p4gen.arch import Architecture
-from p4gen.choices import BMV2, EMBEDDED, EngineName
+from p4gen.choices import BMV2, EMBEDDED, TOFINO_MODEL, EngineName
 from p4gen.errors import Diagnostic, InputError
 from p4gen.p4 import p4c
 from p4gen.spec import ProgramSpec
 from p4gen.switch import bmv2
 from p4gen.switch.process import running_switch
 from p4gen.switch.running import Program, Running
+from p4gen.switch.tofino import tools as tofino
+from p4gen.switch.tofino.process import running_tofino
 
-__all__ = ["BMV2", "EMBEDDED", "Start", "check", "check_runs", "starter", "versions"]
+__all__ = ["BMV2", "EMBEDDED", "TOFINO_MODEL", "Start", "check", "check_runs", "starter", "versions"]
 
 Start = Callable[[Program, Path, range], AbstractContextManager[Running]]
 """A function from (program, folder, ports) to a context manager that runs a switch."""
@@ -27,6 +29,8 @@ def check(target: str) -> None:
     """Raises ``MissingToolError`` when a target's tools are not installed."""
     if target == BMV2:
         bmv2.check_tools()
+    if target == TOFINO_MODEL:
+        tofino.check()
 
 
 def check_queue_lengths(target: str, spec: ProgramSpec) -> None:
@@ -47,6 +51,8 @@ def starter(target: str, *, trace: bool = False, pcap: bool = False, engine: Eng
     traces and the packets are saved."""
     if target == BMV2:
         return functools.partial(bmv2.running_bmv2, pcap=pcap, verbose=trace)
+    if target == TOFINO_MODEL:
+        return running_tofino
     return functools.partial(running_switch, trace=trace, pcap=pcap, engine=engine)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from p4gen.errors import FailedError
 from p4gen.packetio import wait_for_links
 from p4gen.packetio.ip import ip
+from p4gen.switch.fence import Marker, MarkerFence
 from p4gen.switch.packet import PacketPorts
 
 MTU = 9500
@@ -21,17 +22,18 @@ _PREFIX = "p4g"
 
 
 @contextlib.contextmanager
-def veth_pairs(ports: Iterable[int]) -> Iterator[dict[int, tuple[str, str]]]:
-    """A veth pair for each port while the block runs: (the switch's end, the other end).
+def veth_pairs(
+    ports: Iterable[int], names: Callable[[int], tuple[str, str]] | None = None
+) -> Iterator[dict[int, tuple[str, str]]]:
+    """A veth pair for each port while the block runs: (the switch's end, the other end), with these ``names``, or with
+    names that no other process has.
 
     Raises ``MissingToolError`` without iproute2, and ``FailedError`` if interfaces cannot be created.
     """
     made: dict[int, tuple[str, str]] = {}
     try:
         for port in ports:
-            # Names have 15 characters at most; the process id keeps two runs apart.
-            name = f"{_PREFIX}{os.getpid() % 1_000_000}-{port}"
-            inner, outer = f"{name}s", f"{name}p"
+            inner, outer = (names or _own_names)(port)
             ip(f"link add {inner} mtu {MTU} type veth peer name {outer} mtu {MTU}")
             made[port] = (inner, outer)
             ip(*(f"link set {end} addrgenmode none up" for end in made[port]))  # no IPv6 packets from the kernel
@@ -44,11 +46,28 @@ def veth_pairs(ports: Iterable[int]) -> Iterator[dict[int, tuple[str, str]]]:
                 ip(f"link del {inner}")
 
 
-class VethDataplane:
-    """``p4gen.switch.dataplane.Dataplane`` on interfaces, by port. ``settle`` waits until there is no more traffic."""
+def _own_names(port: int) -> tuple[str, str]:
+    """Names have 15 characters at most; the process id keeps two runs apart."""
+    name = f"{_PREFIX}{os.getpid() % 1_000_000}-{port}"
+    return f"{name}s", f"{name}p"
 
-    def __init__(self, interfaces: Mapping[int, str], received: Callable[[int, bytes], None]) -> None:
+
+class VethDataplane:
+    """``p4gen.switch.dataplane.Dataplane`` on interfaces, by port. ``settle`` waits until there is no more traffic, or,
+    with ``markers``, for these. All patience is ``slower`` times as long."""
+
+    def __init__(
+        self,
+        interfaces: Mapping[int, str],
+        received: Callable[[int, bytes], None],
+        *,
+        slower: float = 1.0,
+        markers: Mapping[int, Marker] | None = None,
+    ) -> None:
         self._received = received
+        self._quiet = QUIET_S * slower
+        self._marked = threading.Event()
+        self._fence = MarkerFence(markers, self.send, self._wait, slower=slower) if markers else None
         self._last = time.monotonic()
         self._ports = PacketPorts(self._arrived, interfaces)
         self._thread = threading.Thread(target=self._ports.run, daemon=True)
@@ -66,8 +85,14 @@ class VethDataplane:
         self._ports.send(port, frame)
 
     def settle(self) -> None:
-        """Wait until no frame has been sent or received for ``QUIET_S``."""
-        while (left := self._last + QUIET_S - time.monotonic()) > 0:
+        """Wait until all markers have arrived, if there are any, or no frame has been sent or received for a while.
+
+        Raises ``FailedError`` when a marker does not arrive.
+        """
+        if self._fence is not None:
+            self._fence.settle()
+            return
+        while (left := self._last + self._quiet - time.monotonic()) > 0:
             time.sleep(left)
 
     def close(self) -> None:
@@ -78,5 +103,13 @@ class VethDataplane:
 
     def _arrived(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
         self._last = time.monotonic()
-        self._received(port, frame)
+        if self._fence is not None and self._fence.arrived(port, frame):
+            self._marked.set()
+        else:
+            self._received(port, frame)
         return []
+
+    def _wait(self, until: float) -> None:
+        """Wait until a marker arrives, or until a time."""
+        self._marked.wait(max(0.0, until - time.monotonic()))
+        self._marked.clear()

@@ -82,7 +82,7 @@ def test_schema_is_a_json_schema_of_the_spec(tmp_path: Path) -> None:
 
 def test_doctor_reports_every_part(tmp_path: Path) -> None:
     parts = json.loads(p4gen("doctor", "--json", cwd=tmp_path).stdout)["parts"]
-    assert {"Python", "p4c-bm2-ss", "simple_switch_grpc", "Mininet"} <= {part["part"] for part in parts}
+    assert {"Python", "p4c-bm2-ss", "simple_switch_grpc", "tofino-model", "Mininet"} <= {part["part"] for part in parts}
     assert all(part["found"] or part["get"] for part in parts)
 
 

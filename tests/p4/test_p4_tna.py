@@ -375,9 +375,3 @@ def test_statements_of_the_architecture_compile(name: str) -> None:
         TAIL.replace("Eg()", "Out()"),
     )
     assert not compiled(text).warnings
-
-
-def test_programs_cannot_be_generated_for_it_yet() -> None:
-    assert not architecture("tna").generates
-    assert not architecture("t2na").generates
-    assert architecture("v1model").generates

@@ -1,6 +1,7 @@
 """T2NA, the native architecture of Tofino 2.
 
-p4gen reads and checks programs for it. It has no templates yet, so it generates none.
+It builds on TNA. Actions on registers have more comparisons and results here, and ports 2 and 6 are not for hosts: the
+first is the CPU's, what leaves by the second is recirculated.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ ARCHITECTURE = replace(
     name="t2na",
     title="T2NA, the architecture of Tofino 2",
     package=__name__,
+    comparisons=4,
     mains=(),
     includes=("core.p4", "t2na.p4"),
     cpu_port=2,
+    reserved_ports=frozenset({2, 6}),
     prelude=Path(__file__).parent / "prelude",
     base=TNA,
 )

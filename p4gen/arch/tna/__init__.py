@@ -1,11 +1,12 @@
 """TNA, the native architecture of Tofino.
 
-p4gen reads and checks programs for it. It has no templates yet, so it generates none.
+``model.py`` runs its programs. Registers are accessed by actions of at most four each, so families have forms of their
+modules for it (``Feature.WIDE_STATE`` is not among its features).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -14,11 +15,7 @@ from p4gen.arch.architecture import Architecture, Direction, Feature, Stage
 from p4gen.errors import InputError
 
 _PARAMETERS: Mapping[Stage, tuple[tuple[str, str, str], ...]] = {
-    "parser": (
-        ("out", "ingress_intrinsic_metadata_t", "ig_intr_md"),
-        ("out", "ingress_intrinsic_metadata_for_tm_t", "ig_tm_md"),
-        ("out", "ingress_intrinsic_metadata_from_parser_t", "ig_prsr_md"),
-    ),
+    "parser": (("out", "ingress_intrinsic_metadata_t", "ig_intr_md"),),
     "ingress": (
         ("in", "ingress_intrinsic_metadata_t", "ig_intr_md"),
         ("in", "ingress_intrinsic_metadata_from_parser_t", "ig_prsr_md"),
@@ -154,6 +151,18 @@ class Tofino(Architecture):
         """``write``."""
         return f"{register}.write({index}, {value});"
 
+    def access(
+        self,
+        register: str,
+        type_: str | None,
+        index: str,
+        word: str = "word",
+        *,
+        caller: Callable[[Callable[[str], str]], str],
+    ) -> str:
+        """An access is a ``RegisterAction``, which a statement cannot declare."""
+        raise InputError(f"the architecture {self.name} accesses {register} by actions: its module needs a form")
+
     def counter(self, size: str, name: str) -> str:
         """``Counter``, of packets, with an index of 32 bits."""
         return f"Counter<bit<32>, bit<32>>({size}, CounterType_t.PACKETS) {name};"
@@ -178,8 +187,11 @@ ARCHITECTURE = Tofino(
     main="Switch",
     mains=("MultiParserSwitch",),
     includes=("core.p4", "tna.p4"),
-    targets=(),
+    targets=("embedded",),
     features=frozenset({Feature.MULTICAST}),
+    defaults={"icrc": "ignore", "lanes": 32},
+    masks_hashes=True,
+    comparisons=2,
     ports=64,
     cpu_port=64,
     prelude=Path(__file__).parent / "prelude",

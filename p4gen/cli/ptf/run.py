@@ -16,6 +16,7 @@ from rich.console import Console
 
 from p4gen import runs
 from p4gen.builder import build
+from p4gen.choices import TARGETS, TOFINO_MODEL
 from p4gen.cli.ending import terminable
 from p4gen.cli.options import (
     arguments_of,
@@ -25,7 +26,6 @@ from p4gen.cli.options import (
     report_console,
     spec_from,
     spec_options,
-    target_option,
     this_command,
 )
 from p4gen.cli.ptf.options import drawn, seed_option, tests_option
@@ -54,7 +54,14 @@ from p4gen.switch.running import Program, Running
 @spec_options
 @out_option
 @json_option
-@target_option
+@click.option(
+    "--target",
+    type=click.Choice((*TARGETS, TOFINO_MODEL)),
+    default=TARGETS[0],
+    show_default=True,
+    help="What runs the program: the embedded switch, BMv2's simple_switch_grpc (needs BMv2 and p4c); "
+    "tofino-model is refused, as the suite is not connected to it yet (docs/tofino-model.md).",
+)
 @engine_option
 @seed_option
 @tests_option

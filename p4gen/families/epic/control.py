@@ -10,12 +10,18 @@ from typing import Final
 
 from p4gen.families.epic.codes import Traffic
 from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.families.epic.static import static
 from p4gen.families.epic.words import CODE
 from p4gen.groups.family import GroupEntries
 from p4gen.groups.group import Edge, GroupContext, Pattern, SwitchConfig
 from p4gen.host.collectives.control import Collective
-from p4gen.model.entries import Action, CloneSession, Entry, Exact, MulticastGroup, Replica
+from p4gen.model.entries import Action, CloneSession, Entry, Exact, Match, MulticastGroup, Replica, Ternary
+from p4gen.spec.message import MESSAGE, PACKETS
 
+_DATA, _CONTROL, _ANSWER, _NOTIFICATION = 1, 2, 3, 4
+"""The program's ``kind_t``."""
+_UP: Final = {Traffic.UP_DATA: (_DATA, _CONTROL), Traffic.UP_ANSWER: (_ANSWER, _NOTIFICATION)}
+_DOWN: Final = {Traffic.DOWN_DATA: (_DATA, _CONTROL), Traffic.DOWN_ANSWER: (_ANSWER, _NOTIFICATION)}
 MOST_EDGE_IDS: Final = 65535
 """If no register has a word for each edge, an id is only a number in a table."""
 
@@ -56,6 +62,9 @@ class _Node:
         state = {"epoch": group.epoch}
         if spec.mode is Mode.III:
             state["first_psn"] = group.first_psn
+        if static(spec):
+            yield from self._static()
+            return
         yield Entry("contexts", context, Action("set_context", state))
         flows = self._mode_iii if spec.mode is Mode.III else self._mode_ii
         for number, pattern in enumerate(group.patterns, start=1):
@@ -108,6 +117,38 @@ class _Node:
             combine = {"out_mask": away, "out_group": self._output(toward)}
             yield Traffic.UP_ANSWER, Action("combine", combine)
 
+    def _static(self) -> Iterator[Entry]:
+        """Its only pattern, as entries for each edge; what a control message announces is part of their keys."""
+        group, pattern = self._group, self._group.patterns[0]
+        toward = group.toward(pattern)
+        said = [self._announced(collective.code, pattern.root) for collective in pattern.announced_as]
+        flows = dict(self._mode_ii(pattern))
+        for bit, edge in enumerate(group.edges):
+            down = 1 << bit == toward
+            for traffic, kinds in (_DOWN if down else _UP).items():
+                action = flows.get(traffic)
+                if action is None:
+                    continue
+                if action.name == "aggregate":
+                    arguments = {name: value for name, value in action.args.items() if name != "mask"}
+                    action = Action("aggregate", {**arguments, "epoch": group.epoch})
+                for kind in kinds:
+                    for announced in said if kind == _CONTROL else [None]:
+                        key: dict[str, Match] = {"edge": Exact(edge.edge_id), "kind": Exact(kind)}
+                        yield Entry("flows", key if announced is None else {**key, "announced": announced}, action, 1)
+            yield self._endpoint(edge, 1 << bit)
+            yield _edge_entry(edge)
+
+    def _announced(self, collective: int, root: int) -> Ternary:
+        """The immediate data of control messages of a collective, whatever number of packets they announce."""
+        assert self._spec.numbers is not None
+        most = (1 << PACKETS.bits) - 1
+        said, wild = (
+            MESSAGE.pack(collective=code, numbers=numbers, root=of, packets=packets)
+            for code, numbers, of, packets in ((collective, self._spec.numbers.code, root, 0), (0, 0, 0, most))
+        )
+        return Ternary(said, ~wild & (1 << MESSAGE.bits) - 1)
+
     def _mode_iii(self, pattern: Pattern) -> Iterator[tuple[Traffic, Action]]:
         """EPIC §4.4: a pipe up (0), a pipe down (1), or both; the root's only pipe gives the result back."""
         group = self._group
@@ -153,6 +194,9 @@ class _Node:
             "edge_bit": bit,
             "remote_address": edge.remote.ip,
         }
+        if static(self._spec):
+            del arguments["context"]
+            arguments["mask"] = self._group.slots - 1
         if self._spec.mode is Mode.III:
             arguments |= {"port": edge.port, "first_hop": int(edge.first_hop)}
         key = {"hdr.ipv4.dst_addr": Exact(edge.local.ip), "hdr.bth.dest_qp": Exact(edge.local.qp)}
@@ -182,6 +226,14 @@ def _clone_sessions(spec: EpicSpec) -> Iterator[CloneSession]:
 
 
 def _problems(spec: EpicSpec, group: GroupContext) -> Iterator[str]:
+    for edge in group.edges:
+        if edge.port in spec.architecture.reserved_ports:
+            yield f"port {edge.port} of {spec.arch} is no port of hosts"
+    if static(spec):
+        if len(group.patterns) != 1:
+            yield f"on {spec.arch} a group has one pattern; it has {len(group.patterns)}"
+        if any(pattern.collective is Collective.BROADCAST for pattern in group.patterns):
+            yield f"on {spec.arch} there is no Broadcast: its answers cannot be combined in one pass"
     if spec.mode is Mode.III and group.base_down is None and any(map(group.has_down, group.patterns)):
         yield "it has no slots for DOWN traffic (base_down)"
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from p4gen.families.epic.spec import EpicSpec
+from p4gen.families.epic.static import BRIDGE, static
 from p4gen.layout import Header, HeaderField
 from p4gen.rocev2 import layouts as roce
 from p4gen.spec.formats import LANE
@@ -31,6 +32,7 @@ def payload(spec: EpicSpec) -> Header:
 def headers(spec: EpicSpec) -> tuple[Header, ...]:
     """What the parser knows."""
     return (
+        *((BRIDGE,) if static(spec) else ()),
         roce.ETHERNET,
         roce.VLAN,
         roce.ARP,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from p4gen.families.epic import flow_ii, flow_iii
+from p4gen.families.epic import flow_ii, flow_iii, static
 from p4gen.families.epic import modules as m
 from p4gen.families.epic.codes import SYNDROMES, OwnOpcode, Traffic
 from p4gen.families.epic.headers import headers
@@ -123,6 +123,11 @@ def _names(composition: Composition) -> dict[str, Any]:
         "numbers": numbers,
         "choices": spec.choices,
         "steps": _steps(spec),
+        "static": static.static(spec),
+        "combined": static.combined(spec),
+        "lane_type": static.lane_type(spec) if static.static(spec) else f"bit<{spec.lane_bits}>",
+        "slot_bits": 16 if static.static(spec) and spec.bank_slots <= 1 << 16 else 32,
+        "flow_entries": spec.groups * spec.fan_in * static.KINDS if static.static(spec) else spec.groups * 132,
         "lanes": range(spec.lanes),
         "edges": range(spec.fan_in),
         "augmented": spec.mode.augmented,
@@ -201,16 +206,30 @@ def _reuse(before: EpicSpec, after: EpicSpec) -> tuple[str, float] | None:
 
 
 def _flows(spec: EpicSpec) -> Flows:
+    if spec.mode is Mode.II and static.static(spec):
+        return Flows(static.ingress(spec), static.egress(spec))
     flow = flow_iii if spec.mode is Mode.III else flow_ii
     return Flows(flow.ingress(spec, _banked(spec, "32w0", "slot")), flow.egress(spec))
 
 
+def _modules(spec: EpicSpec) -> tuple[Module, ...]:
+    return static.modules(spec) if spec.mode is Mode.II and static.static(spec) else MODES[spec.mode]
+
+
+def _figures(composition: Composition) -> dict[str, Any]:
+    spec = _spec(composition)
+    if not static.static(spec):
+        return {}
+    return {"capabilities": {each.name: each.reason for each in static.capabilities(spec)}}
+
+
 FACET = ProgramParts(
     headers=headers,
-    modules=lambda spec: MODES[spec.mode],
+    modules=_modules,
     flows=_flows,
     templates=_templates,
     names=_names,
+    figures=_figures,
     ticks=_ticks_of,
     reuse=_reuse,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from p4gen.families.epic import static
 from p4gen.families.epic.control import codes_of
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.families.epic.words import ANNOUNCEMENT, CODE, GIVEN_UP, PROGRESS, TIMER, receive, slot
@@ -15,7 +16,8 @@ from p4gen.spec.message import MESSAGE
 def _slot(spec: EpicSpec, switch: Model, context: GroupContext, psn: int, down: bool) -> HeldSlot:
     base = context.base_down if down and context.base_down is not None else context.base
     index = context.pipeline * spec.bank_slots + base + (psn & (context.slots - 1))
-    held = slot(spec).unpack(switch.register("slots", index))
+    word = static.slot(spec) if static.static(spec) else slot(spec)
+    held = word.unpack(switch.register("slots", index))
     fresh = held["epoch"] == context.epoch
     start = None
     if spec.mode.augmented:
@@ -24,7 +26,7 @@ def _slot(spec: EpicSpec, switch: Model, context: GroupContext, psn: int, down: 
         start = begins["psn"] if begins["epoch"] == context.epoch else context.first_psn
     return HeldSlot(
         held["psn"] if fresh else None,
-        held["opcode"],
+        held.get("opcode", 0),
         held["bitmap"] if fresh and held["psn"] == psn else 0,
         start,
     )
@@ -49,6 +51,8 @@ def _edge(spec: EpicSpec, switch: Model, context: GroupContext, index: int) -> H
 
 
 def _pattern(spec: EpicSpec, switch: Model, context: GroupContext, psn: int) -> Pattern:
+    if static.static(spec):
+        return context.patterns[0]
     for which in ("newest", "previous", "oldest"):
         said = ANNOUNCEMENT.unpack(switch.register(f"{which}.announcement", _at(spec, context)))
         if said["epoch"] == context.epoch and diff(psn, said["psn"]) >= 0:

@@ -14,20 +14,20 @@ from p4gen.spec import Op
 from p4gen.spec.formats import NUMBERS_LAYOUT
 from p4gen.spec.message import COLLECTIVE, MESSAGE, ROOT
 
-_EPOCH = Field("epoch", 8, "epoch")
+EPOCH = Field("epoch", 8, "epoch")
 
 CODE = Word(COLLECTIVE, ROOT)
 """``meta.invocation.code``: the number of a pattern in the control plane."""
 ANNOUNCEMENT = Word(
-    _EPOCH,
+    EPOCH,
     Field("psn", PSN_BITS, "PSN of the control message"),
     Field("immediate", MESSAGE.bits, "its immediate", MESSAGE),
 )
-EXPECTED = Word(_EPOCH, Field("psn", PSN_BITS, "ePSN"))
-PROGRESS = Word(_EPOCH, Field("psn", PSN_BITS, "PSN"))
+EXPECTED = Word(EPOCH, Field("psn", PSN_BITS, "ePSN"))
+PROGRESS = Word(EPOCH, Field("psn", PSN_BITS, "PSN"))
 """A PSN that marks progress: psnStart, maxPsnSent, lastAcked."""
 TIMER = Word(
-    Field("stands", 32, "", Word(_EPOCH, Field("acked", PSN_BITS, "lastAcked"))),
+    Field("stands", 32, "", Word(EPOCH, Field("acked", PSN_BITS, "lastAcked"))),
     Field("counts_down", 1, "counts down"),
     Field("refusals", 4, "RNR NAKs"),
     Field("time", 27, "time"),
@@ -63,7 +63,7 @@ def slot(spec: EpicSpec) -> Word:
     announced = (Field("announced", MESSAGE.bits, "announced"),) if spec.mode.augmented else ()
     return Word(
         *announced,
-        _EPOCH,
+        EPOCH,
         Field("psn", PSN_BITS, "PSN"),
         Field("ack_request", 1, "AckReq"),
         Field("ecn", 2, "ECN"),
@@ -81,7 +81,7 @@ def receive(spec: EpicSpec) -> Word:
         *missing,
         Field("announced", PSN_BITS, "last announced PSN"),
         *numbers,
-        _EPOCH,
+        EPOCH,
         Field("nak_sent", 1, "NAK sent"),
         Field("psn", PSN_BITS, "next PSN" if many else "ePSN"),
     )
@@ -90,4 +90,4 @@ def receive(spec: EpicSpec) -> Word:
 def completed(spec: EpicSpec) -> Word:
     """CountMessages' word: how many messages an edge has sent whole."""
     ended = (Field("ended", 24, "ended"),) if selective(spec) else ()
-    return Word(_EPOCH, *ended, Field("msn", 24, "MSN"))
+    return Word(EPOCH, *ended, Field("msn", 24, "MSN"))

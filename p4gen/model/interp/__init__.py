@@ -7,33 +7,43 @@ The architecture around the blocks is in ``p4gen.model.v1model``.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from p4gen.model.interp import calls, expressions, extern_calls, parsers, statements
 from p4gen.model.interp.build import Build, Handlers
 from p4gen.model.interp.context import Context, Exec, ExitSignal, Frame, Reject
+from p4gen.model.interp.extern_args import Externs
 from p4gen.model.interp.parsers import parser_body
 from p4gen.model.state import ModelState
 from p4gen.p4 import ir
 
-__all__ = ["Context", "Exec", "ExitSignal", "Frame", "Interpreter", "Reject"]
+__all__ = ["Context", "Exec", "ExitSignal", "Externs", "Frame", "Interpreter", "Reject"]
 
 
 class Interpreter:
-    """A program ready to run on ``state``; with ``traced``, every step is reported to ``Context.trace``.
+    """A program ready to run on ``state``; with ``traced``, every step is reported to ``Context.trace``. ``externs``
+    are those of its architecture; with ``blocks``, only these of its blocks are compiled.
 
     Raises ``InputError`` with a position for unsupported constructs.
     """
 
-    def __init__(self, program: ir.Program, state: ModelState, *, traced: bool = False) -> None:
+    def __init__(
+        self,
+        program: ir.Program,
+        state: ModelState,
+        *,
+        traced: bool = False,
+        externs: Externs = extern_calls.V1MODEL,
+        blocks: Mapping[str, ir.Parser | ir.Control] | None = None,
+    ) -> None:
         handlers = Handlers(
-            {**expressions.HANDLERS, **calls.EXPRESSIONS, **extern_calls.HANDLERS},
+            {**expressions.HANDLERS, **calls.EXPRESSIONS, ir.ExternCall: externs.compile},
             {**statements.HANDLERS, **calls.STATEMENTS, **parsers.HANDLERS},
         )
         self._build = Build(state, handlers, traced)
         self.blocks: dict[str, Exec] = {
             name: parser_body(self._build, block) if isinstance(block, ir.Parser) else self._control(block)
-            for name, block in program.blocks.items()
+            for name, block in (program.blocks if blocks is None else blocks).items()
         }
         self.frame: Callable[[], Frame] = self._build.frame
 

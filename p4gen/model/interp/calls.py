@@ -17,7 +17,8 @@ from p4gen.model.interp.context import Eval, Exec, ExitSignal, Frame, Reject
 from p4gen.model.interp.lvalues import LValue
 from p4gen.model.interp.parsers import parser_body
 from p4gen.model.interp.statements import return_slot
-from p4gen.model.profiles import Bound, Chosen
+from p4gen.model.profiles import Bound, Chosen, Profile
+from p4gen.model.state import profile_of
 from p4gen.model.tables import Installed, key_width
 from p4gen.model.trace import show
 from p4gen.model.values import copy_value, is_composite
@@ -214,7 +215,10 @@ def _table_apply(b: Build, table: ir.Table) -> Applied:
     in_bytes = metered is not None and "bytes" in metered.args
     clock = b.state
     timed = table.support_timeout
-    chooser = _selector_hash(b, table) if table.implementation is not None else None
+    profile = profile_of(b.state, table)
+    chooser = _selector_hash(b, table, profile) if profile is not None else None
+    # Externs that the action calls by itself, for the entry whose action it is.
+    called = any(e.extern not in ("direct_counter", "direct_meter") for e in table.direct)
     note = _table_note(table) if b.traced else None
 
     def apply(f: Frame) -> tuple[bool, str]:
@@ -233,6 +237,8 @@ def _table_apply(b: Build, table: ir.Table) -> Applied:
             if metered:
                 size = ctx.ingress_length if in_bytes else 1
                 ctx.color = entry.meter.mark(size, clock.clock()) if entry.meter else 0
+        if called:
+            f[0].matched = entry
         bound, chosen = entry.bound, None
         if chooser is not None and bound is not None:
             chosen = bound.choose(lambda: chooser(f))
@@ -246,15 +252,15 @@ def _table_apply(b: Build, table: ir.Table) -> Applied:
         # Stored before the action runs, because the action may change the entry.
         ref, data = entry.ref, entry.args
         runners[ref](f, data)
+        if called:
+            f[0].matched = None
         return hit, ref.name
 
     return apply
 
 
-def _selector_hash(b: Build, table: ir.Table) -> Callable[[Frame], int]:
+def _selector_hash(b: Build, table: ir.Table, profile: Profile) -> Callable[[Frame], int]:
     """The hash of a table's selector keys, by the algorithm of its action selector."""
-    assert table.implementation is not None
-    profile = b.state.profiles[table.implementation.name]
     keys = [k for k in table.keys if k.match_kind == "selector"]
     values, widths = key_tuple(b, keys), [t.width_of(k.expr.type) for k in keys]
 

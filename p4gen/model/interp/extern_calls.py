@@ -6,51 +6,26 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from p4gen.arch.ports import DROP_PORT
-from p4gen.model.codec import Flatten, flattener, to_bytes
 from p4gen.model.hashes import ALGORITHMS, Algorithm
-from p4gen.model.interp.build import Build, ExprHandler, unsupported
+from p4gen.model.interp.build import Build, unsupported
 from p4gen.model.interp.context import Eval, Frame
 from p4gen.model.interp.expressions import bits_of, field_index
-from p4gen.model.interp.lvalues import LValue, Place
+from p4gen.model.interp.extern_args import (
+    Compiler,
+    Externs,
+    Out,
+    argument,
+    constant,
+    joined,
+    leaves,
+    parts_of_data,
+    trap,
+)
 from p4gen.model.state import Digest
 from p4gen.model.trace import show
-from p4gen.model.values import HeaderValue, StructValue
+from p4gen.model.values import StructValue
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
-
-
-class _Out:
-    """An ``out`` argument: located in the order of arguments, stored when the call is done."""
-
-    def __init__(self, b: Build, arg: ir.Arg) -> None:
-        self._target = LValue(b, arg.expr) if arg.expr is not None else None
-        bits = bits_of(arg.expr.type) if arg.expr is not None else None
-        self.mask = (1 << bits.width) - 1 if bits is not None else 0
-
-    def locate(self, f: Frame) -> Place | None:
-        target = self._target
-        return target.locate(f) if target is not None and target.dynamic else None
-
-    def store(self, f: Frame, place: Place | None, value: Any) -> None:
-        if place is not None and self._target is not None:
-            self._target.store(place, value)
-        elif self._target is not None:
-            self._target.set(f, value)
-
-
-def _in(b: Build, call: ir.ExternCall, position: int) -> Eval:
-    expr = call.args[position].expr
-    if expr is None:
-        raise unsupported(call.pos, f"{call.method} without its argument {position + 1}")
-    return b.expr(expr)
-
-
-def _constant(call: ir.ExternCall, position: int) -> int | bool | str:
-    expr = call.args[position].expr
-    if not isinstance(expr, ir.Literal):
-        raise unsupported(call.pos, f"{call.method} with an argument {position + 1} that is not a constant")
-    return expr.value
-
 
 # --- methods ---
 
@@ -58,7 +33,7 @@ def _constant(call: ir.ExternCall, position: int) -> int | bool | str:
 def _register_read(b: Build, call: ir.ExternCall) -> Eval:
     assert call.instance is not None
     register = b.state.registers[call.instance.name]
-    cells, size, out, index = register.cells, register.size, _Out(b, call.args[0]), _in(b, call, 1)
+    cells, size, out, index = register.cells, register.size, Out(b, call.args[0]), argument(b, call, 1)
     name, pos, state, traced = register.name, call.pos, b.state, b.traced
 
     def read(f: Frame) -> None:
@@ -73,7 +48,7 @@ def _register_read(b: Build, call: ir.ExternCall) -> Eval:
         out.store(f, place, value)
 
     def _out_of_range(f: Frame, verb: str, name: str, i: int, size: int) -> None:
-        _trap(f, state.trap, pos, f"register {name}: {verb} at index {i}, it has {size} elements")
+        trap(f, state.trap, pos, f"register {name}: {verb} at index {i}, it has {size} elements")
 
     return read
 
@@ -81,13 +56,13 @@ def _register_read(b: Build, call: ir.ExternCall) -> Eval:
 def _register_write(b: Build, call: ir.ExternCall) -> Eval:
     assert call.instance is not None
     register = b.state.registers[call.instance.name]
-    cells, size, index, value = register.cells, register.size, _in(b, call, 0), _in(b, call, 1)
+    cells, size, index, value = register.cells, register.size, argument(b, call, 0), argument(b, call, 1)
     name, pos, state, traced = register.name, call.pos, b.state, b.traced
 
     def write(f: Frame) -> None:
         i, new = index(f), value(f)
         if i >= size:
-            _trap(f, state.trap, pos, f"register {name}: write at index {i}, it has {size} elements")
+            trap(f, state.trap, pos, f"register {name}: write at index {i}, it has {size} elements")
             return
         if traced:
             what = f"{name}[{i}] becomes {show(new)} (was {show(cells[i])})"
@@ -95,12 +70,6 @@ def _register_write(b: Build, call: ir.ExternCall) -> Eval:
         cells[i] = new
 
     return write
-
-
-def _trap(f: Frame, count: Callable[[Any, str], None], pos: Any, what: str) -> None:
-    count(pos, what)
-    if f[0].trace is not None:
-        f[0].trace.add("trap", f"trap: {what}", pos)
 
 
 def _uncast(e: ir.Expr) -> ir.Expr:
@@ -122,7 +91,7 @@ def _enum_in(e: ir.Expr) -> ir.Expr | None:
 
 def _counter_count(b: Build, call: ir.ExternCall) -> Eval:
     assert call.instance is not None
-    counter, index = b.state.counters[call.instance.name], _in(b, call, 0)
+    counter, index = b.state.counters[call.instance.name], argument(b, call, 0)
     pos, state, traced = call.pos, b.state, b.traced
     whole = call.args[0].expr
     assert whole is not None
@@ -133,7 +102,7 @@ def _counter_count(b: Build, call: ir.ExternCall) -> Eval:
     def count(f: Frame) -> None:
         i, ctx = index(f), f[0]
         if i >= counter.size:
-            _trap(f, state.trap, pos, f"counter {counter.name}: index {i}, it has {counter.size} elements")
+            trap(f, state.trap, pos, f"counter {counter.name}: index {i}, it has {counter.size} elements")
             return
         counter.count(i, ctx.ingress_length)
         if traced:
@@ -153,14 +122,14 @@ def _direct_counter_count(b: Build, call: ir.ExternCall) -> Eval:
 
 def _meter_execute(b: Build, call: ir.ExternCall) -> Eval:
     assert call.instance is not None
-    meter, index, out = b.state.meters[call.instance.name], _in(b, call, 0), _Out(b, call.args[1])
+    meter, index, out = b.state.meters[call.instance.name], argument(b, call, 0), Out(b, call.args[1])
     pos, state, traced = call.pos, b.state, b.traced
 
     def execute(f: Frame) -> None:
         i, ctx = index(f), f[0]
         place = out.locate(f)
         if i >= meter.size:
-            _trap(f, state.trap, pos, f"meter {meter.name}: index {i}, it has {meter.size} elements")
+            trap(f, state.trap, pos, f"meter {meter.name}: index {i}, it has {meter.size} elements")
             return
         color = meter.buckets[i].mark(ctx.ingress_length if meter.in_bytes else 1, state.clock())
         if traced:
@@ -172,67 +141,11 @@ def _meter_execute(b: Build, call: ir.ExternCall) -> Eval:
 
 
 def _direct_meter_read(b: Build, call: ir.ExternCall) -> Eval:
-    out = _Out(b, call.args[0])
+    out = Out(b, call.args[0])
     return lambda f: out.store(f, out.locate(f), f[0].color)
 
 
 # --- hashes and checksums ---
-
-
-Parts = list[Callable[[Frame], tuple[int, int]]]
-"""Pieces of a calculation's input, each as (bits as an integer, how many)."""
-
-
-def _parts_of_data(b: Build, data: ir.Expr, valid_only: bool) -> Parts:
-    """The input of a calculation as BMv2 builds it: fields one after the other. Checksums skip those of invalid headers
-    (``valid_only``; behavioral-model, calculations.cpp), hashes do not."""
-    if isinstance(data, ir.Aggregate):
-        return [part for e in data.elements for part in _parts_of_data(b, e, valid_only)]
-    value = b.expr(data)
-    try:
-        flatten: Flatten = flattener(data.type, valid_only)
-    except TypeError as problem:
-        raise unsupported(data.pos, f"a calculation over {data.type} ({problem})") from None
-    kind = bits_of(data.type)
-    width = kind.width if kind is not None and not kind.signed else None
-    if valid_only and isinstance(data, ir.FieldOf) and isinstance(t.strip(data.base.type), t.Header):
-        header, index = b.expr(data.base), field_index(data.base.type, data.name)
-
-        def field(f: Frame) -> tuple[int, int]:
-            owner: HeaderValue = header(f)
-            if not owner.valid:
-                return 0, 0
-            return (owner.fields[index], width) if width is not None else flatten(owner.fields[index])
-
-        return [field]
-    if width is not None:
-        return [lambda f: (value(f), width)]
-    return [lambda f: flatten(value(f))]
-
-
-_CHUNK = 256
-"""Bits after which a long input is converted to bytes, because shifting ever longer numbers takes quadratic time."""
-
-
-def _joined(parts: Parts) -> Callable[[Frame], bytes]:
-    if len(parts) == 1:
-        only = parts[0]
-        return lambda f: to_bytes(*only(f))
-
-    def join(f: Frame) -> bytes:
-        done: list[bytes] = []
-        bits = width = 0
-        for part in parts:
-            more, by = part(f)
-            bits = (bits << by) | more
-            width += by
-            if width >= _CHUNK and not width & 7:
-                done.append(bits.to_bytes(width >> 3))
-                bits = width = 0
-        done.append(to_bytes(bits, width))
-        return b"".join(done)
-
-    return join
 
 
 def _checksum16_get(b: Build, call: ir.ExternCall) -> Eval:
@@ -242,7 +155,7 @@ def _checksum16_get(b: Build, call: ir.ExternCall) -> Eval:
 
 
 def _algorithm(call: ir.ExternCall, position: int) -> Algorithm:
-    name = _constant(call, position)
+    name = constant(call, position)
     if name not in ALGORITHMS:
         raise unsupported(call.pos, f"hash algorithm {name}")
     return ALGORITHMS[str(name)]
@@ -252,12 +165,12 @@ def _data(b: Build, call: ir.ExternCall, position: int, *, valid_only: bool) -> 
     expr = call.args[position].expr
     if expr is None:
         raise unsupported(call.pos, f"{call.method} without data")
-    return _joined(_parts_of_data(b, expr, valid_only))
+    return joined(parts_of_data(b, expr, valid_only))
 
 
 def _hash(b: Build, call: ir.ExternCall) -> Eval:
-    out, algorithm = _Out(b, call.args[0]), _algorithm(call, 1)
-    base, data, most = _in(b, call, 2), _data(b, call, 3, valid_only=False), _in(b, call, 4)
+    out, algorithm = Out(b, call.args[0]), _algorithm(call, 1)
+    base, data, most = argument(b, call, 2), _data(b, call, 3, valid_only=False), argument(b, call, 4)
     traced, pos, mask = b.traced, call.pos, out.mask
 
     def run(f: Frame) -> None:
@@ -274,8 +187,8 @@ def _hash(b: Build, call: ir.ExternCall) -> Eval:
 
 
 def _verify_checksum(b: Build, call: ir.ExternCall) -> Eval:
-    condition, data = _in(b, call, 0), _data(b, call, 1, valid_only=True)
-    wanted, algorithm = _in(b, call, 2), _algorithm(call, 3)
+    condition, data = argument(b, call, 0), _data(b, call, 1, valid_only=True)
+    wanted, algorithm = argument(b, call, 2), _algorithm(call, 3)
     payload = call.method.endswith("_with_payload")
     target = call.args[2].expr
     in_header = isinstance(target, ir.FieldOf) and isinstance(t.strip(target.base.type), t.Header)
@@ -297,9 +210,9 @@ def _verify_checksum(b: Build, call: ir.ExternCall) -> Eval:
 
 
 def _update_checksum(b: Build, call: ir.ExternCall) -> Eval:
-    condition, data = _in(b, call, 0), _data(b, call, 1, valid_only=True)
+    condition, data = argument(b, call, 0), _data(b, call, 1, valid_only=True)
     algorithm = _algorithm(call, 3)
-    out, payload = _Out(b, call.args[2]), call.method.endswith("_with_payload")
+    out, payload = Out(b, call.args[2]), call.method.endswith("_with_payload")
     mask, traced, pos = out.mask, b.traced, call.pos
 
     def update(f: Frame) -> None:
@@ -356,23 +269,23 @@ def _request(b: Build, call: ir.ExternCall, name: str, make: Callable[[Frame], A
 
 
 def _clone(b: Build, call: ir.ExternCall) -> Eval:
-    session = _in(b, call, 1)
+    session = argument(b, call, 1)
     if call.method == "clone":
         return _request(b, call, "clone", lambda f: (session(f), None))
-    index = _in(b, call, 2)
+    index = argument(b, call, 2)
     return _request(b, call, "clone", lambda f: (session(f), index(f)))
 
 
 def _again(name: str) -> Callable[[Build, ir.ExternCall], Eval]:
     def compiled(b: Build, call: ir.ExternCall) -> Eval:
-        index = _in(b, call, 0)
+        index = argument(b, call, 0)
         return _request(b, call, name, lambda f: (index(f),))
 
     return compiled
 
 
 def _truncate(b: Build, call: ir.ExternCall) -> Eval:
-    length = _in(b, call, 0)
+    length = argument(b, call, 0)
 
     def shorter(f: Frame) -> int:
         wanted, before = length(f), f[0].truncate
@@ -382,14 +295,14 @@ def _truncate(b: Build, call: ir.ExternCall) -> Eval:
 
 
 def _digest(b: Build, call: ir.ExternCall) -> Eval:
-    receiver, data, expr = _in(b, call, 0), _in(b, call, 1), call.args[1].expr
+    receiver, data, expr = argument(b, call, 0), argument(b, call, 1), call.args[1].expr
     assert expr is not None
     kind, pos, traced = t.strip(expr.type), call.pos, b.traced
     name = kind.name if isinstance(kind, t.Fields) else ""
 
     def send(f: Frame) -> None:
         receiver(f)
-        digest = Digest(name, tuple(_leaves("", data(f), kind)))
+        digest = Digest(name, tuple(leaves("", data(f), kind)))
         f[0].digests.append(digest)
         if traced:
             f[0].trace.add("digest", f"digest {name} {dict(digest.fields)}", pos, name=name)
@@ -397,28 +310,11 @@ def _digest(b: Build, call: ir.ExternCall) -> Eval:
     return send
 
 
-def _leaves(prefix: str, value: Any, of: t.Type) -> list[tuple[str, int | bool | str]]:
-    """The scalars of a digest with their dotted names (tuples: their positions)."""
-    of = t.strip(of)
-    if isinstance(value, (StructValue, HeaderValue)):
-        if isinstance(of, t.Fields):
-            members = [(f.name, f.type) for f in of.fields]
-        else:
-            assert isinstance(of, t.Tuple)
-            members = [(f"f{i}", e) for i, e in enumerate(of.elements)]
-        return [
-            leaf
-            for (name, kind), part in zip(members, value.fields, strict=True)
-            for leaf in _leaves(f"{prefix}{name}.", part, kind)
-        ]
-    return [(prefix[:-1] or "value", value)]
-
-
 # --- the rest ---
 
 
 def _random(b: Build, call: ir.ExternCall) -> Eval:
-    out, low, high, state = _Out(b, call.args[0]), _in(b, call, 1), _in(b, call, 2), b.state
+    out, low, high, state = Out(b, call.args[0]), argument(b, call, 1), argument(b, call, 2), b.state
 
     def draw(f: Frame) -> None:
         place, lo, hi = out.locate(f), low(f), high(f)
@@ -429,8 +325,8 @@ def _random(b: Build, call: ir.ExternCall) -> Eval:
 
 
 def _log_msg(b: Build, call: ir.ExternCall) -> Eval:
-    text, state, pos = str(_constant(call, 0)), b.state, call.pos
-    data = _in(b, call, 1) if len(call.args) > 1 else None
+    text, state, pos = str(constant(call, 0)), b.state, call.pos
+    data = argument(b, call, 1) if len(call.args) > 1 else None
 
     def log(f: Frame) -> None:
         message = text
@@ -446,16 +342,14 @@ def _log_msg(b: Build, call: ir.ExternCall) -> Eval:
 
 
 def _assert(b: Build, call: ir.ExternCall) -> Eval:
-    check, state, pos, what = _in(b, call, 0), b.state, call.pos, f"{call.method} does not hold"
+    check, state, pos, what = argument(b, call, 0), b.state, call.pos, f"{call.method} does not hold"
 
     def run(f: Frame) -> None:
         if not check(f):
-            _trap(f, state.trap, pos, what)
+            trap(f, state.trap, pos, what)
 
     return run
 
-
-Compiler = Callable[[Build, ir.ExternCall], Eval]
 
 METHODS: Mapping[tuple[str, str], Compiler] = {
     ("register", "read"): _register_read,
@@ -487,15 +381,5 @@ FUNCTIONS: Mapping[str, Compiler] = {
 }
 
 
-def _extern_call(b: Build, call: ir.ExternCall) -> Eval:
-    if call.instance is None:
-        compiler, name = FUNCTIONS.get(call.method), call.method
-    else:
-        compiler = METHODS.get((call.instance.extern, call.method))
-        name = f"{call.instance.extern}.{call.method}"
-    if compiler is None:
-        raise unsupported(call.pos, f"extern {name}")
-    return compiler(b, call)
-
-
-HANDLERS: Mapping[type[ir.Expr], ExprHandler] = {ir.ExternCall: _extern_call}
+V1MODEL = Externs(METHODS, FUNCTIONS)
+"""What v1model's programs call."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p4gen.model.interp.extern_calls import _leaves
+from p4gen.model.interp.extern_args import leaves
 from p4gen.model.jit import exchange as x
 from p4gen.model.jit import native
 from p4gen.model.jit.build import Site
@@ -229,7 +229,7 @@ class Engine:
             offset += align(types.shape(of).size, 8)
         state = self.state
         if site.kind == "digest":
-            state.digests.append(Digest(site.text, tuple(_leaves("", parts[0], site.parts[0]))))
+            state.digests.append(Digest(site.text, tuple(leaves("", parts[0], site.parts[0]))))
         elif site.kind == "log":
             state.log.append(_message(site.text, parts))
         else:

@@ -151,6 +151,7 @@ def read_registers(pipeline: Pipeline, message: Any) -> Iterator[bytes]:
 def _register_entries(pipeline: Pipeline, register: ArrayInfo, values: list[int], indices: range) -> bytes:
     types = pipeline.schema.info.type_info
     plain = p4data.resolve(register.element, types).bitstring.HasField("bit")
+    parts = p4data.widths(register.element, types)
     head = wire.number(1, register.id)
     cache: dict[int, bytes] = {}  # most cells hold the same few values
     entries = []
@@ -161,7 +162,8 @@ def _register_entries(pipeline: Pipeline, register: ArrayInfo, values: list[int]
             if plain:
                 encoded = wire.blob(_BITSTRING, bytestrings.encode(value))
             else:
-                encoded = p4data.encode(register.element, types, iter((value,))).SerializeToString()
+                leaves = p4data.scalars(value, parts) if len(parts) > 1 else iter((value,))
+                encoded = p4data.encode(register.element, types, leaves).SerializeToString()
             data = cache[value] = wire.blob(3, encoded)
         entry = head + wire.blob(2, wire.number(1, index)) + data
         entries.append(wire.blob(1, wire.blob(_REGISTER_ENTRY, entry)))

@@ -11,6 +11,7 @@ from functools import partial
 
 from p4gen.families.epic.conformance.small import small
 from p4gen.families.epic.spec import EpicSpec
+from p4gen.families.epic.static import problems, static
 from p4gen.ptf.family import SuiteRun
 from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
 from p4gen.spec.reductions import single_ops
@@ -39,6 +40,9 @@ def mode_ii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
             runs.append(SuiteRun(made(pipelines=pipelines, reliability=reliability), ("test_pipelines",)))
     if spec.fan_in < 32 or spec.groups < 4 or spec.ports < 4:
         runs.append(SuiteRun(made(lanes=8, fan_in=32, ports=32, groups=4)))
+    if static(spec):
+        # What has no program of this form cannot be tested on one.
+        runs = [run for run in runs if run.spec is spec or not any(problems(run.spec))]
     return tuple(runs)
 
 

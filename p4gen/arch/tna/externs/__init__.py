@@ -1,0 +1,24 @@
+"""The externs of TNA and T2NA, as the interpreter runs them.
+
+They work on the memory of the pipe for which a program is compiled, so each is made for one.
+"""
+
+from __future__ import annotations
+
+from p4gen.arch.tna.externs import arithmetic, checksums, meters, registers, requests
+from p4gen.arch.tna.memory import Memory
+from p4gen.model.interp import Externs
+
+
+def externs(memory: Memory) -> Externs:
+    """The externs for one pipe."""
+    return Externs(
+        {
+            **registers.methods(memory),
+            **meters.methods(memory),
+            **checksums.METHODS,
+            **requests.METHODS,
+            **arithmetic.METHODS,
+        },
+        {**requests.FUNCTIONS, **arithmetic.FUNCTIONS},
+    )
