@@ -138,7 +138,7 @@ def completions(
         ("p4gen sim star-4 --collective all", {"allreduce", "allgather"}),
         ("p4gen lab star-4 --policy lo", {"lowest-common-switch"}),
         ("p4gen build --pip", {"--pipelines"}),
-        ("p4gen ptf --target ", {"embedded", "bmv2"}),
+        ("p4gen ptf --target ", {"embedded", "bmv2", "tofino-model"}),
         ("p4gen ptf run --target b", {"bmv2"}),
         ("p4gen ptf mutate --op", {"--op", "--operators"}),
         ("p4gen ptf m", {"mutate", "m"}),
