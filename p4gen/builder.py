@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -40,13 +41,21 @@ class Built:
         return self.folder / f"{self.composition.spec.program}.p4"
 
 
-def build(spec: ProgramSpec, out: Path, *, use_p4c: bool = True, line_directives: bool = True) -> Built:
+def build(
+    spec: ProgramSpec,
+    out: Path,
+    *,
+    use_p4c: bool = True,
+    line_directives: bool = True,
+    p4c_timeout: float | None = None,
+) -> Built:
     """Build ``spec``'s program into ``out/<program>/``; what was there stays until the new one is whole.
 
     Writes ``<program>.p4``, ``<program>.p4info.txtpb`` and ``manifest.json``, and with p4c on PATH
     ``<program>.json`` and p4c's own P4Info. Raises ``FailedError`` if the generated program does not
     compile cleanly, breaks a rule of the house (``p4.lint``), or p4c disagrees. ``line_directives`` says whether the
-    text has ``#line`` directives (``render``).
+    text has ``#line`` directives (``render``), ``p4c_timeout`` the seconds for p4c, if not its own. If p4c
+    fails and wrote a log, that stays as ``out/<program>.p4c.log``.
     """
     composition = compose(spec)
     rendered = render(composition, line_directives=line_directives)
@@ -55,12 +64,17 @@ def build(spec: ProgramSpec, out: Path, *, use_p4c: bool = True, line_directives
     with _replacing(out / name) as folder:
         source = folder / f"{name}.p4"
         source.write_text(rendered.text, encoding="utf-8")
-        with ThreadPoolExecutor(max_workers=1) as beside:
-            second_opinion = beside.submit(tools.compile, source) if use_p4c and tools.compile else None
+        log = out / f"{name}.p4c.log"
+        call = p4c.CompilerCall(source, folder, p4c_timeout, log=log)
+        with _keeping(folder / "p4c.log", log), ThreadPoolExecutor(max_workers=1) as beside:
+            second_opinion = beside.submit(tools.compile, call) if use_p4c and tools.compile else None
             # Positions name the file where it will be, not where it is being made.
             compiled = compile_text(rendered.text, str(out / name / source.name))
             _refuse(compiled.warnings, f"{name} compiles with warnings")
-            _refuse(tools.lint(compiled.program, spec.pipelines), f"{name} breaks a rule for generated programs")
+            _refuse(
+                compiled.placed(tools.lint(compiled.program, spec.pipelines)),
+                f"{name} breaks a rule for generated programs",
+            )
             false = f"{name}'s modules do not say what they do"
             _refuse(undeclared_features(composition, rendered), false)
             _refuse(undeclared(composition, compiled.program), false)
@@ -68,16 +82,18 @@ def build(spec: ProgramSpec, out: Path, *, use_p4c: bool = True, line_directives
             (folder / f"{name}.p4info.txtpb").write_text(to_text(info), encoding="utf-8")
             content = manifest(composition, rendered)
             (folder / "manifest.json").write_text(to_json(content), encoding="utf-8")
-        version = _agreeing(info, second_opinion.result()) if second_opinion is not None else None
+            version = _agreeing(info, second_opinion.result()) if second_opinion is not None else None
     final = out / name
     return Built(final, composition, compiled, content, version, tuple(sorted(final.iterdir())))
 
 
 def _agreeing(info: p4info_pb2.P4Info, theirs: tuple[str, p4c.P4cOutput] | None) -> str | None:
-    """p4c's version, if its P4Info is ours."""
+    """p4c's version, if its P4Info is ours or cannot be compared."""
     if theirs is None:
         return None
     version, output = theirs
+    if output.p4info is None:
+        return version
     differing = differences(info, parse_text(output.p4info.read_text(encoding="utf-8")))
     if differing:
         raise FailedError("p4gen's P4Info differs from p4c's:\n" + "\n".join(differing))
@@ -87,6 +103,18 @@ def _agreeing(info: p4info_pb2.P4Info, theirs: tuple[str, p4c.P4cOutput] | None)
 def _refuse(diagnostics: Sequence[Diagnostic | str], what: str) -> None:
     if diagnostics:
         raise FailedError(f"{what}: this is a bug in its family (modules or templates)", *diagnostics)
+
+
+@contextmanager
+def _keeping(log: Path, kept: Path) -> Iterator[None]:
+    """Copy a log out of a folder that is removed, if the block fails; remove an earlier one if it does not."""
+    try:
+        yield
+    except FailedError:
+        if log.is_file():
+            shutil.copyfile(log, kept)
+        raise
+    kept.unlink(missing_ok=True)
 
 
 @contextmanager

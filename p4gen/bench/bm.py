@@ -69,6 +69,7 @@ def rate(work: Workload, packets: int, output: p4c.P4cOutput, folder: Path) -> t
     with started(command, address, folder / "log", what=bmv2.SWITCH, causes={}):
         client = Client(address, 1)
         with client:
+            assert output.p4info is not None
             client.set_pipeline(parse_text(output.p4info.read_text(encoding="utf-8")), output.json.read_bytes())
             work.config.install(client)
             counted, seconds = _slope(client, work.counter, counted_all)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from p4gen.builder import Built, build
-from p4gen.cli.common import p4info_option
+from p4gen.cli.common import p4c_timeout_option, p4info_option
 from p4gen.cli.options import (
     flags_of,
     json_option,
@@ -23,7 +23,6 @@ from p4gen.cli.options import (
 )
 from p4gen.cli.verb import verb
 from p4gen.p4.info import files as p4info_files
-from p4gen.p4.p4c import COMPILER
 from p4gen.p4.toolchain import Toolchain
 from p4gen.spec import CollectiveSpec
 
@@ -42,9 +41,16 @@ LEAST_PATH_MTU = 256
 @out_option
 @p4info_option
 @click.option("--no-line", is_flag=True, help="Omit the #line directives that point to the templates.")
+@p4c_timeout_option
 @json_option
 def command(
-    spec_file: Path | None, out: Path, p4info: Path | None, no_line: bool, as_json: bool, **flags: str | None
+    spec_file: Path | None,
+    out: Path,
+    p4info: Path | None,
+    no_line: bool,
+    p4c_timeout: float | None,
+    as_json: bool,
+    **flags: str | None,
 ) -> None:
     """Generate a program, compile it, and check it against p4gen's rules.
 
@@ -59,7 +65,7 @@ def command(
         )
     if p4info is not None:
         p4info_files.check_path(p4info)
-    built = build(spec, out, line_directives=not no_line)
+    built = build(spec, out, line_directives=not no_line, p4c_timeout=p4c_timeout)
     written = built.files
     if p4info is not None:
         p4info_files.write(p4info, built.compiled.program)
@@ -98,12 +104,8 @@ def _report(built: Built, written: Sequence[Path], console: Console) -> None:
     for file in written:
         console.print(str(file))
     console.print()
-    if built.composition.arch.facet(Toolchain).compile is None:
-        console.print(f"p4gen calls no other compiler for {spec.arch}: no second opinion")
-    elif built.p4c is None:
-        console.print(f"{COMPILER} is not on PATH: no BMv2 JSON, no second opinion (see p4gen doctor)")
-    else:
-        console.print(f"p4c ({built.p4c}) accepts it without a warning; its P4Info is the same as ours")
+    tools = spec.architecture.facet(Toolchain)
+    console.print(tools.absent if built.p4c is None else f"p4c ({built.p4c}) {tools.accepted}")
     console.print()
     console.print("Next:")
     ptf, program = f"{this_command()} ptf", " ".join(flags_of(spec))

@@ -12,13 +12,14 @@ from typing import Any
 import click
 
 from p4gen.cli import resources
-from p4gen.cli.common import json_option, p4info_option, preprocessor_options
+from p4gen.cli.common import json_option, p4c_timeout_option, p4info_option, preprocessor_options
 from p4gen.cli.verb import verb
-from p4gen.errors import Diagnostic, InputError, Pos
+from p4gen.errors import Diagnostic, FailedError, InputError, MissingToolError, Pos
 from p4gen.model import Model, packages
 from p4gen.p4.compile import Compiled, compile_file
 from p4gen.p4.info import files as p4info_files
 from p4gen.p4.lint.rules import pipelines
+from p4gen.p4.p4c import CompilerCall
 from p4gen.p4.parse.source import P4Error
 from p4gen.p4.toolchain import tools_of
 
@@ -59,8 +60,9 @@ class _Checked:
     "--lint/--no-lint",
     "with_lint",
     default=None,
-    help="Rules for pipelines: one access per register per pass, and in the pipeline's own bank. On by default"
-    " for generated programs, where breaking one is an error; for others it is a warning.",
+    help="Rules for pipelines: one access per register per pass, and in the pipeline's own bank; for TNA and T2NA the"
+    " limits of Tofino. On by default for generated programs, where breaking one is an error; for others it is a"
+    " warning.",
 )
 @click.option(
     "--lenient",
@@ -68,6 +70,14 @@ class _Checked:
     help="Only warn of what the language allows and v1model switches do not support: a table applied in several places,"
     " externs of the program's own, statements in checksum controls.",
 )
+@click.option(
+    "--p4c",
+    "p4c_out",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Also compile a program by p4c's back end for its architecture; its files and, for Tofino, its log go here.",
+)
+@p4c_timeout_option
 @p4info_option
 @click.option(
     "--resources",
@@ -88,6 +98,8 @@ def command(
     defines: tuple[str, ...],
     with_lint: bool | None,
     lenient: bool,
+    p4c_out: Path | None,
+    p4c_timeout: float | None,
     p4info: Path | None,
     with_resources: bool,
     p4c_output: Path | None,
@@ -98,11 +110,16 @@ def command(
         if len(files) > 1:
             raise click.UsageError(f"--p4info takes one program; {len(files)} are given")
         p4info_files.check_path(p4info)
+    if p4c_out is not None and len(files) > 1:
+        raise click.UsageError(f"--p4c takes one program; {len(files)} are given")
     if p4c_output is not None and not (with_resources and len(files) == 1):
         raise click.UsageError("--p4c-output takes one program, and needs --resources")
     found = []
     for file in files:
         checked = _check(file, includes, defines, with_lint, lenient)
+        if p4c_out is not None and checked.compiled is not None:
+            call = CompilerCall(file.absolute(), p4c_out, p4c_timeout, defines, includes)
+            checked = _second_opinion(checked, checked.compiled, call)
         if with_resources and checked.compiled is not None:
             checked = _with_resources(checked, checked.compiled, p4c_output)
         found.append(checked)
@@ -135,7 +152,8 @@ def _check(
             errors.extend(beyond)
     if compiled is not None and (ours if with_lint is None else with_lint):
         tools = tools_of(compiled.program)
-        found = tools.lint(compiled.program, pipelines(compiled.program) if ours else 1) if tools is not None else ()
+        rules = tools.lint(compiled.program, pipelines(compiled.program) if ours else 1) if tools is not None else ()
+        found = compiled.placed(rules)
         if ours:
             errors.extend(found)
         else:
@@ -147,6 +165,20 @@ def _with_resources(checked: _Checked, compiled: Compiled, p4c_output: Path | No
     reports = resources.reports(compiled.program, checked.file, p4c_output)
     errors, warnings = resources.findings(reports, checked.file)
     return replace(checked, errors=(*checked.errors, *errors), warnings=(*checked.warnings, *warnings), reports=reports)
+
+
+def _second_opinion(checked: _Checked, compiled: Compiled, call: CompilerCall) -> _Checked:
+    """What was found, and what p4c says. Raises ``MissingToolError`` where there is no p4c for the program."""
+    tools = tools_of(compiled.program)
+    if tools is None or tools.compile is None:
+        raise InputError(f"{checked.file}: p4gen knows no compiler for {compiled.program.package or 'no main'}")
+    try:
+        call.out.mkdir(parents=True, exist_ok=True)
+        if tools.compile(call) is None:
+            raise MissingToolError(tools.absent)
+    except FailedError as failed:
+        return replace(checked, errors=(*checked.errors, *failed.diagnostics))
+    return checked
 
 
 def _compile(

@@ -37,3 +37,10 @@ p4info_option = click.option(
     type=click.Path(path_type=Path),
     help="Write the program's P4Info here: text (.txtpb, .txt), JSON (.json) or binary (.bin, .binpb), by the suffix.",
 )
+
+p4c_timeout_option = click.option(
+    "--p4c-timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    help="The time limit for p4c: 900 seconds for Tofino, 300 for BMv2, if not given.",
+)

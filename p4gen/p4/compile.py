@@ -54,6 +54,19 @@ class Compiled:
             replace(d, source_line=self.source.line_text(d.where) if isinstance(d.where, Pos) else None) for d in found
         )
 
+    def placed(self, found: Iterable[Diagnostic]) -> list[Diagnostic]:
+        """Diagnostics with their source lines and, where a ``#line`` directive gives it, the place in a template."""
+        offsets = {pos: offset for offset, pos in self.source.known()}
+        made = []
+        for d in found:
+            if isinstance(d.where, Pos):
+                at = offsets.get(d.where)
+                origin = self.source.origin(at) if at is not None else None
+                notes = ((origin, "this line was generated from here"),) if origin is not None else ()
+                d = replace(d, source_line=self.source.line_text(d.where), notes=(*d.notes, *notes))  # noqa: PLW2901
+            made.append(d)
+        return made
+
 
 def compile_file(path: str | Path, defines: Iterable[str] = (), includes: Iterable[str | Path] = ()) -> Compiled:
     """Compile the P4_16 program at ``path``.

@@ -18,10 +18,32 @@ TIMEOUT_S = 300
 
 @dataclass(frozen=True)
 class P4cOutput:
-    """The output of p4c: BMv2's JSON and P4Info (text)."""
+    """The output of p4c: what the target loads, or for Tofino the manifest of all files; and P4Info (text), if it can
+    be compared with p4gen's."""
 
     json: Path
-    p4info: Path
+    p4info: Path | None
+
+
+@dataclass(frozen=True)
+class CompilerCall:
+    """What an architecture's compiler is asked to do."""
+
+    source: Path
+    out: Path
+    """The folder for its output."""
+    timeout_s: float | None = None
+    """Its time limit, if not its own."""
+    defines: tuple[str, ...] = ()
+    includes: tuple[Path, ...] = ()
+    log: Path | None = None
+    """Where the log will be found, if not in ``out``."""
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Defines and folders of includes, as p4c's options."""
+        folders = (("-I", str(folder.absolute())) for folder in self.includes)
+        return (*(f"-D{define}" for define in self.defines), *(part for pair in folders for part in pair))
 
 
 def find() -> str | None:
@@ -49,29 +71,37 @@ def _in_place() -> tuple[str, ...]:
     return (setarch, "-R")
 
 
-def compile_for_bmv2(compiler: str, source: Path, out: Path, *, warnings: bool = False) -> P4cOutput:
-    """Compile ``source`` into folder ``out``.
+def compile_for_bmv2(
+    compiler: str,
+    source: Path,
+    out: Path,
+    *,
+    warnings: bool = False,
+    timeout_s: float | None = None,
+    arguments: tuple[str, ...] = (),
+) -> P4cOutput:
+    """Compile ``source`` into folder ``out``, with further ``arguments``.
 
     Raises ``FailedError`` with the compiler's output if it fails or prints anything: a generated program must not cause
     warnings, unless ``warnings`` are expected (a fault is seeded).
     """
-    result = P4cOutput(out / f"{source.stem}.json", out / f"{source.stem}.p4c.p4info.txtpb")
+    p4info = out / f"{source.stem}.p4c.p4info.txtpb"
+    result = P4cOutput(out / f"{source.stem}.json", p4info)
+    timeout = timeout_s if timeout_s is not None else TIMEOUT_S
     # The JSON contains the file name given to the compiler; without a folder, all builds of a program are the same.
     command = [
         *_in_place(),
         compiler,
         "--p4runtime-files",
-        str(result.p4info.absolute()),
+        str(p4info.absolute()),
         "-o",
         str(result.json.absolute()),
     ]
-    command += [source.name]
+    command += [*arguments, source.name]
     try:
-        done = subprocess.run(
-            command, cwd=source.parent, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-        )
+        done = subprocess.run(command, cwd=source.parent, capture_output=True, text=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired as error:
-        raise FailedError(f"{COMPILER} did not finish within {TIMEOUT_S} s on {source}") from error
+        raise FailedError(f"{COMPILER} did not finish within {timeout} s on {source}") from error
     said = (done.stdout + done.stderr).strip()
     if done.returncode:
         raise FailedError(f"{COMPILER} refused {source} (exit status {done.returncode}):\n{said}")

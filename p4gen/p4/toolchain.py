@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 from p4gen.arch import ArchitectureFacet, of_package
 from p4gen.errors import Diagnostic, Pos
 from p4gen.p4 import ir
-from p4gen.p4.p4c import P4cOutput
+from p4gen.p4.p4c import CompilerCall, P4cOutput
 from p4gen.plugins import answers
 
 
@@ -25,9 +24,13 @@ class Toolchain(ArchitectureFacet):
     limits: Callable[[ir.Program, Mapping[str, Pos]], Sequence[Diagnostic]] | None = None
     """Errors for what the language allows and the architecture's targets cannot do. The second argument gives the
     positions of declarations, by name."""
-    compile: Callable[[Path], tuple[str, P4cOutput] | None] | None = None
-    """The version of the real compiler, and what it has made of a program, next to it; None if it is not installed.
-    Raises ``FailedError`` if it refuses the program, or warns."""
+    compile: Callable[[CompilerCall], tuple[str, P4cOutput] | None] | None = None
+    """The version of the real compiler, and what it has made of a program; None if it is not installed. Raises
+    ``FailedError`` if it refuses the program, does not end in time or, for BMv2, warns."""
+    absent: str = ""
+    """The line for a machine without the compiler."""
+    accepted: str = ""
+    """What it means that the compiler has compiled a program that p4gen has built."""
 
 
 def tools_of(program: ir.Program) -> Toolchain | None:

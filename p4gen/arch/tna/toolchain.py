@@ -1,8 +1,9 @@
-"""The tools for programs of TNA and T2NA: p4gen's rules."""
+"""The tools for TNA's programs: the limits of Tofino, and p4c's back end for it."""
 
 from __future__ import annotations
 
-from p4gen.p4.lint.rules import lint
+from p4gen.arch.tna.lint import lint
+from p4gen.arch.tna.p4c import absent, compiling
 from p4gen.p4.toolchain import Toolchain
 
-FACET = Toolchain(lint)
+FACET = Toolchain(lint, compile=compiling("tna"), absent=absent("tna"), accepted="compiles it")

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from p4gen.p4 import p4c
 from p4gen.p4.lint import target
 from p4gen.p4.lint.rules import lint
 from p4gen.p4.toolchain import Toolchain
 
 
-def _compile(source: Path) -> tuple[str, p4c.P4cOutput] | None:
+def _compile(call: p4c.CompilerCall) -> tuple[str, p4c.P4cOutput] | None:
     compiler = p4c.find()
     if compiler is None:
         return None
-    return p4c.version(compiler), p4c.compile_for_bmv2(compiler, source, source.parent)
+    made = p4c.compile_for_bmv2(compiler, call.source, call.out, timeout_s=call.timeout_s, arguments=call.arguments)
+    return p4c.version(compiler), made
 
 
-FACET = Toolchain(lint, target.check, _compile)
+FACET = Toolchain(
+    lint,
+    target.check,
+    _compile,
+    absent=f"{p4c.COMPILER} is not on PATH: no BMv2 JSON, no second opinion (see p4gen doctor)",
+    accepted="accepts it without a warning; its P4Info is the same as ours",
+)

@@ -1,0 +1,9 @@
+"""The tools for T2NA's programs: the limits of Tofino 2, and p4c's back end for it."""
+
+from __future__ import annotations
+
+from p4gen.arch.tna.lint import lint
+from p4gen.arch.tna.p4c import absent, compiling
+from p4gen.p4.toolchain import Toolchain
+
+FACET = Toolchain(lint, compile=compiling("t2na"), absent=absent("t2na"), accepted="compiles it")
