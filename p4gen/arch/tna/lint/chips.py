@@ -28,10 +28,8 @@ class Chip:
     """Constants that do not fit into an instruction, and parameters, of all actions on a register."""
     least_constant: int = -8
     greatest_constant: int = 7
-    condition_bytes: int = 4
-    """Bytes that a condition outside of actions compares for equality."""
     condition_bits: int = 12
-    """Further bits; only they can be compared in other ways."""
+    """Bits that a condition outside of actions compares by size."""
     exact_key_bytes: int = 128
     ternary_key_bytes: int = 66
     """Bytes of a key that one stage takes from its crossbars."""

@@ -1,4 +1,4 @@
-"""Conditions outside of actions: a gateway compares few bits, and compares by size only with constants."""
+"""Conditions outside of actions: a gateway compares few bits by size, and only with constants."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from p4gen.arch.tna.lint.chips import Chip, controls
 from p4gen.errors import Diagnostic
 from p4gen.p4 import ir
-from p4gen.p4.lint.values import place_of
 from p4gen.p4.types import Bits, strip
 from p4gen.p4.walk import used_by, walk
 
@@ -25,7 +24,6 @@ def check(program: ir.Program, chip: Chip) -> Iterator[Diagnostic]:
             for s in walk(block.body):
                 if isinstance(s, ir.If):
                     yield from _by_size(s.condition, chip)
-                    yield from _equal(s.condition, chip)
 
 
 def _by_size(condition: ir.Expr, chip: Chip) -> Iterator[Diagnostic]:
@@ -47,20 +45,3 @@ def _by_size(condition: ir.Expr, chip: Chip) -> Iterator[Diagnostic]:
             if value >> low != 1 and bits > chip.condition_bits:
                 message = f"a gateway compares {chip.condition_bits} bits by size; these are {bits}"
                 yield Diagnostic(e.pos, message)
-
-
-def _equal(condition: ir.Expr, chip: Chip) -> Iterator[Diagnostic]:
-    """Each alternative: what it compares for equality, beyond what single bits hold."""
-    for e in walk(condition):
-        # A conjunction is decided as a whole: its parts are not looked at again by themselves.
-        if not isinstance(e, ir.Binary) or e.op not in ("==", "!=") or not isinstance(strip(e.left.type), Bits):
-            continue
-        type_ = strip(e.left.type)
-        assert isinstance(type_, Bits)
-        size = (type_.width + 7) // 8
-        between = not isinstance(e.left, ir.Literal) and not isinstance(e.right, ir.Literal)
-        named = all(isinstance(side, ir.Literal) or place_of(side) is not None for side in (e.left, e.right))
-        room = chip.condition_bytes + chip.condition_bits // 8 * (not between)
-        if named and size > room:
-            message = f"a gateway compares {chip.condition_bytes} bytes for equality; these are {size}"
-            yield Diagnostic(e.pos, message)
