@@ -24,7 +24,8 @@ def check(program: ir.Program, chip: Chip) -> Iterator[Diagnostic]:
         word = strip(register.type_args[0])
         width = _width(word, chip)
         if width is None:
-            yield Diagnostic(register.pos, _no_word(register, word, chip))
+            # p4c refuses these on Tofino; programs of p4gen have words of int and bit of one width on Tofino 2.
+            yield Diagnostic(register.pos, _no_word(register, word, chip), "warning" if _mixed(word) else "error")
             continue
         if len(actions) > chip.actions:
             message = f"register '{register.name}' has {len(actions)} actions on it; {chip.actions} are possible"
@@ -47,6 +48,12 @@ def _width(word: Type, chip: Chip) -> int | None:
     if isinstance(word, Bits) and first.width in (1, chip.word_bits):
         return first.width
     return first.width if first.width in (8, 16, 32, 64) and first.width <= chip.field_bits else None
+
+
+def _mixed(word: Type) -> bool:
+    """Whether only the signs of a word's fields differ."""
+    fields = [strip(f.type) for f in word.fields] if isinstance(word, Struct) else []
+    return len({f.width for f in fields if isinstance(f, Bits)}) == 1 and all(isinstance(f, Bits) for f in fields)
 
 
 def _no_word(register: ir.ExternInstance, word: Type, chip: Chip) -> str:
