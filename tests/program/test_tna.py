@@ -90,7 +90,7 @@ def test_what_does_not_fit_is_refused(arch: str, fields: dict[str, object], caus
 
 def test_defaults_of_the_architecture() -> None:
     spec = of("t2na")
-    assert (spec.lanes, spec.icrc) == (32, Icrc.IGNORE)
+    assert (spec.lanes, spec.icrc) == (16, Icrc.IGNORE)
     assert (EpicSpec().lanes, EpicSpec().icrc) == (64, Icrc.RECOMPUTE)
 
 
