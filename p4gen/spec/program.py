@@ -147,9 +147,10 @@ class ProgramSpec(BaseModel):
     @classmethod
     def _defaults_of_arch(cls, values: Any) -> Any:
         """An architecture may have other defaults."""
-        if not isinstance(values, dict) or values.get("arch", DEFAULT_ARCH) not in architectures():
+        name = values.get("arch", DEFAULT_ARCH) if isinstance(values, dict) else None
+        if not isinstance(name, str) or name not in architectures():
             return values
-        defaults = architecture(values.get("arch", DEFAULT_ARCH)).defaults
+        defaults = architecture(name).defaults
         return {name: value for name, value in defaults.items() if name in cls.model_fields} | values
 
     @model_validator(mode="after")
