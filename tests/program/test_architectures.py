@@ -292,7 +292,7 @@ def test_an_architecture_without_clones_need_not_say_how_they_are_written(plain:
 
 
 WRONG = {
-    "unknown": (("--arch", "plian"), r"--arch: error: arch = 'plian': must be v1model .*"),
+    "unknown": (("--arch", "plian"), r"--arch: error: arch = 'plian': must be t2na or tna or v1model .*"),
     "no folder": (("--arch", "./nowhere"), r"nowhere: error: not an architecture: it has no __init__\.py"),
     "too many ports": (
         ("--arch", "./plain", "--ports", "65"),
@@ -326,10 +326,10 @@ def test_a_target_that_does_not_run_its_programs_is_refused(plain: Path, tmp_pat
 
 def test_help_and_schema_list_the_architectures(plain: Path, tmp_path: Path) -> None:
     env = {FOLDERS: str(plain)}
-    assert "--arch v1model|plain" in p4gen("build", "--help", cwd=tmp_path, env=env).stdout
+    assert "--arch t2na|tna|v1model|plain" in p4gen("build", "--help", cwd=tmp_path, env=env).stdout
     schema = json.loads(p4gen("schema", cwd=tmp_path, env=env).stdout)
-    assert schema["properties"]["arch"]["enum"] == ["v1model", "plain"]
-    assert "--arch v1model " in p4gen("build", "--help", cwd=tmp_path).stdout
+    assert schema["properties"]["arch"]["enum"] == ["t2na", "tna", "v1model", "plain"]
+    assert "--arch t2na|tna|v1model " in p4gen("build", "--help", cwd=tmp_path).stdout
 
 
 def test_what_to_type_next_names_the_folder(plain: Path, tmp_path: Path) -> None:
