@@ -6,7 +6,6 @@ targets/simple_switch/simple_switch.cpp decides.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +14,7 @@ from p4gen.arch.ports import DROP_PORT
 from p4gen.model.codec import packed
 from p4gen.model.entries import Replica
 from p4gen.model.interp import Context, Frame, Interpreter, Reject
+from p4gen.model.passes import Passes
 from p4gen.model.poison import initial
 from p4gen.model.state import ModelState
 from p4gen.model.trace import Trace, show
@@ -24,9 +24,6 @@ from p4gen.p4 import types as t
 
 NORMAL, INGRESS_CLONE, EGRESS_CLONE, COALESCED, RECIRCULATED, REPLICATION, RESUBMITTED = range(7)
 """``instance_type`` (simple_switch.h, PktInstanceType)."""
-
-MAX_PASSES = 1000
-"""Passes through ingress or egress that one received packet may cause; more is endless recirculation."""
 
 CLONE_SESSION_MASK = 0x7FFF
 
@@ -161,37 +158,15 @@ def _restore(meta: Any, preserved: Preserved) -> None:
             owner.fields[path[-1]] = value
 
 
-class _Run:
+class _Run(Passes[_Arrival, _Departure]):
     """One received packet and everything it causes."""
 
     def __init__(self, state: ModelState, pipeline: _Pipeline, trace: Trace | None) -> None:
-        self._state = state
+        super().__init__(state, pipeline.positions["ig"], trace)
         self._pipeline = pipeline
-        self._trace = trace
-        self._arrivals: deque[_Arrival] = deque()
-        self._departures: deque[_Departure] = deque()
-        self._outputs: list[tuple[int, bytes]] = []
 
-    def packet(self, port: int, packet: bytes) -> list[tuple[int, bytes]]:
-        self._note("packet", f"packet of {len(packet)} bytes on port {port}", port=port, size=len(packet))
-        self._arrivals.append(_Arrival(packet, port, timestamp=self._state.clock()))
-        passes = 0
-        while self._departures or self._arrivals:
-            passes += 1
-            if passes > MAX_PASSES:
-                what = f"one packet caused more than {MAX_PASSES} passes, the rest is dropped"
-                self._state.trap(self._pipeline.positions["ig"], what)
-                self._note("trap", f"trap: {what}")
-                break
-            if self._departures:
-                self._egress(self._departures.popleft())
-            else:
-                self._ingress(self._arrivals.popleft())
-        return self._outputs
-
-    def _note(self, kind: str, what: str, **data: Any) -> None:
-        if self._trace is not None:
-            self._trace.add(kind, what, None, **data)
+    def _arrival(self, port: int, packet: bytes) -> _Arrival:
+        return _Arrival(packet, port, timestamp=self._state.clock())
 
     # --- ingress ---
 

@@ -13,7 +13,6 @@ session's length counts from that header on."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -26,11 +25,9 @@ from p4gen.arch.tna.pipeline import Gress, Pipeline, Values
 from p4gen.arch.tna.replication import Copy, copies, copies_of_session
 from p4gen.model.errors import ControlError
 from p4gen.model.names import find
+from p4gen.model.passes import Passes
 from p4gen.model.trace import Trace
 from p4gen.p4 import ir
-
-MAX_PASSES = 1000
-"""Passes through ingress or egress that one received packet may cause; more is endless recirculation."""
 
 
 @dataclass
@@ -135,35 +132,17 @@ class TofinoModel:
         return port & 0x7F in self.chip.recirculation or port in self.state.loopback
 
 
-class _Run:
+class _Run(Passes[_Arrival, _Departure]):
     """One received packet and everything it causes."""
 
+    _state: TofinoState
+
     def __init__(self, model: TofinoModel, trace: Trace | None) -> None:
-        self._model, self._state, self._trace = model, model.state, trace
-        self._arrivals: deque[_Arrival] = deque()
-        self._departures: deque[_Departure] = deque()
-        self._outputs: list[tuple[int, bytes]] = []
+        super().__init__(model.state, next(iter(model.program.blocks.values())).pos, trace)
+        self._model = model
 
-    def packet(self, port: int, packet: bytes) -> list[tuple[int, bytes]]:
-        self._note("packet", f"packet of {len(packet)} bytes on port {port}", port=port, size=len(packet))
-        self._arrivals.append(_Arrival(packet, port))
-        passes = 0
-        while self._departures or self._arrivals:
-            passes += 1
-            if passes > MAX_PASSES:
-                what = f"one packet caused more than {MAX_PASSES} passes, the rest is dropped"
-                self._state.trap(next(iter(self._model.program.blocks.values())).pos, what)
-                self._note("trap", f"trap: {what}")
-                break
-            if self._departures:
-                self._egress(self._departures.popleft())
-            else:
-                self._ingress(self._arrivals.popleft())
-        return self._outputs
-
-    def _note(self, kind: str, what: str, **data: Any) -> None:
-        if self._trace is not None:
-            self._trace.add(kind, what, None, **data)
+    def _arrival(self, port: int, packet: bytes) -> _Arrival:
+        return _Arrival(packet, port)
 
     def _pipeline(self, port: int) -> Pipeline | None:
         found = self._model.pipeline(pipe_of(port), traced=self._trace is not None)
@@ -212,7 +191,7 @@ class _Run:
         front, room = ctx.resubmits[0], self._model.chip.port_metadata
         if len(front) > room:
             what = f"a resubmitted packet has {room} bytes for metadata, not {len(front)}; the rest is lost"
-            self._state.trap(next(iter(self._model.program.blocks.values())).pos, what)
+            self._state.trap(self._at, what)
             front = front[:room]
         self._note("decision", "resubmit")
         self._arrivals.append(_Arrival(arrival.data, arrival.port, front))

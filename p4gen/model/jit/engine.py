@@ -21,9 +21,10 @@ from p4gen.model.jit.layout import align
 from p4gen.model.jit.memory import Bytes
 from p4gen.model.jit.program import generate
 from p4gen.model.jit.state import NativeState
+from p4gen.model.passes import MAX_PASSES
 from p4gen.model.state import Digest
 from p4gen.model.trace import Trace
-from p4gen.model.v1model import MAX_PASSES, V1Model
+from p4gen.model.v1model import V1Model
 from p4gen.model.values import StructValue
 from p4gen.p4 import ir
 

@@ -13,10 +13,10 @@ from p4gen.model.jit.build import EXCHANGE, FRAME, STATE, Gen, Module
 from p4gen.model.jit.emit import Address, Function, Value, const
 from p4gen.model.jit.pieces import PASSED, SLACK, Pieces
 from p4gen.model.jit.runtime import grow, grow_output, set_word, word
+from p4gen.model.passes import MAX_PASSES
 from p4gen.model.v1model import (
     EGRESS_CLONE,
     INGRESS_CLONE,
-    MAX_PASSES,
     NORMAL,
     RECIRCULATED,
     REPLICATION,
