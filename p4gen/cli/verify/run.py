@@ -1,0 +1,197 @@
+"""``p4gen verify``: every reachable state of switches, hosts and a lossy network."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.live import Live
+from rich.text import Text
+
+from p4gen.cli.files import write_text
+from p4gen.cli.options import json_option, report_console, spec_options
+from p4gen.cli.values import TOPOLOGY, parsed
+from p4gen.cli.verb import FiniteRange, verb
+from p4gen.cli.verify.scope import reductions, scope_of
+from p4gen.errors import Diagnostic, InputError
+from p4gen.groups.ranks import RECOVERIES
+from p4gen.host.collectives.plan import Flow, PsnSync
+from p4gen.spec import units
+from p4gen.switch.targets import BMV2, check
+
+VIOLATED, INCOMPLETE = 1, 3
+
+
+@verb(
+    examples=[
+        ("--mode III", "AllReduce on tree-3-2, three packets from each rank, at most one loss"),
+        ("--mode II --collective reduce --loss 2", "Mode II, two losses"),
+        ("--mode themis --packets 5 --loss 0", "packets sprayed over two paths: none is sent again"),
+        ("star-2 --mode III --variant psn-recycling --flow acks --window 1 --packets 4", "a design that is wrong"),
+    ]
+)
+@click.argument("topology", type=TOPOLOGY, required=False)
+@spec_options
+@json_option
+@click.option(
+    "--collective",
+    "collectives",
+    default="allreduce",
+    show_default=True,
+    metavar="NAME,...",
+    help="What every rank calls, one after the other.",
+)
+@click.option(
+    "--packets",
+    type=click.IntRange(1, 250),
+    default=3,
+    show_default=True,
+    help="Packets that a rank sends in a call, with the control message.",
+)
+@click.option(
+    "--concurrent", type=click.IntRange(1, 8), default=1, show_default=True, help="Groups of all ranks at once."
+)
+@click.option("--loss", type=click.IntRange(0, 15), default=None, help="Losses in a run.  [1, with no other fault]")
+@click.option(
+    "--duplicate", type=click.IntRange(0, 15), default=0, help="Packets that arrive a second time, any time later."
+)
+@click.option(
+    "--reorder",
+    type=click.IntRange(0, 15),
+    default=0,
+    help="Packets that are delayed, so that any others arrive before them.",
+)
+@click.option("--corrupt", type=click.IntRange(0, 15), default=0, help="Packets that arrive with a wrong bit.")
+@click.option(
+    "--timeouts",
+    type=click.IntRange(0, 15),
+    default=0,
+    help="Timers that expire while packets are on their way. The others expire when nothing else can happen.",
+)
+@click.option("--first-psn", default="5", show_default=True, metavar="PSN", help="The first PSN of every connection.")
+@click.option("--stale", is_flag=True, help="Registers hold what an earlier group, of another epoch, has left.")
+@click.option(
+    "--idle-since",
+    metavar="PSN",
+    help="Slots hold what calls from this first PSN on have left; where no slot idles, what has come since then.",
+)
+@click.option("--flow", type=click.Choice([str(f) for f in Flow]), default="results", show_default=True)
+@click.option("--sync", type=click.Choice([str(s) for s in PsnSync]), default="subgroups", show_default=True)
+@click.option(
+    "--recovery", type=click.Choice([str(r) for r in RECOVERIES]), default=None, help="The NICs'.  [as the program's]"
+)
+@click.option("--fault", metavar="NAME", help="Seed a fault of `p4gen ptf mutate` into the program.")
+@click.option(
+    "--reduction",
+    default="por",
+    show_default=True,
+    metavar="por|symmetry|por,symmetry|none",
+    help="Leave out orders of independent events, states that differ by an exchange of equal parts, both, or nothing.",
+)
+@click.option("--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Threads.")
+@click.option(
+    "--cluster",
+    metavar="ADDRESS|local:N",
+    help="Instead of threads, the workers of a Dask cluster, by its scheduler's address, or N processes.",
+)
+@click.option("--memory", default="4G", show_default=True, metavar="BYTES", help="For the set of states.")
+@click.option(
+    "--time", "seconds", type=FiniteRange(0, min_open=True), default=None, metavar="SECONDS", help="Time limit."
+)
+@click.option(
+    "--confirm",
+    type=click.Choice(["interp", "bmv2"]),
+    default=None,
+    help="Repeat each step of the switches on the interpreter or BMv2, too.",
+)
+@click.option(
+    "--promela",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a model of the scope for Spin, and search nothing.",
+)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for a counterexample.")
+@click.pass_context
+def command(
+    ctx: click.Context, /, topology: str | None, spec_file: Path | None, as_json: bool, out: Path | None, **options: Any
+) -> None:
+    """Check every reachable state of a collective.
+
+    Each switch runs the generated program, hosts are the NICs and CommLib of `p4gen sim`, links lose, duplicate,
+    reorder and corrupt within a budget, and timers expire in any order.
+
+    TOPOLOGY is as for `p4gen sim`; by default tree-3-2, or clos:2x2x1 for programs that serve connections, over which
+    the first host sends a message to another leaf. Without other flags the program is small, such as 8 lanes, window 3,
+    messages of one packet.
+    Exit status 0 when all states are known and nothing is wrong, 1 when something is (the shortest way there is
+    printed), 3 when the search did not finish.
+    """
+    # The search needs Numba, which takes a while to load.
+    from p4gen.verify.cluster import Cluster  # noqa: PLC0415
+    from p4gen.verify.confirm import confirm  # noqa: PLC0415
+    from p4gen.verify.confirm_bmv2 import confirm_on_bmv2  # noqa: PLC0415
+    from p4gen.verify.counterexample import save, told  # noqa: PLC0415
+    from p4gen.verify.promela import promela  # noqa: PLC0415
+    from p4gen.verify.results import Progress  # noqa: PLC0415
+    from p4gen.verify.scenario import write  # noqa: PLC0415
+    from p4gen.verify.search import Search  # noqa: PLC0415
+    from p4gen.verify.system import System  # noqa: PLC0415
+
+    memory = parsed("--memory", units.size, options["memory"])
+    reduce, symmetry = parsed("--reduction", reductions, options["reduction"])
+    scope = scope_of(topology, spec_file, options)
+    if options["confirm"] == BMV2:
+        architecture = scope.program.architecture
+        if BMV2 not in architecture.targets:
+            raise InputError(Diagnostic("--confirm", f"{BMV2} does not run programs for {architecture.name}"))
+        check(BMV2)
+    console = report_console(quiet=as_json)
+    console.print(scope.sentence())
+    system = System(scope)
+    if options["promela"] is not None:
+        search = Search(system, reduce=False, workers=1, memory=memory, heed=False)
+        result = search.run(seconds=options["seconds"])
+        console.print(
+            f"{result.distinct:,} states, {result.transitions:,} transitions without reduction", highlight=False
+        )
+        if result.complete:
+            write_text(options["promela"], promela(search.knowledge))
+        ctx.exit(0 if result.complete else INCOMPLETE)
+    team = Cluster(options["cluster"]) if options["cluster"] else None
+    search = Search(system, reduce=reduce, symmetry=symmetry, workers=options["workers"], team=team, memory=memory)
+    with Live(console=console, transient=True, refresh_per_second=4) as live:
+
+        def show(now: Progress) -> None:
+            live.update(Text(now.sentence()))
+
+        result = search.run(seconds=options["seconds"], report=show)
+    problem = result.problem
+    if problem is not None and reduce:
+        # The reduction leaves out orders of events, among them shorter ones: search again without it, as far as that.
+        again = Search(System(scope), reduce=False, workers=options["workers"], memory=memory, liveness=False)
+        shorter = again.run(depth=len(problem.events), seconds=options["seconds"]).problem
+        problem = shorter or problem
+    console.print(result.sentence())
+    if problem is not None:
+        story = told(System(scope), problem.events)
+        console.print(
+            f"violated: {problem.property}: {problem.text}; {len(problem.events)} events lead there", highlight=False
+        )
+        console.print(story.text(), end="", highlight=False, markup=False)
+        if out is not None:
+            for path in save(story, problem, out):
+                console.print(f"  {path}", highlight=False)
+            scenario = write(told(System(scope), problem.events), problem.text, out)
+            console.print(
+                f"  {scenario or 'no scenario: no switch does something else than the sound program'}", highlight=False
+            )
+    confirmed = True
+    if options["confirm"]:
+        known = search.knowledge
+        confirmation = confirm_on_bmv2(known) if options["confirm"] == BMV2 else confirm(known, options["confirm"])
+        confirmed = not confirmation.difference
+        console.print(f"{options['confirm']}: {confirmation.sentence()}", highlight=False)
+    if as_json:
+        click.echo(json.dumps(result.summary() | {"problem": None if problem is None else problem.summary(system)}))
+    ctx.exit(VIOLATED if problem is not None or not confirmed else 0 if result.complete else INCOMPLETE)

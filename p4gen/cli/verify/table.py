@@ -1,0 +1,101 @@
+"""``p4gen verify table``: the searches that a paper reports, each compared with ours."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+from rich.table import Table
+
+from p4gen.cli.options import json_option, report_console
+from p4gen.cli.values import parsed
+from p4gen.cli.verb import verb
+from p4gen.cli.verify.scope import small_program
+from p4gen.errors import Diagnostic, InputError
+from p4gen.families import families
+from p4gen.inputs import shown
+from p4gen.spec import units
+from p4gen.spec.topology import load_topology
+from p4gen.verify.family import PaperTable, Verification
+from p4gen.verify.scope import Scope
+from p4gen.verify.world import Budget
+
+
+@verb(
+    examples=[
+        ("7,8", "EPIC's tables of model checking, all six rows"),
+        ("7,8 --reduction none --memory 40G", "without the partial-order reduction: takes an hour, and that memory"),
+    ]
+)
+@click.argument("numbers", metavar="N,...")
+@json_option
+@click.option("--row", "rows", multiple=True, metavar="NAME", help="These rows alone, such as 'III allreduce'.")
+@click.option(
+    "--reduction", type=click.Choice(["por", "none"]), default="por", show_default=True, help="As for p4gen verify."
+)
+@click.option("--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Threads.")
+@click.option("--memory", default="4G", show_default=True, metavar="BYTES", help="For the set of states.")
+@click.pass_context
+def command(
+    ctx: click.Context, /, numbers: str, as_json: bool, rows: tuple[str, ...], reduction: str, workers: int, memory: str
+) -> None:
+    """Repeat tables of a paper that checked a model of its design, with the generated programs.
+
+    Exit status 1 when something is violated, 3 when a search did not finish.
+    """
+    from p4gen.verify.search import Search  # noqa: PLC0415 - the search needs Numba, which is slow to load
+    from p4gen.verify.system import System  # noqa: PLC0415
+
+    most = parsed("--memory", units.size, memory)
+    console = report_console(quiet=as_json)
+    found: list[dict[str, Any]] = []
+    status = 0
+    for paper in {id(table): table for table in _tables(numbers)}.values():
+        topology = load_topology(paper.topology)
+        table = Table(
+            "", "states", "paper", "transitions", "paper", "levels", "paper", "time", "paper", title=paper.caption,
+            caption=paper.about,
+        )  # fmt: skip
+        for row in paper.rows:
+            if rows and row.name not in rows:
+                continue
+            flags = {name: str(value) for name, value in row.fields.items()}
+            scope = Scope(
+                topology, small_program(topology, flags), (row.collective,), paper.packets, budget=Budget(paper.losses)
+            )
+            result = Search(System(scope), reduce=reduction == "por", workers=workers, memory=most).run()
+            status = max(status, 1 if result.problem else 0 if result.complete else 3)
+            table.add_row(
+                row.name,
+                f"{result.distinct:,}",
+                f"{row.states:,}",
+                f"{result.transitions:,}",
+                f"{row.generated:,}",
+                f"{result.depth}",
+                f"{row.depth}",
+                f"{result.seconds:.1f} s",
+                row.time,
+            )
+            console.print(f"{row.name}: {result.sentence()}", highlight=False)
+            found.append({"row": row.name} | result.summary())
+        console.print(table)
+    if as_json:
+        click.echo(json.dumps(found))
+    ctx.exit(status)
+
+
+def _tables(numbers: str) -> list[PaperTable]:
+    known = {
+        number: table
+        for family in families().values()
+        if family.answers(Verification)
+        for number, table in family.facet(Verification).tables.items()
+    }
+    found = []
+    for text in numbers.split(","):
+        if not text.strip().isdecimal() or int(text) not in known:
+            there = ", ".join(map(str, sorted(known)))
+            raise InputError(Diagnostic("table", f"{shown(text)} is none of the tables with searches: {there}"))
+        found.append(known[int(text)])
+    return found

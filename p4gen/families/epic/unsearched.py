@@ -1,0 +1,75 @@
+"""Listed faults of EPIC's programs that no search of sound hosts finds, with the reasons. The conformance suite catches
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from p4gen.families.epic.spec import EpicSpec, Mode
+
+_FORMS = "hosts send no packets that are malformed, tagged or from elsewhere"
+_ARITHMETIC = "arithmetic: the numbers of a search are small, and sums of int32"
+_COUNTERS = "counters are not part of a state"
+_TIME = "time: how long a timer runs is not part of a state"
+_MARKS = "links mark no packets, and notifications only slow a sender down"
+_UNREAD = "a field that no host of a search reads"
+_AGREE = "only ranks that disagree about a call, or break the protocol, show it"
+_LARGE = "calls of more than 2^18 packets"
+_TAKEN = "in Mode II no slot idles: Broadcasts take theirs"
+_NEVER_SENT = "only an answer to what was never sent shows it"
+_ASKS = "hosts ask for an ACK of what they send again"
+_ALIKE = "all ranks ask for ACKs of the same packets"
+_SURPLUS = "more packets are sent, which is wrong only where nothing is lost"
+_NEXT_CALL = "the PSN behind a call is that of the next control message, which announces itself: no data has it"
+_ALL_ACKED = "ranks begin no Broadcast before all have acknowledged the one in front of it: CommLib waits"
+_FREE_PLACE = "contexts have numbers of their own in a switch: the words are kept in other places, which are free"
+_ANNOUNCED = "a rank's packets are taken in order, and sound ones send their control message in front of data"
+
+_REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        _FORMS,
+        ("ValidatePacket", "AnswerArp", "Forward", "any-source", "any-qp", "tag-taken-off", "ticks-from-anywhere",
+         "everything-is-claimed", "partials-from-anywhere"),
+    ),
+    (
+        _ARITHMETIC,
+        ("sum-wraps", "sum-unsigned", "lane-misplaced", "minimum-of-plain-numbers", "maximum-of-signed-numbers",
+         "minimum-is-maximum", "unsigned-sum-wraps", "any-numbers", "op-not-looked-at", "any-op-and-dtype",
+         "an-op-is-missing", "announced-op-forgotten", "latest-op-for-all", "numbers-not-kept"),
+    ),
+    (_COUNTERS, ("overflow-uncounted", "drops-uncounted", "given-up-in-silence")),
+    (
+        _TIME,
+        ("one-tick-is-enough", "no-back-off", "never-given-up", "given-up-for-good", "the-idle-are-given-up",
+         "rnr-timer-ignored", "rnr-timer-off-by-one", "longest-rnr-timer-is-shortest", "rnr-without-back-off",
+         "rnr-without-limit", "rnr-limit-shortens", "naks-start-the-timer"),
+    ),
+    (
+        _MARKS,
+        ("cnp-not-parsed", "NotifyCongestion", "RelayNotification", "answers-are-marked", "resent-with-the-ticks-ecn",
+         "no-becn", "switches-are-notified", "nobody-is-notified", "everybody-is-a-rank", "notification-by-psn",
+         "notifications-are-combined"),
+    ),
+    (_UNREAD, ("CountMessages", "udp-checksum-kept", "dscp-zeroed", "credit-given", "answer-asks")),
+    (
+        _AGREE,
+        ("any-opcode-mix", "any-control-mix", "other-announcement-passes", "data-in-place-of-control",
+         "control-in-place-of-data", "unknown-pattern-ignored", "unknown-flow-ignored", "conflict-passes",
+         "announced-though-refused", "invalid-unanswered"),
+    ),
+    (_LARGE, ("range-of-18-bits",)),
+    (_ASKS, ("closing-unanswered",)),
+    (_ALIKE, ("last-ack-request-wins",)),
+    (_NEXT_CALL, ("one-packet-too-many",)),
+    (_ALL_ACKED, ("begin-takes-all-for-acknowledged",)),
+    (_FREE_PLACE, ("one-bank-for-announcements",)),
+    (_ANNOUNCED, ("announcements-not-needed",)),
+    (_NEVER_SENT, ("never-sent-is-believed", "one-pipe-sends")),
+    (_SURPLUS, ("alone-ignored",)),
+)  # fmt: skip
+
+
+def unsearched(spec: EpicSpec) -> Mapping[str, str]:
+    """See ``Verification.unsearched``."""
+    found = {name: reason for reason, names in _REASONS for name in names}
+    return found if spec.mode is Mode.III else {**found, "idle-slot-is-newer": _TAKEN}

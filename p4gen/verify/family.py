@@ -1,0 +1,84 @@
+"""What a family says of its programs to whoever searches their states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from p4gen.errors import InputError
+from p4gen.families import Facet, family_of
+from p4gen.host.collectives.control import Collective
+from p4gen.spec import ProgramSpec
+
+
+@dataclass(frozen=True)
+class PaperSearch:
+    """A search that a paper reports: of a program for a collective, with its time, depth and numbers of states."""
+
+    name: str
+    fields: Mapping[str, object]
+    """The program's spec."""
+    collective: Collective
+    time: str
+    depth: int
+    states: int
+    """Distinct ones."""
+    generated: int
+    """All that were generated: our transitions."""
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """A table of a paper with searches. ``about`` says how the paper's model and machine differ from ours."""
+
+    caption: str
+    about: str
+    topology: str
+    packets: int
+    losses: int
+    rows: tuple[PaperSearch, ...]
+
+
+@dataclass(frozen=True)
+class Verification(Facet):
+    """How time appears in a family's programs."""
+
+    module: ClassVar[str] = "verification"
+
+    clocks: tuple[str, ...] = ()
+    """Registers that only measure time. They are as in a new switch before each event: how long something took is not
+    part of a state."""
+    ticks: int = 1
+    """Number of ticks after which a timer expires, if its register is as in a new switch."""
+    unfit: Callable[[Any], str] = lambda _: ""
+    """Why programs of a spec cannot be searched; "" if they can."""
+    small: Callable[[Any], Mapping[str, object]] = lambda _: {}
+    """Fields of the smallest program like that of a spec that has all of its behaviour on a small network."""
+    searched: Callable[[Any], Sequence[Mapping[str, object]]] = lambda _: ()
+    """Fields of programs that are searched with a listed fault in place of the one of a spec, if the fault fits them,
+    too; the first that it fits."""
+    slots: tuple[str, ...] = ()
+    """How the names of registers begin whose words may idle while others are used: those of slots, and of connections
+    that only some collectives use."""
+    idles: Callable[[Any], bool] = lambda _: True
+    """Whether a slot may idle while other collectives of its context run, which depends on a spec."""
+    exact: Callable[[Any], bool] = lambda _: False
+    """Whether switches that filter NAKs remember all that has passed, so that they know each loss, and no other."""
+    tables: Mapping[int, PaperTable] = field(default_factory=dict)
+    """Tables of the paper, by number."""
+    unsearched: Callable[[Any], Mapping[str, str]] = lambda _: {}
+    """Listed faults, and modules all of whose faults, that no search of sound hosts finds, with the reasons; for
+    programs like a spec. All others should be found."""
+    sound: Callable[[Any], Any] = lambda spec: spec
+    """The program that a program with a known design error is to be compared with; takes the family's own spec."""
+
+
+def verification_of(spec: ProgramSpec) -> Verification:
+    """What the family of a spec says; the defaults if it says nothing. Raises ``InputError`` for a program that cannot
+    be searched."""
+    family = family_of(spec)
+    found = family.facet(Verification) if family.answers(Verification) else Verification()
+    if why := found.unfit(spec):
+        raise InputError(why)
+    return found

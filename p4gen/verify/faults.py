@@ -1,0 +1,130 @@
+"""Faults of the conformance suite, searched for in small scopes until one shows what a fault breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from p4gen.errors import FailedError, InputError
+from p4gen.families import load_spec
+from p4gen.program import compose, render
+from p4gen.ptf.family import conformance_of
+from p4gen.ptf.mutations import Mutation, Seeding
+from p4gen.scratch import scratch
+from p4gen.spec import ProgramSpec
+from p4gen.verify.confirm import repeated
+from p4gen.verify.counterexample import SCHEDULE, schedule, told
+from p4gen.verify.family import verification_of
+from p4gen.verify.flows import FlowScope
+from p4gen.verify.knowledge import Knowledge
+from p4gen.verify.ladder import ladder
+from p4gen.verify.results import Problem
+from p4gen.verify.scenario import switch_in, tried, write
+from p4gen.verify.scope import Scope
+from p4gen.verify.search import Search
+from p4gen.verify.system import System
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a fault breaks. ``scope`` and ``problem`` are None if no scope showed anything; ``why`` then says why none
+    could, if that is known."""
+
+    fault: Mutation
+    name: str = ""
+    scope: Scope | FlowScope | None = None
+    problem: Problem | None = None
+    why: str = ""
+    doubt: str = ""
+    """What is wrong with the scenario that the counterexample was made into; "" if it fails on the program with the
+    fault, and passes on the sound one."""
+
+    @property
+    def missing(self) -> bool:
+        """Whether a search should have found the fault, and has not, or its scenario does not show it."""
+        return bool(self.doubt) or (self.problem is None and not self.why)
+
+
+def seeding_of(spec: ProgramSpec) -> Seeding:
+    """The listed faults of programs like ``spec``."""
+    return conformance_of(spec).seeding(spec)
+
+
+def program_of(seeding: Seeding, fault: Mutation) -> ProgramSpec:
+    """The program that a fault is seeded into: the suite's, or one like it that a search knows more of."""
+    given = load_spec(None, dict(seeding.programs[fault.program]))
+    for other in (*verification_of(given).searched(given), {}):
+        spec = load_spec(None, {**seeding.programs[fault.program], **other})
+        if _fits(spec, fault):
+            return spec
+    raise InputError(f"the fault {fault.name} does not fit the program {fault.program}")
+
+
+def _fits(spec: ProgramSpec, fault: Mutation) -> bool:
+    return render(compose(spec)).text.count(fault.find) == 1
+
+
+def beyond(spec: ProgramSpec, fault: Mutation) -> str:
+    """Why a search of sound hosts cannot find a fault; "" if it should find it."""
+    unsearched = verification_of(spec).unsearched(spec)
+    return unsearched.get(fault.name, unsearched.get(fault.module, ""))
+
+
+def doubt(system: System, problem: Problem) -> str:
+    """Make a PTF scenario of a counterexample, and run it in memory with the program of ``system`` and the sound one.
+    Returns what is wrong if it does not tell them apart."""
+    story = told(system, problem.events)
+    with scratch() as place:
+        place.joinpath(SCHEDULE).write_text(schedule(story, problem), encoding="utf-8")
+        path = write(story, problem.text, place)
+        if path is None:
+            return "no switch does anything else than one with the sound program"
+        wrong, right = tried(system.scope, switch_in(path), place)
+    if wrong:
+        return "the scenario passes with the fault"
+    return "" if right else "the scenario fails with the sound program"
+
+
+class Hunt:
+    """Faults of a list, searched for one after the other, each scope for ``seconds`` at most; all scopes of the ladder,
+    or those named.
+
+    A scope is searched with the sound program first. Where a program with a fault does the same at each step of the
+    switches, its search is the same, and is left out.
+    """
+
+    def __init__(self, seeding: Seeding, *, seconds: float, scopes: Sequence[str] = ()) -> None:
+        self._seeding = seeding
+        self._seconds = seconds
+        self._scopes = scopes
+        self._sound: dict[tuple[str, str], tuple[Knowledge, bool]] = {}
+
+    def find(self, fault: Mutation) -> Found:
+        """Search until a scope shows the fault. Raises ``P4genError`` for a scope in which something is wrong with the
+        sound program."""
+        spec = program_of(self._seeding, fault)
+        if why := beyond(spec, fault):
+            return Found(fault, why=why)
+        for name, scope in ladder(spec):
+            if (self._scopes and name not in self._scopes) or not _fits(scope.program, fault):
+                continue
+            knowledge, complete = self._steps(name, scope)
+            seeded = replace(scope, fault=fault)
+            system = System(seeded)
+            if complete and all(step.same for step in repeated(knowledge, system)):
+                continue
+            problem = Search(system, workers=1).run(seconds=self._seconds).problem
+            if problem is not None:
+                return Found(fault, name, seeded, problem, doubt=doubt(system, problem))
+        return Found(fault)
+
+    def _steps(self, name: str, scope: Scope | FlowScope) -> tuple[Knowledge, bool]:
+        """What the sound program's switches do in a scope, and whether that is everything."""
+        key = name, repr(scope.program)
+        if key not in self._sound:
+            search = Search(System(scope), workers=1)
+            result = search.run(seconds=self._seconds)
+            if result.problem is not None:
+                raise FailedError(f"without a fault: {name}: {result.problem.property}: {result.problem.text}")
+            self._sound[key] = search.knowledge, result.complete
+        return self._sound[key]

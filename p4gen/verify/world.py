@@ -1,0 +1,126 @@
+"""What a search explores, before it is taken apart: a network of configured switches, hosts' tasks, ticks, rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from p4gen.groups.group import SwitchConfig
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.verbs import Recovery
+from p4gen.model import EngineName
+from p4gen.net.network import Network
+from p4gen.spec import ProgramSpec
+from p4gen.spec.topology import TopologySpec
+from p4gen.verify.hosts import Task
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How often the network may commit each fault in one run."""
+
+    losses: int = 0
+    duplicates: int = 0
+    delays: int = 0
+    """A packet is delayed: any others arrive before it."""
+    corruptions: int = 0
+    """A packet arrives with a wrong bit."""
+    timeouts: int = 0
+    """Timers and ticks that expire while packets are on their way."""
+
+    def sentence(self) -> str:
+        """The budget, in words."""
+        counts = {
+            "loss": self.losses,
+            "duplicate": self.duplicates,
+            "delay": self.delays,
+            "corruption": self.corruptions,
+            "early timeout": self.timeouts,
+        }
+        plurals = {"loss": "losses"}
+        faults = [f"{n} {name if n == 1 else plurals.get(name, name + 's')}" for name, n in counts.items() if n]
+        return "at most " + ", ".join(faults) if faults else "no faults"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is expected of a scope beyond what every scope must do."""
+
+    no_drops: bool = False
+    """Without a fault, no packet is dropped for a reason that is a loss."""
+    no_repeats: bool = False
+    """Without a fault, no host sends a packet twice, unless its timer has expired."""
+    recovery: Recovery | None = None
+    """How switches recover that end connections: as receivers they send one NAK for each packet that they miss, as
+    senders what is asked for. Where nothing may be dropped, they answer all that they should. None if they end none."""
+    one_repeat: bool = False
+    """No host sends more than one packet again, unless its timer has expired."""
+    in_order: bool = False
+    """Hosts, and switches that are receivers, know from a later packet that one is missing."""
+    asked: tuple[str, int, bool] | None = None
+    """A switch whose host gets what it asks for without a timer if it is plain that it is lost; the number of paths
+    that PSNs take in turn; and whether losses between the switch and the host count (``monitors.Asked``)."""
+
+
+@dataclass(frozen=True)
+class World:
+    """A network, and what its hosts do. ``specs`` are switches' programs, ``mac`` and ``ip`` are hosts' addresses."""
+
+    network: Network
+    specs: Mapping[str, ProgramSpec]
+    mac: Mapping[str, int]
+    ip: Mapping[str, int]
+    tasks: Mapping[str, Callable[[Nic], Sequence[Task]]]
+    """What hosts do, by name."""
+    rules: Rules
+    first_psn: int
+    configs: Mapping[str, SwitchConfig]
+    """What switches hold."""
+    texts: Mapping[str, str]
+    """The texts of switches' programs."""
+    ticks: Sequence[tuple[str, int, bytes, str]] = ()
+    """Of each tick that is worth sending: the switch, the port of its edge, the frame, a name."""
+    unlike: Sequence[str] = ()
+    """Hosts that do what no others do."""
+
+
+class Explored(Protocol):
+    """A scope: what ``System`` needs of it."""
+
+    @property
+    def topology(self) -> TopologySpec:
+        """The network."""
+        ...
+
+    @property
+    def budget(self) -> Budget:
+        """How often the network may commit each fault."""
+        ...
+
+    def world(self) -> World:
+        """The network, new. Raises ``InputError`` for a scope that cannot be."""
+        ...
+
+    def sentence(self) -> str:
+        """The scope, in words."""
+        ...
+
+    def as_data(self) -> dict[str, Any]:
+        """The scope as plain values, for a file."""
+        ...
+
+    def with_engine(self, engine: EngineName) -> Explored:
+        """The same on another engine."""
+        ...
+
+    def sound(self) -> Explored | None:
+        """The same with the sound program; None if the scope's own is said to be sound."""
+        ...
+
+
+def links_of(topology: TopologySpec) -> dict[str, Any]:
+    """A topology as plain values, without times and rates, which a search does not know."""
+    fields = {"name", "root", "switches", "hosts", "ranks"}
+    named = topology.model_dump(mode="json", exclude_unset=True, include=fields)
+    return named | {"links": [list(link.ends) for link in topology.links]}

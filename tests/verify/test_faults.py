@@ -1,0 +1,176 @@
+"""Listed faults: a search finds them, or a reason says why none can."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from p4gen.errors import FailedError
+from p4gen.families import load_collective, load_spec
+from p4gen.ptf.mutations import Mutation
+from p4gen.verify.family import verification_of
+from p4gen.verify.faults import Found, Hunt, beyond, doubt, program_of, seeding_of
+from p4gen.verify.ladder import WRAP, ladder
+from p4gen.verify.results import Problem
+from p4gen.verify.search import Search
+from p4gen.verify.system import System
+
+SAMPLE = 3
+"""Faults of each mode that a run without --full searches for, in these scopes of the ladder."""
+SCOPES = ("no faults", "a loss", "five packets, window 4, a loss")
+SEEN_AT_ONCE = {
+    "II": ("half-the-buffer", "complete-at-once", "icrc-stale", "no-duplicate-check", "psn-not-kept", "qp-kept"),
+    "III": ("half-the-buffer", "complete-at-once", "icrc-stale", "old-ack-wins", "naks-ignored", "no-nak"),
+}
+"""Some of the faults that these scopes show."""
+SHOWN_BY = {
+    "II": {
+        "slot-off-by-one": "two groups of two",
+        "stale-starts-afresh": "a duplicate",
+        "ack-takes-back": "broadcast on star-3, a duplicate",
+        "zero-is-announced": "an earlier group whose broadcast was cut short, window 4, a loss",
+        "wrong-pipeline": "no faults",
+    },
+    "III": {
+        "root-forgotten": "reduce on star-3, rank 1 is the root",
+        "epoch-ignored": "an earlier group that was cut short, window 4",
+        "one-bank": "no faults",
+    },
+    "themis": {
+        "answers-sprayed": "four packets",
+        "never-armed": "a loss",
+        "blocked-epoch-ignored": "earlier connections",
+    },
+}
+"""By mode: faults that a scope is there for; one is drawn."""
+
+
+def _seed(config: pytest.Config) -> int:
+    given = config.getoption("--seed")
+    seed = random.SystemRandom().randrange(1 << 32) if given is None else int(given)
+    print(f"seed {seed}")  # noqa: T201 - pytest shows it with what fails
+    return seed
+
+
+@pytest.mark.parametrize("mode", ["II", "III"])
+def test_faults_are_found(mode: str, pytestconfig: pytest.Config) -> None:
+    seed = _seed(pytestconfig)
+    seeding = seeding_of(load_collective(None, {"mode": mode}))
+    spec = load_collective(None, seeding.programs["plain"])
+    if pytestconfig.getoption("--full"):
+        hunt = Hunt(seeding, seconds=120)
+        faults: list[Mutation] = list(seeding.mutations)
+    else:
+        hunt = Hunt(seeding, seconds=120, scopes=SCOPES)
+        assert set(SCOPES) <= {name for name, _ in ladder(spec)}
+        chosen = random.Random(seed).sample(SEEN_AT_ONCE[mode], SAMPLE)
+        faults = [fault for fault in seeding.mutations if fault.name in chosen]
+        assert len(faults) == SAMPLE
+    found = [hunt.find(fault) for fault in faults]
+    assert [each.fault.name for each in found if each.missing] == []
+
+
+@pytest.mark.parametrize("mode", sorted(SHOWN_BY))
+def test_a_scope_shows_the_fault_that_it_is_there_for(mode: str, pytestconfig: pytest.Config) -> None:
+    """And the scenario made of it fails with the fault, and passes without: with registers of an earlier group, too."""
+    name, scope = random.Random(_seed(pytestconfig)).choice(sorted(SHOWN_BY[mode].items()))
+    seeding = seeding_of(load_spec(None, {"mode": mode}))
+    (fault,) = [each for each in seeding.mutations if each.name == name]
+    found = Hunt(seeding, seconds=120, scopes=(scope,)).find(fault)
+    assert (found.name, found.doubt, found.missing) == (scope, "", False)
+
+
+def test_a_scenario_that_does_not_show_the_fault_is_a_doubt() -> None:
+    seeding = seeding_of(load_collective(None, {"mode": "II"}))
+    (fault,) = [each for each in seeding.mutations if each.name == "half-the-buffer"]
+    scope = dict(ladder(program_of(seeding, fault)))["no faults"]
+    harmless = System(replace(scope, fault=replace(fault, replace=fault.find + " "), engine="interp"))
+    assert doubt(harmless, Problem("results", "nothing", ())).startswith("no switch does anything else")
+    found = Found(fault, doubt="the scenario passes with the fault")
+    assert found.missing
+
+
+@pytest.mark.parametrize("mode", ["II", "III", "themis"])
+def test_every_reason_is_for_a_listed_fault(mode: str) -> None:
+    seedings = [seeding_of(load_spec(None, {"mode": each})) for each in ("II", "III", "themis")]
+    known = {name for seeding in seedings for fault in seeding.mutations for name in (fault.name, fault.module)}
+    reasons = verification_of(load_spec(None, {"mode": mode})).unsearched(load_spec(None, {"mode": mode}))
+    assert set(reasons) <= known
+    assert all(reasons.values())
+
+
+def test_a_fault_that_no_search_can_find_has_a_reason() -> None:
+    seeding = seeding_of(load_collective(None, {"mode": "III"}))
+    (fault,) = [each for each in seeding.mutations if each.name == "no-back-off"]
+    found = Hunt(seeding, seconds=120).find(fault)
+    assert (found.missing, found.problem) == (False, None)
+    assert found.why == beyond(program_of(seeding, fault), fault) != ""
+
+
+@pytest.mark.parametrize(
+    ("mode", "name", "calls"),
+    [
+        ("II", "broadcast-takes-no-slot", "slots"),
+        ("III", "cursor-sends-the-unsent", "broadcast on star-3, window 4,"),
+        ("III", "sent-before-the-wrap-counts", "broadcast on star-3, window 4,"),
+        ("III", "cursor-fills-a-gap", "broadcast on star-3, window 4,"),
+    ],
+)
+def test_slots_that_idle_for_a_whole_wrap_show_what_would_take_them_for_new(mode: str, name: str, calls: str) -> None:
+    seeding = seeding_of(load_collective(None, {"mode": mode}))
+    (fault,) = [each for each in seeding.mutations if each.name == name]
+    scope = replace(dict(ladder(program_of(seeding, fault)))[f"{calls} idle since {WRAP:#x}"], engine="interp")
+    assert Search(System(scope), workers=1, liveness=False).run().complete
+    assert Search(System(replace(scope, fault=fault)), workers=1).run().problem is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "scope", "wrong"),
+    [
+        ("later-gap-unasked", "five packets, window 4, a loss", "PSN 0xffffff is missing, and no NAK says so"),
+        ("gap-unreported", "five packets, window 4, a loss", "1 packets from PSN 0xffffff on are missing"),
+        ("all-since-resent", "five packets, window 4, a loss", "the answer does not ask for it"),
+        ("resent-without-ackreq", "five packets, window 4, a loss", "does not ask for an ACK"),
+        ("second-gap-silent", "five packets, window 4, two losses", "PSN 0xffffff is missing, and no NAK says so"),
+        ("gap-after-not-ready", "flow acks, window 2, seven packets", "a second NAK for PSN"),
+        (
+            "ack-for-all",
+            "messages of three packets, one ACK each, a loss",
+            "does not ask for an ACK, and is acknowledged",
+        ),
+    ],
+)
+def test_what_a_timer_would_repair_is_seen(name: str, scope: str, wrong: str) -> None:
+    seeding = seeding_of(load_collective(None, {"mode": "III"}))
+    (fault,) = [each for each in seeding.mutations if each.name == name]
+    seeded = replace(dict(ladder(program_of(seeding, fault)))[scope], fault=fault)
+    problem = Search(System(seeded), workers=1, liveness=False).run().problem
+    assert problem is not None
+    assert (problem.property, wrong in problem.text) == ("progress", True)
+
+
+@pytest.mark.parametrize("reliability", ["gbn", "sr", "sack"])
+def test_sound_programs_owe_nothing(reliability: str) -> None:
+    spec = load_collective(None, {"mode": "III", "window": 4, "message": 1, "lanes": 8, "reliability": reliability})
+    scope = dict(ladder(spec))["five packets, window 4, a loss"]
+    assert Search(System(scope), workers=1).run().complete
+
+
+def test_a_fault_that_changes_nothing_is_missing() -> None:
+    """The program does the same at each step; no search is needed to know that."""
+    seeding = seeding_of(load_collective(None, {"mode": "III"}))
+    (fault,) = [each for each in seeding.mutations if each.name == "nak-too-early"]
+    harmless = replace(fault, name="harmless", module="CheckOrder", replace=fault.find + " ")
+    assert Hunt(seeding, seconds=120, scopes=("no faults",)).find(harmless) == Found(harmless)
+
+
+def test_a_scope_in_which_the_sound_program_fails_is_an_error() -> None:
+    """A wrong design in the place of the sound program: what it breaks is not laid to a fault."""
+    seeding = seeding_of(load_collective(None, {"mode": "III"}))
+    wrong = {name: {**fields, "variant": "nak-storm"} for name, fields in seeding.programs.items()}
+    (fault,) = [each for each in seeding.mutations if each.name == "no-becn"]
+    named = replace(fault, name="harmless", module="CheckOrder")
+    with pytest.raises(FailedError, match="without a fault: five packets, window 4, a loss: progress: a second NAK"):
+        Hunt(replace(seeding, programs=wrong), seconds=300, scopes=SCOPES[2:]).find(named)
