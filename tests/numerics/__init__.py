@@ -1,0 +1,1 @@
+"""Functions of generated programs that compute with numbers, against NumPy."""
