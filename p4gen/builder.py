@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from p4.config.v1 import p4info_pb2
@@ -17,9 +18,12 @@ from p4gen.p4 import p4c
 from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.info.generate import generate
 from p4gen.p4.info.text import differences, parse_text, to_text
+from p4gen.p4.resources import Resources
 from p4gen.p4.toolchain import Toolchain
+from p4gen.plugins import answers
 from p4gen.program import Composition, Manifest, compose, manifest, render, undeclared_features
 from p4gen.program.manifest import to_json
+from p4gen.program.room import fitting
 from p4gen.scratch import scratch
 from p4gen.spec import ProgramSpec
 
@@ -34,6 +38,8 @@ class Built:
     manifest: Manifest
     p4c: str | None
     files: tuple[Path, ...]
+    refusal: str | None = None
+    """Why p4c does not accept the program, if that is an experiment; others are not built then."""
 
     @property
     def program(self) -> Path:
@@ -55,7 +61,8 @@ def build(
     ``<program>.json`` and p4c's own P4Info. Raises ``FailedError`` if the generated program does not
     compile cleanly, breaks a rule of the house (``p4.lint``), or p4c disagrees. ``line_directives`` says whether the
     text has ``#line`` directives (``render``), ``p4c_timeout`` the seconds for p4c, if not its own. If p4c
-    fails and wrote a log, that stays as ``out/<program>.p4c.log``.
+    fails and wrote a log, that stays as ``out/<program>.p4c.log``. Raises ``InputError`` if the program is too large
+    for the switch.
     """
     composition = compose(spec)
     rendered = render(composition, line_directives=line_directives)
@@ -65,24 +72,36 @@ def build(
         source = folder / f"{name}.p4"
         source.write_text(rendered.text, encoding="utf-8")
         log = out / f"{name}.p4c.log"
-        call = p4c.CompilerCall(source, folder, p4c_timeout, log=log)
-        with _keeping(folder / "p4c.log", log), ThreadPoolExecutor(max_workers=1) as beside:
-            second_opinion = beside.submit(tools.compile, call) if use_p4c and tools.compile else None
+        call = p4c.CompilerCall(source, folder / tools.output, p4c_timeout, log=log)
+        with _keeping(call.out / "p4c.log", log), ThreadPoolExecutor(max_workers=1) as beside:
+            # What may be too large is asked first: p4c takes minutes to say so.
+            measured = answers(spec.architecture, Resources)
+            run = partial(tools.compile, call) if use_p4c and tools.compile else None
+            second_opinion = beside.submit(run) if run is not None and not measured else None
             # Positions name the file where it will be, not where it is being made.
             compiled = compile_text(rendered.text, str(out / name / source.name))
             _refuse(compiled.warnings, f"{name} compiles with warnings")
             broken = [d for d in tools.lint(compiled.program, spec.pipelines) if d.severity == "error"]
             _refuse(compiled.placed(broken), f"{name} breaks a rule for generated programs")
+            reports = fitting(spec, compiled.program) if measured else ()
+            if measured:
+                second_opinion = beside.submit(run) if run is not None else None
             false = f"{name}'s modules do not say what they do"
             _refuse(undeclared_features(composition, rendered), false)
             _refuse(undeclared(composition, compiled.program), false)
             info = generate(compiled.program)
             (folder / f"{name}.p4info.txtpb").write_text(to_text(info), encoding="utf-8")
-            content = manifest(composition, rendered)
+            content = manifest(composition, rendered, reports)
             (folder / "manifest.json").write_text(to_json(content), encoding="utf-8")
-            version = _agreeing(info, second_opinion.result()) if second_opinion is not None else None
+            version, refusal = None, None
+            try:
+                version = _agreeing(info, second_opinion.result()) if second_opinion is not None else None
+            except FailedError as error:
+                if not composition.experiment:
+                    raise
+                refusal = str(error).splitlines()[0]
     final = out / name
-    return Built(final, composition, compiled, content, version, tuple(sorted(final.iterdir())))
+    return Built(final, composition, compiled, content, version, tuple(sorted(final.iterdir())), refusal)
 
 
 def _agreeing(info: p4info_pb2.P4Info, theirs: tuple[str, p4c.P4cOutput] | None) -> str | None:
@@ -92,7 +111,9 @@ def _agreeing(info: p4info_pb2.P4Info, theirs: tuple[str, p4c.P4cOutput] | None)
     version, output = theirs
     if output.p4info is None:
         return version
-    differing = differences(info, parse_text(output.p4info.read_text(encoding="utf-8")))
+    described = parse_text(output.p4info.read_text(encoding="utf-8"))
+    described.ClearField("externs")  # what only p4c's switches have, such as snapshots
+    differing = differences(info, described)
     if differing:
         raise FailedError("p4gen's P4Info differs from p4c's:\n" + "\n".join(differing))
     return version

@@ -1,4 +1,4 @@
-"""Elements and their reduction, from first principles: NumPy's 64-bit integers."""
+"""Elements and their reduction, from first principles: NumPy's 64-bit integers, and its floating-point numbers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from p4gen.spec import DType, Op
 
-Values = npt.NDArray[np.int64]
-"""A packet's elements, one a lane, wide enough that no sum of theirs overflows."""
+Values = npt.NDArray[Any]
+"""A packet's elements, one a lane: int64, wide enough that no sum of theirs overflows, or floating-point numbers."""
+WHOLE = 1 << 23
+"""Up to here sums of two whole numbers are exact in binary32."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,9 @@ class Numbers:
 
     @property
     def limits(self) -> tuple[int, int]:
-        """The least and the greatest element."""
-        return self.dtype.number_format.least, self.dtype.number_format.greatest
+        """The least and the greatest element; of floating-point numbers, whole ones whose sums are exact."""
+        form = self.dtype.number_format
+        return (int(form.least), int(form.greatest)) if form.integer else (-WHOLE, WHOLE)
 
     def encode(self, values: Values) -> bytes:
         """Elements as a payload: big-endian, one after the other."""
@@ -33,7 +36,8 @@ class Numbers:
 
     def decode(self, payload: bytes) -> Values:
         """A payload's elements."""
-        return np.frombuffer(payload, self._numpy.newbyteorder(">")).astype(np.int64)
+        wide = np.int64 if self.dtype.number_format.integer else self._numpy
+        return np.frombuffer(payload, self._numpy.newbyteorder(">")).astype(wide)
 
     def reduced(self, values: Sequence[Values]) -> Values:
         """NumPy's reduction of contributions, without overflow."""

@@ -94,6 +94,11 @@ class IncTest(P4genTest):
         if self.spec.op is not Op.DYNAMIC:
             self.numbers = Numbers(self.spec.op, self.spec.dtype)
 
+    @property
+    def front(self) -> tuple[int, ...]:
+        """The switch's ports for hosts."""
+        return self.spec.architecture.front_ports(self.spec.ports)
+
     # --- groups ---
 
     def make_group(
@@ -119,7 +124,7 @@ class IncTest(P4genTest):
             self.skipTest(f"the program's fan-in is {self.spec.fan_in}, which {ranks} ranks exceed")
         switch = context if switch is None else switch
         local_ip, ports = 10 << 24 | switch << 16 | 1, self.spec.ports // self.spec.pipelines
-        front = self.spec.architecture.front_ports(self.spec.ports)
+        front = self.front
         edges = tuple(
             Edge(
                 edge_id=1 + context * self.spec.fan_in + rank,
@@ -284,7 +289,7 @@ class IncTest(P4genTest):
         except HeaderError as error:
             raise AssertionError(f"port {output.port}: {error}: {output.frame.hex()}") from error
         faults = problems(output.frame)
-        if not self.spec.icrc.checked:
+        if not self.spec.icrc.right:
             faults = [fault for fault in faults if "ICRC" not in fault]
         self.equal(f"port {output.port}: faults of {output.frame.hex()}", faults, [])
         return packet
@@ -306,10 +311,10 @@ class IncTest(P4genTest):
     def check_payload(self, at: str, packet: RocePacket, values: Values) -> None:
         """Check that the packet's payload is exactly ``values``."""
         self.equal(f"{at}: payload bytes", len(packet.payload), self.spec.payload_bytes)
-        got = self.decode(packet.payload)
-        wrong = np.flatnonzero(got != values)
+        bits = f"u{self.numbers.dtype.number_format.bytes}"
+        wrong = np.flatnonzero(np.frombuffer(packet.payload, bits) != np.frombuffer(self.encode(values), bits))
         if len(wrong):
-            lane = int(wrong[0])
+            lane, got = int(wrong[0]), self.decode(packet.payload)
             self.fail(
                 f"{at}: lane {lane} is {got[lane]}, expected {values[lane]} "
                 f"({len(wrong)} of {len(got)} lanes are wrong)"

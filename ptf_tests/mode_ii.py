@@ -11,7 +11,7 @@ from typing import ClassVar
 from elements import Values
 from inc import IncTest, Results, allreduce
 
-from p4gen.families.epic.conformance.lacking import missing
+from p4gen.families.epic.conformance.lacking import lacks, missing, reason
 from p4gen.families.epic.control import FACET
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.families.epic.static import static
@@ -34,6 +34,19 @@ class ModeIITest(IncTest):
     def misfit(self, spec: EpicSpec) -> str | None:
         """Includes what programs of static groups lack."""
         return super().misfit(spec) or missing(spec, f"{type(self).__module__}.{type(self).__name__}")
+
+    @property
+    def announces(self) -> bool:
+        """Whether the program remembers what was announced, and takes data nowhere else."""
+        return not lacks(self.spec, "announcements")
+
+    def reason(self, other: str) -> str:
+        """The program's own reason to drop what programs that remember announcements drop for ``other``."""
+        return reason(self.spec, other)
+
+    def refused(self, group: GroupContext, rank: int, frame: RocePacket | bytes, reason: str) -> None:
+        """``reason`` is that of a program that remembers announcements."""
+        super().refused(group, rank, frame, self.reason(reason))
 
     def serve(self, *groups: GroupContext) -> None:
         """Configure the switch for groups. Skips the test when a program of static groups cannot serve them."""
@@ -139,6 +152,14 @@ class ModeIITest(IncTest):
         self.expect_results(group, [(psn, self.reduced(values))])
 
 
+class StaticTest(ModeIITest):
+    """A test of what only programs of static groups have."""
+
+    def misfit(self, spec: EpicSpec) -> str | None:
+        """Includes programs of other groups."""
+        return super().misfit(spec) or (None if static(spec) else "the program remembers announcements")
+
+
 def sources(group: GroupContext, pattern: Pattern) -> list[int]:
     """The edges over which a node receives a pattern's data from its sources."""
     if pattern.collective is Collective.BROADCAST:
@@ -154,4 +175,4 @@ def announced(packet: RocePacket) -> tuple[int, int] | None:
     return packet.bth.psn, packet.immdt.value
 
 
-__all__ = ["ModeIITest", "allreduce", "announced", "sources"]
+__all__ = ["ModeIITest", "StaticTest", "allreduce", "announced", "sources"]

@@ -17,7 +17,11 @@ from elements import Numbers, Values
 from inc import IncTest
 
 from p4gen.families.epic.codes import OwnOpcode
-from p4gen.families.epic.spec import Mode
+from p4gen.families.epic.conformance.lacking import missing, reason
+from p4gen.families.epic.control import FACET
+from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.families.epic.static import static
+from p4gen.groups.config import configure
 from p4gen.groups.group import GroupContext, Pattern
 from p4gen.host.collectives.control import Collective, Control
 from p4gen.rocev2 import psn as serial
@@ -88,6 +92,35 @@ class ModeIIITest(IncTest):
         super().setUp()
         if self.wraps:
             self.first_psn = (1 << 24) - 3
+
+    def misfit(self, spec: EpicSpec) -> str | None:
+        """Includes what programs of static groups lack."""
+        return super().misfit(spec) or missing(spec, f"{type(self).__module__}.{type(self).__name__}")
+
+    def serve(self, *groups: GroupContext) -> None:
+        """Configure the switch for groups. Skips the test when a program of static groups cannot serve them."""
+        if static(self.spec):
+            for problem in (problem for group in groups for problem in FACET.problems(self.spec, group)):
+                self.skipTest(problem)
+        super().serve(*groups)
+
+    def reason(self, other: str) -> str:
+        """The program's own reason to drop what programs that remember announcements drop for ``other``."""
+        return reason(self.spec, other)
+
+    def refused(self, group: GroupContext, rank: int, frame: RocePacket | bytes, reason: str) -> None:
+        """``reason`` is that of a program that remembers announcements."""
+        super().refused(group, rank, frame, self.reason(reason))
+
+    def renew(self, *groups: GroupContext) -> None:
+        """Give groups that are served another epoch and another first PSN."""
+        entries = configure(self.spec, groups).entries
+        self.control.modify(*(entry for entry in entries if entry.table == self.keeps_epochs))
+
+    @property
+    def keeps_epochs(self) -> str:
+        """The table whose entries say a group's epoch and first PSN."""
+        return "flows" if static(self.spec) else "contexts"
 
     def unfit(self) -> str | None:
         if self.spec.loss_recovery not in self.reliability:
@@ -295,7 +328,7 @@ class ModeIIITest(IncTest):
 
     def refused_at(self, port: int, packet: RocePacket, reason: str) -> None:
         """``refused``, from any port."""
-        state, drops = self.state(), self.all_drops()
+        reason, state, drops = self.reason(reason), self.state(), self.all_drops()
         self.send(port, packet.to_bytes())
         self.equal(f"frames sent for one to be refused as {reason}", self.outputs(), [])
         self.equal("dropped", self.all_drops() - drops, Counter({reason: 1}))

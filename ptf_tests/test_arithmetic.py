@@ -10,7 +10,7 @@ from mode_ii import ModeIITest
 
 from p4gen.groups.group import GroupContext
 from p4gen.rocev2 import psn as serial
-from p4gen.spec import DType, Op
+from p4gen.spec import DType, Op, reductions
 
 
 class Arithmetic(ModeIITest):
@@ -26,14 +26,18 @@ class Arithmetic(ModeIITest):
     def setUp(self) -> None:
         super().setUp()
         if self.spec.op is Op.DYNAMIC:
-            fitting = [n for n in self.spec.choices if self.op in (None, n.op) and self.dtype in (None, n.dtype)]
-            chosen = self.random.choice(fitting)
+            chosen = self.random.choice(self.fitting())
             self.numbers = Numbers(chosen.op, chosen.dtype)
+
+    def fitting(self) -> list[reductions.Numbers]:
+        """What the program computes, or may be announced to it, of the op and dtype that this is about."""
+        return [n for n in self.spec.choices if self.op in (None, n.op) and self.dtype in (None, n.dtype)]
 
     def unfit(self) -> str | None:
         spec = self.spec
-        fits = spec.op is Op.DYNAMIC or (self.op in (None, spec.op) and self.dtype in (None, spec.dtype))
-        if fits and self.saturating in (None, spec.saturating):
+        if self.saturating is not None and not spec.dtype.number_format.integer:
+            return f"elements are {spec.dtype}"
+        if self.fitting() and self.saturating in (None, spec.saturating):
             return None
         what = spec.op if spec.op is Op.DYNAMIC else f"{spec.dtype} {spec.op}"
         return f"the program is a {what}{' that saturates' if spec.saturating else ''}"
@@ -80,6 +84,22 @@ class SaturatesAtTheBottom(Arithmetic):
         ]
         self.round(group, inputs, np.maximum(np.sum(inputs, axis=0), bottom))
         self.round(group, [self.lanes(bottom)] * 3, self.lanes(bottom))
+
+
+class EachLaneSaturatesAlone(Arithmetic):
+    """One lane at a time is beyond an end of the range: it alone saturates, and its neighbours' sums are exact."""
+
+    op, saturating = Op.SUM, True
+
+    def runTest(self) -> None:
+        group, (bottom, top) = self.group_of(2), self.limits
+        for lane in range(self.spec.lanes):
+            for end, step in ((top, 1), *(((bottom, -1),) if bottom < 0 else ())):
+                one, other = self.random_values(2)
+                one[lane], other[lane] = end, step * (1 + lane)
+                expected = one + other
+                expected[lane] = end
+                self.round(group, [one, other], expected)
 
 
 class SignedExtremesCancel(Arithmetic):
@@ -143,7 +163,10 @@ class ExtremesMeet(Arithmetic):
         for start in range(0, len(pairs), self.spec.lanes):
             some = pairs[start : start + self.spec.lanes]
             inputs = [self.mixed(*(a for a, _ in some)), self.mixed(*(b for _, b in some))]
-            self.round(group, inputs, self.numbers.in_range(self.reduced(inputs), saturating=self.spec.saturating))
+            result = self.reduced(inputs)
+            if self.numbers.dtype.number_format.integer:
+                result = self.numbers.in_range(result, saturating=self.spec.saturating)
+            self.round(group, inputs, result)
         for count in (3, 4):
             self.control.reset()
             inputs = self.random_values(count)
@@ -158,7 +181,8 @@ class EachLaneIsItsOwn(Arithmetic):
         rest = self.numbers.op.reduction.identity(*self.limits)
         ramp = np.arange(1, self.spec.lanes + 1, dtype=np.int64)
         self.round(group, [ramp, self.lanes(rest)], ramp)
-        bits = self.numbers.dtype.number_format.bits
+        form = self.numbers.dtype.number_format
+        bits = form.bits if form.integer else 24
         high, middle = ramp << bits - 12, ramp << bits // 4
         self.round(group, [self.lanes(rest), high], high)
         self.round(group, [middle, ramp[::-1].copy()], self.reduced([middle, ramp[::-1]]))

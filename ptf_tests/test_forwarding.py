@@ -26,7 +26,7 @@ def hop_to(port: int, hop_id: int | None = None) -> NextHop:
 
 
 class Routing(ModeIITest):
-    """Routes 192.168.p.0/24 to port p for the first ports, beside a group that is being served."""
+    """Routes 192.168.p.0/24 to port p for four ports, beside a group that is being served."""
 
     def unfit(self) -> str | None:
         return None if self.spec.ports >= 4 else f"the program has {self.spec.ports} ports"
@@ -34,11 +34,17 @@ class Routing(ModeIITest):
     def setUp(self) -> None:
         super().setUp()
         self.group = self.group_of(2)
-        self.hops = [hop_to(port) for port in range(4)]
+        self.hops = [hop_to(port) for port in self.front[:4]]
         self.add_routes([Route(f"192.168.{hop.port}.0/24", hop.hop_id) for hop in self.hops], self.hops)
 
     def add_routes(self, routes: Sequence[Route], hops: Sequence[NextHop] = ()) -> None:
         self.install(configure(self.spec, [], routes, hops))
+
+    def equal_hops(self) -> dict[int, NextHop]:
+        """Four equally good next hops to 198.51.100.0/24, by port."""
+        hops = {port: hop_to(port, hop_id=200 + number) for number, port in enumerate(self.front[:4])}
+        self.add_routes([Route("198.51.100.0/24", 200, len(hops))], tuple(hops.values()))
+        return hops
 
     def ip_frame(
         self,
@@ -185,8 +191,7 @@ class LongestPrefixWins(Routing):
     """A host route beats a /24, which beats the default route."""
 
     def runTest(self) -> None:
-        last = self.spec.ports - 1
-        near, far = hop_to(last, hop_id=100), hop_to(0, hop_id=101)
+        near, far = hop_to(self.front[-1], hop_id=100), hop_to(0, hop_id=101)
         self.add_routes([Route("192.168.1.77/32", 100), Route("0.0.0.0/0", 101)], [near, far])
         for dst, hop in (("192.168.1.77", near), ("192.168.1.78", self.hops[1]), ("8.8.8.8", far)):
             self.expect_routed(self.ip_frame(ipv4(dst), self.udp(b"which way")), hop, in_port=1)
@@ -196,9 +201,7 @@ class EqualPathsAreUsedByFlow(Routing):
     """ECMP: packets of a flow stay together, and many flows use every path."""
 
     def runTest(self) -> None:
-        count = 4
-        hops = [hop_to(port, hop_id=200 + port) for port in range(count)]
-        self.add_routes([Route("198.51.100.0/24", 200, count)], hops)
+        hops = self.equal_hops()
         flows = [
             self.ip_frame(ipv4("198.51.100.1"), self.udp(b"flow", source=source), protocol=17)
             for source in self.random.sample(range(1024, 65536), 64)
@@ -211,16 +214,14 @@ class EqualPathsAreUsedByFlow(Routing):
             (port,) = {output.port for output in outputs}
             self.equal("routed frame", outputs[0].frame, self.routed(frame, hops[port]))
             used.add(port)
-        self.equal("ports used by 64 flows", used, set(range(count)))
+        self.equal("ports used by 64 flows", used, hops.keys())
 
 
 class FlowsAreToldApartByEveryField(Routing):
     """ECMP: flows that differ in one address, in the protocol or in one port alone go different ways."""
 
     def runTest(self) -> None:
-        count = 4
-        hops = [hop_to(port, hop_id=200 + port) for port in range(count)]
-        self.add_routes([Route("198.51.100.0/24", 200, count)], hops)
+        self.equal_hops()
         dst, numbers = ipv4("198.51.100.1"), range(1, 65)
         differing = {
             "source address": [self.ip_frame(dst, self.udp(b"x"), src=f"192.168.0.{n}") for n in numbers],

@@ -49,7 +49,7 @@ class IcrcAtTheLimits(ModeIITest):
     """A right ICRC of all ones, or of zeros, is right, whatever the packet carries."""
 
     def unfit(self) -> str | None:
-        return None if self.spec.icrc.checked else "the program ignores the ICRC"
+        return None if self.spec.icrc.checked else "the program does not check the ICRC"
 
     def runTest(self) -> None:
         group = self.make_group(2)

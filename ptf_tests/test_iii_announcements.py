@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 
 from inc import allreduce, broadcast_from, reduce_to
-from mode_iii import CNP, ROOT, ModeIIITest, ack_of, flow_at, invalid_of, to
+from mode_iii import CNP, ROOT, ModeIIITest, ack_of, flow_at, invalid_of, nak_of, to
 
 from p4gen.groups.group import GroupContext
 from p4gen.host.collectives.control import Collective
@@ -95,7 +95,8 @@ class AnnouncementInPlaceOfTheOldestBroadcasts(AnnouncementInPlaceOfABroadcasts)
 
 
 class CollectivesOfAnOldGenerationAreForgotten(ModeIIITest):
-    """A Broadcast ran a generation ago. Now it is not known yet which of the group's patterns comes."""
+    """A Broadcast ran a generation ago. Now it is not known yet which of the group's patterns comes: whoever sends data
+    is told that a control message is missing."""
 
     reliability = EVERY
 
@@ -105,8 +106,10 @@ class CollectivesOfAnOldGenerationAreForgotten(ModeIIITest):
         self.begin(flow_at(group, Collective.BROADCAST, 1, down=True))
         group = replace(group, epoch=2)
         self.reconfigure(group)
-        early = self.packet_of(group, 1, self.psn(1), self.lanes(1))
-        self.refused(group, 1, early, "ClassifyTraffic.no_pattern")
+        for edge in range(len(group.edges)):
+            self.send_from(group, edge, self.packet_of(group, edge, self.psn(1), self.lanes(1)))
+            self.check(group, {edge: [nak_of(self.psn(0))]})
+        self.equal("losses", self.losses(), Counter({"CheckOrder.gap": len(group.edges)}))
 
 
 class NotificationsOfTheNewestCollective(ModeIIITest):

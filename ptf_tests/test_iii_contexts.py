@@ -7,6 +7,7 @@ from dataclasses import replace
 from mode_iii import DOWN, ROOT, UP, Flow, ack_of, control_of, flow_at, to
 from test_iii_range import RangeTest
 
+from p4gen.families.epic.static import static
 from p4gen.host.collectives.control import Collective
 from p4gen.rocev2 import psn as serial
 
@@ -74,6 +75,9 @@ class ContextsOfTwoGenerationsTakeTurns(ContextsTakeTurns):
 class EachPipeHasItsOwnWords(RangeTest):
     """What goes up is in the words of the aggregation pipe, what goes down in those of the broadcast pipe, as their
     names say to whoever reads registers."""
+
+    def unfit(self) -> str | None:
+        return super().unfit() or ("both pipes' words are in one register" if static(self.spec) else None)
 
     def runTest(self) -> None:
         group = self.served(UP).group

@@ -51,7 +51,7 @@ class IcrcAtTheLimits(ModeIIITest):
     reliability = EVERY
 
     def unfit(self) -> str | None:
-        return super().unfit() or (None if self.spec.icrc.checked else "the program ignores the ICRC")
+        return super().unfit() or (None if self.spec.icrc.checked else "the program does not check the ICRC")
 
     def runTest(self) -> None:
         flow = self.served(ROOT)
@@ -154,10 +154,10 @@ class HalfAConfiguration(ModeIIITest):
     def runTest(self) -> None:
         flow = self.make_flow(ROOT)
         config = configure(self.spec, [flow.group])
-        context = [entry for entry in config.entries if entry.table == "contexts"]
+        context = [entry for entry in config.entries if entry.table == self.keeps_epochs]
         missing = flow.group.edges[2].edge_id
         edge = [e for e in config.entries if e.table == "edges" and e.match["edge"] == Exact(missing)]
-        self.equal("entries left out", (len(context), len(edge)), (1, 1))
+        self.equal("entries left out", (bool(context), len(edge)), (True, 1))
         entries = tuple(entry for entry in config.entries if entry not in (*context, *edge))
         self.install(replace(config, entries=entries))
         value = self.immediate(flow, 1)

@@ -8,23 +8,50 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mode_iii import BROADCAST_FROM_CHILD, DOWN, ROOT, UP, Flow, ModeIIITest, Role, ack_of, flow_at, to
+from mode_iii import (
+    BROADCAST_FROM_CHILD,
+    DOWN,
+    ROOT,
+    UP,
+    Flow,
+    ModeIIITest,
+    Role,
+    ack_of,
+    again,
+    control_of,
+    flow_at,
+    nak_of,
+    selective_of,
+    to,
+)
 
-from p4gen.groups.config import configure
 from p4gen.groups.group import Pattern
 from p4gen.host.collectives.control import Collective
 from p4gen.rocev2 import psn as serial
+from p4gen.rocev2.opcodes import Ack, Nak, NakCode
 from p4gen.spec import Reliability
 
 LIVE = 3
 """Announcements that a context keeps."""
 
 
-class SlotsThatIdled(ModeIIITest):
+class IdleTest(ModeIIITest):
+    """A context whose epochs may come again."""
+
+    reliability = tuple(Reliability)
+
+    def generation(self, flow: Flow, epoch: int, first_psn: int) -> Flow:
+        """The context in another epoch, from another PSN on."""
+        self.first_psn = first_psn
+        group = replace(flow.group, epoch=epoch, first_psn=first_psn)
+        self.renew(group)
+        return replace(flow, group=group)
+
+
+class SlotsThatIdled(IdleTest):
     """Results are as of a new switch, whatever PSNs the slots were left with."""
 
     role: Role = ROOT
-    reliability = tuple(Reliability)
 
     def runTest(self) -> None:
         flow = self.begun(self.role)
@@ -40,13 +67,6 @@ class SlotsThatIdled(ModeIIITest):
             self.begin(flow)
             self.rounds(flow, 1, packets)
         self.equal("losses", dict(self.losses()), {})
-
-    def generation(self, flow: Flow, epoch: int, first_psn: int) -> Flow:
-        """The context in another epoch, from another PSN on."""
-        self.first_psn = first_psn
-        group = replace(flow.group, epoch=epoch, first_psn=first_psn)
-        self.control.modify(*(e for e in configure(self.spec, [group]).entries if e.table == "contexts"))
-        return replace(flow, group=group)
 
 
 class SlotsTowardTheParentThatIdled(SlotsThatIdled):
@@ -97,3 +117,64 @@ class SlotOfAnotherGeneration(SlotsThatIdled):
             self.push(flow, [edge], self.psn(1), values)
         result = self.result(self.psn(1), values)
         self.check(flow.group, to(flow.sources, ack_of(self.psn(1))), to(flow.outputs, result))
+
+
+class PipeThatIdledOnceRound(IdleTest):
+    """At the root AllReduces use one pipe, and Broadcasts the other one, whose slots have the right PSNs when a
+    Broadcast comes one wrap later."""
+
+    def once_round(self) -> tuple[Flow, int]:
+        """The second Broadcast, announced, and its first output; not yet acknowledged. The first one has filled the
+        slots."""
+        first = self.first_psn
+        group = self.node(Pattern(Collective.ALLREDUCE), Pattern(Collective.BROADCAST, toward=0), parent=False)
+        self.serve(group)
+        flow = flow_at(group, Collective.BROADCAST, down=True)
+        self.begin(flow)
+        self.rounds(flow, 1, self.packets)
+        others = self.generation(flow_at(group, Collective.ALLREDUCE), 2, first)
+        for number in range(LIVE):
+            self.begin(others, 0, psn=self.psn(number))
+        flow = self.generation(flow, 1, first)
+        self.begin(flow, acked=False)
+        return flow, flow.outputs[0]
+
+    @property
+    def packets(self) -> int:
+        """Number of packets of data."""
+        return min(self.window - 1, 15)
+
+
+class NothingFromBeforeTheWrapIsSentAgain(PipeThatIdledOnceRound):
+    """Only what has gone out now may be sent again, or acknowledged."""
+
+    def runTest(self) -> None:
+        flow, edge = self.once_round()
+        self.tick(flow.group, edge, edge)
+        announcement = control_of(self.psn(0), self.immediate(flow, 1 << 12))
+        self.check(flow.group, {}, {edge: [again(announcement)]})
+        answer = self.acknowledgement(flow.group, edge, self.psn(1), Ack().syndrome)
+        self.refused(flow.group, edge, answer, "TrackSent.never_sent")
+        self.rounds(flow, 1, self.packets)
+
+
+class NothingFromBeforeTheWrapFillsAGap(PipeThatIdledOnceRound):
+    """What comes late has not gone out yet, though something newer has."""
+
+    reliability = (Reliability.SR, Reliability.SACK)
+
+    def runTest(self) -> None:
+        flow, edge = self.once_round()
+        (source,), (late, newer) = flow.sources, (self.psn(1), self.psn(2))
+        selective = self.spec.loss_recovery is Reliability.SACK
+        values = self.inputs(flow)
+        self.push(flow, [source], newer, values)
+        told = selective_of(late, 1) if selective else nak_of(late)
+        self.check(flow.group, {source: [told]}, to(flow.outputs, self.result(newer, values)))
+        syndrome = Nak(NakCode.SELECTIVE) if selective else Nak()
+        self.answer(flow.group, edge, late, syndrome.syndrome, msn=1)
+        self.expect_nothing()
+        self.push(flow, [source], late, values)
+        self.check(flow.group, {source: [ack_of(newer)]}, to(flow.outputs, self.result(late, values)))
+        self.answer(flow.group, edge, late, syndrome.syndrome, msn=1)
+        self.check(flow.group, {}, {edge: [again(self.result(late, values))]})

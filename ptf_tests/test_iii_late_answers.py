@@ -194,23 +194,31 @@ class NotReadyIsSaidOnce(RangeTest):
     """Who is told to wait sends the refused packet again by itself: what follows it is no gap, and gets no NAK
     (InfiniBand 9.7.5.2.8); a gap behind it, later, does."""
 
+    role: Role = ROOT
+
     def unfit(self) -> str | None:
-        return super().unfit() or (None if self.spec.notifies else "nobody is told to wait")
+        told = self.spec.notifies or self.role is DOWN
+        return super().unfit() or (None if told else "no rank is told to wait")
 
     def runTest(self) -> None:
-        flow = self.begun(ROOT, self.window, acked=False)
+        flow = self.begun(self.role, self.window, acked=False)
+        edge = flow.sources[0]
         self.rounds(flow, 1, self.window - 1, acked=False)
         ahead, values = self.psn(self.window), self.inputs(flow)
-        self.push(flow, [0], ahead, values)
-        self.check(flow.group, {0: self.refusal(flow, 0, ahead)})
+        self.push(flow, [edge], ahead, values)
+        self.check(flow.group, {edge: self.refusal(flow, edge, ahead)})
         following, value = serial.add(ahead, 1), self.immediate(flow, 9)
-        self.announce(flow.group, [0, 0], following, value)
+        self.announce(flow.group, [edge, edge], following, value)
         self.expect_nothing()
         self.ack(flow.group, flow.outputs, self.psn(self.window - 1))
         self.push(flow, flow.sources, ahead, values)
         self.check(flow.group, to(flow.sources, ack_of(ahead)), to(flow.outputs, self.result(ahead, values)))
-        self.announce(flow.group, [0], serial.add(following, 5), value)
-        self.check(flow.group, to([0], nak_of(following)))
+        self.announce(flow.group, [edge], serial.add(following, 5), value)
+        self.check(flow.group, to([edge], nak_of(following)))
+
+
+class NotReadyIsSaidOnceToASwitch(NotReadyIsSaidOnce):
+    role = DOWN
 
 
 class RefusedAnnouncementsAreNotKept(RangeTest):

@@ -356,7 +356,7 @@ class CorruptPacketsLeaveNoTrace(ModeIIITest):
     reliability = EVERY
 
     def unfit(self) -> str | None:
-        return super().unfit() or (None if self.spec.icrc.checked else "the program ignores the ICRC")
+        return super().unfit() or (None if self.spec.icrc.checked else "the program does not check the ICRC")
 
     def runTest(self) -> None:
         flow = self.begun(ROOT)

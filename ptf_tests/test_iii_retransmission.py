@@ -22,6 +22,7 @@ from mode_iii import (
     to,
 )
 
+from p4gen.families.epic.codes import OwnOpcode
 from p4gen.host.collectives.control import Collective
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak
 from p4gen.spec import Reliability
@@ -344,14 +345,15 @@ class TicksComeFromTheAgentAlone(Resends):
 
 
 class CursorsFromTheAgentAreRefused(Resends):
-    """Only the program itself makes cursors."""
+    """Only the program itself makes cursors, and answers in a later pass."""
 
     reliability = EVERY
 
     def runTest(self) -> None:
         flow, _ = self.under_way(1)
         self.tick(flow.group, 0)
-        self.refused_at(self.agent_port, self.tick_of(flow.group, 0, CURSOR), "ValidatePacket.bad_opcode")
+        for opcode in (CURSOR, OwnOpcode.CHECKED, OwnOpcode.COUNTED):
+            self.refused_at(self.agent_port, self.tick_of(flow.group, 0, opcode), "ValidatePacket.bad_opcode")
 
 
 class BarrierIsSentAgain(Resends):

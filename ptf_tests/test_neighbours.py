@@ -59,7 +59,7 @@ class SwitchAnswersForItsAddresses(Neighbours):
     def runTest(self) -> None:
         local = self.group.edges[0].local
         for ip, mac in ((local.ip, local.mac), (GATEWAY, GATEWAY_MAC)):
-            for port in (0, self.spec.ports - 2):
+            for port in (self.front[0], self.front[-2]):
                 request = arp(REQUEST, (ASKER, ASKER_IP), (0, ip))
                 answer = arp(REPLY, (mac, ip), (ASKER, ASKER_IP), dst=ASKER)
                 for padding in (b"", bytes(18)):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from inc import allreduce, broadcast_from, psns, reduce_to
 from mode_ii import ModeIITest, sources
 
+from p4gen.families.epic.conformance.lacking import lacks
 from p4gen.groups.group import GroupContext, Pattern
 from p4gen.host.collectives.control import Collective
 from p4gen.rocev2 import psn as serial
@@ -186,8 +187,8 @@ class Subgroups(PatternTest):
         ]
 
     def order(self, ranks: int) -> list[Pattern]:
-        chain = [make(rank, rank) for rank in range(ranks) for make in (broadcast_from, reduce_to)]
-        return [allreduce(), *chain]
+        makes = (reduce_to,) if lacks(self.spec, "broadcast") else (broadcast_from, reduce_to)
+        return [allreduce(), *(make(rank, rank) for rank in range(ranks) for make in makes)]
 
 
 class SubgroupsTakeTurns(Subgroups):
@@ -230,8 +231,11 @@ class SubgroupsAnswerApart(Subgroups):
         groups = self.contexts(2)[:3]
         self.ready(*groups)
         psn, nak = self.random_psn(), Nak().syndrome
-        # AllReduce: back to rank 1. Broadcast from 0: on to rank 0. Reduce to 0: rank 0 answers rank 1.
-        for group, edge, to in zip(groups, (1, 1, 0), (1, 0, 1), strict=True):
+        # AllReduce: back to rank 1. Broadcast from 0: on to rank 0. Reduce to 0 or 1: that rank answers the other.
+        ways = {Collective.ALLREDUCE: (1, 1), Collective.BROADCAST: (1, 0)}
+        for group in groups:
+            (pattern,) = group.patterns
+            edge, to = ways.get(pattern.collective, (pattern.root, 1 - pattern.root))
             self.send_from(group, edge, self.acknowledgement(group, edge, psn, nak))
             self.expect_answers(group, [to], (psn, nak))
 

@@ -9,6 +9,7 @@ import numpy as np
 from inc import allreduce, psns
 from mode_ii import ModeIITest
 
+from p4gen.families.epic.conformance.lacking import lacks
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak
 
@@ -129,13 +130,18 @@ class StaleAtTheEndOfItsCollective(ModeIITest):
 
 
 class HalfTheNumberSpaceDividesNewFromOld(ModeIITest):
-    """PSN + 2^23 is old; the next one before it in the same slot, 2^23 - N ahead, is new."""
+    """PSN + 2^23 is old; the next one before it in the same slot, 2^23 - N ahead, is new.
+
+    Where PSNs are compared by the sign of their difference, 2^23 has none, and PSN + 2^23 + N is the first that is old.
+    """
 
     def runTest(self) -> None:
         psn, values = self.random_psn(), self.random_values(2)
         group = self.group_of(2, psn=serial.add(psn, -1))
         self.complete(group, psn)
-        old, new = serial.add(psn, serial.HALF), serial.add(psn, serial.HALF - self.spec.slots_per_group)
+        slots = self.spec.slots_per_group
+        half = serial.HALF + (slots if lacks(self.spec, "half") else 0)
+        old, new = serial.add(psn, half), serial.add(psn, serial.HALF - slots)
         self.announce(group, [0, 1], serial.add(old, -1), self.call(packets=1))
         self.outputs()
         self.refused(group, 0, self.contribution(group, 0, old, values[0]), "CheckDuplicate.stale")

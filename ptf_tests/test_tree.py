@@ -125,9 +125,10 @@ class BarrierBelowTheRoot(Below):
             self.expect_announced(self.group, (psn, call), at=[self.parent])
             self.announce(self.group, [self.parent], psn, call)
             self.expect_announced(self.group, (psn, call), at=self.below)
-            (values,) = self.random_values(1)
-            data = self.contribution(self.group, self.parent, serial.add(psn, 1), values)
-            self.refused(self.group, self.parent, data, "TrackInvocation.not_announced")
+            if self.announces:
+                (values,) = self.random_values(1)
+                data = self.contribution(self.group, self.parent, serial.add(psn, 1), values)
+                self.refused(self.group, self.parent, data, "TrackInvocation.not_announced")
 
 
 class AnswersAreReflectedAtTheFirstHop(Below):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from inc import FRAGMENTS_AND_OPTIONS, reduce_to
 from mode_ii import ModeIITest
 
+from p4gen.families.epic.conformance.lacking import lacks
 from p4gen.groups.group import GroupContext
 from p4gen.host.collectives.control import MAX_PACKETS
 from p4gen.rocev2 import psn as serial
@@ -100,7 +101,10 @@ class TruncatedPayload(Refusal):
         cuts = [frame[:-1], frame[:-4], frame[: bth_end + 7], frame[:bth_end], ack[:-1], ack[:bth_end]]
         # All headers are there, and their ICRC is right, but the IPv4 header announces more.
         longer = [packet.sealed(total_length=packet.ip.total_length + 4) for packet in (self.sound(), self.sound_ack())]
-        self.refuse("ValidatePacket.truncated", *cuts, *longer)
+        for packet in longer:
+            told = "bad_length" if lacks(self.spec, "padding") else "truncated"
+            self.refused(self.group, 1, packet, f"ValidatePacket.{told}")
+        self.refuse("ValidatePacket.truncated", *cuts)
 
 
 class TrailingBytes(Refusal):
@@ -153,7 +157,7 @@ class WrongIcrc(Refusal):
     """A flipped bit in the ICRC or in what it covers; a switch that recomputes the ICRC would hide the corruption."""
 
     def unfit(self) -> str | None:
-        return None if self.spec.icrc.checked else "the program ignores the ICRC"
+        return None if self.spec.icrc.checked else "the program does not check the ICRC"
 
     def runTest(self) -> None:
         sound, ack = self.sound(), self.sound_ack()
@@ -179,7 +183,8 @@ def parse_back(packet: RocePacket, frame: bytes) -> RocePacket:
 
 
 class IcrcIgnored(ModeIITest):
-    """A program made with ``icrc: ignore`` accepts packets with any ICRC, and leaves the ICRC as it was."""
+    """A program made with ``icrc: ignore`` or ``set`` accepts packets with any ICRC; with ``set``, results have a right
+    one."""
 
     def unfit(self) -> str | None:
         return "the program checks the ICRC" if self.spec.icrc.checked else None
@@ -299,7 +304,7 @@ class CorruptNotification(Refusal):
     """A congestion notification with a wrong ICRC, in its padding, its BTH or itself, slows nobody down."""
 
     def unfit(self) -> str | None:
-        return super().unfit() or (None if self.spec.icrc.checked else "the program ignores the ICRC")
+        return super().unfit() or (None if self.spec.icrc.checked else "the program does not check the ICRC")
 
     def runTest(self) -> None:
         sound = self.notification(self.group, 1)
@@ -314,7 +319,7 @@ class NotServed(ModeIITest):
     def runTest(self) -> None:
         group = self.group_of(2)
         psn, values = self.random_psn(), self.random_values(2)
-        entries = [e for e in self.control.entries("contexts") if e.match]
+        entries = [e for e in self.control.entries("contexts" if self.announces else "flows") if e.match]
         self.control.delete(*entries)
         announcement = self.announcement(group, 0, serial.add(psn, MAX_PACKETS), self.call())
         for packet in (self.contribution(group, 0, psn, values[0]), self.acknowledgement(group, 0, psn), announcement):

@@ -84,5 +84,17 @@ class TaggedFrameThatEndsTooSoon(ModeIITest):
         psn = self.random_psn()
         frame = self.contribution(group, 0, psn, self.random_values(1)[0]).to_bytes()
         self.refused(group, 0, frame[:-4], "ValidatePacket.truncated")
+        self.complete(group, psn)
+
+
+class TaggedFrameThatGoesOn(ModeIITest):
+    """A tagged frame with four bytes more than its datagram is no whole one either."""
+
+    vlan = PRIORITY_5_VLAN_100
+
+    def runTest(self) -> None:
+        group = self.group_of(2)
+        psn = self.random_psn()
+        frame = self.contribution(group, 0, psn, self.random_values(1)[0]).to_bytes()
         self.refused(group, 0, frame + bytes(4), "ValidatePacket.bad_length")
         self.complete(group, psn)

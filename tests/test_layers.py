@@ -50,6 +50,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("placement",),
     ("manager", "net", "ptf"),
     ("difftest",),
+    ("verify",),
     ("bench", "lab"),
     # papers and architectures: nobody imports them but tests, and the registries that find them
     ("arch.tna",),

@@ -62,7 +62,7 @@ class Architecture(ABC):
     includes: tuple[str, ...]
     """The files that a program includes."""
     targets: tuple[str, ...]
-    """The targets that run its programs (``p4gen.choices.TARGETS``)."""
+    """The targets that run its programs (``p4gen.choices``)."""
     features: frozenset[Feature]
     ports: int
     """The most ports that packets of hosts may use, numbered from 0."""
@@ -93,12 +93,28 @@ class Architecture(ABC):
     """The folder of its templates, if not p4gen's own ``templates/arch/<name>``."""
     reserved_ports: frozenset[int] = frozenset()
     """Ports among them that packets of hosts may not use."""
+    recirculation_port: int = 0
+    """A port by which packets that leave arrive again, where recirculation is a matter of ports."""
+    recirculation_gbps: int = 0
+    """What such a port carries."""
     defaults: Mapping[str, object] = field(default_factory=dict)
     """Fields of specs that have another default for its programs, and that default."""
     masks_hashes: bool = False
     """Whether a hash can be cut to bits only, not taken modulo any number, so that a route has 2^n next hops."""
+    condition_bits: int = 0
+    """The most bits of fields that a condition may compare; 0: any number."""
     comparisons: int = 0
     """The most comparisons in an action on a register, where registers are accessed by actions."""
+    long_branches: bool = True
+    """Whether the choice of a condition holds over several stages. Otherwise, what stands behind a block waits for all
+    of its tables."""
+    results: tuple[int, int, str] = (0, 1, "")
+    """What the actions on registers need to give a packet numbers of 32 bits: how many of that there are, how many
+    numbers each gives, and what it is."""
+    stages: int = 0
+    """The stages of a pipe; 0: any number."""
+    egress_bytes: int = 0
+    """The most bytes of a packet that the parser of egress takes; 0: any number."""
     mains: tuple[str, ...] = ()
     """Other packages that a program's ``main`` may instantiate."""
     prelude: Path | None = None
@@ -117,6 +133,24 @@ class Architecture(ABC):
         """The first ports that packets of hosts may use."""
         ports = (port for port in range(count + len(self.reserved_ports)) if port not in self.reserved_ports)
         return tuple(ports)[:count]
+
+    def front_port(self, number: int) -> int:
+        """The port of the link that is number ``number`` (from 0) at a switch of a topology."""
+        return self.front_ports(number + 1)[-1]
+
+    def front_number(self, port: int) -> int:
+        """The reverse."""
+        return port - sum(reserved < port for reserved in self.reserved_ports)
+
+    def pipe_of(self, port: int) -> int:
+        """The pipe of a port: packets that arrive in different pipes see different registers. One pipe has all ports
+        unless the architecture says otherwise."""
+        return 0
+
+    @property
+    def recirculation_ports(self) -> tuple[int, ...]:
+        """The port of each pipe by which packets that leave arrive again, in that pipe."""
+        return (self.recirculation_port,)
 
     def lacking(self, feature: Feature) -> InputError:
         """The error for a text that needs a feature which the architecture does not have."""

@@ -26,6 +26,7 @@ VERBS = {
     "run": "Run one STF test on a P4_16 program, optionally with a trace.",
     "stf": "Run every STF test in a folder.",
     "ptf": "Run the conformance suite on a program, list its scenarios, or seed faults that it must catch.",
+    "verify": "Check every reachable state of switches, hosts and a lossy network.",
     "difftest": "Random traffic through the embedded switch and BMv2, everything compared.",
     "rerun": "Repeat a run from its folder.",
     "diff": "Compare two programs: which modules are reused, changed, added, removed.",
@@ -37,6 +38,7 @@ VERBS = {
     "top": "Show groups, rates, retransmissions and drops of a running manager, live.",
     "topo": "Check a topology, describe it, draw it.",
     "shell": "Open p4runtime-shell on a running switch.",
+    "hardware": "Show what programs take of a Tofino, beside the paper's table.",
     "schema": "Print the JSON Schema of a spec file.",
     "doctor": "List what is installed, and what each missing part would add.",
 }

@@ -58,9 +58,11 @@ def command(
     """
     spec = spec_from(spec_file, flags)
     if isinstance(spec, CollectiveSpec) and spec.payload_bytes < LEAST_PATH_MTU:
+        lanes = LEAST_PATH_MTU * 8 // spec.lane_bits
+        most, each, _ = spec.architecture.results
         click.echo(
             f"p4gen: warning: no NIC cuts messages into packets of {spec.payload_bytes} bytes; the least path MTU is"
-            f" {LEAST_PATH_MTU}: --lanes {LEAST_PATH_MTU * 8 // spec.lane_bits}",
+            f" {LEAST_PATH_MTU}: --lanes {lanes}{' --payload-pipes 2' if 0 < most * each < lanes else ''}",
             err=True,
         )
     if p4info is not None:
@@ -72,7 +74,12 @@ def command(
         written += (p4info,)
     if as_json:
         files = [str(file) for file in written]
-        click.echo(json.dumps({"folder": str(built.folder), "files": files, "p4c": built.p4c} | built.manifest))
+        click.echo(
+            json.dumps(
+                {"folder": str(built.folder), "files": files, "p4c": built.p4c, "refusal": built.refusal}
+                | built.manifest
+            )
+        )
     else:
         _report(built, written, report_console())
 
@@ -105,7 +112,10 @@ def _report(built: Built, written: Sequence[Path], console: Console) -> None:
         console.print(str(file))
     console.print()
     tools = spec.architecture.facet(Toolchain)
-    console.print(tools.absent if built.p4c is None else f"p4c ({built.p4c}) {tools.accepted}")
+    if built.refusal is not None:
+        console.print(f"not accepted, which an experiment may be: {built.refusal}")
+    else:
+        console.print(tools.absent if built.p4c is None else f"p4c ({built.p4c}) {tools.accepted}")
     console.print()
     console.print("Next:")
     ptf, program = f"{this_command()} ptf", " ".join(flags_of(spec))

@@ -22,6 +22,7 @@ _COLORS = {Fate.REUSED: "green", Fate.CHANGED: "yellow", Fate.ADDED: "cyan", Fat
     examples=[
         ("--mode II --mode III", "what Mode III reuses from Mode II"),
         ("--lanes 64 --op sum --op max --diff", "and the differences, line by line"),
+        ("--lanes 16 --icrc ignore --arch v1model --arch t2na", "what programs of two architectures share"),
     ]
 )
 @click.argument("spec_files", metavar="[BEFORE.yaml [AFTER.yaml]]", nargs=-1, type=click.Path(path_type=Path))
@@ -74,6 +75,14 @@ def _report(reuse: Reuse, console: Console) -> None:
         console.print(
             f"{what}: {count.same} of {count.of_before} before, {count.share:.0%}; "
             f"of {count.of_after} after, {count.share_after:.0%}"
+        )
+    if reuse.before.arch != reuse.after.arch:
+        shared, around = reuse.same_templates
+        console.print(
+            f"the same template: {len(shared)} modules ({', '.join(shared)}), {len(around)} other parts "
+            f"({', '.join(around)})",
+            markup=False,
+            soft_wrap=True,
         )
     if reuse.paper is not None:
         sentence, _ = reuse.paper

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from p4gen import runs
+from p4gen.cli.across import AcrossVerb
 from p4gen.cli.ending import terminable
 from p4gen.cli.options import (
     arguments_of,
@@ -42,13 +43,21 @@ PACKETS, FAULT_PACKETS = 20_000, 2_000
 @verb(
     examples=[
         ("--mode III --packets 20000", "both switches under the same random traffic"),
+        ("--mode II --arch t2na --against v1model", "two architectures' programs of a spec, on the embedded switch"),
     ]
 )
 @spec_options
 @out_option
 @json_option
 @engine_option
-@click.option("--packets", type=click.IntRange(1), default=None, help=f"[{PACKETS}; {FAULT_PACKETS} with a fault]")
+@click.option(
+    "--against",
+    metavar="ARCH",
+    help="Compare with the program of the same spec for this architecture, both on the embedded switch, not with BMv2.",
+)
+@click.option(
+    "--packets", type=click.IntRange(1), default=None, help=f"[{PACKETS}; {FAULT_PACKETS} with a fault, or --against]"
+)
 @click.option("--seed", type=int, default=None, help="Seed of all random choices.  [drawn, and printed]")
 @click.option(
     "--fault", metavar="NAME@SIDE", help=f"Seed a fault into one side ({' or '.join(SIDES)}); it must be found."
@@ -64,22 +73,27 @@ def command(
     out: Path,
     as_json: bool,
     engine: EngineName,
+    against: str | None,
     packets: int | None,
     seed: int | None,
     fault: str | None,
     all_faults: bool,
     **flags: str | None,
 ) -> None:
-    """Send random traffic and random table entries through the embedded switch and BMv2, and compare everything.
+    """Send random traffic and random table entries through two switches, and compare everything.
 
-    Outputs are compared byte for byte and in order per port, counters and registers regularly, and whether
-    requests are accepted. A difference is reduced to the packets that it needs, and saved as pcap and STF. With a fault
-    seeded, success is finding it.
+    The switches are the embedded one and BMv2. Outputs are compared byte for byte and in order per port, counters and
+    registers regularly, and whether requests are accepted. With --against, outputs alone are compared: they may differ
+    by what the program lacks ('capabilities' in its manifest.json), and packets for which they may are counted. A
+    difference is reduced to the packets that it needs, and saved as pcap and STF. With a fault seeded, success is
+    finding it.
     """
     if fault is not None and all_faults:
         raise click.UsageError("--fault and --faults exclude each other")
     spec = spec_from(spec_file, flags)
     traffic_of(spec)
+    if against is not None:
+        ctx.exit(_across(spec, against, out, as_json, engine, packets, seed, fault, all_faults))
     chosen = _fault(fault, spec) if fault is not None else None
     for target in targets.EMBEDDED, targets.BMV2:
         targets.check_runs(target, spec.architecture)
@@ -95,6 +109,32 @@ def command(
     if as_json:
         click.echo(json.dumps({"seed": seed, "passed": passed, "versions": versions} | report))
     ctx.exit(0 if passed else 1)
+
+
+def _across(
+    spec: ProgramSpec,
+    against: str,
+    out: Path,
+    as_json: bool,
+    engine: EngineName,
+    packets: int | None,
+    seed: int | None,
+    fault: str | None,
+    all_faults: bool,
+) -> int:
+    if all_faults:
+        raise click.UsageError("--faults is for BMv2; with --against there is --fault")
+    seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
+    console = report_console(quiet=as_json)
+    verb = AcrossVerb(spec, against, out, seed, packets or FAULT_PACKETS, engine, console)
+    verb.check()
+    chosen = verb.mutation(fault)
+    console.print(f"seed {seed}; {spec.arch} against {against}, embedded ({engine})")
+    with terminable():
+        passed, report = verb.run(chosen)
+    if as_json:
+        click.echo(json.dumps({"seed": seed, "passed": passed} | report))
+    return 0 if passed else 1
 
 
 def _fault(text: str, spec: ProgramSpec) -> Fault:

@@ -16,9 +16,12 @@ from pathlib import Path
 import click
 
 from p4gen import packages
+from p4gen.arch import architecture
 from p4gen.cli.common import json_option
 from p4gen.cli.verb import verb
+from p4gen.errors import P4genError
 from p4gen.p4 import p4c
+from p4gen.p4.toolchain import Toolchain
 from p4gen.switch.tofino import tools as tofino
 
 CAP_NET_RAW = 13
@@ -68,6 +71,19 @@ def command(as_json: bool) -> None:
             packages.OPEN_P4STUDIO,
         ),
         Finding(
+            "p4c for Tofino",
+            _p4c_for_tofino(),
+            "compiling programs for Tofino, which tofino-model needs",
+            "it comes with tofino-model; or set P4C_TOFINO to one",
+        ),
+        Finding(
+            "huge pages",
+            f"{tofino.huge_pages()}" if tofino.huge_pages() >= tofino.HUGE_PAGES else None,
+            f"running tofino-model, whose driver needs {tofino.HUGE_PAGES} (there are {tofino.huge_pages()})",
+            f"sysctl vm.nr_hugepages={tofino.HUGE_PAGES}",
+        ),
+        Finding("root", None if os.geteuid() else "yes", "running tofino-model", "run as root"),
+        Finding(
             "Mininet",
             shutil.which("mnexec") and f"mnexec at {shutil.which('mnexec')}",
             "labs of several switches and hosts",
@@ -116,6 +132,15 @@ def _sde() -> str | None:
     found = [tofino.find(tool) for tool in (tofino.MODEL, tofino.DRIVER)]
     paths = [path for path in found if path is not None]
     return f"{', '.join(paths)}; never run against the real model" if len(paths) == len(found) else None
+
+
+def _p4c_for_tofino() -> str | None:
+    """The compiler's version, or why it cannot be asked."""
+    ask = architecture("t2na").facet(Toolchain).version
+    try:
+        return ask() if ask is not None else None
+    except (P4genError, OSError, subprocess.SubprocessError) as error:
+        return f"which does not run: {error}"
 
 
 def _missing_lab_tools() -> list[str]:

@@ -143,6 +143,8 @@ def flags_of(spec: ProgramSpec) -> list[str]:
     family = family_of(spec)
     told, folder = family.telling, folder_of(family)
     given = spec.model_dump(mode="json", include=set(told)) | spec.model_dump(mode="json", exclude_defaults=True)
+    own_defaults = {name: value for name, value in spec.architecture.defaults.items() if hasattr(spec, name)}
+    given |= {n: v for n, v in spec.model_dump(mode="json", include=set(own_defaults)).items() if v != own_defaults[n]}
     if folder is not None or family.name != implied_family(given):
         given["family"] = family.name if folder is None else shlex.quote(str(folder))
     if spec.beside is not None:

@@ -51,18 +51,19 @@ def lines(pairs: Sequence[Pair]) -> Iterator[str]:
         for row, amount in ours.rows.items():
             other = _cells(theirs.rows.get(row)) if theirs else ()
             table.append((row, f"{amount.used:,}", f"{amount.available:,}", f"{amount.share:.2f} %", *other))
-        yield from _aligned(table)
+        yield from aligned(table)
         for report in (ours, *((theirs,) if theirs and theirs.modules else ())):
             yield ""
             yield f"By module, by {report.source}:"
-            yield from _aligned(_by_module(report))
+            yield from aligned(by_module(report))
 
 
 def _cells(amount: Amount | None) -> tuple[str, str]:
     return (f"{amount.used:,}", f"{amount.share:.2f} %") if amount is not None else ("-", "-")
 
 
-def _by_module(report: Report) -> list[tuple[str, ...]]:
+def by_module(report: Report) -> list[tuple[str, ...]]:
+    """A report's modules, a row each under a heading."""
     order = [*report.rows, "last stage"]
     taken = {row for found in report.modules.values() for row in found}
     columns = [row for row in order if row in taken]
@@ -73,7 +74,8 @@ def _by_module(report: Report) -> list[tuple[str, ...]]:
     return [("", *columns), *rows]
 
 
-def _aligned(table: Sequence[tuple[str, ...]]) -> Iterator[str]:
+def aligned(table: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """A table as lines: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for name, *cells in table:
         shown = [name.ljust(widths[0]), *(c.rjust(w) for c, w in zip(cells, widths[1:], strict=True))]
@@ -82,16 +84,4 @@ def _aligned(table: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 def as_dict(pairs: Sequence[Pair]) -> list[dict[str, Any]]:
     """The same for ``--json``."""
-    return [{"estimate": _report(ours), "compiler": _report(theirs) if theirs else None} for ours, theirs in pairs]
-
-
-def _report(report: Report) -> dict[str, Any]:
-    return {
-        "source": report.source,
-        "target": report.target,
-        "pipe": report.pipe,
-        "rows": {row: {"used": a.used, "available": a.available} for row, a in report.rows.items()},
-        "modules": {module: dict(found) for module, found in report.modules.items()},
-        "excess": list(report.excess),
-        "doubts": list(report.doubts),
-    }
+    return [{"estimate": ours.plain, "compiler": theirs.plain if theirs else None} for ours, theirs in pairs]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+from p4gen.difftest.across import Across
 from p4gen.difftest.events import Event, Request
 from p4gen.families import Facet, family_of
 from p4gen.spec import ProgramSpec
@@ -30,7 +31,10 @@ class Traffic(Facet):
 
     source: Callable[[Any, int], Source]
     """The source of events for a seed. Raises ``InputError`` for a program that is too small for any traffic."""
-    goes_round: Callable[[Any, bytes], bool]
+    across: Callable[[Any, Any, int], Across] | None = None
+    """Traffic for programs of two architectures: the reference's spec, that of a program which may lack capabilities,
+    and the seed. None: such programs cannot be compared."""
+    goes_round: Callable[[Any, bytes], bool] = lambda _spec, _frame: False
     """Whether a frame may cause the switch to recirculate packets, which can then interleave with later frames."""
 
 

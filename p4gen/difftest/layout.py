@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from p4gen.errors import InputError
+from p4gen.groups.family import group_entries
 from p4gen.groups.group import Edge, GroupContext
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
@@ -123,7 +124,13 @@ def _request(spec: CollectiveSpec, topology: TopologySpec, rng: random.Random, *
     collectives = frozenset(Collective)
     if modest and sync is PsnSync.SUBGROUPS:
         collectives = frozenset({Collective.ALLREDUCE})
-    return GroupRequest(tuple(ranks), root, sync, collectives, roots, rng.randrange(1, 256), first, every_switch=True)
+    request = GroupRequest(
+        tuple(ranks), root, sync, collectives, roots, rng.randrange(1, 256), first, every_switch=True
+    )
+    if any(group_entries(spec).lacking(spec, request.channels())):
+        reductions = frozenset({Collective.ALLREDUCE, Collective.REDUCE})
+        return replace(request, sync=PsnSync.SUBGROUPS, collectives=collectives & reductions)
+    return request
 
 
 def _placed(spec: CollectiveSpec, topology: TopologySpec, requests: Sequence[GroupRequest]) -> Iterator[Served]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from p4gen.difftest.compare import Comparison, Difference, settled
@@ -54,6 +54,17 @@ def _statements(reference: Side, setup: Sequence[Event], events: Sequence[Event]
         outputs = settled(reference.exchange([event]))
         for port, sent in sorted(outputs.items()):
             yield from (f"expect {port} {frame.hex()} $" for frame in sent)
+
+
+def statements(story: Iterable[tuple[Event, Sequence[tuple[int, bytes]] | None]]) -> Iterator[str]:
+    """STF statements for what a switch is given, and for packets what it must send."""
+    writer = _Writer()
+    for event, sent in story:
+        if isinstance(event, Packet):
+            yield f"packet {event.port} {event.frame.hex()}"
+            yield from (f"expect {port} {frame.hex()} $" for port, frame in sent or ())
+        else:
+            yield from writer.configuration(event)
 
 
 def _checks(reference: Side, difference: Difference) -> Iterator[str]:

@@ -17,6 +17,8 @@ facet                  asked by                                   a family's ans
 ``PacketNotes``        ``p4gen.net`` (ladders)                    ``notes.py``
 ``Figures``            ``p4gen.net`` (``sim figure``)             ``figures.py``
 ``ConnectionEntries``  ``p4gen.placement``, ``p4gen.manager``     ``connections.py``
+``Verification``       ``p4gen.verify``                           ``verification.py``
+``Hardware``           ``p4gen hardware``                         ``hardware.py``
 ``Studies``            ``p4gen.cli.sim``, ``p4gen.lab``           ``studies.py``
 =====================  =========================================  ================================
 

@@ -45,6 +45,9 @@ def _of_group(spec: CollectiveSpec, group: GroupContext) -> Iterator[str]:
         yield f"epoch {group.epoch} is not in 1 to 255"
     if not 0 <= group.first_psn < 1 << 24:
         yield f"first PSN {group.first_psn} does not fit into 24 bits"
+    pipes = sorted({spec.architecture.pipe_of(edge.port) for edge in group.edges})
+    if len(pipes) > 1:
+        yield f"its edges are in the pipes {' and '.join(map(str, pipes))}, each of which has registers of its own"
     if not 0 <= group.pipeline < spec.pipelines:
         yield f"it is in pipeline {group.pipeline}; the program has {spec.pipelines}"
 
@@ -52,11 +55,14 @@ def _of_group(spec: CollectiveSpec, group: GroupContext) -> Iterator[str]:
 def _of_edge(spec: CollectiveSpec, group: GroupContext, edge: Edge) -> Iterator[str]:
     where = f"edge {edge.edge_id}"
     last = group_entries(spec).last_edge_id(spec)
-    pipeline = min(edge.port // (spec.ports // spec.pipelines), spec.pipelines - 1)
+    pipeline = min(spec.architecture.front_number(edge.port) // (spec.ports // spec.pipelines), spec.pipelines - 1)
     if not 1 <= edge.edge_id <= last:
         yield f"edge id {edge.edge_id} is not in 1 to {last}"
-    if not 0 <= edge.port <= spec.architecture.front_ports(spec.ports)[-1]:
+    front = spec.architecture.front_ports(spec.ports)
+    if not 0 <= edge.port <= front[-1]:
         yield f"{where} is on port {edge.port}; the switch has {spec.ports} ports"
+    elif edge.port not in front:
+        yield f"port {edge.port} of {spec.arch} is no port of hosts"
     elif edge.to_pipeline is None and pipeline != group.pipeline:
         yield f"{where} is on port {edge.port}, which belongs to pipeline {pipeline} and not to {group.pipeline}"
     if edge.to_pipeline is None:

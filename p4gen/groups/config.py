@@ -33,7 +33,10 @@ def configure(
     found = list(problems(collective(spec), groups)) if groups else []
     if found:
         raise InputError(*found)
-    routes = tuple(routes)
+    routes, next_hops = tuple(routes), tuple(next_hops)
+    for hop in next_hops:
+        if hop.port in spec.architecture.reserved_ports:
+            raise InputError(f"next hop {hop.hop_id}: port {hop.port} of {spec.arch} is no port of hosts")
     for route in routes if spec.architecture.masks_hashes else ():
         if route.count.bit_count() != 1:
             raise InputError(f"route {route.prefix}: {route.count} next hops; {spec.arch} takes a power of two")

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 from p4gen.families import Facet, family_of
 from p4gen.groups.group import GroupContext, SwitchConfig
+from p4gen.host.collectives.plan import ChannelKey
+from p4gen.model.entries import Entry
 from p4gen.spec import ProgramSpec
 
 
@@ -22,6 +24,10 @@ class GroupEntries(Facet):
     gateways (IPv4 address to MAC address). Routes come on top of it."""
     last_edge_id: Callable[[Any], int]
     """The largest id that an edge can have; ids begin at 1."""
+    holds: Callable[[Any, Sequence[Entry], GroupContext], bool] = lambda _spec, _entries, _group: True
+    """Whether the entries that a switch has contain the context in its epoch, so that its state counts."""
+    lacking: Callable[[Any, Sequence[Sequence[ChannelKey]]], Iterable[str]] = lambda _spec, _channels: ()
+    """Why a program cannot serve groups with such channels, whatever their place, a sentence each."""
     problems: Callable[[Any, GroupContext], Iterable[str]] = lambda _spec, _group: ()
     """Why a program cannot serve a group, a sentence each, beside what ``p4gen.groups.checks`` finds for any family."""
 

@@ -55,7 +55,7 @@ def _net(session: Session, _words: list[str]) -> bool:
     switches = table("switch", "process", "ports")
     for switch, process in lab.switches.items():
         ports = []
-        for port, link in enumerate(lab.topology.ports[switch]):
+        for port, link in lab.job.ports_of(switch).items():
             down = " (down)" if frozenset(link.ends) in lab.network.down else ""
             ports.append(f"{port}:{link.other(switch)}{down}")
         switches.add_row(switch, str(process.pid) if process.running else "[red]dead[/red]", "  ".join(ports))
@@ -86,11 +86,11 @@ def _counters(session: Session, words: list[str]) -> bool:
         session.console.print(f"left to the kernel: {sum(counters['refused'].values()) - sum(refused.values()):,}")
         session.console.print(f"not sent {counters['undelivered']}, too late for the socket {counters['kernel_drops']}")
         return True
+    by_port = lab.link_counters(name)
     found = table("port", "to", "packets in", "bytes in", "packets out", "bytes out", "lost in", "lost out")
-    for port, counts in lab.link_counters(name).items():
-        found.add_row(
-            str(port), lab.topology.ports[name][port].other(name), *(f"{value:,}" for value in counts.values())
-        )
+    links = lab.job.ports_of(name)
+    for port, counts in by_port.items():
+        found.add_row(str(port), links[port].other(name), *(f"{value:,}" for value in counts.values()))
     session.console.print(found)
     for status in lab.manager.status().switches:
         if status.name == name:

@@ -102,6 +102,11 @@ class LabJob:
         """The files of what a switch runs."""
         return self.program if self.core_program is None or self._leaf(switch) else self.core_program
 
+    def ports_of(self, switch: str) -> dict[int, Link]:
+        """A switch's links by its ports, as its program numbers them."""
+        arch = self.spec_of(switch).architecture
+        return {arch.front_port(number): link for number, link in enumerate(self.topology.ports[switch])}
+
     def _leaf(self, switch: str) -> bool:
         return any(link.other(switch) in self.topology.hosts for link in self.topology.ports[switch])
 

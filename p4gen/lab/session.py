@@ -337,7 +337,8 @@ class Lab:
         """The kernel's counters of each port of a switch; ``in`` counts what the switch receives."""
         self.check_switch(switch)
         found = {}
-        for port, name in self.network.interfaces(switch).items():
+        names = self.network.interfaces(switch).values()
+        for port, name in zip(self.job.ports_of(switch), names, strict=True):
             folder = Path("/sys/class/net", name, "statistics")
             found[port] = {
                 ours: int((folder / theirs).read_text(encoding="ascii"))

@@ -35,7 +35,8 @@ def switch_process(job: LabJob, switch: str, interfaces: Mapping[int, str]) -> P
     folder = job.folder / switch
     folder.mkdir(parents=True, exist_ok=True)
     command = _bmv2(job, switch) if job.target == targets.BMV2 else _embedded(job, switch)
-    ports = [word for port, name in interfaces.items() for word in ("-i", f"{port}@{name}")]
+    arch = job.spec_of(switch).architecture
+    ports = [word for link, name in interfaces.items() for word in ("-i", f"{arch.front_port(link)}@{name}")]
     if job.target == targets.BMV2:
         cut = command.index("--")
         command = [*command[:cut], *ports, *command[cut:]]

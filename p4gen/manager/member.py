@@ -282,6 +282,8 @@ class Member:
             return
         self.generation = config.generation
         self._config = group_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
+        if not config.spec.icrc.right:
+            self._nic.nic.checks_icrc = False
         numbers = {connection.qp for connection in self._config.channels.values()}
         if not numbers.isdisjoint(self._nic.nic.pairs):
             # Also for a group that is being destroyed, of which the manager has not notified this rank yet.

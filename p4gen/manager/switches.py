@@ -305,9 +305,10 @@ class SwitchThread(Worker):
         if before is None:
             return
         more = {index for index, ticks in self._given_up.items() if ticks > before.get(index, 0)}
-        ports = {p.edge.port for p in self._edges if p.index(collective(self._info.spec)) in more and not p.internal}
+        spec = collective(self._info.spec)
+        ports = {p.edge.port for p in self._edges if p.index(spec) in more and not p.internal}
         if ports:
-            self._owner.edges_given_up(self.name, ports)
+            self._owner.edges_given_up(self.name, {spec.architecture.front_number(port) for port in ports})
 
     def _disconnected(self) -> None:
         if self.stale_since is None:
@@ -327,7 +328,8 @@ class SwitchThread(Worker):
             if self._agent is None:
                 self._agent = _asked(lambda: self._agents(self._info))
             held = _asked(self._agent.read)
-            self._lose({key for key, placed in self._admitted.items() if not holds(held, placed, self.name)})
+            spec, admitted = self._info.spec, self._admitted.items()
+            self._lose({key for key, placed in admitted if not holds(spec, held, placed, self.name)})
             self._apply(resync=True)
             self._tick()
         except AgentError as error:

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 
 from p4gen.groups.config import configure
 from p4gen.groups.connections import ConnectionHere, connection_entries
+from p4gen.groups.family import group_entries
 from p4gen.groups.group import GroupContext, SwitchConfig
 from p4gen.manager.api import SwitchInfo
-from p4gen.model.entries import Exact
 from p4gen.placement.connections import PlacedConnection, same_place
 from p4gen.placement.placed import PlacedGroup
 from p4gen.placement.placer import GATEWAY, routes, tree_routes
 from p4gen.placement.planner import View
 from p4gen.placement.tiers import hash_shift
+from p4gen.spec import ProgramSpec
 
 Key = tuple[str, int]
 """A placement: its group's name and its generation."""
@@ -42,20 +43,24 @@ def wanted_config(
     there = {frozenset(link.ends) for link in view.topology.links}
     passed = tree_routes(view.topology, (placed for placed in admitted.values() if placed.links <= there))
     shift = hash_shift(view.topology, info.spec, info.name)
-    found = routes(view.topology, view.names, info.name, passed[info.name], down=view.down, fixed=True, shift=shift)
+    arch = info.spec.architecture
+    found = routes(
+        view.topology, view.names, info.name, passed[info.name], arch, down=view.down, fixed=True, shift=shift
+    )
     config = configure(info.spec, contexts_of(info.name, admitted), *found, {GATEWAY: view.names.mac[info.name]})
     facet = connection_entries(info.spec)
     if facet is None:
         return config
-    entries = facet.host_entries(info.spec, _hosts(info.name, view))
+    entries = facet.host_entries(info.spec, _hosts(info, view))
     if connections:
         entries += facet.entries(info.spec, _here(info.name, view, connections))
     return replace(config, entries=config.entries + entries)
 
 
-def _hosts(switch: str, view: View) -> dict[int, int]:
+def _hosts(info: SwitchInfo, view: View) -> dict[int, int]:
     """The IPv4 addresses of a switch's hosts, by port."""
-    others = ((port, link.other(switch)) for port, link in enumerate(view.topology.ports[switch]))
+    links, arch = view.topology.ports[info.name], info.spec.architecture
+    others = ((arch.front_port(number), link.other(info.name)) for number, link in enumerate(links))
     return {port: view.names.ip[other] for port, other in others if other in view.names.ip}
 
 
@@ -82,11 +87,7 @@ def items_of(config: SwitchConfig) -> frozenset[Item]:
     return frozenset((*entries, *groups, *((None, session.session_id) for session in config.clone_sessions)))
 
 
-def holds(held: SwitchConfig, placed: PlacedGroup, switch: str) -> bool:
+def holds(spec: ProgramSpec, held: SwitchConfig, placed: PlacedGroup, switch: str) -> bool:
     """Whether the switch holds all contexts of a placement with their epochs, and therefore their state."""
-    there = set()
-    for entry in held.entries:
-        if entry.table.rpartition(".")[2] == "contexts":
-            (match,) = entry.match.values()
-            there.add((match.value if isinstance(match, Exact) else match, entry.action.args.get("epoch")))
-    return all((context.context, context.epoch) in there for context in placed.contexts_on(switch))
+    family = group_entries(spec)
+    return all(family.holds(spec, held.entries, context) for context in placed.contexts_on(switch))

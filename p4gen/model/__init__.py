@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from p4gen.choices import ENGINES, EngineName
-from p4gen.model.behaviour import Runs, behaviour_of, engines, native_of, packages
+from p4gen.model.behaviour import Generates, Runs, behaviour_of, engines, native_of, packages
 from p4gen.model.errors import ControlError
 from p4gen.model.externs import MeterConfig, Trap
 from p4gen.model.frozen import SwitchState
@@ -64,15 +64,18 @@ class Model(Resources):
             # llvmlite takes a while to load, and only this engine needs it.
             from p4gen.model import jit  # noqa: PLC0415
 
-            state = jit.NativeState(program, clock, seed)
-            super().__init__(state)
             folder = jit.cache_directory() if cache is None else cache or None
-            self._runs = self._native = native(program, state, folder)
+            self._runs = self._native = native(program, clock, seed, folder)
+            super().__init__(self._native.state)
 
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
         """Process a packet. Returns the output as (port, packet), in order of transmission. With ``trace``, all events
         are added to it."""
         return self._runs.process(port, packet, trace)
+
+    def generate(self, trace: Trace | None = None) -> list[tuple[int, bytes]]:
+        """Process the packets that the switch itself has made until now, if it makes any."""
+        return self._runs.generate(trace) if isinstance(self._runs, Generates) else []
 
     @property
     def machine(self) -> Runs:

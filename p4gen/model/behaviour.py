@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from p4gen.arch import ArchitectureFacet, architectures, of_package
 from p4gen.choices import EngineName
 from p4gen.errors import Diagnostic, InputError, Pos
-from p4gen.model.state import ModelState
+from p4gen.model.state import Clock, ModelState
 from p4gen.model.trace import Trace
 from p4gen.p4 import ir
 from p4gen.plugins import answers
 
 if TYPE_CHECKING:
-    from p4gen.model.jit import Engine, NativeState
+    from p4gen.model.jit import Engine
 
 
 class Runs(Protocol):
@@ -24,6 +24,21 @@ class Runs(Protocol):
 
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
         """Process a packet. Returns the output as (port, packet), in order of transmission."""
+
+
+class Native(Protocol):
+    """What makes the native engine."""
+
+    def __call__(self, program: ir.Program, clock: Clock | None, seed: int, cache: Path | None) -> Engine:
+        """An engine with a new state; ``cache`` is the folder of compiled programs, None for none."""
+
+
+@runtime_checkable
+class Generates(Protocol):
+    """A switch that makes packets by itself."""
+
+    def generate(self, trace: Trace | None = None) -> list[tuple[int, bytes]]:
+        """Process the packets that the switch has made until now. Returns the output as ``process`` does."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +50,8 @@ class Behaviour(ArchitectureFacet):
 
     interpreter: Callable[[ir.Program, Any], Runs]
     """With the state that ``state`` has made."""
-    native: Callable[[ir.Program, NativeState, Path | None], Engine] | None = None
-    """With the folder of compiled programs, None for none. Without it, only the interpreter runs the programs."""
+    native: Native | None = None
+    """Without it, only the interpreter runs the programs."""
     state: type[ModelState] = ModelState
     """What outlives a packet, for the interpreter."""
 
@@ -65,7 +80,7 @@ def engines(program: ir.Program) -> tuple[EngineName, ...]:
     return ("interp",) if behaviour_of(program).native is None else ("interp", "jit")
 
 
-def native_of(program: ir.Program) -> Callable[[ir.Program, NativeState, Path | None], Engine]:
+def native_of(program: ir.Program) -> Native:
     """The native engine of ``program``. Raises ``InputError`` if its architecture has only the interpreter."""
     native = behaviour_of(program).native
     if native is None:

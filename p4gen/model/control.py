@@ -187,11 +187,30 @@ class Control:
         _check_index(f"counter {found.name}", index, found.size)
         found.packets[index], found.bytes[index] = value.packets, value.bytes
 
+    @property
+    def register_names(self) -> tuple[str, ...]:
+        """The program's registers."""
+        return tuple(self._state.registers)
+
+    @property
+    def keeps_time(self) -> bool:
+        """Whether what the program does may depend on meters."""
+        return bool(self._state.meters)
+
     def register(self, name: str, index: int) -> int:
-        """One cell of a register, as an unsigned number."""
-        found: Register = find("register", name, self._state.registers)
+        """One cell of a register, as an unsigned number; ``NAME.FIELD`` is a field of it."""
+        found, low, width = self._part(name)
         _check_index(f"register {found.name}", index, found.size)
-        return int(found.cells[index]) & (1 << found.width) - 1
+        return int(found.cells[index]) >> low & (1 << width) - 1
+
+    def _part(self, name: str) -> tuple[Register, int, int]:
+        """A register, or a field of one: where it starts, and its width."""
+        whole, _, field = name.rpartition(".")
+        for each, register in self._state.registers.items():
+            if field in register.fields and whole and (each == whole or each.endswith("." + whole)):
+                return find("register", whole, self._state.registers), *register.fields[field]
+        found: Register = find("register", name, self._state.registers)
+        return found, 0, found.width
 
     def registers(self, name: str) -> list[int]:
         """All cells of a register, as unsigned numbers."""
@@ -200,10 +219,12 @@ class Control:
         return [int(v) & mask for v in found.cells]
 
     def write_register(self, name: str, index: int, value: int) -> None:
-        """Set one cell of a register to an unsigned number of its width."""
-        found: Register = find("register", name, self._state.registers)
+        """Set one cell of a register, or a field of one, to an unsigned number of its width."""
+        found, low, width = self._part(name)
         _check_index(f"register {found.name}", index, found.size)
-        _check_width(f"register {found.name}", value, found.width)
+        _check_width(f"register {found.name}", value, width)
+        if width < found.width:
+            value = int(found.cells[index]) & ~((1 << width) - 1 << low) | value << low
         if found.signed and value >> (found.width - 1):
             value -= 1 << found.width
         found.cells[index] = bool(value) if found.is_bool else value

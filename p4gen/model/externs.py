@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from p4gen.errors import Diagnostic, InputError, Pos
@@ -25,6 +26,8 @@ class Register:
         base = element.base if isinstance(element, t.SerEnum) else element
         self.signed = isinstance(base, t.Bits) and base.signed
         self.is_bool = isinstance(element, t.Bool)
+        self.fields: Mapping[str, tuple[int, int]] = {}
+        """Of elements with several fields, each one's lowest bit and width."""
         self.size = _size(instance)
         self.cells: list[int] = [0] * self.size
         """Values as the program sees them: negative where ``signed``."""

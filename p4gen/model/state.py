@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.model.entries import CloneSession, MulticastGroup
 from p4gen.model.externs import Bucket, Counter, Meter, Register, Trap
 from p4gen.model.frozen import Actions, Configuration, SwitchState, freeze_bucket
+from p4gen.model.poison import initial
 from p4gen.model.profiles import Profile
 from p4gen.model.tables import MATCH_KINDS, TableState, kind_of
 from p4gen.p4 import ir
+from p4gen.p4 import types as t
 
 Clock = Callable[[], int]
 """Microseconds since the switch started."""
@@ -53,6 +55,12 @@ class ModelState:
         "register", "counter", "direct_counter", "meter", "direct_meter", "Checksum16", *PROFILES,
     )  # fmt: skip
     """The externs that may have instances."""
+    PADS_HEADERS: ClassVar[bool] = False
+    """Whether a header whose fields are no whole bytes takes whole bytes of a packet."""
+    DIRECT: ClassVar[Mapping[str, Literal["counter", "meter"]]] = {
+        "direct_counter": "counter", "direct_meter": "meter",
+    }  # fmt: skip
+    """Externs whose instances keep something for each entry of a table."""
 
     def __init__(self, program: ir.Program, clock: Clock | None = None, seed: int = 0, *, poison: bool = False) -> None:
         _check_supported(program, self.SUPPORTED)
@@ -62,7 +70,7 @@ class ModelState:
         """Whether uninitialised values are garbage instead of zero."""
         self._seed = seed
         self.random = random.Random(seed)  # noqa: S311 - a model of a switch, to be repeatable
-        self.tables = {t.name: TableState(t) for t in program.tables}
+        self.tables = {table.name: TableState(table) for table in program.tables}
         self.registers = {e.name: Register(e) for e in program.externs if e.extern == "register"}
         self.counters = {e.name: Counter(e) for e in program.externs if e.extern == "counter"}
         self.meters = {e.name: Meter(e) for e in program.externs if e.extern == "meter"}
@@ -77,6 +85,14 @@ class ModelState:
         self.log: list[str] = []
         """Messages of ``log_msg`` since they were last read."""
         self._traps: dict[tuple[Pos, str], int] = {}
+
+    def unassigned(self, of: t.Type) -> Any:
+        """What an ``out`` parameter of type ``of`` holds until it is assigned."""
+        return initial(of, poison=self.poison)
+
+    def decides(self, of: t.Type) -> bool:
+        """Whether the fields of a type count for nothing until the program assigns them, whatever the value."""
+        return False
 
     def trap(self, pos: Pos, what: str) -> None:
         """Count undefined behaviour at ``pos``."""

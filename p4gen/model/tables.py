@@ -149,6 +149,10 @@ class TableState:
         """All entries, in the order of insertion."""
         return list(self._by_identity.values())
 
+    def in_order(self) -> list[Installed]:
+        """All entries; where several may match, in the order in which they are compared."""
+        return list(self._ordered) or self.entries()
+
     def find(self, identity: tuple[object, ...]) -> Installed | None:
         """The entry of that identity."""
         return self._by_identity.get(identity)

@@ -43,7 +43,10 @@ class Call:
     def kind(self, spec: CollectiveSpec) -> tuple[Op, DType]:
         """Operation and number format. Raises ``InputError`` when the program does not support them."""
         if spec.op is Op.DYNAMIC:
-            return self.op or Op.SUM, self.dtype or spec.dtype
+            dtype = self.dtype or spec.dtype
+            if not dtype.number_format.integer:
+                raise InputError(f"programs with op dynamic work on integers, not on {dtype}")
+            return self.op or Op.SUM, dtype
         if self.op not in (None, spec.op) or self.dtype not in (None, spec.dtype):
             raise InputError(f"the program does {spec.op} of {spec.dtype}; others need --op dynamic")
         return spec.op, spec.dtype
@@ -115,6 +118,8 @@ class SimConfig:
     """How PSNs are kept synchronised across asymmetric collectives (EPIC 4.3)."""
     flow: Flow = Flow.RESULTS
     work: tuple[Work, ...] = ()
+    epoch: int = 1
+    """The epoch of all groups' contexts."""
     ticks: bool = True
     """Whether switches that want ticks (Mode III) get them."""
 
@@ -152,6 +157,7 @@ class SimConfig:
                     self.sync,
                     collectives,
                     None if collectives & whole else frozenset(rooted),
+                    epoch=self.epoch,
                     first_psn=psn,
                 )
             )

@@ -36,6 +36,7 @@ class Impairment:
     """Share of packets that are delayed, by up to ``jitter``."""
     jitter: int = 4 * US
     duplicate: float = 0.0
+    """Share of packets that arrive twice, the second time up to ``jitter`` later."""
     corrupt: float = 0.0
     """Share of packets in which one to three bits flip."""
 
@@ -45,6 +46,11 @@ class Impairment:
                 raise InputError(f"{name} {getattr(self, name)} is not a share from 0 to 1")
         if not 1 <= self.burst <= MAX_BURST:
             raise InputError(f"burst {self.burst} is not in 1 to {MAX_BURST:,} packets")
+
+    @property
+    def disorders(self) -> bool:
+        """Whether packets can overtake others."""
+        return self.reorder > 0 or (self.duplicate > 0 and self.jitter > 0)
 
 
 @dataclass(frozen=True)

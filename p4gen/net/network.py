@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Protocol
 
+from p4gen.arch import Architecture
 from p4gen.errors import InputError
 from p4gen.groups.group import SwitchConfig
 from p4gen.host.transport.clock import US
@@ -49,6 +50,11 @@ class Addresses(Protocol):
         ...
 
     @property
+    def architectures(self) -> Mapping[str, Architecture]:
+        """Those of the switches' programs."""
+        ...
+
+    @property
     def tree_depths(self) -> Mapping[int, int]:
         """The addresses of IncTrees' switches, with their depths."""
         ...
@@ -56,7 +62,7 @@ class Addresses(Protocol):
 
 class Network:
     """The hosts, switches and links of a topology. Each switch runs its own program of ``programs``, and is configured
-    for the placement."""
+    for the placement; the program's architecture determines the ports of its links."""
 
     STATE: ClassVar = ("drops", "recent_drops", "lost_requests")
 
@@ -86,6 +92,7 @@ class Network:
         self.reports_losses = False
         """NICs are told what links have dropped of what they sent (``Recovery.ORACLE``)."""
         self.buffers: dict[str, SharedBuffer] = {}
+        self._arch = placement.architectures
         self._nics_by_ip = {nic.ip: nic for nic in self.nics.values()}
         for name in topology.switches:
             chance = random.Random(f"{seed} {name}").getrandbits(64)  # noqa: S311 - a simulation, to be repeatable
@@ -137,14 +144,14 @@ class Network:
         if src in topology.hosts:
             self.nics[src].line = direction
         else:
-            self.nodes[src].outputs[topology.ports[src].index(link)] = direction
+            self.nodes[src].outputs[self._arch[src].front_port(topology.ports[src].index(link))] = direction
             if src in self.buffers:
                 direction.buffer = self.buffers[src]
                 direction.buffer.add(direction)
         if dst in topology.hosts:
             direction.deliver = HostNode(self.nics[dst], self.loop).deliver
         else:
-            direction.deliver = self.nodes[dst].port(topology.ports[dst].index(link))
+            direction.deliver = self.nodes[dst].port(self._arch[dst].front_port(topology.ports[dst].index(link)))
 
     def _dropped(self, passage: Passage) -> None:
         self.drops[f"{passage.src}>{passage.dst}", passage.reason] += 1

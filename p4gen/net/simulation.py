@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from p4gen.errors import InputError
 from p4gen.groups.ranks import host_config
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.transport.clock import MS, NS, SECOND, US
@@ -25,7 +26,7 @@ from p4gen.net.state import group_reader
 from p4gen.net.ticks import Ticker
 from p4gen.net.values import Member, draw, invoke
 from p4gen.p4 import ir
-from p4gen.p4.compile import compile_text
+from p4gen.p4.compile import program_from
 from p4gen.placement.network import place
 from p4gen.placement.placed import PlacedGroup
 from p4gen.program import compose, render
@@ -97,26 +98,34 @@ class SimResult:
 @lru_cache(maxsize=64)
 def program_of(spec: CollectiveSpec) -> ir.Program:
     """The generated program of a spec, compiled."""
-    return compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
+    return program_from(render(compose(spec)).text, f"{spec.program}.p4")
 
 
 class Simulation:
     """A simulation of one configuration. Raises ``InputError`` when the program cannot serve it, before a packet is
-    sent."""
+    sent. ``text`` is the program's text if it is not the generated one: one with a fault."""
 
     STATE: ClassVar = ("_progress",)
 
-    def __init__(self, config: SimConfig) -> None:
+    def __init__(self, config: SimConfig, text: Callable[[CollectiveSpec], str] | None = None) -> None:
         self.config = config
         chance = random.Random(f"{config.seed} hosts")  # noqa: S311 - a simulation, to be repeatable
         first = config.initial_psn
         psns = tuple(chance.randrange(1 << 24) if first is None else first for _ in config.jobs)
         requests = config.requests(psns)
         self.spec = spec = config.fitted(requests)
+        if spec.needs_order and any(impairment.disorders for impairment in config.faults.impairments):
+            raise InputError(
+                f"{spec.program} takes an older PSN for a newer one: links must keep the order of packets, so none may "
+                "be reordered, and a duplicate must follow at once"
+            )
         topology = config.topology
         self.placement = place(topology, spec, requests)
-        programs = dict.fromkeys(topology.switches, program_of(spec))
+        program = program_of(spec) if text is None else program_from(text(spec), f"{spec.program}.p4")
+        programs = dict.fromkeys(topology.switches, program)
         self.network = Network(topology, self.placement, programs, config.faults, config.seed, config.engine)
+        for nic in self.network.nics.values():
+            nic.checks_icrc = spec.icrc.right
         values = np.random.default_rng(config.seed)
         self.groups: list[RunningGroup] = []
         for number, (work, placed) in enumerate(zip(config.jobs, self.placement.groups, strict=True)):

@@ -109,6 +109,8 @@ class TrafficConfig:
     interval: int = 0
     """Between two samples of the time series; 0 takes none."""
     engine: EngineName = "jit"
+    epoch: int = 1
+    """The epoch of all connections in switches."""
 
     def spec_of(self, switch: str) -> ProgramSpec:
         """The program of a switch."""

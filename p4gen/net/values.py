@@ -21,11 +21,16 @@ def draw(
     call: Call, spec: CollectiveSpec, ranks: int, chance: np.random.Generator, *, overflowing: bool
 ) -> list[Array]:
     """Random input for each rank. Sums stay in range unless overflow is asked for: then all elements of one position
-    have the same sign, so their order does not matter."""
+    have the same sign, so their order does not matter. Floating-point numbers to sum all have one sign, so that the
+    order of additions, each of which is rounded, changes little."""
     op, kind = call.kind(spec)
     form = kind.number_format
     elements = call.size // form.bytes // (ranks if call.collective is Collective.ALLGATHER else 1)
-    dtype, low, high = np.dtype(form.numpy), form.least, form.greatest
+    if not form.integer:
+        signs = 1 if op.overflows else chance.integers(0, 2, (ranks, elements)) * 2 - 1
+        drawn = np.ldexp(chance.uniform(1, 2, (ranks, elements)), chance.integers(-8, 9, (ranks, elements)))
+        return list((drawn * signs).astype(form.numpy))
+    dtype, low, high = np.dtype(form.numpy), int(form.least), int(form.greatest)
     if overflowing:
         signs = chance.integers(0, 2, elements) * 2 - 1 if low < 0 else 1
         return [(chance.integers(0, high // 2, elements) * signs).astype(dtype) for _ in range(ranks)]

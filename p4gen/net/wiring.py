@@ -143,7 +143,7 @@ def members(
     if not config.arrays:
         return _without_arrays(number, traffic, ends, nics, config, pattern)
     form = DType.INT32.number_format
-    low, high = form.least // count + 1, (form.greatest + 1) // count - 1
+    low, high = int(form.least) // count + 1, (int(form.greatest) + 1) // count - 1
     values = [chance.integers(low, high, traffic.size // form.bytes, np.dtype(form.numpy)) for _ in hosts]
     if traffic.pattern is Pattern.ALLTOALL:
         alls = []

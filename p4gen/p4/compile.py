@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,6 +79,12 @@ def compile_file(path: str | Path, defines: Iterable[str] = (), includes: Iterab
     except InputError as problem:
         raise P4Error(*problem.diagnostics) from None
     return compile_text(text, str(path), defines, includes, path.parent)
+
+
+@lru_cache(maxsize=16)
+def program_from(text: str, name: str) -> ir.Program:
+    """The program that a text is, for who compiles the same one again and again."""
+    return compile_text(text, name).program
 
 
 def compile_text(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from p4gen.arch import ArchitectureFacet, of_package
 from p4gen.p4 import ir
@@ -41,6 +41,19 @@ class Report:
     """What cannot fit whatever the compiler does, a line each."""
     doubts: tuple[str, ...] = ()
     """What does not fit by the estimate, a line each."""
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The same for JSON."""
+        return {
+            "source": self.source,
+            "target": self.target,
+            "pipe": self.pipe,
+            "rows": {row: {"used": a.used, "available": a.available} for row, a in self.rows.items()},
+            "modules": {module: dict(found) for module, found in self.modules.items()},
+            "excess": list(self.excess),
+            "doubts": list(self.doubts),
+        }
 
 
 @dataclass(frozen=True)

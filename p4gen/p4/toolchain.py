@@ -27,6 +27,10 @@ class Toolchain(ArchitectureFacet):
     compile: Callable[[CompilerCall], tuple[str, P4cOutput] | None] | None = None
     """The version of the real compiler, and what it has made of a program; None if it is not installed. Raises
     ``FailedError`` if it refuses the program, does not end in time or, for BMv2, warns."""
+    version: Callable[[], str | None] | None = None
+    """The version of the real compiler; None if it is not installed."""
+    output: str = ""
+    """The folder of the compiler's output in a program's folder, if it has many files of its own."""
     absent: str = ""
     """The line for a machine without the compiler."""
     accepted: str = ""

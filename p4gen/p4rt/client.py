@@ -30,6 +30,10 @@ class Registers(Protocol):
 
     def registers(self, name: str) -> list[int]:
         """All cells of a register, as unsigned numbers."""
+        ...
+
+    def write(self, name: str, index: int, value: int) -> None:
+        """Set a cell of a register."""
 
 
 class Client:
@@ -356,6 +360,18 @@ class Client:
             known = {cell: p4data.number_of(info.element, types, P4Data.FromString(cell)) for cell in set(cells)}
             return [known[cell] for cell in cells]
         return [_register(cell, signed) for cell in cells]
+
+    def write_register(self, name: str, index: int, value: int) -> None:
+        """Set one cell of a register to an unsigned number."""
+        info = self.schema.registers.named(name)
+        if self._registers is not None:
+            self._registers.write(info.name, index, value)
+            return
+        types = self.schema.info.type_info
+        leaves = p4data.scalars(value, p4data.widths(info.element, types))
+        message = pb.RegisterEntry(register_id=info.id, data=p4data.encode(info.element, types, leaves))
+        message.index.index = index
+        self.write(pb.Update(type=_MODIFY, entity=pb.Entity(register_entry=message)))
 
     def _array(self, entity: Any, size: int) -> list[bytes]:
         """The encoded data of all cells of a counter or register, which are too many for protobuf's decoder."""

@@ -89,6 +89,22 @@ def number_of(spec: Any, types: Any, data: p4data_pb2.P4Data) -> int:
     return number
 
 
+def decode_number(spec: Any, types: Any, data: Any, what: str) -> int:
+    """The number in a P4Data of a type that consists of scalars, the first in the highest bits; INVALID_ARGUMENT for
+    another type or value."""
+    spec = resolve(spec, types)
+    if spec.WhichOneof("type_spec") != "struct":
+        return decode_scalar(spec, types, data, what)
+    members = types.structs[spec.struct.name].members
+    if data.WhichOneof("data") != "struct" or len(data.struct.members) != len(members):
+        raise invalid(f"{what}: its values are structs of {len(members)} members")
+    number = 0
+    for member, value in zip(members, data.struct.members, strict=True):
+        bits = sum(widths(member.type_spec, types))
+        number = number << bits | decode_number(member.type_spec, types, value, f"{what}.{member.name}")
+    return number
+
+
 def encode_bits(bits: Any, value: int) -> bytes:
     """A number, encoded for its P4BitstringLikeTypeSpec."""
     if bits.WhichOneof("type_spec") == "int":

@@ -27,7 +27,13 @@ from p4gen.p4rt import wire
 from p4gen.p4rt.status import Code
 
 Election = tuple[int, int]
-_OPTIONS = [("grpc.max_receive_message_length", 64 << 20), ("grpc.use_local_subchannel_pool", 1)]
+_OPTIONS = [
+    ("grpc.max_receive_message_length", 64 << 20),
+    # A refused batch has an error for each update, in metadata, of which gRPC takes some kilobytes by default.
+    ("grpc.max_metadata_size", 4 << 20),
+    ("grpc.absolute_max_metadata_size", 4 << 20),
+    ("grpc.use_local_subchannel_pool", 1),
+]
 _DETAILS = "grpc-status-details-bin"
 _KINDS = ("arbitration", "packet", "digest", "idle_timeout_notification", "error", "unknown")
 _GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)

@@ -55,7 +55,7 @@ class PlacedConnection:
     destination_port: int
     """Ports of the two switches that its hosts are connected to."""
     ports: tuple[int, ...]
-    """Next hops of its requests at the source's switch."""
+    """Numbers of the links of its requests' next hops at the source's switch."""
     path_set: int
     """Number of its set of paths, the same at both switches. Sets are equal if they have equally many paths, and the
     same tiers."""
@@ -161,8 +161,20 @@ def place_connection(
         tiers = connection_tiers(topology, view.programs, view.next_ports, spec.source, spec.destination)
     except InputError as error:
         raise ManagerError(Code.NO_ROOM, "\n".join(diagnostic.message for diagnostic in error.diagnostics)) from error
+    here, there = (view.programs[switch].architecture for switch in (first, last))
     placed = PlacedConnection(
-        number, spec, *ends, first, last, source_port, destination_port, ports, 0, index, epoch, tiers
+        number,
+        spec,
+        *ends,
+        first,
+        last,
+        here.front_port(source_port),
+        there.front_port(destination_port),
+        ports,
+        0,
+        index,
+        epoch,
+        tiers,
     )
     placed = replace(placed, path_set=_path_set(placed, others, keep))
     _check_programs(view, placed)

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from p4gen.arch import Architecture
 from p4gen.errors import InputError
 from p4gen.groups.config import configure
+from p4gen.groups.family import group_entries
 from p4gen.groups.group import GroupContext, PlacedEdge, SwitchConfig, placed_edges
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.placement.placed import TREES, GroupRequest, PlacedGroup
@@ -29,6 +31,8 @@ class Placement:
     gateway: Mapping[str, int]
     """The MAC address that a host sends to: its switch's."""
     switches: Mapping[str, SwitchConfig]
+    architectures: Mapping[str, Architecture]
+    """Those of the switches' programs."""
     edges: tuple[PlacedEdge, ...] = field(repr=False)
     """Of all groups on all switches, internal ones too."""
 
@@ -75,6 +79,7 @@ def place(
         except InputError as error:
             problems += [f"group {number}: {diagnostic.message}" for diagnostic in error.diagnostics]
         problems += [f"group {number}: {reason}" for reason in request.problems()]
+        problems += [f"group {number}: {reason}" for reason in group_entries(spec).lacking(spec, request.channels())]
     if len(requests) > TREES:
         problems.append(f"{len(requests)} groups; there are addresses for {TREES}")
     if problems:
@@ -101,14 +106,18 @@ def _placement(
             continue
         try:
             switches[switch] = configure(
-                spec, contexts, *routes(topology, names, switch, passed[switch]), {GATEWAY: names.mac[switch]}
+                spec,
+                contexts,
+                *routes(topology, names, switch, passed[switch], spec.architecture),
+                {GATEWAY: names.mac[switch]},
             )
         except InputError as error:
             problems += [f"{switch}: {diagnostic.message}" for diagnostic in error.diagnostics]
     if problems:
         raise InputError(*problems)
+    architectures = dict.fromkeys(topology.switches, spec.architecture)
     gateway = {host: names.mac[switch_of(topology, host)] for host in topology.hosts}
-    return Placement(groups, names.mac, names.ip, gateway, switches, tuple(edges))
+    return Placement(groups, names.mac, names.ip, gateway, switches, architectures, tuple(edges))
 
 
 def contexts_needed(

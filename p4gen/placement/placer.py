@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
+from p4gen.arch import Architecture
 from p4gen.errors import InputError
 from p4gen.groups.group import Edge, Endpoint, GroupContext, NextHop, Pattern, Route
 from p4gen.host.collectives.control import Collective
@@ -112,7 +113,7 @@ class Placer:
             edge_id = taken[node.key].edge_ids[index]
             return Edge(
                 edge_id,
-                seen.port or 0,
+                self._specs[node.key.switch].architecture.front_port(seen.port or 0),
                 local(node, index),
                 Endpoint(mac[seen.path[1] if len(seen.path) > 1 else node.key.switch], to_ip, to_qp),
                 udp_src_port=0xC000 + (edge_id - 1) % UDP_PORTS,
@@ -187,15 +188,17 @@ def routes(
     names: Names,
     switch: str,
     trees: Mapping[int, int],
+    arch: Architecture,
     *,
     down: Mapping[str, str] = NOTHING_DOWN,
     fixed: bool = False,
     shift: int | None = None,
 ) -> tuple[list[Route], list[NextHop]]:
     """Shortest paths to the hosts, over all equally short ones, and the trees' own ways to their switches (``trees``:
-    address to port). Without a path there is no route. Addresses behind the same ports share next hops.
+    address to number of the link); ``arch`` is that of the switch's program. Without a path there is no route.
+    Addresses behind the same ports share next hops.
 
-    With ``fixed`` port p alone is always next hop p + 1, so that changes do not renumber others. ``shift`` is the bit
+    With ``fixed`` link p alone is always next hop p + 1, so that changes do not renumber others. ``shift`` is the bit
     of the hash from which on the switch chooses (``p4gen.placement.tiers``).
     """
     targets = {names.ip[host]: topology.next_ports(switch, host, down) for host in topology.hosts}
@@ -214,7 +217,7 @@ def routes(
             next_hop += len(ports)
         for number, port in enumerate(ports, start=first[ports]):
             neighbour = topology.ports[switch][port].other(switch)
-            hops.append(NextHop(number, port, names.mac[switch], names.mac[neighbour]))
+            hops.append(NextHop(number, arch.front_port(port), names.mac[switch], names.mac[neighbour]))
     found = [Route(f"{ipv4_text(a)}/32", first[ports], len(ports), shift) for a, ports in targets.items() if ports]
     return found, hops
 

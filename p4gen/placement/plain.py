@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from p4gen.arch import Architecture
 from p4gen.errors import InputError
 from p4gen.groups.config import routing
 from p4gen.groups.connections import Connection, ConnectionHere, connection_entries
@@ -25,6 +26,8 @@ class PlainPlacement:
     gateway: Mapping[str, int]
     """The MAC address that a host sends to: its switch's."""
     switches: Mapping[str, SwitchConfig] = field(repr=False)
+    architectures: Mapping[str, Architecture]
+    """Those of the switches' programs."""
     tree_depths: Mapping[int, int] = field(default_factory=dict)
     """None: there are no trees."""
     queues: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -34,14 +37,15 @@ class PlainPlacement:
 
 
 def place_plain(
-    topology: TopologySpec, specs: Mapping[str, ProgramSpec], connections: Sequence[Connection]
+    topology: TopologySpec, specs: Mapping[str, ProgramSpec], connections: Sequence[Connection], epoch: int = 1
 ) -> PlainPlacement:
-    """Configure switches, each with a program of its own spec, for connections and for the routes to all hosts.
+    """Configure switches, each with a program of its own spec, for connections, all of an ``epoch``, and for the routes
+    to all hosts.
 
     Raises ``InputError`` with every reason why a program cannot serve its place.
     """
     names = Names.of(topology)
-    ends = _ends(topology, names, specs, connections)
+    ends = _ends(topology, names, specs, connections, epoch)
     switches: dict[str, SwitchConfig] = {}
     queues: dict[str, Mapping[str, int]] = {}
     problems: list[str] = []
@@ -56,20 +60,21 @@ def place_plain(
             known = facet.entries(spec, ends.get(switch, ())) if facet else ()
             sessions = facet.clone_sessions(spec) if facet else ()
             if facet and spec.wants_queue_lengths:
-                queues[switch] = _queues(topology, switch, facet.queue_registers(spec))
+                queues[switch] = _queues(topology, switch, spec.architecture, facet.queue_registers(spec))
         except InputError as error:
             problems += [f"{switch}: {diagnostic.message}" for diagnostic in error.diagnostics]
             continue
         shift = hash_shift(topology, spec, switch)
-        routed = routing(*routes(topology, names, switch, {}, shift=shift))
+        routed = routing(*routes(topology, names, switch, {}, spec.architecture, shift=shift))
         switches[switch] = SwitchConfig((*known, *routed), (), sessions)
     if problems:
         raise InputError(*problems)
     gateway = {host: names.mac[switch_of(topology, host)] for host in topology.hosts}
-    return PlainPlacement(names.mac, names.ip, gateway, switches, queues=queues, connections=ends)
+    architectures = {switch: specs[switch].architecture for switch in topology.switches}
+    return PlainPlacement(names.mac, names.ip, gateway, switches, architectures, queues=queues, connections=ends)
 
 
-def _queues(topology: TopologySpec, switch: str, registers: Sequence[str]) -> Mapping[str, int]:
+def _queues(topology: TopologySpec, switch: str, arch: Architecture, registers: Sequence[str]) -> Mapping[str, int]:
     """The registers that are to hold the lengths of queues, each with its port.
 
     Raises ``InputError`` if routes have different next hops to choose from, or more than there are registers.
@@ -82,11 +87,15 @@ def _queues(topology: TopologySpec, switch: str, registers: Sequence[str]) -> Ma
         raise InputError(
             f"routes have {len(ports)} next hops; the program knows the queues of {len(registers)} (paths)"
         )
-    return dict(zip(registers, ports, strict=False))
+    return dict(zip(registers, map(arch.front_port, ports), strict=False))
 
 
 def _ends(
-    topology: TopologySpec, names: Names, specs: Mapping[str, ProgramSpec], connections: Sequence[Connection]
+    topology: TopologySpec,
+    names: Names,
+    specs: Mapping[str, ProgramSpec],
+    connections: Sequence[Connection],
+    epoch: int,
 ) -> dict[str, list[ConnectionHere]]:
     """By switch, the connections of its hosts with those of other switches."""
     hosts = {address: host for host, address in names.ip.items()}
@@ -99,10 +108,11 @@ def _ends(
         tiers = connection_tiers(topology, specs, topology.next_ports, source, destination)
         paths = 1 << sum(tier.bits for tier in tiers) if tiers else len(topology.next_ports(first, destination))
         (out,), (to,) = topology.next_ports(first, source), topology.next_ports(last, destination)
+        out, to = specs[first].architecture.front_port(out), specs[last].architecture.front_port(to)
         found.setdefault(first, []).append(ConnectionHere(connection, paths, out, None, 0, tiers=tiers))
         ending = found.setdefault(last, [])
         index = sum(here.destination_port is not None for here in ending)
-        ending.append(ConnectionHere(connection, paths, None, to, 0, index, tiers=tiers))
+        ending.append(ConnectionHere(connection, paths, None, to, 0, index, epoch, tiers=tiers))
     return {switch: _numbered(here) for switch, here in found.items()}
 
 

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Final
 
 from p4gen.errors import InputError
+from p4gen.groups.family import group_entries
 from p4gen.placement.placed import GroupRequest, PlacedGroup
 from p4gen.placement.placer import Names, Placer, switch_of
 from p4gen.placement.policy import Candidate, FabricView, PlacementPolicy, SwitchRoom
@@ -75,6 +76,9 @@ def check(spec: GroupSpec, view: View) -> None:
         problems.append(f"'{spec.name}' is not a name for a group: letters, digits, '_', '.', ':', '-', 63 at most")
     problems += tree_problems(view.topology, spec.ranks, spec.root)
     problems += GroupRequest(spec.ranks, collectives=spec.collectives).problems()
+    lacks = [list(_lacking(spec, program)) for program in view.specs.values()]
+    if lacks and all(lacks):
+        problems += dict.fromkeys(reason for some in lacks for reason in some)
     if spec.slots is not None:
         reasons = [list(_slot_problems(spec.slots, program)) for program in view.specs.values()]
         if reasons and all(reasons):
@@ -194,8 +198,14 @@ def _unfit(tree: IncTree, specs: Mapping[str, CollectiveSpec], request: GroupReq
         if len(node.edges) > program.fan_in:
             yield f"{name}: {len(node.edges)} edges; its program takes {program.fan_in} (fan_in)"
     for name in names:
+        yield from (f"{name}: {reason}" for reason in _lacking(request, specs[name]))
         for reason in _slot_problems(request.slots or specs[name].slots_per_group, specs[name]):
             yield f"{name}: {reason}"
+
+
+def _lacking(spec: GroupSpec | GroupRequest, program: CollectiveSpec) -> Iterable[str]:
+    channels = GroupRequest(spec.ranks, sync=spec.sync, collectives=spec.collectives).channels()
+    return group_entries(program).lacking(program, channels)
 
 
 def _slot_problems(slots: int, spec: CollectiveSpec) -> Iterator[str]:

@@ -261,6 +261,11 @@ class Composition:
         return "\n".join(line for line in found if line is not None) or None
 
     @property
+    def experiment(self) -> bool:
+        """Whether the program is built even if the real compiler does not accept it: its figures say ``experiment``."""
+        return "experiment" in self.figures
+
+    @property
     def state_bits(self) -> int:
         """All registers together, in bits."""
         return sum(module.state_bits(self.spec) for module in self.modules)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import p4gen
 from p4gen.layout import Word
+from p4gen.p4.resources import Report
 from p4gen.program.compose import Composition
 from p4gen.program.text import Rendered
 
 Manifest = dict[str, Any]
 """JSON object: p4gen, spec, headers (outermost first), modules (in order, with state in bits), drops, ticks,
-state_bits, line_directives, and digest."""
+state_bits, line_directives, and digest; where there is an estimate of a chip's resources also target and resources."""
 
 
-def manifest(composition: Composition, rendered: Rendered) -> Manifest:
+def manifest(composition: Composition, rendered: Rendered, reports: Sequence[Report] = ()) -> Manifest:
     """What the program of ``composition`` is made of; ``digest`` is the SHA-256 of its text, ``#line`` directives
-    included if it has them."""
+    included if it has them. ``reports`` estimate what each pipe takes of the chip."""
     spec = composition.spec
     return {
         "p4gen": p4gen.__version__,
@@ -83,6 +85,7 @@ def manifest(composition: Composition, rendered: Rendered) -> Manifest:
         ],
         "ticks": composition.parts.ticks(spec),
         "state_bits": composition.state_bits,
+        **({"target": reports[0].target, "resources": [report.plain for report in reports]} if reports else {}),
         **composition.figures,
         "line_directives": rendered.line_directives,
         "digest": hashlib.sha256(rendered.text.encode()).hexdigest(),

@@ -134,6 +134,12 @@ class Reuse:
         return Count(sum(c.kept for c in self.parts), found.of_before, found.of_after)
 
     @property
+    def same_templates(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of modules, and of other parts, that have the same template in both programs."""
+        same = [c.part for c in self.parts if c.before and c.after and c.before.template == c.after.template]
+        return tuple(p.name for p in same if p.module), tuple(p.name for p in same if not p.module)
+
+    @property
     def template_lines(self) -> Count:
         """Lines of templates that both programs are rendered from."""
         used = [{(p.template, p.template_lines) for p in side} for side in self._sides()]

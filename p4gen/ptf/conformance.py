@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from p4gen.ptf.family import Suite, SuiteRun, scenario_modules, suite_of
@@ -20,6 +21,36 @@ from p4gen.switch.running import Program
 
 Build = Callable[[ProgramSpec], Program]
 """A function that builds and compiles the program of a spec."""
+
+
+_DIVISIBLE = 12
+"""Modules from which on a run is divided. A part has a switch and a PTF of its own, which takes seconds."""
+_MOST_PARTS = 4
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Scenarios of one run, which are run one after the other."""
+
+    run: int
+    folder: str
+    tests: tuple[str, ...]
+
+
+def _parts(number: int, tests: tuple[str, ...], jobs: int) -> list[_Part]:
+    """The parts of a run: its program alone would keep one of several jobs busy when the others are done."""
+    count = min(jobs, _MOST_PARTS) if len(tests) >= _DIVISIBLE else 1
+    folders = (str(number), *(f"{number}/{index}" for index in range(1, count)))
+    return [_Part(number, folder, tests[index::count]) for index, folder in enumerate(folders)]
+
+
+def _together(tests: tuple[str, ...], results: Sequence[SuiteResult]) -> SuiteResult:
+    """The results of a run's parts, in the order of its tests."""
+    place = {name: index for index, name in enumerate(tests)}
+    found = [test for result in results for test in result.tests]
+    found.sort(key=lambda test: place.get(test.name, place.get(test.name.partition(".")[0], len(place))))
+    problem = next((result.problem for result in results if result.problem is not None), None)
+    return SuiteResult(tuple(found), sum(result.seconds for result in results), problem)
 
 
 @dataclass(frozen=True)
@@ -66,41 +97,45 @@ def run_conformance(
 ) -> ConformanceResult:
     """Build and test each run's program, ``jobs`` of them at a time.
 
-    ``directory`` exists and is short (see ``run_suite``); run i leaves its logs and captures in ``directory/i``.
+    ``directory`` exists and is short (see ``run_suite``); run i leaves its logs and captures in ``directory/i``, or, if
+    it is divided, also in folders below it.
     ``started``, ``progress`` and ``finished`` are called in the order of runs: with one job as things happen, with more
     when a run has ended. Raises what ``build`` and ``run_suite`` raise.
     """
 
     def test(
-        number: int, program: Program, show: Callable[[TestResult], None] | None = None, stop: Stop | None = None
+        part: _Part, program: Program, show: Callable[[TestResult], None] | None = None, stop: Stop | None = None
     ) -> SuiteResult:
-        run = runs[number]
-        place = directory / str(number)
-        place.mkdir(exist_ok=True)
+        run, place = runs[part.run], directory / part.folder
+        place.mkdir(exist_ok=True, parents=True)
         return run_suite(
             program,
             place,
             ports=run.spec.architecture.front_ports(run.spec.ports)[-1] + 1,
             params={"spec": run.spec.model_dump(mode="json"), "seed": seed},
             suite=suite or suite_of(run.spec),
-            tests=run.tests or scenario_modules(run.spec, suite),
+            tests=part.tests,
             progress=show,
             switch=switch,
             stop=stop,
         )
 
+    tests = [tuple(run.tests or scenario_modules(run.spec, suite)) for run in runs]
+    parts = [part for number, names in enumerate(tests) for part in _parts(number, names, jobs)]
     results = []
     if jobs == 1:
-        for number, run in enumerate(runs):
+        for part in parts:
+            run = runs[part.run]
             if started is not None:
                 started(run)
-            results.append((run, test(number, build(run.spec), progress)))
+            results.append((run, test(part, build(run.spec), progress)))
             if finished is not None:
                 finished(*results[-1])
         return ConformanceResult(tuple(results))
     programs = [build(run.spec) for run in runs]
-    with in_parallel(lambda n, stop: test(n, programs[n], stop=stop), range(len(runs)), jobs) as suites:
-        for run, result in zip(runs, suites, strict=True):
+    with in_parallel(lambda part, stop: test(part, programs[part.run], stop=stop), parts, jobs) as suites:
+        for number, found in groupby(zip(parts, suites, strict=True), key=lambda pair: pair[0].run):
+            run, result = runs[number], _together(tests[number], [result for _, result in found])
             if started is not None:
                 started(run)
             for outcome in result.tests:

@@ -43,6 +43,8 @@ class Seeding:
     """Modules of scenarios by name of program; all of the family's for a program that is not listed."""
     first: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Modules of scenarios that are tried first on the faults of a module of the program."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Faults of the list that have no form in the programs, and why."""
 
     def sample(self, count: int, seed: int) -> Seeding:
         """A sample of ``count`` faults, or all if there are fewer, in order, with the programs that they need."""

@@ -38,6 +38,7 @@ _LOG_PREFIX = re.compile(r"^[\d:.]+ +\w+ *: *\w+ *: *")
 TEST_TIMEOUT_S, SILENCE_S = 900, 1200.0
 """Seconds for one test, and seconds without any result, after which the run is ended. Generous, because a scenario
 takes a second, but a loaded machine may be slower by any factor."""
+_SILENT = "no scenario ended for {:g} s"
 _STOPPED = "the suite was stopped before its end"
 
 QUEUE_LENGTH = 1_000_000
@@ -87,7 +88,8 @@ def run_suite(
     ``directory`` must exist; sockets, ``ptf.out``, ``ptf.log`` and ``ptf.pcap`` are created there. Its path must leave
     room for a socket name within the 107 bytes of unix(7). ``params`` are passed to the tests as Python literals,
     together with ``switch`` (a ``Running``, as JSON). A test is ended after ``test_timeout`` seconds, and the whole run
-    after ``silence`` seconds without a result. ``progress`` is called with each test as it finishes.
+    after ``silence`` seconds without a result; both are longer for a switch that is ``slower``. ``progress`` is called
+    with each test as it finishes.
 
     Failures are part of the result. Raises what starting the switch raises, ``MissingToolError`` without PTF, and
     ``FailedError`` when ``stop`` is set meanwhile.
@@ -97,6 +99,7 @@ def run_suite(
         raise FailedError(_STOPPED)
     started = time.monotonic()
     with switch(program, directory, range(ports)) as running, _pipe() as (reader, writer):
+        limit, silence = round(test_timeout * running.slower), silence * running.slower
         everything = {
             **params,
             "switch": to_plain(running),
@@ -107,24 +110,23 @@ def run_suite(
         literal = ";".join(f"{key}={value!r}" for key, value in everything.items())
         try:
             process = _start(
-                [*_arguments(running, _folder_of(suite, directory), directory, test_timeout), "-t", literal, *tests],
+                [*_arguments(running, _folder_of(suite, directory), directory, limit), "-t", literal, *tests],
                 directory,
                 writer,
             )
         finally:
             os.close(writer)
         try:
-            finished, in_time = _collect(reader, silence, progress, stop)
-            if in_time:
+            with _ends(running.pids) as ends:
+                finished, problem = _collect(reader, silence, progress, stop, ends)
+            if problem is None:
                 process.wait(silence)
         except subprocess.TimeoutExpired:
-            in_time = False
+            problem = _SILENT.format(silence)
         finally:
             _end(process)
     seconds = time.monotonic() - started
-    problem = _problem(finished, process.returncode, directory / "ptf.out")
-    if not in_time:
-        problem = f"no scenario ended for {silence:g} s"
+    problem = problem or _problem(finished, process.returncode, directory / "ptf.out")
     return SuiteResult(tuple(finished), seconds, problem)
 
 
@@ -201,25 +203,41 @@ def _pipe() -> Iterator[tuple[int, int]]:
         os.close(reader)
 
 
+@contextmanager
+def _ends(pids: Sequence[int]) -> Iterator[list[int]]:
+    """Descriptors that can be read when processes have ended."""
+    descriptors = [os.pidfd_open(pid) for pid in pids]
+    try:
+        yield descriptors
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
 def _collect(
-    reader: int, silence: float, progress: Progress | None, stop: Stop | None
-) -> tuple[list[TestResult], bool]:
-    """The results until the other end of the pipe is closed, and whether it was; False if there was none for
-    ``silence`` seconds."""
+    reader: int, silence: float, progress: Progress | None, stop: Stop | None, ends: Sequence[int] = ()
+) -> tuple[list[TestResult], str | None]:
+    """The results until the other end of the pipe is closed, and why it was not: there was none for ``silence``
+    seconds, or one of ``ends`` can be read, as without its processes the switch answers nothing."""
     finished: list[TestResult] = []
     pending = b""
     with selectors.DefaultSelector() as selector:
         selector.register(reader, selectors.EVENT_READ)
         if stop is not None:
             selector.register(stop, selectors.EVENT_READ)
+        for descriptor in ends:
+            selector.register(descriptor, selectors.EVENT_READ)
         while True:
-            if not selector.select(silence):
-                return finished, False
+            ready = selector.select(silence)
+            if not ready:
+                return finished, _SILENT.format(silence)
+            if any(key.fd in ends for key, _ in ready):
+                return finished, "a process of the switch has ended"
             if stop is not None and stop.is_set:
                 raise FailedError(_STOPPED)
             data = os.read(reader, 65536)
             if not data:
-                return finished, True
+                return finished, None
             *lines, pending = (pending + data).split(b"\n")
             for line in lines:
                 finished.append(report.read(line))

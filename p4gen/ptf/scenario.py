@@ -21,6 +21,7 @@ import ptf
 
 from p4gen.families import parse_spec
 from p4gen.groups import SwitchConfig
+from p4gen.ptf import markers
 from p4gen.ptf.testcase import ReportedTest, parameter, parameters
 from p4gen.records import from_plain
 from p4gen.spec import ProgramSpec
@@ -37,7 +38,9 @@ def control_plane() -> ControlPlane:
 
 @functools.cache
 def _connection() -> ControlPlane:
-    return from_plain(Running, parameter("switch")).control()
+    running = from_plain(Running, parameter("switch"))
+    ports = running.platform_args["interfaces"] if running.platform_args.get("marked") else ()
+    return running.control(markers.routes(map(int, ports)))
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,8 @@ class SwitchTest(ReportedTest):
         self.dataplane = ptf.dataplane_instance
         self._unfenced = False
         self._pending: list[Output] = []
-        self.outputs()  # packets of an earlier test must be handled before the reset
         self._control = control_plane()
+        self.outputs()  # packets of an earlier test must be handled before the reset
         self._control.reset()
 
     def misfit_of(self, program: ProgramSpec) -> str | None:

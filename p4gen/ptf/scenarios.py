@@ -5,11 +5,13 @@ A suite's modules have names such as ``base``, so a separate process imports the
 
 from __future__ import annotations
 
+import ast
 import difflib
 import json
+import random
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -44,6 +46,33 @@ def scenarios(spec: ProgramSpec, suite: Suite | None = None) -> tuple[Scenario, 
     return from_plain(tuple[Scenario, ...], json.loads(ran.stdout.splitlines()[-1]))
 
 
+def scenarios_of(kinds: Mapping[str, type], spec: ProgramSpec, suite: Suite | None = None) -> Iterator[Scenario]:
+    """The scenarios of a suite that this process has imported: ``kinds`` are its classes, by name."""
+    serving = scenario_modules(spec, suite)
+    for name, kind in kinds.items():
+        foreign = name.partition(".")[0] not in serving
+        yield Scenario(name, _about(kind), foreign, kind().misfit_of(spec))
+
+
+def are_there(wanted: Sequence[str], suite: Suite) -> bool:
+    """Whether the text of a suite shows that each name is that of a scenario or of a module. Importing the suite, for
+    ``check_names``, takes seconds."""
+    modules = modules_of(suite)
+    for name in wanted:
+        module, _, kind = name.partition(".")
+        if module not in modules:
+            return False
+        file = next(file for folder in suite if (file := folder / f"{module}.py").is_file())
+        try:
+            classes = [node for node in ast.parse(file.read_bytes()).body if isinstance(node, ast.ClassDef)]
+        except (SyntaxError, ValueError):
+            return False
+        own = {node.name for node in classes if any(getattr(part, "name", "") == "runTest" for part in node.body)}
+        if kind not in own if kind else not own:
+            return False
+    return True
+
+
 def check_names(wanted: Sequence[str], known: Sequence[Scenario]) -> None:
     """Raises ``InputError``, with a suggestion, unless each name is that of a scenario or of a module."""
     names = [scenario.name for scenario in known]
@@ -62,13 +91,17 @@ def check_names(wanted: Sequence[str], known: Sequence[Scenario]) -> None:
         raise InputError(*problems)
 
 
+def drawn_names(known: Sequence[Scenario], count: int, seed: int) -> tuple[str, ...]:
+    """The names of ``count`` of the scenarios that apply to the program, or of all if there are fewer, in order."""
+    fitting = [scenario.name for scenario in known if scenario.unfit is None and not scenario.of_another_mode]
+    chosen = random.Random(seed).sample(fitting, min(count, len(fitting)))  # noqa: S311 - a repeatable choice
+    return tuple(name for name in fitting if name in chosen)
+
+
 def _collect(suite: Suite, spec: ProgramSpec) -> Iterator[Scenario]:
     from p4gen.ptf.memory import load_suite  # noqa: PLC0415 - PTF and Scapy take a second to load
 
-    serving = scenario_modules(spec, suite)
-    for name, kind in load_suite(suite, modules_of(suite)).items():
-        foreign = name.partition(".")[0] not in serving
-        yield Scenario(name, _about(kind), foreign, kind().misfit_of(spec))
+    return scenarios_of(load_suite(suite, modules_of(suite)), spec, suite)
 
 
 def _about(kind: type) -> str:

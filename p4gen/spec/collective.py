@@ -70,7 +70,7 @@ class CollectiveSpec(ProgramSpec):
     ] = 64
     dtype: Annotated[
         DType,
-        Field(description="type of an element; types that a switch can add in one step. Op dynamic serves all of them"),
+        Field(description="type of an element; op dynamic serves all integers"),
     ] = DType.INT32
     op: Annotated[
         Op,
@@ -112,6 +112,8 @@ class CollectiveSpec(ProgramSpec):
         if self.overflow is not None and not self.op.overflows:
             fitting = " or ".join(op for op in Op if op.overflows)
             raise SpecConflictError("overflow", f"goes with op {fitting}; {self.op} cannot overflow")
+        if self.overflow is not None and not self.dtype.number_format.integer:
+            raise SpecConflictError("overflow", f"is for integers; a sum of {self.dtype} that overflows is infinite")
         if self.numbers is None:
             if "dtype" in self.model_fields_set and self.dtype is not DType.INT32:
                 raise SpecConflictError("dtype", "goes with a fixed op; with op dynamic the control message chooses it")
@@ -160,6 +162,11 @@ class CollectiveSpec(ProgramSpec):
         return self.groups * self.slots_per_group * self.pipes
 
     @property
+    def needs_order(self) -> bool:
+        """Whether results are right only where no packet overtakes another one of its sender's."""
+        return False
+
+    @property
     def bank_slots(self) -> int:
         """Words of state for slots in a pipeline's bank; a power of two where there are several banks."""
         return self._bank(self.total_slots)
@@ -184,21 +191,27 @@ class CollectiveSpec(ProgramSpec):
 
     @property
     def choices(self) -> tuple[Numbers, ...]:
-        """All ops and dtypes of the program."""
+        """All ops and dtypes of the program; with op dynamic those of integers."""
         if self.numbers is not None:
             return (self.numbers,)
-        return tuple(each for each in all_numbers() if each.dtype.number_format.bits == self.lane_bits)
+        forms = ((each, each.dtype.number_format) for each in all_numbers())
+        return tuple(each for each, form in forms if form.integer and form.bits == self.lane_bits)
 
     @property
     def saturating(self) -> bool:
         """Whether results that overflow saturate."""
         match self.overflow:
             case None | Overflow.SATURATE:
-                return self.op.overflows
+                return self.op.overflows and self.dtype.number_format.integer
             case Overflow.WRAP:
                 return False
             case other:
                 assert_never(other)
+
+    @property
+    def counts_overflows(self) -> bool:
+        """Whether packets are counted in which a result leaves the range of its dtype, and does not wrap around."""
+        return self.op.overflows and self.overflow is not Overflow.WRAP
 
     @property
     def loss_recovery(self) -> Reliability:

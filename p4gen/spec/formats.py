@@ -7,6 +7,7 @@ need reductions of their own (``p4gen.spec.reductions``), as P4's operators do n
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
@@ -31,8 +32,8 @@ class NumberFormat:
     """NumPy's name of the type of such elements in arrays; big-endian on the wire."""
     p4: str
     """The P4 type whose operators compute with such elements; ``lane_t`` if those of a lane do."""
-    least: int
-    greatest: int
+    least: float
+    greatest: float
     exact: str = "int64"
     """The NumPy type in which results are computed for comparison: no sum of a collective overflows in it."""
     tolerance: float = 0.0
@@ -49,6 +50,10 @@ class NumberFormat:
         return self.exact == "int64"
 
 
+FLOAT32: Final = NumberFormat(2, 32, "float32", LANE, -math.inf, math.inf, exact="float64", tolerance=2.0**-18)
+"""IEEE 754 binary32. A sum of 32 numbers of one sign, each step of which is rounded, is within the tolerance."""
+
+
 def integer(code: int, bits: int, *, signed: bool) -> NumberFormat:
     """The format of integers of this width, in two's complement if ``signed``."""
     if signed:
@@ -63,6 +68,7 @@ class DType(Registered):
 
     INT32: ClassVar[DType]
     UINT32: ClassVar[DType]
+    FLOAT32: ClassVar[DType]
 
     @classmethod
     def register(cls, name: str, number_format: NumberFormat) -> Self:
@@ -77,6 +83,10 @@ class DType(Registered):
     def from_lane(self, name: str) -> str:
         """The P4 variable ``name``, a ``lane_t``, as a number of this type."""
         return name if self.number_format.p4 == LANE else f"({self.number_format.p4}){name}"
+
+    def function(self, name: str) -> str:
+        """The name of the P4 function that computes with elements of this type (``shared/floats.p4.j2``)."""
+        return f"{name}_{self}"
 
     def to_lane(self, expression: str) -> str:
         """A P4 expression of this type as a ``lane_t``."""
@@ -95,3 +105,4 @@ def check_code(kind: str, code: int, taken: dict[str, int]) -> None:
 
 DType.INT32 = DType.register("int32", integer(0, 32, signed=True))
 DType.UINT32 = DType.register("uint32", integer(1, 32, signed=False))
+DType.FLOAT32 = DType.register("float32", FLOAT32)

@@ -6,7 +6,7 @@ A family adds its own fields by deriving from it (``p4gen.families``).
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, TypeVar, assert_never
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -26,21 +26,28 @@ from p4gen.arch.ports import CPU_PORT, DROP_PORT
 
 
 class Icrc(StrEnum):
-    """RoCEv2's invariant CRC: checked on arrival and recomputed, or ignored."""
+    """What programs do about RoCEv2's invariant CRC."""
 
     RECOMPUTE = "recompute"
+    """It is checked on arrival, and what leaves changed has a right one. ``check`` means the same."""
+    SET = "set"
+    """What leaves changed has a right one, whatever it came with."""
     IGNORE = "ignore"
+    """It stays as it came, so NICs must ignore it too."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Icrc | None:
+        return cls.RECOMPUTE if value == "check" else None
 
     @property
     def checked(self) -> bool:
-        """Whether programs check and recompute it."""
-        match self:
-            case Icrc.RECOMPUTE:
-                return True
-            case Icrc.IGNORE:
-                return False
-            case other:
-                assert_never(other)
+        """Whether packets with a wrong one are dropped."""
+        return self is Icrc.RECOMPUTE
+
+    @property
+    def right(self) -> bool:
+        """Whether what leaves has a right one."""
+        return self is not Icrc.IGNORE
 
 
 DEFAULT_ARCH: Final = "v1model"
@@ -85,6 +92,11 @@ class ProgramSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="p4gen ProgramSpec")
 
+    OWN_DEFAULTS: ClassVar[frozenset[str]] = frozenset()
+    """Fields whose defaults are the same for all architectures."""
+    ARCH_FIELDS: ClassVar[frozenset[str]] = frozenset()
+    """Fields that say how a program is made for its architecture: they change nothing of what it does."""
+
     family: Annotated[str, Field(description="the family of programs: a paper's system, or one of your own")] = ""
     name: Annotated[
         str | None,
@@ -112,7 +124,10 @@ class ProgramSpec(BaseModel):
     ] = 32
     icrc: Annotated[
         Icrc,
-        Field(description="check and recompute RoCEv2's invariant CRC, or ignore it (then NICs must too)"),
+        Field(
+            description="RoCEv2's invariant CRC: check it and recompute it (check is another name for this), only "
+            "set it in what is sent, or ignore it (then NICs must too)"
+        ),
     ] = Icrc.RECOMPUTE
 
     beside: Annotated[
@@ -151,7 +166,8 @@ class ProgramSpec(BaseModel):
         if not isinstance(name, str) or name not in architectures():
             return values
         defaults = architecture(name).defaults
-        return {name: value for name, value in defaults.items() if name in cls.model_fields} | values
+        known = cls.model_fields.keys() - cls.OWN_DEFAULTS
+        return {name: value for name, value in defaults.items() if name in known} | values
 
     @model_validator(mode="after")
     def _two_families(self) -> ProgramSpec:

@@ -16,7 +16,11 @@ from p4gen.spec.registered import Registered
 
 @dataclass(frozen=True)
 class Reduction:
-    """How two elements are combined. All reductions commute; on integers all but saturating sums also associate."""
+    """How two elements are combined. All reductions commute; on integers all but saturating sums also associate.
+
+    P4's operators combine integers. For other numbers there are P4 functions, which carry the reduction's name and the
+    dtype's (``function``).
+    """
 
     code: int
     """The code in control messages; never reused for another reduction."""
@@ -32,6 +36,8 @@ class Reduction:
     """If it can overflow: the P4 expression that saturates, whereas ``p4`` wraps around."""
     only: tuple[DType, ...] = ()
     """The dtypes for which it is defined, if not all integers."""
+    function: str | None = None
+    """The function for numbers that are not integers, without the dtype's name; None if there is none."""
 
     @property
     def overflows(self) -> bool:
@@ -41,7 +47,13 @@ class Reduction:
     @property
     def dtypes(self) -> tuple[DType, ...]:
         """The dtypes for which it is defined."""
-        return self.only or tuple(dtype for dtype in DType if dtype.number_format.integer)
+        return self.only or tuple(dtype for dtype in DType if dtype.number_format.integer or self.function)
+
+    def combined(self, dtype: DType) -> str:
+        """The P4 expression that combines the lanes ``held`` and ``element``, of any dtype."""
+        if dtype.number_format.integer or self.function is None:
+            return self.p4(dtype)
+        return f"{dtype.function(self.function)}(held, element)"
 
 
 def _lesser(less: str) -> Callable[[DType], str]:
@@ -91,15 +103,30 @@ Op.SUM = Op.register(
         saturating=lambda d: d.to_lane(f"{d.from_lane('held')} |+| {d.from_lane('element')}"),
         numpy="add",
         identity=lambda _least, _greatest: 0,
+        function="add",
     ),
 )
 Op.MIN = Op.register(
     "min",
-    Reduction(code=1, noun="minimum", p4=_lesser("<"), numpy="minimum", identity=lambda _least, greatest: greatest),
+    Reduction(
+        code=1,
+        noun="minimum",
+        p4=_lesser("<"),
+        numpy="minimum",
+        identity=lambda _least, greatest: greatest,
+        function="min",
+    ),
 )
 Op.MAX = Op.register(
     "max",
-    Reduction(code=2, noun="maximum", p4=_lesser(">"), numpy="maximum", identity=lambda least, _greatest: least),
+    Reduction(
+        code=2,
+        noun="maximum",
+        p4=_lesser(">"),
+        numpy="maximum",
+        identity=lambda least, _greatest: least,
+        function="max",
+    ),
 )
 Op.DYNAMIC = Op.register("dynamic", None)
 

@@ -48,6 +48,12 @@ class Bench:
         self.digests.extend(self.model.digests())
         return out
 
+    def generated(self, trace: Any = None) -> list[tuple[int, bytes]]:
+        """What comes out of what the switch itself has made until now."""
+        out = self.model.generate(trace)
+        self.digests.extend(self.model.digests())
+        return out
+
     # --- tables ---
 
     def add(self, statement: Add) -> None:

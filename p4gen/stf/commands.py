@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from p4gen.arch import of_package
+from p4gen.errors import Diagnostic
 from p4gen.model import ControlError, MeterConfig
 from p4gen.model.entries import Action, CloneSession, CounterValue, Exact, MulticastGroup, Replica
 from p4gen.model.profiles import GroupMember
 from p4gen.p4 import ir
+from p4gen.plugins import answers
 from p4gen.stf.bench import Bench, Engine
+from p4gen.stf.extension import Extra, StfCommands
+from p4gen.stf.lexer import StfError
 from p4gen.stf.parser import COMMANDS
 from p4gen.stf.statements import Command, CreateMember, Handle, Rate, Value
 
@@ -18,7 +25,10 @@ class Commander(Bench):
 
     def __init__(self, program: ir.Program, engine: Engine) -> None:
         super().__init__(program, engine)
-        self._groups: dict[int, list[int]] = {}
+        self.groups: dict[int, list[int]] = {}
+        """The nodes of each multicast group."""
+        self.regroup: Callable[[int], None] | None = None
+        """How an architecture's commands make a group again."""
         self._nodes: list[tuple[int, list[int]]] = []
         self._mirrors: dict[int, tuple[int | None, int | None, int]] = {}
         self._members: dict[str, int] = {}
@@ -35,13 +45,25 @@ class Commander(Bench):
 
     def command(self, statement: Command) -> None:
         """Any other command, done by the method of its name."""
-        kinds = COMMANDS[statement.name]
+        extra = None if statement.name in COMMANDS else self._extra(statement)
+        kinds = COMMANDS[statement.name] if extra is None else extra.arguments
         kinds += kinds[-1:] * (len(statement.args) - len(kinds))
         args: list[Any] = [
-            argument if kind.isupper() else self.number(argument)
-            for kind, argument in zip(kinds, statement.args, strict=True)
+            argument if kind.rstrip("?").isupper() else self.number(argument)
+            for kind, argument in zip(kinds, statement.args, strict=False)
         ]
-        self.name(statement.handle, getattr(self, f"_{statement.name}")(*args))
+        done = getattr(self, f"_{statement.name}") if extra is None else partial(extra.run, self)
+        self.name(statement.handle, done(*args))
+
+    def _extra(self, statement: Command) -> Extra:
+        """A command of the program's architecture."""
+        program = self.model.program
+        arch = of_package(program.package, program.arch)
+        own = arch.facet(StfCommands).commands if arch is not None and answers(arch, StfCommands) else {}
+        if statement.name not in own:
+            what = arch.name if arch is not None else program.package
+            raise StfError(Diagnostic(statement.pos, f"switches of {what} have no {statement.name}"))
+        return own[statement.name]
 
     def _mirroring_add(self, session: int, port: int) -> None:
         self._mirror(session, (port, None, 0))
@@ -68,12 +90,12 @@ class Commander(Bench):
         self.model.set_clone_session(CloneSession(session, replicas, length))
 
     def _mc_mgrp_create(self, group: int) -> int:
-        self._groups[group] = []
+        self.groups[group] = []
         return group
 
     def _mc_mgrp_destroy(self, group: int) -> None:
-        self._groups.pop(group, None)
-        self._refresh()
+        self.groups.pop(group, None)
+        self.refresh()
         self.model.set_multicast_group(MulticastGroup(group, ()))
 
     def _mc_node_create(self, rid: int, *ports: int) -> int:
@@ -81,42 +103,46 @@ class Commander(Bench):
         return len(self._nodes) - 1
 
     def _mc_node_update(self, node: int, *ports: int) -> None:
-        self._node(node)[1][:] = sorted(ports)
-        self._refresh()
+        self.node(node)[1][:] = sorted(ports)
+        self.refresh()
 
     def _mc_node_associate(self, group: int, node: int) -> None:
-        self._node(node)
-        self._group(group).append(node)
-        self._refresh()
+        self.node(node)
+        self.group(group).append(node)
+        self.refresh()
 
     def _mc_node_dissociate(self, group: int, node: int) -> None:
-        if node not in self._group(group):
+        if node not in self.group(group):
             raise ControlError(f"multicast group {group}: node {node} is not in it")
-        self._group(group).remove(node)
-        self._refresh()
+        self.group(group).remove(node)
+        self.refresh()
 
     def _mc_node_destroy(self, node: int) -> None:
-        self._node(node)[1].clear()
-        self._refresh()
+        self.node(node)[1].clear()
+        self.refresh()
 
-    def _group(self, group: int) -> list[int]:
-        if group not in self._groups:
+    def group(self, group: int) -> list[int]:
+        """The nodes of a multicast group."""
+        if group not in self.groups:
             raise ControlError(f"multicast group {group}: it has not been created")
-        return self._groups[group]
+        return self.groups[group]
 
-    def _node(self, node: int) -> tuple[int, list[int]]:
+    def node(self, node: int) -> tuple[int, list[int]]:
+        """The replication id and the ports of a node."""
         if node >= len(self._nodes):
             raise ControlError(f"multicast node {node}: it has not been created")
         return self._nodes[node]
 
     def _replicas(self, group: int) -> tuple[Replica, ...]:
-        nodes = [self._nodes[n] for n in self._groups.get(group, [])]
+        nodes = [self._nodes[n] for n in self.groups.get(group, [])]
         return tuple(dict.fromkeys(Replica(port, rid) for rid, ports in nodes for port in ports))
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
         """Give the switch its groups again, and the sessions that mirror to one."""
-        for group in self._groups:
-            if group:
+        for group in self.groups:
+            if group and self.regroup is not None:
+                self.regroup(group)
+            elif group:
                 self.model.set_multicast_group(MulticastGroup(group, self._replicas(group)))
         for session, to in self._mirrors.items():
             if to[1] is not None:

@@ -42,13 +42,17 @@ def _find(table: str, key: KeyMatch, by_name: dict[str, KeySpec]) -> KeySpec:
             return find("key", written, by_name)
         except ControlError:
             continue
+    # p4testgen names a key that is a slice without its bounds.
+    slices = [spec for whole, spec in by_name.items() if whole.endswith("]") and whole.rpartition("[")[0] == name]
+    if len(slices) == 1:
+        return slices[0]
     raise StfError(Diagnostic(key.pos, f"table {table}: no key {key.name}; {alternatives(name, by_name)}"))
 
 
 def _validity(name: str) -> list[str]:
     for end in ("$valid$", "$valid", "valid"):
         if name.endswith("." + end):
-            return [name.removesuffix(end) + more for more in ("isValid()", "isValid")]
+            return [name.removesuffix(end) + more for more in ("isValid()", "isValid", "$valid$")]
     return []
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from p4gen.arch.ports import DROP_PORT
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.inputs import read_text
+from p4gen.stf.extension import extra_commands
 from p4gen.stf.lexer import Cursor, StfError, Token, number, tokens
 from p4gen.stf.statements import (
     Add,
@@ -68,8 +69,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "pvs_add": ("NAME", "value…"),
     "pvs_clear": ("NAME",),
 }
-"""The arguments of each command; ``…`` is one or more. Those in capitals are taken as they stand: a name, a meter's
-rate, a cell's index or an entry's handle. The others are numbers, or handles of numbers."""
+"""The arguments of each command; ``…`` is one or more, and ``?`` at the end of the line may be left out. Those in
+capitals are taken as they stand: a name, a meter's rate, a cell's index or an entry's handle, the digits of some BYTES,
+an action with data (CALL). The others are numbers, or handles of numbers."""
 
 LAST_PORT = DROP_PORT - 1
 """Port numbers of v1model have 9 bits, and the last one stands for dropping."""
@@ -116,7 +118,8 @@ def _line(whole: str, file: str, line: int) -> Statement | None:
     if keyword in ("packet", "expect"):
         return _frame(keyword, text[rest:], pos, rest + 1)
     parse = _STATEMENTS.get(keyword)
-    if parse is None and keyword != "no_packet" and keyword not in COMMANDS:
+    known = parse is not None or keyword == "no_packet" or keyword in COMMANDS
+    if not known and keyword not in extra_commands():
         raise StfError(Diagnostic(pos, f"there is no statement {words[0]!r}"))
     cursor = Cursor(tokens(text[rest:], file, line, rest + 1))
     statement = NoPacket(pos) if keyword == "no_packet" else (parse or _command)(Token("keyword", keyword, pos), cursor)
@@ -269,8 +272,11 @@ def _create_member(head: Token, cursor: Cursor) -> Statement:
 
 def _command(head: Token, cursor: Cursor) -> Statement:
     args: list[Argument] = []
-    for what in COMMANDS[head.text]:
-        args.append(_argument(cursor, what.removesuffix("…")))
+    own = COMMANDS.get(head.text)
+    for what in extra_commands()[head.text].arguments if own is None else own:
+        if what.endswith("?") and cursor.here.kind in ("end", "="):
+            break
+        args.append(_argument(cursor, what.rstrip("…?")))
         while what.endswith("…") and cursor.here.kind == "number":
             args.append(_argument(cursor, what))
     return Command(head.text, tuple(args), _handle(cursor), head.pos)
@@ -279,6 +285,10 @@ def _command(head: Token, cursor: Cursor) -> Statement:
 def _argument(cursor: Cursor, what: str) -> Argument:
     if what == "NAME":
         return cursor.need("name", "a name").text
+    if what == "CALL":
+        return _call(cursor)
+    if what == "BYTES":
+        return _whole(cursor, "bytes")
     if what != "RATE":
         return _reference(cursor, what.lower())
     rate = _amount(cursor, "rate:burst")

@@ -81,6 +81,7 @@ def run(
                 digests.append(statement)
             else:
                 configure(bench, statement)
+                outputs.extend(Output(port, data, statement.pos) for port, data in bench.generated(trace))
         except ControlError as error:
             raise StfError(*(Diagnostic(statement.pos, d.message) for d in error.diagnostics)) from None
     end = last_line(statements, program.source)

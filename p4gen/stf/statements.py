@@ -86,7 +86,7 @@ class Rate:
     burst: int
 
 
-Argument = Value | Handle | Rate | str
+Argument = Value | Handle | Rate | Call | str
 """Of a ``Command``; a string is a name."""
 
 
@@ -190,7 +190,7 @@ class CreateMember:
 
 @dataclass(frozen=True)
 class Command:
-    """A command of simple_switch_CLI: its name and arguments."""
+    """A command of simple_switch_CLI, or of an architecture: its name and arguments."""
 
     name: str
     args: tuple[Argument, ...]

@@ -53,5 +53,8 @@ class ControlPlane(Protocol):
         """All cells of a register, as unsigned numbers."""
         ...
 
+    def write_register(self, name: str, index: int, value: int) -> None:
+        """Set one cell of a register to an unsigned number."""
+
     def reset(self) -> None:
         """Return to the state after loading: no entries, groups or sessions; state and counters 0."""

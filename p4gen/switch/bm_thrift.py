@@ -6,8 +6,10 @@ https://github.com/apache/thrift/blob/master/doc/specs/thrift-binary-protocol.md
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
+from collections.abc import Iterator
 
 from p4gen.errors import FailedError
 from p4gen.model.errors import ControlError
@@ -19,7 +21,7 @@ LIMIT = 2**63 - 1
 
 
 class ThriftRegisters:
-    """Reads registers of the switch whose Thrift server is at ``port`` of this machine.
+    """Reads and writes registers of the switch whose Thrift server is at ``port`` of this machine.
 
     BMv2 answers with signed 64-bit numbers; larger values are returned as the largest of them, ``LIMIT``.
     """
@@ -33,12 +35,25 @@ class ThriftRegisters:
 
         Raises ``ControlError`` for a register that BMv2 does not have, and ``FailedError`` when BMv2 has ended.
         """
-        argument = struct.pack("!bhi", _I32, 1, 0) + struct.pack("!bh", _STRING, 2) + _string(name)
-        try:
-            return self._call("standard:bm_register_read_all", argument, name)
-        except OSError as problem:
-            self.close()
-            raise FailedError(f"BMv2's Thrift server at port {self._port} does not answer: {problem}") from None
+        with self._connected():
+            self._send("standard:bm_register_read_all", _register(name))
+            if self._answer() != (_LIST, 0):
+                raise self._refused(name)
+            element, count = struct.unpack("!bi", self._take(5))
+            assert element == _I64
+            values = struct.unpack(f"!{count}Q", self._take(8 * count))
+            assert self._field() == (_STOP, 0)
+            return list(values)
+
+    def reset(self, name: str) -> None:
+        """Set all cells of a register to 0. Raises as ``registers``."""
+        self._order("standard:bm_register_reset", b"", name)
+
+    def write(self, name: str, index: int, value: int) -> None:
+        """Set a cell of a register. Raises as ``registers``, and ``ControlError`` for a number above ``LIMIT``."""
+        if value > LIMIT:
+            raise ControlError(f"register {name}: BMv2's Thrift server takes no number as large as {value:#x}")
+        self._order("standard:bm_register_write", struct.pack("!bhibhq", _I32, 3, index, _I64, 4, value), name)
 
     def close(self) -> None:
         """Disconnect."""
@@ -64,24 +79,31 @@ class ThriftRegisters:
         self._socket.sendall(message)
 
     def _answer(self) -> tuple[int, int]:
-        """Type and number of an answer's first field; (stop, 0) for an exception."""
+        """Type and number of an answer's first field; (stop, 0) if it has none, (exception, 0) for an exception."""
         (version,) = struct.unpack("!I", self._take(4))
         kind = version & ~_VERSION_MASK & 0xFF
         self._take(struct.unpack("!i", self._take(4))[0] + 4)  # the method's name and the sequence number
         field = self._field()
-        return (_STOP, 0) if kind == _EXCEPTION else field
+        return (_EXCEPTION, 0) if kind == _EXCEPTION else field
 
-    def _call(self, method: str, arguments: bytes, name: str) -> list[int]:
-        self._send(method, arguments)
-        field, number = self._answer()
-        if number != 0 or field != _LIST:
-            self.close()  # the rest of the answer is not needed
-            raise ControlError(f"register {name}: BMv2 does not provide it through Thrift")
-        element, count = struct.unpack("!bi", self._take(5))
-        assert element == _I64
-        values = struct.unpack(f"!{count}Q", self._take(8 * count))
-        assert self._field() == (_STOP, 0)
-        return list(values)
+    def _order(self, method: str, arguments: bytes, name: str) -> None:
+        """A call about a register that answers nothing."""
+        with self._connected():
+            self._send(method, _register(name) + arguments)
+            if self._answer() != (_STOP, 0):
+                raise self._refused(name)
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            self.close()
+            raise FailedError(f"BMv2's Thrift server at port {self._port} does not answer: {problem}") from None
+
+    def _refused(self, name: str) -> ControlError:
+        self.close()  # the rest of the answer is not needed
+        return ControlError(f"register {name}: BMv2 does not provide it through Thrift")
 
     def _field(self) -> tuple[int, int]:
         kind = self._take(1)[0]
@@ -96,6 +118,11 @@ class ThriftRegisters:
                 raise ConnectionError("BMv2 closed the connection")
             data += more
         return data
+
+
+def _register(name: str) -> bytes:
+    """The first two arguments of calls about a register: the context and the name."""
+    return struct.pack("!bhi", _I32, 1, 0) + struct.pack("!bh", _STRING, 2) + _string(name)
 
 
 def _string(text: str) -> bytes:

@@ -28,11 +28,14 @@ BURST = 24
 port."""
 
 
-def open_dataplane(arguments: Mapping[str, Any], received: Callable[[int, bytes], None]) -> Dataplane | VethDataplane:
+def open_dataplane(
+    arguments: Mapping[str, Any],
+    received: Callable[[int, bytes], None],
+    markers: Mapping[int, Marker] | None = None,
+) -> Dataplane | VethDataplane:
     """The ports of a running BMv2, by its ``platform_args``: an address, or interfaces by port; those also of
-    tofino-model, with ``slower`` and ``markers`` (by port: the arguments of ``Marker``)."""
+    tofino-model, with ``slower``. ``markers`` are a fence for interfaces."""
     if "interfaces" in arguments:
-        markers = {port: Marker(*marker) for port, marker in arguments.get("markers", {}).items()}
         return VethDataplane(arguments["interfaces"], received, slower=arguments.get("slower", 1.0), markers=markers)
     return Dataplane(str(arguments["address"]), received, int(arguments["device_id"]))
 

@@ -1,7 +1,9 @@
 """The fence of a switch that does not say when it has handled everything: markers that it forwards.
 
-A switch handles what arrives at a port in order. So when a frame that was sent into a port has left the switch,
-everything that was sent into this port before has been handled, as far as it takes one pass.
+A switch handles what arrives at a port in order, and sends what leaves by a port in order. So when a marker that was
+sent into a port has left the switch, everything that was sent into this port before has been through ingress, as far as
+that takes one pass; its copies may still wait in the queue of any port. A marker that is sent then and leaves by that
+port comes behind them. Hence two rounds of markers, with one for each port that is entered and for each that is left.
 """
 
 from __future__ import annotations
@@ -16,6 +18,9 @@ from p4gen.errors import FailedError
 AGAIN_S: Final = 1.0
 """After so many seconds a marker that has not come is sent again: it may have been lost at a link that was down."""
 PATIENCE_S: Final = 5.0
+NUMBER_SIZE: Final = 8
+"""Bytes of the number behind a marker's sign."""
+_ROUNDS: Final = 2
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,7 @@ class Marker:
     """A frame that the program under test forwards, once its route is there."""
 
     frame: bytes
+    """It ends with ``sign``. Behind that comes a number of ``NUMBER_SIZE`` bytes, for which its lengths have room."""
     leaves: int
     """The port at which it leaves."""
     sign: bytes
@@ -47,20 +53,28 @@ class MarkerFence:
             raise ValueError("markers need different signs")
         self._markers, self._send, self._wait, self._clock = dict(markers), send, wait, clock
         self._patience = PATIENCE_S * slower
-        self._missing: dict[int, Marker] = {}
+        self._missing: set[int] = set()
+        self._number = 0
 
     def arrived(self, port: int, frame: bytes) -> bool:
-        """Whether a frame that left the switch is a marker, of this or an earlier fence; tests do not see markers."""
+        """Whether a frame that left the switch is a marker; tests do not see markers. Those of an earlier round, sent
+        again and late, count for nothing."""
         for enters, marker in self._markers.items():
             if port == marker.leaves and marker.sign in frame:
-                self._missing.pop(enters, None)
+                if self._numbered(marker.sign) in frame:
+                    self._missing.discard(enters)
                 return True
         return False
 
     def settle(self) -> None:
-        """Return when the marker of every port has arrived. Raises ``FailedError`` for those that do not."""
-        self._missing = dict(self._markers)
+        """Return when the markers of every port have arrived. Raises ``FailedError`` for those that do not."""
         deadline = self._clock() + self._patience
+        for _ in range(_ROUNDS):
+            self._number += 1
+            self._missing = set(self._markers)
+            self._pass(deadline)
+
+    def _pass(self, deadline: float) -> None:
         again = self._clock()
         while self._missing:
             now = self._clock()
@@ -68,7 +82,10 @@ class MarkerFence:
                 ports = ", ".join(map(str, sorted(self._missing)))
                 raise FailedError(f"markers sent into port {ports} did not leave the switch in {self._patience:g} s")
             if now >= again:
-                for port, marker in list(self._missing.items()):
-                    self._send(port, marker.frame)
+                for port in sorted(self._missing):
+                    self._send(port, self._numbered(self._markers[port].frame))
                 again = now + AGAIN_S
             self._wait(min(again, deadline))
+
+    def _numbered(self, data: bytes) -> bytes:
+        return data + self._number.to_bytes(NUMBER_SIZE)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from p4gen import child_environment
 from p4gen.errors import FailedError
+from p4gen.model.entries import Entry
 from p4gen.p4.compile import Compiled, compile_text
 from p4gen.p4.info.text import parse_text, to_text
 from p4gen.p4rt.client import Client
@@ -27,6 +28,8 @@ __all__ = ["WRITES_FILE", "Program", "Running", "end", "free_port", "listens", "
 
 WRITES_FILE = "writes.bin"
 """The file in a switch's folder with all write requests, see ``p4gen.p4rt.session.recorded``."""
+COMMANDS_FILE = "commands.json"
+"""The file in a switch's folder with the commands of its processes, if it has several."""
 _LAST_LINES = 20
 _ENDING_S = 1.0
 """How long after its connections a process may take to end."""
@@ -79,15 +82,24 @@ class Running:
     thrift_port: int = 0
     trace: Path | None = None
     bfrt: Mapping[str, Any] | None = None
+    pids: tuple[int, ...] = ()
+    """Processes whose end is the end of the switch, for targets whose connections would not tell."""
 
-    def control(self) -> ControlPlane:
-        """The control plane, whatever protocol the switch has for it."""
+    def control(self, kept: Sequence[Entry] = ()) -> ControlPlane:
+        """The control plane, whatever protocol the switch has for it. With BF-Runtime, ``kept`` are entries that the
+        switch has after every reset."""
         if self.bfrt is None:
+            assert not kept
             return self.connect()
         # Imported here, because its messages are made when it is used, and only one target needs them.
         from p4gen.switch.tofino.control import connect  # noqa: PLC0415
 
-        return connect(self.address, self.bfrt)
+        return connect(self.address, self.bfrt, kept)
+
+    @property
+    def slower(self) -> float:
+        """How many times as long as usual the switch may take for everything."""
+        return float(self.platform_args.get("slower", 1.0))
 
     def connect(self) -> Client:
         """Connect as the primary controller of the switch; ``reset`` loads the same program again.

@@ -10,8 +10,9 @@ from pathlib import Path
 import p4gen
 from p4gen.arch import Architecture
 from p4gen.choices import BMV2, EMBEDDED, TOFINO_MODEL, EngineName
-from p4gen.errors import Diagnostic, InputError
+from p4gen.errors import Diagnostic, InputError, MissingToolError
 from p4gen.p4 import p4c
+from p4gen.p4.toolchain import Toolchain
 from p4gen.spec import ProgramSpec
 from p4gen.switch import bmv2
 from p4gen.switch.process import running_switch
@@ -25,12 +26,15 @@ Start = Callable[[Program, Path, range], AbstractContextManager[Running]]
 """A function from (program, folder, ports) to a context manager that runs a switch."""
 
 
-def check(target: str) -> None:
-    """Raises ``MissingToolError`` when a target's tools are not installed."""
+def check(target: str, arch: Architecture | None = None) -> None:
+    """Raises ``MissingToolError`` when a target's tools are not installed, the compiler for ``arch`` included."""
     if target == BMV2:
         bmv2.check_tools()
     if target == TOFINO_MODEL:
         tofino.check()
+        tools = arch.facet(Toolchain) if arch is not None else None
+        if tools is not None and tools.version is not None and tools.version() is None:
+            raise MissingToolError(f"target {target}: {tools.absent}")
 
 
 def check_queue_lengths(target: str, spec: ProgramSpec) -> None:
@@ -56,11 +60,16 @@ def starter(target: str, *, trace: bool = False, pcap: bool = False, engine: Eng
     return functools.partial(running_switch, trace=trace, pcap=pcap, engine=engine)
 
 
-def versions(target: str) -> dict[str, str]:
-    """The versions of everything that a run on a target depends on."""
+def versions(target: str, arch: Architecture | None = None) -> dict[str, str]:
+    """The versions of everything that a run on a target depends on, the compiler for ``arch`` included."""
     found = {"p4gen": p4gen.__version__}
     if target == BMV2:
         found[bmv2.SWITCH] = bmv2.version()
         compiler = p4c.find()
         found[p4c.COMPILER] = p4c.version(compiler) if compiler else "missing"
+    if target == TOFINO_MODEL:
+        found |= tofino.versions()
+        tools = arch.facet(Toolchain) if arch is not None else None
+        if tools is not None and tools.version is not None:
+            found["p4c"] = tools.version() or "missing"
     return found

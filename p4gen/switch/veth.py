@@ -18,6 +18,8 @@ MTU = 9500
 QUIET_S = 0.15
 """After this many seconds without a frame, a switch on veth pairs is assumed to have handled everything; it does not
 report it."""
+BURST = 64
+"""Frames that may be in flight with markers: a veth interface holds about 200 small frames for a slow reader."""
 _PREFIX = "p4g"
 
 
@@ -67,7 +69,8 @@ class VethDataplane:
         self._received = received
         self._quiet = QUIET_S * slower
         self._marked = threading.Event()
-        self._fence = MarkerFence(markers, self.send, self._wait, slower=slower) if markers else None
+        self._fence = MarkerFence(markers, self._send, self._wait, slower=slower) if markers else None
+        self._unsettled = 0
         self._last = time.monotonic()
         self._ports = PacketPorts(self._arrived, interfaces)
         self._thread = threading.Thread(target=self._ports.run, daemon=True)
@@ -80,7 +83,14 @@ class VethDataplane:
         self.close()
 
     def send(self, port: int, frame: bytes) -> None:
-        """Hand a frame to the switch."""
+        """Hand a frame to the switch. With markers, waits for the switch now and then: what an interface cannot hold is
+        lost."""
+        if self._fence is not None and self._unsettled == BURST:
+            self.settle()
+        self._unsettled += 1
+        self._send(port, frame)
+
+    def _send(self, port: int, frame: bytes) -> None:
         self._last = time.monotonic()
         self._ports.send(port, frame)
 
@@ -89,6 +99,7 @@ class VethDataplane:
 
         Raises ``FailedError`` when a marker does not arrive.
         """
+        self._unsettled = 0
         if self._fence is not None:
             self._fence.settle()
             return

@@ -1,7 +1,7 @@
 """A leaf switch under test in a fabric with a manager: the manager's own code makes and orders all entries.
 
 The fabric has two leaves, of two hosts each, and four spines. The switch under test is ``leaf1``, with the spines at
-ports 0 to 3, ``h2`` at port 4 and ``h3`` at port 5; the manager's other switches only remember what they are given.
+its first four ports, and ``h2`` and ``h3`` at the next two. The manager's other switches only remember what they get.
 """
 
 from __future__ import annotations
@@ -171,6 +171,10 @@ class ManagedTest(SwitchTest):
 
     # --- packets ---
 
+    def port_of(self, host: str) -> int:
+        """The port of one of its hosts; not all ports of a switch are for hosts and links."""
+        return self.spec.architecture.front_ports(len(HOST_PORTS) + SPINES)[HOST_PORTS[host]]
+
     def exchange(self, port: int, packet: RocePacket) -> list[Output]:
         """What leaves when a packet comes, while nobody changes the switch."""
         with self.lock:
@@ -180,13 +184,15 @@ class ManagedTest(SwitchTest):
     def request(self, spec: ConnectionSpec, psn: int) -> list[Output]:
         """A request of a connection comes, from the fabric or from a host."""
         packet = self._packet(spec.source, spec.destination, BTH(Opcode.SEND_MIDDLE, spec.destination_qp, psn), 51000)
-        return self.exchange(HOST_PORTS.get(spec.source, 0), replace(packet, payload=b"sprayed!").sealed())
+        return self.exchange(
+            self.port_of(spec.source) if spec.source in HOST_PORTS else 0, replace(packet, payload=b"sprayed!").sealed()
+        )
 
     def deliver(self, spec: ConnectionSpec, *psns: int) -> None:
         """Requests come from the fabric; each must reach its host, and nothing else must leave."""
         for psn in psns:
             outputs = self.request(spec, psn)
-            self.equal(f"ports of {psn}", [output.port for output in outputs], [HOST_PORTS[spec.destination]])
+            self.equal(f"ports of {psn}", [output.port for output in outputs], [self.port_of(spec.destination)])
             self.equal("PSN", parse(outputs[0].frame).bth.psn, psn)
 
     def paths(self, spec: ConnectionSpec, psns: Sequence[int]) -> list[int]:
@@ -205,7 +211,7 @@ class ManagedTest(SwitchTest):
 
     def passes(self, spec: ConnectionSpec, psn: int) -> bool:
         """Whether the host's NACK leaves for the fabric; nothing else may leave."""
-        outputs = self.exchange(HOST_PORTS[spec.destination], self.answer(spec, psn))
+        outputs = self.exchange(self.port_of(spec.destination), self.answer(spec, psn))
         nacks = [output for output in outputs if parse(output.frame).aeth == AETH(NAK, 7)]
         if not nacks:
             implied = [parse(output.frame).aeth for output in outputs]

@@ -92,6 +92,11 @@ class PacketsBeforeTheGapHaveCome(ClassTest):
 class ClosedGapIsNotDoubted(ClassTest):
     """2 was lost, and has come again before 8 is lost."""
 
+    def unfit(self) -> str | None:
+        if self.spec.narrow:
+            return "the program takes a closed gap for an open one when another takes its place (closed_gaps)"
+        return super().unfit()
+
     def runTest(self) -> None:
         self.arrive(0, 1, 3, 4, 2, 5, 6, 7, 10)
         self.blocked(2)

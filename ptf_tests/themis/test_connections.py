@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from leaf import FIRST_SPINE, DestinationTest
-from managed import AWAY, HOST_PORTS, SPINES, ManagedTest
+from managed import AWAY, SPINES, ManagedTest
 
 from p4gen.families.themis.spec import Blocked, Cm
 from p4gen.manager.api import Code, ConnectionSpec, ManagerError
@@ -52,6 +52,12 @@ class ReusedIndexStartsClean(_FilteredTest):
 
 class ChangeOfPathsIsTransparent(_FilteredTest):
     """From the first change at a switch to the last, the NACK of a packet that came late passes."""
+
+    def unfit(self) -> str | None:
+        """Needs routes over three of four spines."""
+        if self.spec.architecture.masks_hashes:
+            return f"{self.spec.arch}: a route has 2^n next hops, not {SPINES - 1}"
+        return super().unfit()
 
     def setUp(self) -> None:
         self.seen: list[tuple[str, bool]] = []
@@ -189,9 +195,9 @@ class CmGoesToCpu(_CmTest):
 
     def runTest(self) -> None:
         for destination in ("h0", "h1", "h3"):
-            self.equal("copied", self.copied(HOST_PORTS["h2"], self.message(destination=destination)), True)
+            self.equal("copied", self.copied(self.port_of("h2"), self.message(destination=destination)), True)
         tagged = replace(self.message(), vlan=0x6005)
-        self.equal("with a tag", self.copied(HOST_PORTS["h2"], tagged), True)
+        self.equal("with a tag", self.copied(self.port_of("h2"), tagged), True)
 
 
 class CmOfOthersStays(_CmTest):
@@ -199,8 +205,8 @@ class CmOfOthersStays(_CmTest):
 
     def runTest(self) -> None:
         self.equal("from the fabric", self.copied(0, self.message("h0", "h2")), False)
-        self.equal("under another's address", self.copied(HOST_PORTS["h3"], self.message("h2")), False)
-        self.equal("under that of a remote host", self.copied(HOST_PORTS["h3"], self.message("h1")), False)
+        self.equal("under another's address", self.copied(self.port_of("h3"), self.message("h2")), False)
+        self.equal("under that of a remote host", self.copied(self.port_of("h3"), self.message("h1")), False)
 
 
 class OnlyCmGoesToCpu(_CmTest):
@@ -215,8 +221,8 @@ class OnlyCmGoesToCpu(_CmTest):
             ("another service", replace(packet, bth=BTH(0x04, 1, 0))),
             ("another length", replace(packet, payload=packet.payload + bytes(4))),
         ):
-            self.equal(f"{name}: copied", self.copied(HOST_PORTS["h2"], other.sealed()), False)
-        self.equal("the message", self.copied(HOST_PORTS["h2"], packet), True)
+            self.equal(f"{name}: copied", self.copied(self.port_of("h2"), other.sealed()), False)
+        self.equal("the message", self.copied(self.port_of("h2"), packet), True)
 
 
 class CopyIsNoNack(_CmTest):
@@ -229,8 +235,8 @@ class CopyIsNoNack(_CmTest):
     def runTest(self) -> None:
         self.register(COMING)
         self.deliver(COMING, 0, 1, 3)
-        nack = self.exchange(HOST_PORTS["h2"], self.answer(COMING, 2))
+        nack = self.exchange(self.port_of("h2"), self.answer(COMING, 2))
         self.equal("frames for a blocked NACK", len(nack), 1 if self.spec.blocked is Blocked.ACK else 0)
-        self.equal("copied", self.copied(HOST_PORTS["h2"], self.message()), True)
+        self.equal("copied", self.copied(self.port_of("h2"), self.message()), True)
         made = [output for output in self.request(COMING, 6) if output.port < FIRST_SPINE + SPINES - 2]
         self.equal("NACKs made", [parse(output.frame).bth.psn for output in made], [2])

@@ -196,6 +196,19 @@ class EvidenceInEveryRow(DestinationTest):
             self.arrive(*(psn - 2 for _ in range(banks)))
 
 
+class OldestRowIsPartlyNew(DestinationTest):
+    """The oldest PSNs share a row of the banks with the newest: ePSN, the oldest, came before the larger one."""
+
+    def unfit(self) -> str | None:
+        return no_queue(self.spec)
+
+    def runTest(self) -> None:
+        psn = 0x1000
+        older = (psn - 10 - i for i in range(self.spec.queue - 2))
+        self.arrive(psn - 3, psn - 2, psn, *older, psn + 1)
+        self.forwarded(psn)
+
+
 class WalkEndsEarly(DestinationTest):
     """A packet that has come late is found among the newest PSNs: one pass tells."""
 
@@ -265,7 +278,7 @@ class ForgedAckDisarmsNothing(DestinationTest):
     """An ACK with a wrong ICRC does not make the switch forget what it blocked."""
 
     def unfit(self) -> str | None:
-        return None if self.spec.icrc.checked else "the program ignores the ICRC"
+        return None if self.spec.icrc.checked else "the program does not check the ICRC"
 
     def runTest(self) -> None:
         self.arrive(0, 1, 3)

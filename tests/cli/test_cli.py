@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +85,12 @@ def test_doctor_reports_every_part(tmp_path: Path) -> None:
     parts = json.loads(p4gen("doctor", "--json", cwd=tmp_path).stdout)["parts"]
     assert {"Python", "p4c-bm2-ss", "simple_switch_grpc", "tofino-model", "Mininet"} <= {part["part"] for part in parts}
     assert all(part["found"] or part["get"] for part in parts)
+    found = {part["part"]: part for part in parts}
+    assert {"p4c for Tofino", "huge pages", "root"} <= set(found)
+    assert "open-p4studio" in found["tofino-model"]["get"] or found["tofino-model"]["found"]
+    pages = int(Path("/proc/sys/vm/nr_hugepages").read_text())
+    assert (found["huge pages"]["found"] is None) == (pages < 196)
+    assert (found["root"]["found"] is None) == bool(os.geteuid())
 
 
 def test_ptf_runs_one_scenario_with_its_trace(tmp_path: Path) -> None:

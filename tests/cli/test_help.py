@@ -21,6 +21,7 @@ GROUPS = {
     "bench": ("program", "net", "wire"),
     "ptf": ("run", "mutate", "list"),
     "sim": ("run", "sweep", "traffic", "table", "figure"),
+    "verify": ("run", "table", "faults", "replay"),
 }
 COMMANDS = [f"{name} {each}".strip() for name in VERBS for each in GROUPS.get(name, ("",))]
 
@@ -48,7 +49,7 @@ def test_a_group_lists_its_commands_and_which_is_the_default(
     assert re.findall(r"^  (\w+)  ", listed, re.MULTILINE) == list(GROUPS[name])
     assert f"is 'p4gen {name} {GROUPS[name][0]} ...'" in " ".join(text.split())
     assert said([name, GROUPS[name][0], "--help"], monkeypatch, capsys) == said(
-        [name, "--seed", "1", "--help"], monkeypatch, capsys
+        [name, "--json", "--help"], monkeypatch, capsys
     )
 
 
@@ -143,7 +144,7 @@ def completions(
         ("p4gen ptf mutate --op", {"--op", "--operators"}),
         ("p4gen ptf m", {"mutate", "m"}),
         ("p4gen bench ", {"program", "net", "wire", ""}),
-        ("p4gen sim s", {"sweep", "star-4", "star-8", "s"}),
+        ("p4gen sim s", {"sweep", "star-2", "star-3", "star-4", "star-8", "s"}),
         ("p4gen sim sweep ", {"size", "loss", "links"}),
         ("p4gen sim run star-4 --sync r", {"refined"}),
         ("p4gen sim --lad", {"--ladder"}),

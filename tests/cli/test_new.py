@@ -82,8 +82,9 @@ def test_its_scenarios_and_epics_pass(place: Path, repeats: str) -> None:
         "test_rank_counts.RepetitionsAreNot": "passed",
         "test_aggregation.SumOfTwoRanks": "passed",
     }
-    again = p4gen("rerun", report["folder"], cwd=place)
-    assert again.returncode == 0, again.stderr
+    if repeats == "count":
+        again = p4gen("rerun", report["folder"], cwd=place)
+        assert again.returncode == 0, again.stderr
 
 
 def test_its_scenarios_are_listed_before_epics(place: Path) -> None:

@@ -40,19 +40,18 @@ def test_the_list_asked_for_by_a_flag(tmp_path: Path) -> None:
     assert json.loads(now.stdout)["scenarios"]
 
 
-def test_runs_recorded_before_and_after_there_was_ptf_run_are_repeated(tmp_path: Path) -> None:
+def test_a_run_recorded_before_there_was_ptf_run_is_repeated(tmp_path: Path) -> None:
     arguments = [*SMALL, "--mode", "II", "--test", "test_validation.WrongQp", "--seed", "5"]
     done = p4gen("ptf", *arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (folder,) = (tmp_path / "build/runs").iterdir()
     record = json.loads((folder / "run.json").read_text())
     assert record["arguments"][:2] == ["ptf", "run"]
-    for words in (record["arguments"], ["ptf", *record["arguments"][2:]]):
-        (folder / "run.json").write_text(json.dumps(record | {"arguments": words}))
-        again = p4gen("rerun", folder, cwd=tmp_path)
-        assert again.returncode == 0, again.stdout + again.stderr
-        assert "seed 5" in again.stdout
-        assert "1 passed, 0 failed" in again.stdout
+    (folder / "run.json").write_text(json.dumps(record | {"arguments": ["ptf", *record["arguments"][2:]]}))
+    again = p4gen("rerun", folder, cwd=tmp_path)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "seed 5" in again.stdout
+    assert "1 passed, 0 failed" in again.stdout
 
 
 def test_an_unknown_scenario_is_refused_before_anything_is_built(tmp_path: Path) -> None:
@@ -70,7 +69,7 @@ def test_what_does_not_fit_is_named_and_no_failure(tmp_path: Path) -> None:
     tests = ("--test", "test_validation.WrongIcrc", "--test", "test_validation.WrongQp")
     done = p4gen("ptf", *SMALL, "--icrc", "ignore", *tests, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "not run   test_validation.WrongIcrc: the program ignores the ICRC" in done.stdout
+    assert "not run   test_validation.WrongIcrc: the program does not check the ICRC" in done.stdout
     assert "1 passed, 0 failed, 1 not run" in done.stdout
 
 
@@ -81,7 +80,7 @@ def test_a_run_in_which_nothing_ran_is_no_pass(tmp_path: Path) -> None:
     assert "nothing ran: no scenario applies to the program" in done.stdout
     report = json.loads(p4gen("ptf", *SMALL, *alone, "--json", cwd=tmp_path).stdout)
     assert report["passed"] is False
-    assert report["not_run"] == {"test_validation.WrongIcrc": "the program ignores the ICRC"}
+    assert report["not_run"] == {"test_validation.WrongIcrc": "the program does not check the ICRC"}
 
 
 def test_a_matrix_is_drawn_by_seed_and_can_be_run_again(tmp_path: Path) -> None:

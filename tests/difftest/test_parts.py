@@ -236,7 +236,7 @@ def test_a_fault_is_found_reduced_and_saved(place: Path, fault: str, mode: Mode,
             return compared.replay(candidate, setup) is not None
 
         shown = minimise(shortest_tail(found.events, fails), fails)
-        needed = minimise(setup, lambda candidate: compared.replay(shown, candidate) is not None, seconds=10.0)
+        needed = minimise(setup, lambda candidate: compared.replay(shown, candidate) is not None, seconds=2.0)
         difference = compared.replay(shown, needed)
         assert difference is not None
         assert len(shown) <= 16

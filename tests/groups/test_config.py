@@ -142,7 +142,7 @@ def test_mode_iii_node_below_the_root_has_a_pipe_each_way() -> None:
         (3, DOWN_DATA): ("accept", {**broadcast_down, "out_group": 0b110}),
         (3, UP_ANSWER): ("acknowledge", {**broadcast_down, "out_mask": 0b110, "answer_group": 0b001}),
     }
-    assert 0 not in codes(config), "what comes unannounced may belong to any of several patterns"
+    assert codes(config)[0] == codes(config)[1 << 5], "what comes unannounced is told so as in an AllReduce"
 
 
 def test_mode_iii_endpoints_know_their_port_and_whether_a_rank_is_there() -> None:

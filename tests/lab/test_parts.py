@@ -170,6 +170,20 @@ def test_a_job_survives_its_file(tmp_path: Path) -> None:
     assert LabJob.load(tmp_path / "job.json") == job
 
 
+@pytest.mark.parametrize(("arch", "ports"), [("v1model", [0, 1, 2, 3]), ("tna", [0, 1, 2, 3]), ("t2na", [0, 1, 3, 4])])
+def test_ports_have_their_programs_numbers(arch: str, ports: list[int], tmp_path: Path) -> None:
+    file = packaged("star-4")
+    spec = EpicSpec.model_validate({"arch": arch, "lanes": 8, "icrc": "ignore"})
+    program = Program(tmp_path / "p.p4", tmp_path / "p.txtpb")
+    job = LabJob(
+        load_topology(file), file, spec, program, "embedded", "jit", tmp_path, tmp_path / "s", tmp_path / "manager",
+        Wanted("prompt"),
+    )  # fmt: skip
+    assert [(port, link.other("s0")) for port, link in job.ports_of("s0").items()] == list(
+        zip(ports, ["h0", "h1", "h2", "h3"], strict=True)
+    )
+
+
 def test_stale_scratch_folders_go_and_others_stay(tmp_path: Path) -> None:
     stale = tmp_path / f"{scratch.PREFIX}dead"
     stale.mkdir()

@@ -70,6 +70,7 @@ class Wires:
             config.spec, config.rank, config.size, channels, config.first_psn, config.sync, timeout_ps=50 * US
         )
         nic = self.network.nics[host]
+        nic.checks_icrc = config.spec.icrc.right
         assert (nic.mac, nic.ip) == (config.addresses.mac, config.addresses.ip)
         return Communicator(nic, made)
 

@@ -127,6 +127,103 @@ WRONG: dict[str, tuple[str, str, str, int]] = {
         "a gateway compares by size only with constants; Tofino subtracts in actions",
         1,
     ),
+    "words of two signs": (
+        on("rv = value.second;", "mixed"),
+        CALL,
+        "register 'Ig.cell' has words of type mixed; Tofino has words of one or two equal fields of 8, 16, 32 bits,"
+        " of 64 bits, or of 1 bit",
+        0,
+    ),
+    "a mask of a field": (
+        on("if ((value & hdr.h.d) == 0) { value = 1; } rv = value;"),
+        CALL,
+        "a stateful ALU masks what it compares only with constants",
+        3,
+    ),
+    "a predicate of two comparisons": (
+        on("rv = (bit<32>)this.predicate(value == 1 && hdr.h.d == 2);"),
+        CALL,
+        "each argument of predicate() is one comparison",
+        3,
+    ),
+    "two sources of a result": (
+        on("if (value.first == 1) { rv = value.second; }\nelse { rv = hdr.h.d; } value.first = hdr.h.d;", "pair"),
+        CALL,
+        "a result has two sources; with words of two fields, a stateful ALU gives one or 0",
+        4,
+    ),
+    "three operands": (
+        on("if (hdr.h.a ++ hdr.h.b ++ hdr.h.c == 1) { value = hdr.h.d; } else { value = meta.y; } rv = value;"),
+        CALL,
+        "'Ig.act.apply' reads 96 bits of fields; a stateful ALU takes 64",
+        2,
+    ),
+    "an operation in an operation": (
+        "action do() { hdr.h.d = meta.y ^ hdr.h.d ^ (bit<32>)meta.y; }",
+        "do();",
+        "action 'Ig.do' does '^' with the result of '^'; a stage does 1 operation",
+        0,
+    ),
+    "a mask in an operation": (
+        "action do() { hdr.h.d = (meta.y & 0xff) | hdr.h.d; }",
+        "do();",
+        "action 'Ig.do' does '|' with the result of '&'; a stage does 1 operation",
+        0,
+    ),
+    "a shift in an operation": (
+        "action do() { hdr.h.d = (meta.y << 2) + hdr.h.d; }",
+        "do();",
+        "action 'Ig.do' does '+' with the result of '<<'; a stage does 1 operation",
+        0,
+    ),
+    "operations one after the other in an action": (
+        "action do() { hdr.h.d = hdr.h.d + 1; hdr.h.d = hdr.h.d + 1; }",
+        "do();",
+        "action 'Ig.do' does '+' with the result that it has just computed; a stage does 1 operation",
+        0,
+    ),
+    "what p4c puts into an operation": (
+        "table t { key = { hdr.h.a : exact; } actions = { NoAction; } }",
+        "meta.y = hdr.h.d ^ 5; t.apply();\nhdr.h.d = meta.y ^ hdr.h.d;",
+        "a statement does '^' with the result of '^'; a stage does 1 operation",
+        2,
+    ),
+    "what p4c puts into a condition": (
+        "",
+        "meta.y = meta.y2 + hdr.h.d; if (meta.y == 5) { hdr.h.a = 1; }",
+        "a gateway compares fields; this is the result of '+'",
+        1,
+    ),
+    "a sum in a condition": (
+        "",
+        "if (meta.y + hdr.h.d == 5) { hdr.h.a = 1; }",
+        "a gateway compares fields; this is the result of '+'",
+        1,
+    ),
+    "a mask of a field in a condition": (
+        "",
+        "if ((meta.y & hdr.h.d) == 0) { hdr.h.a = 1; }",
+        "a gateway masks only with constants; an action can combine fields before",
+        1,
+    ),
+    "two wide comparisons": (
+        "",
+        "if (meta.y == 5 && hdr.h.d == 7) { hdr.h.a = 1; }",
+        "a condition takes 64 bits; a gateway takes 4 bytes and 12 bits",
+        1,
+    ),
+    "fields and a constant": (
+        "",
+        "if (meta.y == hdr.h.d && hdr.h.c == 7) { hdr.h.a = 1; }",
+        "a condition takes 48 bits; a gateway takes 4 bytes and 12 bits",
+        1,
+    ),
+    "a wide range": (
+        "table t { key = { hdr.h.d[23:0] : range; } actions = { NoAction; } }",
+        "t.apply();",
+        "table 'Ig.t' matches a range of 24 bits; Tofino matches 20",
+        0,
+    ),
 }  # fmt: skip
 
 
@@ -154,6 +251,32 @@ RIGHT = {
     "one address": (TWO + "action both() { on_r.execute(meta.x); on_s.execute(meta.x); }", "both();"),
     "an address for each table": (TWO, "on_r.execute(meta.x); on_s.execute(hdr.h.c);"),
     "the highest bits": ("", "if (hdr.h.d >= 0x80000000) { hdr.h.a = 1; } if (hdr.h.c[11:0] > 100) { hdr.h.a = 2; }"),
+    "a mask of a constant": (on("if ((value & 0xff) == 1) { value = hdr.h.d; } rv = value;"), CALL),
+    "one source of a result, or 0": (
+        on("if (value.first == 1) { rv = value.second; } else { rv = 0; } value.first = hdr.h.d;", "pair"),
+        CALL,
+    ),
+    "two sources in a word of one field": (on("if (value == 1) { rv = value; } else { rv = hdr.h.d; }"), CALL),
+    "a local that is read once": (on("bool same = value == hdr.h.d; rv = value; if (same) { value = 1; }"), CALL),
+    "two operands": (on("if (meta.y == 1) { value = hdr.h.d; } else { value = meta.y; } rv = value;"), CALL),
+    "a copy in an operation": ("action do() { meta.y = hdr.h.d; hdr.h.d = meta.y ^ meta.y2; }", "do();"),
+    "a copy of a result": ("action do() { meta.y = hdr.h.d ^ meta.y2; hdr.h.d = meta.y; }", "do();"),
+    "what one instruction does": ("action do() { meta.y = ~hdr.h.d & meta.y2; }", "do();"),
+    "what is read before it is written": ("action do() { meta.y = hdr.h.d ^ meta.y2; hdr.h.d = meta.y2; }", "do();"),
+    "operations in two stages": ("", "meta.y = meta.y + hdr.h.d; hdr.h.d = meta.y ^ meta.y2;"),
+    "an operation in a branch": ("", "if (hdr.h.a == 1) { meta.y = meta.y2 ^ hdr.h.d; } hdr.h.d = meta.y ^ meta.y2;"),
+    "operations in two actions": (
+        "action one() { meta.y = meta.y2 ^ hdr.h.d; } action two() { hdr.h.d = meta.y ^ meta.y2; }",
+        "one(); two();",
+    ),
+    "a result of a register in an operation": (ACTION, "hdr.h.d = add.execute(meta.x) ^ meta.y;"),
+    "operations in a hash": ("action do() { @in_hash { hdr.h.d = meta.y ^ hdr.h.d ^ meta.y2; } }", "do();"),
+    "a condition on what adds to itself": ("", "meta.y = meta.y + hdr.h.d; if (meta.y == 5) { hdr.h.a = 1; }"),
+    "alternatives": ("", "if (meta.y == 5 || hdr.h.d == 7) { hdr.h.a = 1; }"),
+    "alternatives of equal fields": ("", "if (meta.y == hdr.h.d || meta.y2 == hdr.h.d) { hdr.h.a = 1; }"),
+    "four bytes and twelve bits": ("", "if (meta.y == 5 && hdr.h.c[11:0] == 7) { hdr.h.a = 1; }"),
+    "equal fields and twelve bits": ("", "if (meta.y == hdr.h.d && hdr.h.c[11:0] == 7) { hdr.h.a = 1; }"),
+    "a range of five nibbles": ("table t { key = { hdr.h.d[19:0] : range; } actions = { NoAction; } }", "t.apply();"),
     "equality of 32 bits": ("", "if (hdr.h.d == meta.y) { hdr.h.a = 1; }"),
 }
 
@@ -162,6 +285,39 @@ RIGHT = {
 def test_what_a_chip_can_do_is_not_complained_of(name: str) -> None:
     local, body = RIGHT[name]
     assert lint(compiled(ingress(body, local)).program) == []
+
+
+def parsed(states: str, arch: str = "tna") -> str:
+    """A program whose parser of ingress goes on with these states."""
+    text = ingress("hdr.h.c = meta.x;", arch=arch)
+    return text.replace("pkt.extract(hdr.h);\n        transition accept;\n    }", f"pkt.extract(hdr.h);\n{states}", 1)
+
+
+@pytest.mark.parametrize(
+    ("states", "severity"),
+    [
+        # All states behind the first one assign it again, but a packet may end without.
+        ("meta.x = 1; transition select(hdr.h.a) { 1: two; default: accept; } }\n"
+         "state two { meta.x = 2; transition accept; }", "error"),
+        # One of them does not, so that p4c only warns.
+        ("meta.x = 1; transition select(hdr.h.a) { 1: two; default: three; } }\n"
+         "state two { meta.x = 2; transition accept; } state three { meta.y = 1; transition accept; }", "warning"),
+        # What is always assigned again is not assigned at all before.
+        ("meta.x = 1; transition two; }\nstate two { meta.x = 2; transition accept; }", None),
+        # Zero is what was there.
+        ("meta.x = 0; transition select(hdr.h.a) { 1: two; default: accept; } }\n"
+         "state two { meta.x = 2; transition accept; }", None),
+        # The bits of both are those of the second.
+        ("meta.x = 1; transition select(hdr.h.a) { 1: two; default: accept; } }\n"
+         "state two { meta.x = 3; transition accept; }", None),
+        ("meta.x = 1; meta.x = 2; transition accept; }", None),
+    ],
+)  # fmt: skip
+def test_a_parser_of_tofino_joins_what_it_assigns(states: str, severity: str | None) -> None:
+    found = lint(compiled(parsed(states)).program)
+    message = "a field is assigned again behind another assignment in the parser; Tofino gives the bits of both"
+    assert [(d.message, d.severity) for d in found] == ([(message, severity)] if severity else [])
+    assert lint(compiled(parsed(states, "t2na")).program) == []
 
 
 def test_tofino_2_does_more_in_a_stateful_alu() -> None:
@@ -192,6 +348,9 @@ def deep(arch: str, count: int) -> str:
 def test_the_parser_of_egress_takes_160_bytes_on_tofino() -> None:
     assert lint(compiled(deep("tna", 4)).program) == []
     (found,) = lint(compiled(deep("tna", 5)).program)
+    assert found.severity == "error"
+    free = deep("tna", 5).replace("header h_t", '@command_line("--disable-parse-max-depth-limit")\nheader h_t')
+    assert lint(compiled(free).program) == []
     assert "a path through the parser of egress takes" in found.message
     assert found.message.endswith("; Tofino has 160")
     assert lint(compiled(deep("t2na", 8)).program) == []
@@ -227,9 +386,12 @@ def test_a_key_fits_into_the_crossbars() -> None:
 
 def test_p4cs_samples_break_no_rule() -> None:
     root = checkout("P4C_TESTDATA", "../backends/p4tools/modules/testgen/targets/tofino/test/p4-programs").resolve()
-    paths = sorted(root.glob("tna_*.p4"))
-    assert len(paths) > 30
-    assert {path.name: lines for path in paths if (lines := linted(path, root))} == {}
+    paths = sorted([*root.glob("*.p4"), *root.glob("tofino1_only/*.p4")])
+    assert len(paths) > 40
+    found = {path.name: lines for path in paths if (lines := linted(path, root))}
+    # p4c refuses this one, too, for the same reason.
+    assert found.pop("switch_tofino_x1.p4") == ["a path through the parser of egress takes 181 bytes; Tofino has 160"]
+    assert found == {}
 
 
 def linted(path: Path, root: Path) -> list[str]:

@@ -196,7 +196,7 @@ TABLES = """action set_x(bit<16> v) { meta.x = v; } action set_y(bit<32> v) { me
         ("switch (by_a.apply().action_run) { set_x: { copy.apply(); } }", 1),
         # Slices of a field are fields.
         ("meta.y[7:0] = hdr.h.a; meta.y[15:8] = hdr.h.b;", 1),
-        ("meta.y = hdr.h.d; hdr.h.c = meta.y[15:0];", 2),
+        ("meta.y = meta.y + hdr.h.d; hdr.h.c = meta.y[15:0];", 2),
     ],
 )
 def test_stages_follow_dependencies(body: str, stages: int) -> None:
@@ -263,14 +263,96 @@ def test_counters_meters_and_selectors() -> None:
     assert found["map RAM"] == 8
 
 
+def test_actions_share_words_of_instructions_if_they_write_no_field_in_common() -> None:
+    local = """action one(bit<8> v) { hdr.h.a = v; } action two(bit<8> v) { hdr.h.b = v; }
+        action three(bit<8> v) { hdr.h.a = v; }
+        table t { key = { hdr.h.c: exact; } actions = { one; two; three; NoAction; } default_action = NoAction; }"""
+    # The first word holds what does nothing and one more action, so that the third action stands in another one.
+    assert used(ingress("t.apply();", local))["VLIW"] == 2
+    assert used(ingress("t.apply();", local.replace("hdr.h.b = v", "hdr.h.a = v")))["VLIW"] == 3
+
+
+def test_only_actions_that_may_have_run_make_a_table_wait() -> None:
+    local = """action set_x(bit<16> v) { meta.x = v; }
+        table first { key = { hdr.h.a: exact; } actions = { set_x; NoAction; } const default_action = NoAction; }
+        table then { key = { hdr.h.b: exact; } actions = { set_x; } size = 8; }"""
+    assert used(ingress("switch (first.apply().action_run) { NoAction: { then.apply(); } }", local))["stages"] == 1
+    assert used(ingress("switch (first.apply().action_run) { set_x: { then.apply(); } }", local))["stages"] == 2
+    assert used(ingress("if (first.apply().miss) { then.apply(); }", local))["stages"] == 1
+    assert used(ingress("if (first.apply().hit) { then.apply(); }", local))["stages"] == 2
+
+
+def test_what_stands_beside_an_exact_table_has_room_for_all_that_it_has() -> None:
+    local = """DirectCounter<bit<32>>(CounterType_t.PACKETS_AND_BYTES) c;
+        action put(bit<32> y, bit<32> d) { meta.y = y; hdr.h.d = d; c.count(); }
+        table t { key = { hdr.h.d: exact; } actions = { put; } size = 512; counters = c; }"""
+    found = used(ingress("t.apply();", local))
+    # Four RAMs hold 4,096 entries: 32 bits of action data for each, the others beside the key, and two counters a word.
+    assert found["map RAM"] == 2 + 1
+    assert found["SRAM"] == 4 + 1 + 3
+
+
+def test_a_quarter_of_a_tables_entries_may_have_a_range() -> None:
+    local = """action put(bit<32> y) { meta.y = y; }
+        table t { key = { hdr.h.c: range; } actions = { put; } size = 1024; }"""
+    assert used(ingress("t.apply();", local))["TCAM"] == (1024 + 6 * 256) // 512
+    few = local.replace("table t", "@entries_with_ranges(0x40) table t")
+    assert used(ingress("t.apply();", few))["TCAM"] == 3
+
+
+FEW = """action put() { meta.x = 1; } action drop() { meta.x = 2; }
+    table t { key = { hdr.h.a: exact; } actions = { put; drop; NoAction; } const default_action = NoAction;
+              const entries = { 1: put(); 2: drop(); } size = 2; }"""
+
+
+def test_a_gateway_of_tofino_2_holds_a_few_constant_entries() -> None:
+    found = report(ingress("t.apply();", FEW, "t2na")).rows
+    assert (found["gateways"].used, found["SRAM"].used, found["hash bits"].used) == (1, 0, 0)
+    # Of a table with a condition, the gateway is the condition's.
+    guarded = report(ingress("if (hdr.h.b == 1) { t.apply(); }", FEW, "t2na")).rows
+    assert (guarded["gateways"].used, guarded["SRAM"].used, guarded["hash bits"].used) == (1, 1, 10)
+    # Tofino's gateways hold one entry.
+    assert used(ingress("t.apply();", FEW))["SRAM"] == 1
+
+
+def test_what_was_copied_and_what_was_decided_before_makes_nothing_wait() -> None:
+    local = """action set_y(bit<32> v) { meta.y = v; }
+        table by_x { key = { meta.x: exact; } actions = { set_y; } size = 256; }"""
+    # p4c matches the field that was copied.
+    assert used(ingress("meta.x = hdr.h.c; by_x.apply();", local))["stages"] == 1
+    assert used(ingress("meta.x = hdr.h.c; hdr.h.c = 5; by_x.apply();", local))["stages"] == 2
+    # The condition is decided once, before what stands in it changes what it reads.
+    body = "if (hdr.h.a == 0) { hdr.h.a = hdr.h.b; meta.x = meta.x + hdr.h.c; }"
+    assert used(ingress(body))["stages"] == 1
+    # PHV starts with zeros.
+    assert used(ingress("bit<32> y = 0; if (hdr.h.a == 0) { y = hdr.h.d; } meta.y = y + 1;"))["logical tables"] == 2
+
+
+def test_constants_that_no_instruction_holds_are_action_data() -> None:
+    local = "action put() { hdr.h.d = %s; meta.y = %s; }"
+    assert used(ingress("put();", local % ("0xAAAAAAAA", "0xBBBBBBBB")))["SRAM"] == 1
+    assert used(ingress("put();", local % ("0x1AAAAA", "0x1BBBBB")))["SRAM"] == 0
+
+
+def test_tables_with_one_profile_stand_in_one_stage() -> None:
+    local = """ActionProfile(512) members; action send(bit<48> v) { meta.x = (bit<16>)v; }
+        table t { key = { hdr.h.d: exact; } actions = { send; } implementation = members; size = 64; }
+        table u { key = { meta.y: exact; } actions = { send; } implementation = members; size = 64; }"""
+    found = used(ingress("if (hdr.h.a == 1) { t.apply(); } else { u.apply(); }", local))
+    assert (found["SRAM"], found["stages"], found["VLIW"]) == (4 + 4 + 1, 1, 1)
+
+
 # --- PHV, chips ----------------------------------------------------------------------------------
 
 
 def test_only_what_controls_touch_takes_containers() -> None:
-    assert used(ingress("meta.x = hdr.h.c;"))["PHV"] == 16 + 16
-    assert used(ingress("meta.y = hdr.h.d;"))["PHV"] == 32 + 32
-    # A flag takes a container; half a field of metadata a smaller one.
-    assert used(ingress("meta.flag = hdr.h.isValid();"))["PHV"] == 8 + 8
+    # A mirror's session and its number, flags of headers in both gresses, and egress's port.
+    own = 16 + 8 + 8 + 8 + 16
+    assert used(ingress("meta.x = hdr.h.c;"))["PHV"] == own + 16 + 16
+    assert used(ingress("meta.y = hdr.h.d;"))["PHV"] == own + 32 + 32
+    # A flag of metadata takes a container; of a header's field only the bytes count that are touched.
+    assert used(ingress("meta.flag = hdr.h.isValid();"))["PHV"] == own + 8
+    assert used(ingress("hdr.h.a = hdr.h.d[7:0];"))["PHV"] == own + 8 + 8
 
 
 def test_tna_is_for_both_chips() -> None:

@@ -10,8 +10,9 @@ HEAD = """#include <core.p4>
 #include <{arch}.p4>
 header h_t {{ bit<8> a; bit<8> b; bit<16> c; bit<32> d; }}
 struct headers {{ h_t h; }}
-struct metadata {{ bit<16> x; bit<32> y; bool flag; }}
+struct metadata {{ bit<16> x; bit<32> y; bit<32> y2; bool flag; }}
 struct pair {{ bit<32> first; bit<32> second; }}
+struct mixed {{ int<32> first; bit<32> second; }}
 parser IgP(packet_in pkt, out headers hdr, out metadata meta, out ingress_intrinsic_metadata_t ig_intr_md) {{
     state start {{
         pkt.extract(ig_intr_md);

@@ -48,6 +48,11 @@ def test_there_is_an_error_for_each_update_even_the_successful(world: World) -> 
     assert errors[0].message == ""
 
 
+def test_the_errors_of_a_large_batch_arrive(world: World) -> None:
+    missing = world.exact("exact_table", 9)
+    assert failures(world, *[(DELETE, missing)] * 300) == [(i, Code.NOT_FOUND) for i in range(300)]
+
+
 @pytest.mark.parametrize("atomicity", [ROLLBACK, ATOMIC])
 def test_all_or_none(world: World, atomicity: int) -> None:
     world.insert(

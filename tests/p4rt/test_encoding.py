@@ -131,3 +131,33 @@ def test_thrift_registers() -> None:
         thread.join()
     assert b"standard:bm_register_read_all" in asked[0]
     assert asked[0].endswith(b"\x0b\0\2\0\0\0\3I.r\0")
+
+
+def test_thrift_writes_registers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        asked: list[bytes] = []
+
+        def answer() -> None:
+            for rest in (b"\0", b"\0", struct.pack("!bhb", 12, 1, 0) + b"\0"):  # two successes, an error of BMv2
+                if not asked or len(asked) == 2:
+                    peer, _ = server.accept()
+                asked.append(peer.recv(4096))
+                peer.sendall(struct.pack("!Ii", 0x80010002, 3) + b"abc" + struct.pack("!i", 0) + rest)
+                if len(asked) == 3:
+                    peer.close()
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        registers = ThriftRegisters(server.getsockname()[1])
+        registers.reset("I.r")
+        registers.write("I.r", 2, 5)
+        with pytest.raises(ControlError, match=r"register I\.r: .* takes no number as large as 0x8000000000000000"):
+            registers.write("I.r", 2, 1 << 63)
+        registers.close()
+        with pytest.raises(ControlError, match=r"register I\.nix"):
+            registers.reset("I.nix")
+        thread.join()
+    assert b"standard:bm_register_reset" in asked[0]
+    assert asked[0].endswith(b"\x08\0\1\0\0\0\0\x0b\0\2\0\0\0\3I.r\0")
+    assert b"standard:bm_register_write" in asked[1]
+    assert asked[1].endswith(b"I.r\x08\0\3\0\0\0\2\x0a\0\4\0\0\0\0\0\0\0\5\0")

@@ -118,6 +118,14 @@ def test_a_diff_is_shown_of_changed_parts_only() -> None:
     assert "a/epic/lookup_table.p4.j2" not in output
 
 
+@pytest.mark.parametrize("arch", ["tna", "t2na"])
+def test_architectures_share_templates_of_modules(arch: str) -> None:
+    fields = {"lanes": 16, "icrc": "ignore"}
+    reuse = compare(EpicSpec.model_validate(fields), EpicSpec.model_validate(fields | {"arch": arch}))
+    shared, _ = reuse.same_templates
+    assert {*shared} >= {"LookupTable", "AnswerArp", "ReplicateData", "ReflectAck", "TranslateHeader"}
+
+
 def test_two_files_are_two_programs(tmp_path: Path) -> None:
     for name, text in (("a.yaml", "mode: II\nlanes: 8\n"), ("b.yaml", "mode: III\nlanes: 8\nreliability: sack\n")):
         (tmp_path / name).write_text(text)

@@ -18,9 +18,9 @@ SMALL = [
     "--seed", "1", "--out", "out",
 ]  # fmt: skip
 VERBS = {
-    "one program": ["run", "--fan-in", "32", "--ports", "32", "--test", "test_aggregation"],
-    "programs side by side": ["run", "--icrc", "ignore"],
-    "faults": ["mutate"],
+    "one program": ["run", *SMALL, "--fan-in", "32", "--ports", "32", "--test", "test_aggregation"],
+    "programs side by side": ["run", "--matrix", "3", "--seed", "1", "--out", "out"],
+    "faults": ["mutate", *SMALL],
 }
 TOLD = [
     ("one program", signal.SIGINT),
@@ -41,12 +41,12 @@ def place() -> Iterator[Path]:
 def start(verb: str, place: Path) -> subprocess.Popen[str]:
     """``p4gen ptf``, with scenarios under way."""
     (place / "tmp").mkdir()
-    command = [sys.executable, "-m", "p4gen", "ptf", *VERBS[verb], *SMALL]
+    command = [sys.executable, "-m", "p4gen", "ptf", *VERBS[verb]]
     process = subprocess.Popen(
         command, cwd=place, env={**os.environ, "TMPDIR": str(place / "tmp")}, text=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
-    until(lambda: process.poll() is not None or workers(process, place))
+    until(lambda: process.poll() is not None or workers(process, place), poll=0.1)
     assert process.poll() is None, process.communicate()[1]
     return process
 
@@ -119,7 +119,7 @@ def test_a_signal_while_it_forks_is_not_lost(place: Path) -> None:
 def test_killed_it_leaves_nothing_either(verb: str, place: Path) -> None:
     with start(verb, place) as process:
         process.kill()
-    until(lambda: left(place) == [])
+    until(lambda: left(place) == [], poll=0.1)
 
 
 def test_a_second_signal_waits_for_nothing(place: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_second_signal_waits_for_nothing(place: Path) -> None:
         process.send_signal(signal.SIGINT)
         process.wait()
     assert process.returncode in {-signal.SIGTERM, -signal.SIGINT}
-    until(lambda: left(place) == [])
+    until(lambda: left(place) == [], poll=0.1)
 
 
 @pytest.mark.parametrize("victim", ["p4gen.ptf.child", "\0switch\0"])

@@ -17,7 +17,7 @@ from p4gen.ptf.judge import Finding, Trial, judge
 from p4gen.ptf.matrix import sample
 from p4gen.ptf.memory import load_suite
 
-SAMPLE = 8
+SAMPLE = 3
 PROCESSOR_S = 600
 """For one program; it takes some seconds."""
 

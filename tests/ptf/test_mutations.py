@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from p4gen.errors import FailedError
-from p4gen.families.epic.conformance import faults_ii, faults_iii
+from p4gen.families.epic.conformance import faults_ii, faults_iii, faults_static, faults_static_iii
 from p4gen.families.epic.conformance.small import small
 from p4gen.families.epic.spec import EpicSpec, Mode, Variant
 from p4gen.p4.compile import compile_text
@@ -23,27 +24,36 @@ from p4gen.ptf.runner import run_suite
 from p4gen.switch.process import running_switch
 from p4gen.switch.running import Program
 
-SEEDINGS = {Mode.II: faults_ii.SEEDING, Mode.III: faults_iii.SEEDING}
+STATIC = ("tna", "t2na")
+SEEDINGS = {
+    ("v1model", Mode.II): faults_ii.SEEDING,
+    ("v1model", Mode.III): faults_iii.SEEDING,
+    **{(arch, Mode.II): faults_static.seeding(EpicSpec(arch=arch)) for arch in STATIC},
+    ("t2na", Mode.III): faults_static_iii.seeding(EpicSpec(arch="t2na", mode=Mode.III)),
+}
 
 
-COMPILED = 30
-"""Faults of each mode that a run without --full compiles."""
+COMPILED = {"v1model": 30, "tna": 10, "t2na": 10}
+"""Faults of each program that a run without --full compiles."""
 
 
-@pytest.mark.parametrize("mode", list(Mode))
-def test_every_fault_fits_its_program_and_compiles(mode: Mode, pytestconfig: pytest.Config) -> None:
+@pytest.mark.parametrize(("arch", "mode"), SEEDINGS)
+def test_every_fault_fits_its_program_and_compiles(arch: str, mode: Mode, pytestconfig: pytest.Config) -> None:
     given = pytestconfig.getoption("--seed")
     seed = random.SystemRandom().randrange(1 << 32) if given is None else int(given)
     print(f"seed {seed}")  # noqa: T201 - pytest shows it with what fails
-    seeding = SEEDINGS[mode]
-    specs = {name: EpicSpec.model_validate(fields) for name, fields in seeding.programs.items()}
+    seeding = SEEDINGS[arch, mode]
+    specs = {name: EpicSpec.model_validate({**fields, "arch": arch}) for name, fields in seeding.programs.items()}
     assert {spec.mode for spec in specs.values()} <= {mode}
     texts = {name: render(compose(spec)).text for name, spec in specs.items()}
     modules = {module.name for spec in specs.values() for module in compose(spec).modules}
     others = {"PacketParser", "UpdateIpv4Checksum", "IncIngress", "IncEgress"}
+    others |= (
+        {"EgressParser", "IngressDeparser", "EgressDeparser", "InvariantCrc", "PayloadCrc"} if arch in STATIC else set()
+    )
     compiled = set(seeding.mutations)
     if not pytestconfig.getoption("--full"):
-        compiled = set(random.Random(seed).sample(seeding.mutations, COMPILED))
+        compiled = set(random.Random(seed).sample(seeding.mutations, COMPILED[arch]))
     for mutation in seeding.mutations:
         text = mutation.apply(texts[mutation.program])
         assert mutation.module in modules | others, mutation.name
@@ -53,10 +63,32 @@ def test_every_fault_fits_its_program_and_compiles(mode: Mode, pytestconfig: pyt
     assert {m.program for m in seeding.mutations} == set(seeding.programs)
 
 
-@pytest.mark.parametrize("mode", list(Mode))
-def test_scenarios_that_faults_look_for_are_there(mode: Mode) -> None:
-    modules = set(scenario_modules(EpicSpec(mode=mode)))
-    seeding = SEEDINGS[mode]
+@pytest.mark.parametrize(
+    ("arch", "faults", "reasons", "least"),
+    [
+        *((arch, faults_ii.MODE_II, faults_static.NONE, 100) for arch in STATIC),
+        ("t2na", faults_iii.MODE_III, faults_static_iii.NONE, 80),
+    ],
+)
+def test_faults_of_the_list_have_a_form_or_a_reason(
+    arch: str, faults: tuple[Mutation, ...], reasons: Mapping[str, str], least: int
+) -> None:
+    seeding = SEEDINGS[arch, Mode.II if faults is faults_ii.MODE_II else Mode.III]
+    seeded, listed = {fault.name for fault in seeding.mutations}, {fault.name for fault in faults}
+    assert len(seeded) > least
+    assert seeded & seeding.left_out.keys() == set()
+    assert listed <= seeded | seeding.left_out.keys()
+    assert len(listed & seeded) >= 40
+    assert all(" " in reason for reason in seeding.left_out.values())
+    modules = {fault.module for fault in faults}
+    keys = {name for fault in faults for name in (fault.name, fault.program)} | modules
+    assert reasons.keys() <= keys
+
+
+@pytest.mark.parametrize(("arch", "mode"), SEEDINGS)
+def test_scenarios_that_faults_look_for_are_there(arch: str, mode: Mode) -> None:
+    modules = set(scenario_modules(EpicSpec(arch=arch, mode=mode)))
+    seeding = SEEDINGS[arch, mode]
     assert {name for names in (*seeding.tests.values(), *seeding.first.values()) for name in names} <= modules
 
 
@@ -78,6 +110,9 @@ def test_likely_scenarios_come_first_and_none_is_lost() -> None:
 def test_modes_have_scenarios_of_their_own() -> None:
     two, three = (scenario_modules(EpicSpec(mode=mode)) for mode in Mode)
     assert "test_broadcast" in two
+    static = set(scenario_modules(EpicSpec(arch="t2na")))
+    assert static - set(two) == {"test_static_slots", "test_static_groups", "test_static_pipes", "test_static_fold"}
+    assert static > set(two)
     assert not set(two) & set(three)
     assert all(name.startswith("test_iii_") for name in three)
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from p4gen.errors import FailedError
+from p4gen.families.epic.spec import EpicSpec
+from p4gen.ptf import runner
+from p4gen.ptf.conformance import run_conformance
+from p4gen.ptf.family import SuiteRun
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult, run_suite
 from p4gen.switch.running import Program, Running
@@ -161,6 +169,42 @@ def test_a_hanging_suite_is_ended(suite: Path) -> None:
     assert not result.passed
 
 
+def test_the_end_of_a_process_of_the_switch_ends_the_suite(suite: Path) -> None:
+    """Nothing else would end it: the scenario waits for an hour, the runner as long."""
+    process = subprocess.Popen(["true"])
+
+    @contextmanager
+    def dead(program: Program, directory: Path, ports: range) -> Iterator[Running]:
+        with mirror(program, directory, ports) as running:
+            yield replace(running, pids=(process.pid,))
+
+    result = run_suite(NO_PROGRAM, suite.parent, ports=2, params={}, suite=[suite], tests=["toy.G_Hangs"], switch=dead)
+    process.wait()
+    assert result.problem == "a process of the switch has ended"
+    assert not result.passed
+    assert not result.tests
+
+
+def test_a_slower_switch_gets_more_time(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+
+    def start(command: list[str], *_: object) -> None:
+        commands.append(command)
+        raise FailedError("enough is known")
+
+    @contextmanager
+    def slow(program: Program, directory: Path, ports: range) -> Iterator[Running]:
+        with mirror(program, directory, ports) as running:
+            yield replace(running, platform_args={**running.platform_args, "slower": 20.0})
+
+    monkeypatch.setattr(runner, "_start", start)
+    for switch, limit in ((mirror, "900"), (slow, "18000")):
+        with pytest.raises(FailedError, match="enough"):
+            run_suite(NO_PROGRAM, suite.parent, ports=2, params={}, suite=[suite], switch=switch)
+        command = commands.pop()
+        assert command[command.index("--test-case-timeout") + 1] == limit
+
+
 def test_a_crash_is_not_a_success(suite: Path) -> None:
     result = run(suite, "B_ParametersArrive", "H_Crashes")
     assert result.problem is not None
@@ -193,3 +237,26 @@ def test_what_does_not_report_is_noticed(suite: Path) -> None:
         "import unittest\nclass Silent(unittest.TestCase):\n    def runTest(self):\n        pass\n"
     )
     assert (run(suite).problem or "").startswith("PTF ran 1 tests, 0 reported their outcome")
+
+
+def test_a_large_run_is_divided_among_jobs(suite: Path) -> None:
+    """Its results are one, in the order of its tests; each part has logs of its own."""
+    names = [f"test_{letter}" for letter in "lkjihgfedcba"]
+    for name in names:
+        (suite / f"{name}.py").write_text(TOY)
+    tests = tuple(f"{name}.{kind}" for name in names for kind in ("E_Skips", "F_SkipsInSetUp"))
+    result = run_conformance(
+        [SuiteRun(EpicSpec(ports=2, fan_in=2), (*tests, "test_a.C_Fails"))],
+        lambda _: NO_PROGRAM,
+        suite.parent,
+        seed=1,
+        suite=(suite,),
+        switch=mirror,
+        jobs=2,
+    )
+    ((_, found),) = result.runs
+    assert [test.name for test in found.tests] == [*tests, "test_a.C_Fails"]
+    assert found.problem is None
+    assert [test.name for test in found.failures] == ["test_a.C_Fails"]
+    logs = [suite.parent / "0" / "ptf.out", suite.parent / "0" / "1" / "ptf.out"]
+    assert [re.findall(r"Ran (\d+) tests", log.read_text()) for log in logs] == [["13"], ["12"]]

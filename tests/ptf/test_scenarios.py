@@ -8,7 +8,7 @@ import pytest
 
 from p4gen.errors import FailedError, InputError
 from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.ptf.scenarios import Scenario, check_names, scenarios
+from p4gen.ptf.scenarios import Scenario, are_there, check_names, drawn_names, scenarios
 from p4gen.spec import Icrc, Op
 
 SUITE = '''
@@ -46,6 +46,25 @@ def test_a_suite_is_read_in_a_process_of_its_own(tmp_path: Path) -> None:
         Scenario("test_toy.Second", "One line.", of_another_mode=False, unfit=None),
     )
     assert [s.unfit for s in scenarios(EpicSpec(op=Op.MAX), (tmp_path,))] == ["not max"] * 2
+
+
+@pytest.mark.parametrize(
+    ("names", "there"),
+    [
+        ([], True),
+        (["test_toy", "test_toy.First"], True),
+        (["test_toy.Second"], False),  # it inherits what makes it a scenario
+        (["test_toy.Base"], False),
+        (["test_toy", "test_other"], False),
+        (["base"], False),
+        (["test_broken"], False),
+        (["../test_toy"], False),
+    ],
+)
+def test_names_that_the_text_of_a_suite_shows_need_no_import(tmp_path: Path, names: list[str], there: bool) -> None:
+    for name, text in (("test_toy", SUITE), ("base", SUITE), ("test_broken", "class")):
+        (tmp_path / f"{name}.py").write_text(text)
+    assert are_there(names, (tmp_path,)) is there
 
 
 def test_a_suite_that_cannot_be_read_says_why(tmp_path: Path) -> None:
@@ -86,3 +105,16 @@ def test_a_mistyped_name_says_what_may_be_meant(wanted: str, hint: str) -> None:
     with pytest.raises(InputError, match="--test: error: there is no scenario") as caught:
         check_names(["test_order", wanted], known)
     assert hint in str(caught.value)
+
+
+def test_a_sample_is_of_what_applies_and_repeatable() -> None:
+    fitting = [Scenario(f"test_a.{letter}", "", of_another_mode=False, unfit=None) for letter in "ABCDEFGH"]
+    others = [Scenario("test_b.A", "", True, None), Scenario("test_a.I", "", False, "it does not apply")]
+    names = [each.name for each in fitting]
+    for seed in range(20):
+        chosen = drawn_names([*others, *fitting], 3, seed)
+        assert len(set(chosen)) == 3
+        assert list(chosen) == [name for name in names if name in chosen]
+        assert chosen == drawn_names([*others, *fitting], 3, seed)
+    assert len({drawn_names(fitting, 3, seed) for seed in range(20)}) > 1
+    assert drawn_names([*others, *fitting], 99, 1) == tuple(names)

@@ -22,8 +22,10 @@ def ptf(out: Path, *arguments: str) -> int:
     return int(cli.main(command, standalone_mode=False) or 0)
 
 
-def test_the_suite_passes_with_three_tiers(tmp_path: Path) -> None:
-    assert ptf(tmp_path, "--tiers", "3", "--engine", "jit") == 0
+def test_the_suite_passes_with_three_tiers(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """A sample of it; all with --full."""
+    some = () if pytestconfig.getoption("--full") else ("--sample", "80")
+    assert ptf(tmp_path, "--tiers", "3", "--engine", "jit", *some) == 0
 
 
 def test_the_listing_of_the_paper_fails(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from p4gen.net.faults import Faults, Impairment, Script
 from p4gen.net.simulation import SimConfig, SimResult, Simulation
 from p4gen.spec.topology import TopologySpec
 
-CASES = int(os.environ.get("P4GEN_SIM_CASES", "40"))
+CASES = int(os.environ.get("P4GEN_SIM_CASES", "25"))
 """A fixed subset by default; P4GEN_SIM_CASES=10000 is the nightly's."""
 SMALL = EpicSpec(lanes=8, window=4, message=2, groups=1, fan_in=16, ports=16)
 

@@ -27,7 +27,7 @@ def test_a_deadlock_is_reported(recovery: Recovery) -> None:
 
 
 def test_a_run_that_goes_in_circles_is_given_up() -> None:
-    result = run(3, size=128, faults=scripted("drop every DOWN_DATA of rank 1"))
+    result = run(3, size=128, faults=scripted("drop every DOWN_DATA of rank 1"), engine="jit")
     assert result.diagnosis is not None
     assert not result.diagnosis.deadlocked
     text = "\n".join(result.diagnosis.lines())

@@ -37,7 +37,10 @@ def good(config: SimConfig) -> None:
 @pytest.mark.parametrize("pipelines", [1, 2, 4])
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_all_six_collectives(topology: str, mode: Mode, pipelines: int, sync: PsnSync) -> None:
+def test_all_six_collectives(
+    topology: str, mode: Mode, pipelines: int, sync: PsnSync, pytestconfig: pytest.Config
+) -> None:
+    """On the largest tree without --full only where much goes wrong."""
     spec = tiny(mode=mode, pipelines=pipelines)
     ranks = len(TOPOLOGIES[topology].rank_hosts)
     config = SimConfig(
@@ -45,7 +48,8 @@ def test_all_six_collectives(topology: str, mode: Mode, pipelines: int, sync: Ps
     )
     if pipelines > 1 and topology == "star-8":
         assert len(Simulation(config).placement.groups[0].tree.nodes) == pipelines
-    good(config)
+    if topology != "tree-5-2" or pytestconfig.getoption("--full"):
+        good(config)
     good(replace(config, faults=ROUGH))
 
 
@@ -73,7 +77,7 @@ def calls(draw: st.DrawFn, spec: EpicSpec, ranks: int) -> Call:
         0 if collective is Collective.BARRIER else 4 * elements,
         draw(st.integers(0, ranks - 1)),
         draw(st.sampled_from([Op.SUM, Op.MIN, Op.MAX])) if dynamic else None,
-        draw(st.sampled_from(list(DType))) if dynamic else None,
+        draw(st.sampled_from([d for d in DType if d.number_format.integer])) if dynamic else None,
     )
 
 

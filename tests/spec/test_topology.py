@@ -73,7 +73,7 @@ def test_files_that_are_no_topology(tmp_path: Path) -> None:
     assert "a topology is a mapping" in load(tmp_path, "[1]")
     with pytest.raises(InputError, match="cannot read"):
         load_topology(tmp_path / "none.yaml")
-    with pytest.raises(InputError, match="there are fat-tree-k4, leaf-spine, star-4"):
+    with pytest.raises(InputError, match="there are fat-tree-k4, leaf-spine, star-2, star-3, star-4"):
         load_topology("star-9")
 
 
@@ -87,7 +87,8 @@ def test_equal_paths_are_all_found() -> None:
 def test_those_that_come_with_p4gen() -> None:
     names = {file.stem: load_topology(file) for file in packaged_folder().glob("*.yaml")}
     assert {name: len(t.rank_hosts) for name, t in names.items()} == {
-        "star-4": 4, "star-8": 8, "tree-3-2": 4, "tree-3-4": 16, "tree-5-2": 16, "leaf-spine": 8, "fat-tree-k4": 16,
+        "star-2": 2, "star-3": 3, "star-4": 4, "star-8": 8, "tree-3-2": 4, "tree-3-4": 16, "tree-5-2": 16,
+        "leaf-spine": 8, "fat-tree-k4": 16,
     }  # fmt: skip
     assert all(t.name == name for name, t in names.items())
 

@@ -6,9 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from p4gen.errors import Pos
+from p4gen.model.entries import Exact
+from p4gen.model.tables import KeySpec
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_file
 from p4gen.stf import Outcome, StfError, parse_text, run
+from p4gen.stf.matches import match_fields
+from p4gen.stf.statements import KeyMatch, Value
 
 FOLDER = Path(__file__).parent
 
@@ -173,3 +178,12 @@ def test_digests_are_compared_where_one_is_named() -> None:
     assert failures(program, packet + "expect_digest other port:3") == ["t.stf:2:1: digest 1 is a learn_t, not a other"]
     assert failures(program, packet * 2 + "expect_digest _ port:3") == ["t.stf:3:1: 1 more digest came after this one"]
     assert failures(program, packet + "expect_digest _\nexpect_digest _") == ["t.stf:3:1: no such digest was sent"]
+
+
+def test_keys_of_p4testgens_tests_are_found_without_their_bounds_and_as_valid_bits() -> None:
+    word, wide = Value(5, None, 0, "5", Pos("t.stf", 1, 1)), Value(6, None, 0, "6", Pos("t.stf", 1, 1))
+    specs = [KeySpec("h.x[95:64]", "exact", 32), KeySpec("h.v[0].$valid$", "exact", 1)]
+    keys = tuple(KeyMatch(name, value, value.pos) for name, value in (("h.x", wide), ("h.v$0.$valid", word)))
+    assert match_fields("t", specs, keys) == {"h.x[95:64]": Exact(6), "h.v[0].$valid$": Exact(5)}
+    with pytest.raises(StfError, match=r"table t: no key h\.x; there are h\.x\[31:0\], h\.x\[95:64\]"):
+        match_fields("t", [specs[0], KeySpec("h.x[31:0]", "exact", 32)], keys[:1])

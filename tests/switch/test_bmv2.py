@@ -48,8 +48,14 @@ def test_control_plane_registers_and_frames(program: Program, place: Path) -> No
         assert received == [(1, b"\1\1" + FRAME)] * 100
         if running.thrift_port:
             assert client.registers("seen") == [100]
-            with pytest.raises(ControlError, match="BMv2 does not give it out"):
-                ThriftRegisters(running.thrift_port).registers("nix")
+            thrift = ThriftRegisters(running.thrift_port)
+            thrift.write("I.seen", 0, 7)
+            assert client.registers("seen") == [7]
+            thrift.reset("I.seen")
+            assert client.registers("seen") == [0]
+            for wrong in (thrift.registers, thrift.reset, lambda name: thrift.write(name, 0, 1)):
+                with pytest.raises(ControlError, match="BMv2 does not provide it through Thrift"):
+                    wrong("nix")
         one, two = (Entry("deny", {"port": port}, Action("drop")) for port in (1, 2))
         client.insert(two)
         with pytest.raises(ControlError, match=r"insert 2 of 2, table deny .*ALREADY_EXISTS"):

@@ -14,11 +14,13 @@ class Link:
     def __init__(self, markers: dict[int, Marker], lost: int = 0, delay: float = 0.1, slower: float = 1.0) -> None:
         self.markers, self.lost, self.delay, self.now = markers, lost, delay, 0.0
         self.sent: list[tuple[float, int]] = []
+        self.frames: list[bytes] = []
         self.coming: list[tuple[float, int, bytes]] = []
         self.fence = MarkerFence(markers, self.send, self.wait, slower=slower, clock=lambda: self.now)
 
     def send(self, port: int, frame: bytes) -> None:
         self.sent.append((self.now, port))
+        self.frames.append(frame)
         if len(self.sent) > self.lost:
             self.coming.append((self.now + self.delay, self.markers[port].leaves, frame))
 
@@ -31,22 +33,34 @@ class Link:
             assert self.fence.arrived(*coming[1:])
 
 
-MARKERS = {0: Marker(b"..one..", 1, b"one"), 1: Marker(b"..two..", 0, b"two")}
+MARKERS = {0: Marker(b"..one", 1, b"one"), 1: Marker(b"..two", 0, b"two")}
 
 
-def test_every_port_has_its_marker() -> None:
+def test_every_port_has_its_marker_twice() -> None:
+    """Once for what has entered, and once for what still waits to leave."""
     link = Link(MARKERS)
     link.fence.settle()
-    assert link.sent == [(0.0, 0), (0.0, 1)]
-    assert link.now == 0.1
+    assert link.sent == [(0.0, 0), (0.0, 1), (0.1, 0), (0.1, 1)]
+    assert link.now == 0.2
+    assert len(set(link.frames)) == 4
     link.fence.settle()
-    assert len(link.sent) == 4
+    assert len(link.sent) == len(set(link.frames)) == 8
 
 
 def test_a_lost_marker_is_sent_again_after_a_second() -> None:
     link = Link(MARKERS, lost=1)
     link.fence.settle()
-    assert link.sent == [(0.0, 0), (0.0, 1), (1.0, 0)]
+    assert link.sent == [(0.0, 0), (0.0, 1), (1.0, 0), (1.1, 0), (1.1, 1)]
+
+
+def test_a_late_copy_counts_for_no_later_round() -> None:
+    """A switch that takes longer than a second gets every marker twice; the second one is not the next round's."""
+    link = Link(MARKERS, delay=1.5, slower=20)
+    link.fence.settle()
+    first_of_second_round = link.sent.index((1.5, 0))
+    assert first_of_second_round == 4
+    # The late copies arrive at 2.5; the second round's own markers at 3.0.
+    assert link.now == 3.0
 
 
 def test_no_marker_comes() -> None:

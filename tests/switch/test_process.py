@@ -59,6 +59,8 @@ def test_reset_is_as_after_loading(program: Program, place: Path) -> None:
         client.insert(Entry("deny", {"port": 1}, Action("drop")))
         port.send(b"\0\0")
         port.recv(100)
+        client.write_register("seen", 0, 7)
+        assert client.registers("seen") == [7]
         client.reset()
         assert client.entries("deny") == []
         assert client.registers("seen") == [0]

@@ -16,7 +16,7 @@ from patience import PATIENCE_S, until
 from p4gen.p4rt.client import Client
 from p4gen.switch.running import free_port, listens
 
-STARTS = int(os.environ.get("P4GEN_STARTS", "15"))
+STARTS = int(os.environ.get("P4GEN_STARTS", "8"))
 """A start takes about a second; P4GEN_STARTS=100 has been shown to leave nothing behind either."""
 
 
@@ -38,7 +38,7 @@ def test_starts_and_stops_in_a_row_leave_nothing_behind(echo: Path, place: Path)
     for number in range(STARTS):
         process = start(str(echo), "--unix", str(work), "--ports", "3", "--grpc-server-addr", address, "-L", "off")
         wait_for(address, process)
-        if number % 10 == 0:  # with a controller that is still there when it stops
+        if number % 6 == 0:  # with a controller that is still there when it stops
             with Client(address) as client:
                 process.send_signal(signal.SIGTERM)
                 assert process.wait(PATIENCE_S) == 0

@@ -32,6 +32,14 @@ _PARAMETERS: Mapping[Stage, tuple[tuple[str, str, str], ...]] = {
 """What the blocks of each stage take after headers and metadata: direction, type, name."""
 
 
+PIPES = 4
+"""Pipes of the largest chips."""
+PIPE_SHIFT = 7
+"""A port's pipe is in the bits of its number from this one on."""
+PORTS_OF_A_PIPE = 64
+"""The most ports for hosts in each."""
+
+
 @dataclass(frozen=True)
 class Tofino(Architecture):
     """TNA and T2NA: pipes of two gresses, each with a parser and a deparser."""
@@ -75,6 +83,24 @@ class Tofino(Architecture):
             whole = {"ig": "ingress_parser", "eg": "egress_parser"}.get(gress, name) if parser else name
             pipes.setdefault(pipe, set()).add(whole)
         return "pipe0" in pipes and all(found - {"ghost"} == self.PIPE for found in pipes.values())
+
+    def front_ports(self, count: int) -> tuple[int, ...]:
+        """Those of pipe 0 first."""
+        in_each = super().front_ports(PORTS_OF_A_PIPE)
+        return tuple(pipe << PIPE_SHIFT | port for pipe in range(PIPES) for port in in_each)[:count]
+
+    def front_number(self, port: int) -> int:
+        """The ports for hosts below it."""
+        return sum(front < port for front in self.front_ports(self.ports))
+
+    def pipe_of(self, port: int) -> int:
+        """Bits 8 and 7."""
+        return port >> PIPE_SHIFT
+
+    @property
+    def recirculation_ports(self) -> tuple[int, ...]:
+        """The same port within each pipe."""
+        return tuple(pipe << PIPE_SHIFT | self.recirculation_port for pipe in range(PIPES))
 
     def parameters(self, direction: Direction, stage: Stage = "ingress") -> str:
         """All structs of a stage; those that decide where a packet goes are left out of what only reads."""
@@ -187,12 +213,19 @@ ARCHITECTURE = Tofino(
     main="Switch",
     mains=("MultiParserSwitch",),
     includes=("core.p4", "tna.p4"),
-    targets=("embedded",),
+    targets=("embedded", "tofino-model"),
     features=frozenset({Feature.MULTICAST}),
     defaults={"icrc": "ignore", "lanes": 16},
     masks_hashes=True,
+    condition_bits=44,
     comparisons=2,
-    ports=64,
+    long_branches=False,
+    stages=12,
+    egress_bytes=133,  # 160, of which the intrinsic metadata take 27
+    results=(12, 4, "stages of stateful ALUs"),
+    ports=PIPES * PORTS_OF_A_PIPE,
     cpu_port=64,
+    recirculation_port=68,
+    recirculation_gbps=100,
     prelude=Path(__file__).parent / "prelude",
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from p4gen.arch.tna import PIPE_SHIFT, PIPES
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
 
-PIPES = 4
-"""Pipes of the largest chips; a port's pipe is in bits 8 and 7 of its number."""
 PORTS = 1 << 9
+FCS = 4
+"""Bytes of the frame check sequence, which lengths of packets include (open-p4studio's tests count so)."""
 NO_PORT = 511
 """A unicast port that stands for none, as p4testgen takes it."""
 
@@ -25,6 +26,12 @@ class Chip:
     """Ports within each pipe whose output arrives at ingress again."""
     application_bits: int
     """Bits of an application's number in the packet generator's headers."""
+    pattern: int
+    """Bytes of a recirculated packet that the packet generator compares."""
+    deparser_starts: bool
+    """Whether the ingress deparser can start applications of the packet generator."""
+    hashes_nodes: bool
+    """Whether a node's replication id has a part in the choice of a LAG's member."""
 
     @property
     def generator(self) -> int:
@@ -32,8 +39,14 @@ class Chip:
         return self.recirculation[0]
 
 
-TOFINO1 = Chip(cpu_port=64, port_metadata=8, recirculation=(68, 69, 70, 71), application_bits=3)
-TOFINO2 = Chip(cpu_port=2, port_metadata=24, recirculation=(6,), application_bits=4)
+TOFINO1 = Chip(
+    cpu_port=64, port_metadata=8, recirculation=(68, 69, 70, 71), application_bits=3, pattern=4,
+    deparser_starts=False, hashes_nodes=False,
+)  # fmt: skip
+TOFINO2 = Chip(
+    cpu_port=2, port_metadata=24, recirculation=(6,), application_bits=4, pattern=16, deparser_starts=True,
+    hashes_nodes=True,
+)  # fmt: skip
 
 
 def chip_of(program: ir.Program) -> Chip:
@@ -63,4 +76,4 @@ _WITH_QUEUE = ("egress_intrinsic_metadata_t", "ingress_intrinsic_metadata_for_tm
 
 def pipe_of(port: int) -> int:
     """The pipe to which a port belongs."""
-    return port >> 7 & 3
+    return port >> PIPE_SHIFT & PIPES - 1

@@ -14,6 +14,8 @@ class _Unset(int):
 
 UNSET = _Unset(0)
 """What fields for the traffic manager hold until the program assigns them: they are invalid."""
+DECIDING = ("_for_tm_t", "_for_deparser_t")
+"""Ends of the names of structs with such fields."""
 
 
 @dataclass
@@ -30,6 +32,8 @@ class Pass(Context):
     """Sessions, and the bytes in front of the copy."""
     resubmits: list[bytes] = field(default_factory=list)
     """What stands in front of a resubmitted packet."""
+    generates: list[bytes] = field(default_factory=list)
+    """What starts applications of the packet generator."""
     types: dict[str, int] = field(default_factory=dict)
     """``mirror_type``, ``resubmit_type`` and ``digest_type`` at the start of the deparser."""
     port_metadata: int = 0

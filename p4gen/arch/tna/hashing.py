@@ -46,13 +46,9 @@ XORS = {"XOR8": 8, "XOR16": 16, "XOR32": 32}
 def calculation(instance: ir.ExternInstance) -> Calculation:
     """What an instance of ``Hash`` computes. Raises ``InputError`` for an algorithm without a definition."""
     algorithm, wanted = str(instance.arguments["algo"]), t.width_of(instance.type_args[0])
-    if algorithm == "CUSTOM":
-        polynomial = instance.arguments.get("poly")
-        if not isinstance(polynomial, ir.ExternInstance):
-            raise InputError(Diagnostic(instance.pos, f"hash {instance.name}: CUSTOM needs a CRCPolynomial"))
-        return _crc(_polynomial(polynomial), wanted)
-    if algorithm in NAMED:
-        return _crc(NAMED[algorithm], wanted)
+    polynomial = polynomial_of(instance)
+    if polynomial is not None:
+        return _crc(polynomial, wanted)
     mask = (1 << wanted) - 1
     if algorithm in XORS:
         width = XORS[algorithm]
@@ -62,6 +58,17 @@ def calculation(instance: ir.ExternInstance) -> Calculation:
     if algorithm == "RANDOM":
         return _random(instance.name, wanted)
     raise InputError(Diagnostic(instance.pos, f"hash {instance.name}: the model has no algorithm {algorithm}"))
+
+
+def polynomial_of(instance: ir.ExternInstance) -> Polynomial | None:
+    """The CRC that an instance of ``Hash`` computes, if it does. Raises ``InputError`` if it should and has none."""
+    algorithm = str(instance.arguments["algo"])
+    if algorithm != "CUSTOM":
+        return NAMED.get(algorithm)
+    polynomial = instance.arguments.get("poly")
+    if not isinstance(polynomial, ir.ExternInstance):
+        raise InputError(Diagnostic(instance.pos, f"hash {instance.name}: CUSTOM needs a CRCPolynomial"))
+    return _polynomial(polynomial)
 
 
 def _polynomial(instance: ir.ExternInstance) -> Polynomial:
@@ -128,13 +135,12 @@ def _xor(bits: int, size: int, width: int) -> int:
 
 
 def _random(name: str, wanted: int) -> Calculation:
-    source = random.Random(name)  # noqa: S311 - a function of the name, not a secret
-    seed = source.getrandbits(wanted)
-    rows: list[int] = []
+    seed, rows = random_rows(name, wanted, 0)
 
     def spread(bits: int, size: int) -> int:
-        while len(rows) < size:
-            rows.append(source.getrandbits(wanted))
+        nonlocal rows
+        if len(rows) < size:
+            _, rows = random_rows(name, wanted, size)
         found = seed
         for at in range(size):
             if bits >> at & 1:
@@ -142,3 +148,10 @@ def _random(name: str, wanted: int) -> Calculation:
         return found
 
     return spread
+
+
+def random_rows(name: str, wanted: int, size: int) -> tuple[int, list[int]]:
+    """The value of no bit, and what each bit of the input, the lowest first, changes."""
+    source = random.Random(name)  # noqa: S311 - a function of the name, not a secret
+    seed = source.getrandbits(wanted)
+    return seed, [source.getrandbits(wanted) for _ in range(size)]

@@ -13,18 +13,17 @@ session's length counts from that header on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from p4gen.arch.tna.chip import NO_PORT, PIPES, PORTS, chip_of, pipe_of
+from p4gen.arch.tna import PIPES
+from p4gen.arch.tna.chip import FCS, NO_PORT, PORTS, chip_of, pipe_of
 from p4gen.arch.tna.context import UNSET, Pass
-from p4gen.arch.tna.generator import Application
 from p4gen.arch.tna.memory import TofinoState
 from p4gen.arch.tna.pipeline import Gress, Pipeline, Values
-from p4gen.arch.tna.replication import Copy, copies, copies_of_session
+from p4gen.arch.tna.replication import Copy, Request, copies, copies_of_session
+from p4gen.arch.tna.settings import Settings
 from p4gen.model.errors import ControlError
-from p4gen.model.names import find
 from p4gen.model.passes import Passes
 from p4gen.model.trace import Trace
 from p4gen.p4 import ir
@@ -49,7 +48,7 @@ class _Departure:
     queue: int = 0
 
 
-class TofinoModel:
+class TofinoModel(Settings):
     """Runs packets through a program with the packages of TNA or T2NA. Raises ``InputError`` for what is not
     supported."""
 
@@ -74,10 +73,9 @@ class TofinoModel:
         return self._pipelines[pipe, traced]
 
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
-        """Process what the packet generator has made until now, then a packet. Returns the output as (port, packet), in
-        order of transmission."""
-        outputs = self.generate(trace)
-        return outputs + self._run(port, packet, trace)
+        """Process what the packet generator has made until now, then a packet, then what it has started in the
+        generator. Returns the output as (port, packet), in order of transmission."""
+        return self.generate(trace) + self._run(port, packet, trace) + self.generate(trace)
 
     def generate(self, trace: Trace | None = None) -> list[tuple[int, bytes]]:
         """Process the packets that the packet generator has made until now."""
@@ -90,46 +88,6 @@ class TofinoModel:
         if not 0 <= port < PORTS:
             raise ControlError(f"port {port}: ports are numbered from 0 to {PORTS - 1}")
         return _Run(self, trace).packet(port, packet)
-
-    # --- settings that only this architecture has ---
-
-    def set_port_metadata(self, port: int, value: int) -> None:
-        """What the parser finds between intrinsic metadata and packet."""
-        if not 0 <= value < 1 << 8 * self.chip.port_metadata:
-            raise ControlError(f"port {port}: its metadata has {8 * self.chip.port_metadata} bits")
-        self.state.port_metadata[port] = value
-
-    def set_exclusion(self, identifier: int, ports: Iterable[int]) -> None:
-        """The ports that an exclusion id of level 2 stands for; none: the id excludes nothing."""
-        self.state.exclusions[identifier] = frozenset(ports)
-
-    def set_loopback(self, port: int, on: bool = True) -> None:
-        """Whether a port's output arrives at it again."""
-        (self.state.loopback.add if on else self.state.loopback.discard)(port)
-
-    def set_parameter(self, name: str, value: int) -> None:
-        """Set a ``RegisterParam``."""
-        known = {each: each for each in self.state.params}
-        self.state.params[find("register parameter", name, known)] = value
-
-    def registers(self, name: str, pipe: int) -> list[int]:
-        """All cells of a register in one pipe, as unsigned numbers, the first field in the highest bits."""
-        if not 0 <= pipe < PIPES:
-            raise ControlError(f"pipe {pipe}: pipes are numbered from 0 to {PIPES - 1}")
-        array = find("register", name, self.state.pipes[pipe].arrays)
-        return [array.word.number(cell)[0] for cell in array.cells]
-
-    def start(self, application: Application) -> None:
-        """Let the packet generator run an application from now on."""
-        self.state.generator.start(application)
-
-    def stop(self, number: int, pipe: int = 0) -> None:
-        """Stop an application."""
-        self.state.generator.stop(number, pipe)
-
-    def recirculates(self, port: int) -> bool:
-        """Whether what leaves a port arrives at ingress again."""
-        return port & 0x7F in self.chip.recirculation or port in self.state.loopback
 
 
 class _Run(Passes[_Arrival, _Departure]):
@@ -167,7 +125,7 @@ class _Run(Passes[_Arrival, _Departure]):
         beside = self._state.port_metadata.get(arrival.port, 0).to_bytes(chip.port_metadata)
         if arrival.resubmitted is not None:
             beside = arrival.resubmitted.ljust(chip.port_metadata, b"\0")
-        ctx = Pass(data=front + beside + arrival.data, length=len(arrival.data), trace=self._trace)
+        ctx = Pass(data=front + beside + arrival.data, length=len(arrival.data) + FCS, trace=self._trace)
         ctx.port_metadata = len(beside)
         values = gress.fresh()
         gress.put(values, "ig_intr_md_from_prsr", global_tstamp=now)
@@ -178,6 +136,9 @@ class _Run(Passes[_Arrival, _Departure]):
         drop = gress.get(values, "ig_intr_md_for_dprsr", "drop_ctl")
         if not drop & 4:
             self._mirror(ctx, arrival.data, "ingress")
+        for context in ctx.generates:
+            address, length = (gress.get(values, "ig_intr_md_for_dprsr", f"pktgen_{n}") for n in ("address", "length"))
+            self._state.generator.emitted(pipe_of(arrival.port), context, address, length)
         if self._resubmit(ctx, arrival):
             return
         self._forward(gress, values, gress.packet(ctx), drop)
@@ -214,8 +175,9 @@ class _Run(Passes[_Arrival, _Departure]):
                 if group is not UNSET and group:
                     found += self._multicast(group, told)
         if told("copy_to_cpu") and not drop & 2:
-            self._note("decision", f"copy to the CPU, port {self._model.chip.cpu_port}", port=self._model.chip.cpu_port)
-            found.append(Copy(self._model.chip.cpu_port))
+            cpu = self._state.cpu_port
+            self._note("decision", f"copy to the CPU, port {cpu}", port=cpu)
+            found.append(Copy(cpu))
         if not found:
             why = "drop_ctl" if drop & 1 else "no port and no group was assigned, or the group has no copies"
             self._note("drop", f"dropped at the end of ingress ({why})", where="ingress")
@@ -232,10 +194,11 @@ class _Run(Passes[_Arrival, _Departure]):
         if configured is None:
             self._note("decision", f"no copies: multicast group {group} is not configured", group=group)
             return []
-        found = copies(
-            configured, self._state.exclusions, level1=told("level1_exclusion_id"), rid=told("rid"),
-            level2=told("level2_exclusion_id"),
+        request = Request(
+            told("rid"), told("level1_exclusion_id"), told("level2_exclusion_id"),
+            told("level1_mcast_hash"), told("level2_mcast_hash"),
         )  # fmt: skip
+        found = copies(configured, request, self._state.pruning(hashes_nodes=self._model.chip.hashes_nodes))
         shown = ", ".join(f"port {c.port}" + (f" rid {c.rid}" if c.rid else "") for c in found) or "no copies"
         self._note("decision", f"multicast group {group}: {shown}", group=group)
         return found
@@ -263,10 +226,11 @@ class _Run(Passes[_Arrival, _Departure]):
         gress, copy, now = pipeline.egress, packet.copy, self._nanoseconds(48)
         numbers = {
             "egress_port": copy.port, "egress_rid": copy.rid, "egress_rid_first": int(copy.first),
-            "egress_qid": packet.queue, "egress_cos": packet.cos, "pkt_length": len(packet.data),
+            "egress_qid": packet.queue, "egress_cos": packet.cos, "pkt_length": len(packet.data) + FCS,
             "enq_tstamp": now,
         }  # fmt: skip
-        ctx = Pass(data=gress.front(numbers) + packet.data, length=len(packet.data), trace=self._trace)
+        ctx = Pass(data=gress.front(numbers) + packet.data, length=len(packet.data) + FCS, trace=self._trace)
+        ctx.at = 0 if gress.extracts else 8 * (len(ctx.data) - len(packet.data))
         values = gress.fresh()
         gress.put(values, "eg_intr_md_from_prsr", global_tstamp=now)
         gress.run(ctx, values, copy.port, f" of pipe {pipe_of(copy.port)} for port {copy.port}, rid {copy.rid}")
@@ -281,6 +245,7 @@ class _Run(Passes[_Arrival, _Departure]):
     def _send(self, port: int, data: bytes) -> None:
         if self._model.recirculates(port):
             self._note("decision", f"recirculate {len(data)} bytes by port {port}", port=port)
+            self._state.generator.recirculated(pipe_of(port), data)
             self._arrivals.append(_Arrival(data, port))
             return
         self._note("output", f"{len(data)} bytes out of port {port}", port=port, size=len(data))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -13,30 +12,27 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from p4gen.errors import Diagnostic, FailedError, InputError, Pos
-from p4gen.p4 import ir
-from p4gen.p4.compile import compile_file
+from p4gen.arch.tna.failures import errors
+from p4gen.errors import Diagnostic, FailedError, InputError
 from p4gen.p4.p4c import CompilerCall, P4cOutput
-from p4gen.p4.parse.source import P4Error
+from p4gen.p4.p4c import version as p4c_version
 
 VARIABLE: Final = "P4C_TOFINO"
 """The environment variable with the compiler, where ``p4c`` on PATH is none for Tofino."""
 TIMEOUT_S: Final = 900
 LOG: Final = "p4c.log"
+P4INFO: Final = "p4info.txtpb"
+"""P4Info with P4Runtime's own counters, meters and registers, as p4gen writes it, not the back end's."""
+OUTPUT: Final = "tofino"
+"""The folder of its output in a program's folder: it writes a ``manifest.json``, too."""
 _TARGETS: Final = {"tna": ("tofino", 1), "t2na": ("tofino2", 2)}
 """The target for an architecture, and its number."""
 _BACK_END: Final = "p4c-barefoot"
 """The back end itself, without the driver that defines the target's number and runs the assembler."""
-_ERROR: Final = re.compile(
-    r"^(?:(?P<file>[^\s()][^()]*)\((?P<line>\d+)\): ?)?(?:\[--Werror=[\w-]+\] )?error: :?\s*(?P<text>\S.*)$"
-)
-_MOST: Final = 8
-"""Errors that are repeated from the log."""
-_NAME: Final = re.compile(r"[A-Za-z_][\w.$]*")
 
 
 def find(arch: str) -> str | None:
-    """The compiler's absolute path; None if there is none for ``arch``.
+    """The compiler's absolute path; None if there is none for ``arch``. After PATH, ``$SDE_INSTALL/bin`` is searched.
 
     Raises ``InputError`` if ``P4C_TOFINO`` names no program.
     """
@@ -46,14 +42,30 @@ def find(arch: str) -> str | None:
         if found is None:
             raise InputError(Diagnostic(VARIABLE, f"'{named}' is not a program that can be run"))
         return os.path.abspath(found)
-    found = shutil.which("p4c")
-    if found is None:
-        return None
+    there = [shutil.which("p4c")]
+    if install := os.environ.get("SDE_INSTALL"):
+        there.append(shutil.which("p4c", path=str(Path(install).absolute() / "bin")))
+    target = f"{_TARGETS[arch][0]}-{arch}"
+    return next((os.path.abspath(path) for path in there if path and _compiles(path, target)), None)
+
+
+def _compiles(compiler: str, target: str) -> bool:
+    """Whether a compiler knows a target."""
     try:
-        done = subprocess.run([found, "--target-help"], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([compiler, "--target-help"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    return os.path.abspath(found) if f"{_TARGETS[arch][0]}-{arch}" in done.stdout + done.stderr else None
+        return False
+    return target in done.stdout + done.stderr
+
+
+def version(arch: str) -> Callable[[], str | None]:
+    """``Toolchain.version`` for an architecture."""
+
+    def ask() -> str | None:
+        compiler = find(arch)
+        return p4c_version(compiler) if compiler is not None else None
+
+    return ask
 
 
 def absent(arch: str) -> str:
@@ -67,7 +79,8 @@ def command(compiler: str, arch: str, call: CompilerCall) -> list[str]:
     argv = [compiler, "--target", target, "--arch", arch, "--std", "p4-16", "-g"]
     argv += [f"-D__TARGET_TOFINO__={number}"] if Path(compiler).name == _BACK_END else ["--verbose", "1"]
     out = call.out.absolute()
-    argv += ["--bf-rt-schema", str(out / "bfrt.json"), "--p4runtime-files", str(out / "p4info.txtpb")]
+    argv += ["--bf-rt-schema", str(out / "bfrt.json"), "--p4runtime-files", str(out / P4INFO)]
+    argv += ["--p4runtime-force-std-externs"]
     return [*argv, "-o", str(out), *call.arguments, str(call.source)]
 
 
@@ -80,8 +93,9 @@ def compiling(arch: str) -> Callable[[CompilerCall], tuple[str, P4cOutput] | Non
             return None
         compile_for_tofino(compiler, arch, call)
         made = call.out / "manifest.json"
-        version = json.loads(made.read_text(encoding="utf-8")).get("compiler_version", "unknown version")
-        return str(version), P4cOutput(made, None)
+        said = json.loads(made.read_text(encoding="utf-8")).get("compiler_version", "unknown version")
+        info = call.out / P4INFO
+        return str(said), P4cOutput(made, info if info.is_file() else None)
 
     return run
 
@@ -90,7 +104,7 @@ def compile_for_tofino(compiler: str, arch: str, call: CompilerCall) -> None:
     """Compile a program; the log is ``p4c.log`` in the folder of the output.
 
     Raises ``FailedError`` with the first errors, and the log's place, if the compiler does not end in time, ends with
-    another status than 0, or does not say in its ``manifest.json`` that it succeeded.
+    another status than 0, does not say in its ``manifest.json`` that it succeeded, or needs stages that are not there.
     """
     call.out.mkdir(parents=True, exist_ok=True)
     manifest, log = call.out / "manifest.json", call.out / LOG
@@ -106,6 +120,8 @@ def compile_for_tofino(compiler: str, arch: str, call: CompilerCall) -> None:
         reason = f"{program} refused {call.source} (exit status {status})"
     elif not _succeeded(manifest):
         reason = f"{program} ended well on {call.source}, but manifest.json does not say compilation_succeeded"
+    elif (stages := _stages(call.out)) is not None and stages[0] > stages[1]:
+        reason = f"{program} spread {call.source} over {stages[0]} stages; there are {stages[1]}"
     else:
         return
     raise FailedError(f"{reason}; its output is in {call.log or log}", *errors(log, call))
@@ -145,39 +161,13 @@ def _succeeded(manifest: Path) -> bool:
         return False
 
 
-def errors(log: Path, call: CompilerCall) -> list[Diagnostic]:
-    """The first errors in a log, where ``#line`` puts them. One without a place has that of the first table, action or
-    extern instance that it names, so that it leads to a module."""
-    found: dict[tuple[str, str | None], Diagnostic] = {}
-    places: dict[str, Pos] | None = None
-    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
-        matched = _ERROR.match(line)
-        if matched is None or len(found) == _MOST:
-            continue
-        where: Pos | None = None
-        if matched["file"]:
-            where = Pos(matched["file"], int(matched["line"]), 1)
-        else:
-            places = _places(call) if places is None else places
-            named = (_place(word, places) for word in _NAME.findall(matched["text"]))
-            where = next((place for place in named if place is not None), None)
-        found.setdefault((matched["text"], str(where)), Diagnostic(where, f"p4c: {matched['text']}"))
-    return list(found.values())
+def _stages(out: Path) -> tuple[int, int] | None:
+    """The stages of the pipe that takes most of them, and those that there are, by p4c's ``resources.json``.
 
-
-def _places(call: CompilerCall) -> dict[str, Pos]:
-    """Where what p4c names is declared, by control-plane name."""
-    try:
-        program = compile_file(call.source, call.defines, call.includes).program
-    except P4Error:
-        return {}
-    declared: tuple[ir.Table | ir.Function | ir.ExternInstance, ...]
-    declared = (*program.tables, *program.actions, *program.externs)
-    return {item.name: item.pos for item in declared}
-
-
-def _place(word: str, places: dict[str, Pos]) -> Pos | None:
-    """The place of a name in p4c's words, which may have the pipe's in front and a number behind."""
-    name = re.sub(r"(\.|\$\w*)*$", "", word)
-    candidates = (name, name.partition(".")[2])
-    return next((places[c] for c in candidates if c in places), None)
+    The back end writes a program of too many stages without an error: only the assembler refuses it.
+    """
+    found = []
+    for report in out.glob("*/logs/resources.json"):
+        mau = json.loads(report.read_text(encoding="utf-8"))["resources"]["mau"]
+        found.append((len(mau["mau_stages"]), int(mau["nStages"])))
+    return max(found, default=None)

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from p4gen.arch.tna.lint import lint
-from p4gen.arch.tna.p4c import absent, compiling
+from p4gen.arch.tna.p4c import OUTPUT, absent, compiling, version
 from p4gen.p4.toolchain import Toolchain
 
-FACET = Toolchain(lint, compile=compiling("tna"), absent=absent("tna"), accepted="compiles it")
+FACET = Toolchain(
+    lint,
+    compile=compiling("tna"),
+    version=version("tna"),
+    output=OUTPUT,
+    absent=absent("tna"),
+    accepted="compiles it",
+)

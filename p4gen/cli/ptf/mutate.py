@@ -116,6 +116,8 @@ class Mutate:
                 trials.append(trial)
                 where = f"{trial.fault.module:16} {trial.fault.name:26}"
                 self.console.print(f"{where} {_finding(trial)}", highlight=False)
+        for name, reason in seeding.left_out.items() if self.faults is None else ():
+            self.console.print(f"no form   {name}: {reason}", highlight=False)
         caught = [trial for trial in trials if trial.finding is Finding.CAUGHT]
         unclear = [trial for trial in trials if trial.finding is Finding.UNCLEAR]
         self.console.print(
@@ -124,7 +126,7 @@ class Mutate:
             f"{time.monotonic() - started:.0f} s"
         )
         report = [asdict(trial.fault) | _json(trial) for trial in trials]
-        return len(caught) == count, {"mutations": report}
+        return len(caught) == count, {"mutations": report, "left_out": dict(seeding.left_out)}
 
     def operators(
         self, reliability: Reliability | None, pipelines: int | None, at_least: float

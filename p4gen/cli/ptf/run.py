@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,13 +30,16 @@ from p4gen.cli.options import (
 )
 from p4gen.cli.ptf.options import drawn, seed_option, tests_option
 from p4gen.cli.verb import verb
+from p4gen.errors import FailedError
 from p4gen.model import EngineName
+from p4gen.p4.toolchain import Toolchain
+from p4gen.ptf import bundle
 from p4gen.ptf.conformance import run_conformance
-from p4gen.ptf.family import SuiteRun, conformance_of
+from p4gen.ptf.family import SuiteRun, conformance_of, suite_of
 from p4gen.ptf.matrix import axes_of, chosen_programs
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult
-from p4gen.ptf.scenarios import check_names, scenarios
+from p4gen.ptf.scenarios import are_there, check_names, drawn_names, scenarios
 from p4gen.scratch import scratch
 from p4gen.spec import ProgramSpec
 from p4gen.switch import targets
@@ -49,6 +52,8 @@ from p4gen.switch.running import Program, Running
         ("--mode III --reliability sr --target bmv2", "on BMv2"),
         ("--mode II --test test_reliability --trace", "some scenarios, with the path of each packet"),
         ("--mode III --matrix 8", "on eight small programs of different settings"),
+        ("--mode II --arch t2na --sample 30", "thirty scenarios, on a program for Tofino 2"),
+        ("--mode II --arch t2na --target tofino-model --report run.json", "on Intel's model, with a file to send"),
     ]
 )
 @spec_options
@@ -59,8 +64,8 @@ from p4gen.switch.running import Program, Running
     type=click.Choice((*TARGETS, TOFINO_MODEL)),
     default=TARGETS[0],
     show_default=True,
-    help="What runs the program: the embedded switch, BMv2's simple_switch_grpc (needs BMv2 and p4c); "
-    "tofino-model is refused, as the suite is not connected to it yet (docs/tofino-model.md).",
+    help="What runs the program: the embedded switch, BMv2's simple_switch_grpc (needs BMv2 and p4c), or for TNA and "
+    "T2NA Intel's tofino-model (needs open-p4studio; never run so far, see docs/tofino-model.md).",
 )
 @engine_option
 @seed_option
@@ -71,6 +76,14 @@ from p4gen.switch.running import Program, Running
     help="Run on N small programs, or all: of every op, dtype, overflow, reliability, ICRC setting, congestion "
     "notification and number of pipelines that are not given. N are drawn by seed.",
 )
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write one file about the run that can be sent: versions, commands, results, manifests, ends of logs. Names "
+    "of user and host, the home folder and secrets of the environment are replaced.",
+)
+@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="N of the scenarios that apply, drawn by seed.")
 @click.option("--trace", is_flag=True, help="Print the whole path of every packet through the program (with --test).")
 @click.pass_context
 def command(
@@ -84,14 +97,16 @@ def command(
     seed: int | None,
     tests: tuple[str, ...],
     matrix: str | None,
+    report: Path | None,
+    sample: int | None,
     trace: bool,
     **flags: str | None,
 ) -> None:
     """Run the conformance suite on a program.
 
-    The program runs on the embedded switch or on BMv2, in its own process, configured through P4Runtime and
-    driven with RoCEv2 packets. Scenarios that need another op, dtype, ICRC setting, reliability or number of pipelines
-    run on small variants of it.
+    The program runs on the embedded switch, on BMv2 or on Intel's model of Tofino, in its own process, configured
+    through P4Runtime (the model: BF-Runtime) and driven with RoCEv2 packets. Scenarios that need another op, dtype,
+    ICRC setting, reliability or number of pipelines run on small variants of it.
 
     Exit status 1 when a scenario fails, or when none applies; those that do not apply are listed with the reason.
     """
@@ -101,18 +116,24 @@ def command(
         raise click.UsageError("--trace goes with the embedded switch")
     if trace and matrix:
         raise click.UsageError("--matrix does not go with --trace")
+    if sample and (tests or matrix):
+        raise click.UsageError(f"--sample does not go with {'--test' if tests else '--matrix'}")
     spec = spec_from(spec_file, flags)
     targets.check_runs(target, spec.architecture)
     targets.check_queue_lengths(target, spec)
-    targets.check(target)
-    if tests:
+    targets.check(target, spec.architecture)
+    if not are_there(tests, suite_of(spec)):
         check_names(tests, scenarios(spec))
+    if report is not None:
+        bundle.check_path(report)
     seed = drawn(seed)
+    if sample:
+        tests = drawn_names(scenarios(spec), sample, seed)
     with terminable(), scratch() as place:
-        job = _Job(spec, target, engine, out, place, seed, report_console(quiet=as_json))
-        passed, report = job.conform(tests, matrix, trace)
+        job = _Job(spec, target, engine, out, place, seed, report_console(quiet=as_json), report)
+        passed, found = job.conform(tests, matrix, trace)
     if as_json:
-        click.echo(json.dumps({"seed": seed, "passed": passed} | report))
+        click.echo(json.dumps({"seed": seed, "passed": passed} | found))
     ctx.exit(0 if passed else 1)
 
 
@@ -126,6 +147,8 @@ class _Job:
     seed: int
     console: Console
     """Silent with --json."""
+    report: Path | None = None
+    """The file about the run, if one is wanted."""
 
     def conform(self, tests: tuple[str, ...], matrix: str | None, trace: bool) -> tuple[bool, dict[str, Any]]:
         if matrix:
@@ -133,7 +156,7 @@ class _Job:
         else:
             wanted = (SuiteRun(self.spec, tests),) if tests else tuple(conformance_of(self.spec).runs(self.spec))
         self.console.print(f"seed {self.seed}")
-        versions = targets.versions(self.target)
+        versions = targets.versions(self.target, self.spec.architecture)
         self.console.print("target " + self.target + ": " + ", ".join(f"{k} {v}" for k, v in versions.items()))
         show = (_Traces if trace else _Programs if matrix else _Lines)(
             self.console, targets.starter(self.target, trace=trace, engine=self.engine)
@@ -145,18 +168,28 @@ class _Job:
             return programs[-1]
 
         folder = runs.new_folder(self.out, "ptf", self.spec.program, self.target)
+        arguments = ["ptf", "run", *(axes_of(self.spec) if matrix else arguments_of(self.spec))]
+        arguments += ["--target", self.target, "--seed", str(self.seed), "--engine", self.engine]
+        arguments += ["--matrix", matrix] if matrix else []
+        arguments += [word for test in tests for word in ("--test", test)]
+        known = {"arguments": arguments, "seed": self.seed, "versions": versions}
         began = time.monotonic()
-        result = run_conformance(
-            wanted,
-            built,
-            self.scratch,
-            seed=self.seed,
-            started=show.program,
-            progress=show.scenario,
-            finished=show.summary,
-            switch=show.switch,
-            jobs=1 if trace or len(wanted) == 1 or self.target != targets.EMBEDDED else os.cpu_count() or 1,
-        )
+        try:
+            result = run_conformance(
+                wanted,
+                built,
+                self.scratch,
+                seed=self.seed,
+                started=show.program,
+                progress=show.scenario,
+                finished=show.summary,
+                switch=show.switch,
+                jobs=1 if trace or len(wanted) == 1 or self.target != targets.EMBEDDED else os.cpu_count() or 1,
+            )
+        except FailedError as error:
+            self._report(known, programs, (), str(error))
+            raise
+        self._report({**known, "passed": result.passed, "not_run": result.left_out}, programs, result.runs)
         left_out = result.left_out
         for name, reason in {} if matrix else left_out.items():
             self.console.print(f"[yellow]not run[/yellow]   {name}: {reason}")
@@ -166,19 +199,17 @@ class _Job:
         if not result.ran_something:
             self.console.print("[red]nothing ran: no scenario applies to the program[/red]")
         done = sum(len(suite.of(Outcome.PASSED)) for _, suite in result.runs)
+        scenarios_run = len({test.name for _, suite in result.runs for test in suite.of(Outcome.PASSED)})
         failed = sum(len(suite.failures) for _, suite in result.runs)
         seconds = time.monotonic() - began
         self.console.print(
             f"\n{len(wanted)} program{'s' * (len(wanted) > 1)}, {seconds:.1f} s; "
             f"repeat with --seed {self.seed}\n{done} passed, {failed} failed, {len(left_out)} not run"
+            f"\n{scenarios_run} different scenarios passed"
         )
         for number, program in enumerate(programs):
             files = [path for path in (program.p4, program.p4info, program.json) if path is not None]
             runs.keep(self.scratch / str(number), folder / program.p4.stem, files)
-        arguments = ["ptf", "run", *(axes_of(self.spec) if matrix else arguments_of(self.spec))]
-        arguments += ["--target", self.target, "--seed", str(self.seed), "--engine", self.engine]
-        arguments += ["--matrix", matrix] if matrix else []
-        arguments += [word for test in tests for word in ("--test", test)]
         record = runs.RunRecord(
             "ptf", self.spec.program, self.target, tuple(arguments), self.seed, result.passed, versions
         )
@@ -193,11 +224,30 @@ class _Job:
             "runs": [_run_json(run, suite) for run, suite in result.runs],
         }
 
+    def _report(
+        self,
+        known: dict[str, Any],
+        programs: Sequence[Program],
+        results: Sequence[tuple[object, SuiteResult]],
+        problem: str = "",
+    ) -> None:
+        """Write the file about the run, if one is wanted. Of a run that ended early there are no results."""
+        if self.report is None:
+            return
+        found = [suite for _, suite in results]
+        parts = [
+            bundle.Part(program, self.scratch / str(number), found[number] if found else None)
+            for number, program in enumerate(programs)
+        ]
+        bundle.write(self.report, known, parts, problem)
+
     def _build(self, spec: ProgramSpec) -> Program:
-        result = build(spec, self.out, use_p4c=self.target == targets.BMV2)
+        result = build(spec, self.out, use_p4c=self.target != targets.EMBEDDED)
         json_file = result.program.with_suffix(".json")
         info = result.folder / f"{spec.program}.p4info.txtpb"
-        return Program(result.program, info, json_file if json_file.exists() else None)
+        output = spec.architecture.facet(Toolchain).output
+        tofino = result.folder / output if output and self.target == targets.TOFINO_MODEL else None
+        return Program(result.program, info, json_file if json_file.exists() else None, tofino)
 
 
 @dataclass

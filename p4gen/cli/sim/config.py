@@ -59,7 +59,7 @@ def configuration(
         collective,
         0 if barrier else parsed("--size", units.size, o["size"] or (STUDIED_SIZE if studied else DEFAULT_SIZE)),
         o["repeat"],
-        faults_from(o, len(topology.rank_hosts)),
+        faults_from(o, len(topology.rank_hosts), in_order=spec.needs_order),
         seed,
         Recovery(o["recovery"]) if o["recovery"] else studies.recovery if studies else None,
         parsed("--timeout", timer, timeout),
@@ -83,8 +83,9 @@ def values_of(given: str | None, axis: Axis) -> list[float] | None:
     return [parsed("--values", _percent if axis is Axis.LOSS else _count, text) for text in given.split(",")]
 
 
-def faults_from(o: Mapping[str, Any], ranks: int) -> Faults:
-    """The faults that options describe. Raises ``InputError``."""
+def faults_from(o: Mapping[str, Any], ranks: int, *, in_order: bool = False) -> Faults:
+    """The faults that options describe. Where links are to keep the order of packets, a duplicate follows at once.
+    Raises ``InputError``."""
     if o["burst"] is not None and not o["loss"]:
         raise click.UsageError("--burst is the length of bursts of loss: it goes with --loss")
     impairments = []
@@ -94,6 +95,8 @@ def faults_from(o: Mapping[str, Any], ranks: int) -> Faults:
             chance: dict[str, Any] = {name: parsed(f"--{name}", units.share, value)}
             if name == "loss":
                 chance["burst"] = o["burst"] or 1.0
+            if name == "duplicate" and in_order:
+                chance["jitter"] = 0
             impairments.append(Impairment(where, **chance))
     scripts = tuple(Script.parse(text) for text in o["scripts"])
     for script in scripts:

@@ -22,9 +22,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def simulation_options(
-    *, size: str = DEFAULT_SIZE, timeout: str = DEFAULT_TIMEOUT, without: Collection[str] = ()
+    *,
+    size: str = DEFAULT_SIZE,
+    timeout: str = DEFAULT_TIMEOUT,
+    without: Collection[str] = (),
+    always: bool = True,
 ) -> Callable[[F], F]:
-    """Topology, spec, and the options of a simulation but those in ``without``; help names the defaults given here."""
+    """Topology, spec, and the options of a simulation but those in ``without``; help names the defaults given here.
+    Unless ``always``, the topology may be left out."""
     options = {
         "collective": click.option(
             "--collective", type=click.Choice([str(c) for c in Collective]), default="allreduce", show_default=True
@@ -104,7 +109,7 @@ def simulation_options(
     def decorate(function: F) -> F:
         for name in reversed([name for name in options if name not in without]):
             function = options[name](function)
-        return click.argument("topology", type=TOPOLOGY)(spec_options(function))
+        return click.argument("topology", type=TOPOLOGY, required=always)(spec_options(function))
 
     return decorate
 

@@ -16,7 +16,9 @@ from p4gen.cli.files import write_text, writing
 from p4gen.cli.options import report_console
 from p4gen.cli.sim.config import configuration
 from p4gen.cli.sim.options import simulation_options
+from p4gen.cli.sim.schedule import play_schedule
 from p4gen.cli.verb import verb
+from p4gen.host.collectives.arrays import agreement
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import SECOND, duration_text
 from p4gen.net.capture import Capture
@@ -33,17 +35,24 @@ _BUSIEST = 8
         ("star-8 --mode III --size 4M", "AllReduce of 4 MiB by eight ranks"),
         ("tree-3-2 --mode II --loss 1% --seed 7", "with losses, repeatable"),
         ("star-4 --script 'drop the 3rd UP_DATA of rank 2' --ladder run.svg", "one loss, drawn as a diagram"),
+        ("--schedule build/counterexample/schedule.yaml", "the events that `p4gen verify --out` has written"),
     ]
 )
-@simulation_options()
+@simulation_options(always=False)
+@click.option(
+    "--schedule",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Play the events that `p4gen verify --out` has written; the file says what runs.",
+)
 @click.option("--capture", type=click.Path(path_type=Path, dir_okay=False), help="Write a pcapng file of all links.")
 @click.option("--ladder", type=click.Path(path_type=Path, dir_okay=False), help="Draw the first packets as SVG.")
 @click.pass_context
 def command(
     ctx: click.Context,
     /,
-    topology: str,
+    topology: str | None,
     spec_file: Path | None,
+    schedule: Path | None,
     capture: Path | None,
     ladder: Path | None,
     **options: Any,
@@ -53,10 +62,19 @@ def command(
     TOPOLOGY is a YAML file, or one of star-4, star-8, tree-3-2, tree-3-4, tree-5-2, leaf-spine, fat-tree-k4,
     or clos:LxSxH (leaves, spines, hosts on each leaf). Every
     switch runs the generated program; ranks are NICs with reliable-connection queue pairs. Exit status 1 when a
-    result is wrong, the run does not end, or a script drops nothing; the reason is printed.
+    result is wrong, the run does not end, or a script drops nothing; the reason is printed. With --schedule, in place
+    of TOPOLOGY and all that describes a run, events happen in the order of a file, and also what else was wrong with
+    one, such as a packet that is sent for nothing, makes the exit status 1.
     """
-    config = configuration(topology, spec_file, options, studied=False)
     console = report_console(quiet=options["as_json"])
+    if schedule is not None:
+        passed, report = play_schedule(ctx, schedule, capture, ladder, console)
+        if options["as_json"]:
+            click.echo(json.dumps({"passed": passed} | report))
+        ctx.exit(0 if passed else 1)
+    if topology is None:
+        raise click.UsageError("Missing argument 'TOPOLOGY'.", ctx)
+    config = configuration(topology, spec_file, options, studied=False)
     console.print(f"seed {config.seed}")
     result = _run(config, capture, ladder, console)
     _show(result, console)
@@ -138,9 +156,8 @@ def _show(result: SimResult, console: Console) -> None:
         console.print("[red]script[/red]  ", end="")
         console.print(script, markup=False)
     if result.ok:
-        console.print(
-            "[green]every rank's result equals NumPy's[/green]" if config.size else "[green]synchronised[/green]"
-        )
+        agrees = f"every rank's result {agreement(config.program.dtype)}"
+        console.print(f"[green]{agrees if config.size else 'synchronised'}[/green]")
 
 
 def _json(result: SimResult) -> dict[str, Any]:

@@ -15,6 +15,10 @@ class OwnOpcode(IntEnum):
     TICK = ticks.OPCODE
     CURSOR = 0xC1
     """Of a retransmission cursor, which never leaves the switch."""
+    CHECKED = 0xC2
+    """On a Tofino: of an answer in its second pass, which never leaves the switch."""
+    COUNTED = 0xC3
+    """The same in its third pass."""
 
 
 class Traffic(IntEnum):

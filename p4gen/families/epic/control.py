@@ -5,23 +5,27 @@ The tables are those of the generated programs; docs/modes.md explains each entr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from p4gen.families.epic import folding
 from p4gen.families.epic.codes import Traffic
 from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.families.epic.static import static
+from p4gen.families.epic.static import lack, static
+from p4gen.families.epic.static_iii import KEPT, cursor_session
 from p4gen.families.epic.words import CODE
 from p4gen.groups.family import GroupEntries
 from p4gen.groups.group import Edge, GroupContext, Pattern, SwitchConfig
 from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.plan import ChannelKey
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, Match, MulticastGroup, Replica, Ternary
 from p4gen.spec.message import MESSAGE, PACKETS
 
-_DATA, _CONTROL, _ANSWER, _NOTIFICATION = 1, 2, 3, 4
+_DATA, _CONTROL, _ANSWER, _NOTIFICATION, _TICK, _CURSOR, _CHECKED, _COUNTED = 1, 2, 3, 4, 6, 7, 8, 9
 """The program's ``kind_t``."""
 _UP: Final = {Traffic.UP_DATA: (_DATA, _CONTROL), Traffic.UP_ANSWER: (_ANSWER, _NOTIFICATION)}
 _DOWN: Final = {Traffic.DOWN_DATA: (_DATA, _CONTROL), Traffic.DOWN_ANSWER: (_ANSWER, _NOTIFICATION)}
+ALL: Final = 0xFFFFFFFF
 MOST_EDGE_IDS: Final = 65535
 """If no register has a word for each edge, an id is only a number in a table."""
 
@@ -63,14 +67,20 @@ class _Node:
         if spec.mode is Mode.III:
             state["first_psn"] = group.first_psn
         if static(spec):
-            yield from self._static()
+            flows_of = self._static_iii if spec.mode is Mode.III else self._static_ii
+            for bit, edge in enumerate(group.edges):
+                yield from flows_of(1 << bit, edge)
+                yield self._endpoint(edge, 1 << bit)
+                yield _edge_entry(edge)
             return
         yield Entry("contexts", context, Action("set_context", state))
         flows = self._mode_iii if spec.mode is Mode.III else self._mode_ii
         for number, pattern in enumerate(group.patterns, start=1):
             codes = codes_of(pattern)
-            if spec.mode is Mode.III and len(group.patterns) == 1:
-                codes += (0,)  # packets before any announcement are answered as well
+            if spec.mode is Mode.III and (pattern.collective is Collective.ALLREDUCE or len(group.patterns) == 1):
+                codes += (
+                    0,
+                )  # packets before any announcement are answered as well; in an AllReduce all edges may send
             choice = Action("set_pattern", {"pattern": number, "toward": group.toward(pattern)})
             for code in codes:
                 yield Entry("patterns", {**context, "code": Exact(code)}, choice)
@@ -117,27 +127,54 @@ class _Node:
             combine = {"out_mask": away, "out_group": self._output(toward)}
             yield Traffic.UP_ANSWER, Action("combine", combine)
 
-    def _static(self) -> Iterator[Entry]:
-        """Its only pattern, as entries for each edge; what a control message announces is part of their keys."""
+    def _static_ii(self, bit: int, edge: Edge) -> Iterator[Entry]:
+        """The group's only pattern, as entries for an edge; what a control message announces is part of their keys."""
         group, pattern = self._group, self._group.patterns[0]
-        toward = group.toward(pattern)
-        said = [self._announced(collective.code, pattern.root) for collective in pattern.announced_as]
         flows = dict(self._mode_ii(pattern))
-        for bit, edge in enumerate(group.edges):
-            down = 1 << bit == toward
-            for traffic, kinds in (_DOWN if down else _UP).items():
-                action = flows.get(traffic)
-                if action is None:
-                    continue
-                if action.name == "aggregate":
-                    arguments = {name: value for name, value in action.args.items() if name != "mask"}
-                    action = Action("aggregate", {**arguments, "epoch": group.epoch})
-                for kind in kinds:
-                    for announced in said if kind == _CONTROL else [None]:
-                        key: dict[str, Match] = {"edge": Exact(edge.edge_id), "kind": Exact(kind)}
-                        yield Entry("flows", key if announced is None else {**key, "announced": announced}, action, 1)
-            yield self._endpoint(edge, 1 << bit)
-            yield _edge_entry(edge)
+        for traffic, kinds in (_DOWN if bit == group.toward(pattern) else _UP).items():
+            action = flows.get(traffic)
+            if action is None:
+                continue
+            if action.name == "aggregate":
+                arguments = {name: value for name, value in action.args.items() if name != "mask"}
+                action = Action("aggregate", {**arguments, "epoch": group.epoch})
+            yield from self._of_kinds(edge, dict.fromkeys(kinds, action))
+
+    def _static_iii(self, bit: int, edge: Edge) -> Iterator[Entry]:
+        """The same of Mode III. What is about an edge's output is about the pipe that it is an output of."""
+        group, pattern = self._group, self._group.patterns[0]
+        flows = dict(self._mode_iii(pattern))
+        data, answers = _DOWN if bit == group.toward(pattern) else _UP
+        accepted, acknowledged = flows.get(data), flows.get(answers)
+        if accepted is not None:
+            named = {name: accepted.args[name] for name in ("base", "source_mask", "out_group")}
+            action = Action("accept", {**named, **self._pipe(accepted), "outside": -group.slots << 8 & ALL})
+            yield from self._of_kinds(edge, {_DATA: action, _CONTROL: action})
+        if acknowledged is not None:
+            named = {name: acknowledged.args[name] for name in ("base", "source_mask", "out_mask")}
+            action = Action("acknowledge", {**named, **self._pipe(acknowledged)})
+            own = Action("acknowledge", {**action.args, "out_mask": bit})
+            senders = acknowledged.args["answer_group"]
+            relay = Action("replicate", {"out_group": senders}) if senders else Action("reflect")
+            kinds = dict.fromkeys((_ANSWER, _CHECKED, _COUNTED, _CURSOR), action)
+            yield from self._of_kinds(edge, {**kinds, _TICK: own, _NOTIFICATION: relay})
+
+    def _pipe(self, action: Action) -> dict[str, int]:
+        """What words of state a pipe has, and what they count from."""
+        group = self._group
+        return {
+            "pipe": 2 * group.context + action.args["pipe"],
+            "epoch": group.epoch,
+            "origin": -group.first_psn << 8 & ALL,
+        }
+
+    def _of_kinds(self, edge: Edge, actions: Mapping[int, Action]) -> Iterator[Entry]:
+        pattern = self._group.patterns[0]
+        said = [self._announced(collective.code, pattern.root) for collective in pattern.announced_as]
+        for kind, action in actions.items():
+            for announced in said if kind == _CONTROL else [None]:
+                key: dict[str, Match] = {"edge": Exact(edge.edge_id), "kind": Exact(kind)}
+                yield Entry("flows", key if announced is None else {**key, "announced": announced}, action, 1)
 
     def _announced(self, collective: int, root: int) -> Ternary:
         """The immediate data of control messages of a collective, whatever number of packets they announce."""
@@ -197,9 +234,13 @@ class _Node:
         if static(self._spec):
             del arguments["context"]
             arguments["mask"] = self._group.slots - 1
+            if self._spec.mode is Mode.III:
+                arguments["session"] = self._spec.architecture.port_session(edge.port)
         if self._spec.mode is Mode.III:
             arguments |= {"port": edge.port, "first_hop": int(edge.first_hop)}
         key = {"hdr.ipv4.dst_addr": Exact(edge.local.ip), "hdr.bth.dest_qp": Exact(edge.local.qp)}
+        if folding.folded(self._spec):
+            key["pipe"] = Exact(self._spec.architecture.pipe_of(edge.port))
         return Entry("endpoints", key, Action("set_edge", arguments))
 
 
@@ -220,22 +261,46 @@ def _edge_entry(edge: Edge) -> Entry:
 
 
 def _clone_sessions(spec: EpicSpec) -> Iterator[CloneSession]:
+    arch = spec.architecture
+    if static(spec):
+        for port in arch.front_ports(spec.ports):
+            yield CloneSession(arch.port_session(port), (Replica(port),), KEPT)
+        yield CloneSession(cursor_session(spec), (Replica(arch.recirculation_port),))
+        return
     for port in range(spec.ports):
         yield CloneSession(spec.architecture.port_session(port), (Replica(port),))
     yield CloneSession(spec.architecture.other_session, (Replica(0),))  # of the retransmission cursor
 
 
 def _problems(spec: EpicSpec, group: GroupContext) -> Iterator[str]:
-    for edge in group.edges:
-        if edge.port in spec.architecture.reserved_ports:
-            yield f"port {edge.port} of {spec.arch} is no port of hosts"
-    if static(spec):
-        if len(group.patterns) != 1:
-            yield f"on {spec.arch} a group has one pattern; it has {len(group.patterns)}"
-        if any(pattern.collective is Collective.BROADCAST for pattern in group.patterns):
-            yield f"on {spec.arch} there is no Broadcast: its answers cannot be combined in one pass"
+    yield from _lacking(spec, [[(pattern.collective, pattern.root) for pattern in group.patterns]])
+    yield from folding.problems_of_group(spec, group.edges)
     if spec.mode is Mode.III and group.base_down is None and any(map(group.has_down, group.patterns)):
         yield "it has no slots for DOWN traffic (base_down)"
+
+
+def _lacking(spec: EpicSpec, channels: Sequence[Sequence[ChannelKey]]) -> Iterator[str]:
+    if not static(spec):
+        return
+    if any(len(serves) != 1 for serves in channels):
+        yield lack(spec, "patterns")
+    collectives = {collective for serves in channels for collective, _ in serves}
+    if spec.mode is Mode.II and Collective.BROADCAST in collectives:
+        yield lack(spec, "broadcast")
+
+
+def _holds(spec: EpicSpec, entries: Sequence[Entry], group: GroupContext) -> bool:
+    return _epochs(_Node(spec, group).entries()).items() <= _epochs(entries).items()
+
+
+def _epochs(entries: Iterable[Entry]) -> dict[tuple[str, tuple[tuple[str, Match], ...]], int]:
+    """The epochs that entries give to state, by table and key."""
+    found: dict[tuple[str, tuple[tuple[str, Match], ...]], int] = {}
+    for entry in entries:
+        if "epoch" in entry.action.args:
+            key = ((name, m.value if isinstance(m, Exact) else m) for name, m in sorted(entry.match.items()))
+            found[entry.table.rpartition(".")[2], tuple(key)] = entry.action.args["epoch"]
+    return found
 
 
 def _last_edge_id(spec: EpicSpec) -> int:
@@ -243,4 +308,6 @@ def _last_edge_id(spec: EpicSpec) -> int:
     return spec.groups * spec.fan_in if indexed else MOST_EDGE_IDS
 
 
-FACET = GroupEntries(configuration=_configuration, problems=_problems, last_edge_id=_last_edge_id)
+FACET = GroupEntries(
+    configuration=_configuration, problems=_problems, lacking=_lacking, holds=_holds, last_edge_id=_last_edge_id
+)

@@ -101,7 +101,7 @@ def egress(spec: EpicSpec) -> Flow:
             when(
                 "meta.lookup.kind != kind_t.ORDINARY",
                 Apply(m.TRANSLATE_HEADER, f"hdr, meta, {arch.arguments('in', 'egress')}", "line 26"),
-                *((Apply(m.SET_ICRC, "hdr"),) if spec.icrc.checked else ()),
+                *((Apply(m.SET_ICRC, "hdr"),) if spec.icrc.right else ()),
                 *((recirculate(arch),) if spec.pipelines > 1 else ()),
                 when(DROPPED, *drop(arch, "egress")),
                 otherwise=(Ordinary(),),

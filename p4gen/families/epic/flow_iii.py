@@ -10,6 +10,7 @@ from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, when
 from p4gen.rocev2.layouts import SYNDROME
 
 ANSWER = "meta.lookup.kind == kind_t.ANSWER"
+CURSOR = "meta.lookup.kind == kind_t.CURSOR"
 
 
 def ingress(spec: EpicSpec, first_slot: str) -> Flow:
@@ -50,9 +51,10 @@ def _accepted(spec: EpicSpec) -> tuple[Step, ...]:
             OURS,
             when("meta.lookup.kind != kind_t.TICK", Apply(m.CLASSIFY_TRAFFIC, "hdr.bth, meta", "line 21")),
             when(
-                "meta.lookup.kind == kind_t.CURSOR",
+                CURSOR,
+                when(OURS, Apply(m.TRACK_SENT, "hdr.bth, meta")),
                 when(DROPPED, Do("meta.drop = drop_t.Retransmission_done;")),
-                note="of a tick; its edge may no longer be an output",
+                note="of a tick: nothing need be outstanding",
             ),
         ),
         when(OURS, when(ANSWER, Apply(m.TRACK_SENT, "hdr.bth, meta"))),
@@ -92,7 +94,7 @@ def _by_kind(spec: EpicSpec) -> tuple[Step, ...]:
                     Apply(m.RELAY_NOTIFICATION, f"meta, {spec.architecture.arguments('inout')}"),
                     otherwise=(
                         when(
-                            "meta.lookup.kind == kind_t.CURSOR",
+                            CURSOR,
                             Do("cursor = 1;"),
                             Do("timed = 1;"),
                             otherwise=(
@@ -132,11 +134,13 @@ def _in_its_slot(arch: Architecture) -> tuple[Step, ...]:
                 Apply(m.AGGREGATE_DATA, "hdr.payload, meta", "lines 37 and 39"),
                 when("cursor == 0", Apply(m.REPLICATE_DATA, f"meta, {inout}", "lines 38 and 40")),
             ),
-            Do("bit<1> sends = ~cursor;", "a new result goes out"),
-            when(DROPPED, Do("sends = 0;")),
             when(
-                "sends == 1",
-                when("meta.lookup.kind != kind_t.ANSWER", Apply(m.TRACK_SENT, "hdr.bth, meta"), note="line 15"),
+                OURS,
+                when(
+                    "meta.lookup.kind != kind_t.ANSWER",
+                    when("meta.lookup.kind != kind_t.CURSOR", Apply(m.TRACK_SENT, "hdr.bth, meta")),
+                    note="line 15: a new result goes out",
+                ),
             ),
         ),
     )
@@ -172,7 +176,7 @@ def egress(spec: EpicSpec) -> Flow:
                         *((recirculate(arch),) if spec.pipelines > 1 else ()),
                     ),
                 ),
-                *((Apply(m.SET_ICRC, "hdr"),) if spec.icrc.checked else ()),
+                *((Apply(m.SET_ICRC, "hdr"),) if spec.icrc.right else ()),
                 when(DROPPED, *drop(arch, "egress")),
                 otherwise=(Ordinary(),),
             ),

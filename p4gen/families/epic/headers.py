@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from p4gen.families.epic import static_iii
+from p4gen.families.epic.folding import FOLD, folded
 from p4gen.families.epic.spec import EpicSpec
-from p4gen.families.epic.static import BRIDGE, static
+from p4gen.families.epic.static import bridge, static
 from p4gen.layout import Header, HeaderField
 from p4gen.rocev2 import layouts as roce
 from p4gen.spec.formats import LANE
@@ -23,16 +25,18 @@ def payload(spec: EpicSpec) -> Header:
     """The payload of data packets."""
     return Header(
         "payload",
-        "One element for each lane",
+        "One element for each lane" + (", of the part that a pass works on" if folded(spec) else ""),
         (HeaderField("lane", spec.lane_bits, "an element", type=LANE),),
-        count=spec.lanes,
+        count=spec.pass_lanes,
     )
 
 
 def headers(spec: EpicSpec) -> tuple[Header, ...]:
     """What the parser knows."""
+    hop_by_hop = static(spec) and spec.mode.augmented
     return (
-        *((BRIDGE,) if static(spec) else ()),
+        *((static_iii.BRIDGE if hop_by_hop else bridge(spec),) if static(spec) else ()),
+        *((FOLD,) if folded(spec) else ()),
         roce.ETHERNET,
         roce.VLAN,
         roce.ARP,
@@ -44,4 +48,5 @@ def headers(spec: EpicSpec) -> tuple[Header, ...]:
         roce.CNP,
         payload(spec),
         roce.ICRC,
+        *((static_iii.REST,) if hop_by_hop else ()),
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from p4gen.families.epic import flow_ii, flow_iii, static
+from p4gen.families.epic import flow_ii, flow_iii, folding, static, static_iii, static_iii_flow
 from p4gen.families.epic import modules as m
 from p4gen.families.epic.codes import SYNDROMES, OwnOpcode, Traffic
 from p4gen.families.epic.headers import headers
@@ -88,11 +89,13 @@ def _templates(composition: Composition) -> tuple[str, ...]:
     crc = composition.has("CheckIcrc") or composition.has("SetIcrc")
     return (
         "epic/preamble.p4.j2",
+        *(["shared/floats.p4.j2"] if _floats(_spec(composition)) else []),
         "shared/headers.p4.j2",
         "epic/metadata.p4.j2",
         "epic/parser.p4.j2",
         arch.template("checksum"),
         *(["shared/invariant_crc.p4.j2"] if crc else []),
+        *(["epic/payload_crc.p4.j2"] if crc and static.static(_spec(composition)) else []),
         *(module.template for module in composition.modules),
         arch.template("pipelines"),
         arch.template("deparser"),
@@ -114,21 +117,35 @@ def _names(composition: Composition) -> dict[str, Any]:
     spec = _spec(composition)
     numbers = spec.numbers
     window = reorder_window(spec)
+    hop_by_hop = static.static(spec) and spec.mode.augmented
     return {
         "arrival": "EPIC Algorithm 2" if spec.mode is Mode.III else "EPIC Algorithm 1",
         "ipv4_checksum": IPV4_CHECKSUM,
         "dynamic": numbers is None,
         "reduction": _reduction(spec),
-        "saturating": spec.saturating,
+        "counts_overflows": spec.counts_overflows,
+        "floats": _floats(spec),
         "numbers": numbers,
         "choices": spec.choices,
         "steps": _steps(spec),
         "static": static.static(spec),
+        "ordinary": static.bypassing(spec) + (" || meta.path.goes_round == 1" if hop_by_hop else ""),
+        "initial": INITIAL | ({"slot_use_t": "slot_use_t.FRESH"} if hop_by_hop else {}),
+        "mirrored": static_iii.MIRRORED if hop_by_hop else None,
+        "minima": tuple(_minima(spec.fan_in)),
+        "tick_port": spec.architecture.cpu_port,
+        "recirculation_port": spec.architecture.recirculation_port,
+        "given_up_bits": static_iii.GIVEN_UP_BITS,
+        "folded": folding.folded(spec),
+        "ways": list(folding.ways(spec)) if folding.folded(spec) else [],
+        "tells_stale": static.tells_stale(spec),
         "combined": static.combined(spec),
         "lane_type": static.lane_type(spec) if static.static(spec) else f"bit<{spec.lane_bits}>",
         "slot_bits": 16 if static.static(spec) and spec.bank_slots <= 1 << 16 else 32,
-        "flow_entries": spec.groups * spec.fan_in * static.KINDS if static.static(spec) else spec.groups * 132,
-        "lanes": range(spec.lanes),
+        "flow_entries": _flow_entries(spec),
+        "lanes": range(spec.pass_lanes),
+        "spans": static.spans(spec),
+        "span_bytes": static.SPAN_BYTES,
         "edges": range(spec.fan_in),
         "augmented": spec.mode.augmented,
         "selective": not spec.loss_recovery.in_order,
@@ -138,7 +155,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "Variant": Variant,
         "window": window,
         "halves": [window >> i for i in range(1, window.bit_length())],
-        "cursor_session": spec.architecture.other_session,
+        "cursor_session": static_iii.cursor_session(spec) if hop_by_hop else spec.architecture.other_session,
         "given_up": GIVEN_UP,
         "opcodes": {opcode.name: opcode for opcode in (*Opcode, *OwnOpcode)},
         "syndromes": SYNDROMES,
@@ -156,6 +173,29 @@ def _names(composition: Composition) -> dict[str, Any]:
     }
 
 
+INITIAL = {
+    "kind_t": "kind_t.ORDINARY",
+    "task_t": "task_t.NONE",
+    "slot_use_t": "slot_use_t.STALE",
+    "form_t": "form_t.RESULT",
+}
+"""What parsers give fields of metadata, where that is not 0, by type."""
+
+
+def _flow_entries(spec: EpicSpec) -> int:
+    if not static.static(spec):
+        return spec.groups * 132
+    return spec.groups * spec.fan_in * (static_iii.KINDS if spec.mode.augmented else static.KINDS)
+
+
+def _minima(count: int) -> Iterator[tuple[int, int]]:
+    """The steps of a minimum of numbered values: the right one's is put into the left one's place."""
+    step = 1
+    while step < count:
+        yield from ((left, left + step) for left in range(0, count - step, 2 * step))
+        step *= 2
+
+
 @dataclass(frozen=True)
 class _Step:
     """How a lane is reduced if one of ``choices`` is announced: P4 expressions of ``held`` and ``element``."""
@@ -164,16 +204,27 @@ class _Step:
     result: str
     saturated: str | None
     """The saturated result, if the program saturates."""
+    overflowed: str | None = None
+    """Whether ``result`` has left the range, if it does not saturate but is infinite then."""
 
 
 def _steps(spec: EpicSpec) -> list[_Step]:
     """The code of AggregateData for each choice; equal ones are merged."""
-    by_text: dict[tuple[str, str | None], list[Numbers]] = {}
+    by_text: dict[tuple[str, str | None, str | None], list[Numbers]] = {}
     for choice in spec.choices:
-        reduction = choice.op.reduction
-        saturated = reduction.saturating(choice.dtype) if reduction.saturating and spec.saturating else None
-        by_text.setdefault((reduction.p4(choice.dtype), saturated), []).append(choice)
+        reduction, dtype = choice.op.reduction, choice.dtype
+        saturated = reduction.saturating(dtype) if reduction.saturating and spec.saturating else None
+        infinite = spec.counts_overflows and not dtype.number_format.integer
+        overflowed = f"{dtype.function('overflowed')}(held, element, result)" if infinite else None
+        by_text.setdefault((reduction.combined(dtype), saturated, overflowed), []).append(choice)
     return [_Step(tuple(choices), *text) for text, choices in by_text.items()]
+
+
+def _floats(spec: EpicSpec) -> tuple[str, ...]:
+    """The P4 functions of ``shared/floats.p4.j2`` that the program calls."""
+    found = (choice.op.reduction.function for choice in spec.choices if not choice.dtype.number_format.integer)
+    called = tuple(function for function in found if function is not None)
+    return (*called, "overflowed") if called and spec.counts_overflows else called
 
 
 def _banked(spec: EpicSpec, index: str, of: str) -> str:
@@ -193,8 +244,11 @@ def _slots_note(spec: EpicSpec) -> str:
 def _reduction(spec: EpicSpec) -> str:
     if spec.numbers is None:
         return "any reduction"
+    found = f"{spec.op.reduction.noun} of {spec.dtype}"
+    if not spec.dtype.number_format.integer:
+        return found if spec.reproducible else f"{found} in the order of arrival (not reproducible)"
     how = ("saturating " if spec.saturating else "wrapping ") if spec.op.overflows else ""
-    return f"{how}{spec.op.reduction.noun} of {spec.dtype}"
+    return how + found
 
 
 REUSE = "EPIC-II and III consist of 7604 and 7400 lines of code, respectively, with 61% reuse.", 0.61
@@ -206,21 +260,37 @@ def _reuse(before: EpicSpec, after: EpicSpec) -> tuple[str, float] | None:
 
 
 def _flows(spec: EpicSpec) -> Flows:
-    if spec.mode is Mode.II and static.static(spec):
-        return Flows(static.ingress(spec), static.egress(spec))
+    if static.static(spec):
+        form = static_iii_flow if spec.mode.augmented else static
+        return Flows(form.ingress(spec), form.egress(spec))
     flow = flow_iii if spec.mode is Mode.III else flow_ii
     return Flows(flow.ingress(spec, _banked(spec, "32w0", "slot")), flow.egress(spec))
 
 
 def _modules(spec: EpicSpec) -> tuple[Module, ...]:
-    return static.modules(spec) if spec.mode is Mode.II and static.static(spec) else MODES[spec.mode]
+    if static.static(spec):
+        return static_iii.modules(spec) if spec.mode.augmented else static.modules(spec)
+    return MODES[spec.mode]
+
+
+EXPERIMENT = "Mode III on a Tofino is an experiment: p4gen's model runs it, p4c's back end does not accept it"
+
+
+def _report(composition: Composition) -> str | None:
+    spec = _spec(composition)
+    return EXPERIMENT if static.static(spec) and spec.mode.augmented else folding.report(spec)
 
 
 def _figures(composition: Composition) -> dict[str, Any]:
     spec = _spec(composition)
     if not static.static(spec):
         return {}
-    return {"capabilities": {each.name: each.reason for each in static.capabilities(spec)}}
+    return {
+        "passes": static_iii.passes() if spec.mode.augmented else folding.passes(spec),
+        **({"experiment": EXPERIMENT} if spec.mode.augmented else {}),
+        **({"recirculation": asdict(folding.recirculation(spec))} if folding.folded(spec) else {}),
+        "capabilities": {each.name: each.reason for each in static.capabilities(spec)},
+    }
 
 
 FACET = ProgramParts(
@@ -230,6 +300,7 @@ FACET = ProgramParts(
     templates=_templates,
     names=_names,
     figures=_figures,
+    report=_report,
     ticks=_ticks_of,
     reuse=_reuse,
 )

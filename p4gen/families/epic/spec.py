@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal, assert_never
+from typing import Annotated, Any, ClassVar, Final, Literal, assert_never
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from p4gen.arch import Feature, architectures
 from p4gen.spec.collective import CollectiveSpec, Overflow, Reliability
-from p4gen.spec.program import DEFAULT_ARCH, Icrc, SpecConflictError
+from p4gen.spec.program import DEFAULT_ARCH, Icrc, SpecConflictError, whole
 from p4gen.spec.reductions import Op
+
+NARROW_FAN_IN: Final = 8
+"""The most edges of a group of Mode III on a Tofino."""
+SERIAL_COMPARISONS: Final = 3
+"""What an action on a slot compares to tell an older PSN from a newer one."""
 
 
 class Mode(StrEnum):
@@ -59,6 +65,8 @@ class Variant(StrEnum):
 class EpicSpec(CollectiveSpec):
     """A program of EPIC's Mode II or III."""
 
+    ARCH_FIELDS: ClassVar[frozenset[str]] = frozenset({"payload_pipes", "recirculation"})
+
     family: Annotated[
         Literal["epic"],
         Field(description="the family of programs: a paper's system"),
@@ -79,6 +87,36 @@ class EpicSpec(CollectiveSpec):
         Field(description="mode III: how a rank ahead of the pipe's range is notified: cnp (the default) or none"),
     ] = None
     variant: Annotated[Variant | None, Field(description="a wrong design, for tests only; none by default")] = None
+    payload_pipes: Annotated[
+        Literal[1, 2, 4],
+        Field(
+            description="mode II on a Tofino: pipes that share a payload, which recirculates from each to the next; "
+            "lanes/payload_pipes elements are reduced in a pass"
+        ),
+    ] = 1
+    recirculation: Annotated[
+        str | None,
+        Field(
+            pattern=r"^\d+(,\d+)*$",
+            description="with payload_pipes: ports for recirculation, one of each pipe, in the order in which a "
+            "payload visits their pipes; by default those of all pipes",
+        ),
+    ] = None
+
+    @field_validator("payload_pipes", mode="before")
+    @classmethod
+    def _whole_pipes(cls, value: Any) -> Any:
+        return whole(value)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fan_in_of_arch(cls, values: Any) -> Any:
+        """Where a pass takes the minimum of a register for each edge, a group has fewer edges by default."""
+        if not isinstance(values, dict) or str(values.get("mode")) != Mode.III:
+            return values
+        arch = architectures().get(values.get("arch", DEFAULT_ARCH))
+        narrow = arch is not None and Feature.WIDE_STATE not in arch.features
+        return {"fan_in": NARROW_FAN_IN, **values} if narrow else values
 
     @model_validator(mode="after")
     def _mode_fits(self) -> EpicSpec:
@@ -90,6 +128,44 @@ class EpicSpec(CollectiveSpec):
             if self.variant not in (None, Variant.STALE_ARRIVED):
                 raise SpecConflictError("variant", f"{self.variant} is a wrong design of mode III")
         return self
+
+    @model_validator(mode="after")
+    def _fold_fits(self) -> EpicSpec:
+        if self.payload_pipes == 1:
+            if self.recirculation is not None:
+                raise SpecConflictError("recirculation", "goes with payload-pipes 2 or 4")
+            return self
+        arch = self.architecture
+        if Feature.WIDE_STATE in arch.features:
+            raise SpecConflictError(
+                "payload_pipes", f"is for Tofino; a program for {self.arch} reduces any payload in one pass"
+            )
+        if self.mode.augmented:
+            raise SpecConflictError("payload_pipes", "is for mode II")
+        ports = self.recirculation_ports
+        if unknown := sorted(set(ports) - set(arch.recirculation_ports)):
+            raise SpecConflictError(
+                "recirculation",
+                f"there is no port {unknown[0]} for it; there are {', '.join(map(str, arch.recirculation_ports))}",
+            )
+        if not self.payload_pipes <= len(set(ports)) == len(ports):
+            raise SpecConflictError(
+                "recirculation",
+                f"payload-pipes {self.payload_pipes} needs {self.payload_pipes} ports or more, each once",
+            )
+        return self
+
+    @property
+    def recirculation_ports(self) -> tuple[int, ...]:
+        """The ports of ``recirculation``, with its default resolved."""
+        if self.recirculation is None:
+            return self.architecture.recirculation_ports
+        return tuple(map(int, self.recirculation.split(",")))
+
+    @property
+    def pass_lanes(self) -> int:
+        """Elements of a payload that a pass reduces."""
+        return self.lanes // self.payload_pipes
 
     @property
     def terminates(self) -> bool:
@@ -107,6 +183,12 @@ class EpicSpec(CollectiveSpec):
         return 2 if self.mode.augmented else 1
 
     @property
+    def needs_order(self) -> bool:
+        """Where an action on a register has too few comparisons, a slot cannot tell an older PSN from a newer one."""
+        arch = self.architecture
+        return Feature.WIDE_STATE not in arch.features and arch.comparisons < SERIAL_COMPARISONS
+
+    @property
     def loss_recovery(self) -> Reliability:
         """Mode III's default is Go-Back-N."""
         return self.reliability or (Reliability.GBN if self.mode.augmented else Reliability.SR)
@@ -115,7 +197,9 @@ class EpicSpec(CollectiveSpec):
     def notifies(self) -> bool:
         """Whether ranks that run ahead get congestion notifications."""
         match self.congestion:
-            case None | Congestion.CNP:
+            case None:
+                return self.mode.augmented and Feature.WIDE_STATE in self.architecture.features
+            case Congestion.CNP:
                 return self.mode.augmented
             case Congestion.NONE:
                 return False
@@ -132,6 +216,8 @@ class EpicSpec(CollectiveSpec):
         if self.op is not Op.DYNAMIC:
             parts.append(str(self.dtype))
         parts.append(f"x{self.lanes}")
+        if self.payload_pipes > 1:
+            parts.append(f"fold{self.payload_pipes}")
         if self.pipelines > 1:
             parts.append(f"p{self.pipelines}")
         if self.reliability is not None:
@@ -140,6 +226,8 @@ class EpicSpec(CollectiveSpec):
             parts.append("nocnp")
         if self.icrc is Icrc.IGNORE:
             parts.append("noicrc")
+        elif self.icrc is Icrc.SET:
+            parts.append("seticrc")
         if self.variant is not None:
             parts.append(self.variant.replace("-", "_"))
         if self.arch != DEFAULT_ARCH:
@@ -151,11 +239,23 @@ class EpicSpec(CollectiveSpec):
         """Includes the mode."""
         return {"mode": str(self.mode)} | super().alike
 
+    @property
+    def reproducible(self) -> bool:
+        """Whether results do not depend on the order in which contributions arrive, unless they saturate."""
+        return self.dtype.number_format.integer or not self.op.overflows
+
+    @property
+    def _resolved_overflow(self) -> str | None:
+        if not self.op.overflows:
+            return None
+        return "saturate" if self.saturating else "wrap" if self.dtype.number_format.integer else "infinity"
+
     def resolved(self) -> dict[str, Any]:
         """All fields with their defaults resolved, as the manifest records them."""
         return super().resolved() | {
             "slots": self.slots_per_group,
-            "overflow": ("saturate" if self.saturating else "wrap") if self.op.overflows else None,
+            "overflow": self._resolved_overflow,
+            "reproducible": self.reproducible,
             "reliability": str(self.loss_recovery),
             "congestion": ("cnp" if self.notifies else "none") if self.mode.augmented else None,
         }

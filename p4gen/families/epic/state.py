@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from p4gen.families.epic import static
+from p4gen.families.epic import static, static_iii, static_iii_state
 from p4gen.families.epic.control import codes_of
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.families.epic.words import ANNOUNCEMENT, CODE, GIVEN_UP, PROGRESS, TIMER, receive, slot
@@ -16,8 +16,12 @@ from p4gen.spec.message import MESSAGE
 def _slot(spec: EpicSpec, switch: Model, context: GroupContext, psn: int, down: bool) -> HeldSlot:
     base = context.base_down if down and context.base_down is not None else context.base
     index = context.pipeline * spec.bank_slots + base + (psn & (context.slots - 1))
-    word = static.slot(spec) if static.static(spec) else slot(spec)
-    held = word.unpack(switch.register("slots", index))
+    if static.static(spec) and spec.mode.augmented:
+        return static_iii_state.slot_of(switch, context, index, psn, down)
+    if static.static(spec):
+        held = static.held(spec, switch, index)
+    else:
+        held = slot(spec).unpack(switch.register("slots", index))
     fresh = held["epoch"] == context.epoch
     start = None
     if spec.mode.augmented:
@@ -35,6 +39,8 @@ def _slot(spec: EpicSpec, switch: Model, context: GroupContext, psn: int, down: 
 def _edge(spec: EpicSpec, switch: Model, context: GroupContext, index: int) -> HeldEdge | None:
     if not spec.mode.augmented:
         return None
+    if static.static(spec):
+        return static_iii_state.edge_of(switch, context, index)
     first = context.first_psn
     edge_id = context.edges[index].edge_id
     word = receive(spec).unpack(switch.register("receive", context.pipeline * spec.bank_edges + edge_id))
@@ -65,6 +71,8 @@ def _pattern(spec: EpicSpec, switch: Model, context: GroupContext, psn: int) -> 
 
 
 def _timer_runs(spec: EpicSpec, switch: Model, placed: PlacedEdge) -> bool:
+    if static.static(spec):
+        return static_iii.TIMER.unpack(switch.register("timers", placed.index(spec)))["ticks"] > 0
     timer = TIMER.unpack(switch.register("timers", placed.index(spec)))
     return bool(timer["counts_down"]) or 0 < timer["time"] < GIVEN_UP
 

@@ -87,6 +87,13 @@ def receive(spec: EpicSpec) -> Word:
     )
 
 
+def sent(spec: EpicSpec) -> Word:
+    """TrackSent's word: the newest PSN that a pipe has sent, and which of those before it have not been sent."""
+    window = reorder_window(spec)
+    unsent = (Field("unsent", window, "unsent: bit i is newest - 1 - i"),) if selective(spec) else ()
+    return Word(*unsent, EPOCH, Field("psn", PSN_BITS, "PSN"))
+
+
 def completed(spec: EpicSpec) -> Word:
     """CountMessages' word: how many messages an edge has sent whole."""
     ended = (Field("ended", 24, "ended"),) if selective(spec) else ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from p4gen.families.themis import faults_narrow
 from p4gen.families.themis.faults import SEEDING
 from p4gen.families.themis.spec import Blocked, Cm, Evidence, Mode, Spread, ThemisSpec
 from p4gen.ptf.family import Conformance, SuiteRun
@@ -15,13 +16,16 @@ QUEUE: dict[str, Any] = {"queue": 16, "queue_banks": 4}
 
 def small(**fields: Any) -> ThemisSpec:
     """A small program with everything that scenarios need."""
-    queue = {} if fields.get("evidence") is Evidence.CLASSES else QUEUE
+    classes = fields.get("arch") and fields.get("evidence") is not Evidence.QUEUE
+    queue = {} if fields.get("evidence") is Evidence.CLASSES or classes else QUEUE
     return ThemisSpec(**SMALL | queue | fields)
 
 
 def _runs(spec: ThemisSpec) -> tuple[SuiteRun[ThemisSpec], ...]:
     """All scenarios on ``spec``'s program, then, on small programs, those that need something else."""
     runs = [SuiteRun(spec)]
+    if spec.narrow:
+        return (*runs, SuiteRun(small(mode=spec.mode, spread=spec.spread, arch=spec.arch), ("test_connections",)))
     nacks = ("test_psn_queue", "test_classes", "test_compensation")
     if spec.filters and spec.blocked is Blocked.DROP:
         runs.append(SuiteRun(small(mode=spec.mode, blocked=Blocked.ACK, evidence=spec.evidence), nacks))
@@ -36,17 +40,24 @@ def _runs(spec: ThemisSpec) -> tuple[SuiteRun[ThemisSpec], ...]:
     return tuple(runs)
 
 
-FACET = Conformance(
-    serves=lambda _spec, _module: True,
-    runs=_runs,
-    seeding=lambda _: SEEDING,
-    axes={"spread": (), "blocked": tuple(Blocked), "evidence": tuple(Evidence)},
-    kept=("mode",),
-    every_program=lambda spec: [
+def _every_program(spec: ThemisSpec) -> list[ThemisSpec]:
+    if spec.narrow:
+        kinds = (Evidence.CLASSES, Evidence.QUEUE) if spec.filters else (spec.evidence,)
+        return [small(mode=spec.mode, arch=spec.arch, evidence=evidence) for evidence in kinds]
+    return [
         small(mode=spec.mode, blocked=blocked, evidence=evidence)
         for blocked in Blocked
         for evidence in (Evidence if spec.filters else (Evidence.QUEUE,))
-    ],
+    ]
+
+
+FACET = Conformance(
+    serves=lambda _spec, _module: True,
+    runs=_runs,
+    seeding=lambda spec: faults_narrow.seeding(spec.arch) if spec.narrow else SEEDING,
+    axes={"spread": (), "blocked": tuple(Blocked), "evidence": tuple(Evidence)},
+    kept=("mode", "arch"),
+    every_program=_every_program,
     mutated=lambda _spec, _reliabilities, _pipelines: (),
     suite=resource("ptf_tests") / "themis",
 )

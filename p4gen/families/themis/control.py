@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from p4gen.errors import InputError
+from p4gen.families.themis.narrow import MADE
 from p4gen.families.themis.program import cm_session, nack_session
 from p4gen.families.themis.spec import Cm, ThemisSpec
 from p4gen.groups.connections import Tier
@@ -21,6 +22,7 @@ from p4gen.groups.family import GroupEntries
 from p4gen.groups.group import GroupContext, SwitchConfig
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, Lpm, Replica, Ternary
 from p4gen.model.hashes import crc16
+from p4gen.rocev2 import layouts as roce
 
 _PORT_BITS: Final = 14
 """Bits of a UDP source port that may change: dynamic ports are those from 49152 on."""
@@ -99,7 +101,11 @@ def path_set_entries(spec: ThemisSpec, paths: PathSet) -> tuple[Entry, ...]:
         Entry(
             "paths",
             {"path_set": Exact(paths.number)} | ({"psn": Ternary(psn, buckets - 1)} if buckets > 1 else {}),
-            Action("set_path", {"path": path} | ({"stride": _stride(order, psn)} if spec.by_class else {})),
+            Action(
+                "set_path",
+                {"path": path}
+                | ({"stride": _stride(order, psn) << (8 if spec.narrow else 0)} if spec.by_class else {}),
+            ),
             priority=1,
         )
         for psn, path in enumerate(order)
@@ -198,9 +204,18 @@ def path_map_entries(spec: ThemisSpec, path_set: int, deltas: Sequence[int]) -> 
 def clone_sessions(spec: ThemisSpec) -> tuple[CloneSession, ...]:
     """The clone sessions of a program: of NACKs that it makes, whose port does not matter, and of copies for the CPU
     port."""
-    nacks = (CloneSession(nack_session(spec), (Replica(0),)),) if spec.filters else ()
+    nacks = (nack_clones(spec),) if spec.filters else ()
     copies = (CloneSession(cm_session(spec), (Replica(spec.architecture.cpu_port),)),) if spec.cm is Cm.COPY else ()
     return nacks + copies
+
+
+def nack_clones(spec: ThemisSpec) -> CloneSession:
+    """The clone session of NACKs that a program makes. On a Tofino they leave by a port that recirculates, and are cut
+    behind the BTH of a request with a tag."""
+    if not spec.narrow:
+        return CloneSession(nack_session(spec), (Replica(0),))
+    kept = sum(header.size for header in (MADE, roce.ETHERNET, roce.VLAN, roce.IPV4, roce.UDP, roce.BTH))
+    return CloneSession(nack_session(spec), (Replica(spec.architecture.recirculation_port),), kept)
 
 
 def cm_entries(spec: ThemisSpec, hosts: Mapping[int, int]) -> tuple[Entry, ...]:

@@ -12,13 +12,13 @@ _UNLESS_BLOCKED = when("meta.drop == drop_t.NONE", Ordinary())
 
 def ingress(spec: ThemisSpec) -> Flow:
     """The handling of a packet on arrival."""
-    steps = Flow(arriving(spec)).settled(lambda _: (_routed(spec.architecture),)).steps
-    return Flow((Do("meta.drop = drop_t.NONE;"), *steps, _dropped(spec.architecture, "ingress")))
+    steps = Flow(arriving(spec)).settled(lambda _: (routed(spec.architecture),)).steps
+    return Flow((Do("meta.drop = drop_t.NONE;"), *steps, dropped(spec.architecture, "ingress")))
 
 
 def egress(spec: ThemisSpec) -> Flow:
     """A copy of what shows a loss becomes a NACK, and is routed on its next way through ingress."""
-    return Flow((*leaving(spec), _dropped(spec.architecture, "egress")))
+    return Flow((*leaving(spec), dropped(spec.architecture, "egress")))
 
 
 def arriving(spec: ThemisSpec) -> tuple[Step, ...]:
@@ -33,7 +33,7 @@ def leaving(spec: ThemisSpec) -> tuple[Step, ...]:
         return ()
     arch = spec.architecture
     recirculate = Do(arch.recirculate(), uses=(Feature.RECIRCULATION,))
-    sealed = (Apply(m.SET_ICRC, "hdr"),) if spec.icrc.checked else ()
+    sealed = (Apply(m.SET_ICRC, "hdr"),) if spec.icrc.right else ()
     leaves = when("meta.nack.changed == 1", *sealed, _truncated(arch))
     around = when("meta.nack.goes_round == 1", recirculate, otherwise=(leaves,)) if spec.walks else leaves
     nack: tuple[Step, ...] = (Apply(m.MAKE_NACK, "hdr, meta"), recirculate)
@@ -94,7 +94,8 @@ def _mapped(spec: ThemisSpec) -> tuple[Step, ...]:
     return (*mapped, *((restored,) if spec.filters else ()))
 
 
-def _routed(arch: Architecture) -> Step:
+def routed(arch: Architecture) -> Step:
+    """Requests for MAC addresses are answered, all else is routed."""
     arguments = f"hdr, meta, {arch.arguments('inout')}"
     return when("hdr.arp.isValid()", Apply(m.ANSWER_ARP, arguments), otherwise=(Apply(m.FORWARD, arguments),))
 
@@ -109,6 +110,11 @@ def _truncated(arch: Architecture) -> Step:
     return when("hdr.vlan.isValid()", tagged, otherwise=(size,))
 
 
-def _dropped(arch: Architecture, stage: Stage) -> Step:
-    count = Do(arch.count("drops", "(bit<32>)(bit<8>)meta.drop"))
+def dropped(arch: Architecture, stage: Stage) -> Step:
+    """What a module has given a reason to drop is counted, and leaves by no port."""
+    count = Do(
+        arch.count(
+            "drops", "(bit<32>)(bit<8>)meta.drop" if Feature.WIDE_STATE in arch.features else "(bit<8>)meta.drop"
+        )
+    )
     return when("meta.drop != drop_t.NONE", count, Do(arch.drop(stage)))

@@ -22,7 +22,8 @@ def _sprays(spec: ThemisSpec) -> bool:
     return spec.sprays
 
 
-def _filters(spec: ThemisSpec) -> bool:
+def filters(spec: ThemisSpec) -> bool:
+    """Whether it is Themis-D."""
     return spec.filters
 
 
@@ -34,7 +35,8 @@ def _walks(spec: ThemisSpec) -> bool:
     return spec.walks
 
 
-def _by_class(spec: ThemisSpec) -> bool:
+def by_class(spec: ThemisSpec) -> bool:
+    """Whether evidence is kept by class."""
     return spec.by_class
 
 
@@ -70,12 +72,12 @@ FIND_FLOW = Module(
     provides=(
         Metadata("kind", "kind_t", "what kind of packet this is"),
         Metadata("path_set", "path_set_t", "the paths that its connection is sprayed over"),
-        Metadata("connection", "bit<32>", "index of the connection's words of state", wanted=_filters),
-        Metadata("epoch", "epoch_t", "generation of the connection; older state counts as empty", wanted=_filters),
-        Metadata("port", "bit<9>", "the port on which the connection's answers arrive", wanted=_filters),
-        Metadata("requester", "qp_t", "the destination QP of the connection's answers", kept=True, wanted=_filters),
-        Metadata("answer_port", "bit<16>", "UDP source port of the connection's answers", kept=True, wanted=_filters),
-        Metadata("answer_tos", "bit<8>", "their DSCP and ECN", kept=True, wanted=_filters),
+        Metadata("connection", "bit<32>", "index of the connection's words of state", wanted=filters),
+        Metadata("epoch", "epoch_t", "generation of the connection; older state counts as empty", wanted=filters),
+        Metadata("port", "bit<9>", "the port on which the connection's answers arrive", wanted=filters),
+        Metadata("requester", "qp_t", "the destination QP of the connection's answers", kept=True, wanted=filters),
+        Metadata("answer_port", "bit<16>", "UDP source port of the connection's answers", kept=True, wanted=filters),
+        Metadata("answer_tos", "bit<8>", "their DSCP and ECN", kept=True, wanted=filters),
         Metadata("again", "bit<1>", "1: a recirculated NACK", wanted=_walks),
     ),
     tables=(
@@ -97,7 +99,7 @@ CHECK_ANSWER = Module(
     needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", "hdr.icrc", "port"),
     may_need=_BODIES,
     changes=("kind",),
-    wanted=_filters,
+    wanted=filters,
 )
 
 FIND_PATH = Module(
@@ -111,7 +113,7 @@ FIND_PATH = Module(
     changes=("kind",),
     provides=(
         Metadata("path", "path_t", "path of this PSN"),
-        Metadata("stride", "stride_t", "PSNs since the last one of this path", wanted=_by_class),
+        Metadata("stride", "stride_t", "PSNs since the last one of this path", wanted=by_class),
     ),
     tables=(Table("paths", Size("path_sets", 256), "path set and PSN to path"),),
     wanted=_by_psn,
@@ -192,7 +194,7 @@ RECORD_CLASS = Module(
         Register("gaps", words.GAP, _CLASSES, "its newest gap"),
         Register("order", words.ORDER, _CONNECTIONS, "how far each connection has come"),
     ),
-    wanted=_by_class,
+    wanted=by_class,
 )
 
 JUDGE_NACK = Module(
@@ -210,7 +212,7 @@ JUDGE_BY_CLASS = replace(
     JUDGE_NACK,
     purpose="decides by what is known of ePSN's path whether a NACK reports a loss",
     needs=("larger", "late", "arrived", "missing", "forgotten"),
-    wanted=_by_class,
+    wanted=by_class,
 )
 
 BLOCKED_NACK = Module(
@@ -235,7 +237,7 @@ BLOCKED_NACK = Module(
         Register("msns", 24, _CONNECTIONS, "its MSN"),
     ),
     drops=(Drop("blocked", "a NACK that reports no loss, as far as is known", loss=False),),
-    wanted=_filters,
+    wanted=filters,
 )
 
 SPRAY_PATH = Module(
@@ -277,7 +279,7 @@ MAKE_NACK = Module(
     purpose="makes the NACK of a lost packet, from a copy of the packet that shows the loss",
     needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "requester", "answer_port", "answer_tos", "psn", "msn"),
     changes=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", *_BODIES, "hdr.icrc"),
-    wanted=_filters,
+    wanted=filters,
 )
 
 SET_ICRC = Module(
@@ -287,7 +289,7 @@ SET_ICRC = Module(
     purpose="updates the invariant CRC of changed packets, which a NIC checks",
     needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth"),
     changes=("hdr.icrc",),
-    wanted=lambda spec: spec.filters and spec.icrc.checked,
+    wanted=lambda spec: spec.filters and spec.icrc.right,
     uses=(Feature.PACKET_CRC,),
 )
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from p4gen.families.themis import flow
+from p4gen.families.themis import flow, narrow, narrow_queue
 from p4gen.families.themis.memory import figures, report
-from p4gen.families.themis.modules import MODULES
 from p4gen.families.themis.spec import Cm, Mode, Spread, ThemisSpec, Variant
 from p4gen.layout import Header
 from p4gen.program.common import Ipv4Checksum
@@ -27,6 +26,9 @@ _HEADERS: Final = (
 
 def headers(spec: ThemisSpec) -> tuple[Header, ...]:
     """Headers that the parser knows, outermost first."""
+    if spec.narrow and spec.filters:
+        walk, *sent = narrow_queue.headers(spec) if spec.walks else (None,)
+        return (narrow.MADE, *(() if walk is None else (walk,)), *sent, *_HEADERS)
     return (*_HEADERS, roce.DETH, roce.MAD) if spec.cm is Cm.COPY else _HEADERS
 
 
@@ -55,7 +57,7 @@ _SPREADS = {
 
 def nack_session(spec: ThemisSpec) -> int:
     """The clone session of the requests that show a loss."""
-    return spec.architecture.other_session
+    return 1 if spec.narrow else spec.architecture.other_session  # no other copies are made there
 
 
 def cm_session(spec: ThemisSpec) -> int:
@@ -84,7 +86,7 @@ def _templates(composition: Composition) -> tuple[str, ...]:
         "themis/metadata.p4.j2",
         "themis/parser.p4.j2",
         composition.arch.template("checksum"),
-        *(["shared/invariant_crc.p4.j2"] if spec.filters and spec.icrc.checked else []),
+        *(["shared/invariant_crc.p4.j2"] if spec.filters and spec.icrc.right else []),
         *(module.template for module in ordered),
         composition.arch.template("pipelines"),
         composition.arch.template("deparser"),
@@ -97,6 +99,12 @@ def _names(composition: Composition) -> dict[str, Any]:
         "arrival": "Themis" if spec.by_psn else "A leaf switch",
         "title": _title(spec),
         "walks": spec.walks,
+        "narrow": spec.narrow,
+        "received": ("made", "walk") if spec.narrow and spec.filters else (),
+        "flat": narrow.flat(spec),
+        "row_bits": spec.queue_rows.bit_length() - 1,
+        "row_entries": narrow_queue.row_entries(spec.queue_banks) if spec.narrow and spec.walks else (),
+        "mirrored": narrow.MIRRORED if spec.narrow and spec.filters else None,
         "ipv4_checksum": FILTERING if spec.filters else SPREADING,
         "nack_session": nack_session(spec),
         "cm_session": cm_session(spec),
@@ -117,12 +125,26 @@ def _figures(composition: Composition) -> dict[str, Any]:
     return {"memory": figures(composition), "most_passes": _spec(composition).most_passes}
 
 
+def _entries(composition: Composition) -> dict[str, Any]:
+    """The manifest's entries of this family."""
+    spec = _spec(composition)
+    lacks = {each.name: each.reason for each in narrow.capabilities(spec)}
+    return ({"themis": _figures(composition)} if composition.has("BlockedNack") else {}) | (
+        {"capabilities": lacks} if lacks else {}
+    )
+
+
+def _flows(spec: ThemisSpec) -> Flows:
+    chosen = narrow if spec.narrow else flow
+    return Flows(chosen.ingress(spec), chosen.egress(spec))
+
+
 FACET = ProgramParts(
     headers=headers,
-    modules=lambda _: MODULES,
-    flows=lambda spec: Flows(flow.ingress(spec), flow.egress(spec)),
+    modules=narrow.modules,
+    flows=_flows,
     templates=_templates,
     names=_names,
-    figures=lambda composition: {"themis": _figures(composition)} if composition.has("BlockedNack") else {},
+    figures=_entries,
     report=lambda composition: report(composition) if composition.has("BlockedNack") else None,
 )

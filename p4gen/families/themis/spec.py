@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field, model_validator
 
-from p4gen.spec.program import Icrc, ProgramSpec, SpecConflictError
+from p4gen.arch import Feature, architecture, architectures
+from p4gen.spec.program import DEFAULT_ARCH, Icrc, ProgramSpec, SpecConflictError
 
 
 class Mode(StrEnum):
@@ -63,6 +64,7 @@ class Evidence(StrEnum):
     """What is known of each class, the PSNs of one path: the newest one, and the newest gap."""
 
 
+_OF_QUEUE: Final = ("queue", "queue_banks", "psn_bits")
 MAX_CLASSES: Final = 64
 """Paths of a connection of which evidence by class is kept: for more of them, a queue takes less memory."""
 
@@ -80,6 +82,9 @@ class Variant(StrEnum):
 
 class ThemisSpec(ProgramSpec):
     """A program of Themis, or of another way to spread packets."""
+
+    OWN_DEFAULTS: ClassVar[frozenset[str]] = frozenset({"icrc"})
+    """Only answers are checked and made, and these consist of headers."""
 
     family: Annotated[Literal["themis"], Field(description="the family of programs: a paper's system")] = "themis"
     mode: Annotated[
@@ -132,6 +137,23 @@ class ThemisSpec(ProgramSpec):
         Variant | None, Field(description="a design that falls short, for tests only; none by default")
     ] = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _evidence_of_arch(cls, values: Any) -> Any:
+        """Where registers have few actions, NACKs are judged by classes, unless the spec is about a queue."""
+        name = values.get("arch", DEFAULT_ARCH) if isinstance(values, dict) else None
+        if not isinstance(name, str) or name not in architectures():
+            return values
+        filters = values.get("mode") != Mode.SOURCE and values.get("spread", Spread.THEMIS) == Spread.THEMIS
+        if Feature.WIDE_STATE in architecture(name).features or not filters:
+            return values
+        if values.get("evidence") != Evidence.QUEUE and not values.keys() & set(_OF_QUEUE):
+            return {"evidence": Evidence.CLASSES, **values}
+        if values.get("evidence", Evidence.QUEUE) != Evidence.QUEUE:
+            return values
+        banks = min(8, values["queue"]) if isinstance(values.get("queue"), int) else 8
+        return {"queue_banks": banks, "psn_bits": 24, **values}
+
     @model_validator(mode="after")
     def _fields_fit(self) -> ThemisSpec:
         if not self.by_psn and self.mode is Mode.DESTINATION:
@@ -167,7 +189,7 @@ class ThemisSpec(ProgramSpec):
             raise SpecConflictError(
                 "paths", f"evidence classes has words for each path of a connection: at most {MAX_CLASSES}, or a queue"
             )
-        for name in ("queue", "queue_banks", "psn_bits"):
+        for name in _OF_QUEUE:
             if getattr(self, name) != type(self).model_fields[name].default:
                 raise SpecConflictError(name, "goes with evidence queue; evidence classes keeps no queue of PSNs")
         if self.variant is not None:
@@ -194,6 +216,16 @@ class ThemisSpec(ProgramSpec):
         return self.evidence is Evidence.CLASSES
 
     @property
+    def narrow(self) -> bool:
+        """Whether its architecture's registers have few actions (``narrow.py``)."""
+        return Feature.WIDE_STATE not in self.architecture.features
+
+    @property
+    def classes(self) -> int:
+        """Words of a register for the paths of a connection, where its index has bits for them."""
+        return 1 << self.path_bits
+
+    @property
     def walks(self) -> bool:
         """Whether a NACK walks through a queue, in several passes."""
         return self.filters and not self.by_class
@@ -216,7 +248,9 @@ class ThemisSpec(ProgramSpec):
     @property
     def most_passes(self) -> int:
         """The most times that a NACK goes through the switch."""
-        return self.queue_rows + 1 if self.walks else 1
+        if not self.walks:
+            return 1
+        return self.queue_rows + (2 if self.narrow else 1)
 
     @property
     def path_bits(self) -> int:
@@ -229,6 +263,8 @@ class ThemisSpec(ProgramSpec):
         if self.name:
             return self.name
         parts = [self.mode.replace("-", "_")]
+        if self.arch != DEFAULT_ARCH:
+            parts.append(self.arch)
         if self.spread is not Spread.THEMIS:
             parts.append(str(self.spread))
         parts.append(f"n{self.paths}")
@@ -248,6 +284,8 @@ class ThemisSpec(ProgramSpec):
             parts.append("cm")
         if self.icrc is Icrc.IGNORE:
             parts.append("noicrc")
+        elif self.icrc is Icrc.SET:
+            parts.append("seticrc")
         if self.variant is not None:
             parts.append(self.variant.replace("-", "_"))
         return "_".join(parts)

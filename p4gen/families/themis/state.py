@@ -7,7 +7,7 @@ from typing import Final
 
 from p4gen.families.themis.control import BUCKETS
 from p4gen.families.themis.spec import ThemisSpec
-from p4gen.families.themis.words import GAP, NEWEST, blocked, psns, tail
+from p4gen.families.themis.words import blocked, gap, newest, psns, tail
 from p4gen.groups.connections import ConnectionHere
 from p4gen.model import Model
 from p4gen.net.state import StateReader
@@ -24,9 +24,14 @@ def queued(spec: ThemisSpec, switch: Model, here: ConnectionHere, near: int) -> 
     word, layout, half = tail(spec).unpack(switch.register("tails", here.index)), psns(spec), 1 << (spec.psn_bits - 1)
     if word["epoch"] != here.epoch:
         return []
+    if spec.narrow:  # places are counted from the second row on, and do not wrap with the queue
+        following = word["newest"] + 1
+        filled = min(following - spec.queue_banks, spec.queue)
+    else:
+        following, filled = word["next"], word["filled"]
     found = []
-    for back in range(1, word["filled"] + 1):
-        row, bank = divmod((word["next"] - back) % spec.queue, spec.queue_banks)
+    for back in range(1, filled + 1):
+        row, bank = divmod((following - back) % spec.queue, spec.queue_banks)
         held = layout.unpack(switch.register(f"bank_{bank}.psns", here.index * spec.queue_rows + row))
         ahead = (held["psn"] - near + half) % (2 * half) - half
         found.append(((near + ahead) & PSN_MASK, held["path"]))
@@ -55,15 +60,15 @@ def _queue(spec: ThemisSpec, switch: Model, here: ConnectionHere, psn: int) -> I
 
 def _classes(spec: ThemisSpec, switch: Model, here: ConnectionHere, psn: int) -> Iterator[str]:
     path = _path(here, psn)
-    index = here.index * spec.paths + path
-    newest = NEWEST.unpack(switch.register("newest", index))
-    if (newest["epoch"], newest["path_set"]) != (here.epoch, here.path_set):
+    index = here.index * (spec.classes if spec.narrow else spec.paths) + path
+    known = newest(spec).unpack(switch.register("newest", index))
+    if (known["epoch"], known["path_set"]) != (here.epoch, here.path_set):
         yield f"no request has passed by path {path}, that of PSN {psn:#08x}"
         return
-    gap = GAP.unpack(switch.register("gaps", index))
-    text = f"PSN {psn:#08x}, by path {path}: the newest of its path is {newest['psn']:#08x}"
-    if gap["start"] != gap["end"]:
-        text += f"; its newest gap is after {gap['start']:#08x}, up to {gap['end']:#08x}"
+    last = gap(spec).unpack(switch.register("gaps", index))
+    text = f"PSN {psn:#08x}, by path {path}: the newest of its path is {known['psn']:#08x}"
+    if last["start"] != last["end"]:
+        text += f"; its newest gap is after {last['start']:#08x}, up to {last['end']:#08x}"
     yield text
 
 
@@ -72,7 +77,9 @@ def _connection(spec: ThemisSpec, switch: Model, here: ConnectionHere, psn: int)
         return
     yield from (_classes if spec.by_class else _queue)(spec, switch, here, psn)
     word = blocked(spec).unpack(switch.register("blocked", here.index))
-    state = word["state"] if word["epoch"] == here.epoch else IDLE
+    state = word.get("state", ARMED) if word["epoch"] == here.epoch else IDLE  # one without is of what is armed
+    if spec.narrow and spec.walks and word["epoch"] == here.epoch:
+        state = ARMED if state == 1 else JUDGED
     if state == ARMED:
         yield (
             f"the NACK of PSN {word['psn']:#08x} is blocked, until this PSN passes, or a larger one by path "

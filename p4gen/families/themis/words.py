@@ -17,6 +17,8 @@ FLOWLET = Word(Field("time", 48, "time of its last packet, us"), Field("choice",
 
 def tail(spec: ThemisSpec) -> Word:
     """RecordPsn's word: how far a queue has been filled, and where its next PSN goes."""
+    if spec.narrow:
+        return NARROW_TAIL
     return Word(
         _EPOCH,
         Field("filled", spec.queue.bit_length(), "PSNs in the queue"),
@@ -30,6 +32,8 @@ def psns(spec: ThemisSpec) -> Word:
     The path is kept because a NACK is compared with many PSNs in one pass, but the table that knows a PSN's path can be
     looked up only once.
     """
+    if spec.narrow:
+        return NARROW_PSN
     return Word(Field("path", spec.path_bits, "path"), Field("psn", spec.psn_bits, "low bits of the PSN"))
 
 
@@ -49,9 +53,42 @@ GAP = Word(Field("start", 24, "newest PSN before the gap"), Field("end", 24, "ne
 """RecordClass's word for a class: its newest gap, of PSNs that had not passed when a later one of their path did. All
 PSNs of the class after ``end`` have passed; none is missing if ``start`` and ``end`` are equal."""
 
+_SERIAL = (Field("psn", 24, "PSN"), Field("known", 8, "1, or 0 of a word never written"))
+NARROW_MARK = Word(*_SERIAL, Field("owner", 24, ""), _EPOCH)
+"""Where registers have words of two numbers: a PSN as a serial number, and whose it is."""
+NARROW_CLASS = Word(*_SERIAL, _EPOCH, Field("path_set", 8, "path set"), Field("path", 16, "path"))
+NARROW_TAIL = Word(Field("newest", 32, "place of the newest PSN"), Field("owner", 24, ""), _EPOCH)
+NARROW_PSN = Word(Field("psn", 24, "PSN"), Field("path", 8, "path"))
+NARROW_BLOCKED = Word(
+    Field("psn", 24, "PSN"),
+    Field("state", 8, "what has become of its NACK"),
+    _EPOCH,
+    Field("path_set", 8, "path set"),
+    Field("path", 16, "path"),
+)
+NARROW_GAP = Word(
+    Field("start", 24, "newest PSN before the gap"),
+    Field("start_known", 8, ""),
+    Field("end", 24, "newest PSN in it"),
+    Field("end_known", 8, ""),
+)
+"""``GAP`` of two serial numbers."""
+
+
+def newest(spec: ThemisSpec) -> Word:
+    """RecordClass's word for how far a class has come."""
+    return NARROW_CLASS if spec.narrow else NEWEST
+
+
+def gap(spec: ThemisSpec) -> Word:
+    """Its word for a class's newest gap."""
+    return NARROW_GAP if spec.narrow else GAP
+
 
 def blocked(spec: ThemisSpec) -> Word:
     """BlockedNack's word: the NACK that is being judged or has been blocked (BePSN and Valid of section 3.4)."""
+    if spec.narrow:
+        return NARROW_CLASS if spec.by_class else NARROW_BLOCKED
     return Word(
         _EPOCH,
         Field("state", 2, "state of the NACK"),

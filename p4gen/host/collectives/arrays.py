@@ -40,6 +40,12 @@ def differing(got: Array, wanted: Array) -> npt.NDArray[np.intp]:
     return np.flatnonzero(~np.isclose(got, wanted, rtol=tolerance, atol=0.0))
 
 
+def agreement(dtype: DType) -> str:
+    """How results that ``differing`` accepts agree with NumPy's, as the end of a sentence."""
+    tolerance = dtype.number_format.tolerance
+    return f"is within one part in {round(1 / tolerance):,} of NumPy's" if tolerance else "equals NumPy's"
+
+
 def to_wire(values: Array, packet: int) -> memoryview:
     """The array as bytes on the wire, padded with zeros to whole packets of ``packet`` bytes. They are not modified
     later."""

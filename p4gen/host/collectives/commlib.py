@@ -185,6 +185,10 @@ class Communicator:
         """The running invocation."""
         return self._queue[0].invocation if self._queue else None
 
+    def arriving(self) -> list[tuple[Invocation, tuple[memoryview | None, ...]]]:
+        """The invocations that have not ended, with the buffers for what they receive."""
+        return [(job.invocation, job.outcome.rooms) for job in self._queue]
+
     # --- planning ---
 
     def _kind(self, values: Array, op: Op | None) -> tuple[Op, DType]:

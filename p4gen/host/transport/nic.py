@@ -54,6 +54,16 @@ class Nic:
         """Number of received frames that were dropped, by reason."""
         return self._reader.dropped
 
+    @property
+    def checks_icrc(self) -> bool:
+        """Whether frames with a wrong ICRC are dropped, as by default. Programs of ``icrc ignore`` change packets but
+        not their ICRC, so NICs beside them must not check it; then corrupt data is taken as it comes."""
+        return self._reader.checks_icrc
+
+    @checks_icrc.setter
+    def checks_icrc(self, value: bool) -> None:
+        self._reader.checks_icrc = value
+
     def create_pair(
         self, number: int, peer: Peer, config: QpConfig, on_completion: Callable[[Completion], None]
     ) -> QueuePair:
@@ -78,6 +88,15 @@ class Nic:
             found[f"qp {number:#x} requester"] = pair.requester
             found[f"qp {number:#x} responder"] = pair.responder
         return found
+
+    def forget_times(self) -> None:
+        """See ``Requester.forget_times``."""
+        self._free_at = 0
+        self._pump_at = None
+        self.dropped.clear()
+        for pair in self.pairs.values():
+            pair.requester.forget_times()
+            pair.responder.forget_times()
 
     # --- receiving ---
 

@@ -393,6 +393,22 @@ class Requester:
         self._set_timer(now)
         self._qp.kick()
 
+    def forget_times(self) -> None:
+        """Count from now on every time that is waited for, and forget times and counts that nothing depends on.
+
+        States that differ in those alone become equal; for searches of states, in which no time passes.
+        """
+        self.stats = SendStats()
+        self._deadline = self._timeout if self._timer_set else 0
+        self._quiet_until = max(0, self._quiet_until - self._clock.now)
+        self._current = _NOTHING
+        if self._c.retry_count is None:
+            self._retries = 0
+        if self._c.rnr_retry is None:
+            self._rnr_retries = 0
+        if self._sent_at is not None:
+            self._sent_at = dict.fromkeys(self._sent_at, 0)
+
     def flush(self, status: Status) -> None:
         """End all requests: the oldest with ``status``, the others as flushed (11.6.2)."""
         while self._messages:

@@ -336,6 +336,15 @@ class Responder:
         self._qp.fail(Status.FLUSHED)
         return False
 
+    def forget_times(self) -> None:
+        """See ``Requester.forget_times``."""
+        if self._waits_since is not None:
+            self._waits_since = 0 if self._waits_since == self._arrived() else -1
+        self._holes = deque((self._c.timeout_ps, seq) for _, seq in self._holes)
+        self.stats = ReceiveStats()
+        if self._inside is None:
+            self._room, self._size, self._filled = memoryview(b""), 0, 0
+
     def flush(self) -> None:
         """Flush all posted receives."""
         if self._wr is not None:

@@ -102,8 +102,12 @@ def is_packet(of: t.Type) -> bool:
 
 
 def fresh(of: t.Type, *, poison: bool = False) -> Callable[[], Any]:
-    """A function that makes uninitialised values of a type, from one prototype."""
-    prototype = initial(of, poison=poison)
+    """A function that makes uninitialised values of a type."""
+    return copies_of(initial(of, poison=poison))
+
+
+def copies_of(prototype: Any) -> Callable[[], Any]:
+    """A function that makes values like this one."""
     if hasattr(prototype, "copy"):
         copy: Callable[[], Any] = prototype.copy
         return copy

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from p4gen.errors import Pos
-from p4gen.model.interp.build import Build, ExprHandler, StmtHandler, children, fresh, is_packet
+from p4gen.model.interp.build import Build, ExprHandler, StmtHandler, children, copies_of, fresh, is_packet
 from p4gen.model.interp.context import Eval, Exec, ExitSignal, Frame, Reject
 from p4gen.model.interp.lvalues import LValue
 from p4gen.model.interp.parsers import parser_body
@@ -38,7 +38,7 @@ class _Passing:
 
 def _passing(b: Build, param: ir.Param, arg: ir.Arg, *, shared: bool) -> _Passing:
     slot, variable = b.slot(param.variable), param.variable
-    make, composite = fresh(variable.type, poison=b.state.poison), is_composite(variable.type)
+    make, composite = copies_of(b.state.unassigned(variable.type)), is_composite(variable.type)
     if arg.expr is None:
         return _Passing(slot, lambda f: (make(), None), None)
     if param.direction in ("in", "none") or (shared and param.direction == "inout"):

@@ -167,6 +167,7 @@ def _extract(b: Build, s: ir.Extract) -> Exec:
     varbit_bits = b.expr(s.varbit_bits) if s.varbit_bits is not None else None
     stack = _advanced_stack(b, s.header)
     fixed, decode = codec.width, codec.decode
+    padding = -fixed % 8 if b.state.PADS_HEADERS else 0
 
     def extract(f: Frame) -> None:
         ctx = f[0]
@@ -176,14 +177,14 @@ def _extract(b: Build, s: ir.Extract) -> Exec:
         if varbits & 7:
             raise Reject("ParserInvalidArgument")
         end = at + fixed + varbits
-        if end > 8 * len(ctx.data):
+        if end + padding > 8 * len(ctx.data):
             raise Reject("PacketTooShort")
         if varbits > codec.max_varbits:
             raise Reject("HeaderTooShort")
         header: HeaderValue = container[key]
         header.fields[:] = decode(ctx.data, at, varbits)
         header.valid = True
-        ctx.at = end
+        ctx.at = end + padding
         if in_union:
             only_valid(container, key)
         if stack is not None:

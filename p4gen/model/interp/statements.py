@@ -50,6 +50,8 @@ def _declare(b: Build, s: ir.Declare) -> Exec:
 def _assign(b: Build, s: ir.Assign) -> Exec:
     target = LValue(b, s.target)
     value = _told(b, s.pos, text(s.target) if b.traced else "", s.target.type, b.expr(s.value))
+    if isinstance(s.target, ir.FieldOf) and b.state.decides(s.target.base.type):
+        value = _plain(value)
     if target.dynamic and has_calls(s.value):
         # Spec 12.1: the place comes first, and the value may change what the place depends on.
         locate, store = target.locate, target.store
@@ -73,6 +75,11 @@ def _assign(b: Build, s: ir.Assign) -> Exec:
         put(f, value(f))
 
     return assign
+
+
+def _plain(value: Eval) -> Eval:
+    """A number, also where the value was one that nobody had assigned."""
+    return lambda f: int(value(f))
 
 
 def _told(b: Build, pos: Pos, name: str, of: t.Type, value: Eval) -> Eval:

@@ -89,6 +89,8 @@ class TablePlace:
     meters: int | None
     hits: int | None
     bound: int
+    fixed: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] | None
+    """Of a table whose entries cannot change: their numbers and fields, in the order in which they are compared."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,14 @@ class StateLayout:
     meters: dict[str, Item]
     tables: dict[str, TablePlace]
     value_sets: dict[str, SetPlace]
+    selectors: frozenset[str]
+    """The action profiles whose entries have groups."""
+    private: dict[str, Item]
+    """The architecture's own arrays."""
+    settings: dict[str, int]
+    """Where the architecture's own settings are."""
+    pipe: int = 0
+    """Bytes from what a pipe has of its own to the same of the next pipe."""
 
     def item(self, name: str) -> Item:
         """The array of that full name; KeyError if there is none."""
@@ -141,26 +151,49 @@ class _Cursor:
         return found
 
 
-def lay_out(state: ModelState, types: Types, *, with_random: bool) -> StateLayout:
-    """The layout of a block for everything in ``state``."""
+@dataclass(frozen=True)
+class Own:
+    """What an architecture has beside what all have: pipes, each with registers, counters and meters of its own; arrays
+    of each pipe by kind and name, with the width of an element and how many; settings by name, with their bytes."""
+
+    pipes: int = 1
+    private: Sequence[tuple[str, str, int, int]] = ()
+    settings: Sequence[tuple[str, int]] = ()
+
+
+def lay_out(state: ModelState, types: Types, *, with_random: bool, own: Own = Own()) -> StateLayout:
+    """The layout of a block for everything in ``state``. What pipes have of their own stands in it once for each."""
     at = _Cursor(DYNAMIC)
     random = at.take(RANDOM_BYTES) if with_random else None
+    if own.pipes > 1:
+        at.at = align(at.at, 64)
+    begin = at.at
     registers = _registers(state, at)
     counters = {c.name: at.array("counter", c.name, 16, 64, c.size) for c in state.counters.values()}
     meters = {m.name: at.array("meter", m.name, BUCKET, 8 * BUCKET, m.size) for m in state.meters.values()}
-    direct = {name: _direct(table, at) for name, table in state.tables.items()}
+    private = {name: at.array(kind, name, container(width), width, count) for kind, name, width, count in own.private}
+    pipe = 0
+    if own.pipes > 1:
+        pipe = align(at.at, 64) - begin
+        at.at = begin + own.pipes * pipe
+    direct = {name: _direct(state, table, at) for name, table in state.tables.items()}
     dynamic = align(at.at, 64)
     at.at = dynamic
     tables = {name: _table(table, types, at, direct[name]) for name, table in state.tables.items()}
     sets = {v.name: _value_set(v, types, at) for v in state.program.value_sets}
+    settings = {name: at.take(size) for name, size in own.settings}
     fixed = align(at.at, 64)
-    return StateLayout(tuple(at.items), dynamic, fixed, random, registers, counters, meters, tables, sets)
+    selectors = frozenset(name for name, profile in state.profiles.items() if profile.selector)
+    return StateLayout(
+        tuple(at.items), dynamic, fixed, random, registers, counters, meters, tables, sets, selectors, private,
+        settings, pipe,
+    )  # fmt: skip
 
 
 def _registers(state: ModelState, at: _Cursor) -> dict[str, Item]:
     siblings: dict[object, list[ir.ExternInstance]] = {}
     for instance in state.program.externs:
-        if instance.extern == "register":
+        if instance.name in state.registers:
             register = state.registers[instance.name]
             siblings.setdefault((instance.pos, register.width, register.size), []).append(instance)
     found = {}
@@ -175,19 +208,21 @@ def _registers(state: ModelState, at: _Cursor) -> dict[str, Item]:
     return found
 
 
-def _capacity(table: TableState) -> int:
+def capacity(table: TableState) -> int:
+    """The most entries that a table has in the block."""
     return max(table.size, len(table.table.entries), 1) if table.keys else 0
 
 
-def _direct(table: TableState, at: _Cursor) -> tuple[int | None, int | None, int | None]:
+def _direct(state: ModelState, table: TableState, at: _Cursor) -> tuple[int | None, int | None, int | None]:
     counters = meters = hits = None
     if table.table.support_timeout:
-        hits = at.array("last_hit", table.table.name, 8, 64, _capacity(table)).offset
+        hits = at.array("last_hit", table.table.name, 8, 64, capacity(table)).offset
     for extern in table.table.direct:
-        if extern.extern == "direct_counter":
-            counters = at.array("direct_counter", table.table.name, 16, 64, _capacity(table)).offset
-        else:
-            meters = at.array("direct_meter", table.table.name, BUCKET, 8 * BUCKET, _capacity(table)).offset
+        kind = state.DIRECT.get(extern.extern)
+        if kind == "counter":
+            counters = at.array("direct_counter", table.table.name, 16, 64, capacity(table)).offset
+        elif kind == "meter":
+            meters = at.array("direct_meter", table.table.name, BUCKET, 8 * BUCKET, capacity(table)).offset
     return counters, meters, hits
 
 
@@ -209,18 +244,34 @@ def _table(
     end = max((d[-1] + types.shape(r.action.data[-1].variable.type).size for r, d in zip(actions, data, strict=True)
                if d), default=offset)  # fmt: skip
     entry = align(end, 8)
-    capacity = _capacity(table)
+    most = capacity(table)
     ordered = table.needs_priority or [k.kind for k in keys].count("lpm") > 1
     lpm = None if ordered else next((i for i, k in enumerate(keys) if k.kind == "lpm"), None)
-    slots = 0 if ordered or not keys else 1 << (2 * capacity - 1).bit_length()
+    slots = 0 if ordered or not keys else 1 << (2 * most - 1).bit_length()
     default, count = at.take(entry), at.take(8)
     masks = 0 if lpm is None else at.take(8 + container(keys[lpm].width) * (keys[lpm].width + 1))
-    index = at.take(4 * (slots or capacity))
-    entries = at.take(entry * capacity)
+    index = at.take(4 * (slots or most))
+    entries = at.take(entry * most)
     return TablePlace(
-        table.table, tuple(keys), actions, data, entry, default, entries, capacity, count, slots, index, lpm, masks,
-        *direct, bound,
+        table.table, tuple(keys), actions, data, entry, default, entries, most, count, slots, index, lpm, masks,
+        *direct, bound, _fixed(table),
     )  # fmt: skip
+
+
+def _fixed(table: TableState) -> tuple[tuple[int, tuple[tuple[int, int], ...]], ...] | None:
+    """The entries of a table that only has those of the program; they have their numbers in its order."""
+    if not table.table.const_entries or table.table.implementation is not None:
+        return None
+    if len(table.entries()) < len(table.table.entries):
+        return None
+    found = []
+    numbers = {entry: number for number, entry in enumerate(table.entries())}
+    for entry in table.in_order():
+        fields = tuple((a, b) for a, b in entry.fields if isinstance(a, int) and isinstance(b, int))
+        if len(fields) < len(entry.fields):
+            return None
+        found.append((numbers[entry], fields))
+    return tuple(found)
 
 
 def _data(ref: ir.ActionRef, types: Types, at: int) -> tuple[int, ...]:

@@ -14,11 +14,10 @@ from typing import Any
 
 from p4gen.errors import Diagnostic, InputError, Pos
 from p4gen.model.interp.build import children, unsupported
-from p4gen.model.jit.blocks import StateLayout
+from p4gen.model.jit.blocks import StateLayout, TablePlace
 from p4gen.model.jit.emit import Address, Function, Value, const
 from p4gen.model.jit.layout import (
     ERROR,
-    FrameShape,
     NoValuesError,
     Types,
     align,
@@ -52,19 +51,37 @@ class Site:
     parts: tuple[t.Type, ...] = ()
 
 
+@dataclass(frozen=True)
+class Machine:
+    """What an architecture adds to the language."""
+
+    methods: Mapping[tuple[str, str], Compiler]
+    """Calls of externs' methods, by extern and name."""
+    functions: Mapping[str, Compiler]
+    hit: Callable[[Gen, TablePlace, str], None]
+    """What happens on each hit of a table, before the action; with a pointer to the entry."""
+    selector: Callable[[Gen, ir.Table, list[ir.Key]], Value]
+    """The hash of a table's selector keys, which chooses a member of a group."""
+    memory: str = STATE
+    """What offsets of registers, counters and meters count from: a parameter of the blocks' functions."""
+    pads: bool = False
+    """Whether a header whose fields are no whole bytes takes whole bytes of a packet."""
+
+
 class Module:
     """A program being compiled."""
 
     def __init__(
-        self, program: ir.Program, types: Types, state: StateLayout, frame: FrameShape, handlers: Handlers
+        self, program: ir.Program, types: Types, state: StateLayout, machine: Machine, handlers: Handlers
     ) -> None:
-        self.program, self.types, self.state, self.frame, self.handlers = program, types, state, frame, handlers
+        self.program, self.types, self.state, self.machine, self.handlers = program, types, state, machine, handlers
         self.sites: list[Site] = []
         self._site_numbers: dict[Site, int] = {}
         self.functions: list[str] = []
         self.lookups: set[ir.Table] = set()
         self.constants: list[str] = []
         self.helpers: set[str] = set()
+        self._defined: set[str] = set()
         self.temporary = 0
         """Bytes of temporary memory that the functions use; each has its own range."""
         self.byte_aligned = False
@@ -80,6 +97,13 @@ class Module:
             self.sites.append(site)
         return self._site_numbers[site]
 
+    def define(self, name: str, text: Callable[[], str]) -> str:
+        """Add a function, or a constant, once. Returns its name."""
+        if name not in self._defined:
+            self._defined.add(name)
+            self.functions.append(text())
+        return name
+
     def need(self, helper: str) -> str:
         """Record that a runtime helper is used. Returns its name."""
         self.helpers.add(helper)
@@ -92,6 +116,8 @@ class Module:
             raise InputError(Diagnostic(pos, "inlined, the program is too large for the native engine; use interp"))
 
 
+Compiler = Callable[["Gen", ir.ExternCall], "Value | Address | None"]
+"""Compiles a call of an extern: its scalar result, the place of any other, or nothing."""
 ExprHandler = Callable[["Gen", Any], Value]
 AddressHandler = Callable[["Gen", Any], Address]
 StmtHandler = Callable[["Gen", Any], None]
@@ -127,6 +153,11 @@ class Gen:
         self.jumps = Jumps()
         self.loops = 0
         """Number of loops around the current statement."""
+        self.entry: tuple[TablePlace, str] | None = None
+        """The table and the entry (a pointer) whose action is being generated."""
+        self.marks: dict[ir.Variable, Address] = {}
+        """Of variables that stand for a place with a mark (``layout.Shape``), their own mark."""
+        self._last: list[Callable[[], None]] = []
 
     # --- nodes ---
 
@@ -164,6 +195,15 @@ class Gen:
             handler(self, node)
         except NoValuesError as problem:
             raise unsupported(node.pos, str(problem)) from None
+
+    def at_end(self, code: Callable[[], None]) -> None:
+        """Generate code at the end of the block, however it is left."""
+        self._last.append(code)
+
+    def finish(self) -> None:
+        """Generate what ``at_end`` was given."""
+        for code in self._last:
+            code()
 
     # --- memory ---
 
@@ -221,6 +261,13 @@ class Gen:
             self.fn.clear(self.fn.pointer(at), self.types.shape(of).size)
         else:
             self.store(const(0, scalar_width(of)), at, of)
+
+    def unassign(self, at: Address, of: t.Type) -> None:
+        """Mark the members of a value as not assigned, where this counts."""
+        marks = self.types.shape(of).marks if is_memory(of) else None
+        for i, _ in enumerate(members(of) if marks is not None else ()):
+            assert marks is not None
+            self.fn.store(const(1, 8), at.plus(marks + i))
 
     def assign(self, to: Address, e: ir.Expr) -> None:
         """Evaluate ``e`` into a place that it does not depend on."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from p4gen.model.interp.build import children, is_packet
 from p4gen.model.jit.build import AddressHandler, ExprHandler, Gen, StmtHandler, is_composite, is_memory
-from p4gen.model.jit.emit import FALSE, Address, Value
+from p4gen.model.jit.emit import FALSE, Address, Value, const
 from p4gen.model.jit.parsers import parser_body
 from p4gen.model.jit.places import Place, load, locate, store_from
 from p4gen.model.jit.statements import body
@@ -57,6 +57,7 @@ def _prepare(g: Gen, param: ir.Param, arg: ir.Arg, *, shared: bool) -> _Passed:
     if arg.expr is None:
         at = g.storage(of)
         g.clear(at, of)
+        g.unassign(at, of)
         return _Passed(variable, at)
     if shared and param.direction in ("in", "none", "inout"):
         return _Passed(variable, g.address(arg.expr))
@@ -67,10 +68,14 @@ def _prepare(g: Gen, param: ir.Param, arg: ir.Arg, *, shared: bool) -> _Passed:
     place = locate(g, arg.expr)
     if param.direction == "out":
         g.clear(at, of)
+        g.unassign(at, of)
     elif is_memory(of):
         g.copy(at, place.at, of)
     else:
         g.store(load(g, place), at, of)
+    if place.mark is not None:
+        g.marks[variable] = mark = g.fn.local(8)
+        g.fn.store(const(1, 8) if param.direction == "out" else g.fn.load(place.mark, 8), mark)
     return _Passed(variable, at, out=place)
 
 
@@ -116,6 +121,8 @@ def _copy_out(g: Gen, outs: Sequence[_Passed]) -> None:
     for p in outs:
         assert p.out is not None
         store_from(g, p.out, p.at)
+        if p.out.mark is not None and p.variable in g.marks:
+            g.fn.store(g.fn.load(g.marks[p.variable], 8), p.out.mark)
 
 
 # --- functions and actions ---

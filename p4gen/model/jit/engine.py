@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import struct
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,17 +19,12 @@ from p4gen.model.jit import native
 from p4gen.model.jit.build import Site
 from p4gen.model.jit.layout import align
 from p4gen.model.jit.memory import Bytes
-from p4gen.model.jit.program import generate
+from p4gen.model.jit.program import Generated
 from p4gen.model.jit.state import NativeState
-from p4gen.model.passes import MAX_PASSES
 from p4gen.model.state import Digest
 from p4gen.model.trace import Trace
-from p4gen.model.v1model import V1Model
 from p4gen.model.values import StructValue
 from p4gen.p4 import ir
-
-FRAMES = MAX_PASSES + 10
-"""The most packets inside the switch at a time: each pass creates at most one more, ingress two."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +60,22 @@ class Batch:
         return [(port, whole[start:end]) for port, start, end in bounds]
 
 
+class Generate(Protocol):
+    """What compiles the programs of an architecture; ``carryless``: the machine has a carry-less multiplication.
+
+    Raises ``InputError`` with a position for unsupported constructs."""
+
+    def __call__(self, program: ir.Program, state: Any, *, carryless: bool) -> Generated:
+        """Compile a program."""
+
+
+class Runs(Protocol):
+    """The reference interpreter of an architecture."""
+
+    def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
+        """Process a packet."""
+
+
 _SINGLE = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64,
     ctypes.c_uint64,
@@ -75,7 +86,8 @@ _BATCH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_
 class Engine:
     """Runs a program's machine code on ``state``, which it moves into a block.
 
-    ``cache`` is the folder of compiled programs, None for none; ``interpreter`` is what traces packets on this state.
+    ``cache`` is the folder of compiled programs, None for none; ``generate`` compiles, and ``interpreter`` makes what
+    traces packets on this state.
     Calls release the GIL; an engine may only be used by
     one thread at a time. Raises ``InputError`` with a position for unsupported constructs.
     """
@@ -85,7 +97,8 @@ class Engine:
         program: ir.Program,
         state: NativeState,
         cache: Path | None,
-        interpreter: type[V1Model],
+        generate: Generate,
+        interpreter: Callable[[ir.Program, Any], Runs],
     ) -> None:
         self._program, self.state = program, state
         self._new_interpreter = interpreter
@@ -95,19 +108,22 @@ class Engine:
         state.place(generated.state, generated.types)
         self._single = _SINGLE(self._code.address("single"))
         self._batch = _BATCH(self._code.address("batch"))
-        size = generated.frame.size
+        size, frames = generated.frame, generated.frames
         self._temporary = _zeros(generated.temporary)
-        self._frames = _zeros(size * (FRAMES + 1))
-        self._queue = _zeros(x.DEPARTURE * FRAMES)
-        self._arrivals = _zeros(generated.arrival * FRAMES)
+        self._frames = _zeros(size * (frames + 1))
+        self._queue = _zeros(x.DEPARTURE * frames)
+        self._arrivals = _zeros(generated.arrival * frames)
+        self._arena = _zeros(generated.arena)
         self._exchange = (ctypes.c_uint64 * (x.EXCHANGE_SIZE // 8))()
-        for offset, area in (
-            (x.FRAMES, self._frames), (x.QUEUE, self._queue), (x.ARRIVALS, self._arrivals)
-        ):  # fmt: skip
-            self._set(offset, _address(area))
-        self._set(x.WORK, _address(self._frames) + size * FRAMES)
+        self._set(x.FRAMES, _address(self._frames))
+        if frames:
+            self._set(x.QUEUE, _address(self._queue))
+            self._set(x.ARRIVALS, _address(self._arrivals))
+        self._set(x.ARENA, _address(self._arena))
+        self._set(x.ARENA_ROOM, generated.arena)
+        self._set(x.WORK, _address(self._frames) + size * frames)
         self._io, self._tmp = ctypes.addressof(self._exchange), _address(self._temporary)
-        self._interpreter: V1Model | None = None
+        self._interpreter: Runs | None = None
         self._buffers = _Buffers()
         self._staged = np.zeros((2, _STAGED), np.int64), np.zeros(_STAGED, np.int32)
         self._stages = [a.ctypes.data for a in (*self._staged[0], self._staged[1])]
@@ -295,3 +311,6 @@ def _free(address: int) -> None:
 def _release(area: ctypes.Array[ctypes.c_uint64]) -> None:
     for offset in (x.OUT_DATA, x.RECORDS, x.EVENTS):
         _free(area[offset // 8])
+    for offset, room in ((x.QUEUE, x.QUEUE_ROOM), (x.ARRIVALS, x.ARRIVALS_ROOM)):
+        if area[room // 8]:
+            _free(area[offset // 8])

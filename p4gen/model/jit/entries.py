@@ -30,6 +30,8 @@ class NativeTable(TableState):
         self._handed_out: set[Installed] = set()
         """Entries that callers may have changed since the last ``write``."""
         self._changed = changed
+        self.started: Callable[[int], None] = lambda _: None
+        """Called with the number of each entry that is new, and with the capacity where the default action is."""
         self._block: Block | None = None
         super().__init__(table)
 
@@ -116,6 +118,12 @@ class NativeTable(TableState):
         """Replace the default action; None restores the program's."""
         super().set_default(ref, args)
         self._changed(self)
+        if self._block is not None:
+            self.started(self._place.capacity)
+
+    def number(self, entry: Installed) -> int:
+        """The number of an entry that the block has; of the default entry, the table's capacity."""
+        return self._place.capacity if entry is self.default else self._numbers[entry]
 
     def clear(self) -> None:
         """Remove all entries, the program's too."""
@@ -181,6 +189,8 @@ class NativeTable(TableState):
         if fresh:
             free = sorted(set(range(place.capacity)) - set(self._numbers.values()))
             self._numbers.update(zip(fresh, free, strict=False))
+            for entry in fresh:
+                self.started(self._numbers[entry])
         for entry in self._handed_out:
             self._push(entry)
         for entry in self._stale:

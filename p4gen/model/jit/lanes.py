@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from p4gen.model.jit.blocks import Item
-from p4gen.model.jit.build import FRAME, STATE, TEMPORARY, Gen, is_memory
+from p4gen.model.jit.build import FRAME, TEMPORARY, Gen, is_memory
 from p4gen.model.jit.emit import Address, Value, const
 from p4gen.model.jit.lanes_code import Body
 from p4gen.model.jit.layout import bits_of, container, scalar_width
@@ -196,7 +196,7 @@ def _apart(
 # --- body of the control ---
 
 _OPERATORS = frozenset(
-    ("+", "-", "*", "&", "|", "^", "|+|", "|-|", "==", "!=", "<", "<=", ">", ">=", "&&", "||")
+    ("+", "-", "*", "&", "|", "^", "|+|", "|-|", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "<<", ">>", "++")
 )  # fmt: skip
 
 
@@ -231,7 +231,18 @@ def _access(call: ir.ExternCall) -> tuple[ir.Expr | None, ir.Expr | None]:
 
 def _narrow(of: t.Type) -> bool:
     bits = bits_of(of)
-    return isinstance(t.strip(of), t.Bool) or (bits is not None and bits.width in (1, *_WIDTHS))
+    return isinstance(t.strip(of), t.Bool) or (bits is not None and 0 < bits.width <= _WIDTHS[-1])
+
+
+def _pure(function: ir.Function) -> bool:
+    """Whether a function computes a value from its arguments, and nothing else, and returns it at its end."""
+    body = function.body.body
+    if not body or not all(p.direction == "in" and _narrow(p.variable.type) for p in function.params):
+        return False
+    last = body[-1]
+    ends = isinstance(last, ir.Return) and last.value is not None and _vectorable(last.value)
+    accesses = (isinstance(s, ir.Evaluate) for part in body for s in _statements(part))
+    return ends and all(map(_plain, body[:-1])) and not any(accesses)
 
 
 def _vectorable(e: ir.Expr) -> bool:
@@ -242,8 +253,14 @@ def _vectorable(e: ir.Expr) -> bool:
             return True
         case ir.Unary(operand=operand) | ir.Cast(operand=operand):
             return _vectorable(operand)
+        case ir.Binary(op="<<" | ">>", left=left, right=ir.Literal()):
+            return _vectorable(left)
         case ir.Binary(op=op, left=left, right=right):
             return op in _OPERATORS and _vectorable(left) and _vectorable(right)
+        case ir.Slice(base=base, hi=hi):
+            return hi < scalar_width(base.type) and _vectorable(base)
+        case ir.Call(callee=callee, args=args):
+            return _pure(callee) and all(a.expr is not None and _vectorable(a.expr) for a in args)
         case ir.Mux(condition=condition, then=then, otherwise=otherwise):
             return all(map(_vectorable, (condition, then, otherwise)))
     return False
@@ -400,7 +417,10 @@ def _chunk(g: Gen, row: Row, body: Body, first: int) -> None:
         place = fn.pointer(at.plus(first * container(width)))
         body.declare(variable, width, None if direction == "out" else body.load(place, width))
     for instance, item in row.registers.items():
-        body.registers[instance] = (fn.pointer(Address(STATE, item.offset + first * item.bytes)), item.step)
+        body.registers[instance] = (
+            fn.pointer(Address(g.module.machine.memory, item.offset + first * item.bytes)),
+            item.step,
+        )
     for s in (*row.control.locals, row.control.body):
         body.stmt(s)
     for variable, (at, direction) in row.lanes.items():

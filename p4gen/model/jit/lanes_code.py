@@ -24,6 +24,11 @@ Lanes = Value | Vector
 _PLAIN = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor", "&&": "and", "||": "or"}
 
 
+def _shifting(e: ir.Binary) -> str:
+    """LLVM's name of a shift."""
+    return "shl" if e.op == "<<" else "ashr" if is_signed(e.left.type) else "lshr"
+
+
 class Body:
     """One pass over a lane control's statements, for ``count`` lanes. ``dry``: without register accesses.
 
@@ -192,9 +197,30 @@ class Body:
                 return self._binary(e)
             case ir.Cast(operand=operand):
                 return self._cast(self.value(operand), operand.type, e.type)
+            case ir.Slice(base=base, hi=hi, lo=lo):
+                inner = self.value(base)
+                return self._resize(self._op("lshr", inner, const(lo, inner.width)) if lo else inner, hi - lo + 1)
+            case ir.Call(callee=callee, args=args):
+                return self._call(callee, args)
             case ir.Mux(condition=condition, then=then, otherwise=otherwise):
                 return self._mux(self.value(condition), self.value(then), self.value(otherwise))
         raise AssertionError(type(e))
+
+    def _call(self, function: ir.Function, args: tuple[ir.Arg, ...]) -> Lanes:
+        """The result of a function that only computes: it may be computed for lanes that do not need it."""
+        *body, last = function.body.body
+        assert isinstance(last, ir.Return)
+        assert last.value is not None
+        values = [self.value(arg.expr) for arg in args if arg.expr is not None]
+        # Only now: an argument may call the same function.
+        for param, value in zip(function.params, values, strict=True):
+            self.declare(param.variable, scalar_width(param.variable.type), value)
+        masks, self._masks = self._masks, []
+        for s in body:
+            self.stmt(s)
+        result = self.value(last.value)
+        self._masks = masks
+        return result
 
     def _op(self, name: str, a: Lanes, b: Lanes) -> Lanes:
         if isinstance(a, Value) and isinstance(b, Value):
@@ -203,6 +229,8 @@ class Body:
         return Vector(self._fn.ins(f"{name} {self._type(x.width)} {x.ref}, {y.ref}"), x.width)
 
     def _binary(self, e: ir.Binary) -> Lanes:
+        if e.op in ("<<", ">>") and isinstance(e.right, ir.Literal):
+            return self._shift_by(e, self.value(e.left), int(e.right.value))
         a, b = self.value(e.left), self.value(e.right)
         if e.op in _PLAIN:
             return self._op(_PLAIN[e.op], a, b)
@@ -213,12 +241,34 @@ class Body:
             x, y = self._vector(a), self._vector(b)
             ref = self._fn.ins(f"icmp {sign}{PREDICATES[e.op]} {self._type(x.width)} {x.ref}, {y.ref}")
             return Vector(ref, 1)
+        if e.op == "++":
+            width = a.width + b.width
+            high = self._op("shl", self._resize(a, width), const(b.width, width))
+            return self._op("or", high, self._resize(b, width))
+        if e.op in ("<<", ">>"):
+            return self._shift(e, a, b)
         x, y = self._vector(a), self._vector(b)
         step = f"{'s' if is_signed(e.type) else 'u'}{'add' if e.op == '|+|' else 'sub'}"
         name = f"llvm.{step}.sat.v{self._count}i{x.width}"
         kind = self._type(x.width)
         called = f"call {kind} @{self._g.module.need(name)}({kind} {x.ref}, {kind} {y.ref})"
         return Vector(self._fn.ins(called), x.width)
+
+    def _shift_by(self, e: ir.Binary, value: Lanes, by: int) -> Lanes:
+        name, width = _shifting(e), value.width
+        if by >= width and name != "ashr":
+            return const(0, width)
+        return self._op(name, value, const(min(by, width - 1), width))
+
+    def _shift(self, e: ir.Binary, value: Lanes, by: Lanes) -> Lanes:
+        """A shift; by the value's width or more it leaves zeros, or copies of the sign."""
+        name, width = _shifting(e), value.width
+        # Wide enough for the limit and for every distance.
+        wide = max(by.width, width.bit_length())
+        last, distance = const(width - 1, wide), self._vector(self._resize(by, wide))
+        far = Vector(self._fn.ins(f"icmp ugt {self._type(wide)} {distance.ref}, {self._vector(last).ref}"), 1)
+        shifted = self._op(name, value, self._resize(self._select(far, last, distance), width))
+        return shifted if name == "ashr" else self._select(far, const(0, width), shifted)
 
     def _cast(self, value: Lanes, source: t.Type, target: t.Type) -> Lanes:
         width = scalar_width(target)
@@ -230,11 +280,14 @@ class Body:
                 return self._fn.compare("ne", value, zero)
             ref = self._fn.ins(f"icmp ne {self._type(value.width)} {value.ref}, {self._vector(zero).ref}")
             return Vector(ref, 1)
+        return self._resize(value, width, signed=is_signed(source))
+
+    def _resize(self, value: Lanes, width: int, *, signed: bool = False) -> Lanes:
         if isinstance(value, Value):
-            return self._fn.resize(value, width, is_signed(source))
+            return self._fn.resize(value, width, signed)
         if value.width == width:
             return value
-        how = "trunc" if value.width > width else "sext" if is_signed(source) else "zext"
+        how = "trunc" if value.width > width else "sext" if signed else "zext"
         return Vector(self._fn.ins(f"{how} {self._type(value.width)} {value.ref} to {self._type(width)}"), width)
 
     def _mux(self, condition: Lanes, then: Lanes, otherwise: Lanes) -> Lanes:

@@ -37,11 +37,15 @@ def align(offset: int, to: int) -> int:
 
 @dataclass(frozen=True)
 class Shape:
-    """Size and alignment of a type's values in bytes; ``parts`` are the offsets of its members."""
+    """Size and alignment of a type's values in bytes; ``parts`` are the offsets of its members.
+
+    ``marks``: where a byte stands for each member that is 1 until something is assigned to the member; None for
+    structs without these."""
 
     size: int
     align: int
     parts: tuple[int, ...] = ()
+    marks: int | None = None
 
 
 class NoValuesError(TypeError):
@@ -94,7 +98,9 @@ def members(of: t.Type) -> list[t.Type]:
 class Types:
     """Shapes of a program's types, and its symbols as numbers."""
 
-    def __init__(self, program: ir.Program) -> None:
+    def __init__(self, program: ir.Program, marked: tuple[str, ...] = ()) -> None:
+        """``marked``: ends of the names of structs of which it counts whether their members are assigned."""
+        self._marked = marked
         self._shapes: dict[t.Type, Shape] = {}
         self.errors = list(dict.fromkeys(_ERRORS + program.errors))
         self._strings: dict[str, int] = {"": 0}
@@ -141,7 +147,11 @@ class Types:
         if isinstance(of, t.Stack):
             return self._sequence(members(of), 4, 4)
         if isinstance(of, (t.Fields, t.Tuple)):
-            return self._sequence(members(of), 0, 1)
+            found = self._sequence(members(of), 0, 1)
+            if isinstance(of, t.Struct) and of.name.endswith(self._marked):
+                marks = found.size
+                return Shape(align(marks + len(found.parts), found.align), found.align, found.parts, marks)
+            return found
         size = container(scalar_width(of))
         return Shape(size, min(size, 8))
 
@@ -182,31 +192,9 @@ class Types:
 
 # --- the frame of a packet ---
 
-DATA, SIZE, AT, INGRESS_LENGTH, LENGTH, NOW, CHECKSUM_ERROR = range(0, 56, 8)
-CLONE, CLONE_SESSION, CLONE_LIST = 56, 64, 72
-RESUBMIT, RESUBMIT_LIST, RECIRCULATE, RECIRCULATE_LIST, TRUNCATE, TRUNCATE_TO, COLOR = range(80, 136, 8)
-REQUESTS, REQUESTS_SIZE = CLONE, COLOR + 8 - CLONE
-PORT, KEEP, ERROR = 136, 144, 152
-HEADERS = 192
-"""Byte offsets in a frame, 8 bytes each: the packet's data, its size in bytes, the parser's position in bits,
-the lengths of ``interp.Context``, the time, requests to the traffic manager (0: none), the way out, the parser's
-error. A clone request is 1 without a field list and 2 with one; the others are 1. Headers, user metadata and
-standard metadata follow."""
-
-
-@dataclass(frozen=True)
-class FrameShape:
-    """Offsets of a packet's headers and metadata in its frame, and the frame's size."""
-
-    headers: int
-    meta: int
-    standard: int
-    size: int
-
-    @classmethod
-    def of(cls, types: Types, headers: t.Type, meta: t.Type, standard: t.Type) -> FrameShape:
-        """The frame of a program with those types."""
-        first = types.shape(headers)
-        second, third = align(HEADERS + first.size, 16), 0
-        third = align(second + types.shape(meta).size, 16)
-        return cls(HEADERS, second, third, align(third + types.shape(standard).size, 64))
+DATA, SIZE, AT, LENGTH, NOW = 0, 8, 16, 32, 40
+OWN, ERROR = 48, 152
+BEHIND = 192
+"""Byte offsets in a frame, 8 bytes each: the packet's data, its size in bytes, the parser's position in bits, the
+length that follows ``setValid`` and ``setInvalid``, the time, and the parser's error. Those from ``OWN`` on, and at 24,
+are the architecture's; so is what follows ``BEHIND``: headers and metadata."""

@@ -244,7 +244,8 @@ def _extract(g: Gen, s: ir.Extract) -> None:
         varbits = fn.resize(g.value(s.varbit_bits), 64)
         part = fn.op("and", varbits, const(7, 64))
         g.reject_if(fn.compare("ne", part, const(0, 64)), "ParserInvalidArgument")
-    end = _room(g, at, fn.op("add", const(codec.width, 64), varbits) if s.varbit_bits else const(codec.width, 64))
+    whole = codec.width + (-codec.width % 8 if g.module.machine.pads else 0)
+    end = _room(g, at, fn.op("add", const(whole, 64), varbits) if s.varbit_bits else const(whole, 64))
     if s.varbit_bits is not None:
         g.reject_if(fn.compare("ugt", varbits, const(codec.max_varbits, 64)), "HeaderTooShort")
     varbit = varbit_of(kind)
@@ -371,6 +372,8 @@ def _emit_header(g: Gen, header: Address, kind: t.Header) -> None:
         arguments = f"ptr {to}", f"i64 {at.ref}", f"ptr {fn.pointer(place.plus(4))}", "i64 0", f"i64 {bits.ref}"
         fn.do(f"call void @{name}({', '.join(arguments)})")
         at = _encode(g, behind, to, fn.op("add", at, bits))
+    if g.module.machine.pads and codec.width % 8:
+        at = fn.op("and", fn.op("add", at, const(7, 64)), const(-8, 64))
     fn.store(at, Address(EXCHANGE, OUT_AT), 8)
 
 

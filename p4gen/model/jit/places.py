@@ -16,7 +16,8 @@ from p4gen.p4 import types as t
 class Place:
     """An lvalue of type ``type`` at ``at``. ``low``: of a slice, its lowest bit within ``whole``'s type.
 
-    ``union`` and ``member``: the header union that a header is part of, and which of its members it is.
+    ``union`` and ``member``: the header union that a header is part of, and which of its members it is. ``mark``: the
+    byte that is 1 until something is stored here.
     """
 
     type: t.Type
@@ -26,6 +27,7 @@ class Place:
     union: Address | None = None
     union_type: t.Type | None = None
     member: int = 0
+    mark: Address | None = None
 
 
 def _unsliced(e: ir.Expr) -> tuple[ir.Expr, int | None]:
@@ -45,7 +47,17 @@ def locate(g: Gen, e: ir.Expr) -> Place:
         member = field_index(inner.base.type, inner.name)
         at = part_at(g, union, inner.base.type, member)
         return Place(e.type, at, inner.type, low, union, inner.base.type, member)
-    return Place(e.type, g.address(inner), inner.type, low)
+    return Place(e.type, g.address(inner), inner.type, low, mark=mark_of(g, inner))
+
+
+def mark_of(g: Gen, e: ir.Expr) -> Address | None:
+    """The byte that is 1 until something is assigned to what ``e`` names, if there is one."""
+    if isinstance(e, ir.Var):
+        return g.marks.get(e.variable)
+    if not isinstance(e, ir.FieldOf) or not is_memory(e.base.type):
+        return None
+    marks = g.types.shape(e.base.type).marks
+    return None if marks is None else g.address(e.base).plus(marks + field_index(e.base.type, e.name))
 
 
 def is_dynamic(e: ir.Expr) -> bool:
@@ -81,6 +93,8 @@ def store(g: Gen, place: Place, value: Value) -> None:
         wide = fn.op("shl", fn.resize(value, whole.width), const(place.low, whole.width))
         value = fn.op("or", kept, wide)
     g.store(value, place.at, place.whole)
+    if place.mark is not None:
+        fn.store(const(0, 8), place.mark)
 
 
 def store_from(g: Gen, place: Place, source: Address) -> None:

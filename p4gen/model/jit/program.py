@@ -1,31 +1,27 @@
-"""From a program to LLVM IR: its blocks, the traffic manager around them, and the runtime functions that they need."""
+"""From a program to LLVM IR: what the compilers of all architectures have in common."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from p4gen.model.jit import calls, expressions, externs, parsers, statements, tables
-from p4gen.model.jit.blocks import StateLayout, lay_out
+from p4gen.model.jit.blocks import StateLayout
 from p4gen.model.jit.build import FRAME, Gen, Handlers, Module, Site
+from p4gen.model.jit.driver import COMMON
 from p4gen.model.jit.emit import Address, Function, const
-from p4gen.model.jit.layout import ERROR, FrameShape, Types, members
-from p4gen.model.jit.pieces import COMMON
+from p4gen.model.jit.layout import ERROR, Types, members
 from p4gen.model.jit.runtime import runtime
-from p4gen.model.jit.traffic import Traffic, deparser_bytes
 from p4gen.model.jit.wire import varbit_of
-from p4gen.model.state import ModelState
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
-from p4gen.p4.walk import Used, used_by, walk
+from p4gen.p4.walk import Used, walk
 
 HANDLERS = Handlers(
     {**expressions.VALUES, **calls.VALUES, **tables.VALUES, **externs.VALUES, **parsers.VALUES},
-    {**expressions.ADDRESSES, **calls.ADDRESSES, **parsers.ADDRESSES},
+    {**expressions.ADDRESSES, **calls.ADDRESSES, **externs.ADDRESSES, **parsers.ADDRESSES},
     {**statements.HANDLERS, **calls.STATEMENTS, **parsers.STATEMENTS},
 )
-
-_BLOCKS = ("p", "vr", "ig", "eg", "ck", "dep")
-_ARITY = {"p": 3, "vr": 2, "ig": 3, "eg": 3, "ck": 2, "dep": 1}
 
 
 @dataclass(frozen=True)
@@ -35,44 +31,35 @@ class Generated:
     text: str
     types: Types
     state: StateLayout
-    frame: FrameShape
     sites: tuple[Site, ...]
     temporary: int
-    arrival: int
+    frame: int
+    frames: int = 0
+    """The most packets inside the switch at a time, beside the one to work on; 0: queues grow."""
+    arrival: int = 0
+    arena: int = 0
 
 
-def generate(program: ir.Program, state: ModelState, *, carryless: bool) -> Generated:
-    """Compile a program with the blocks of ``V1Switch``; ``carryless``: the machine has a carry-less multiplication.
-
-    Raises ``InputError`` with a position for what is not supported.
-    """
-    types = Types(program)
-    headers, meta, standard = (p.variable.type for p in program.blocks["ig"].params[-3:])
-    frame = FrameShape.of(types, headers, meta, standard)
-    used = {name: used_by(block) for name, block in program.blocks.items()}
-    with_random = any(c.method == "random" for u in used.values() for c in u.calls)
-    module = Module(program, types, lay_out(state, types, with_random=with_random), frame, HANDLERS)
-    module.byte_aligned = _byte_aligned(used["p"])
-    module.byte_emits = _byte_emits(used["dep"])
-    blocks = [_block(module, name) for name in _BLOCKS]
-    traffic = Traffic(module)
-    rest = traffic.functions(deparser_bytes(module))
-    text = "\n".join([runtime(module.helpers, carryless=carryless), *module.functions, *blocks, *rest])
-    return Generated(
-        text, types, module.state, frame, tuple(module.sites), module.temporary + 64, traffic.arrival_size
-    )  # fmt: skip
+def assemble(module: Module, parts: list[str], *, carryless: bool) -> str:
+    """The whole IR: ``parts``, and the functions that they need."""
+    return "\n".join([runtime(module.helpers, carryless=carryless), *module.functions, *parts])
 
 
-def _block(module: Module, name: str) -> str:
-    """Generate one block of the package. The parser returns its error (0: accepted)."""
-    block = module.program.blocks[name]
+def block_function(
+    module: Module,
+    name: str,
+    phase: str,
+    block: ir.Parser | ir.Control,
+    places: Mapping[ir.Variable, int],
+    more: tuple[tuple[str, str], ...] = (),
+) -> str:
+    """The function of one block of the package, whose parameters are at these offsets in the frame; ``more`` are
+    parameters of the function besides those that all blocks have. A parser returns its error (0: accepted)."""
     parser = isinstance(block, ir.Parser)
-    fn = Function(f"block_{name}", [*COMMON, ("ptr noalias", "frame")], "i32" if parser else "void", "noinline")
-    g = Gen(module, fn, name)
-    offsets = {"headers": module.frame.headers, "meta": module.frame.meta, "standard": module.frame.standard}
-    arity = _ARITY[name]
-    for param, offset in zip(block.params[-arity:], offsets.values(), strict=False):
-        g.env[param.variable] = Address(FRAME, offset)
+    params = [*COMMON, ("ptr noalias", "frame"), *more]
+    fn = Function(name, params, "i32" if parser else "void", "noinline")
+    g = Gen(module, fn, phase)
+    g.env.update((variable, Address(FRAME, offset)) for variable, offset in places.items())
     end, rejected = fn.label(), fn.label()
     with g.jumping(exit=end, reject=rejected, returns=end):
         if isinstance(block, ir.Parser):
@@ -80,9 +67,11 @@ def _block(module: Module, name: str) -> str:
         else:
             calls.control_body(g, block)
     fn.begin(end)
+    g.finish()
     fn.ret(const(0, 32) if parser else None)
     if fn.is_target(rejected):
         fn.begin(rejected)
+        g.finish()
         fn.ret(fn.load(Address(FRAME, ERROR), 32, 8) if parser else None)
     return fn.text()
 
@@ -117,7 +106,7 @@ def _whole_bytes(of: t.Type) -> bool:
     return all(map(_whole_bytes, members(of)))
 
 
-def _byte_aligned(used: Used) -> bool:
+def byte_aligned(used: Used) -> bool:
     """Whether the parser's position is always byte-aligned."""
     for node in _nodes(used):
         match node:
@@ -130,5 +119,6 @@ def _byte_aligned(used: Used) -> bool:
     return True
 
 
-def _byte_emits(used: Used) -> bool:
+def byte_emits(used: Used) -> bool:
+    """Whether a deparser only emits whole bytes."""
     return all(_whole_bytes(n.value.type) for n in _nodes(used) if isinstance(n, ir.Emit))

@@ -247,6 +247,6 @@ def _declaration(name: str) -> str:
     """The declaration of an intrinsic, from its name: ``llvm.bswap.v16i32``, ``llvm.uadd.sat.i8``."""
     base, _, suffix = name.rpartition(".")
     kind = f"<{suffix[1:].replace('i', ' x i', 1)}>" if suffix.startswith("v") else suffix
-    if base == "llvm.ctlz":
+    if base in ("llvm.ctlz", "llvm.cttz"):
         return f"declare {kind} @{name}({kind}, i1)"
     return f"declare {kind} @{name}({', '.join([kind] * (2 if base.endswith('.sat') else 1))})"

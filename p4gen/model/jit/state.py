@@ -54,8 +54,11 @@ class NativeState(ModelState):
         self.sessions = Watched(self._tail_changed)
         self.value_sets = {v.name: WatchedList(self._sets_changed) for v in program.value_sets}
         self.ports_down = WatchedSet(self._tail_changed)
+        # Profiles may have members, or groups, in common.
+        watched: dict[int, Any] = {}
         for profile in self.profiles.values():
-            profile.members, profile.groups = Watched(self._tail_changed), Watched(self._tail_changed)
+            profile.members = watched.setdefault(id(profile.members), Watched(self._tail_changed))
+            profile.groups = watched.setdefault(id(profile.groups), Watched(self._tail_changed))
             profile.ports_down = self.ports_down
 
     def _table_changed(self, table: TableState) -> None:
@@ -72,6 +75,16 @@ class NativeState(ModelState):
         self.layout, self.block = layout, Block(layout)
         digest = hashlib.sha256(repr((layout.items, layout.dynamic, layout.fixed)).encode()).digest()
         self.block.put(MAGIC, 8, int.from_bytes(digest[:8], "little"))
+        self._place_memory()
+        for name, place in layout.tables.items():
+            self._native[name].place(self.block, place, types)
+        self._write_random()
+        self._dirty = set(self._native)
+        self.flush()
+
+    def _place_memory(self) -> None:
+        """Let registers, counters and meters be the block's."""
+        layout = self.layout
         for name, item in layout.registers.items():
             register = self.registers[name]
             cells: Any = Cells(self.block, item, signed=register.signed, is_bool=register.is_bool)
@@ -83,11 +96,6 @@ class NativeState(ModelState):
         for name, item in layout.meters.items():
             places = (item.offset + i * BUCKET for i in range(item.count))
             self.meters[name].buckets = Buckets(NativeBucket(self.block, at) for at in places)
-        for name, place in layout.tables.items():
-            self._native[name].place(self.block, place, types)
-        self._write_random()
-        self._dirty = set(self._native)
-        self.flush()
 
     # --- the block ---
 
@@ -125,8 +133,7 @@ class NativeState(ModelState):
     def _write_tail(self) -> None:
         """Write the end of the block: an open-addressing index by group or session, the replicas, and the shares of
         action profiles."""
-        listed = [(g.group_id, g.replicas, 0) for g in self.groups.values()]
-        listed += [(s.session_id | SESSION_BIT, s.replicas, s.packet_length) for s in self.sessions.values()]
+        listed = self._replication()
         slots = 1 << max(2 * len(listed), 1).bit_length()
         at = self.layout.fixed
         pool = at + slots * PRE_SLOT
@@ -140,12 +147,21 @@ class NativeState(ModelState):
                 slot = (slot + 1) % slots
             for i, number in enumerate((key + 1, pool, len(replicas), keep)):
                 self.block.put(at + slot * PRE_SLOT + 8 * i, 8, number)
-            for replica in replicas:
-                self.block.put(pool, 4, replica.port)
-                self.block.put(pool + 4, 4, replica.rid)
+            for first, second in replicas:
+                self.block.put(pool, 4, first)
+                self.block.put(pool + 4, 4, second)
                 pool += 8
         for table in self._native.values():
             shares = table.write_shares(shares)
+
+    def _replication(self) -> list[tuple[int, list[tuple[int, int]], int]]:
+        """The slots of the replication engine: key, replicas of two 4-byte numbers each, what the slot has beside
+        them."""
+        listed = [(g.group_id, [(r.port, r.rid) for r in g.replicas], 0) for g in self.groups.values()]
+        return listed + [
+            (s.session_id | SESSION_BIT, [(r.port, r.rid) for r in s.replicas], s.packet_length)
+            for s in self.sessions.values()
+        ]
 
     # --- the Python forms ---
 
@@ -195,7 +211,7 @@ class NativeState(ModelState):
         return (block.tobytes(),)
 
     def _restore_switch(self, configuration: Configuration, memory: tuple[Any, ...]) -> None:
-        (block,) = memory
+        block, *_ = memory
         if len(block) < self.layout.fixed or self.block.get(MAGIC, 8) != int.from_bytes(block[:8], "little"):
             raise ValueError("the frozen state is of another program")
         if configuration != self._configuration():
@@ -208,6 +224,13 @@ class NativeState(ModelState):
         self.block.array[:] = np.frombuffer(block, np.uint8)
         self.block.put(CONFIG, 8, self._version)
 
+    def _settings(self) -> Any:
+        """What the control plane has set beside what all architectures have."""
+        return ()
+
+    def _put_settings(self, settings: Any) -> None:
+        """Undo ``_settings``."""
+
     # --- snapshots ---
 
     def snapshot(self) -> Bytes:
@@ -218,7 +241,7 @@ class NativeState(ModelState):
             profiles = {name: (dict(p.members), dict(p.groups)) for name, p in self.profiles.items()}
             sets = {name: list(found) for name, found in self.value_sets.items()}
             rest = dict(self.groups), dict(self.sessions), set(self.ports_down)
-            self._images[self._version] = tables, profiles, sets, rest
+            self._images[self._version] = tables, profiles, sets, rest, self._settings()
         return self.block.array.copy()
 
     def restore_snapshot(self, block: Bytes) -> None:
@@ -236,7 +259,7 @@ class NativeState(ModelState):
             self._restore_python(version)
 
     def _restore_python(self, version: int) -> None:
-        tables, profiles, sets, (groups, sessions, down) = self._images[version]
+        tables, profiles, sets, (groups, sessions, down), settings = self._images[version]
         for name, image in tables.items():
             self._native[name].restore(image)
         kept: list[tuple[Any, Any]] = [(self.groups, groups), (self.sessions, sessions), (self.ports_down, down)]
@@ -247,4 +270,5 @@ class NativeState(ModelState):
             watched.update(before)
         for name, found in sets.items():
             self.value_sets[name][:] = found
+        self._put_settings(settings)
         self._settled(version)

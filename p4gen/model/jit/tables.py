@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from p4gen.model.jit import fixed
 from p4gen.model.jit.blocks import KeyPlace, TablePlace
 from p4gen.model.jit.build import STATE, ExprHandler, Gen
-from p4gen.model.jit.calculations import selector_hash
 from p4gen.model.jit.calls import call
 from p4gen.model.jit.emit import FALSE, TRUE, Address, Function, Value, const
-from p4gen.model.jit.layout import COLOR, INGRESS_LENGTH, NOW, SYMBOL_BITS, container
+from p4gen.model.jit.layout import NOW, SYMBOL_BITS, container
 from p4gen.p4 import ir
 
 HASH_FACTOR = 0x9E3779B97F4A7C15
@@ -22,38 +22,86 @@ def apply_table(g: Gen, table: ir.Table) -> tuple[Value, Value]:
     listed = [k for k in table.keys if k.match_kind != "selector"]
     keys = [fn.resize(g.value(k.expr), p.width) for k, p in zip(listed, place.keys, strict=True)]
     default = fn.pointer(Address(STATE, place.default))
-    entry, hit = default, FALSE
+    entry, hit, matched = default, FALSE, default
+    if place.keys and fixed.suits(place):
+        return _apply_fixed(g, place, keys, default)
     if place.keys:
         name = _lookup(g, place)
         arguments = ", ".join([f"ptr {STATE}", *(f"i{k.width} {k.ref}" for k in keys)])
         found = fn.ins(f"call ptr @{name}({arguments})")
         hit = Value(fn.ins(f"icmp ne ptr {found}, null"), 1)
         entry = fn.select_pointer(hit, found, default)
-        _count(g, place, entry, hit)
+        _hit(g, place, entry, hit)
+        matched = entry
         if table.implementation is not None:
             entry = _chosen(g, place, entry, hit)
     action = fn.load(entry, 32, 4)
-    _run_action(g, place, entry, action)
+    after, labels = fn.label(), [fn.label() for _ in place.actions]
+    # An entry's action is always one of these.
+    fn.switch(action, labels[0], list(enumerate(labels))[1:])
+    for number, label in enumerate(labels):
+        fn.begin(label)
+        _run_action(g, place, number, entry, matched)
+        fn.br(after)
+    fn.begin(after)
     return hit, action
 
 
-def _count(g: Gen, place: TablePlace, entry: str, hit: Value) -> None:
-    """Direct counters and meters: every hit, whatever the action does (simple_switch.md)."""
+def _apply_fixed(g: Gen, place: TablePlace, keys: Sequence[Value], default: str) -> tuple[Value, Value]:
+    """Apply a table whose entries cannot change: each leads to its action without a lookup."""
+    fn = g.fn
+    entry = Address(fn.alloca("ptr"))
+    hit, action = fn.local(1), fn.local(32)
+    after, labels = fn.label(), [fn.label() for _ in place.actions]
+    numbers = {ref: number for number, ref in enumerate(place.actions)}
+    refs = [e.action.ref for e in place.table.entries]
+    taken: dict[object, str] = {}
+    targets = []
+    for number, fields in place.fixed or ():
+        ref = refs[number]
+        # Entries without data of their own that have one action cannot be told apart.
+        own = number if ref.action.data or place.table.direct else ref
+        taken.setdefault(own, fn.label())
+        targets.append((fields, taken[own]))
+    miss = fn.label()
+    fixed.choose(g, place, keys, targets, miss)
+    begun = set()
+    for number, _ in place.fixed or ():
+        ref = refs[number]
+        label = taken[number if ref.action.data or place.table.direct else ref]
+        if label in begun:
+            continue
+        begun.add(label)
+        fn.begin(label)
+        fn.store(TRUE, hit)
+        fn.store(const(numbers[ref], 32), action)
+        fn.store_pointer(fn.pointer(Address(STATE, place.entries + number * place.entry)), entry)
+        fn.br(labels[numbers[ref]])
+    fn.begin(miss)
+    fn.store(FALSE, hit)
+    fn.store_pointer(default, entry)
+    other = fn.load(default, 32, 4)
+    fn.store(other, action)
+    fn.switch(other, labels[0], list(enumerate(labels))[1:])
+    for number, label in enumerate(labels):
+        fn.begin(label)
+        found = fn.load_pointer(entry)
+        _run_action(g, place, number, found, found)
+        fn.br(after)
+    fn.begin(after)
+    return fn.load(hit, 1), fn.load(action, 32)
+
+
+def _hit(g: Gen, place: TablePlace, entry: str, hit: Value) -> None:
+    """What the architecture does on every hit, and the time of the hit."""
     if place.counters is None and place.meters is None and place.hits is None:
         return
     fn = g.fn
     with fn.when(hit):
-        number = _entry_number(g, place, entry)
-        if place.counters is not None:
-            cell = fn.offset(fn.pointer(Address(STATE, place.counters)), number, 16)
-            count_packet(g, cell)
+        g.module.machine.hit(g, place, entry)
         if place.hits is not None:
+            number = entry_number(g, place, entry)
             fn.store(g.context(NOW), fn.offset(fn.pointer(Address(STATE, place.hits)), number, 8), 8)
-        if place.meters is not None:
-            bucket = fn.offset(fn.pointer(Address(STATE, place.meters)), number, 80)
-            metered = next(e for e in place.table.direct if e.extern == "direct_meter")
-            size = g.context(INGRESS_LENGTH) if "bytes" in metered.args else const(1, 64)
-            g.set_context(COLOR, mark(g, bucket, size))
 
 
 def _chosen(g: Gen, place: TablePlace, entry: str, hit: Value) -> str:
@@ -66,7 +114,7 @@ def _chosen(g: Gen, place: TablePlace, entry: str, hit: Value) -> str:
             first = fn.offset(STATE, fn.load(Address(entry, place.bound), 64, 8))
             fn.store_pointer(fn.pointer(Address(first, 8)), found)
             implementation = place.table.implementation
-            if implementation is not None and implementation.extern == "action_selector":
+            if implementation is not None and implementation.name in g.module.state.selectors:
                 total = fn.load(Address(entry, place.bound + 16), 64, 8)
                 # A single member has no weight; in a plain action profile, every entry refers to one.
                 with fn.when(fn.compare("ne", total, const(0, 64))):
@@ -77,9 +125,7 @@ def _chosen(g: Gen, place: TablePlace, entry: str, hit: Value) -> str:
 def _weighted(g: Gen, place: TablePlace, first: str, total: Value, found: Address) -> None:
     fn, table = g.fn, place.table
     assert table.implementation is not None
-    args = table.implementation.args
-    h = selector_hash(g, str(args[0]), [k for k in table.keys if k.match_kind == "selector"])
-    h = fn.op("and", h, const((1 << min(int(args[2]), 64)) - 1, 64))
+    h = g.module.machine.selector(g, table, [k for k in table.keys if k.match_kind == "selector"])
     wanted, at = fn.op("urem", h, total), fn.local(64)
     fn.store(const(0, 64), at)
     with fn.loop() as (_, after):
@@ -91,16 +137,17 @@ def _weighted(g: Gen, place: TablePlace, first: str, total: Value, found: Addres
         fn.store(fn.op("add", fn.load(at, 64), const(1, 64)), at)
 
 
-def _entry_number(g: Gen, place: TablePlace, entry: str) -> Value:
+def entry_number(g: Gen, place: TablePlace, entry: str) -> Value:
+    """The number of an entry, 64 bits."""
     fn = g.fn
     first = fn.ins(f"ptrtoint ptr {fn.pointer(Address(STATE, place.entries))} to i64")
     distance = fn.op("sub", Value(fn.ins(f"ptrtoint ptr {entry} to i64"), 64), Value(first, 64))
     return fn.op("udiv", distance, const(place.entry, 64))
 
 
-def count_packet(g: Gen, cell: str) -> None:
-    """Add this packet to a counter's cell."""
-    fn, size = g.fn, g.context(INGRESS_LENGTH)
+def count_packet(g: Gen, cell: str, size: Value) -> None:
+    """Add a packet of ``size`` bytes to a counter's cell."""
+    fn = g.fn
     fn.store(fn.op("add", fn.load(cell, 64, 8), const(1, 64)), cell, 8)
     octets = Address(cell, 8)
     fn.store(fn.op("add", fn.load(octets, 64, 8), size), octets, 8)
@@ -112,25 +159,21 @@ def mark(g: Gen, bucket: str, size: Value) -> Value:
     return g.fn.call(name, 64, f"ptr {bucket}", f"i64 {size.ref}", f"i64 {g.context(NOW).ref}")
 
 
-def _run_action(g: Gen, place: TablePlace, entry: str, action: Value) -> None:
-    fn, after = g.fn, g.fn.label()
-    labels = [fn.label() for _ in place.actions]
-    # An entry's action is always one of these.
-    fn.switch(action, labels[0], list(enumerate(labels))[1:])
-    for ref, offsets, label in zip(place.actions, place.data, labels, strict=True):
-        fn.begin(label)
-        for param, offset in zip(ref.action.data, offsets, strict=True):
-            of = param.variable.type
-            at = g.storage(of)
-            g.store(g.load(Address(entry, offset), of), at, of)
-            g.env[param.variable] = at
+def _run_action(g: Gen, place: TablePlace, number: int, entry: str, matched: str) -> None:
+    """Run an action with the data of an entry; ``matched`` is the entry that the table has found."""
+    ref, offsets = place.actions[number], place.data[number]
+    for param, offset in zip(ref.action.data, offsets, strict=True):
+        of = param.variable.type
+        at = g.storage(of)
+        g.store(g.load(Address(entry, offset), of), at, of)
+        g.env[param.variable] = at
 
-        def run(ref: ir.ActionRef = ref) -> None:
-            g.stmt(ref.action.body)
+    def run() -> None:
+        g.stmt(ref.action.body)
 
-        call(g, ref.action.params, ref.bound, run, closed=False)
-        fn.br(after)
-    fn.begin(after)
+    outer, g.entry = g.entry, (place, matched)
+    call(g, ref.action.params, ref.bound, run, closed=False)
+    g.entry = outer
 
 
 def _apply_value(g: Gen, e: ir.ApplyTable) -> Value:

@@ -54,6 +54,7 @@ class Stmt:
 @dataclass(frozen=True, eq=False)
 class Block(Stmt):
     body: tuple[Stmt, ...]
+    annotations: tuple[Annotation, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

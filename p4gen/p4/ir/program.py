@@ -36,6 +36,8 @@ class Program:
     """The architecture that the package names by ``@pkginfo``, in lower case."""
     pipes: Mapping[str, str] = field(default_factory=dict)
     """The names of the packages in the package, by parameter (TNA: pipe0 to pipe3)."""
+    options: tuple[str, ...] = ()
+    """Options of p4c that the program itself asks for, by ``@command_line``."""
 
     def table(self, name: str) -> Table:
         """The table of that full or unique suffix name; KeyError otherwise."""

@@ -10,7 +10,7 @@ from p4gen.p4.parse.source import Reported
 
 def block(cx: Context, b: ast.Block) -> ir.Block:
     """A block, in a scope of its own; an error leaves only the statement it is in."""
-    return ir.Block(cx.pos(b.at), body(cx.inner(), b.body))
+    return ir.Block(cx.pos(b.at), body(cx.inner(), b.body), b.annotations)
 
 
 def body(cx: Context, items: tuple[ast.Stmt | ast.Decl, ...]) -> tuple[ir.Stmt, ...]:

@@ -65,6 +65,7 @@ def elaborate(reporter: Reporter, program: ast.Program, source: str) -> tuple[ir
         tuple(unit.externs), tuple(unit.value_sets), tuple(unit.headers),
         next((d.annotations for d in program.decls if isinstance(d, ast.Instance) and d.name == "main"), ()),
         arch, pipes,
+        tuple(str(o) for d in program.decls for a in d.annotations if a.name == "command_line" for o in a.args),
     )  # fmt: skip
     return lowered, {name: entity.at for name, entity in unit.globals.names.items()}
 

@@ -122,7 +122,7 @@ def write_register(pipeline: Pipeline, kind: int, message: Any) -> Undo:
     register = _changed(kind, pipeline.schema.registers, message.register_id)
     indices = _indices(register, "register", message)
     types = pipeline.schema.info.type_info
-    value = p4data.decode_scalar(register.element, types, message.data, f"register {register.name}")
+    value = p4data.decode_number(register.element, types, message.data, f"register {register.name}")
     before = pipeline.backend.registers(register.name)
     for index in indices:
         pipeline.backend.write_register(register.name, index, value)

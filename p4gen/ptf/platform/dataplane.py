@@ -2,7 +2,8 @@
 
 Use it as ``ptf --platform-dir <this folder> --platform dataplane --platform-args "{'address': 'unix:/run/x/dp.sock',
 'ports': 4, 'device_id': 1}"``. BMv2 takes one such client, and only after its pipeline has been set. With
-``"{'interfaces': {0: 'veth0'}, 'ports': 1}"`` ports are interfaces instead.
+``"{'interfaces': {0: 'veth0'}, 'ports': 1}"`` ports are interfaces instead. With ``'marked': True``, routed markers are
+the fence (p4gen.ptf.markers).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, ClassVar
 
 from ptf.dataplane import DataPlanePacketSourceIface, DataPlanePortIface
 
+from p4gen.ptf import markers
 from p4gen.spec import ticks
 from p4gen.switch.dataplane import Dataplane, open_dataplane
 from p4gen.switch.veth import VethDataplane
@@ -33,7 +35,8 @@ class BmPort(DataPlanePortIface, DataPlanePacketSourceIface):  # type: ignore[mi
         self._where = (device_number, port_number)
         self._reader, self._writer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         if BmPort.link is None:
-            BmPort.link = open_dataplane(BmPort.arguments, _received)
+            marked = markers.of_ports(BmPort.arguments["interfaces"]) if BmPort.arguments.get("marked") else None
+            BmPort.link = open_dataplane(BmPort.arguments, _received, marked)
         BmPort.ports[port_number] = self
 
     def get_packet_source(self) -> BmPort:
@@ -80,7 +83,7 @@ def platform_config_update(config: MutableMapping[str, Any]) -> None:
         raise ValueError(
             "--platform-args must be a dict with 'ports', and 'address' and 'device_id', or 'interfaces'"
         ) from error
-    config["port_map"] = {(0, port): str(port) for port in range(ports)}
+    config["port_map"] = {(0, port): str(port) for port in arguments.get("interfaces", range(ports))}
     if "interfaces" not in arguments:
         config["port_map"][0, ticks.PORT] = str(ticks.PORT)
     config["dataplane"] = {"portclass": BmPort}

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from p4gen.arch import architecture
 from p4gen.errors import FailedError, InputError
 
 PORTS_FILE = "ports.json"
 BFRT_FILE = "bfrt.json"
 _PIPES = 4
+_PIPE_SHIFT = 7
+"""A device port's pipe is in the bits of its number from this one on."""
 
 
 @dataclass(frozen=True)
@@ -23,14 +27,14 @@ class Chip:
     """p4c's ``--target``; also the chip family, and the stem of the binary that p4c writes."""
     number: int
     """The model's ``--chip-type``."""
+    arch: str
+    """The architecture of its programs."""
     first: int
-    """The first device port of pipe 0 that is a front port; lower ones are the CPU's and the packet generator's."""
-    last: int
-    """The last of them."""
+    """The first device port of a pipe that is a front port; lower ones are the CPU's and the packet generator's."""
 
 
-TOFINO = Chip("tofino", 2, 0, 63)
-TOFINO2 = Chip("tofino2", 5, 8, 71)
+TOFINO = Chip("tofino", 2, "tna", 0)
+TOFINO2 = Chip("tofino2", 5, "t2na", 8)
 CHIPS = {chip.name: chip for chip in (TOFINO, TOFINO2)}
 
 
@@ -128,11 +132,16 @@ def interfaces(port: int) -> tuple[str, str]:
 
 
 def device_ports(chip: Chip, ports: Iterable[int]) -> dict[int, int]:
-    """The device port of each port that tests use. Raises ``InputError`` for more ports than pipe 0 has."""
-    mapped = {port: chip.first + port for port in ports}
-    if mapped and max(mapped.values()) > chip.last:
-        raise InputError(f"{chip.name}: pipe 0 has {chip.last - chip.first + 1} front ports, {len(mapped)} are wanted")
-    return mapped
+    """The device port of each port that tests use: the architecture's ports for hosts are the front ports of each pipe,
+    in order. Other ports are left out."""
+    arch = architecture(chip.arch)
+    taken = Counter[int]()
+    devices: dict[int, int] = {}
+    for port in arch.front_ports(arch.ports):
+        pipe = arch.pipe_of(port)
+        devices[port] = pipe << _PIPE_SHIFT | chip.first + taken[pipe]
+        taken[pipe] += 1
+    return {port: devices[port] for port in ports if port in devices}
 
 
 def ports(mapped: dict[int, int]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Final
 from p4gen.errors import FailedError
 from p4gen.switch import guard
 from p4gen.switch.address import START_S
-from p4gen.switch.running import Program, Running, end, free_port, story
+from p4gen.switch.running import COMMANDS_FILE, Program, Running, end, free_port, story
 from p4gen.switch.tofino import files, tools
 from p4gen.switch.tofino.files import Compiled
 from p4gen.switch.tofino.namespace import own_network
@@ -24,6 +25,8 @@ from p4gen.switch.veth import veth_pairs
 NAME: Final = "tofino-model"
 SLOWER: Final = 20
 """How many times slower than BMv2 the model may be: all patience with it is so many times as long."""
+REQUEST_S: Final = 60.0
+"""How long BMv2 might take for a request."""
 MODEL_LOG, DRIVER_LOG = "model.log", "switchd.log"
 _DEVICE: Final = b"0"
 _READY: Final = b"1"
@@ -86,6 +89,7 @@ def running_tofino(
     ports: Iterable[int],
     *,
     timeout: float = START_S * SLOWER,
+    slower: float = SLOWER,
     find: Callable[[], tools.Sde] = tools.check,
 ) -> Iterator[Running]:
     """The model and its driver with ``program`` while the block runs. Files and logs are in ``directory``.
@@ -105,13 +109,14 @@ def running_tofino(
         stack.enter_context(own_network())
         pairs = stack.enter_context(veth_pairs(mapped, files.interfaces))
         tcp = Ports(*_free_ports(2))
-        model = stack.enter_context(
-            _process(model_command(sde, compiled, conf, ports_file), sde, directory / MODEL_LOG, NAME)
-        )
+        commands = {
+            NAME: model_command(sde, compiled, conf, ports_file),
+            tools.DRIVER: driver_command(sde, conf, tcp),
+        }
+        (directory / COMMANDS_FILE).write_text(json.dumps(commands, indent=1), encoding="utf-8")
+        model = stack.enter_context(_process(commands[NAME], sde, directory / MODEL_LOG, NAME))
         _await_listener(model)
-        driver = stack.enter_context(
-            _process(driver_command(sde, conf, tcp), sde, directory / DRIVER_LOG, tools.DRIVER)
-        )
+        driver = stack.enter_context(_process(commands[tools.DRIVER], sde, directory / DRIVER_LOG, tools.DRIVER))
         both = (model, driver)
         _await(both, tcp.status, time.monotonic() + timeout)
         running = Running(
@@ -124,9 +129,16 @@ def running_tofino(
             {
                 "interfaces": {port: outer for port, (_, outer) in pairs.items()},
                 "ports": max(mapped, default=-1) + 1,
-                "slower": SLOWER,
+                "slower": slower,
+                "marked": True,
             },
-            bfrt={"proto": str(sde.proto), "program": compiled.name, "ports": list(mapped.values())},
+            bfrt={
+                "proto": str(sde.proto),
+                "program": compiled.name,
+                "ports": list(mapped.items()),
+                "timeout": REQUEST_S * slower,
+            },
+            pids=tuple(each.process.pid for each in both),
         )
         try:
             yield running

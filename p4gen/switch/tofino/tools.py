@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from dataclasses import dataclass
@@ -62,14 +63,28 @@ def check() -> Sde:
         raise MissingToolError(
             f"target tofino-model: {found.proto} is missing; set SDE_INSTALL to the SDE's install folder"
         )
+    missing = []
     if os.geteuid():
-        raise MissingToolError("target tofino-model: only root may make its veth pairs and network namespace")
+        missing.append("target tofino-model: only root may make its veth pairs and network namespace")
     if (pages := huge_pages()) < HUGE_PAGES:
-        raise MissingToolError(
+        missing.append(
             f"target tofino-model: {DRIVER} needs {HUGE_PAGES} huge pages, there are {pages}: "
             f"sysctl vm.nr_hugepages={HUGE_PAGES}"
         )
+    if missing:
+        raise MissingToolError(*missing)
     return found
+
+
+def versions() -> dict[str, str]:
+    """The beginnings of the programs' checksums (SHA-256), since they have no common way to tell their versions."""
+    found = sde()
+    return {name: _digest(path) for name, path in ((MODEL, found.model), (DRIVER, found.driver))}
+
+
+def _digest(path: str) -> str:
+    with Path(path).open("rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
 
 
 def huge_pages() -> int:

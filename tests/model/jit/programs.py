@@ -360,14 +360,38 @@ class LaneProgram:
         self.width = rng.choice((8, 16, 32, 64))
         self.count = rng.randint(3, 21)
         self.size = rng.choice((4, 5, 16))
+        self.names = ["element", "held", "other", f"(bit<{self.width}>)slot_use"]
+        self.functions = ""
+
+    def function(self) -> None:
+        """A function of two values: nothing else can be read in it."""
+        names, self.names = self.names, ["a", "b"]
+        kind = f"bit<{self.width}>"
+        start = self.value()
+        self.names.append("c")
+        branch = f"if ({self.comparison()}) {{ c = {self.value()}; }} else {{ c = {self.value()}; }}"
+        body = f"{kind} c = {start}; {branch} return {self.value()};"
+        self.functions += f"{kind} f{self.functions.count('return')}(in {kind} a, in {kind} b) {{ {body} }}\n"
+        self.names = names
 
     def value(self, depth: int = 3) -> str:
         rng, width = self.rng, self.width
         if depth == 0 or rng.random() < 0.25:
-            number = f"{width}w{rng.getrandbits(width)}"
-            return rng.choice(["element", "held", "other", number, f"(bit<{width}>)slot_use"])
-        kind = rng.randrange(8)
+            return rng.choice([*self.names, f"{width}w{rng.getrandbits(width)}"])
+        kind = rng.randrange(12)
         a, b = self.value(depth - 1), self.value(depth - 1)
+        if kind == 8:
+            by = rng.choice([f"(bit<8>)({b})", b, str(rng.randint(0, width + 2))])
+            return f"(({a}) {rng.choice(['<<', '>>'])} {by})"
+        if kind == 9:
+            signed = f"((int<{width}>)({a}) >> (bit<8>)({b}))"
+            return f"(bit<{width}>)({signed})"
+        if kind == 10:
+            low = rng.randint(0, width - 1)
+            high = rng.randint(low, width - 1)
+            return f"(bit<{width}>)(({a})[{high}:{low}] ++ ({b})[{width - 1}:{rng.randint(1, width - 1)}])"
+        if kind == 11 and self.functions:
+            return f"f{rng.randrange(self.functions.count('return'))}({a}, {b})"
         if kind < 3:
             return f"({a} {rng.choice(['+', '-', '*', '&', '|', '^'])} {b})"
         if kind == 3:
@@ -377,7 +401,8 @@ class LaneProgram:
             op = rng.choice(["|+|", "|-|"])
             return f"(bit<{width}>)((int<{width}>)({a}) {op} (int<{width}>)({b}))"
         if kind == 5:
-            return f"({self.condition(depth - 1)} ? {a} : {b})"
+            asked = self.condition if "slot_use" in self.names[-1] else self.comparison
+            return f"({asked(depth - 1)} ? {a} : {b})"
         if kind == 6:
             return f"(~{a})"
         other = rng.choice([w for w in (8, 16, 32, 64) if w != width])
@@ -387,6 +412,10 @@ class LaneProgram:
         rng = self.rng
         if rng.random() < 0.3:
             return f"slot_use {rng.choice(['==', '!=', '<'])} {rng.randint(0, 3)}"
+        return self.comparison(depth)
+
+    def comparison(self, depth: int = 1) -> str:
+        rng = self.rng
         op = rng.choice(["==", "!=", "<", "<=", ">", ">="])
         if rng.random() < 0.4:
             return f"((int<{self.width}>){self.value(depth)} {op} (int<{self.width}>){self.value(depth)})"
@@ -404,6 +433,8 @@ class LaneProgram:
 
     def text(self) -> str:
         rng, w, n = self.rng, self.width, self.count
+        for _ in range(rng.randrange(3)):
+            self.function()
         body = " ".join(self.statement() for _ in range(rng.randint(1, 4)))
         second = rng.choice(["", "aux.write(slot, other);", "aux.read(other, slot);"])
         lanes = " ".join(f"bit<{w}> lane_{i};" for i in range(n))
@@ -419,7 +450,7 @@ struct meta_t {{ }}
 parser P(packet_in packet, out headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {{
     state start {{ packet.extract(hdr.h); packet.extract(hdr.p); transition accept; }} }}
 control V(inout headers_t hdr, inout meta_t meta) {{ apply {{ }} }}
-control Lane(inout bit<{w}> element, in bit<32> slot, in bit<8> slot_use, inout bit<1> flag) {{
+{self.functions}control Lane(inout bit<{w}> element, in bit<32> slot, in bit<8> slot_use, inout bit<1> flag) {{
     register<bit<{w}>>({self.size}) partial; register<bit<{w}>>({self.size}) aux;
     bit<{w}> other = {rng.randint(0, 9)};
     apply {{ bit<{w}> held = 0; partial.read(held, slot); {second} {body} partial.write(slot, element); }} }}

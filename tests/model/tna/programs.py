@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from p4gen.arch.tna.jit.engine import TofinoEngine
 from p4gen.arch.tna.machine import TofinoModel
+from p4gen.choices import EngineName
 from p4gen.model import Model
 from p4gen.model.state import Clock
 from p4gen.p4.compile import compile_text
+
+ENGINE: EngineName = "interp"
+"""What ``switch`` runs programs on; ``conftest`` sets it."""
 
 HEAD = """#include <core.p4>
 #include <{arch}.p4>
@@ -62,12 +67,13 @@ def text(
 
 def switch(source: str, *defines: str, clock: Clock | None = None, seed: int = 0) -> Model:
     """A switch that runs a program."""
-    return Model(compile_text(source, "t.p4", defines).program, clock=clock, seed=seed)
+    program = compile_text(source, "t.p4", defines).program
+    return Model(program, clock=clock, seed=seed, engine=ENGINE, cache="")
 
 
-def machine(model: Model) -> TofinoModel:
+def machine(model: Model) -> TofinoModel | TofinoEngine:
     """The part of it that only Tofino has."""
-    assert isinstance(model.machine, TofinoModel)
+    assert isinstance(model.machine, TofinoModel | TofinoEngine)
     return model.machine
 
 

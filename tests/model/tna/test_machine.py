@@ -25,6 +25,37 @@ def test_what_the_program_does_not_assign_counts_for_nothing() -> None:
     assert switch(text(f"{SEND} invalidate(tm.ucast_egress_port);")).process(1, frame()) == []
 
 
+@pytest.mark.parametrize("direction", ["out", "inout"])
+def test_a_field_that_a_control_may_assign_counts_for_nothing_where_it_does_not(direction: str) -> None:
+    other = (
+        IG_PARSER
+        + f"""
+control Choose(in bit<8> a, {direction} PortId_t port) {{ apply {{ if (a == 1) {{ port = 3; }} }} }}"""
+    )
+    model = switch(text("Choose.apply(hdr.h.a, tm.ucast_egress_port);", ig_parser=other))
+    assert model.process(1, frame(1)) == [(3, frame(1))]
+    assert model.process(1, frame(2)) == []
+
+
+def test_a_struct_for_the_traffic_manager_may_be_an_out_parameter() -> None:
+    other = (
+        IG_PARSER
+        + """
+control Choose(in bit<8> a, out ingress_intrinsic_metadata_for_tm_t tm) {
+    apply { if (a == 1) { tm.ucast_egress_port = 3; } } }"""
+    )
+    model = switch(text("Choose.apply(hdr.h.a, tm);", ig_parser=other))
+    assert model.process(1, frame(1)) == [(3, frame(1))]
+    assert model.process(1, frame(2)) == []
+
+
+def test_an_assignment_counts_even_if_its_value_was_not_assigned() -> None:
+    body = "bit<9> port = tm.ucast_egress_port; if (hdr.h.a == 1) { tm.ucast_egress_port = port; }"
+    model = switch(text(body))
+    assert model.process(1, frame(1)) == [(0, frame(1))]
+    assert model.process(1, frame(2)) == []
+
+
 def test_fields_are_validated_with_their_header_or_by_an_assignment() -> None:
     body = "bool before = is_validated(tm.ucast_egress_port); tm.ucast_egress_port = 3;"
     body += " if (!before && is_validated(tm.ucast_egress_port) && is_validated(hdr.h.a) && !is_validated(hdr.tag.e)) {"
@@ -81,7 +112,7 @@ def test_egress_sees_port_replication_id_and_length() -> None:
     egress = "hdr.h.a = (bit<8>)intr.egress_port; hdr.h.c = intr.pkt_length; hdr.h.d = (bit<32>)intr.egress_rid;"
     model = switch(text("tm.mcast_grp_a = 1;", egress=egress + " hdr.h.b = (bit<8>)intr.egress_rid_first;"))
     model.set_multicast_group(MulticastGroup(1, (Replica(5, 7), Replica(6, 8))))
-    assert model.process(1, frame()) == [(5, frame(5, 1, 12, 7)), (6, frame(6, 0, 12, 8))]
+    assert model.process(1, frame()) == [(5, frame(5, 1, 16, 7)), (6, frame(6, 0, 16, 8))]
 
 
 def test_times_are_nanoseconds_of_the_switchs_clock() -> None:
@@ -277,6 +308,32 @@ def test_the_parser_of_a_ports_channel_is_used() -> None:
     assert [model.process(port, frame()) for port in (0, 3, 4, 7, 8)] == [[(3, frame(c=c))] for c in (0, 0, 1, 1, 0)]
 
 
+def test_a_request_whose_type_is_not_assigned_is_none() -> None:
+    deparser = "if (dprsr.digest_type == 0) { digest.pack({hdr.h.a, hdr.h.c}); } pkt.emit(hdr);"
+    body = f"{SEND} if (hdr.h.a == 1) {{ dprsr.digest_type = 0; }}"
+    model = switch(text(body, deparser=deparser, deparser_local="Digest<tuple<bit<8>, bit<16>>>() digest;"))
+    assert model.process(1, frame(2)) == [(3, frame(2))]
+    assert model.digests() == []
+    assert model.process(1, frame(1)) == [(3, frame(1))]
+    assert len(model.digests()) == 1
+
+
+def test_an_egress_parser_that_does_not_extract_the_metadata_begins_behind_it() -> None:
+    empty = """parser EgP(packet_in pkt, out headers hdr, out metadata meta, out egress_intrinsic_metadata_t eg_intr) {
+    state start { transition accept; } }"""
+    model = switch(text(SEND, eg_parser=empty, egress_deparser=""))
+    assert model.process(1, frame()) == [(3, frame())]
+
+
+@pytest.mark.parametrize(("arch", "more"), [("tna", ""), ("t2na", "pkt.advance(128);")])
+def test_port_metadata_that_is_a_header_is_extracted(arch: str, more: str) -> None:
+    parser = IG_PARSER.replace("pkt.advance(PORT_METADATA_SIZE);", "tag_t p = port_metadata_unpack<tag_t>(pkt);"
+                               f" meta.y = p.g; {more}")  # fmt: skip
+    model = switch(text(f"{SEND} hdr.h.d = meta.y;", ig_parser=parser, arch=arch))
+    machine(model).set_port_metadata(1, 77 << (0 if arch == "tna" else 128))
+    assert model.process(1, frame()) == [(3, frame(d=77))]
+
+
 # --- generated packets ---------------------------------------------------------------------------
 
 TIMER = """parser IgP(packet_in pkt, out headers hdr, out metadata meta, out ingress_intrinsic_metadata_t intr) {
@@ -341,3 +398,14 @@ def test_an_application_in_another_pipe_starts_when_a_port_of_it_goes_down() -> 
 def test_applications_that_cannot_be_are_refused(application: Application, message: str) -> None:
     with pytest.raises(InputError, match=f"packet generator, {message}"):
         machine(switch(text(SEND))).start(application)
+
+
+def test_a_header_takes_whole_bytes_of_a_packet() -> None:
+    parser = IG_PARSER.replace("pkt.extract(hdr.h);", "pkt.extract(hdr.odd); pkt.extract(hdr.h);")
+    source = text(f"hdr.h.a = hdr.odd.m; {SEND}", ig_parser=parser, eg_parser=parser.replace("IgP", "EgP").replace(
+        "ingress_", "egress_").replace("pkt.advance(PORT_METADATA_SIZE);", ""))  # fmt: skip
+    headers = "struct headers { tag_t tag; h_t h; }"
+    odd = "header odd_t { bit<4> n; bit<8> m; } struct headers { tag_t tag; odd_t odd; h_t h; }"
+    model = switch(source.replace(headers, odd))
+    assert model.process(1, b"\x12\x3f" + frame(9)) == [(3, b"\x12\x30" + frame(0x23))]
+    assert model.process(1, b"\x12\x3f" + frame(9)[:7]) == []

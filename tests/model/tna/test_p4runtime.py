@@ -13,6 +13,7 @@ from p4gen.p4rt.session import Session
 from p4gen.switch.device import Device
 from p4gen.switch.running import scratch
 
+from . import programs
 from .programs import frame, text
 
 LOCAL = """Counter<bit<32>, bit<8>>(2, CounterType_t.PACKETS_AND_BYTES) cnt;
@@ -24,7 +25,7 @@ def test_a_controller_loads_a_program_writes_an_entry_and_reads_a_counter() -> N
     source = text("ports.apply();", LOCAL)
     p4info = compile_text(source, "t.p4", ()).p4info
     schema = Schema(p4info)
-    device = Device(1, cpu_port=64, ports=range(16), clock=lambda: 0)
+    device = Device(1, cpu_port=64, ports=range(16), clock=lambda: 0, engine=programs.ENGINE)
     with scratch() as folder, P4RuntimeServer(device, f"unix:{folder / 's'}") as server:
         session = Session(server.address, 1, (0, 1))
         session.set_config(pb.ForwardingPipelineConfig(p4info=p4info, p4_device_config=source.encode()))

@@ -12,6 +12,8 @@ from p4gen.model import Model
 from p4gen.model.entries import Action, Entry
 from p4gen.p4.compile import compile_file
 
+from . import programs
+
 TARGETS = {"tofino1_only": (1,), "tofino2_only": (2,)}
 
 
@@ -26,7 +28,8 @@ def folder() -> Path:
 def sample(name: str, target: int = 1) -> Model:
     """One of them on the model."""
     root = folder()
-    return Model(compile_file(root / name, [f"__TARGET_TOFINO__={target}"], [root]).program, clock=lambda: 0)
+    program = compile_file(root / name, [f"__TARGET_TOFINO__={target}"], [root]).program
+    return Model(program, clock=lambda: 0, engine=programs.ENGINE, cache="")
 
 
 def test_all_of_them_load() -> None:

@@ -1,14 +1,32 @@
-"""Executables that live and die as tofino-model and bf_switchd do. They switch nothing."""
+"""Executables that live and die as tofino-model, bf_switchd and p4c do. They switch nothing, and compile nothing."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 from p4gen.switch.tofino.tools import Sde
 
+TESTS = Path(__file__).parent.parent.parent
+PROTO = Path(os.environ.get("P4STUDIO", "/nowhere")) / "pkgsrc/bf-drivers/src/bf_rt/proto/bfruntime.proto"
+MISSING = [
+    name for name, there in (("P4STUDIO", PROTO.is_file()), ("protoc", shutil.which("protoc") is not None)) if not there
+]
+COMPILER = """#!{python}
+import sys
+if "--target-help" in sys.argv:
+    print("tofino-tna, tofino2-t2na")
+elif "--version" in sys.argv:
+    print("p4c Version 0 (a stand-in)")
+else:
+    sys.path.insert(0, {tests!r})
+    from switch.tofino.serving import outputs
+    outputs(sys.argv[sys.argv.index("--target") + 1], sys.argv[sys.argv.index("-o") + 1], sys.argv[-1])
+"""
 SCRIPT = """#!{python}
 import json, os, signal, socket, sys, time
 here, name = {here!r}, {name!r}
@@ -20,7 +38,9 @@ def say(what, **more):
     with open(os.path.join(here, "events"), "a") as file:
         file.write(json.dumps({{"who": name, "what": what, **more}}) + chr(10))
 def stop(*_):
-    say("stopped")
+    with open("/proc/net/dev") as file:  # frames that have reached an interface
+        lines = [line.replace(":", " ").split() for line in file if "veth" in line]
+    say("stopped", frames={{line[0]: int(line[2]) for line in lines}})
     sys.exit(0)
 signal.signal(signal.SIGTERM, signal.SIG_IGN if plan.get("deaf") else stop)
 say("started", argv=sys.argv[1:], interfaces=interfaces, pid=os.getpid(), cwd=os.getcwd(),
@@ -36,7 +56,13 @@ if name == "tofino-model":
     while not (until and os.path.exists(os.path.join(here, until))):
         time.sleep(0.02)
     sys.exit(4)
-port = int(sys.argv[sys.argv.index("--status-port") + 1])
+def option(name):
+    return sys.argv[sys.argv.index(name) + 1]
+if "runtime" in plan:
+    sys.path.insert(0, plan["tests"])
+    from switch.tofino.serving import serve
+    serve(option("--conf-file"), int(option("--bfrt-grpc-port")), here, plan["runtime"], say)
+port = int(option("--status-port"))
 listener = socket.socket()
 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 listener.bind(("127.0.0.1", port))
@@ -63,15 +89,19 @@ class StandIns:
         (folder / "bin").mkdir(parents=True)
         proto = folder / "share/bf_rt_shared/proto/bfruntime.proto"
         proto.parent.mkdir(parents=True)
-        proto.write_text("")
+        proto.write_bytes(PROTO.read_bytes() if PROTO.is_file() else b"")
         self.plan(**plan)
+        compiler = folder / "bin/p4c"
+        compiler.write_text(COMPILER.format(python=sys.executable, tests=str(TESTS)))
+        compiler.chmod(0o755)
         for name in ("tofino-model", "bf_switchd"):
             path = folder / "bin" / name
             path.write_text(SCRIPT.format(python=sys.executable, here=str(folder), name=name))
             path.chmod(0o755)
 
     def plan(self, model: dict[str, Any] | None = None, driver: dict[str, Any] | None = None) -> None:
-        (self.folder / "plan.json").write_text(json.dumps({"tofino-model": model or {}, "bf_switchd": driver or {}}))
+        plans = {"tofino-model": model or {}, "bf_switchd": {"tests": str(TESTS), **(driver or {})}}
+        (self.folder / "plan.json").write_text(json.dumps(plans))
 
     def sde(self) -> Sde:
         return Sde(self.folder, str(self.folder / "bin/tofino-model"), str(self.folder / "bin/bf_switchd"))

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
-import shutil
+import subprocess
 import sys
-import types
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,72 +13,30 @@ import pytest
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, Lpm, Match, MulticastGroup, Range, Replica, Ternary
 from p4gen.switch.tofino.bfrt import protos
 from p4gen.switch.tofino.bfrt.control import BfrtControlPlane
+from p4gen.switch.tofino.bfrt.ports import PortMap
 from p4gen.switch.tofino.bfrt.requests import DELETE, INSERT, MODIFY, Requests, Row
 from p4gen.switch.tofino.bfrt.schema import LAST_PRIORITY, Bfrt
 
-from .described import CHIP, ROUTE, SDE_TABLES
+from .described import CHIP, ROUTE
 from .recorder import Recorder
+from .sde import MISSING, PROTO, Wire, chip, forget_client, sde_client
+from .standins import TESTS
 
-BFRT = Path(os.environ.get("P4STUDIO", "/nowhere")) / "pkgsrc/bf-drivers/src/bf_rt"
-CLIENT = BFRT / "bfruntime_grpc_client/python"
-NEEDED = {"P4STUDIO, a checkout of open-p4studio": CLIENT.is_dir(), "protoc": shutil.which("protoc") is not None}
-NEEDED["six"] = importlib.util.find_spec("six") is not None
-pytestmark = pytest.mark.skipif(
-    not all(NEEDED.values()), reason="missing: " + ", ".join(name for name, there in NEEDED.items() if not there)
-)
-
-
-def chip(name: str) -> dict[str, Any]:
-    """The SDE's own description of a Tofino 2's tables, those that we use."""
-    found = []
-    for wanted, part in SDE_TABLES.items():
-        document = json.loads((BFRT / f"bf_rt_{part}" / f"bf_rt_{part}_{name}.json").read_text())
-        found += [table for table in document["tables"] if table["name"] == wanted]
-    for table in found:
-        table.setdefault("size", 0)
-    return {"tables": found}
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"missing: {', '.join(MISSING)}")
 
 
 @pytest.fixture(scope="module")
 def messages() -> protos.Protos:
-    return protos.load(BFRT / "proto/bfruntime.proto")
+    return protos.load(PROTO)
 
 
 @pytest.fixture(scope="module")
 def client(messages: protos.Protos) -> Iterator[Any]:
-    """open-p4studio's client, on message classes made as ours are: it uses the same proto."""
-    numbers = types.SimpleNamespace(Value=["WARM_INIT_STARTED", "WARM_INIT_FINISHED"].index)
-    generated = types.ModuleType("bfrt_grpc.bfruntime_pb2")
-    generated.__getattr__ = lambda name: getattr(messages, name)  # type: ignore[method-assign]
-    generated.__dict__["SetForwardingPipelineConfigResponseType"] = numbers
-    stubs = types.ModuleType("bfrt_grpc.bfruntime_pb2_grpc")
-    stubs.__dict__["bfruntime__pb2"] = generated
-    modules = {"bfrt_grpc": types.ModuleType("bfrt_grpc"), "bfrt_grpc.bfruntime_pb2_grpc": stubs}
-    modules["bfrt_grpc"].__dict__["bfruntime_pb2_grpc"] = stubs
-    package = types.ModuleType("sde_client")
-    package.__path__ = [str(CLIENT)]
-    modules["sde_client"] = package
-    sys.modules |= modules
+    """open-p4studio's client."""
     try:
-        yield importlib.import_module("sde_client.client")
+        yield sde_client(messages)
     finally:
-        for name in [*modules, "sde_client.client", "sde_client.info_parse"]:
-            sys.modules.pop(name, None)
-
-
-class Wire:
-    """What stands behind the client in place of a server: the last request, without an answer."""
-
-    def __init__(self, messages: protos.Protos) -> None:
-        self.last, self._answer = b"", messages.WriteResponse()
-
-    def _write(self, request: Any, metadata: object = None) -> Any:
-        self.last = request.SerializeToString()
-        return self._answer
-
-    def _read(self, request: Any, metadata: object = None) -> Any:
-        self.last = request.SerializeToString()
-        return iter(())
+        forget_client()
 
 
 Theirs = Callable[..., bytes]
@@ -155,13 +109,13 @@ def test_the_same_bytes_as_their_client(shape: str, client: Any, messages: proto
         ours = requests.read(table["last"], [{"$REGISTER_INDEX": 3}])
     elif shape in ("node", "group", "session", "port"):
         recorder = Recorder()
-        control = BfrtControlPlane(requests, bfrt, recorder)
+        control = BfrtControlPlane(requests, bfrt, recorder, ports=PortMap({8: 8, 9: 9} if shape != "port" else {8: 8}))
         if shape in ("node", "group"):
             control.set_multicast_group(MulticastGroup(5, (Replica(8, 1), Replica(9, 1), Replica(8, 2))))
         elif shape == "session":
             control.set_clone_session(CloneSession(3, (Replica(9),), 128))
         else:
-            control.add_ports([8])
+            control.add_ports()
         if shape == "node":
             table_ = named("$pre.node")
             keys = [table_.make_key([key("$MULTICAST_NODE_ID", n)]) for n in (1, 2)]
@@ -227,3 +181,22 @@ def test_lpm_like_theirs(messages: protos.Protos, client: Any) -> None:
     table = Bfrt(changed, {"tables": []}).tables.named("route")
     ours = Requests(messages).write(INSERT, table, [Row({"dst": Lpm(0x0A0000000000, 8)}, {}, "drop")])
     assert ours.SerializeToString() == wire.last
+
+
+SPEC = {"mode": "II", "lanes": 8, "ports": 8, "groups": 2, "fan_in": 4, "window": 2, "message": 2}
+SOME = "test_forwarding,test_static_groups,test_validation"
+
+
+@pytest.mark.parametrize("arch", ["t2na", "tna"])
+def test_the_calls_of_the_suite(arch: str, request: pytest.FixtureRequest) -> None:
+    """Every control-plane call of some scenarios, with --full of all, is made on BF-Runtime's client, too."""
+    tests = "" if request.config.getoption("--full") else SOME
+    words = ["-m", "switch.tofino.shadow", json.dumps({**SPEC, "arch": arch}), tests, "interp"]
+    done = subprocess.run([sys.executable, *words], cwd=TESTS, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert not found["failed"]
+    assert found["outcomes"]["passed"] > 10
+    assert not found["wrong"]
+    assert not found["different"], found["differences"]
+    assert {"insert", "group", "reset", "counters", "registers"} <= set(found["calls"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,16 +23,14 @@ from p4gen.model.entries import (
 )
 from p4gen.switch.tofino.bfrt import protos
 from p4gen.switch.tofino.bfrt.control import BfrtControlPlane
+from p4gen.switch.tofino.bfrt.ports import PortMap
 from p4gen.switch.tofino.bfrt.requests import INSERT, Requests, Row
 from p4gen.switch.tofino.bfrt.schema import LAST_PRIORITY, Bfrt
 
 from .described import CHIP, ROUTE
 from .recorder import Recorder
+from .standins import MISSING, PROTO
 
-PROTO = Path(os.environ.get("P4STUDIO", "/nowhere")) / "pkgsrc/bf-drivers/src/bf_rt/proto/bfruntime.proto"
-MISSING = [
-    name for name, there in (("P4STUDIO", PROTO.is_file()), ("protoc", shutil.which("protoc") is not None)) if not there
-]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"missing: {', '.join(MISSING)}")
 SEND = Action("send", {"port": 9})
 
@@ -49,9 +45,9 @@ Make = Callable[..., tuple[BfrtControlPlane, Recorder]]
 
 @pytest.fixture
 def make(requests: Requests) -> Make:
-    def made(*answers: Any, pipe: int = 0) -> tuple[BfrtControlPlane, Recorder]:
+    def made(*answers: Any, pipe: int = 0, ports: dict[int, int] | None = None) -> tuple[BfrtControlPlane, Recorder]:
         recorder = Recorder(*answers)
-        return BfrtControlPlane(requests, Bfrt(ROUTE, CHIP), recorder, pipe), recorder
+        return BfrtControlPlane(requests, Bfrt(ROUTE, CHIP), recorder, pipe, PortMap(ports or {})), recorder
 
     return made
 
@@ -146,6 +142,8 @@ def test_registers_of_a_pipe(pipe: int, make: Make, requests: Requests) -> None:
     control, recorder = make(answer(requests, "last", row(2)), pipe=pipe)
     assert control.register("last", 2) == (20 + pipe) << 32 | 7 + pipe
     assert recorder.asked[0].entities[0].table_entry.table_flags.from_hw
+    with pytest.raises(ControlError, match="register last: registers of a Tofino are read only here"):
+        control.write_register("last", 2, 1)
     control, recorder = make()
     with pytest.raises(ControlError, match="has 4 cells, none with index 4"):
         control.register("last", 4)
@@ -217,10 +215,57 @@ def test_reset_clears_everything(make: Make, requests: Requests) -> None:
 
 
 def test_only_ports_that_are_not_there_are_added(make: Make, requests: Requests) -> None:
-    control, recorder = make(answer(requests, "$PORT", ({1: 8}, [])))
-    control.add_ports([8, 9])
+    control, recorder = make(answer(requests, "$PORT", ({1: 8}, [])), ports={0: 8, 1: 9})
+    control.add_ports()
     ((update,),) = (request.updates for request in recorder.written)
     assert update.entity.table_entry.key.fields[0].exact.value == (9).to_bytes(4)
+
+
+def test_ports_are_device_ports_in_requests_and_ports_in_answers(make: Make, requests: Requests) -> None:
+    ports = {0: 8, 1: 9}
+    control, recorder = make(ports=ports)
+    sent = Entry("pipe.Ingress.route", {"hdr.ethernet.dst": Exact(1)}, Action("Ingress.send", {"port": 1}))
+    control.insert(sent)
+    control.set_multicast_group(MulticastGroup(1, (Replica(0, 5), Replica(1, 5))))
+    control.set_clone_session(CloneSession(3, (Replica(1),)))
+    entry, node, _, session = (request.updates[0].entity.table_entry for request in recorder.written)
+    assert entry.data.fields[0].stream == (9).to_bytes(2)
+    assert node.data.fields[0].int_arr_val.val == [8, 9]
+    assert {field.field_id: field.stream for field in session.data.fields}[16] == (9).to_bytes(4)
+    held = requests.protos.ReadResponse()
+    held.entities.add().table_entry.CopyFrom(entry)
+    control, _ = make(held, ports=ports)
+    assert control.entries("route") == [sent]
+
+
+def test_a_port_that_is_not_there_changes_nothing(make: Make) -> None:
+    control, recorder = make(ports={0: 8, 1: 9})
+    with pytest.raises(ControlError, match="port 2: the switch has ports 0 to 1"):
+        control.insert(Entry("route", {"dst": 1}, Action("send", {"port": 2})))
+    for replicas in ((Replica(0), Replica(7)), (Replica(7),)):
+        with pytest.raises(ControlError, match="port 7"):
+            control.set_multicast_group(MulticastGroup(1, replicas))
+        with pytest.raises(ControlError, match="port 7"):
+            control.set_clone_session(CloneSession(1, replicas))
+    assert not recorder.written
+
+
+def test_kept_entries_come_back_after_a_reset_and_are_not_listed(make: Make, requests: Requests) -> None:
+    kept, other = Entry("route", {"dst": 5}, SEND), Entry("route", {"dst": 6}, SEND)
+    control, recorder = make()
+    control.keep(kept)
+    control.insert(other)
+    added = [request.updates[0].entity.table_entry for request in recorder.written]
+    recorder.written.clear()
+    control.reset()
+    last = recorder.written[-1].updates[0]
+    assert (last.type, last.entity.table_entry) == (INSERT, added[0])
+    held = requests.protos.ReadResponse()
+    for entry in added:
+        held.entities.add().table_entry.CopyFrom(entry)
+    control, _ = make(held)
+    control.keep(kept)
+    assert [entry.match["hdr.ethernet.dst"] for entry in control.entries("route")] == [Exact(6)]
 
 
 def test_ambiguous_names_and_wrong_values(make: Make, requests: Requests) -> None:

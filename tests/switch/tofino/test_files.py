@@ -43,9 +43,11 @@ def test_ports(tmp_path: Path) -> None:
         "PortToVeth": [{"device_port": 8, "veth1": 0, "veth2": 1}, {"device_port": 9, "veth1": 2, "veth2": 3}]
     }
     assert files.interfaces(1) == ("veth2", "veth3")
-    assert files.device_ports(TOFINO, [3]) == {3: 3}
-    with pytest.raises(InputError, match="pipe 0 has 64 front ports, 65 are wanted"):
-        files.device_ports(TOFINO2, range(65))
+    assert files.device_ports(TOFINO, [3, 64, 128, 191]) == {3: 3, 128: 128, 191: 191}
+    # Ports 2 and 6 of T2NA are not for hosts, in each pipe; so its last front port is 65.
+    assert files.device_ports(TOFINO2, range(9)) == {0: 8, 1: 9, 3: 10, 4: 11, 5: 12, 7: 13, 8: 14}
+    assert files.device_ports(TOFINO2, [65, 66, 128, 131]) == {65: 71, 128: 136, 131: 138}
+    assert len(files.device_ports(TOFINO2, range(512))) == 256
 
 
 def test_conf(tmp_path: Path) -> None:

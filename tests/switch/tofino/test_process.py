@@ -78,13 +78,15 @@ def test_start_order_arguments_and_clean_end(
     sde = StandIns(tmp_path / "sde", driver={"not_ready": 2})
     outside = network()
     place = tmp_path / "run"
-    with running_tofino(program, place, range(3), find=sde.sde, timeout=PATIENCE_S) as running:
+    with running_tofino(program, place, range(4), find=sde.sde, timeout=PATIENCE_S) as running:
         assert network() != outside
         assert running.target == "tofino-model"
-        assert running.platform_args["interfaces"] == {0: "veth1", 1: "veth3", 2: "veth5"}
+        assert running.platform_args["interfaces"] == {0: "veth1", 1: "veth3", 3: "veth7"}
         assert running.platform_args["slower"] == 20
         assert running.bfrt is not None
-        assert running.bfrt["ports"] == [8, 9, 10]
+        assert running.bfrt["ports"] == [(0, 8), (1, 9), (3, 10)]
+        assert running.slower == 20
+        assert len(running.pids) == 2
         assert sde.order() == ["tofino-model started", "bf_switchd started"]
     assert sde.order() == ["tofino-model started", "bf_switchd started", "bf_switchd stopped", "tofino-model stopped"]
     model, driver, *asked = (event for event in sde.events() if event["what"] in ("started", "asked"))
@@ -104,7 +106,7 @@ def test_start_order_arguments_and_clean_end(
     assert {event["cwd"] for event in (model, driver)} == {str(place)}
     assert {event["libraries"] for event in (model, driver)} == {f"{install}/lib"}
     assert {event["install"] for event in (model, driver)} == {install}
-    assert model["interfaces"] == ["lo", *(f"veth{n}" for n in range(6))]
+    assert model["interfaces"] == ["lo", *(f"veth{n}" for n in (0, 1, 2, 3, 6, 7))]
     nothing_left(sde)
 
 
@@ -225,6 +227,17 @@ def test_what_else_is_missing(wrong: str, message: str, tmp_path: Path, monkeypa
     with pytest.raises(MissingToolError, match=message) as caught:
         tools.check()
     assert len(caught.value.lines()) == 1
+
+
+def test_all_that_is_missing_of_the_machine_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDE_INSTALL", str(StandIns(tmp_path / "sde").folder))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(tools, "huge_pages", lambda: 0)
+    with pytest.raises(MissingToolError) as caught:
+        tools.check()
+    root, pages = caught.value.lines()
+    assert "only root may make" in root
+    assert "sysctl vm.nr_hugepages=196" in pages
 
 
 def test_programs_that_are_not_for_tofino_are_refused() -> None:

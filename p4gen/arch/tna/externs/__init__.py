@@ -5,7 +5,7 @@ They work on the memory of the pipe for which a program is compiled, so each is 
 
 from __future__ import annotations
 
-from p4gen.arch.tna.externs import arithmetic, checksums, meters, registers, requests
+from p4gen.arch.tna.externs import arithmetic, checksums, filters, meters, registers, requests
 from p4gen.arch.tna.memory import Memory
 from p4gen.model.interp import Externs
 
@@ -16,6 +16,7 @@ def externs(memory: Memory) -> Externs:
         {
             **registers.methods(memory),
             **meters.methods(memory),
+            **filters.methods(memory),
             **checksums.METHODS,
             **requests.METHODS,
             **arithmetic.METHODS,

@@ -1,12 +1,10 @@
 """Counters and meters, of arrays and of tables' entries.
 
-Bytes are those of the frame without its FCS; in egress, headers in front of it that the program adds for itself are
+Bytes are those of the frame with its FCS; in egress, headers in front of it that the program adds for itself are
 part of it, as for ``pkt_length``. ``adjust_byte_count`` is subtracted. Meters are two-rate three-colour markers (RFC
 2698) on the switch's clock, green without rates; colours are those of ``MeterColor_t``, 0, 1 and 3, or those that a
 direct meter's constructor names. A packet that arrives coloured gets no better colour. Entries' meters are one for all
 pipes, and so are entries' counters, which are sums.
-
-Weighted random early detection has no thresholds, so it never drops. Low-pass filters are refused.
 """
 
 from __future__ import annotations
@@ -31,8 +29,6 @@ def methods(memory: Memory) -> dict[tuple[str, str], Compiler]:
         ("DirectCounter", "count"): _count_entry,
         ("Meter", "execute"): lambda b, call: _execute(b, call, memory),
         ("DirectMeter", "execute"): _execute_entry,
-        ("Wred", "execute"): _never,
-        ("DirectWred", "execute"): _never,
     }
 
 
@@ -78,7 +74,7 @@ def _count_entry(b: Build, call: ir.ExternCall) -> Eval:
 def _execute(b: Build, call: ir.ExternCall, memory: Memory) -> Eval:
     assert call.instance is not None
     meter, index = memory.meters[call.instance.name], argument(b, call, 0)
-    coloured, adjust = _places(call, 1)
+    coloured, adjust = colour_places(call, 1)
     size, before = _less(b, call, adjust), _colour(b, call, coloured)
     pos, state, traced, clock = call.pos, b.state, b.traced, b.state
 
@@ -102,7 +98,7 @@ def _execute_entry(b: Build, call: ir.ExternCall) -> Eval:
     given = call.instance.arguments
     in_bytes = given["type"] == "BYTES"
     values = tuple(given.get(name, value) for name, value in zip(NAMES, COLOURS, strict=True))
-    coloured, adjust = _places(call, 0)
+    coloured, adjust = colour_places(call, 0)
     size, before, state = _less(b, call, adjust), _colour(b, call, coloured), b.state
 
     def execute(f: Frame) -> object:
@@ -114,14 +110,7 @@ def _execute_entry(b: Build, call: ir.ExternCall) -> Eval:
     return execute
 
 
-def _never(b: Build, call: ir.ExternCall) -> Eval:
-    """Early detection without thresholds, which nothing can configure here: no packet is to be dropped."""
-    assert call.instance is not None
-    value = call.instance.arguments["no_drop_value"]
-    return lambda f: value
-
-
-def _places(call: ir.ExternCall, first: int) -> tuple[int | None, int]:
+def colour_places(call: ir.ExternCall, first: int) -> tuple[int | None, int]:
     """The positions of the colour, if the method has one, and of ``adjust_byte_count``."""
     expr = call.args[first].expr if len(call.args) > first else None
     if len(call.args) > first + 1 or (expr is not None and isinstance(t.strip(expr.type), t.SerEnum)):

@@ -4,20 +4,24 @@ An action reads a word, runs its ``apply`` on it and writes it back, in one step
 assigns them, as in p4c's back end a result that nothing drives is 0. Arithmetic in ``apply`` is that of P4: what the
 chip does with operands wider than its ALUs is not modelled, and neither are the limits that p4c checks.
 
-An index beyond the register's size is undefined; it is counted as a trap, changes nothing and gives 0. Not modelled,
-and refused: queues and stacks (``enqueue``, ``push``, …), ``sweep``, ``clear``, ``address``, mathematical units,
-learning, and actions on whole entries (``MinMaxAction``)."""
+An index beyond the register's size is undefined; it is counted as a trap, changes nothing and gives 0. Registers of
+Tofino 2 are queues for ``enqueue`` and ``dequeue`` and stacks for ``push`` and ``pop``: their action runs on the
+element, or ``overflow`` and ``underflow``, where the program has them, on no element. ``sweep`` and ``clear``, which
+take the chip some time, are done at once. Not modelled, and refused: ``address``, learning, and the change of an
+element by ``min8`` and its like.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from p4gen.arch.tna.memory import ACTIONS, Array, Entries, Memory
+from p4gen.arch.tna.memory import ACTIONS, Memory
+from p4gen.arch.tna.words import Array, Entries, Word
 from p4gen.errors import Diagnostic, InputError
 from p4gen.model.interp.build import Build, fresh, unsupported
 from p4gen.model.interp.calls import function_body
-from p4gen.model.interp.context import Eval, Frame
+from p4gen.model.interp.context import Eval, Exec, Frame
 from p4gen.model.interp.extern_args import Compiler, Out, argument, trap
 from p4gen.model.trace import show
 from p4gen.model.values import copy_value
@@ -36,6 +40,8 @@ def methods(memory: Memory) -> Methods:
         ("Register", "write"): lambda b, call: _write(b, call, _cell(b, call, memory), 1),
         ("DirectRegister", "read"): lambda b, call: _read(b, call, _entry(memory.entries[_own(call).name])),
         ("DirectRegister", "write"): lambda b, call: _write(b, call, _entry(memory.entries[_own(call).name]), 0),
+        ("Register", "clear"): lambda b, call: _clear(b, call, memory),
+        ("DirectRegister", "clear"): lambda b, call: _clear(b, call, memory),
         ("RegisterParam", "read"): lambda b, call: _parameter(call, memory),
     }
     for kind in ACTIONS:
@@ -45,8 +51,13 @@ def methods(memory: Memory) -> Methods:
             for name in ("min8", "max8", "min16", "max16"):
                 found[extern, name] = _extreme
             if kind == "RegisterAction":
-                found[extern, "execute_log"] = lambda b, call: _execute(b, call, memory)
+                for name in ("execute_log", *ORDERED, "sweep"):
+                    found[extern, name] = lambda b, call: _execute(b, call, memory)
     return found
+
+
+ORDERED = {"enqueue": "overflow", "push": "overflow", "dequeue": "underflow", "pop": "underflow"}
+"""Methods of queues and stacks, and what runs in place of ``apply`` where there is no room, or no element."""
 
 
 def _own(call: ir.ExternCall) -> ir.ExternInstance:
@@ -88,13 +99,21 @@ def _next(array: Array) -> Locate:
 def _entry(register: Entries) -> Locate:
     """The cell of the entry whose action is running; outside of one, the register has one cell."""
 
+    return lambda f: register.place(f[0].matched)
+
+
+def _ordered(array: Array, method: str) -> Locate:
+    """A queue's place behind the last element, or its first one; a stack's place on top, or its top."""
+
     def locate(f: Frame) -> tuple[Any, Any] | None:
-        entry = f[0].matched
-        if entry is None:
-            return register.__dict__, "alone"
-        if entry not in register.of:
-            register.of[entry] = register.word.fresh()
-        return register.of, entry
+        size = len(array.cells)
+        puts = method in ("enqueue", "push")
+        if array.held == (size if puts else 0):
+            return None
+        at = array.first if method == "dequeue" else array.first + array.held - (0 if puts else 1)
+        array.held += 1 if puts else -1
+        array.first = (array.first + (method == "dequeue")) % size
+        return array.cells, at % size
 
     return locate
 
@@ -152,6 +171,10 @@ def _execute(b: Build, call: ir.ExternCall, memory: Memory) -> Eval:
         locate = _entry(memory.entries[register.name])
     elif call.method == "execute_log":
         locate = _next(memory.arrays[register.name])
+    elif call.method in ORDERED:
+        locate = _ordered(memory.arrays[register.name], call.method)
+    elif call.method == "sweep":
+        return _sweep(b, instance, memory.arrays[register.name], register)
     else:
         if call.args[0].expr is None:
             raise unsupported(call.pos, f"{instance.extern}.execute without an index")
@@ -165,7 +188,8 @@ def _execute(b: Build, call: ir.ExternCall, memory: Memory) -> Eval:
     make = fresh(call.type) if not isinstance(call.type, t.Void) else lambda: None
     of = register.type_args[0]
     name, pos, traced = register.name, call.pos, b.traced
-    _check_word(apply, of)
+    sees, stores = _seen(apply, of)
+    otherwise = _otherwise(b, instance, ORDERED.get(call.method), [slot for slot, _ in outs])
 
     def execute(f: Frame) -> Any:
         place, places = locate(f), [target.locate(f) for _, target in targets]
@@ -174,13 +198,16 @@ def _execute(b: Build, call: ir.ExternCall, memory: Memory) -> Eval:
         if place is not None:
             container, key = place
             before = copy_value(container[key])
-            f[word] = copy_value(before)
+            f[word] = sees(copy_value(before))
             body(f)
-            container[key] = f[word]
+            container[key] = stores(f[word])
             if traced:
-                what = f"{_cell_name(name, place)}: {show(before, of)} becomes {show(f[word], of)}"
+                new = container[key]
+                what = f"{_cell_name(name, place)}: {show(before, of)} becomes {show(new, of)}"
                 index = key if isinstance(key, int) else None
-                f[0].trace.add("write", what, pos, register=name, index=index, value=copy_value(f[word]), old=before)
+                f[0].trace.add("write", what, pos, register=name, index=index, value=copy_value(new), old=before)
+        elif otherwise is not None:
+            otherwise(f)
         for (slot, target), at in zip(targets, places, strict=True):
             target.store(f, at, f[slot])
         for target, zero in spare:
@@ -190,12 +217,86 @@ def _execute(b: Build, call: ir.ExternCall, memory: Memory) -> Eval:
     return execute
 
 
-def _check_word(apply: ir.Function, of: t.Type) -> None:
+def check_word(apply: ir.Function, of: t.Type) -> None:
     """``apply`` may see the register's elements as another type of the same width, which the model does not do."""
     seen = apply.params[0].variable.type
     if t.strip(seen) != t.strip(of):
+        what = f"an action that sees elements of type {of} as {seen} is not supported by the engine jit"
+        raise InputError(Diagnostic(apply.pos, what))
+
+
+def _seen(apply: ir.Function, of: t.Type) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """How an element becomes what ``apply`` sees, which may be another type of the same width, and back."""
+    seen = apply.params[0].variable.type
+    if t.strip(seen) == t.strip(of):
+        return lambda value: value, lambda value: value
+    there, back = Word(of), Word(seen)
+    if there.width != back.width:
         what = f"an action that sees elements of type {of} as {seen} is not supported by the behavioural model"
         raise InputError(Diagnostic(apply.pos, what))
+    return lambda value: back.value(there.number(value)[0]), lambda value: there.value(back.number(value)[0])
+
+
+def _otherwise(b: Build, instance: ir.ExternInstance, name: str | None, results: list[int]) -> Exec | None:
+    """``overflow`` or ``underflow``, if the instance has it: its results are those of ``apply``, by position."""
+    function = instance.methods.get(name) if name is not None else None
+    if function is None:
+        return None
+    body = function_body(b, function)
+    apply = instance.methods["apply"]
+    named = [p for p in function.params if p.direction == "out"]
+    values = [(b.slot(p.variable), fresh(p.variable.type)) for p in function.params]
+    moved = list(zip((b.slot(p.variable) for p in named), results, strict=False))
+    assert len(named) <= len(apply.params) - 1
+
+    def run(f: Frame) -> None:
+        for slot, zero in values:
+            f[slot] = zero()
+        body(f)
+        for own, theirs in moved:
+            f[theirs] = f[own]
+
+    return run
+
+
+def _sweep(b: Build, instance: ir.ExternInstance, array: Array, register: ir.ExternInstance) -> Eval:
+    """The action on all elements of a register."""
+    apply = instance.methods["apply"]
+    body, word = function_body(b, apply), b.slot(apply.params[0].variable)
+    outs = [(b.slot(p.variable), fresh(p.variable.type)) for p in apply.params[1:]]
+    sees, stores = _seen(apply, register.type_args[0])
+
+    def sweep(f: Frame) -> None:
+        for at, value in enumerate(array.cells):
+            for slot, zero in outs:
+                f[slot] = zero()
+            f[word] = sees(value)
+            body(f)
+            array.cells[at] = stores(f[word])
+
+    return sweep
+
+
+def _clear(b: Build, call: ir.ExternCall, memory: Memory) -> Eval:
+    """All elements of a register become a value."""
+    value, register = argument(b, call, 0), _own(call)
+    if register.extern == "Register":
+        cells = memory.arrays[register.name].cells
+
+        def clear(f: Frame) -> None:
+            new = value(f)
+            cells[:] = [copy_value(new) for _ in cells]
+
+        return clear
+    entries = memory.entries[register.name]
+
+    def clear_entries(f: Frame) -> None:
+        new = value(f)
+        entries.alone = copy_value(new)
+        for entry in list(entries.of):
+            entries.of[entry] = copy_value(new)
+
+    return clear_entries
 
 
 def _predicate(b: Build, call: ir.ExternCall) -> Eval:

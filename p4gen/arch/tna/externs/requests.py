@@ -1,14 +1,15 @@
 """What deparsers ask for: mirrored copies, resubmission, digests; and what marks fields of metadata as invalid.
 
 An instance with a type (``Mirror(1)``) acts only where the metadata's ``mirror_type``, ``resubmit_type`` or
-``digest_type`` is that type; of one without, the program's own condition decides."""
+``digest_type`` is that type; of one without, the program's own condition decides. Neither acts where the program has
+not assigned a type, although it then reads as 0."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from p4gen.arch.tna.context import UNSET
+from p4gen.arch.tna.context import UNSET, Pass
 from p4gen.model.codec import decoder
 from p4gen.model.interp.build import Build, unsupported
 from p4gen.model.interp.context import Eval, Frame, Reject
@@ -34,7 +35,7 @@ def _mirror(b: Build, call: ir.ExternCall) -> Eval:
 
     def emit(f: Frame) -> None:
         ctx = f[0]
-        if wanted is not None and ctx.types.get("mirror_type") != wanted:
+        if not _asked(ctx, "mirror_type", wanted):
             return
         number = int(session(f))
         ctx.mirrors.append((number, front(f)))
@@ -49,11 +50,22 @@ def _resubmit(b: Build, call: ir.ExternCall) -> Eval:
 
     def emit(f: Frame) -> None:
         ctx = f[0]
-        if wanted is not None and ctx.types.get("resubmit_type") != wanted:
+        if not _asked(ctx, "resubmit_type", wanted):
             return
         ctx.resubmits.append(front(f))
         if traced:
             ctx.trace.add("request", "resubmit", pos, request="resubmit")
+
+    return emit
+
+
+def _generate(b: Build, call: ir.ExternCall) -> Eval:
+    context, pos, traced = _front(b, call, 0), call.pos, b.traced
+
+    def emit(f: Frame) -> None:
+        f[0].generates.append(context(f))
+        if traced:
+            f[0].trace.add("request", "start of the packet generator", pos, request="pktgen")
 
     return emit
 
@@ -66,7 +78,7 @@ def _digest(b: Build, call: ir.ExternCall) -> Eval:
 
     def pack(f: Frame) -> None:
         ctx = f[0]
-        if wanted is not None and ctx.types.get("digest_type") != wanted:
+        if not _asked(ctx, "digest_type", wanted):
             return
         digest = Digest(name, tuple(leaves("", data(f), kind)))
         ctx.digests.append(digest)
@@ -74,6 +86,12 @@ def _digest(b: Build, call: ir.ExternCall) -> Eval:
             ctx.trace.add("digest", f"digest {name} {dict(digest.fields)}", pos, name=name)
 
     return pack
+
+
+def _asked(ctx: Pass, name: str, wanted: int | None) -> bool:
+    """Whether the metadata's type asks for what an instance does."""
+    found = ctx.types.get(name, UNSET)
+    return found is not UNSET and wanted in (None, found)
 
 
 def _type(call: ir.ExternCall, name: str) -> int | None:
@@ -111,12 +129,13 @@ def _is_validated(b: Build, call: ir.ExternCall) -> Eval:
 
 
 def _port_metadata(b: Build, call: ir.ExternCall) -> Eval:
-    """The metadata of the port, from its highest bits on; the parser is then behind all of it."""
+    """The metadata of the port, from its highest bits on; the parser is then behind all of it, or, as p4c extracts it,
+    behind a header of that type."""
     try:
         width, decode = t.width_of(call.type), decoder(call.type)
     except TypeError as problem:
         raise unsupported(call.pos, f"port metadata of {call.type} ({problem})") from None
-    pos, traced = call.pos, b.traced
+    pos, traced, header = call.pos, b.traced, isinstance(t.strip(call.type), t.Header)
 
     def unpack(f: Frame) -> Any:
         ctx = f[0]
@@ -124,7 +143,7 @@ def _port_metadata(b: Build, call: ir.ExternCall) -> Eval:
         if width > size or ctx.at + size > 8 * len(ctx.data):
             raise Reject("PacketTooShort")
         whole = int.from_bytes(ctx.data[ctx.at >> 3 : (ctx.at + size) >> 3])
-        ctx.at += size
+        ctx.at += width if header else size
         found = decode(whole >> (size - width))
         if traced:
             ctx.trace.add("extract", f"port metadata {show(found, call.type)}", pos)
@@ -137,6 +156,7 @@ METHODS: Mapping[tuple[str, str], Compiler] = {
     ("Mirror", "emit"): _mirror,
     ("Resubmit", "emit"): _resubmit,
     ("Digest", "pack"): _digest,
+    ("Pktgen", "emit"): _generate,
 }
 FUNCTIONS: Mapping[str, Compiler] = {
     "invalidate": _invalidate,

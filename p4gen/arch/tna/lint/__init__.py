@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from p4gen.arch.tna.lint import accesses, gateways, parsers, salus, tables
+from p4gen.arch.tna.lint import accesses, gateways, operations, parsers, salus, tables
 from p4gen.arch.tna.lint.chips import TOFINO, TOFINO2
 from p4gen.errors import Diagnostic, Pos
 from p4gen.p4 import ir
@@ -17,7 +17,7 @@ def lint(program: ir.Program, _pipelines: int = 1) -> list[Diagnostic]:
     """
     chip = TOFINO2 if program.arch == "t2na" else TOFINO
     found: dict[tuple[Pos, str], Diagnostic] = {}
-    checks = (salus.check, tables.check, gateways.check, parsers.check)
+    checks = (salus.check, tables.check, gateways.check, operations.check, parsers.check)
     for problem in chain(accesses.check(program), *(check(program, chip) for check in checks)):
         assert isinstance(problem.where, Pos)
         found.setdefault((problem.where, problem.message), problem)

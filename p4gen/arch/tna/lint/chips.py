@@ -22,21 +22,31 @@ class Chip:
     """Bits of a word that is a single number and takes the place of two fields."""
     egress_parser_bytes: int | None
     """Bytes that the parser of egress may take; None where there is no limit."""
+    parser_joins: bool
+    """Whether what a parser writes to a field joins what it wrote before, by *or*, and never replaces it."""
     actions: int = 4
     """Actions on one register."""
     constants: int = 4
     """Constants that do not fit into an instruction, and parameters, of all actions on a register."""
+    operand_bits: int = 51
+    """Bits of fields that an action on a register may take by a hash, wherever they stand."""
     least_constant: int = -8
     greatest_constant: int = 7
     condition_bits: int = 12
-    """Bits that a condition outside of actions compares by size."""
+    """Bits that a condition outside of actions compares by size, or takes beyond ``condition_bytes``."""
+    condition_bytes: int = 4
+    """Bytes of fields that a condition takes from the crossbar."""
+    range_bits: int = 20
+    """Bits of a field that a range matches: five nibbles."""
     exact_key_bytes: int = 128
     ternary_key_bytes: int = 66
     """Bytes of a key that one stage takes from its crossbars."""
 
 
-TOFINO: Final = Chip("Tofino", comparisons=2, field_bits=32, word_bits=64, egress_parser_bytes=160)
-TOFINO2: Final = Chip("Tofino 2", comparisons=4, field_bits=64, word_bits=128, egress_parser_bytes=None)
+TOFINO: Final = Chip("Tofino", comparisons=2, field_bits=32, word_bits=64, egress_parser_bytes=160, parser_joins=True)
+TOFINO2: Final = Chip(
+    "Tofino 2", comparisons=4, field_bits=64, word_bits=128, egress_parser_bytes=None, parser_joins=False
+)
 
 ON_REGISTERS: Final = frozenset(
     {"RegisterAction", "RegisterAction2", "RegisterAction3", "RegisterAction4", "DirectRegisterAction"}

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeGuard
 
 from p4gen.arch.tna.lint.chips import Chip, actions_on
+from p4gen.arch.tna.resources.access import Scope, bit_count, body
 from p4gen.errors import Diagnostic
 from p4gen.p4 import ir
 from p4gen.p4.lint.values import PathState, Value, Values, place_of
@@ -24,8 +25,7 @@ def check(program: ir.Program, chip: Chip) -> Iterator[Diagnostic]:
         word = strip(register.type_args[0])
         width = _width(word, chip)
         if width is None:
-            # p4c refuses these on Tofino; programs of p4gen have words of int and bit of one width on Tofino 2.
-            yield Diagnostic(register.pos, _no_word(register, word, chip), "warning" if _mixed(word) else "error")
+            yield Diagnostic(register.pos, _no_word(register, word, chip))
             continue
         if len(actions) > chip.actions:
             message = f"register '{register.name}' has {len(actions)} actions on it; {chip.actions} are possible"
@@ -48,12 +48,6 @@ def _width(word: Type, chip: Chip) -> int | None:
     if isinstance(word, Bits) and first.width in (1, chip.word_bits):
         return first.width
     return first.width if first.width in (8, 16, 32, 64) and first.width <= chip.field_bits else None
-
-
-def _mixed(word: Type) -> bool:
-    """Whether only the signs of a word's fields differ."""
-    fields = [strip(f.type) for f in word.fields] if isinstance(word, Struct) else []
-    return len({f.width for f in fields if isinstance(f, Bits)}) == 1 and all(isinstance(f, Bits) for f in fields)
 
 
 def _no_word(register: ir.ExternInstance, word: Type, chip: Chip) -> str:
@@ -147,12 +141,18 @@ class _Body:
         """What it asks for and a stateful ALU does not have."""
         yield from self._comparisons()
         yield from self._locals()
+        yield from self._results()
+        yield from self._operands()
         conditions = {id(n) for c in self._conditions() for n in walk(c)}
         for node in walk(self.function.body):
             if isinstance(node, ir.Slice) and id(node) in conditions and _is_of(node.base, self.word):
                 yield Diagnostic(node.pos, "a stateful ALU cannot compare a slice of the word")
             elif isinstance(node, ir.Binary):
                 yield from self._operation(node, in_condition=id(node) in conditions)
+            elif isinstance(node, ir.ExternCall) and node.method == "predicate":
+                for arg in node.args:
+                    if isinstance(arg.expr, ir.Binary) and arg.expr.op in ("&&", "||"):
+                        yield Diagnostic(arg.expr.pos, "each argument of predicate() is one comparison")
             elif (
                 isinstance(node, ir.Assign)
                 and isinstance(node.target, ir.Slice)
@@ -161,7 +161,9 @@ class _Body:
                 yield Diagnostic(node.target.pos, "a stateful ALU cannot write a slice of the word")
 
     def _operation(self, e: ir.Binary, *, in_condition: bool) -> Iterator[Diagnostic]:
-        """One operation in a statement, or two whose results are combined by ``|``."""
+        """One operation in a statement, or two whose results are combined by ``|``; in a condition a mask."""
+        if e.op == "&" and in_condition and not any(isinstance(side, ir.Literal) for side in (e.left, e.right)):
+            yield Diagnostic(e.pos, "a stateful ALU masks what it compares only with constants")
         if e.op in ("<<", ">>") and any(isinstance(n, ir.Var) and n.variable is self.word for n in walk(e.left)):
             yield Diagnostic(e.pos, "a stateful ALU cannot shift the word")
         nested = [
@@ -188,6 +190,34 @@ class _Body:
             if type_ is not word and not (isinstance(type_, Bits) and type_.width in widths):
                 message = f"a local variable of type {type_} in an action on a register of {word}; a stateful ALU has"
                 yield Diagnostic(node.pos, f"{message} only such as its words")
+
+    def _results(self) -> Iterator[Diagnostic]:
+        """Results of different sources, in different branches: with a word of two fields nothing is left to choose."""
+        if not isinstance(strip(self.word.type), Struct):
+            return
+        first: dict[ir.Variable, tuple[object, ir.Expr]] = {}
+        for node in walk(self.function.body):
+            if not isinstance(node, ir.Assign) or not isinstance(node.target, ir.Var):
+                continue
+            source = place_of(node.value) if isinstance(node.value, ir.Var | ir.FieldOf) else None
+            if source is None or node.target.variable not in [p.variable for p in self.function.params[1:]]:
+                continue
+            before = first.setdefault(node.target.variable, (source, node.value))
+            if before[0] != source:
+                message = "a result has two sources; with words of two fields, a stateful ALU gives one or 0"
+                yield Diagnostic(node.value.pos, message, notes=((before[1].pos, "the other one is here"),))
+                return
+
+    def _operands(self) -> Iterator[Diagnostic]:
+        """Fields of packets and metadata: two operands as wide as the word, or few bits by a hash."""
+        word = strip(self.word.type)
+        if not isinstance(word, Bits):
+            return
+        scope: Scope = {p.variable: {} for p in self.function.params}
+        bits, limit = bit_count(body(self.function.body, scope).reads), 2 * min(word.width, self.chip.field_bits)
+        if bits > max(limit, self.chip.operand_bits):
+            message = f"'{self.function.name}' reads {bits} bits of fields; a stateful ALU takes {limit}"
+            yield Diagnostic(self.function.pos, message)
 
     def _conditions(self) -> Iterator[ir.Expr]:
         """All comparisons."""

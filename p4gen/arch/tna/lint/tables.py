@@ -32,6 +32,11 @@ def _key(table: ir.Table, chip: Chip) -> Iterator[Diagnostic]:
     kinds = {key.match_kind for key in table.keys}
     if "alpm" in table.properties or not kinds <= _TERNARY | {"exact"}:
         return
+    for key in table.keys:
+        wide = width_of(key.expr.type)
+        if key.match_kind == "range" and wide > chip.range_bits:
+            message = f"table '{table.name}' matches a range of {wide} bits; {chip.name} matches {chip.range_bits}"
+            yield Diagnostic(table.pos, message)
     size = (sum(width_of(key.expr.type) for key in table.keys) + 7) // 8
     ternary = bool(kinds & _TERNARY)
     limit = chip.ternary_key_bytes if ternary else chip.exact_key_bytes

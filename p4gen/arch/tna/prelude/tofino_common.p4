@@ -120,7 +120,7 @@ extern T port_metadata_unpack<T>(packet_in pkt);
 
 // Deparsers: a copy of the packet, with a header in front, if the type matches the metadata's.
 extern Mirror {
-    @deprecated("give the mirror_type for which it is")
+    // p4c calls it deprecated, but its back end refuses the other one (p4c 1.2.5.16: "Inconsistent mirror selectors").
     Mirror();
     Mirror(MirrorType_t mirror_type);
     void emit(in MirrorId_t session_id);

@@ -18,6 +18,10 @@ Bits = dict[Leaf, int]
 """Leaves, and a mask of their bits."""
 
 VALID = "$valid"
+_CONTAINER = 32
+_ONES = (1 << _CONTAINER) - 1
+_LOADED = 21
+_MOST = 7
 
 
 @dataclass(frozen=True)
@@ -271,3 +275,27 @@ def effects(statement: ir.Stmt, scope: Scope) -> Accesses:
         case ir.Verify(condition=condition):
             return read(condition, scope)
     return Accesses()
+
+
+def constant_bits(statement: ir.Stmt | None) -> int:
+    """Bits of the constants in assignments that must be action data, because no instruction holds them.
+
+    A container is set to a constant of 21 bits; an operation has one of -8 to 7 (p4c, check_constant_to_actiondata).
+    """
+    found = 0
+    for one in simple(statement):
+        if isinstance(one, ir.Evaluate) and isinstance(one.expr, ir.Call):
+            found += constant_bits(one.expr.callee.body)
+            continue
+        value = one.value if isinstance(one, ir.Assign) else one.init if isinstance(one, ir.Declare) else None
+        if isinstance(value, ir.Literal) and isinstance(value.value, int):
+            parts = range(0, width(value.type), _CONTAINER)
+            found += _CONTAINER * sum((value.value >> low & _ONES) >> _LOADED != 0 for low in parts)
+        elif isinstance(value, ir.Binary):
+            for side in (value.left, value.right):
+                wide = width(side.type)
+                if isinstance(side, ir.Literal) and isinstance(side.value, int) and wide:
+                    found += (
+                        0 if side.value <= _MOST or side.value >= (1 << wide) - _MOST - 1 else min(wide, _CONTAINER)
+                    )
+    return found

@@ -9,6 +9,7 @@ from typing import Final
 
 from p4gen.arch.tna.resources.access import Place, width
 from p4gen.arch.tna.resources.chips import CHIPS, TOFINO, TOFINO2, Chip
+from p4gen.arch.tna.resources.extracted import headers_of
 from p4gen.arch.tna.resources.graph import Gress, gress_of
 from p4gen.arch.tna.resources.phv import live
 from p4gen.arch.tna.resources.schedule import Placement, place
@@ -60,7 +61,8 @@ def _pipe(program: ir.Program, pipe: str, chip: Chip) -> Report:
         roots = {p.variable: Place((name, str(p.variable.type)), "", p.variable.type) for p in control.params}
         gress = gress_of(name, control, roots)
         gresses.append(gress)
-        phv.update(live(gress, roots.values()))
+        parser = program.blocks.get(f"{pipe}.{name}_parser")
+        phv.update(live(gress, roots.values(), headers_of(parser, gress), chip))
     nodes = [node for gress in gresses for node in gress.nodes]
     owners = {i: i.owner for i in program.externs if i.owner and i.owner not in {t.name for t in program.tables}}
     placed = place(nodes, owners, chip)
@@ -112,8 +114,21 @@ def _excess(placed: Placement, chip: Chip) -> Iterator[str]:
                 f"{chip.arch}: {total} {what} need {ceil(total / each)} stages; {chip.stages} there are."
                 f" {_takers(placed, field)}"
             )
+    yield from _crowded(placed, chip)
     for conflict in placed.conflicts:
         yield f"{chip.arch}: {conflict}"
+
+
+def _crowded(placed: Placement, chip: Chip) -> Iterator[str]:
+    """Memories of one size of which a stage holds fewer than it has ALUs for."""
+    sizes = Counter(need.map_rams for u in placed.units for _, need in u.memories.values() if need.salus)
+    for size, count in sizes.items():
+        together = min(chip.stage.map_rams // size, chip.stage.salus) if size else 0
+        if 0 < together < chip.stage.salus and ceil(count / together) > chip.stages:
+            yield (
+                f"{chip.arch}: {count} registers with {size} map RAMs each need {ceil(count / together)} stages;"
+                f" {chip.stages} there are. {_takers(placed, 'map_rams')}"
+            )
 
 
 def _doubts(placed: Placement, rows: Mapping[str, Amount], chip: Chip) -> Iterator[str]:

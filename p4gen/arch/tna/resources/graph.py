@@ -9,14 +9,18 @@ from functools import cached_property
 from p4gen.arch.tna.resources.access import (
     Accesses,
     Bits,
+    Leaf,
     Scope,
     argument,
     body,
     bound,
+    constant_bits,
     effects,
     join,
     meet,
+    place_of,
     read,
+    width,
 )
 from p4gen.p4 import ir
 from p4gen.p4.simplify import simplified
@@ -31,6 +35,24 @@ class Condition:
     reads: Bits
 
 
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What lets something run: that a table has run one of some actions; None for any action."""
+
+    node: Node
+    actions: frozenset[ir.Function] | None
+
+    @property
+    def writes(self) -> Bits:
+        """What the table has written by then."""
+        if self.actions is None:
+            return self.node.accesses.writes
+        found: Bits = {}
+        for action in self.actions:
+            join(found, self.node.actions[action].writes if action in self.node.actions else {})
+        return found
+
+
 @dataclass(eq=False)
 class Node:
     """What is placed as one: a table, or statements beside tables, which become a table without a key."""
@@ -41,7 +63,7 @@ class Node:
     path: tuple[tuple[object, int], ...]
     """The branches in which it stands: what decides, and which branch."""
     conditions: tuple[Condition, ...]
-    after: tuple[Node, ...]
+    after: tuple[Outcome, ...]
     """Tables whose hit, miss or action decides whether it runs."""
     table: ir.Table | None = None
     keys: Bits = field(default_factory=dict)
@@ -51,8 +73,15 @@ class Node:
     """The externs that it calls, and what the index is made of; None for direct ones."""
     calls: list[tuple[ir.ExternInstance, int]] = field(default_factory=list)
     """Calls of ``get`` with a result in bits."""
-    actions: int = 1
-    """Those that do something."""
+    actions: dict[ir.Function, Accesses] = field(default_factory=dict)
+    """What a table's actions read and write."""
+    data: int = 0
+    """Bits of the longest action data, with the constants that no instruction holds."""
+
+    @property
+    def instructions(self) -> list[Bits]:
+        """What each of its words of instructions writes; that of statements is one."""
+        return [a.writes for a in self.actions.values()] if self.table is not None else [self.accesses.writes]
 
     @cached_property
     def matches(self) -> Bits:
@@ -70,14 +99,20 @@ def exclusive(one: Node, other: Node) -> bool:
 
 
 def distance(first: Node, then: Node) -> int | None:
-    """How many stages ``then`` must come behind ``first``, which is before it in the program; None for any order."""
+    """How many stages ``then`` must come behind ``first``, which is before it in the program; None for any order.
+
+    Conditions in which both stand have been decided before ``first``.
+    """
     if exclusive(first, then):
         return None
-    writes = first.accesses.writes
-    if meet(then.matches, writes) or meet(then.accesses.reads, writes) or meet(then.accesses.writes, writes):
+    decides = next((outcome for outcome in then.after if outcome.node is first), None)
+    writes = first.accesses.writes if decides is None else decides.writes
+    if meet(then.keys, writes) or any(meet(c.reads, writes) for c in then.conditions if c not in first.conditions):
+        return 1
+    if meet(then.accesses.reads, writes) or meet(then.accesses.writes, writes):
         return 1
     later = then.accesses.writes
-    if first in then.after or meet(first.matches, later) or meet(first.accesses.reads, later):
+    if decides is not None or meet(first.matches, later) or meet(first.accesses.reads, later):
         return 0
     return None
 
@@ -99,7 +134,7 @@ class _Here:
     scope: Scope
     path: tuple[tuple[object, int], ...] = ()
     conditions: tuple[Condition, ...] = ()
-    after: tuple[Node, ...] = ()
+    after: tuple[Outcome, ...] = ()
 
 
 def gress_of(name: str, control: ir.Control, scope: Scope) -> Gress:
@@ -112,6 +147,8 @@ def gress_of(name: str, control: ir.Control, scope: Scope) -> Gress:
 class _Builder:
     def __init__(self, gress: Gress) -> None:
         self.gress = gress
+        self.copies: dict[Leaf, Bits] = {}
+        """Fields that hold a copy of another one, or a constant: p4c reads that in their place."""
 
     def control(self, control: ir.Control, here: _Here) -> None:
         self.statements(control.locals, here)
@@ -124,9 +161,12 @@ class _Builder:
         for statement in found:
             if isinstance(statement, ir.Declare):
                 self.gress.declared[statement.variable] = here.module
+                if isinstance(statement.init, ir.Literal) and not statement.init.value:
+                    continue  # PHV starts with zeros (p4c, RemoveMetadataInits).
             calls = _joinable(statement)
             if calls is not None:
                 new = effects(statement, here.scope)
+                new.reads = self.resolved(new.reads)
                 if not new.writes and not calls:
                     continue
                 done = joined.accesses.writes if joined is not None else {}
@@ -134,6 +174,8 @@ class _Builder:
                 if joined is None or meet(new.reads, done) or meet(new.writes, done) or (calls and used):
                     joined = self.add(_line(statement), here)
                 joined.accesses.add(new)
+                self.assigned(statement, new, here.scope)
+                joined.data += constant_bits(statement)
                 self.externs(joined, (statement,), here.scope)
                 continue
             joined = None
@@ -164,8 +206,10 @@ class _Builder:
     def code(self, statement: ir.Stmt, here: _Here) -> None:
         """A statement with a call, or one that stands alone."""
         accesses = effects(statement, here.scope)
+        self.assigned(statement, accesses, here.scope)
         node = self.add(_line(statement), here)
         node.accesses.add(accesses)
+        node.data = constant_bits(statement)
         self.externs(node, (statement,), here.scope)
         if not accesses.writes and not node.instances:
             self.gress.nodes.remove(node)
@@ -178,25 +222,60 @@ class _Builder:
         tables = [self.table(t, here) for t in _applied(subject)]
         for call in (n for n in walk(subject) if isinstance(n, ir.ExternCall)):
             self.code(ir.Evaluate(call.pos, call), here)
-        reads = read(subject, here.scope).reads
+        reads = self.resolved(read(subject, here.scope).reads)
         conditions = (*here.conditions, Condition(here.module, reads)) if reads else here.conditions
+        before, ends = self.copies, []
         for i, branch in enumerate(branches):
+            self.copies = dict(before)
             path = (*here.path, (statement, i))
-            self.statement(branch, _Here(here.module, here.scope, path, conditions, (*here.after, *tables)))
+            decided = (Outcome(node, _ran(node, subject, statement, i)) for node in tables)
+            self.statement(branch, _Here(here.module, here.scope, path, conditions, (*here.after, *decided)))
+            ends.append(self.copies)
+        self.copies = {leaf: of for leaf, of in before.items() if all(end.get(leaf) is of for end in ends)}
 
     def table(self, table: ir.Table, here: _Here) -> Node:
         node = self.add(table.name, here)
         node.table = table
         for key in table.keys:
-            join(node.keys, read(key.expr, here.scope).reads)
-        node.actions = 0
+            join(node.keys, self.resolved(read(key.expr, here.scope).reads))
         for ref in table.actions:
             scope = bound(ref.action, ref.bound, here.scope)
-            node.accesses.add(body(ref.action.body, scope))
+            done = body(ref.action.body, scope)
+            node.accesses.add(done)
+            node.actions[ref.action] = done
+            wide = sum(width(p.variable.type) for p in ref.action.data)
+            node.data = max(node.data, wide + constant_bits(ref.action.body))
             self.externs(node, (ref.action.body,), scope)
-            node.actions += bool(ref.action.body.body)
+        self.forget(node.accesses.writes)
         node.instances.update(dict.fromkeys(table.direct))
+        if table.implementation is not None:
+            profile = table.implementation.arguments.get("action_profile")
+            node.instances[table.implementation] = None
+            if isinstance(profile, ir.ExternInstance):
+                node.instances[profile] = None
         return node
+
+    def resolved(self, bits: Bits) -> Bits:
+        """What is read in the place of copies."""
+        found: Bits = {}
+        for leaf, mask in bits.items():
+            join(found, self.copies.get(leaf, {leaf: mask}))
+        return found
+
+    def assigned(self, statement: ir.Stmt, done: Accesses, scope: Scope) -> None:
+        """Keep what a statement copies."""
+        self.forget(done.writes)
+        if not isinstance(statement, ir.Assign) or not isinstance(statement.value, ir.Var | ir.FieldOf | ir.Literal):
+            return
+        place = None if isinstance(statement.target, ir.Slice) else place_of(statement.target, scope)
+        if place is not None and done.writes.keys() == {(place.root, place.path)}:
+            self.copies[place.root, place.path] = done.reads
+
+    def forget(self, writes: Bits) -> None:
+        """Drop copies of what is written, and what was copied there."""
+        for leaf, of in list(self.copies.items()):
+            if leaf in writes or not of.keys().isdisjoint(writes):
+                del self.copies[leaf]
 
     def add(self, name: str, here: _Here) -> Node:
         node = Node(name, here.module, self.gress.name, here.path, here.conditions, here.after)
@@ -215,7 +294,11 @@ class _Builder:
             node.instances.setdefault(instance, index)
             if call.method == "get":
                 wide = getattr(call.type, "width", 0)
-                node.calls.append((instance, wide))
+                if index or call.args == ():
+                    node.calls.append((instance, wide))
+                else:
+                    # p4c computes a hash of constants itself.
+                    node.data += wide
 
 
 def _extern_calls(statements: Iterable[object]) -> Iterator[ir.ExternCall]:
@@ -235,6 +318,28 @@ def _joinable(statement: ir.Stmt) -> int | None:
     if any(not isinstance(n, ir.ExternCall) or n.instance is None for n in found) or len(found) > 1:
         return None
     return len(found)
+
+
+def _ran(node: Node, subject: ir.Expr, statement: ir.Stmt, branch: int) -> frozenset[ir.Function] | None:
+    """The actions of a table with which a branch is taken; None for any."""
+    table = node.table
+    assert table is not None
+    if isinstance(statement, ir.Switch) and isinstance(subject, ir.ApplyTable):
+        by_name = {ref.action.name.rpartition(".")[2]: ref.action for ref in table.actions}
+        labels = [[str(getattr(x, "value", "")) for x in case.labels] for case in statement.cases]
+        named = {by_name[name.rpartition(".")[2]] for name in labels[branch] if name.rpartition(".")[2] in by_name}
+        if labels[branch]:
+            return frozenset(named)
+        others = {name.rpartition(".")[2] for found in labels for name in found}
+        return frozenset(action for name, action in by_name.items() if name not in others)
+    negated = isinstance(subject, ir.Unary) and subject.op == "!"
+    asked = subject.operand if isinstance(subject, ir.Unary) else subject
+    if not isinstance(asked, ir.ApplyTable) or asked.result not in ("hit", "miss"):
+        return None
+    missed = (asked.result == "miss") != negated
+    if missed == (branch == 0):
+        return frozenset({table.default_action.ref.action}) if table.const_default else None
+    return frozenset(ref.action for ref in table.actions if not ref.default_only)
 
 
 def _applied(node: object) -> list[ir.Table]:

@@ -18,10 +18,12 @@ from p4gen.arch.tna.resources.demand import (
     gateways_of,
     index_bits,
     match_of,
+    matching,
     memory,
     memory_of,
 )
 from p4gen.arch.tna.resources.graph import Condition, Node, distance
+from p4gen.arch.tna.resources.instructions import InstructionMemory
 from p4gen.p4 import ir
 
 _RAMS = ("srams", "tcams")
@@ -56,14 +58,14 @@ class Placement:
 
 def place(nodes: Sequence[Node], owners: Mapping[ir.ExternInstance, str], chip: Chip) -> Placement:
     """Place the nodes of all gresses of a pipe. ``owners`` are the modules that declare memories."""
-    units, conflicts = _units(nodes, owners)
+    units, conflicts = _units(nodes, owners, chip)
     _heights(units)
     found = _Scheduler(chip, units, conflicts)
     found.run()
     return found.placement
 
 
-def _units(nodes: Sequence[Node], owners: Mapping[ir.ExternInstance, str]) -> tuple[list[Unit], list[str]]:
+def _units(nodes: Sequence[Node], owners: Mapping[ir.ExternInstance, str], chip: Chip) -> tuple[list[Unit], list[str]]:
     conflicts: list[str] = []
     unit_of: dict[Node, Unit] = {}
     holder: dict[ir.ExternInstance, Unit] = {}
@@ -82,8 +84,8 @@ def _units(nodes: Sequence[Node], owners: Mapping[ir.ExternInstance, str]) -> tu
         if unit not in units:
             units.append(unit)
         for _, held in owned:
-            entries = entries_of(node.table) if node.table is not None and held.extern.startswith("Direct") else 0
-            unit.memories.setdefault(held, (owners.get(held, node.module), memory(held, entries or 1)))
+            entries = _entries(node, held, chip)
+            unit.memories.setdefault(held, (owners.get(held, node.module), memory(held, entries or 1, node.data)))
             holder[held] = unit
     for j, then in enumerate(nodes):
         for first in nodes[:j]:
@@ -102,6 +104,13 @@ def _units(nodes: Sequence[Node], owners: Mapping[ir.ExternInstance, str]) -> tu
     return units, conflicts
 
 
+def _entries(node: Node, held: ir.ExternInstance, chip: Chip) -> int:
+    """Of a direct memory: as many as its table has room for."""
+    if node.table is None or not held.extern.startswith("Direct"):
+        return 0
+    return matching(node, node.table, chip).capacity if node.table.keys else entries_of(node.table)
+
+
 def _merge(
     into: Unit, unit: Unit, units: list[Unit], holder: dict[ir.ExternInstance, Unit], unit_of: dict[Node, Unit]
 ) -> None:
@@ -114,6 +123,19 @@ def _merge(
         holder[held] = into
     if unit in units:
         units.remove(unit)
+
+
+def _instructions(unit: Unit, memory: InstructionMemory) -> list[tuple[str, Need]]:
+    """Place the actions of a unit. Returns in how many words each module's stand; tables of one profile share them."""
+    found: list[tuple[str, Need]] = []
+    profiles: set[ir.ExternInstance] = set()
+    for node in unit.nodes:
+        profile = node.table.implementation if node.table is not None else None
+        if profile is not None and profile in profiles:
+            continue
+        profiles.update([profile] if profile is not None else [])
+        found.append((node.module, Need(vliw=memory.add(node.gress, node.instructions))))
+    return found
 
 
 def _heights(units: Sequence[Unit]) -> None:
@@ -131,8 +153,10 @@ def _heights(units: Sequence[Unit]) -> None:
 
 class _Scheduler:
     def __init__(self, chip: Chip, units: list[Unit], conflicts: list[str]) -> None:
+        self.chip = chip
         self.limits: StageLimits = chip.stage
         self.placement = Placement(units, [], defaultdict(Need), conflicts)
+        self.instructions: list[InstructionMemory] = []
         self.charged: set[Condition] = set()
         self.hashed: set[tuple[int, frozenset[object]]] = set()
         """Addresses that a stage computes already: all memories there can use them."""
@@ -167,6 +191,7 @@ class _Scheduler:
     def _stage(self, stage: int) -> Need:
         while len(self.placement.stages) <= stage:
             self.placement.stages.append(Need())
+            self.instructions.append(InstructionMemory())
         return self.placement.stages[stage]
 
     def _put(self, unit: Unit, stage: int) -> bool:
@@ -175,13 +200,18 @@ class _Scheduler:
         total = Need()
         for _, need in needs:
             total.add(need)
+        self._stage(stage)
+        instructions = self.instructions[stage].copy()
+        words = _instructions(unit, instructions)
+        total.vliw = instructions.used - self.instructions[stage].used
         room = {f.name: getattr(self.limits, f.name) - getattr(self._stage(stage), f.name) for f in fields(Need)}
         empty = self._stage(stage) == Need()
         for name, free in room.items():
             wanted = getattr(total, name)
             if wanted > free and not (name in _RAMS and free > 0 and not unit.memories) and not empty:
                 return False
-        for module, need in needs:
+        self.instructions[stage] = instructions
+        for module, need in (*needs, *words):
             self.placement.modules[module].add(need)
         self.hashed |= addresses
         for node in unit.nodes:
@@ -210,8 +240,8 @@ class _Scheduler:
         addresses: set[tuple[int, frozenset[object]]] = set()
         charged = set(self.charged)
         for node in unit.nodes:
-            found.append((node.module, match_of(node)))
             fresh = [c for c in node.conditions if c not in charged]
+            found.append((node.module, match_of(node, self.chip, guarded=bool(fresh))))
             addressed = any(memory_of(i) is not None and index_bits(node, i) for i in node.instances)
             if addressed and not fresh and (node.table is None or not node.table.keys):
                 # Without a key, a gateway makes it run with an address.

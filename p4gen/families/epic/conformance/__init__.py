@@ -2,26 +2,38 @@
 
 from pathlib import Path
 
-from p4gen.families.epic.conformance import faults_ii, faults_iii
+from p4gen.families.epic.conformance import faults_ii, faults_iii, faults_static, faults_static_iii
 from p4gen.families.epic.conformance.matrix import AXES, every_program
 from p4gen.families.epic.conformance.mutated import mutated
 from p4gen.families.epic.conformance.runs_ii import mode_ii_runs
 from p4gen.families.epic.conformance.runs_iii import mode_iii_runs
 from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.families.epic.static import static
 from p4gen.ptf.family import Conformance
+from p4gen.ptf.mutations import Seeding
 
 MODE_III_PREFIX = "test_iii_"
 """Prefix of the names of modules with scenarios for Mode III; all others are for Mode II."""
+STATIC_PREFIX = "test_static_"
+"""Prefix of those for Mode II in programs of static groups."""
 
 
 def _serves(spec: EpicSpec, module: str) -> bool:
+    if module.startswith(STATIC_PREFIX):
+        return spec.mode is Mode.II and static(spec)
     return module.startswith(MODE_III_PREFIX) == (spec.mode is Mode.III)
+
+
+def _seeding(spec: EpicSpec) -> Seeding:
+    if spec.mode is Mode.III:
+        return faults_static_iii.seeding(spec) if static(spec) else faults_iii.SEEDING
+    return faults_static.seeding(spec) if static(spec) else faults_ii.SEEDING
 
 
 FACET = Conformance(
     serves=_serves,
     runs=lambda spec: mode_iii_runs(spec) if spec.mode is Mode.III else mode_ii_runs(spec),
-    seeding=lambda spec: faults_iii.SEEDING if spec.mode is Mode.III else faults_ii.SEEDING,
+    seeding=_seeding,
     axes=AXES,
     kept=("mode", "arch"),
     every_program=lambda spec: every_program(spec.mode, type(spec), spec.arch),

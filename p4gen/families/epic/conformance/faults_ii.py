@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from p4gen.families.epic.conformance import faults_floats
 from p4gen.families.epic.conformance.faults_both import BOTH_MODES
 from p4gen.ptf.mutations import Mutation, Seeding
 
@@ -12,6 +13,7 @@ PROGRAMS: dict[str, dict[str, object]] = {
     "gbn": {**SIZE, "reliability": "gbn"},
     "pipelines": {**SIZE, "pipelines": 2},
     "dynamic": {**SIZE, "op": "dynamic"},
+    **{name: SIZE | fields for name, fields in faults_floats.PROGRAMS.items()},
 }
 
 MODE_II: tuple[Mutation, ...] = (
@@ -452,6 +454,7 @@ MODE_II: tuple[Mutation, ...] = (
         "dynamic",
     ),
     Mutation("unsigned-sum-wraps", "AggregateData", "element = held |+| element;", "element = wrapped;", "dynamic"),
+    *faults_floats.FAULTS,
 )
 
 SEEDING = Seeding(
@@ -461,6 +464,7 @@ SEEDING = Seeding(
         "gbn": ("test_order", "test_idle"),
         "pipelines": ("test_pipelines",),
         "dynamic": ("test_dynamic", "test_announcement"),
+        **faults_floats.TESTS,
     },
     first={
         "LookupTable": ("test_validation", "test_aggregation"),

@@ -36,6 +36,12 @@ MODE_III: tuple[Mutation, ...] = (
         "meta.invocation.code = chosen[31:29] ++ chosen[23:19];",
         "meta.invocation.code = meta.invocation.announced[31:29] ++ meta.invocation.announced[23:19];",
     ),
+    Mutation(
+        "unannounced-goes-unanswered",
+        "TrackInvocation",
+        "chosen = 0;                                               // nothing",
+        "meta.drop = drop_t.ClassifyTraffic_no_pattern;            // nothing",
+    ),
     Mutation("root-forgotten", "TrackInvocation", "chosen[31:29] ++ chosen[23:19]", "chosen[31:29] ++ 5w0"),
     Mutation(
         "first-psn-is-zero",
@@ -77,6 +83,13 @@ MODE_III: tuple[Mutation, ...] = (
     Mutation("idle-slot-is-joined", "RecycleBuffer", "else if (left_over == 1)", "else if (false)"),
     Mutation("never-sent-is-believed", "TrackSent", "if (behind > REMEMBERED) {", "if (false) {"),
     Mutation("sent-is-not-kept", "TrackSent", "{ newest = psn; }", "{}"),
+    Mutation("sent-before-the-wrap-counts", "TrackSent", "if (meta.lookup.kind == kind_t.CONTROL) { newer = 1; }", ""),
+    Mutation(
+        "cursor-sends-the-unsent",
+        "TrackSent",
+        "if (meta.drop == drop_t.NONE) { track_sent.apply(hdr.bth, meta); }",
+        "",
+    ),
     Mutation("one-pipe-sends", "TrackSent", "if (meta.flow.pipe == 0) { aggregation", "if (true) { aggregation"),
     Mutation(
         "gap-after-not-ready",
@@ -271,6 +284,7 @@ MODE_III: tuple[Mutation, ...] = (
     Mutation("later-gap-unasked", "CheckOrder", "if (missing != 0) { asks = 1; }", "", "sr"),
     Mutation("newest-is-expected", "CheckOrder", "expected = next - 1 - oldest;", "", "sr"),
     Mutation("announcements-out-of-order", "CheckOrder", "(control_message & ~in_order) | ", "", "sr"),
+    Mutation("cursor-fills-a-gap", "TrackSent", "if (meta.lookup.kind == kind_t.CURSOR) { reads = unsent; }", "", "sr"),
     Mutation("gap-of-one", "CheckOrder", "meta.order.msn = ahead;", "meta.order.msn = 1;", "sack"),
     Mutation("gap-unreported", "CheckOrder", "meta.order.syndrome = SYNDROME_SELECTIVE_NAK;", "", "sack"),
     Mutation(
@@ -290,7 +304,7 @@ SEEDING = Seeding(
     MODE_III,
     PROGRAMS,
     tests={
-        "sr": (_SELECTIVE, _ORDER),
+        "sr": (_SELECTIVE, _ORDER, _IDLE),
         "sack": (_SELECTIVE,),
         "pipelines": (_PIPELINES,),
         "dynamic": (_COLLECTIVES, _ORDER),
@@ -298,7 +312,7 @@ SEEDING = Seeding(
     first={
         "FindContext": (_COLLECTIVES,),
         "TrackInvocation": (_COLLECTIVES, _LATE),
-        "TrackSent": (_LATE,),
+        "TrackSent": (_LATE, _IDLE),
         "RecycleBuffer": (_IDLE,),
         "CheckRange": (_RANGE, _LATE),
         "CheckOrder": (_ORDER, _COLLECTIVES),

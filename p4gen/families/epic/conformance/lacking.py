@@ -1,4 +1,4 @@
-"""The scenarios of Mode II that need what programs of static groups lack."""
+"""The scenarios that need what programs of static groups lack."""
 
 from __future__ import annotations
 
@@ -6,40 +6,103 @@ from collections.abc import Mapping
 from typing import Final
 
 from p4gen.families.epic.spec import EpicSpec
-from p4gen.families.epic.static import capabilities, static
+from p4gen.families.epic.static import capabilities, lack, static
 
 NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "announcements": (
-        "test_announcement",
-        "test_idle",
-        "test_aggregation.NewEpochForgetsTheOldState",
-        "test_aggregation.EpochsOfGroupsAreTheirOwn",
-        "test_control.RanksThatCallDifferentCollectives",
+        "test_announcement.AnnouncementsOutOfOrder",
+        "test_announcement.DataBeforeItsAnnouncement",
+        "test_announcement.DataOutsideTheAnnouncedRange",
+        "test_announcement.GroupsAnnounceForThemselves",
+        "test_announcement.OldEpochsAnnounceNothing",
+        "test_announcement.StaleAnnouncement",
         "test_control.DataWhereOthersAnnounce",
         "test_control.AnnouncementWhereOthersSendData",
-        "test_tree.BarrierBelowTheRoot",
+        "test_patterns.SubgroupsAnnounceApart",
         "test_tree.ResultsBeforeTheirAnnouncement",
-        "test_validation.NotServed",
-        "test_validation.UnsupportedNumbersInAnUnknownCollective",
+        "test_iii_announcements.AnnouncementInPlaceOfData",
+        "test_iii_announcements.AnnouncementInPlaceOfTheLastData",
+        "test_iii_announcements.AnnouncementsAreKeptOnce",
+        "test_iii_collectives.DataBeyondTheAnnounced",
+        "test_iii_collectives.DataBeyondTheAnnouncedAcrossTheWrap",
+        "test_iii_collectives.DataBeyondTheAnnouncedByTheParent",
+        "test_iii_collectives.DataInPlaceOfAnAnnouncement",
+        "test_iii_generations.AnnouncementsOfAnOldGenerationAreForgotten",
+        "test_iii_generations.WhatCameBeforeTheFirstPsn",
+        "test_iii_order.AnnouncementWhereOthersSendData",
+        "test_iii_order.RanksThatCallDifferentCollectives",
     ),
     "broadcast": ("test_broadcast", "test_broadcast_edges", "test_vlan.TaggedAcksAreCombined"),
-    "patterns": ("test_patterns",),
+    "patterns": (
+        "test_idle",
+        "test_patterns.PatternsFollowEachOther",
+        "test_patterns.PatternIsChosenByPsn",
+        "test_patterns.RootsFollowEachOther",
+        "test_patterns.NextBroadcastOvertakes",
+        "test_patterns.ReduceScattersPhases",
+        "test_patterns.PatternsOfANodeBelowTheRoot",
+    ),
     "ack_request": ("test_aggregation.MarksOfAnyRankMarkTheResult", "test_reliability.AckIsRequestedIfAnyRankAsked"),
-    "mixed_opcode": ("test_reliability.MixedOpcodesAreRefused",),
+    "mixed_opcode": ("test_reliability.MixedOpcodesAreRefused", "test_iii_order.MixedOpcodesBreakAQueuePair"),
     "padding": (
-        "test_validation.TruncatedPayload",
         "test_validation.TrailingBytes",
-        "test_vlan.TaggedFrameThatEndsTooSoon",
+        "test_vlan.TaggedFrameThatGoesOn",
+        "test_iii_headers.EveryKindHasItsLength",
+    ),
+    "notifications": (
+        "test_iii_congestion.MarkedControlMessages",
+        "test_iii_congestion.MarksOfAnyMarkTheResult",
+        "test_iii_congestion.MarksTowardTheParentMarkTheResult",
+        "test_iii_congestion.ResultsAreSentAgainWithTheirMarks",
+    ),
+    "timers": (
+        "test_iii_timer.EdgesAreGivenUp",
+        "test_iii_timer.EdgesAreGivenUpAfterTenSeconds",
+        "test_iii_timer.EdgesTowardTheParentAreGivenUp",
+        "test_iii_timer.LongRnrTimersBringNothing",
+        "test_iii_timer.NewEpochsStartTheTimerAfresh",
+        "test_iii_timer.QuietTicksAreCounted",
+        "test_iii_timer.RnrNaksBackOff",
+        "test_iii_timer.RnrTimersAreWaitedFor",
+        "test_iii_timer.RnrTimersOfATick",
+        "test_iii_timer.RnrTimersOfATickAndMore",
+        "test_iii_timer.ShortestRnrNaksBackOff",
+    ),
+    "learned_tags": ("test_iii_vlan.TaggedTickResends", "test_iii_vlan.TickResendsUnderTheLatestTag"),
+    "left_over": (
+        "test_iii_idle.SlotsFromTheParentThatIdled",
+        "test_iii_idle.SlotsOfABroadcastThatIdled",
+        "test_iii_idle.SlotsThatIdled",
+        "test_iii_idle.SlotsTowardTheParentThatIdled",
     ),
     "stale": (
         "test_reliability.HalfTheNumberSpaceDividesNewFromOld",
         "test_reliability.StaleAtTheEndOfItsCollective",
         "test_reliability.StalePsnIsIgnored",
+        "test_static_slots.OlderPsnsAreStale",
     ),
-    "half": ("test_reliability.HalfTheNumberSpaceDividesNewFromOld",),
     "overflows": ("test_arithmetic.OverflowIsCounted",),
+    "truncated": ("test_validation.TruncatedPayload", "test_vlan.TaggedFrameThatEndsTooSoon"),
+    "apart": ("test_static_pipes.PipesHaveMemoriesOfTheirOwn",),
 }
 """By capability, the modules or single scenarios."""
+REASONS: Final[Mapping[str, str]] = {
+    "ClassifyTraffic.no_pattern": "ClassifyTraffic.no_flow",
+    "FindContext.not_served": "ClassifyTraffic.no_flow",
+    "FindContext.unsupported": "ClassifyTraffic.no_flow",
+}
+"""The reasons for which programs of static groups drop what others drop for the reasons that are the keys: the entry of
+``flows`` stands for a context, its pattern and what may be announced."""
+
+
+def lacks(spec: EpicSpec, capability: str) -> bool:
+    """Whether a program lacks a capability."""
+    return static(spec) and any(each.name == capability for each in capabilities(spec))
+
+
+def reason(spec: EpicSpec, other: str) -> str:
+    """The reason for which a program drops what programs with announcements drop for ``other`` (``Module.reason``)."""
+    return REASONS.get(other, other) if static(spec) else other
 
 
 def missing(spec: EpicSpec, scenario: str) -> str | None:
@@ -49,5 +112,5 @@ def missing(spec: EpicSpec, scenario: str) -> str | None:
     module = scenario.partition(".")[0]
     for capability in capabilities(spec):
         if not {module, scenario}.isdisjoint(NEEDS.get(capability.name, ())):
-            return f"{spec.arch} programs lack {capability.name}: {capability.reason}"
+            return lack(spec, capability.name)
     return None

@@ -6,6 +6,7 @@ from collections.abc import Sequence, Set
 from functools import partial
 
 from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.families.epic.static import problems, static
 from p4gen.ptf.family import Mutated
 from p4gen.spec import DType, Reliability
 
@@ -13,13 +14,16 @@ from p4gen.spec import DType, Reliability
 def mutated(like: EpicSpec, reliabilities: Sequence[Reliability], pipelines: Sequence[int]) -> list[Mutated]:
     """The small programs of a spec's family and mode that are mutated.
 
-    Modules that need space are mutated in programs with more slots than a burst has packets, and than may be missing.
+    An architecture on which groups are static has no programs of some reliabilities and numbers of pipelines. Modules
+    that need space are mutated in programs with more slots than a burst has packets, and than may be missing.
     """
     made = []
     mode, small = like.mode, partial(_spec, type(like), arch=like.arch)
     for reliability in reliabilities:
         for count in pipelines:
             name, spec = f"{mode} {reliability} {count}", small(mode, reliability, count)
+            if static(spec) and any(problems(spec)):
+                continue
             if mode is Mode.II:
                 made.append(Mutated(name, spec))
                 continue

@@ -7,6 +7,8 @@ from functools import partial
 
 from p4gen.families.epic.conformance.small import small
 from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.families.epic.static import static
+from p4gen.families.epic.static_iii import problems
 from p4gen.ptf.family import SuiteRun
 from p4gen.spec import Icrc, Op, Overflow, Reliability
 from p4gen.spec.reductions import all_numbers
@@ -14,6 +16,7 @@ from p4gen.spec.reductions import all_numbers
 Made = Callable[..., EpicSpec]
 """``small`` of Mode III, for a family's spec."""
 SUMS = ("test_iii_collectives.SumsSaturateOrWrap",)
+FLOATS = ("test_iii_floats",)
 ARITHMETIC = ("test_iii_order.Contributions", "test_iii_order.ResultsFromTheParent")
 RANGE = "test_iii_range"
 WHOLE_RANGE = (RANGE, "test_iii_generations")
@@ -57,10 +60,13 @@ def mode_iii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
         SuiteRun(made(op=Op.DYNAMIC), ("test_iii_collectives",)),
         SuiteRun(made(lanes=8, congestion="none"), (RANGE,)),
         SuiteRun(made(icrc=Icrc.IGNORE), ("test_iii_order.Contributions", "test_iii_order.GapIsReportedOnce")),
+        SuiteRun(made(icrc=Icrc.SET), ("test_iii_order.Contributions", "test_iii_order.GapIsReportedOnce")),
         *(SuiteRun(_pipelines(made, count, how), PIPELINES) for count, how in _BANKS),
     ]
     for numbers in all_numbers():
-        if numbers.op.overflows:
+        if not numbers.dtype.number_format.integer:
+            runs.append(SuiteRun(made(op=numbers.op, dtype=numbers.dtype), (*ARITHMETIC, *FLOATS)))
+        elif numbers.op.overflows:
             runs += [SuiteRun(made(op=numbers.op, dtype=numbers.dtype, overflow=how), SUMS) for how in Overflow]
         else:
             runs.append(SuiteRun(made(op=numbers.op, dtype=numbers.dtype), ARITHMETIC))
@@ -68,6 +74,9 @@ def mode_iii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
         names = ("test_iii_collectives.ThirtyTwoEdges", "test_iii_collectives.ChildrenOfALargeNode")
         checks = ("test_iii_order.CorruptPacketsLeaveNoTrace", *ARITHMETIC)
         runs.append(SuiteRun(made(lanes=8, fan_in=32, ports=32), (*names, *checks)))
+    if static(spec):
+        # What has no program of this form cannot be tested on one.
+        runs = [run for run in runs if run.spec is spec or not any(problems(run.spec))]
     return tuple(run for index, run in enumerate(runs) if not index or run.spec.resolved() != spec.resolved())
 
 

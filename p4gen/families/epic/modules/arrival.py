@@ -9,8 +9,8 @@ from p4gen.families.epic.modules.common import (
     EDGES,
     ENDPOINTS,
     augmented,
+    checks_icrc,
     dynamic,
-    icrc,
     translated,
 )
 from p4gen.families.epic.spec import EpicSpec, Variant
@@ -88,7 +88,7 @@ CHECK_ICRC = Module(
     purpose="a wrong invariant CRC must not be replaced by a right one",
     needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", "hdr.immediate", "hdr.cnp", "hdr.payload", "hdr.icrc"),
     drops=(Drop("bad_icrc", "the invariant CRC is wrong"),),
-    wanted=icrc,
+    wanted=checks_icrc,
     uses=(Feature.PACKET_CRC,),
 )
 

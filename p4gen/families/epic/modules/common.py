@@ -12,9 +12,14 @@ EDGES = Size("pipelines", "bank_edges")
 ENDPOINTS = Size("groups", "fan_in")
 
 
-def icrc(spec: EpicSpec) -> bool:
-    """Whether the program checks and recomputes the ICRC."""
+def checks_icrc(spec: EpicSpec) -> bool:
+    """Whether the program drops packets with a wrong ICRC."""
     return spec.icrc.checked
+
+
+def sets_icrc(spec: EpicSpec) -> bool:
+    """Whether what the program sends has a right ICRC."""
+    return spec.icrc.right
 
 
 def translated(spec: EpicSpec) -> bool:

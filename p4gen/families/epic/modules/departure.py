@@ -9,7 +9,7 @@ from p4gen.families.epic import words
 from p4gen.families.epic.modules.common import (
     CONTEXTS,
     ENDPOINTS,
-    icrc,
+    sets_icrc,
 )
 from p4gen.program import common
 from p4gen.program.module import Drop, Metadata, Module, Register, Size, Table
@@ -107,6 +107,6 @@ SET_ICRC = Module(
     purpose="a NIC drops what leaves with a stale invariant CRC",
     needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", "hdr.immediate", "hdr.cnp", "hdr.payload"),
     changes=("hdr.icrc",),
-    wanted=icrc,
+    wanted=sets_icrc,
     uses=(Feature.PACKET_CRC,),
 )

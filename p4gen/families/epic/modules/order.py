@@ -99,8 +99,8 @@ TRACK_SENT = Module(
     purpose="an answer to what was never sent must not be believed",
     needs=("hdr.bth", "kind", "context_index", "epoch", "first_psn", "slot_mask", "pipe"),
     keeps=(
-        Register("aggregation.sent", words.PROGRESS, CONTEXTS, "maxPsnSent of each context's aggregation pipe"),
-        Register("broadcast.sent", words.PROGRESS, CONTEXTS, "the same of its broadcast pipe"),
+        Register("aggregation.sent", words.sent, CONTEXTS, "maxPsnSent of each context's aggregation pipe"),
+        Register("broadcast.sent", words.sent, CONTEXTS, "the same of its broadcast pipe"),
     ),
     drops=(Drop("never_sent", "answers a PSN that was never sent, or sent too long ago to matter"),),
 )

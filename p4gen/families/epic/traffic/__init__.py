@@ -5,6 +5,7 @@ from typing import Final
 from p4gen.difftest.family import Traffic
 from p4gen.families.epic.codes import OwnOpcode
 from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.families.epic.traffic.across import AcrossTraffic
 from p4gen.families.epic.traffic.source import RandomTraffic
 from p4gen.rocev2.codes import ETHERTYPE_VLAN, ROCE_UDP_PORT
 from p4gen.rocev2.layouts import ROCE, VLAN
@@ -24,4 +25,4 @@ def _goes_round(spec: EpicSpec, frame: bytes) -> bool:
     return spec.mode is Mode.III and datagram and frame[opcode] in _STARTS_CURSOR
 
 
-FACET = Traffic(source=RandomTraffic, goes_round=_goes_round)
+FACET = Traffic(source=RandomTraffic, across=AcrossTraffic, goes_round=_goes_round)

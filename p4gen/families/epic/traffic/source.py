@@ -26,7 +26,7 @@ from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicETH, Ethernet, ImmD
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 from p4gen.rocev2.packet import RocePacket
 
-_REQUEST_EVERY = 25
+REQUEST_EVERY = 25
 """Packets per request of the control plane."""
 _REMEMBERED = 64
 _EXTREMES = (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
@@ -39,10 +39,11 @@ class RandomTraffic:
 
     def __init__(self, spec: EpicSpec, seed: int) -> None:
         self._spec = spec
-        self._random = random.Random(seed)  # noqa: S311 - tests are to be repeated
-        self.streams = tuple(Stream(spec, served, self._random) for served in layout(spec, self._random))
+        self.random = random.Random(seed)  # noqa: S311 - tests are to be repeated
+        self.streams = tuple(Stream(spec, served, self.random) for served in layout(spec, self.random))
         groups = [group for stream in self.streams for group in stream.served.contexts]
-        self._config = configure(spec, groups, self._routes(), self._next_hops())
+        self.next_hops = self._next_hops()
+        self._config = configure(spec, groups, self.routes(), self.next_hops)
         self._removed: list[Entry] = []
         self._narrowed: list[Entry] = []
         self._recent: list[Packet] = []
@@ -59,26 +60,33 @@ class RandomTraffic:
     def packets(self) -> Iterator[Event]:
         """Endless packets, with occasional requests; a request with number n precedes the n-th packet."""
         while True:
-            if self._random.randrange(_REQUEST_EVERY) == 0:
+            if self.random.randrange(REQUEST_EVERY) == 0:
                 yield from self._requests()
-            packet = self._packet()
-            self._recent = [*self._recent[-_REMEMBERED:], packet]
-            yield packet
+            yield self.packet()
+
+    def packet(self) -> Packet:
+        """The next packet."""
+        packet = self._packet()
+        self._recent = [*self._recent[-_REMEMBERED:], packet]
+        return packet
 
     # --- routes ---
 
-    def _routes(self) -> list[Route]:
+    def routes(self) -> list[Route]:
+        """Over ``next_hops``."""
         return [
             Route("192.168.0.0/16", 0),
             Route("192.168.7.0/24", 1),
             Route("192.168.7.9/32", 2),
-            Route("172.16.0.0/12", 3, 3),
+            Route("172.16.0.0/12", 3, 2 if self._spec.architecture.masks_hashes else 3),
             Route("0.0.0.0/0", 0, 2),
         ]
 
     def _next_hops(self) -> list[NextHop]:
-        ports = self._spec.ports
-        return [NextHop(n, self._random.randrange(ports), 0x02AA00 + n, 0x02BB00 + n) for n in range(_HOPS)]
+        return [NextHop(n, self._any_port(), 0x02AA00 + n, 0x02BB00 + n) for n in range(_HOPS)]
+
+    def _any_port(self) -> int:
+        return self._spec.architecture.front_port(self.random.randrange(self._spec.ports))
 
     # --- requests ---
 
@@ -86,11 +94,11 @@ class RandomTraffic:
         kinds: tuple[Callable[[], Iterator[Event]], ...] = (
             self._new_epoch, self._new_epoch, self._narrow, self._toggle, self._toggle, self._wrong, self._regroup,
         )  # fmt: skip
-        yield from self._random.choice(kinds)()
+        yield from self.random.choice(kinds)()
 
     def _new_epoch(self) -> Iterator[Event]:
         """A group is initialised again: its slots hold old state, and its PSNs may be anywhere."""
-        rng, stream = self._random, self._random.choice(self.streams)
+        rng, stream = self.random, self.random.choice(self.streams)
         context = stream.served.contexts[0]
         stream.restart(stream.served.renewed(context.epoch % 255 + 1, rng.randrange(1 << 24)))
         for group in stream.served.contexts:
@@ -103,37 +111,37 @@ class RandomTraffic:
 
     def _narrow(self) -> Iterator[Event]:
         """One edge of a group does not contribute for a while, or all do again."""
-        if self._narrowed and self._random.random() < 0.8:
+        if self._narrowed and self.random.random() < 0.8:
             yield Request("modify", self._narrowed.pop())
             return
-        entry = self._random.choice([e for e in self._config.entries if "source_mask" in e.action.args])
+        entry = self.random.choice([e for e in self._config.entries if "source_mask" in e.action.args])
         mask = entry.action.args["source_mask"]
         bits = [bit for bit in range(32) if mask >> bit & 1]
-        narrower = {**entry.action.args, "source_mask": mask & ~(1 << self._random.choice(bits))}
+        narrower = {**entry.action.args, "source_mask": mask & ~(1 << self.random.choice(bits))}
         self._narrowed.append(entry)
         yield Request("modify", replace(entry, action=replace(entry.action, args=narrower)))
 
     def _toggle(self) -> Iterator[Event]:
         """An entry is removed, or restored."""
-        if self._removed and self._random.random() < 0.85:
-            yield Request("insert", self._removed.pop(self._random.randrange(len(self._removed))))
+        if self._removed and self.random.random() < 0.85:
+            yield Request("insert", self._removed.pop(self.random.randrange(len(self._removed))))
             return
-        entry = self._random.choice(self._config.entries)
+        entry = self.random.choice(self._config.entries)
         self._removed.append(entry)
         yield Request("delete", entry)
 
     def _wrong(self) -> Iterator[Event]:
         """A request that both switches must refuse, or both carry out, whatever the state of the table."""
-        entry = self._random.choice([e for e in self._config.entries if e.table != "contexts"])
-        verb = self._random.choice(("insert", "modify"))
+        entry = self.random.choice([e for e in self._config.entries if e.table != "contexts"])
+        verb = self.random.choice(("insert", "modify"))
         yield Request(verb, entry)
 
     def _regroup(self) -> Iterator[Event]:
         """Results go to some of the edges only, or to all again."""
-        group = self._random.choice(self._config.multicast_groups)
+        group = self.random.choice(self._config.multicast_groups)
         replicas = group.replicas
-        if self._random.random() < 0.4 and len(replicas) > 1:
-            replicas = tuple(self._random.sample(replicas, len(replicas) - 1))
+        if self.random.random() < 0.4 and len(replicas) > 1:
+            replicas = tuple(self.random.sample(replicas, len(replicas) - 1))
         yield Replication(MulticastGroup(group.group_id, replicas))
 
     # --- packets ---
@@ -148,26 +156,26 @@ class RandomTraffic:
         if self._spec.mode is Mode.III:
             kinds += [(6, self._tick), (1, self._forged)]
         weights = [weight for weight, _ in kinds]
-        return self._random.choices([make for _, make in kinds], weights)[0]()
+        return self.random.choices([make for _, make in kinds], weights)[0]()
 
     def _send(self, line: Line, packet: RocePacket | bytes, kind: str) -> Packet:
         port = line.edge.port
-        if self._random.random() < 0.01:
-            port = self._random.randrange(self._spec.ports)
+        if self.random.random() < 0.01:
+            port = self._any_port()
         return Packet(port, packet if isinstance(packet, bytes) else packet.to_bytes(), kind)
 
     def _stream(self) -> Packet:
         """The next packet of a rank or a switch."""
-        return self._told(self._random.choice(self.streams).next())
+        return self._told(self.random.choice(self.streams).next())
 
     def _told(self, said: Said) -> Packet:
         frame = self._packet_of(said).sealed().to_bytes()
-        if said.opcode == Opcode.ACKNOWLEDGE and self._random.random() < 0.2:
+        if said.opcode == Opcode.ACKNOWLEDGE and self.random.random() < 0.2:
             frame = frame.ljust(64, b"\0")
         return self._send(said.line, frame, said.kind)
 
     def _packet_of(self, said: Said) -> RocePacket:
-        rng = self._random
+        rng = self.random
         bth = BTH(said.opcode, said.line.edge.local.qp, said.psn)
         if said.opcode == Opcode.ACKNOWLEDGE:
             return self._from(said.line.edge, bth, aeth=AETH(said.syndrome, said.msn))
@@ -179,7 +187,7 @@ class RandomTraffic:
         return self._from(said.line.edge, bth, payload=self._payload())
 
     def _payload(self) -> bytes:
-        rng = self._random
+        rng = self.random
         if rng.random() < 0.3:
             return b"".join(rng.choice(_EXTREMES).to_bytes(4) for _ in range(self._spec.lanes))
         return rng.randbytes(self._spec.payload_bytes)
@@ -188,7 +196,7 @@ class RandomTraffic:
         self, edge: Edge, bth: BTH, *, aeth: AETH | None = None, immdt: ImmDt | None = None, payload: bytes = b""
     ) -> RocePacket:
         """A packet from the far end of an edge; sometimes with an 802.1Q tag."""
-        rng = self._random
+        rng = self.random
         ip = IPv4(edge.remote.ip, edge.local.ip, ttl=rng.choice((64, 63, 1, 255)), tos=rng.choice((0, 0, 2, 3, 0x68)))
         ip = replace(ip, identification=rng.getrandbits(16))
         ethernet = Ethernet(edge.local.mac, edge.remote.mac)
@@ -198,20 +206,20 @@ class RandomTraffic:
 
     def _repeated(self) -> Packet:
         """A duplicate of a recent packet."""
-        if self._recent and self._random.random() < 0.5:
-            return replace(self._random.choice(self._recent), kind="repeated")
-        return self._told(replace(self._random.choice(self.streams).repetition(), kind="repeated"))
+        if self._recent and self.random.random() < 0.5:
+            return replace(self.random.choice(self._recent), kind="repeated")
+        return self._told(replace(self.random.choice(self.streams).repetition(), kind="repeated"))
 
     def _out_of_turn(self) -> Packet:
-        stream = self._random.choice(self.streams)
-        return self._told(stream.beyond() if self._random.random() < 0.3 else stream.gap())
+        stream = self.random.choice(self.streams)
+        return self._told(stream.beyond() if self.random.random() < 0.3 else stream.gap())
 
     def _unrequested(self) -> Packet:
-        return self._told(self._random.choice(self.streams).unrequested())
+        return self._told(self.random.choice(self.streams).unrequested())
 
     def _stale(self) -> Packet:
         """A PSN far before or far after its slot's."""
-        rng, stream = self._random, self._random.choice(self.streams)
+        rng, stream = self.random, self.random.choice(self.streams)
         slots = self._spec.slots_per_group
         ahead = rng.choice((-slots, -1, -2 * slots, slots, 2 * slots, 1 << 23, (1 << 23) - 1, -(1 << 23) + slots))
         line = rng.choice(stream.served.lines)
@@ -220,13 +228,13 @@ class RandomTraffic:
 
     def _notification(self) -> Packet:
         """A congestion notification for packets sent over an edge."""
-        line = self._random.choice(self._random.choice(self.streams).served.lines)
-        bth = BTH(Opcode.CNP, line.edge.local.qp, self._random.choice((0, self._random.getrandbits(24))), becn=True)
+        line = self.random.choice(self.random.choice(self.streams).served.lines)
+        bth = BTH(Opcode.CNP, line.edge.local.qp, self.random.choice((0, self.random.getrandbits(24))), becn=True)
         return self._send(line, self._from(line.edge, bth, payload=bytes(16)).sealed(), "notification")
 
     def _odd_control(self) -> Packet:
         """A control message whose announcement is unsupported or not valid at present."""
-        rng, stream = self._random, self._random.choice(self.streams)
+        rng, stream = self.random, self.random.choice(self.streams)
         line = rng.choice(stream.served.lines)
         value = rng.choice((rng.getrandbits(32), stream.value ^ 1 << rng.randrange(32), stream.value))
         at = rng.choice((0, 1, -1, stream.packets + 1))
@@ -236,7 +244,7 @@ class RandomTraffic:
 
     def _tick(self) -> Packet:
         """A tick for an edge; often for one that has just had one."""
-        rng = self._random
+        rng = self.random
         if self._ticked is None or rng.random() < 0.5:
             self._ticked = rng.choice(rng.choice(self.streams).served.edges)
         pipeline, edge = self._ticked
@@ -249,7 +257,7 @@ class RandomTraffic:
 
     def _forged(self) -> Packet:
         """Ticks and cursors from ports that never send them."""
-        rng, line = self._random, self._random.choice(self._random.choice(self.streams).served.lines)
+        rng, line = self.random, self.random.choice(self.random.choice(self.streams).served.lines)
         opcode = rng.choice((OwnOpcode.TICK, OwnOpcode.CURSOR, OwnOpcode.CURSOR))
         bth = BTH(opcode, line.edge.local.qp, rng.getrandbits(24))
         packet = self._from(line.edge, bth, aeth=AETH(0, rng.getrandbits(24))).sealed().to_bytes()
@@ -257,20 +265,20 @@ class RandomTraffic:
         return Packet(self._spec.architecture.cpu_port if from_agent else line.edge.port, packet, "forged")
 
     def _sound(self) -> tuple[Line, RocePacket]:
-        said = self._random.choice(self.streams).repetition()
+        said = self.random.choice(self.streams).repetition()
         return said.line, self._packet_of(said)
 
     def _spoilt(self) -> Packet:
         """Bits flipped on the way: the ICRC must detect it."""
         line, packet = self._sound()
         frame = bytearray(packet.sealed().to_bytes())
-        for _ in range(self._random.choice((1, 1, 2, 8))):
-            frame[self._random.randrange(len(frame))] ^= 1 << self._random.randrange(8)
+        for _ in range(self.random.choice((1, 1, 2, 8))):
+            frame[self.random.randrange(len(frame))] ^= 1 << self.random.randrange(8)
         return self._send(line, bytes(frame), "spoilt")
 
     def _malformed(self) -> Packet:
         """One field is wrong, and the checksums are right for it."""
-        rng = self._random
+        rng = self.random
         line, packet = self._sound()
         sealed = packet.sealed()
         size = sealed.ip.total_length
@@ -296,7 +304,7 @@ class RandomTraffic:
 
     def _other_opcode(self) -> Packet:
         """RoCE packets that the IncEngine does not reduce."""
-        rng = self._random
+        rng = self.random
         line, packet = self._sound()
         number = rng.choice((*map(int, Opcode), rng.randrange(256)))
         packet = replace(packet, bth=replace(packet.bth, opcode=number))
@@ -316,7 +324,7 @@ class RandomTraffic:
 
     def _foreign(self) -> Packet:
         """The right form from the wrong place, or to one."""
-        rng = self._random
+        rng = self.random
         line, packet = self._sound()
         ip, bth = packet.ip, packet.bth
         cases = (
@@ -330,11 +338,11 @@ class RandomTraffic:
         return self._send(line, rng.choice(cases).sealed(), "foreign")
 
     def _any_line(self) -> Line:
-        return self._random.choice([line for stream in self.streams for line in stream.served.lines])
+        return self.random.choice([line for stream in self.streams for line in stream.served.lines])
 
     def _ordinary(self) -> Packet:
         """IPv4 that has nothing to do with collectives."""
-        rng = self._random
+        rng = self.random
         payload = rng.randbytes(rng.choice((0, 8, 26, 100, 1400)))
         addresses = [self._any_line().edge.local.ip]
         destination = rng.choice((0xC0A80000, 0xC0A80700, 0xC0A80709, 0xAC100000, 0x08080808, 10 << 24 | 1, *addresses))
@@ -347,11 +355,11 @@ class RandomTraffic:
         ip = replace(ip, checksum=checksum)
         udp = UDP(rng.getrandbits(16), rng.choice((53, ROCE_UDP_PORT, ROCE_UDP_PORT, 80)), length=8 + len(payload))
         frame = Ethernet(rng.getrandbits(48), rng.getrandbits(48)).pack() + ip.pack() + udp.pack() + payload
-        return Packet(rng.randrange(self._spec.ports), frame, "ordinary")
+        return Packet(self._any_port(), frame, "ordinary")
 
     def _question(self) -> Packet:
         """ARP: who has one of the switch's addresses, mostly."""
-        rng, edge = self._random, self._any_line().edge
+        rng, edge = self.random, self._any_line().edge
         asked = rng.choice((edge.local.ip, edge.local.ip, edge.remote.ip))
         form = rng.choice((1, 1, 1, 2, rng.getrandbits(16)))
         sender = {"src_mac": edge.remote.mac, "src_addr": edge.remote.ip}
@@ -363,8 +371,8 @@ class RandomTraffic:
 
     def _noise(self) -> Packet:
         """Other EtherTypes, or very short frames."""
-        rng = self._random
+        rng = self.random
         head = Ethernet(rng.getrandbits(48), rng.getrandbits(48)).pack()[:12]
         kind = rng.choice((b"\x08\x06", b"\x86\xdd", b"\x81\x00\x00\x05\x08\x00", b"\x08\x00", rng.randbytes(2)))
         frame = head + kind + rng.randbytes(rng.choice((0, 1, 10, 46, 300)))
-        return Packet(rng.randrange(self._spec.ports), frame[: rng.choice((14, len(frame), len(frame)))], "noise")
+        return Packet(self._any_port(), frame[: rng.choice((14, len(frame), len(frame)))], "noise")

@@ -20,6 +20,7 @@ from p4gen.model.entries import (
 )
 from p4gen.model.errors import ControlError
 from p4gen.switch.tofino.bfrt.connection import Transport
+from p4gen.switch.tofino.bfrt.ports import PortMap
 from p4gen.switch.tofino.bfrt.requests import DELETE, INSERT, MODIFY, Found, Requests, Row, Value
 from p4gen.switch.tofino.bfrt.schema import LAST_PRIORITY, PRIORITY, Bfrt, FieldInfo, TableInfo
 
@@ -34,10 +35,14 @@ _LAST_GROUP: Final = 0xFFFF
 
 class BfrtControlPlane:
     """See ``ControlPlane``. Registers are those of ``pipe``: every pipe has its own, although all have the same
-    entries."""
+    entries. ``ports`` are those of the program under test, which callers use."""
 
-    def __init__(self, requests: Requests, bfrt: Bfrt, transport: Transport, pipe: int = 0) -> None:
+    def __init__(
+        self, requests: Requests, bfrt: Bfrt, transport: Transport, pipe: int = 0, ports: PortMap | None = None
+    ) -> None:
         self._requests, self._bfrt, self._transport, self._pipe = requests, bfrt, transport, pipe
+        self._ports = ports or PortMap()
+        self._kept: tuple[Entry, ...] = ()
         self._nodes: dict[int, tuple[int, ...]] = {}
         """The nodes of each multicast group."""
         self._next_node = 1
@@ -57,15 +62,23 @@ class BfrtControlPlane:
         self._write_entries(DELETE, entries)
 
     def entries(self, table: str) -> list[Entry]:
-        """All entries of a table, the program's own included, in the order in which the switch gives them."""
+        """All entries of a table but those that are kept, the program's own included, in the order in which the switch
+        gives them."""
         info = self._match_table(table)
         rows = self._rows(info, hardware=False)
-        return [_entry(info, row) for row in rows if not row.default]
+        kept = [self._key(info, entry) for entry in self._kept if self._match_table(entry.table) is info]
+        kept = [{name: _exact(match) for name, match in key.items()} for key in kept]
+        return [self._entry(info, row) for row in rows if not row.default and row.key not in kept]
+
+    def keep(self, *entries: Entry) -> None:
+        """Add entries that every reset adds again."""
+        self.insert(*entries)
+        self._kept += entries
 
     def set_default(self, table: str, action: Action | None) -> None:
         """Replace a table's default action; None restores the program's."""
         info = self._match_table(table)
-        row = None if action is None else Row({}, dict(action.args), action.name)
+        row = None if action is None else Row({}, self._arguments(info, action), action.name)
         self._transport.write(self._requests.default(info, row))
 
     def _match_table(self, name: str) -> TableInfo:
@@ -75,7 +88,7 @@ class BfrtControlPlane:
         by_table: dict[int, tuple[TableInfo, list[Row]]] = {}
         for entry in entries:
             info = self._match_table(entry.table)
-            row = Row(_key(info, entry), dict(entry.action.args), entry.action.name)
+            row = Row(self._key(info, entry), self._arguments(info, entry.action), entry.action.name)
             by_table.setdefault(info.id, (info, []))[1].append(row)
         requests = [self._requests.write(kind, info, rows, all_or_none=True) for info, rows in by_table.values()]
         if not requests:
@@ -85,14 +98,50 @@ class BfrtControlPlane:
             requests[0].updates.extend(other.updates)
         self._transport.write(requests[0])
 
+    def _arguments(self, table: TableInfo, action: Action) -> dict[str, Value]:
+        fields = table.fields(action.name)
+        return {name: self._ports.value(fields.named(name), value) for name, value in action.args.items()}
+
+    def _key(self, table: TableInfo, entry: Entry) -> dict[str, Match]:
+        """The whole key, with the priority as BF-Runtime counts it: the smallest wins."""
+        infos = {name: table.keys.named(name) for name in entry.match}
+        given = {info.name: self._ports.match(info, entry.match[name]) for name, info in infos.items()}
+        key: dict[str, Match] = {}
+        ranked = False
+        for info in table.keys.all:
+            match = given.get(info.name, _wildcard(info))
+            if info.name == PRIORITY:
+                ranked = True
+            elif match is not None:
+                key[info.name] = match
+            elif info.match != "Optional":
+                raise ControlError(f"table {table.name}: the key needs {info.name}")
+        if ranked != bool(entry.priority):
+            raise ControlError(f"table {table.name}: an entry {'needs a' if ranked else 'has no'} priority")
+        if ranked:
+            if not 0 < entry.priority <= LAST_PRIORITY:
+                raise ControlError(f"table {table.name}: priority {entry.priority} is not in 1..{LAST_PRIORITY}")
+            key[PRIORITY] = LAST_PRIORITY - entry.priority
+        return key
+
+    def _entry(self, table: TableInfo, row: Found) -> Entry:
+        key = dict(row.key)
+        rank = key.pop(PRIORITY, None)
+        priority = 0 if rank is None else LAST_PRIORITY - _number(rank)
+        infos = {name: table.keys.named(name) for name in key}
+        match = {n: self._ports.matched(infos[n], m) for n, m in key.items() if m != _wildcard(infos[n])}
+        parameters = table.actions.named(row.action).data.all if row.action else ()
+        args = {p.name: self._ports.outside(p, row.data[p.name]) for p in parameters if p.name in row.data}
+        return Entry(table.name, match, Action(row.action or "", args), priority)
+
     # --- packet replication ---
 
     def set_multicast_group(self, group: MulticastGroup) -> None:
         """Create or replace; a group without replicas is removed."""
         number = group.group_id
-        old = self._nodes.pop(number, ())
+        old = self._nodes.get(number, ())
         mgid, node = self._bfrt.tables.named(_MGID), self._bfrt.tables.named(_NODE)
-        ids = self._make_nodes(node, group.replicas)
+        ids = self._make_nodes(node, map(self._ports.replica, group.replicas))
         if ids:
             data: dict[str, Value] = {
                 "$MULTICAST_NODE_ID": ids,
@@ -103,6 +152,7 @@ class BfrtControlPlane:
             self._nodes[number] = tuple(ids)
         elif old:
             self._write(DELETE, mgid, Row({"$MGID": number}))
+            del self._nodes[number]
         if old:
             self._write(DELETE, node, *(Row({"$MULTICAST_NODE_ID": one}) for one in old))
 
@@ -148,7 +198,7 @@ class BfrtControlPlane:
         data: dict[str, Value] = {
             "$session_enable": True,
             "$direction": "BOTH",
-            "$ucast_egress_port": replicas[0].port if plain else 0,
+            "$ucast_egress_port": self._ports.inside(replicas[0].port) if plain else 0,
             "$ucast_egress_port_valid": plain,
             "$mcast_grp_a": 0 if plain else group,
             "$mcast_grp_a_valid": not plain,
@@ -180,6 +230,10 @@ class BfrtControlPlane:
         table = self._bfrt.typed(name, _REGISTER, "register")
         return [self._word(table, row) for row in self._cells(table, _REGISTER)]
 
+    def write_register(self, name: str, index: int, value: int) -> None:
+        """Refused: nothing here needs it."""
+        raise ControlError(f"register {name}: registers of a Tofino are read only here")
+
     def _cells(self, table: TableInfo, kind: str) -> list[Found]:
         self._transport.write(self._requests.operation(table, _SYNC))
         rows = {_number(row.key[_INDEX[kind]]): row for row in self._rows(table, hardware=False)}
@@ -198,12 +252,12 @@ class BfrtControlPlane:
 
     # --- what only Tofino has ---
 
-    def add_ports(self, ports: Iterable[int], speed: str = "BF_SPEED_100G") -> None:
-        """Enable device ports, those that the driver has not added by itself."""
+    def add_ports(self, speed: str = "BF_SPEED_100G") -> None:
+        """Enable the device ports of all ports, those that the driver has not added by itself."""
         table = self._bfrt.tables.named(_PORT)
         there = {_number(row.key["$DEV_PORT"]) for row in self._rows(table, hardware=False)}
         data: dict[str, Value] = {"$SPEED": speed, "$FEC": "BF_FEC_TYP_NONE", "$PORT_ENABLE": True}
-        rows = [Row({"$DEV_PORT": port}, data) for port in ports if port not in there]
+        rows = [Row({"$DEV_PORT": port}, data) for port in self._ports.device.values() if port not in there]
         if rows:
             self._write(INSERT, table, *rows)
 
@@ -259,6 +313,7 @@ class BfrtControlPlane:
         for kind in (_COUNTER, _REGISTER):
             for table in self._bfrt.of_type(kind):
                 self._transport.write(self._requests.clear(table))
+        self.insert(*self._kept)
 
     def _write(self, kind: int, table: TableInfo, *rows: Row) -> None:
         self._transport.write(self._requests.write(kind, table, rows))
@@ -280,6 +335,10 @@ def _count(row: Found) -> CounterValue:
     return CounterValue(row.data.get(_PACKETS, 0), row.data.get(_BYTES, 0))
 
 
+def _exact(match: Match) -> Match:
+    return Exact(match) if isinstance(match, int) else match
+
+
 def _number(match: Match) -> int:
     assert isinstance(match, Exact)
     return match.value
@@ -292,35 +351,3 @@ def _wildcard(info: FieldInfo) -> Match | None:
     if info.match == "LPM":
         return Lpm(0, 0)
     return Range(0, (1 << info.bits) - 1) if info.match == "Range" else None
-
-
-def _key(table: TableInfo, entry: Entry) -> dict[str, Match]:
-    """The whole key, with the priority as BF-Runtime counts it: the smallest wins."""
-    given = {table.keys.named(name).name: match for name, match in entry.match.items()}
-    key: dict[str, Match] = {}
-    ranked = False
-    for info in table.keys.all:
-        match = given.get(info.name, _wildcard(info))
-        if info.name == PRIORITY:
-            ranked = True
-        elif match is not None:
-            key[info.name] = match
-        elif info.match != "Optional":
-            raise ControlError(f"table {table.name}: the key needs {info.name}")
-    if ranked != bool(entry.priority):
-        raise ControlError(f"table {table.name}: an entry {'needs a' if ranked else 'has no'} priority")
-    if ranked:
-        if not 0 < entry.priority <= LAST_PRIORITY:
-            raise ControlError(f"table {table.name}: priority {entry.priority} is not in 1..{LAST_PRIORITY}")
-        key[PRIORITY] = LAST_PRIORITY - entry.priority
-    return key
-
-
-def _entry(table: TableInfo, row: Found) -> Entry:
-    key = dict(row.key)
-    rank = key.pop(PRIORITY, None)
-    priority = 0 if rank is None else LAST_PRIORITY - _number(rank)
-    match = {name: value for name, value in key.items() if value != _wildcard(table.keys.named(name))}
-    parameters = table.actions.named(row.action).data if row.action else None
-    args = {name: value for name, value in row.data.items() if parameters is not None and name in parameters}
-    return Entry(table.name, match, Action(row.action or "", args), priority)

@@ -7,12 +7,14 @@ replicas that are left, and the last replica takes the frame itself.
 from __future__ import annotations
 
 from p4gen.arch.ports import DROP_PORT
+from p4gen.arch.v1model.jit import frame as at
+from p4gen.arch.v1model.jit.pieces import Pieces
 from p4gen.model.jit import exchange as x
-from p4gen.model.jit import layout as at
-from p4gen.model.jit.build import EXCHANGE, FRAME, STATE, Gen, Module
+from p4gen.model.jit import layout
+from p4gen.model.jit.build import EXCHANGE, FRAME, STATE, Gen
+from p4gen.model.jit.driver import PASSED, SLACK, at_bytes, batch, replicas, send, single
 from p4gen.model.jit.emit import Address, Function, Value, const
-from p4gen.model.jit.pieces import PASSED, SLACK, Pieces
-from p4gen.model.jit.runtime import grow, grow_output, set_word, word
+from p4gen.model.jit.runtime import grow_output, set_word, word
 from p4gen.model.passes import MAX_PASSES
 from p4gen.model.v1model import (
     EGRESS_CLONE,
@@ -22,8 +24,6 @@ from p4gen.model.v1model import (
     REPLICATION,
     RESUBMITTED,
 )
-from p4gen.p4 import ir
-from p4gen.p4 import types as t
 
 
 class Traffic(Pieces):
@@ -32,8 +32,8 @@ class Traffic(Pieces):
     def functions(self, emitted: int) -> list[str]:
         """All of it; ``emitted``: bytes that the deparser emits at most, outside loops."""
         return [
-            self._restore(), self._parse(), self._session(), self._depart(), self._arrive(), self._ingress(),
-            self._egress(emitted), self._packet(), self._batch(), self._single(),
+            self._restore(), self._parse(), replicas(self._module), self._depart(), self._arrive(), self._ingress(),
+            self._egress(emitted), self._packet(), batch(self._module), single(self._module),
         ]  # fmt: skip
 
     # --- ingress ---
@@ -90,7 +90,7 @@ class Traffic(Pieces):
     def _egress(self, emitted: int) -> str:
         """The next copy of the departure at the queue's head."""
         g = self._function("egress", [])
-        fn, frame = g.fn, self._module.frame
+        fn, frame = g.fn, self._frame
         head = word(fn, EXCHANGE, x.QUEUE_HEAD)
         entry = fn.offset(fn.load_pointer(Address(EXCHANGE, x.QUEUE)), head, x.DEPARTURE)
         queued, replicas = fn.load_pointer(Address(entry, 0)), fn.load_pointer(Address(entry, 8))
@@ -115,8 +115,8 @@ class Traffic(Pieces):
         self._set(g, "egress_port", fn.load(port, 64))
         # Any value but the drop port: simple_switch assigns drop port + 1, truncated to nine bits.
         self._set(g, "egress_spec", (DROP_PORT + 1) & 0x1FF)
-        self._set(g, "packet_length", g.context(at.LENGTH))
-        self._set(g, "egress_global_timestamp", g.context(at.NOW))
+        self._set(g, "packet_length", g.context(layout.LENGTH))
+        self._set(g, "egress_global_timestamp", g.context(layout.NOW))
         fn.do(f"call void @block_eg({PASSED}, ptr {FRAME})")
         with fn.when(fn.compare("ne", g.context(at.CLONE), const(0, 64))):
             self._clone_egress(g)
@@ -125,23 +125,13 @@ class Traffic(Pieces):
             fn.ret()
         self._deparse(g, emitted)
         total = word(fn, EXCHANGE, x.OUT_AT)
-        used = word(fn, EXCHANGE, x.OUT_USED)
         with fn.when(fn.compare("ne", g.context(at.RECIRCULATE), const(0, 64))):
             copied = fn.ins(f"call ptr @malloc(i64 {fn.op('add', total, const(8, 64)).ref})")
             fn.copy(copied, fn.load_pointer(Address(EXCHANGE, x.OUT_BASE)), total)
             self._again(g, copied, total, RECIRCULATED, g.context(at.RECIRCULATE_LIST), copied)
             fn.ret()
         size = self._limited(g, total, keep)
-        number = word(fn, EXCHANGE, x.RECORDS_COUNT)
-        more = fn.op("add", number, const(1, 64))
-        grow(fn, x.RECORDS, x.RECORDS_ROOM, fn.op("mul", more, const(x.RECORD, 64)))
-        record = fn.offset(fn.load_pointer(Address(EXCHANGE, x.RECORDS)), number, x.RECORD)
-        set_word(fn, record, 0, used)
-        set_word(fn, record, 8, size)
-        fn.store(fn.resize(fn.load(port, 64), 32), Address(record, 16), 4)
-        fn.store(fn.resize(word(fn, EXCHANGE, x.SOURCE), 32), Address(record, 20), 4)
-        set_word(fn, EXCHANGE, x.RECORDS_COUNT, more)
-        set_word(fn, EXCHANGE, x.OUT_USED, fn.op("add", used, size))
+        send(fn, size, fn.load(port, 64))
         fn.ret()
         return fn.text()
 
@@ -155,7 +145,7 @@ class Traffic(Pieces):
 
     def _clone_egress(self, g: Gen) -> None:
         """The headers at the end of egress; new metadata except for the field list."""
-        fn, frame = g.fn, self._module.frame
+        fn, frame = g.fn, self._frame
         slot = self._wanted_session(g)
         with fn.when(Value(fn.ins(f"icmp ne ptr {slot}, null"), 1)):
             clone = self._next_frame(fn)
@@ -169,16 +159,16 @@ class Traffic(Pieces):
         fn = g.fn
         fn.do(f"call void @block_ck({PASSED}, ptr {FRAME})")
         set_word(fn, EXCHANGE, x.OUT_AT, 0)
-        size = g.context(at.SIZE)
+        size = g.context(layout.SIZE)
         grow_output(fn, fn.op("add", size, const(emitted + SLACK, 64)))
         fn.do(f"call void @block_dep({PASSED}, ptr {FRAME})")
-        begin = fn.op("lshr", fn.op("add", g.context(at.AT), const(7, 64)), const(3, 64))
-        written = fn.op("lshr", fn.op("add", word(fn, EXCHANGE, x.OUT_AT), const(7, 64)), const(3, 64))
+        begin = at_bytes(fn, g.context(layout.AT))
+        written = at_bytes(fn, word(fn, EXCHANGE, x.OUT_AT))
         rest = fn.op("sub", size, begin)
         with fn.when(fn.compare("ne", rest, const(0, 64))):
             grow_output(fn, fn.op("add", rest, const(SLACK, 64)))
             to = fn.offset(fn.load_pointer(Address(EXCHANGE, x.OUT_BASE)), written)
-            fn.copy(to, fn.offset(fn.load_pointer(Address(FRAME, at.DATA)), begin), rest)
+            fn.copy(to, fn.offset(fn.load_pointer(Address(FRAME, layout.DATA)), begin), rest)
         set_word(fn, EXCHANGE, x.OUT_AT, fn.op("add", written, rest))
 
     # --- packets ---
@@ -231,59 +221,3 @@ class Traffic(Pieces):
             entry = fn.offset(fn.load_pointer(Address(EXCHANGE, x.ARRIVALS)), i, self.arrival_size)
             fn.do(f"call void @free(ptr {fn.load_pointer(Address(entry, 48))})")
             fn.store(fn.op("add", i, const(1, 64)), number)
-
-    def _begin(self, fn: Function) -> None:
-        for offset in (x.OUT_USED, x.RECORDS_COUNT, x.EVENTS_USED, x.SOURCE):
-            set_word(fn, EXCHANGE, offset, 0)
-
-    def _batch(self) -> str:
-        """All packets of the exchange area."""
-        fn = self._function("batch", []).fn
-        self._begin(fn)
-        times = fn.load_pointer(Address(EXCHANGE, x.IN_TIMES))
-        with fn.loop() as (_, after):
-            i = word(fn, EXCHANGE, x.SOURCE)
-            more, timed, untimed = fn.label(), fn.label(), fn.label()
-            fn.branch(fn.compare("ult", i, word(fn, EXCHANGE, x.IN_COUNT)), more, after)
-            fn.begin(more)
-            start = fn.load(fn.offset(fn.load_pointer(Address(EXCHANGE, x.IN_OFFSETS)), i, 8), 64, 8)
-            size = fn.op("sub", fn.load(fn.offset(fn.load_pointer(Address(EXCHANGE, x.IN_ENDS)), i, 8), 64, 8), start)
-            data = fn.offset(fn.load_pointer(Address(EXCHANGE, x.IN_DATA)), start)
-            port = fn.resize(fn.load(fn.offset(fn.load_pointer(Address(EXCHANGE, x.IN_PORTS)), i, 4), 32, 4), 64)
-            time = fn.local(64)
-            fn.store(word(fn, EXCHANGE, x.NOW), time)
-            fn.branch(Value(fn.ins(f"icmp eq ptr {times}, null"), 1), untimed, timed)
-            fn.begin(timed)
-            fn.store(fn.load(fn.offset(times, i, 8), 64, 8), time)
-            fn.begin(untimed)
-            now = fn.load(time, 64)
-            fn.do(f"call void @run_packet({PASSED}, ptr {data}, i64 {size.ref}, i64 {port.ref}, i64 {now.ref})")
-            set_word(fn, EXCHANGE, x.SOURCE, fn.op("add", i, const(1, 64)))
-        fn.ret()
-        return fn.text()
-
-    def _single(self) -> str:
-        """One packet."""
-        fn = self._function("single", [("ptr", "data"), ("i64", "size"), ("i64", "port"), ("i64", "time")]).fn
-        self._begin(fn)
-        fn.do(f"call void @run_packet({PASSED}, ptr %data, i64 %size, i64 %port, i64 %time)")
-        fn.ret()
-        return fn.text()
-
-
-def deparser_bytes(module: Module) -> int:
-    """Bytes that the deparser emits at most outside loops; inside them ``emit`` makes room by itself."""
-    total = 0
-
-    def visit(node: object) -> None:
-        nonlocal total
-        if isinstance(node, ir.Emit):
-            total += -(-t.width_of(node.value.type) // 8) + 16
-        for name in getattr(node, "__dataclass_fields__", ()):
-            value = getattr(node, name)
-            for item in value if isinstance(value, tuple) else (value,):
-                if isinstance(item, (ir.Stmt, ir.SwitchCase, ir.Expr, ir.Control, ir.Function, ir.Table, ir.ActionRef)):
-                    visit(item)
-
-    visit(module.program.blocks["dep"])
-    return total

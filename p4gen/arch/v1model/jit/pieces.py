@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from p4gen.arch.v1model.jit import frame as at
 from p4gen.model.jit import exchange as x
-from p4gen.model.jit import layout as at
-from p4gen.model.jit.blocks import PRE_SLOT, PRE_SLOTS, SESSION_BIT
-from p4gen.model.jit.build import EXCHANGE, FRAME, STATE, TEMPORARY, Gen, Module, part_at
+from p4gen.model.jit import layout
+from p4gen.model.jit.blocks import SESSION_BIT
+from p4gen.model.jit.build import EXCHANGE, FRAME, STATE, Gen, Module, part_at
+from p4gen.model.jit.driver import PASSED, function
 from p4gen.model.jit.emit import Address, Function, Value, const
 from p4gen.model.jit.runtime import set_word, word
 from p4gen.model.v1model import (
@@ -15,11 +17,6 @@ from p4gen.model.v1model import (
     NORMAL,
 )
 from p4gen.p4 import types as t
-
-COMMON = [("ptr noalias", "state"), ("ptr noalias", "io"), ("ptr noalias", "tmp")]
-PASSED = f"ptr {STATE}, ptr {EXCHANGE}, ptr {TEMPORARY}"
-SLACK = 64
-"""Bytes by which writing whole words may exceed the emitted bytes."""
 
 
 def marked(of: t.Type, index: int) -> Iterator[tuple[int, ...]]:
@@ -48,32 +45,32 @@ def _lists(of: t.Type) -> set[int]:
 class Pieces:
     """Functions and code of which ``Traffic`` is composed."""
 
-    def __init__(self, module: Module) -> None:
-        self._module = module
+    def __init__(self, module: Module, frame: at.FrameShape) -> None:
+        self._module, self._frame = module, frame
         ingress = module.program.blocks["ig"]
         self._meta_type, self._standard_type = (p.variable.type for p in ingress.params[-2:])
         standard = t.strip(self._standard_type)
         assert isinstance(standard, t.Struct)
         self._fields = {f.name: (i, f.type) for i, f in enumerate(standard.fields)}
         self._meta_size = module.types.shape(self._meta_type).size
-        self.arrival_size = at.align(x.ARRIVAL + self._meta_size, 64)
+        self.arrival_size = layout.align(x.ARRIVAL + self._meta_size, 64)
 
     # --- standard metadata ---
 
     def _field(self, g: Gen, frame: str, name: str) -> tuple[Address, t.Type]:
         i, of = self._fields[name]
-        return part_at(g, Address(frame, self._module.frame.standard), self._standard_type, i), of
+        return part_at(g, Address(frame, self._frame.standard), self._standard_type, i), of
 
     def _set(self, g: Gen, name: str, value: Value | int, frame: str = FRAME) -> None:
         place, of = self._field(g, frame, name)
-        width = at.scalar_width(of)
+        width = layout.scalar_width(of)
         g.store(const(value, width) if isinstance(value, int) else g.fn.resize(value, width), place, of)
 
     def _get(self, g: Gen, name: str) -> Value:
         return g.load(*self._field(g, FRAME, name))
 
-    def _function(self, name: str, params: list[tuple[str, str]], result: str = "void", attributes: str = "") -> Gen:
-        return Gen(self._module, Function(name, [*COMMON, *params], result, attributes), "")
+    def _function(self, name: str, params: list[tuple[str, str]]) -> Gen:
+        return function(self._module, name, params)
 
     # --- preserved metadata ---
 
@@ -97,7 +94,7 @@ class Pieces:
         offset, of = 0, self._meta_type
         for i in path:
             offset += self._module.types.shape(of).parts[i]
-            of = at.members(of)[i]
+            of = layout.members(of)[i]
         return offset, of
 
     # --- ingress ---
@@ -105,13 +102,13 @@ class Pieces:
     def _parse(self) -> str:
         """A fresh frame for an arrival; parser and checksum verification. A reject drops nothing."""
         g = self._function("parse_packet", [("ptr noalias", "frame"), ("ptr", "arrival"), ("i1", "again")])
-        fn, frame = g.fn, self._module.frame
+        fn, frame = g.fn, self._frame
         fn.clear(FRAME, frame.size, 64)
         size = word(fn, "%arrival", 8)
-        fn.store_pointer(fn.load_pointer(Address("%arrival", 0)), Address(FRAME, at.DATA))
-        for offset in (at.SIZE, at.INGRESS_LENGTH, at.LENGTH):
+        fn.store_pointer(fn.load_pointer(Address("%arrival", 0)), Address(FRAME, layout.DATA))
+        for offset in (layout.SIZE, at.INGRESS_LENGTH, layout.LENGTH):
             g.set_context(offset, size)
-        g.set_context(at.NOW, word(fn, EXCHANGE, x.NOW))
+        g.set_context(layout.NOW, word(fn, EXCHANGE, x.NOW))
         meta = fn.pointer(Address(FRAME, frame.meta))
         again = Value("%again", 1)
         keep = fn.compare("sge", word(fn, "%arrival", 32), const(0, 64))
@@ -130,31 +127,10 @@ class Pieces:
         fn.ret()
         return fn.text()
 
-    def _session(self) -> str:
-        """The slot of a multicast group or clone session in the replication index, or null."""
-        fn = Function("replicas", [("ptr", "state"), ("i64", "key")], "ptr", "noinline")
-        mask = fn.op("sub", word(fn, STATE, PRE_SLOTS), const(1, 64))
-        position = fn.local(64)
-        fn.store(Value("%key", 64), position)
-        with fn.loop() as (_, after):
-            i = fn.op("and", fn.load(position, 64), mask)
-            slot = fn.offset(fn.pointer(Address(STATE, self._module.state.fixed)), i, PRE_SLOT)
-            key = word(fn, slot, 0)
-            filled, found, following = fn.label(), fn.label(), fn.label()
-            fn.branch(fn.compare("eq", key, const(0, 64)), after, filled)
-            fn.begin(filled)
-            fn.branch(fn.compare("eq", key, fn.op("add", Value("%key", 64), const(1, 64))), found, following)
-            fn.begin(found)
-            fn.ret(f"ptr {slot}")
-            fn.begin(following)
-            fn.store(fn.op("add", i, const(1, 64)), position)
-        fn.ret("ptr null")
-        return fn.text()
-
     def _next_frame(self, fn: Function) -> str:
         number = word(fn, EXCHANGE, x.FRAMES_USED)
         set_word(fn, EXCHANGE, x.FRAMES_USED, fn.op("add", number, const(1, 64)))
-        return fn.offset(fn.load_pointer(Address(EXCHANGE, x.FRAMES)), number, self._module.frame.size)
+        return fn.offset(fn.load_pointer(Address(EXCHANGE, x.FRAMES)), number, self._frame.size)
 
     def _depart(self) -> str:
         """Queue a frame: to the replicas of a slot of the replication index, or (null) to one port."""
@@ -201,7 +177,7 @@ class Pieces:
             f"call ptr @arrive(ptr {EXCHANGE}, ptr {data}, i64 {size.ref}, i64 0, i64 {kind}, i64 {field_list.ref}, "
             f"i64 0, ptr {owned})"
         )
-        fn.copy(meta, fn.pointer(Address(FRAME, self._module.frame.meta)), self._meta_size)
+        fn.copy(meta, fn.pointer(Address(FRAME, self._frame.meta)), self._meta_size)
 
     def _field_list(self, g: Gen) -> Value:
         """The field list of a clone request; -1 for none."""
@@ -217,7 +193,7 @@ class Pieces:
         return g.fn.ins(f"call ptr @replicas(ptr {STATE}, i64 {key.ref})")
 
     def _fresh_metadata(self, g: Gen, clone: str, instance: int) -> None:
-        fn, frame = g.fn, self._module.frame
+        fn, frame = g.fn, self._frame
         meta, standard = fn.pointer(Address(clone, frame.meta)), fn.pointer(Address(clone, frame.standard))
         fn.clear(meta, self._meta_size)
         fn.clear(standard, self._module.types.shape(self._standard_type).size)

@@ -1,0 +1,1 @@
+"""v1model in machine code: its frame, its externs, and the traffic manager around its blocks."""

@@ -1,0 +1,34 @@
+"""STF commands for what only an architecture's switches have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from p4gen.arch import ArchitectureFacet, architectures
+from p4gen.plugins import answers
+
+
+@dataclass(frozen=True)
+class Extra:
+    """A command: its arguments as in ``p4gen.stf.parser.COMMANDS``, and what it does on a ``Commander``. A result is
+    the number that ``= HANDLE`` names."""
+
+    arguments: tuple[str, ...]
+    run: Callable[..., int | None]
+
+
+@dataclass(frozen=True)
+class StfCommands(ArchitectureFacet):
+    """The commands of an architecture."""
+
+    module: ClassVar[str] = "stf"
+
+    commands: Mapping[str, Extra]
+
+
+def extra_commands() -> dict[str, Extra]:
+    """Those of all architectures, by name. Commands of one name in two of them have the same arguments."""
+    with_them = (arch for arch in architectures().values() if answers(arch, StfCommands))
+    return {name: extra for arch in with_them for name, extra in arch.facet(StfCommands).commands.items()}
