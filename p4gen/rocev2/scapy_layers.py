@@ -1,7 +1,7 @@
 """Scapy's RoCEv2 layers, completed: RETH, ImmDt and AtomicETH, bound to Scapy's own BTH and AETH by opcode.
 
 Importing this module registers them (a side effect that Scapy's ``bind_layers`` cannot do without), so that
-``Ether(frame)`` dissects every RC packet. Nothing else in p4gen needs Scapy.
+``Ether(frame)`` dissects every RC packet, whatever its UDP source port. Nothing else in p4gen needs Scapy.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from typing import ClassVar
 
 from scapy.contrib.roce import AETH, BTH, CNPPadding, cnp
 from scapy.fields import AnyField, XBitField
+from scapy.layers.inet import UDP
 from scapy.packet import Packet, bind_layers
 
 from p4gen.layout import Header
 from p4gen.rocev2 import layouts
+from p4gen.rocev2.codes import ROCE_UDP_PORT
 from p4gen.rocev2.opcodes import Extension, Opcode, extensions
 
 __all__ = ["AETH", "BTH", "RETH", "AtomicETH", "CNPPadding", "ImmDt", "cnp"]
@@ -59,3 +61,7 @@ _LAYERS = {Extension.RETH: RETH, Extension.AETH: AETH, Extension.IMMDT: ImmDt, E
 for _opcode in Opcode:
     if _headers := extensions(_opcode):
         bind_layers(BTH, _LAYERS[_headers[0]], opcode=int(_opcode))
+
+# Scapy takes the first layer whose conditions hold, and many of them are conditions on the source port, which senders
+# of RoCEv2 choose freely: as 4789 it would make a packet VXLAN. The destination port alone decides (annex A17).
+UDP.payload_guess = [({"dport": ROCE_UDP_PORT}, BTH), *UDP.payload_guess]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from hypothesis import given
-from scapy.layers import inet
+from scapy.layers import dns, inet, vxlan  # noqa: F401 - dns and vxlan claim source ports for themselves
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
 from p4gen.rocev2 import scapy_layers as sl
+from p4gen.rocev2.headers import BTH, UDP, Ethernet, IPv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket, parse, problems
 
@@ -62,6 +63,17 @@ def test_scapy_computes_the_same_icrc(packet: RocePacket) -> None:
     seen = Ether(packet.to_bytes())
     del seen[sl.BTH].icrc
     assert bytes(seen) == packet.to_bytes()
+
+
+def test_no_source_port_makes_it_another_protocol() -> None:
+    """Those that Scapy knows, such as VXLAN's and DNS's, are as good as any for a sender of RoCEv2."""
+    ports = {fields["sport"] for fields, _ in inet.UDP.payload_guess if "sport" in fields}
+    assert {53, 4789} <= ports
+    for port in sorted(ports):
+        packet = RocePacket(
+            Ethernet(1, 2), IPv4(3, 4), UDP(port), BTH(Opcode.SEND_ONLY, 5, 6), payload=b"data"
+        ).sealed()
+        assert (port, Ether(packet.to_bytes())[sl.BTH].dqpn) == (port, 5)
 
 
 def test_a_packet_built_by_scapy_is_right() -> None:
