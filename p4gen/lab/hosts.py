@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
+import subprocess
 import threading
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -13,6 +15,9 @@ from p4gen.errors import FailedError
 from p4gen.lab.processes import Process
 
 _ANSWER_S = 120.0
+_ENDING_S = 5.0
+"""Seconds that a daemon may take to end once its pipes are closed: the kernel closes them first, also of a process that
+is killed."""
 
 
 class HostClient:
@@ -39,20 +44,21 @@ class HostClient:
     def ask(self, do: str, **fields: Any) -> Future[dict[str, Any]]:
         """Send a request. The future has the result, or ``FailedError`` with the daemon's reason."""
         future: Future[dict[str, Any]] = Future()
+        assert self.process.popen is not None
+        assert self.process.popen.stdin is not None
         with self._lock:
             number = next(self._numbers)
-            if self._ended:
-                future.set_exception(self._gone())
-                return future
-            self._open[number] = future
-            assert self.process.popen is not None
-            assert self.process.popen.stdin is not None
-            try:
-                self.process.popen.stdin.write(json.dumps({"id": number, "do": do} | fields).encode() + b"\n")
-                self.process.popen.stdin.flush()
-            except OSError:
-                self._open.pop(number, None)
-                future.set_exception(self._gone())
+            gone = self._ended
+            if not gone:
+                self._open[number] = future
+                try:
+                    self.process.popen.stdin.write(json.dumps({"id": number, "do": do} | fields).encode() + b"\n")
+                    self.process.popen.stdin.flush()
+                except OSError:
+                    self._open.pop(number, None)
+                    gone = True
+        if gone:
+            future.set_exception(self._gone())
         return future
 
     def call(self, do: str, timeout: float = _ANSWER_S, **fields: Any) -> dict[str, Any]:
@@ -63,7 +69,11 @@ class HostClient:
             raise FailedError(f"{self.name} does not answer '{do}' in {timeout:g} s") from None
 
     def _gone(self) -> FailedError:
-        if self.process.popen is not None and self.process.popen.poll() is None:
+        """Why requests are not answered any more; waits for the end of the daemon, to report its status."""
+        assert self.process.popen is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.popen.wait(_ENDING_S)
+        if self.process.running:
             return FailedError(f"{self.name}'s daemon is ending")
         return self.process.failure(f"{self.process.name} has ended")
 
@@ -87,5 +97,7 @@ class HostClient:
             self._ended = True
             left = list(self._open.values())
             self._open.clear()
-        for future in left:
-            future.set_exception(self._gone())
+        if left:
+            gone = self._gone()
+            for future in left:
+                future.set_exception(gone)

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from patience import PATIENCE_S
 from pydantic import TypeAdapter, ValidationError
 
 from p4gen.cli.app import cli
-from p4gen.errors import InputError, MissingToolError
+from p4gen.errors import FailedError, InputError, MissingToolError
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.host.transport.clock import MS
 from p4gen.lab import calls, faults, mininet, prerequisites, scratch
 from p4gen.lab.hostnet import MANAGER_SOCKET
+from p4gen.lab.hosts import HostClient
 from p4gen.lab.job import LabJob, Wanted
+from p4gen.lab.processes import Process
 from p4gen.net.config import Call
 from p4gen.spec.topology import Name, TopologySpec, load_topology, packaged
 from p4gen.switch.running import Program
@@ -244,6 +249,29 @@ def test_faults_of_a_host() -> None:
     assert faults.Troubles(loss=0.05, delay=MS).text() == "loss 0.05, delay 1 ms"
     with pytest.raises(InputError, match="'lss' is not a fault"):
         faults.parse("lss", "1%")
+
+
+def test_a_daemon_that_is_killed_has_ended_when_its_requests_fail(tmp_path: Path) -> None:
+    """The kernel closes the pipes of a killed process before its parent can get the status: here long before."""
+
+    def main() -> int:
+        sys.stdin.readline()
+        os.close(sys.stdout.fileno())
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return 0
+
+    process = Process("host h1", ["daemon"], tmp_path / "host.log", lambda: True, main=main)
+    client = HostClient("h1", process)
+    process.start()
+    client.listen()
+    for future in (client.ask("run"), client.ask("counters"), client.hello):
+        with pytest.raises(FailedError, match="host h1 has ended") as failed:
+            future.result(PATIENCE_S)
+        assert "killed by SIGKILL" in str(failed.value.diagnostics[0])
+    with pytest.raises(FailedError, match="host h1 has ended"):
+        client.call("counters")
+    process.end()
 
 
 def test_what_others_have_on_the_machine_is_no_trace_of_a_lab(tmp_path: Path) -> None:
