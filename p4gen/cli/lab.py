@@ -28,11 +28,12 @@ from p4gen.errors import InputError
 from p4gen.families import collective
 from p4gen.groups.connections import connection_entries
 from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import MS
 from p4gen.inputs import shown as shown_value
 from p4gen.lab import faults, prerequisites
 from p4gen.lab.calls import check_calls, room
-from p4gen.lab.impairments import links_at
+from p4gen.lab.impairments import check_order, links_at
 from p4gen.lab.job import LabJob, Wanted
 from p4gen.lab.launch import Outcome, launch
 from p4gen.lab.peercalls import ALLTOALL, COLLECTIVES, PeerCall
@@ -41,7 +42,10 @@ from p4gen.lab.welcome import shown
 from p4gen.model import ENGINES
 from p4gen.net.config import Call
 from p4gen.net.faults import parse_place
+from p4gen.placement.network import contexts_needed
+from p4gen.placement.placed import GroupRequest
 from p4gen.placement.policy import find_policy
+from p4gen.placement.served import served
 from p4gen.spec import CollectiveSpec, ProgramSpec, units
 from p4gen.spec.clos import clos_fields
 from p4gen.spec.topology import TopologySpec, is_generated, load_topology, packaged
@@ -131,7 +135,7 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
     request = _Request(topology, spec_file, options)
     network, file = request.network()
     wanted = request.wanted(network)
-    spec = request.spec()
+    spec = request.spec(network, wanted)
     targets.check_runs(options["target"], spec.architecture)
     prerequisites.check_topology(network, spec)
     request.check_kind(spec)
@@ -162,8 +166,9 @@ class _Request:
         path = Path(self.topology)
         return load_topology(path), path if path.exists() or is_generated(path) else packaged(self.topology)
 
-    def spec(self) -> ProgramSpec:
-        """The program, of switches with hosts."""
+    def spec(self, topology: TopologySpec, wanted: Wanted) -> ProgramSpec:
+        """The program, of switches with hosts. If it has a context for each pattern, it has as many as the group of the
+        scenario's ranks, or of all, takes, unless the command line says how many."""
         o = self.options
         flags = {name: o[name] for name in spec_fields()}
         spec = spec_from(self.spec_file, flags)
@@ -172,7 +177,14 @@ class _Request:
             default |= _MEASURED if o["measure"] else {}
             default |= _ON_BMV2 if o["target"] == targets.BMV2 else {}
         given = {name: value for name, value in flags.items() if value is not None}
-        return spec_from(self.spec_file, default | given) if default else spec
+        spec = spec_from(self.spec_file, default | given) if default else spec
+        if isinstance(spec, CollectiveSpec) and "groups" not in spec.model_fields_set:
+            hosts = wanted.ranks or topology.rank_hosts
+            sync, collectives = served(spec, hosts)
+            request = GroupRequest(hosts, sync=sync, collectives=collectives)
+            if sync is PsnSync.SUBGROUPS and (needed := contexts_needed(topology, [request])) > spec.groups:
+                spec = spec_from(self.spec_file, default | given | {"groups": str(needed)})
+        return spec
 
     def check_kind(self, spec: ProgramSpec) -> None:
         """Whether the options go with the program: in-network collectives, or connections between hosts."""
@@ -223,15 +235,17 @@ class _Request:
         )
 
     def check_call(self, wanted: Wanted, spec: ProgramSpec, topology: TopologySpec) -> None:
-        """Whether the group can do the scenario's call."""
+        """Whether the group can do the scenario's call, and withstand its faults."""
+        for kind, _, _ in wanted.impairments:
+            check_order(spec, kind)
         if wanted.what != "scenario":
             return
-        ranks = len(wanted.ranks or topology.rank_hosts)
+        hosts = wanted.ranks or topology.rank_hosts
         if isinstance(spec, CollectiveSpec):
-            check_calls([Call(Collective(wanted.collective), wanted.size, wanted.root)], spec, ranks)
+            check_calls([Call(Collective(wanted.collective), wanted.size, wanted.root)], spec, hosts)
         else:
-            PeerCall(wanted.collective, wanted.size, wanted.root).check(ranks)
-            room(wanted.collective, wanted.size, ranks)
+            PeerCall(wanted.collective, wanted.size, wanted.root).check(len(hosts))
+            room(wanted.collective, wanted.size, len(hosts))
 
     def _ranks(self, topology: TopologySpec) -> tuple[str, ...]:
         text = self.options["ranks"]

@@ -19,6 +19,7 @@ from p4gen.lab.peercalls import PeerCall
 from p4gen.lab.session import Lab
 from p4gen.manager.api import GroupStatus
 from p4gen.net.config import Call
+from p4gen.placement.served import missing, served
 from p4gen.records import to_plain
 from p4gen.spec import CollectiveSpec
 
@@ -86,7 +87,7 @@ class Running:
         ahead: int = 0,
         progress: Callable[[float, int], None] | None = None,
     ) -> None:
-        check_calls(calls, collective(lab.job.spec), len(group.spec.ranks))
+        check_calls(calls, collective(lab.job.spec), group.spec.ranks)
         self._progress, self._total = progress, len(calls)
         self._lab, self._group, self._calls = lab, group, tuple(calls)
         self._patience = deadline + 10
@@ -228,12 +229,15 @@ def slow(switch: str) -> str:
     return f"{switch} is traced, packet by packet, which makes it many times slower: trace {switch} off ends it"
 
 
-def check_calls(calls: Sequence[Call], spec: CollectiveSpec, ranks: int) -> None:
-    """Raises ``InputError`` for calls that ranks cannot make, or that need too much memory: every rank draws all ranks'
-    data to compute the expected results."""
+def check_calls(calls: Sequence[Call], spec: CollectiveSpec, hosts: Sequence[str]) -> None:
+    """Raises ``InputError`` for calls that these hosts cannot make, that the program does not serve, or that need too
+    much memory: every rank draws all ranks' data to compute the expected results."""
+    sync, collectives = served(spec, hosts)
     for call in set(calls):
-        call.check(spec, ranks)
-        room(call.collective, call.size, ranks)
+        if call.collective not in collectives:
+            raise InputError(*(missing(spec, hosts, sync, [call.collective])))
+        call.check(spec, len(hosts))
+        room(call.collective, call.size, len(hosts))
 
 
 def room(collective: str, size: int, ranks: int) -> None:

@@ -188,7 +188,7 @@ def _run(session: Session, words: list[str]) -> bool:
     named = names[rest[0]] if len(rest) == 1 and rest[0] in names else None
     ranks = named.spec.ranks if named else lab.topology.rank_hosts if rest in ([], ["all"]) else tuple(rest)
     lab.check_hosts(ranks)
-    check_calls(calls, collective_spec(lab.job.spec), len(ranks))  # before a group is created that would be lost
+    check_calls(calls, collective_spec(lab.job.spec), ranks)  # before a group is created that would be lost
     group = named or lab.groups.of(ranks)
     lab.groups.join(group)
     session.runs += 1

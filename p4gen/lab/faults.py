@@ -66,13 +66,14 @@ def parse(kind: str, text: str) -> float | int:
         raise InputError(f"{kind}: {error}") from None
 
 
-def direction(wanted: Troubles, seed: str) -> Callable[[bytes, int], Fate] | None:
+def direction(wanted: Troubles, seed: str, *, in_order: bool = False) -> Callable[[bytes, int], Fate] | None:
     """A function that applies the faults of one direction, with its own random generator; None if there are no
-    faults."""
+    faults. With ``in_order``, a duplicate follows at once."""
     if not wanted.any:
         return None
+    jitter = 0 if in_order else JITTER
     impairment = Impairment(
-        loss=wanted.loss, duplicate=wanted.duplicate, reorder=wanted.reorder, corrupt=wanted.corrupt, jitter=JITTER
+        loss=wanted.loss, duplicate=wanted.duplicate, reorder=wanted.reorder, corrupt=wanted.corrupt, jitter=jitter
     )
     # Only scripts need the kinds of packets; there are no scripts here.
     chances = DirectionFaults(random.Random(seed), [impairment], [], [], Kinds({}, {}))  # noqa: S311 - not secrets

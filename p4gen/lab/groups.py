@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import wait
+from dataclasses import replace
 from typing import Final
 
 from p4gen.errors import FailedError, InputError
+from p4gen.families import collective as collective_spec
 from p4gen.lab.job import JOIN_S
 from p4gen.lab.nodes import Nodes
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, Status
+from p4gen.placement.served import served
 from p4gen.spec import CollectiveSpec
 
 _LOOK_S: Final = 0.2
@@ -28,9 +31,14 @@ class Groups:
         """The manager's last known groups."""
 
     def init(self, name: str, ranks: Sequence[str], root: str | None = None) -> GroupStatus:
-        """Create a group of these hosts. When this returns, all ranks have joined."""
+        """Create a group of these hosts, for all collectives that the program can serve. When this returns, all ranks
+        have joined."""
         self._lab.check_hosts(ranks)
-        status = self._lab.manager.init_group(GroupSpec(name, tuple(ranks), root))
+        sync, collectives = served(collective_spec(self._lab.job.spec), ranks)
+        wanted = GroupSpec(name, tuple(ranks), root)
+        # If it can serve none, the manager says why.
+        wanted = replace(wanted, sync=sync, collectives=collectives) if collectives else wanted
+        status = self._lab.manager.init_group(wanted)
         self.join(status)
         return status
 

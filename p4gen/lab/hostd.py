@@ -127,7 +127,8 @@ class Daemon:
     def set_faults(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Set the faults of the NIC, in both directions."""
         seed, troubles = f"{request['seed']} {self.name}", from_plain(faults.Troubles, request["troubles"])
-        out, into = (faults.direction(troubles, f"{seed} {way}") for way in ("out", "in"))
+        in_order = self.job.needs_order
+        out, into = (faults.direction(troubles, f"{seed} {way}", in_order=in_order) for way in ("out", "in"))
 
         def set_them(_: object) -> None:
             self.nic.outgoing, self.nic.incoming = out, into

@@ -11,6 +11,7 @@ from p4gen.lab.faults import Troubles
 from p4gen.lab.hosts import HostClient
 from p4gen.lab.nodes import Nodes
 from p4gen.records import to_plain
+from p4gen.spec import CollectiveSpec, ProgramSpec
 from p4gen.spec.topology import Link, TopologySpec
 
 ALL: Final = "all"
@@ -30,6 +31,15 @@ def links_at(topology: TopologySpec, place: str) -> list[Link]:
     return found
 
 
+def check_order(spec: ProgramSpec, kind: str) -> None:
+    """Raises ``InputError`` for a fault that a program cannot withstand."""
+    if kind == "reorder" and isinstance(spec, CollectiveSpec) and spec.needs_order:
+        raise InputError(
+            f"{spec.program} takes an older PSN for a newer one: links must keep the order of packets, so none may "
+            "be reordered"
+        )
+
+
 class Impairments:
     """The faults of ``lab``'s links. ``wires`` is the process for links between switches; None if these have none.
 
@@ -47,6 +57,7 @@ class Impairments:
         """Set one kind of fault of a host's link, of all hosts' (``all``), of a switch's links to other switches, or of
         one link between switches, in both directions. Returns the faults of the first of them."""
         amount = faults.parse(kind, value)
+        check_order(self._lab.job.spec, kind)
         if place == ALL or place in self._lab.hosts:
             names = list(self._lab.hosts) if place == ALL else [place]
             for name in names:
@@ -83,6 +94,7 @@ class Impairments:
         network = self._lab.network
         interfaces = network.middle(link)
         fields = {"link": link.name, "interfaces": interfaces, "troubles": to_plain(troubles)}
+        fields["in_order"] = self._lab.job.needs_order
         if troubles.any:
             network.bridge(link, joined=False)
         self._wires.call("set", seed=self._lab.job.wanted.seed, **fields)

@@ -94,6 +94,11 @@ class LabJob:
             return ()
         return tuple(link for link in topology.links if set(link.ends) <= set(topology.switches))
 
+    @property
+    def needs_order(self) -> bool:
+        """Whether results are right only where links keep the order of packets."""
+        return isinstance(self.spec, CollectiveSpec) and self.spec.needs_order
+
     def spec_of(self, switch: str) -> ProgramSpec:
         """What a switch runs."""
         return self.spec if self.core_spec is None or self._leaf(switch) else self.core_spec

@@ -28,7 +28,9 @@ _LONG: Final = {targets.EMBEDDED: 4 << 20, targets.BMV2: 128 << 10}
 """Bytes of each rank's data in calls during which a link is cut, multiplied by the numbers of switches and of hosts."""
 _LONG_CALLS: Final = 5
 _CUT_AFTER_S: Final = 0.03
-_LOSS, _DUPLICATE, _REORDER, _CORRUPT = "1%", "0.5%", "0.5%", "0.5%"
+_SHARES: Final = {"loss": "1%", "duplicate": "0.5%", "reorder": "0.5%", "corrupt": "0.5%"}
+"""Of packets that have each kind of fault."""
+_WORDS: Final = {"duplicate": "duplication", "reorder": "reordering", "corrupt": "corruption"}
 _STEP_S: Final = 600.0
 
 
@@ -55,10 +57,10 @@ class Suite:
         return [
             ("ping between all hosts", self.ping),
             ("a group of all ranks", self.init),
-            ("six collectives", self.collectives),
-            ("six collectives under loss, duplication, reordering and corruption", self.under_loss),
+            ("all collectives", self.collectives),
+            (f"all collectives under {_listed(self._faults)}", self.under_loss),
             ("a link cut under a collective, and restored", self.cut),
-            ("six collectives after the restoration", self.collectives),
+            ("all collectives after the restoration", self.collectives),
             ("the group destroyed", self.destroy),
         ]
 
@@ -92,17 +94,16 @@ class Suite:
         return "tree " + ", ".join(f"{s} under {up}" if up else f"{s} at the root" for s, up in self.group.tree.items())
 
     def collectives(self) -> str:
-        """Run all six collectives, those with a root with the first and the last rank as root."""
-        return _rate(self._run(self._six()))
+        """Run all collectives that the group serves, those with a root with the first and the last rank as root."""
+        return _rate(self._run(self._all()))
 
     def under_loss(self) -> str:
-        """Run the same while packets are lost, duplicated, reordered and corrupted on every host's link."""
+        """Run the same while every host's link has all faults that the program withstands."""
         lab = self._lab
-        faults = {"loss": _LOSS, "duplicate": _DUPLICATE, "reorder": _REORDER, "corrupt": _CORRUPT}
         try:
-            for kind, share in faults.items():
-                lab.impairments.suffer("all", kind, share)
-            outcome = self._run(self._six())
+            for kind in self._faults:
+                lab.impairments.suffer("all", kind, _SHARES[kind])
+            outcome = self._run(self._all())
         finally:
             lab.impairments.heal()
         taken = sum(sum(rank["faults"].values()) for rank in outcome.ranks)
@@ -159,9 +160,16 @@ class Suite:
             raise FailedError(*left)
         return f"{sum(s.entries for s in status.switches)} entries left, all routes"
 
-    def _six(self) -> list[Call]:
+    @property
+    def _faults(self) -> list[str]:
+        """Without the ICRC nobody notices corrupt data."""
+        spec = self._lab.job.spec
+        lacking = {"reorder"} if self._lab.job.needs_order else set()
+        return [kind for kind in _SHARES if kind not in lacking | (set() if spec.icrc.checked else {"corrupt"})]
+
+    def _all(self) -> list[Call]:
         size, last = _SIZE[self._lab.job.target], len(self.group.spec.ranks) - 1
-        return [
+        found = [
             Call(Collective.ALLREDUCE, size),
             Call(Collective.REDUCE, size, 0),
             Call(Collective.REDUCE, size, last),
@@ -171,6 +179,7 @@ class Suite:
             Call(Collective.REDUCE_SCATTER, size),
             Call(Collective.ALLGATHER, size),
         ]
+        return [call for call in found if call.collective in self.group.spec.collectives]
 
     def _run(self, calls: list[Call]) -> RunOutcome:
         outcome = run(self._lab, self.group, calls, seed=self._seed, deadline=_STEP_S)
@@ -224,6 +233,11 @@ def connected_without(topology: TopologySpec, cut: Link) -> bool:
     """Whether all ranks still reach each other when a link is down."""
     ranks = topology.rank_hosts
     return set(ranks) <= topology.distances(ranks[0], {cut.name}).keys()
+
+
+def _listed(kinds: list[str]) -> str:
+    words = [_WORDS.get(kind, kind) for kind in kinds]
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _rate(outcome: RunOutcome) -> str:

@@ -18,6 +18,8 @@ from p4gen.net.faults import Fate
 from p4gen.packetio import PacketSocket
 from p4gen.records import from_plain
 
+_WAYS = ("there", "back")
+
 
 class Wire:
     """A link: frames that arrive at one of two interfaces leave at the other, as far as faults permit. Use it on
@@ -83,15 +85,16 @@ class Wires:
         """Set the faults of a link, in both directions. Without any it is forwarded no more."""
         troubles = from_plain(faults.Troubles, request["troubles"])
         name, seed = request["link"], f"{request['seed']} {request['link']}"
-        self.loop.run_there(lambda: self._set(name, request["interfaces"], troubles, seed))
+        directions = [faults.direction(troubles, f"{seed} {way}", in_order=request["in_order"]) for way in _WAYS]
+        self.loop.run_there(lambda: self._set(name, request["interfaces"], directions))
         return {}
 
     def counters(self, _request: Request) -> dict[str, Any]:
         """Number of frames lost, by link and reason."""
         return {name: dict(lost) for name, lost in self._lost.items()}
 
-    def _set(self, name: str, interfaces: Sequence[str], troubles: faults.Troubles, seed: str) -> None:
-        if not troubles.any:
+    def _set(self, name: str, interfaces: Sequence[str], directions: list[Callable[[bytes, int], Fate] | None]) -> None:
+        if not any(directions):
             wire = self._wires.pop(name, None)
             if wire is not None:
                 wire.close()
@@ -99,7 +102,7 @@ class Wires:
         if name not in self._wires:
             self._wires[name] = Wire(self.loop, interfaces)
             self._wires[name].lost = self._lost.setdefault(name, Counter())
-        self._wires[name].faults = [faults.direction(troubles, f"{seed} {way}") for way in ("there", "back")]
+        self._wires[name].faults = directions
 
 
 def run() -> int:

@@ -31,6 +31,8 @@ from p4gen.switch.running import Program
 
 from .traces import Traces
 
+HOSTS = ("h0", "h1", "h2", "h3")
+
 
 def p4gen_lab(*arguments: str) -> Result:
     return CliRunner().invoke(cli, ["lab", *arguments], standalone_mode=False)
@@ -58,6 +60,8 @@ def p4gen_lab(*arguments: str) -> Result:
         (["star-4", "--collective", "allreduce", "--size", "100G"], "bytes are the limit"),
         (["star-4", "--suite", "--policy", "nonsense"], "there is no placement policy 'nonsense'"),
         (["star-4", "--ports", "2"], "s0 has 4 links; the program has 2 ports"),
+        (["star-4", "--arch", "t2na", "--collective", "allgather"], "t2na programs lack broadcast"),
+        (["star-4", "--arch", "tna", "--suite", "--reorder", "1%"], "links must keep the order of packets"),
     ],
 )
 def test_wrong_input(arguments: list[str], cause: str, tmp_path: Path) -> None:
@@ -90,9 +94,9 @@ def test_options_that_do_not_go_together(arguments: list[str], cause: str) -> No
 
 def test_the_memory_that_there_is_bounds_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "_room", lambda: 32 << 20)
-    calls.check_calls([Call(size=1 << 20)], EpicSpec(), 4)
+    calls.check_calls([Call(size=1 << 20)], EpicSpec(), HOSTS)
     with pytest.raises(InputError, match=r"every rank draws all ranks' data.* 64 MiB; 32 MiB.* 1,024K is"):
-        calls.check_calls([Call(size=1 << 20), Call(size=2 << 20)], EpicSpec(), 4)
+        calls.check_calls([Call(size=1 << 20), Call(size=2 << 20)], EpicSpec(), HOSTS)
     assert calls._room() > 0
 
 
@@ -242,6 +246,9 @@ def test_faults_of_a_host() -> None:
     late = faults.direction(faults.Troubles(delay=3 * MS), "1")
     assert late is not None
     assert late(b"frame", 0).copies == ((3 * MS, b"frame"),)
+    twice = faults.direction(faults.Troubles(duplicate=1.0), "1", in_order=True)
+    assert twice is not None
+    assert twice(b"frame", 0).copies == ((0, b"frame"), (0, b"frame"))
     lossy = faults.direction(faults.Troubles(loss=0.25), "1")
     assert lossy is not None
     lost = sum(not lossy(b"frame", 0).copies for _ in range(4000))
