@@ -60,7 +60,7 @@ def test_the_suite_has_what_the_program_serves_and_withstands(
     done = lab(tmp_path, "tree-3-2", "--arch", arch, *SMALL, "--suite", "--json", "--seed", "3")
     assert done.returncode == 0, done.stdout + done.stderr
     steps = json.loads(done.stdout)["steps"]
-    assert [step["name"] for step in steps if "under" in step["name"]][0] == f"all collectives under {faults}"
+    assert next(step["name"] for step in steps if "under" in step["name"]) == f"all collectives under {faults}"
     assert not any(step["problem"] for step in steps)
 
 

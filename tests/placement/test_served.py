@@ -11,7 +11,7 @@ from p4gen.host.collectives.plan import PsnSync
 from p4gen.placement.served import missing, served
 
 RANKS = ("h0", "h1", "h2", "h3")
-REDUCTIONS = {Collective.ALLREDUCE, Collective.BARRIER, Collective.REDUCE, Collective.REDUCE_SCATTER}
+REDUCTIONS = frozenset({Collective.ALLREDUCE, Collective.BARRIER, Collective.REDUCE, Collective.REDUCE_SCATTER})
 
 
 def program(**fields: object) -> EpicSpec:
