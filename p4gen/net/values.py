@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from p4gen.host.collectives.arrays import Array, reduced
+from p4gen.host.collectives.arrays import Array, array_type, reduced
 from p4gen.host.collectives.commlib import Communicator, Invocation
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.ring import Ring
@@ -29,8 +29,8 @@ def draw(
     if not form.integer:
         signs = 1 if op.overflows else chance.integers(0, 2, (ranks, elements)) * 2 - 1
         drawn = np.ldexp(chance.uniform(1, 2, (ranks, elements)), chance.integers(-8, 9, (ranks, elements)))
-        return list((drawn * signs).astype(form.numpy))
-    dtype, low, high = np.dtype(form.numpy), int(form.least), int(form.greatest)
+        return list((drawn * signs).astype(array_type(kind)))
+    dtype, low, high = array_type(kind), int(form.least), int(form.greatest)
     if overflowing:
         signs = chance.integers(0, 2, elements) * 2 - 1 if low < 0 else 1
         return [(chance.integers(0, high // 2, elements) * signs).astype(dtype) for _ in range(ranks)]

@@ -13,7 +13,7 @@ import numpy as np
 from p4gen.groups.connections import Connection as Placed
 from p4gen.groups.group import Endpoint
 from p4gen.host.collectives.alltoall import AllToAll, AllToAllConfig
-from p4gen.host.collectives.arrays import Array
+from p4gen.host.collectives.arrays import Array, array_type
 from p4gen.host.collectives.plan import Connection
 from p4gen.host.collectives.ring import Ring, RingConfig
 from p4gen.host.transport.nic import Nic
@@ -144,7 +144,7 @@ def members(
         return _without_arrays(number, traffic, ends, nics, config, pattern)
     form = DType.INT32.number_format
     low, high = int(form.least) // count + 1, (int(form.greatest) + 1) // count - 1
-    values = [chance.integers(low, high, traffic.size // form.bytes, np.dtype(form.numpy)) for _ in hosts]
+    values = [chance.integers(low, high, traffic.size // form.bytes, array_type(DType.INT32)) for _ in hosts]
     if traffic.pattern is Pattern.ALLTOALL:
         alls = []
         for rank, host in enumerate(hosts):

@@ -66,7 +66,10 @@ class CollectiveSpec(ProgramSpec):
 
     lanes: Annotated[
         Literal[8, 16, 32, 64, 128, 256],
-        Field(description="elements in a packet, whose payload is lanes x the bytes of an element; a power of two"),
+        Field(
+            description="lanes of a packet, each an element, or two of float16 or bfloat16; the payload is lanes x the "
+            "bytes of a lane; a power of two"
+        ),
     ] = 64
     dtype: Annotated[
         DType,
@@ -120,6 +123,8 @@ class CollectiveSpec(ProgramSpec):
         elif self.dtype not in self.op.reduction.dtypes:
             fitting = " or ".join(self.op.reduction.dtypes)
             raise SpecConflictError("dtype", f"op {self.op} is defined for {fitting}")
+        elif self.dtype.number_format.wide is not None and not self.folds:
+            raise SpecConflictError("dtype", self.no_wide_sums)
         needed = 2 * self.window * self.message
         if needed > MAX_SLOTS:
             raise SpecConflictError(
@@ -140,6 +145,19 @@ class CollectiveSpec(ProgramSpec):
     def terminates(self) -> bool:
         """Whether each switch terminates the ranks' connections and acknowledges, instead of translating them."""
         return False
+
+    @property
+    def folds(self) -> bool:
+        """Whether a switch stores the contributions to a slot and reduces them at once, in the order of ranks."""
+        return False
+
+    @property
+    def no_wide_sums(self) -> str:
+        """Why a program that does not fold has no elements that are added in a wider format, for an error."""
+        return (
+            f"{self.dtype} is added in {self.dtype.number_format.wide} and rounded once, for which a switch needs all "
+            "contributions at the same time; this program adds each as it arrives, and would round each time"
+        )
 
     @property
     def wants_ticks(self) -> bool:
@@ -220,8 +238,13 @@ class CollectiveSpec(ProgramSpec):
 
     @property
     def lane_bits(self) -> int:
-        """Bits of a lane, which has one element."""
-        return DYNAMIC_BITS if self.op is Op.DYNAMIC else self.dtype.number_format.bits
+        """Bits of a lane, which has an element, or several of a dtype that says so."""
+        return DYNAMIC_BITS if self.op is Op.DYNAMIC else self.dtype.number_format.lane_bits
+
+    @property
+    def elements(self) -> int:
+        """Elements in a packet."""
+        return self.lanes if self.op is Op.DYNAMIC else self.lanes * self.dtype.number_format.per_lane
 
     @property
     def payload_bytes(self) -> int:

@@ -8,7 +8,7 @@ need reductions of their own (``p4gen.spec.reductions``), as P4's operators do n
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Self
 
 from p4gen.layout import Field, Word
@@ -38,6 +38,17 @@ class NumberFormat:
     """The NumPy type in which results are computed for comparison: no sum of a collective overflows in it."""
     tolerance: float = 0.0
     """By how much a right result may differ from NumPy's, relative to it; 0 for integers."""
+    per_lane: int = 1
+    """Elements in a lane, the first of them in its high bits."""
+    wide: str | None = None
+    """The dtype in which a switch adds such elements; it rounds their sum once. None: their own."""
+    leaves_wide: bool = False
+    """Whether sums can leave the range of ``wide``, too."""
+
+    @property
+    def lane_bits(self) -> int:
+        """Bits of a lane."""
+        return self.bits * self.per_lane
 
     @property
     def bytes(self) -> int:
@@ -52,6 +63,13 @@ class NumberFormat:
 
 FLOAT32: Final = NumberFormat(2, 32, "float32", LANE, -math.inf, math.inf, exact="float64", tolerance=2.0**-18)
 """IEEE 754 binary32. A sum of 32 numbers of one sign, each step of which is rounded, is within the tolerance."""
+
+FLOAT16: Final = NumberFormat(
+    3, 16, "float16", LANE, -math.inf, math.inf, exact="float32", tolerance=2.0**-8, per_lane=2, wide="float32"
+)
+"""IEEE 754 binary16. A sum that is rounded at each of up to seven nodes is within the tolerance."""
+BFLOAT16: Final = replace(FLOAT16, code=4, numpy="bfloat16", tolerance=2.0**-5, leaves_wide=True)
+"""The first half of binary32. NumPy has it by the package ml_dtypes (``p4gen.host.collectives.arrays``)."""
 
 
 def integer(code: int, bits: int, *, signed: bool) -> NumberFormat:
@@ -69,6 +87,8 @@ class DType(Registered):
     INT32: ClassVar[DType]
     UINT32: ClassVar[DType]
     FLOAT32: ClassVar[DType]
+    FLOAT16: ClassVar[DType]
+    BFLOAT16: ClassVar[DType]
 
     @classmethod
     def register(cls, name: str, number_format: NumberFormat) -> Self:
@@ -106,3 +126,5 @@ def check_code(kind: str, code: int, taken: dict[str, int]) -> None:
 DType.INT32 = DType.register("int32", integer(0, 32, signed=True))
 DType.UINT32 = DType.register("uint32", integer(1, 32, signed=False))
 DType.FLOAT32 = DType.register("float32", FLOAT32)
+DType.FLOAT16 = DType.register("float16", FLOAT16)
+DType.BFLOAT16 = DType.register("bfloat16", BFLOAT16)

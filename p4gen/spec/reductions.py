@@ -38,6 +38,8 @@ class Reduction:
     """The dtypes for which it is defined, if not all integers."""
     function: str | None = None
     """The function for numbers that are not integers, without the dtype's name; None if there is none."""
+    selects: bool = False
+    """Whether a result is one of the two elements, so that it is never rounded."""
 
     @property
     def overflows(self) -> bool:
@@ -115,6 +117,7 @@ Op.MIN = Op.register(
         numpy="minimum",
         identity=lambda _least, greatest: greatest,
         function="min",
+        selects=True,
     ),
 )
 Op.MAX = Op.register(
@@ -126,6 +129,7 @@ Op.MAX = Op.register(
         numpy="maximum",
         identity=lambda least, _greatest: least,
         function="max",
+        selects=True,
     ),
 )
 Op.DYNAMIC = Op.register("dynamic", None)

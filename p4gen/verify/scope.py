@@ -14,7 +14,7 @@ from p4gen.errors import InputError
 from p4gen.families import load_collective
 from p4gen.groups.ranks import recovery_of
 from p4gen.groups.ticks import tick
-from p4gen.host.collectives.arrays import Array, reduced, to_wire
+from p4gen.host.collectives.arrays import Array, array_type, reduced, to_wire
 from p4gen.host.collectives.commlib import Communicator
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import Flow, PsnSync
@@ -283,7 +283,7 @@ class Scope:
         elements = call.size // self.program.dtype.number_format.bytes
         if call.collective is Collective.ALLGATHER:
             elements //= len(self.topology.rank_hosts)
-        values = np.zeros(elements, self.program.dtype.number_format.numpy)
+        values = np.zeros(elements, array_type(self.program.dtype))
         lanes = self.program.lanes
         at, shift = divmod(rank, 4)
         for number, start in enumerate(range(0, elements, lanes)):

@@ -34,6 +34,12 @@ CODES = {
     "SUM_FLOAT32": 0x02,
     "MIN_FLOAT32": 0x0A,
     "MAX_FLOAT32": 0x12,
+    "SUM_FLOAT16": 0x03,
+    "MIN_FLOAT16": 0x0B,
+    "MAX_FLOAT16": 0x13,
+    "SUM_BFLOAT16": 0x04,
+    "MIN_BFLOAT16": 0x0C,
+    "MAX_BFLOAT16": 0x14,
 }
 """What goes over wires: programs of different versions meet there."""
 

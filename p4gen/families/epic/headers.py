@@ -23,10 +23,13 @@ IMMEDIATE: Final = replace(
 
 def payload(spec: EpicSpec) -> Header:
     """The payload of data packets."""
+    element, one = "an element", "One element"
+    if spec.elements > spec.lanes:
+        element, one = "two elements, the first in the high half", "Two elements"
     return Header(
         "payload",
-        "One element for each lane" + (", of the part that a pass works on" if folded(spec) else ""),
-        (HeaderField("lane", spec.lane_bits, "an element", type=LANE),),
+        f"{one} for each lane" + (", of the part that a pass works on" if folded(spec) else ""),
+        (HeaderField("lane", spec.lane_bits, element, type=LANE),),
         count=spec.pass_lanes,
     )
 

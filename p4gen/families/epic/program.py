@@ -18,6 +18,7 @@ from p4gen.program.compose import Composition, Flows, ProgramParts
 from p4gen.program.module import Module
 from p4gen.rocev2.opcodes import Opcode, SyndromeType
 from p4gen.spec import Numbers, ticks
+from p4gen.spec.folds import Fold
 from p4gen.spec.formats import NUMBERS_LAYOUT
 
 IPV4_CHECKSUM = Ipv4Checksum(
@@ -90,6 +91,7 @@ def _templates(composition: Composition) -> tuple[str, ...]:
     return (
         "epic/preamble.p4.j2",
         *(["shared/floats.p4.j2"] if _floats(_spec(composition)) else []),
+        *(["shared/halves.p4.j2"] if _spec(composition).dtype.number_format.wide else []),
         "shared/headers.p4.j2",
         "epic/metadata.p4.j2",
         "epic/parser.p4.j2",
@@ -221,10 +223,9 @@ def _steps(spec: EpicSpec) -> list[_Step]:
 
 
 def _floats(spec: EpicSpec) -> tuple[str, ...]:
-    """The P4 functions of ``shared/floats.p4.j2`` that the program calls."""
-    found = (choice.op.reduction.function for choice in spec.choices if not choice.dtype.number_format.integer)
-    called = tuple(function for function in found if function is not None)
-    return (*called, "overflowed") if called and spec.counts_overflows else called
+    """The P4 functions of ``shared/floats.p4.j2`` and ``shared/halves.p4.j2`` that the program calls."""
+    folds = (Fold(choice, counts=spec.counts_overflows) for choice in spec.choices)
+    return tuple(function for fold in folds for function in fold.functions)
 
 
 def _banked(spec: EpicSpec, index: str, of: str) -> str:

@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from p4gen.errors import InputError
+from p4gen.errors import InputError, MissingToolError
 from p4gen.spec import DType, Op, Overflow
 
 Array = npt.NDArray[Any]
 """An array of a dtype that collectives work on, of any shape."""
+
+Tree = Sequence["int | Tree"]
+"""The numbers of arrays in the order in which a node reduces them; what another node has reduced stands as a tree."""
+
+
+def array_type(dtype: DType) -> np.dtype[Any]:
+    """NumPy's type of arrays. Raises ``MissingToolError`` without the package that has it."""
+    name = dtype.number_format.numpy
+    try:
+        return np.dtype(name)
+    except TypeError:
+        pass
+    try:
+        found: np.dtype[Any] = np.dtype(getattr(importlib.import_module("ml_dtypes"), name))
+    except ImportError:
+        raise MissingToolError(f"arrays of {dtype} need the package ml_dtypes: pip install 'p4gen[floats]'") from None
+    return found
 
 
 def combine(op: Op, overflow: Overflow | None, left: Array, right: Array) -> Array:
@@ -25,11 +43,40 @@ def combine(op: Op, overflow: Overflow | None, left: Array, right: Array) -> Arr
 def reduced(op: Op, arrays: Sequence[Array], *, saturating: bool) -> Array:
     """The reduction of arrays of one dtype, computed by NumPy without overflow. The result is saturated or wrapped at
     the end."""
-    form = dtype_of(arrays[0]).number_format
-    total: Array = functools.reduce(getattr(np, op.reduction.numpy), [each.astype(form.exact) for each in arrays])
-    if saturating:
-        total = total.clip(form.least, form.greatest)
-    return total.astype(form.numpy)
+    dtype = dtype_of(arrays[0])
+    form = dtype.number_format
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = functools.reduce(_function(op, dtype), [each.astype(form.exact) for each in arrays])
+        if saturating and form.integer:
+            total = total.clip(form.least, form.greatest)
+        return total.astype(array_type(dtype))
+
+
+def folded(op: Op, tree: Tree, arrays: Sequence[Array]) -> Array:
+    """The reduction of arrays of floating-point numbers by switches that fold: each node takes what it has stored in
+    the order of ``tree``, in the format in which it adds, and rounds once. Results are equal bit by bit, except that
+    what is not a number is NumPy's."""
+    dtype = dtype_of(arrays[0])
+    parts = [arrays[each] if isinstance(each, int) else folded(op, each, arrays) for each in tree]
+    if len(parts) == 1:
+        return parts[0]
+    wide = array_type(DType(dtype.number_format.wide or dtype))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return functools.reduce(_function(op, dtype), [part.astype(wide) for part in parts]).astype(array_type(dtype))
+
+
+def _function(op: Op, dtype: DType) -> Callable[[Array, Array], Array]:
+    """NumPy's function of two arrays, but for what it leaves open: of two zeros -0 is the lesser one."""
+    function: Callable[[Array, Array], Array] = getattr(np, op.reduction.numpy)
+    if dtype.number_format.integer or not op.reduction.selects:
+        return function
+
+    def selected(a: Array, b: Array) -> Array:
+        found = function(a, b)
+        signs = function(np.copysign(1, a), np.copysign(1, b)).astype(found.dtype)
+        return np.where((a == 0) & (b == 0), np.copysign(found, signs), found)
+
+    return selected
 
 
 def differing(got: Array, wanted: Array) -> npt.NDArray[np.intp]:
@@ -37,7 +84,8 @@ def differing(got: Array, wanted: Array) -> npt.NDArray[np.intp]:
     tolerance = dtype_of(wanted).number_format.tolerance
     if not tolerance:
         return np.flatnonzero(got != wanted)
-    return np.flatnonzero(~np.isclose(got, wanted, rtol=tolerance, atol=0.0))
+    exact = np.float64
+    return np.flatnonzero(~np.isclose(got.astype(exact), wanted.astype(exact), rtol=tolerance, atol=0.0))
 
 
 def agreement(dtype: DType) -> str:
@@ -49,8 +97,8 @@ def agreement(dtype: DType) -> str:
 def to_wire(values: Array, packet: int) -> memoryview:
     """The array as bytes on the wire, padded with zeros to whole packets of ``packet`` bytes. They are not modified
     later."""
-    wire = np.zeros(_padded(values.size, packet, values.itemsize), np.dtype(values.dtype).newbyteorder(">"))
-    wire[: values.size] = values.reshape(-1)
+    wire = np.zeros(_padded(values.size, packet, values.itemsize), _bits(values.itemsize).newbyteorder(">"))
+    wire[: values.size] = np.ascontiguousarray(values).reshape(-1).view(_bits(values.itemsize))
     return memoryview(wire.tobytes())
 
 
@@ -61,9 +109,9 @@ def room_for(like: Array, packet: int) -> memoryview:
 
 def from_wire(room: memoryview, dtype: DType, shape: tuple[int, ...]) -> Array:
     """The array in a received buffer."""
-    native = np.dtype(dtype.number_format.numpy)
-    wire = np.frombuffer(room, native.newbyteorder(">"))[: math.prod(shape)]
-    return wire.astype(native).reshape(shape)
+    size = dtype.number_format.bytes
+    wire = np.frombuffer(room, _bits(size).newbyteorder(">"))[: math.prod(shape)]
+    return wire.astype(_bits(size)).view(array_type(dtype)).reshape(shape)
 
 
 def divide(values: Array, ranks: int) -> list[Array]:
@@ -78,7 +126,7 @@ def divide(values: Array, ranks: int) -> list[Array]:
 def dtype_of(values: Array) -> DType:
     """The dtype as control messages name it. Raises ``InputError`` for a dtype without a wire code."""
     for dtype in DType:
-        if values.dtype == np.dtype(dtype.number_format.numpy):
+        if values.dtype.name == dtype.number_format.numpy and values.dtype.isnative:
             return dtype
     raise InputError(f"elements are {values.dtype}; collectives work on {' and '.join(DType)}")
 
@@ -92,3 +140,8 @@ def check_root(root: int, ranks: int) -> None:
 def _padded(elements: int, packet: int, size: int) -> int:
     lanes = packet // size
     return -(-elements // lanes) * lanes
+
+
+def _bits(size: int) -> np.dtype[Any]:
+    """Unsigned integers with the bits of elements of ``size`` bytes. NumPy swaps the bytes of its own types only."""
+    return np.dtype(f"u{size}")

@@ -393,10 +393,33 @@ def _chunks(
     g: Gen, row: Row, values: dict[ir.Variable, Value], flags: dict[ir.Variable, Address], *, dry: bool
 ) -> None:
     done, widest = 0, max(scalar_width(v.type) for v in row.lanes)
+    most = 512 // widest
+    if row.count >= 2 * most and _calls(row.control):
+        # The code of functions is long: it stands once, in a loop.
+        fn, at = g.fn, g.fn.local(64)
+        fn.store(const(0, 64), at)
+        with fn.loop() as (_, after):
+            _chunk(g, row, Body(g, most, values, flags, dry=dry), fn.load(at, 64))
+            fn.store(fn.op("add", fn.load(at, 64), const(most, 64)), at)
+            more = fn.label()
+            fn.branch(fn.compare("ult", fn.load(at, 64), const(row.count // most * most, 64)), more, after)
+            fn.begin(more)
+        done = row.count // most * most
     while done < row.count:
-        count = min(512 // widest, 1 << ((row.count - done).bit_length() - 1))
-        _chunk(g, row, Body(g, count, values, flags, dry=dry), done)
+        count = min(most, 1 << ((row.count - done).bit_length() - 1))
+        _chunk(g, row, Body(g, count, values, flags, dry=dry), const(done, 64))
         done += count
+
+
+def _calls(node: object) -> bool:
+    """Whether functions are called somewhere in a piece of a control's code."""
+    if isinstance(node, ir.Call):
+        return True
+    if isinstance(node, tuple):
+        return any(map(_calls, node))
+    if isinstance(node, ir.Control):
+        return _calls((node.locals, node.body))
+    return isinstance(node, (ir.Stmt, ir.Expr, ir.Arg)) and any(_calls(getattr(node, n)) for n in _names(_kind(node)))
 
 
 def _constant(control: ir.Control, variable: ir.Variable) -> int | bool:
@@ -409,22 +432,25 @@ def _constant(control: ir.Control, variable: ir.Variable) -> int | bool:
     return 0  # never set
 
 
-def _chunk(g: Gen, row: Row, body: Body, first: int) -> None:
+def _chunk(g: Gen, row: Row, body: Body, first: Value) -> None:
     """Generate the lanes of one ``body``, from ``first`` on."""
-    fn = g.fn
+    places = {}
     for variable, (at, direction) in row.lanes.items():
         width = scalar_width(variable.type)
-        place = fn.pointer(at.plus(first * container(width)))
-        body.declare(variable, width, None if direction == "out" else body.load(place, width))
+        places[variable] = _place(g, at, first, container(width))
+        body.declare(variable, width, None if direction == "out" else body.load(places[variable], width))
     for instance, item in row.registers.items():
-        body.registers[instance] = (
-            fn.pointer(Address(g.module.machine.memory, item.offset + first * item.bytes)),
-            item.step,
-        )
+        start = Address(g.module.machine.memory, item.offset)
+        body.registers[instance] = _place(g, start, first, item.bytes), item.step
     for s in (*row.control.locals, row.control.body):
         body.stmt(s)
-    for variable, (at, direction) in row.lanes.items():
+    for variable, (_, direction) in row.lanes.items():
         if direction in ("inout", "out"):
-            width = scalar_width(variable.type)
-            place = fn.pointer(at.plus(first * container(width)))
-            body.save(body.get(variable), place)
+            body.save(body.get(variable), places[variable])
+
+
+def _place(g: Gen, at: Address, number: Value, size: int) -> str:
+    """A pointer to one of several pieces of ``size`` bytes that begin ``at``."""
+    if number.constant is not None:
+        return g.fn.pointer(at.plus(number.constant * size))
+    return g.fn.offset(g.fn.pointer(at), number, size)

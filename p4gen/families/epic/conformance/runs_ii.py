@@ -72,7 +72,7 @@ def mode_ii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
 
 
 def _arithmetics() -> Iterator[tuple[Op, DType, Overflow | None]]:
-    for dtype in DType:
+    for dtype in (each for each in DType if each.number_format.wide is None):
         for op in (op for op in single_ops() if dtype in op.reduction.dtypes):
             several = op.overflows and dtype.number_format.integer
             yield from ((op, dtype, overflow) for overflow in (Overflow if several else (None,)))

@@ -64,6 +64,8 @@ def mode_iii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
         *(SuiteRun(_pipelines(made, count, how), PIPELINES) for count, how in _BANKS),
     ]
     for numbers in all_numbers():
+        if numbers.dtype.number_format.wide is not None:
+            continue  # not for programs that add what arrives
         if not numbers.dtype.number_format.integer:
             runs.append(SuiteRun(made(op=numbers.op, dtype=numbers.dtype), (*ARITHMETIC, *FLOATS)))
         elif numbers.op.overflows:
