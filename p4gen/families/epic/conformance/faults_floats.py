@@ -44,3 +44,61 @@ FAULTS: tuple[Mutation, ...] = (
     _in_least("zeros-are-equal", find="order_a < order_b", replace="a != SIGN && order_a < order_b"),
     _in_least("min-is-max", find="order_a < order_b", replace="order_a > order_b"),
 )
+
+HALF_PROGRAMS: dict[str, dict[str, object]] = {
+    "halves": {"dtype": "float16"},
+    "least of halves": {"dtype": "float16", "op": "min"},
+    "bfloat16": {"dtype": "bfloat16"},
+}
+"""In addition to the fields of a mode that folds what it has stored."""
+
+_in_halves = partial(Mutation, module="FoldData", program="halves")
+_in_least_half = partial(Mutation, module="FoldData", program="least of halves")
+_in_bfloat16 = partial(Mutation, module="FoldData", program="bfloat16")
+_TIE = "if (aligned[11:0] == 0 && aligned[13:13] == 0) { up = 0; }"
+_BFLOAT16_TIE = "if (number[14:0] == 0 && number[16:16] == 0) { up = 0; }"
+
+HALF_FAULTS: tuple[Mutation, ...] = (
+    _in_halves(
+        "halves-swapped",
+        find="pack_float16(high) ++ pack_float16(low)",
+        replace="pack_float16(low) ++ pack_float16(high)",
+    ),
+    _in_halves("one-half-for-both", find="++ pack_float16(low)", replace="++ pack_float16(high)"),
+    _in_halves("half-bias-off-by-one", find="(lane_t)element[14:10] + 112", replace="(lane_t)element[14:10] + 111"),
+    _in_halves("subnormal-half-flushed", find="if (element[14:0] == 0)", replace="if (element[14:10] == 0)"),
+    _in_halves("subnormal-half-not-normalised", find="if (fraction[10:3] == 0)", replace="if (false)"),
+    _in_halves("infinite-half-is-finite", find="if (element[14:10] == 31) { exponent = 255; }", replace=""),
+    _in_halves("half-loses-its-sign", find="(lane_t)(element[15:15] ++ 31w0)", replace="0"),
+    _in_halves("wide-sum-truncates", find="(aligned >> 13) + up", replace="(aligned >> 13)"),
+    _in_halves("wide-sum-rounds-half-up", find=_TIE, replace=""),
+    _in_halves("wide-sum-rounds-half-down", find=_TIE, replace="if (aligned[11:0] == 0) { up = 0; }"),
+    _in_halves("wide-sum-looks-at-even-only", find=_TIE, replace="if (aligned[13:13] == 0) { up = 0; }"),
+    _in_halves(
+        "half-underflow-is-sudden",
+        find="exponent = 113;\n    }\n    if (distance",
+        replace="exponent = 113; significand = 0;\n    }\n    if (distance",
+    ),
+    _in_halves("half-exponent-wraps", find="if (result > 0x7c00) { result = 0x7c00; }", replace=""),
+    _in_halves("half-inf-becomes-max", find="{ result = 0x7c00; }", replace="{ result = 0x7bff; }"),
+    _in_halves("half-nan-becomes-inf", find="if (number[30:0] > INFINITY[30:0])", replace="if (false)"),
+    _in_halves("half-keeps-no-payload", find="number[22:13] == 0 ?", replace="true ?"),
+    _in_halves("half-overflow-uncounted", find="number[30:0] >= 0x477ff000 &&", replace="false &&"),
+    _in_halves("half-overflow-counted-late", find="number[30:0] >= 0x477ff000", replace="number[30:0] >= 0x47800000"),
+    _in_halves("infinite-half-counts", find=" && number[30:0] < INFINITY[30:0]", replace=""),
+    _in_least_half("half-min-ignores-nan", find="a[14:0] > 0x7c00 || b[14:0] > 0x7c00", replace="false"),
+    _in_least_half("half-negative-order-reversed", find="a[15:15] == 1 ? ~a : a | 0x8000", replace="a ^ 0x8000"),
+    _in_least_half("half-min-is-max", find="order_a < order_b", replace="order_a > order_b"),
+    _in_least_half("least-halves-swapped", find="high ++ low", replace="low ++ high"),
+    _in_bfloat16(
+        # To 8 digits of the significand, as if each step packed its sum.
+        "half-rounds-each-step",
+        find="((exponent - 1) << 23) + (sum >> 3) + up",
+        replace="((exponent - 1) << 23) + (((sum + 0x3ffff + ((sum >> 19) & 1)) >> 19) << 16) + (up & 0)",
+    ),
+    _in_bfloat16("bfloat16-truncates", find="number[31:16] + up", replace="number[31:16]"),
+    _in_bfloat16("bfloat16-rounds-half-up", find=_BFLOAT16_TIE, replace=""),
+    _in_bfloat16("bfloat16-looks-at-even-only", find=_BFLOAT16_TIE, replace="if (number[16:16] == 0) { up = 0; }"),
+    _in_bfloat16("bfloat16-is-the-low-half", find="element ++ 16w0", replace="16w0 ++ element"),
+)
+"""Of formats that are added in binary32 and rounded once."""
