@@ -106,15 +106,17 @@ def _topology(spec: CollectiveSpec) -> TopologySpec:
 def _request(spec: CollectiveSpec, topology: TopologySpec, rng: random.Random, *, modest: bool) -> GroupRequest:
     """A group in which the switch is root, leaf or in between, with all patterns in one context or one context per
     pattern."""
-    near = [host for host in topology.hosts if host.startswith("h")]
+    pipes = _pipes(spec, topology)
+    one = rng.choice(sorted(set(pipes.values()))) if len(set(pipes.values())) > 1 else 0
+    near = [host for host in topology.hosts if pipes.get(host) == one]
     size = rng.choice((1, 2, 2, 3, 4) if modest else (2, 3, 4, 5, 8))
     ranks = rng.sample(near, min(size, len(near), spec.fan_in))
     root = _SWITCH
     if len(topology.switches) > 1:
         role = rng.randrange(4)
-        if role & 1:
+        if role & 1 and pipes[_BELOW] == one:
             ranks.append(f"{_BELOW}0")
-        if role & 2:
+        if role & 2 and pipes[_ABOVE] == one:
             ranks += [f"{_ABOVE}{n}" for n in range(_BEHIND)]
             root = _ABOVE
     rng.shuffle(ranks)
@@ -131,6 +133,13 @@ def _request(spec: CollectiveSpec, topology: TopologySpec, rng: random.Random, *
         reductions = frozenset({Collective.ALLREDUCE, Collective.REDUCE})
         return replace(request, sync=PsnSync.SUBGROUPS, collectives=collectives & reductions)
     return request
+
+
+def _pipes(spec: CollectiveSpec, topology: TopologySpec) -> dict[str, int]:
+    """The pipe of each neighbour of the switch: a group's edges are in one pipe."""
+    arch = spec.architecture
+    links = enumerate(topology.ports[_SWITCH])
+    return {link.other(_SWITCH): arch.pipe_of(arch.front_port(number)) for number, link in links}
 
 
 def _placed(spec: CollectiveSpec, topology: TopologySpec, requests: Sequence[GroupRequest]) -> Iterator[Served]:

@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,6 +75,27 @@ def test_what_leaves_is_equal_but_for_the_capabilities(arch: str, stale: str) ->
     wanted = {"announcements", "ack_request", "padding", "mixed_opcode"} | ({"stale"} if arch == "tna" else set())
     assert tally.exceptions.keys() == wanted
     assert sum(tally.exceptions.values()) < 0.3 * tally.packets
+
+
+@pytest.mark.parametrize(
+    ("arch", "fields"),
+    [
+        ("t2na", {"ports": 128}),
+        ("t2na", {"ports": 128, "lanes": 16, "payload_pipes": 2}),
+        ("tna", {"ports": 256, "lanes": 32, "payload_pipes": 4}),
+    ],
+    ids=["several-pipes", "fold-2", "fold-4"],
+)
+def test_groups_in_different_pipes_and_folded_payloads(arch: str, fields: dict[str, Any]) -> None:
+    tested = spec(arch, **fields)
+    both, traffic = pair(arch, **fields)
+    groups = [group for stream in traffic.streams for group in stream.served.contexts]
+    pipes = {tested.architecture.pipe_of(edge.port) for group in groups for edge in group.edges}
+    assert len(pipes) > 1, f"seed {SEED}"
+    found = both.run(traffic.steps(), 400)
+    assert found is None, f"seed {SEED}: {found.difference}"
+    assert both.tally.outputs > 100
+    assert "apart" not in both.tally.exceptions
 
 
 @pytest.mark.parametrize("icrc", ["set", "recompute"])

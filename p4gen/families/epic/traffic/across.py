@@ -17,7 +17,7 @@ from p4gen.families.epic.conformance.lacking import reason as dropped_for
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.families.epic.static import capabilities, static
 from p4gen.families.epic.traffic.source import REQUEST_EVERY, RandomTraffic
-from p4gen.families.epic.traffic.streams import SENDS
+from p4gen.families.epic.traffic.streams import SENDS, Stream
 from p4gen.families.epic.words import slot
 from p4gen.groups.config import configure
 from p4gen.groups.group import GroupContext, SwitchConfig
@@ -88,6 +88,11 @@ class AcrossTraffic:
             yield self._source.packet()
 
     # --- configurations ---
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """What the ranks of each channel send."""
+        return self._source.streams
 
     def _groups(self) -> list[GroupContext]:
         return [group for stream in self._source.streams for group in stream.served.contexts]

@@ -88,6 +88,12 @@ class RandomTraffic:
     def _any_port(self) -> int:
         return self._spec.architecture.front_port(self.random.randrange(self._spec.ports))
 
+    def _beside(self, port: int) -> int:
+        """A port of the same pipe: other pipes have registers of their own."""
+        arch = self._spec.architecture
+        ports = [each for each in arch.front_ports(self._spec.ports) if arch.pipe_of(each) == arch.pipe_of(port)]
+        return self.random.choice(ports)
+
     # --- requests ---
 
     def _requests(self) -> Iterator[Event]:
@@ -161,7 +167,7 @@ class RandomTraffic:
     def _send(self, line: Line, packet: RocePacket | bytes, kind: str) -> Packet:
         port = line.edge.port
         if self.random.random() < 0.01:
-            port = self._any_port()
+            port = self._beside(port)
         return Packet(port, packet if isinstance(packet, bytes) else packet.to_bytes(), kind)
 
     def _stream(self) -> Packet:
