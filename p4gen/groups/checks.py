@@ -96,9 +96,9 @@ def _of_patterns(group: GroupContext) -> Iterator[str]:
 def _of_slots(spec: CollectiveSpec, group: GroupContext) -> Iterator[str]:
     yield from group_entries(spec).problems(spec, group)
     ranges = group.ranges()
-    needed = 2 * spec.window * spec.message
+    needed, formula = spec.needed_slots, spec.slots_formula
     if ranges and (group.slots < needed or group.slots & (group.slots - 1)):
-        yield f"{group.slots} slots; it takes a power of two of at least 2 x W x M = {needed}"
+        yield f"{group.slots} slots; it takes a power of two of at least {formula} = {needed}"
     for first, end in ranges:
         if first < 0 or end > spec.total_slots:
             yield f"slots {first} to {end - 1} exceed the {_memory(spec)}'s {spec.total_slots}"

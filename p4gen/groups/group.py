@@ -41,6 +41,11 @@ class Edge:
     """Whether a rank, not a switch, is at the other end."""
     to_pipeline: int | None = None
     """An internal edge's other pipeline; None for an edge that leaves the switch."""
+    first_received: int = 0
+    """The PSN of the first packet that comes over it, where connections begin with PSNs of their own
+    (``spec.own_psns``)."""
+    first_sent: int = 0
+    """The PSN of the first packet that leaves by it."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,8 @@ class GroupContext:
     base_down: int | None = None
     """First slot of the pipe down, the one away from a pattern's root; None when there is none."""
     first_psn: int = 0
-    """The PSN that every flow begins with, both ways, where switches end connections (``spec.terminates``)."""
+    """The PSN that every flow begins with, both ways, where switches end connections (``spec.terminates``). With
+    ``spec.own_psns`` it is the number of a flow's first packet, the same for all edges, whatever its PSN is."""
 
     @property
     def source_mask(self) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from p4gen.errors import InputError
+from p4gen.groups.psns import stream_psn
 from p4gen.host.collectives.plan import ChannelKey, Connection, Flow, GroupConfig, PsnSync
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Peer, QpConfig, Recovery
@@ -77,7 +79,7 @@ def host_config(
     return GroupConfig(
         rank,
         size,
-        {key: Connection(number, peer, qp) for key, (number, peer) in channels.items()},
+        {key: Connection(number, peer, _between(spec, qp, number, peer)) for key, (number, peer) in channels.items()},
         spec.window,
         spec.message,
         spec.dtype,
@@ -87,3 +89,11 @@ def host_config(
         flow,
         hop_by_hop=spec.terminates,
     )
+
+
+def _between(spec: CollectiveSpec, qp: QpConfig, number: int, peer: Peer) -> QpConfig:
+    """The configuration of a rank's queue pair ``number``, connected to ``peer``."""
+    if not spec.own_psns:
+        return qp
+    sent = stream_psn(number, peer.qp, qp.initial_psn)
+    return replace(qp, initial_psn=sent, rq_psn=stream_psn(peer.qp, number, qp.initial_psn))

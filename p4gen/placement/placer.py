@@ -9,6 +9,7 @@ from itertools import chain
 from p4gen.arch import Architecture
 from p4gen.errors import InputError
 from p4gen.groups.group import Edge, Endpoint, GroupContext, NextHop, Pattern, Route
+from p4gen.groups.psns import stream_psn
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.verbs import Peer
 from p4gen.placement.placed import TREE_NETWORK, Channel, GroupRequest, PlacedGroup, RankEnd, Serves
@@ -110,7 +111,8 @@ class Placer:
             else:
                 far = local(*tree.opposite(node, index))
                 to_ip, to_qp = far.ip, far.qp
-            edge_id = taken[node.key].edge_ids[index]
+            edge_id, own_qp = taken[node.key].edge_ids[index], local(node, index).qp
+            own_psns = self._specs[node.key.switch].own_psns
             return Edge(
                 edge_id,
                 self._specs[node.key.switch].architecture.front_port(seen.port or 0),
@@ -119,6 +121,8 @@ class Placer:
                 udp_src_port=0xC000 + (edge_id - 1) % UDP_PORTS,
                 first_hop=seen.far is None,
                 to_pipeline=seen.far.pipeline if seen.internal and seen.far is not None else None,
+                first_received=stream_psn(to_qp, own_qp, request.first_psn) if own_psns else 0,
+                first_sent=stream_psn(own_qp, to_qp, request.first_psn) if own_psns else 0,
             )
 
         contexts = {}
@@ -133,7 +137,7 @@ class Placer:
                 _patterns(node, serves),
                 node.key.pipeline,
                 got.base_down,
-                request.first_psn,
+                0 if self._specs[node.key.switch].own_psns else request.first_psn,
             )
         ends = []
         for rank, host in enumerate(tree.ranks):

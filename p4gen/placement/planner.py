@@ -209,8 +209,8 @@ def _lacking(spec: GroupSpec | GroupRequest, program: CollectiveSpec) -> Iterabl
 
 
 def _slot_problems(slots: int, spec: CollectiveSpec) -> Iterator[str]:
-    needed = 2 * spec.window * spec.message
+    needed = spec.needed_slots
     if slots < needed or slots & (slots - 1):
-        yield f"{slots} slots; it takes a power of two of at least 2 x W x M = {needed}"
+        yield f"{slots} slots; it takes a power of two of at least {spec.slots_formula} = {needed}"
     elif slots > spec.total_slots:
         yield f"{slots} slots; the program has {spec.total_slots}"

@@ -87,8 +87,8 @@ class CollectiveSpec(ProgramSpec):
     slots: Annotated[
         Literal[2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536] | None,
         Field(
-            description="N: packets buffered per group; at least 2 x W x M (by default the smallest such), and a power "
-            "of two, so that a slot's index is the PSN's low bits and survives its wrap",
+            description="N: packets buffered per group; at least 2 x W x M, in mode I W x M (by default the smallest "
+            "such), and a power of two, so that a slot's index is the PSN's low bits and survives its wrap",
         ),
     ] = None
     groups: Annotated[int, Field(ge=1, le=256, description="groups that share the switch at the same time")] = 4
@@ -125,16 +125,13 @@ class CollectiveSpec(ProgramSpec):
             raise SpecConflictError("dtype", f"op {self.op} is defined for {fitting}")
         elif self.dtype.number_format.wide is not None and not self.folds:
             raise SpecConflictError("dtype", self.no_wide_sums)
-        needed = 2 * self.window * self.message
+        needed, windows = self.needed_slots, self.buffered_windows
+        formula = self.slots_formula.replace("W", "window").replace("M", "message")
         if needed > MAX_SLOTS:
-            raise SpecConflictError(
-                "window", f"2 x window x message is {needed}; at most {MAX_SLOTS} slots are available"
-            )
+            raise SpecConflictError("window", f"{formula} is {needed}; at most {MAX_SLOTS} slots are available")
         if self.slots is not None and self.slots < needed:
-            raise SpecConflictError(
-                "slots",
-                f"must be at least 2 x window x message = {needed}, or a rank a window ahead overwrites",
-            )
+            why = "a rank a window ahead overwrites" if windows > 1 else "a rank's window is not buffered"
+            raise SpecConflictError("slots", f"must be at least {formula} = {needed}, or {why}")
         if self.total_slots > MAX_TOTAL_SLOTS:
             raise SpecConflictError(
                 "groups", f"all groups together have {self.total_slots} slots; at most {MAX_TOTAL_SLOTS} are available"
@@ -160,6 +157,26 @@ class CollectiveSpec(ProgramSpec):
         )
 
     @property
+    def own_psns(self) -> bool:
+        """Whether each direction of each connection begins with a PSN of its own, unrelated to all others."""
+        return False
+
+    @property
+    def buffered_windows(self) -> int:
+        """How many windows of W x M packets the slots of a group hold at least."""
+        return 2
+
+    @property
+    def needed_slots(self) -> int:
+        """The least N."""
+        return self.buffered_windows * self.window * self.message
+
+    @property
+    def slots_formula(self) -> str:
+        """``needed_slots`` in terms of W and M."""
+        return f"{self.buffered_windows} x W x M" if self.buffered_windows > 1 else "W x M"
+
+    @property
     def wants_ticks(self) -> bool:
         """Whether the program makes progress by ticks, which its agent sends for each edge."""
         return False
@@ -172,7 +189,7 @@ class CollectiveSpec(ProgramSpec):
     @property
     def slots_per_group(self) -> int:
         """N, with its default resolved."""
-        return self.slots or 1 << (2 * self.window * self.message - 1).bit_length()
+        return self.slots or max(2, 1 << (self.needed_slots - 1).bit_length())
 
     @property
     def total_slots(self) -> int:

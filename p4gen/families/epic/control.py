@@ -19,6 +19,7 @@ from p4gen.groups.group import Edge, GroupContext, Pattern, SwitchConfig
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import ChannelKey
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, Match, MulticastGroup, Replica, Ternary
+from p4gen.rocev2.psn import PSN_MASK
 from p4gen.spec.message import MESSAGE, PACKETS
 
 _DATA, _CONTROL, _ANSWER, _NOTIFICATION, _TICK, _CURSOR, _CHECKED, _COUNTED = 1, 2, 3, 4, 6, 7, 8, 9
@@ -26,6 +27,7 @@ _DATA, _CONTROL, _ANSWER, _NOTIFICATION, _TICK, _CURSOR, _CHECKED, _COUNTED = 1,
 _UP: Final = {Traffic.UP_DATA: (_DATA, _CONTROL), Traffic.UP_ANSWER: (_ANSWER, _NOTIFICATION)}
 _DOWN: Final = {Traffic.DOWN_DATA: (_DATA, _CONTROL), Traffic.DOWN_ANSWER: (_ANSWER, _NOTIFICATION)}
 ALL: Final = 0xFFFFFFFF
+NOTHING: Final[Mapping[str, int]] = {}
 MOST_EDGE_IDS: Final = 65535
 """If no register has a word for each edge, an id is only a number in a table."""
 
@@ -43,7 +45,7 @@ def _configuration(spec: EpicSpec, groups: Sequence[GroupContext], gateways: Map
         node = _Node(spec, group)
         entries += node.entries()
         trees += node.multicast_groups()
-    sessions = tuple(_clone_sessions(spec)) if groups and spec.mode is Mode.III else ()
+    sessions = tuple(_clone_sessions(spec)) if groups and spec.mode.augmented else ()
     return SwitchConfig(tuple(entries), tuple(trees), sessions)
 
 
@@ -64,7 +66,7 @@ class _Node:
         spec, group = self._spec, self._group
         context = {"context": Exact(group.context)}
         state = {"epoch": group.epoch}
-        if spec.mode is Mode.III:
+        if spec.mode.augmented:
             state["first_psn"] = group.first_psn
         if static(spec):
             flows_of = self._static_iii if spec.mode is Mode.III else self._static_ii
@@ -74,10 +76,10 @@ class _Node:
                 yield _edge_entry(edge)
             return
         yield Entry("contexts", context, Action("set_context", state))
-        flows = self._mode_iii if spec.mode is Mode.III else self._mode_ii
+        flows = self._mode_iii if spec.mode.augmented else self._mode_ii
         for number, pattern in enumerate(group.patterns, start=1):
             codes = codes_of(pattern)
-            if spec.mode is Mode.III and (pattern.collective is Collective.ALLREDUCE or len(group.patterns) == 1):
+            if spec.mode.augmented and (pattern.collective is Collective.ALLREDUCE or len(group.patterns) == 1):
                 codes += (
                     0,
                 )  # packets before any announcement are answered as well; in an AllReduce all edges may send
@@ -89,7 +91,7 @@ class _Node:
                 yield Entry("flows", key, action)
         for bit, edge in enumerate(group.edges):
             yield self._endpoint(edge, 1 << bit)
-            yield _edge_entry(edge)
+            yield _edge_entry(edge, _offsets(group, edge) if spec.mode.stores else {})
 
     def multicast_groups(self) -> Iterator[MulticastGroup]:
         """Those that the entries made so far refer to."""
@@ -187,21 +189,28 @@ class _Node:
         return Ternary(said, ~wild & (1 << MESSAGE.bits) - 1)
 
     def _mode_iii(self, pattern: Pattern) -> Iterator[tuple[Traffic, Action]]:
-        """EPIC §4.4: a pipe up (0), a pipe down (1), or both; the root's only pipe gives the result back."""
+        """EPIC §4.4: a pipe up (0), a pipe down (1), or both; the root's only pipe gives the result back. In Mode I
+        nothing flows along with others, and a tick may find a result that has not been sent."""
         group = self._group
         toward, away = group.toward(pattern), group.away(pattern)
         one_way = int(pattern.collective is not Collective.ALLREDUCE)
+        stores = self._spec.mode.stores
+        sync = {} if stores else {"sync": one_way}
+
+        def new(outputs: int) -> dict[str, int]:
+            return {"result_group": self._output(outputs)} if stores else {}
+
         if group.has_up(pattern):
             outputs = toward or away
-            pipe = {"base": group.base, "mask": group.slots - 1, "source_mask": away, "pipe": 0, "sync": one_way}
+            pipe = {"base": group.base, "mask": group.slots - 1, "source_mask": away, "pipe": 0, **sync}
             yield Traffic.UP_DATA, Action("accept", {**pipe, "out_group": self._output(outputs)})
-            answers = {"out_mask": outputs, "answer_group": self._output(away) if one_way else 0}
+            answers = {"out_mask": outputs, "answer_group": self._output(away) if one_way else 0, **new(outputs)}
             yield Traffic.DOWN_ANSWER if toward else Traffic.UP_ANSWER, Action("acknowledge", {**pipe, **answers})
         if group.has_down(pattern):
             assert group.base_down is not None
-            pipe = {"base": group.base_down, "mask": group.slots - 1, "source_mask": toward, "pipe": 1, "sync": one_way}
+            pipe = {"base": group.base_down, "mask": group.slots - 1, "source_mask": toward, "pipe": 1, **sync}
             yield Traffic.DOWN_DATA, Action("accept", {**pipe, "out_group": self._output(away)})
-            answers = {"out_mask": away, "answer_group": self._output(toward) if one_way else 0}
+            answers = {"out_mask": away, "answer_group": self._output(toward) if one_way else 0, **new(away)}
             yield Traffic.UP_ANSWER, Action("acknowledge", {**pipe, **answers})
 
     def _output(self, bits: int) -> int:
@@ -236,16 +245,27 @@ class _Node:
             arguments["mask"] = self._group.slots - 1
             if self._spec.mode is Mode.III:
                 arguments["session"] = self._spec.architecture.port_session(edge.port)
-        if self._spec.mode is Mode.III:
+        if self._spec.mode.augmented:
             arguments |= {"port": edge.port, "first_hop": int(edge.first_hop)}
+        if self._spec.mode.stores:
+            arguments |= {f"first_{way}": psn for way, psn in _offsets(self._group, edge).items()}
         key = {"hdr.ipv4.dst_addr": Exact(edge.local.ip), "hdr.bth.dest_qp": Exact(edge.local.qp)}
         if folding.folded(self._spec):
             key["pipe"] = Exact(self._spec.architecture.pipe_of(edge.port))
         return Entry("endpoints", key, Action("set_edge", arguments))
 
 
-def _edge_entry(edge: Edge) -> Entry:
+def _offsets(group: GroupContext, edge: Edge) -> dict[str, int]:
+    """What the PSNs of an edge's two directions are ahead of the numbers of their packets."""
+    return {
+        "received": (edge.first_received - group.first_psn) & PSN_MASK,
+        "sent": (edge.first_sent - group.first_psn) & PSN_MASK,
+    }
+
+
+def _edge_entry(edge: Edge, offsets: Mapping[str, int] = NOTHING) -> Entry:
     arguments = {
+        **offsets,
         "src_mac": edge.local.mac,
         "dst_mac": edge.remote.mac,
         "src_address": edge.local.ip,
@@ -275,11 +295,13 @@ def _clone_sessions(spec: EpicSpec) -> Iterator[CloneSession]:
 def _problems(spec: EpicSpec, group: GroupContext) -> Iterator[str]:
     yield from _lacking(spec, [[(pattern.collective, pattern.root) for pattern in group.patterns]])
     yield from folding.problems_of_group(spec, group.edges)
-    if spec.mode is Mode.III and group.base_down is None and any(map(group.has_down, group.patterns)):
+    if spec.mode.augmented and group.base_down is None and any(map(group.has_down, group.patterns)):
         yield "it has no slots for DOWN traffic (base_down)"
 
 
 def _lacking(spec: EpicSpec, channels: Sequence[Sequence[ChannelKey]]) -> Iterator[str]:
+    if spec.mode.stores and any(len(serves) != 1 for serves in channels):
+        yield "Mode I has a queue pair for each collective and root (sync subgroups)"
     if not static(spec):
         return
     if any(len(serves) != 1 for serves in channels):
@@ -304,7 +326,7 @@ def _epochs(entries: Iterable[Entry]) -> dict[tuple[str, tuple[tuple[str, Match]
 
 
 def _last_edge_id(spec: EpicSpec) -> int:
-    indexed = spec.mode is Mode.III or spec.pipelines > 1 or spec.loss_recovery.in_order
+    indexed = spec.mode.augmented or spec.pipelines > 1 or spec.loss_recovery.in_order
     return spec.groups * spec.fan_in if indexed else MOST_EDGE_IDS
 
 

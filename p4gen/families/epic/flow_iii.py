@@ -1,4 +1,4 @@
-"""EPIC Algorithms 2 and 3: the flow of Mode III."""
+"""EPIC Algorithms 2 and 3: the flow of Mode III, and of Mode I, which has the same transport below other storage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def ingress(spec: EpicSpec, first_slot: str) -> Flow:
     arch = spec.architecture
     count, away = drop(arch, "ingress")
     nothing_yet = ("order.accepted", "order.answers", "buffer.complete", "answer.turns", "path.goes_round",
-                   "flow.out_mask", "flow.sync", *(("order.notifies",) if spec.notifies else ()))  # fmt: skip
+                   "flow.out_mask", *(() if spec.mode.stores else ("flow.sync",)),
+                   *(("order.notifies",) if spec.notifies else ()))  # fmt: skip
     return Flow(
         (
             Do("meta.drop = drop_t.NONE;"),
@@ -32,7 +33,12 @@ def ingress(spec: EpicSpec, first_slot: str) -> Flow:
             when(
                 "meta.lookup.kind == kind_t.ORDINARY",
                 ordinary(arch),
-                otherwise=(*_accepted(spec), *_by_kind(spec), *_in_its_slot(arch), *_answered(spec)),
+                otherwise=(
+                    *_accepted(spec),
+                    *_by_kind(spec),
+                    *(_stored(spec) if spec.mode.stores else _in_its_slot(arch)),
+                    *_answered(spec),
+                ),
             ),
             when(DROPPED, count, when("meta.answer.turns == 0", away)),
         )
@@ -44,26 +50,36 @@ def _accepted(spec: EpicSpec) -> tuple[Step, ...]:
     return (
         Apply(m.VALIDATE_PACKET, f"hdr, meta, {spec.architecture.arguments('in')}"),
         *((Apply(m.CHECK_ICRC, "hdr, meta"),) if spec.icrc.checked else ()),
+        *((when(OURS, Apply(m.FIND_POSITION, "hdr.bth, meta")),) if spec.mode.stores else ()),
         when(OURS, Apply(m.LEARN_TAG, "hdr, meta")),
         when(OURS, Apply(m.FIND_CONTEXT, "hdr, meta")),
         when(OURS, when("meta.lookup.kind != kind_t.CONTROL", Apply(m.TRACK_INVOCATION, "hdr, meta"))),
         when(
             OURS,
             when("meta.lookup.kind != kind_t.TICK", Apply(m.CLASSIFY_TRAFFIC, "hdr.bth, meta", "line 21")),
-            when(
-                CURSOR,
-                when(OURS, Apply(m.TRACK_SENT, "hdr.bth, meta")),
-                when(DROPPED, Do("meta.drop = drop_t.Retransmission_done;")),
-                note="of a tick: nothing need be outstanding",
-            ),
+            *(() if spec.mode.stores else (_outstanding(),)),
         ),
-        when(OURS, when(ANSWER, Apply(m.TRACK_SENT, "hdr.bth, meta"))),
+        when(OURS, when(ANSWER, Apply(m.EMIT_MESSAGE if spec.mode.stores else m.TRACK_SENT, _sent(spec)))),
     )
+
+
+def _outstanding() -> Step:
+    return when(
+        CURSOR,
+        when(OURS, Apply(m.TRACK_SENT, "hdr.bth, meta")),
+        when(DROPPED, Do("meta.drop = drop_t.Retransmission_done;")),
+        note="of a tick: nothing need be outstanding",
+    )
+
+
+def _sent(spec: EpicSpec) -> str:
+    return "hdr, meta" if spec.mode.stores else "hdr.bth, meta"
 
 
 def _by_kind(spec: EpicSpec) -> tuple[Step, ...]:
     """Updates of ranges, orders and progress by each kind of packet."""
     may_notify = Do("may_notify = 1;")
+    room = m.CHECK_MESSAGES if spec.mode.stores else m.CHECK_RANGE
     from_now_on = Do("may_notify = 1;", "from now on")
     kinds = (
         when(
@@ -85,8 +101,8 @@ def _by_kind(spec: EpicSpec) -> tuple[Step, ...]:
             Apply(m.RECEIVE_ACK, "hdr, meta", "line 24"),
             when(
                 ANSWER,
-                Apply(m.CHECK_RANGE, "hdr.bth, meta", "lines 27 and 28"),
-                Apply(m.CHECK_ORDER, "hdr, meta", "moves a reverse flow along"),
+                Apply(room, "hdr.bth, meta", "lines 27 and 28"),
+                *(() if spec.mode.stores else (Apply(m.CHECK_ORDER, "hdr, meta", "moves a reverse flow along"),)),
             ),
             otherwise=(
                 when(
@@ -98,7 +114,7 @@ def _by_kind(spec: EpicSpec) -> tuple[Step, ...]:
                             Do("cursor = 1;"),
                             Do("timed = 1;"),
                             otherwise=(
-                                Apply(m.CHECK_RANGE, "hdr.bth, meta", "line 31"),
+                                Apply(room, "hdr.bth, meta", "line 31"),
                                 Apply(m.CHECK_ORDER, "hdr, meta", "lines 33-35"),
                                 Apply(m.COUNT_MESSAGES, "hdr.bth, meta"),
                                 *((may_notify,) if spec.notifies else ()),
@@ -141,6 +157,36 @@ def _in_its_slot(arch: Architecture) -> tuple[Step, ...]:
                     when("meta.lookup.kind != kind_t.CURSOR", Apply(m.TRACK_SENT, "hdr.bth, meta")),
                     note="line 15: a new result goes out",
                 ),
+            ),
+        ),
+    )
+
+
+def _stored(spec: EpicSpec) -> tuple[Step, ...]:
+    """Mode I: an accepted packet is stored; a cursor sends what is stored."""
+    inout = spec.architecture.arguments("inout")
+    buffer = m.STORE_DATA if spec.folds else m.AGGREGATE_DATA
+    return (
+        Do("bit<1> uses_slot = meta.order.accepted | cursor;"),
+        when(
+            "uses_slot == 1",
+            Apply(m.CHECK_DUPLICATE, "hdr.bth, hdr.ipv4.ecn, meta"),
+            when(
+                OURS,
+                when("meta.lookup.kind == kind_t.CONTROL", Apply(m.TRACK_INVOCATION, "hdr, meta")),
+                note="refused announcements are not stored",
+            ),
+            when(OURS, when("meta.lookup.kind != kind_t.ANSWER", Apply(m.EMIT_MESSAGE, "hdr, meta"))),
+        ),
+        when("timed == 1", Apply(m.RESEND_TIMER, "hdr, meta"), note="Algorithm 3, line 3"),
+        when("reports == 1", Apply(m.START_CURSOR, f"hdr, meta, {inout}")),
+        when(
+            "uses_slot == 1",
+            when("cursor == 1", Apply(m.RETRANSMISSION, f"hdr, meta, {inout}")),
+            when(
+                OURS,
+                Apply(buffer, "hdr.payload, meta"),
+                when("cursor == 0", Apply(m.START_CURSOR, f"hdr, meta, {inout}")),
             ),
         ),
     )

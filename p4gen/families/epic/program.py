@@ -51,6 +51,39 @@ MODES: dict[Mode, tuple[Module, ...]] = {
         m.TRANSLATE_HEADER,
         m.SET_ICRC,
     ),
+    # EPIC 4.2, on the transport of Algorithms 2 and 3.
+    Mode.I: (
+        m.LOOKUP_TABLE,
+        m.VALIDATE_PACKET,
+        m.CHECK_ICRC,
+        m.FIND_POSITION,
+        m.LEARN_TAG,
+        m.FIND_CONTEXT,
+        m.TRACK_INVOCATION,
+        m.CLASSIFY_TRAFFIC,
+        m.CHECK_MESSAGES,
+        m.CHECK_ORDER,
+        m.COUNT_MESSAGES,
+        m.RECEIVE_ACK,
+        m.RELAY_NOTIFICATION,
+        m.NOTIFY_CONGESTION,
+        m.RECYCLE_BUFFER,
+        m.CHECK_DUPLICATE,
+        m.EMIT_MESSAGE,
+        m.RESEND_TIMER,
+        m.START_CURSOR,
+        m.RETRANSMISSION,
+        m.FOLD_DATA,
+        m.STORE_DATA,
+        m.AGGREGATE_DATA,
+        m.SEND_ACK,
+        m.ANSWER_ARP,
+        m.FORWARD,
+        m.ADVANCE_CURSOR,
+        m.MAKE_ACK,
+        m.TRANSLATE_HEADER,
+        m.SET_ICRC,
+    ),
     # EPIC Algorithms 2 and 3.
     Mode.III: (
         m.LOOKUP_TABLE,
@@ -83,6 +116,14 @@ MODES: dict[Mode, tuple[Module, ...]] = {
         m.SET_ICRC,
     ),
 }
+
+
+ARRIVAL = {
+    Mode.I: "EPIC 4.2, and Algorithm 2 for its transport",
+    Mode.II: "EPIC Algorithm 1",
+    Mode.III: "EPIC Algorithm 2",
+}
+"""What the ingress of each mode implements."""
 
 
 def _templates(composition: Composition) -> tuple[str, ...]:
@@ -121,7 +162,7 @@ def _names(composition: Composition) -> dict[str, Any]:
     window = reorder_window(spec)
     hop_by_hop = static.static(spec) and spec.mode.augmented
     return {
-        "arrival": "EPIC Algorithm 2" if spec.mode is Mode.III else "EPIC Algorithm 1",
+        "arrival": ARRIVAL[spec.mode],
         "ipv4_checksum": IPV4_CHECKSUM,
         "dynamic": numbers is None,
         "reduction": _reduction(spec),
@@ -150,6 +191,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "span_bytes": static.SPAN_BYTES,
         "edges": range(spec.fan_in),
         "augmented": spec.mode.augmented,
+        "stores": spec.mode.stores,
         "selective": not spec.loss_recovery.in_order,
         "selective_naks": spec.loss_recovery.selective_naks,
         "notifies": spec.notifies,
@@ -238,14 +280,17 @@ def _banked(spec: EpicSpec, index: str, of: str) -> str:
 
 def _slots_note(spec: EpicSpec) -> str:
     pipes = "two pipes of " if spec.mode.augmented else ""
+    windows = "" if spec.mode.stores else "2"
     banks = "" if spec.pipelines == 1 else f"{spec.pipelines} banks of "
-    return f"{banks}{spec.groups} groups of {pipes}{spec.slots_per_group} (2WM = {2 * spec.window * spec.message})"
+    return f"{banks}{spec.groups} groups of {pipes}{spec.slots_per_group} ({windows}WM = {spec.needed_slots})"
 
 
 def _reduction(spec: EpicSpec) -> str:
     if spec.numbers is None:
         return "any reduction"
     found = f"{spec.op.reduction.noun} of {spec.dtype}"
+    if spec.folds:
+        found += " in the order of ranks"
     if not spec.dtype.number_format.integer:
         return found if spec.reproducible else f"{found} in the order of arrival (not reproducible)"
     how = ("saturating " if spec.saturating else "wrapping ") if spec.op.overflows else ""
@@ -264,7 +309,7 @@ def _flows(spec: EpicSpec) -> Flows:
     if static.static(spec):
         form = static_iii_flow if spec.mode.augmented else static
         return Flows(form.ingress(spec), form.egress(spec))
-    flow = flow_iii if spec.mode is Mode.III else flow_ii
+    flow = flow_iii if spec.mode.augmented else flow_ii
     return Flows(flow.ingress(spec, _banked(spec, "32w0", "slot")), flow.egress(spec))
 
 

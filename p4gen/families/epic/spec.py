@@ -13,7 +13,9 @@ from p4gen.spec.program import DEFAULT_ARCH, Icrc, SpecConflictError, whole
 from p4gen.spec.reductions import Op
 
 NARROW_FAN_IN: Final = 8
-"""The most edges of a group of Mode III on a Tofino."""
+"""The most edges of a group of Mode III on a Tofino, and by default of Mode I, which has a buffer for each edge."""
+MOST_STORES: Final = 2048
+"""The most registers of Mode I's buffers, one for each lane of each edge."""
 SERIAL_COMPARISONS: Final = 3
 """What an action on a slot compares to tell an older PSN from a newer one."""
 
@@ -21,6 +23,8 @@ SERIAL_COMPARISONS: Final = 3
 class Mode(StrEnum):
     """EPIC's polymorphic realisations (section 4)."""
 
+    I = "I"  # noqa: E741 - as the paper writes it
+    """Connection terminated (4.2)."""
     II = "II"
     """Connection translated (4.3)."""
     III = "III"
@@ -32,10 +36,30 @@ class Mode(StrEnum):
         match self:
             case Mode.II:
                 return False
-            case Mode.III:
+            case Mode.I | Mode.III:
                 return True
             case other:
                 assert_never(other)
+
+    @property
+    def stores(self) -> bool:
+        """Whether each switch stores whole messages, and sends results as messages of its own (4.2)."""
+        match self:
+            case Mode.I:
+                return True
+            case Mode.II | Mode.III:
+                return False
+            case other:
+                assert_never(other)
+
+
+class Fold(StrEnum):
+    """When Mode I reduces the contributions that it stores."""
+
+    ORDERED = "ordered"
+    """When it sends the result, in the order of ranks: the same bits whatever the order of arrival."""
+    ARRIVAL = "arrival"
+    """As they arrive, which takes one buffer in place of one for each edge."""
 
 
 class Congestion(StrEnum):
@@ -63,7 +87,7 @@ class Variant(StrEnum):
 
 
 class EpicSpec(CollectiveSpec):
-    """A program of EPIC's Mode II or III."""
+    """A program of EPIC's Mode I, II or III."""
 
     ARCH_FIELDS: ClassVar[frozenset[str]] = frozenset({"payload_pipes", "recirculation"})
 
@@ -73,18 +97,31 @@ class EpicSpec(CollectiveSpec):
     ] = "epic"
     mode: Annotated[
         Mode,
-        Field(description="EPIC mode: II, connection translated (EPIC 4.3), or III, connection augmented (EPIC 4.4)"),
+        Field(
+            description="EPIC mode: I, connection terminated (EPIC 4.2), II, connection translated (EPIC 4.3), or III, "
+            "connection augmented (EPIC 4.4)"
+        ),
     ] = Mode.II
     reliability: Annotated[
         Reliability | None,
         Field(
-            description="mode II: sr (the default), or gbn, which drops packets out of order; mode III: gbn (the "
-            "default), sr, or sack"
+            description="mode I: gbn; mode II: sr (the default), or gbn, which drops packets out of order; mode III: "
+            "gbn (the default), sr, or sack"
         ),
     ] = None
     congestion: Annotated[
         Congestion | None,
-        Field(description="mode III: how a rank ahead of the pipe's range is notified: cnp (the default) or none"),
+        Field(
+            description="modes I and III: whether ranks get congestion notifications, of marked packets and, in mode "
+            "III, when they are ahead of the pipe's range: cnp (the default) or none"
+        ),
+    ] = None
+    fold: Annotated[
+        Fold | None,
+        Field(
+            description="mode I: contributions are stored and reduced in the order of ranks (ordered, the default), or "
+            "reduced as they arrive (arrival: sums that wrap, min, max, of integers)"
+        ),
     ] = None
     variant: Annotated[Variant | None, Field(description="a wrong design, for tests only; none by default")] = None
     payload_pipes: Annotated[
@@ -111,9 +148,12 @@ class EpicSpec(CollectiveSpec):
     @model_validator(mode="before")
     @classmethod
     def _fan_in_of_arch(cls, values: Any) -> Any:
-        """Where a pass takes the minimum of a register for each edge, a group has fewer edges by default."""
-        if not isinstance(values, dict) or str(values.get("mode")) != Mode.III:
+        """Where a pass takes the minimum of a register for each edge, or a buffer is for an edge, a group has fewer
+        edges by default."""
+        if not isinstance(values, dict) or str(values.get("mode")) not in (Mode.I, Mode.III):
             return values
+        if str(values["mode"]) == Mode.I:
+            return {"fan_in": NARROW_FAN_IN, **values}
         arch = architectures().get(values.get("arch", DEFAULT_ARCH))
         narrow = arch is not None and Feature.WIDE_STATE not in arch.features
         return {"fan_in": NARROW_FAN_IN, **values} if narrow else values
@@ -124,9 +164,37 @@ class EpicSpec(CollectiveSpec):
             if self.reliability is Reliability.SACK:
                 raise SpecConflictError("reliability", "sack is for mode III; in mode II the switch sends no NAKs")
             if self.congestion is not None:
-                raise SpecConflictError("congestion", "is for mode III; in mode II no rank can run ahead of the others")
+                raise SpecConflictError(
+                    "congestion", "is for modes I and III; in mode II no rank can run ahead of the others"
+                )
             if self.variant not in (None, Variant.STALE_ARRIVED):
                 raise SpecConflictError("variant", f"{self.variant} is a wrong design of mode III")
+        return self
+
+    @model_validator(mode="after")
+    def _stores_fit(self) -> EpicSpec:
+        if not self.mode.stores:
+            if self.fold is not None:
+                raise SpecConflictError("fold", f"is for mode I; mode {self.mode} reduces in the order of arrival")
+            return self
+        if Feature.WIDE_STATE not in self.architecture.features:
+            raise SpecConflictError("mode", f"I needs wide registers that any pass can read; {self.arch} has none")
+        if not self.loss_recovery.in_order:
+            raise SpecConflictError("reliability", f"{self.reliability} is for mode III; mode I takes packets in order")
+        if self.op is Op.DYNAMIC:
+            raise SpecConflictError("op", "dynamic is for modes II and III; in mode I the program has its op")
+        if self.variant is not None:
+            raise SpecConflictError("variant", f"{self.variant} is a wrong design of mode III")
+        if not self.folds and (self.saturating or not self.dtype.number_format.integer):
+            raise SpecConflictError(
+                "fold", "arrival is for results that do not depend on the order: sums that wrap, min, max, of integers"
+            )
+        if self.folds and self.fan_in * self.lanes > MOST_STORES:
+            raise SpecConflictError(
+                "fan_in",
+                f"{self.fan_in} edges of {self.lanes} lanes are {self.fan_in * self.lanes} registers; fold ordered has "
+                f"at most {MOST_STORES}",
+            )
         return self
 
     @model_validator(mode="after")
@@ -169,17 +237,32 @@ class EpicSpec(CollectiveSpec):
 
     @property
     def terminates(self) -> bool:
-        """True for Mode III."""
+        """True for Modes I and III."""
         return self.mode.augmented
 
     @property
+    def own_psns(self) -> bool:
+        """True for Mode I."""
+        return self.mode.stores
+
+    @property
+    def buffered_windows(self) -> int:
+        """Mode I buffers the window of one hop."""
+        return 1 if self.mode.stores else super().buffered_windows
+
+    @property
+    def folds(self) -> bool:
+        """Whether contributions are reduced in the order of ranks."""
+        return self.mode.stores and self.fold is not Fold.ARRIVAL
+
+    @property
     def wants_ticks(self) -> bool:
-        """True for Mode III."""
+        """True for Modes I and III."""
         return self.mode.augmented
 
     @property
     def pipes(self) -> int:
-        """Mode III has a pipe up and a pipe down, Mode II one pipe (EPIC 4.4)."""
+        """Modes I and III have a pipe up and a pipe down, Mode II one pipe (EPIC 4.4)."""
         return 2 if self.mode.augmented else 1
 
     @property
@@ -190,7 +273,7 @@ class EpicSpec(CollectiveSpec):
 
     @property
     def loss_recovery(self) -> Reliability:
-        """Mode III's default is Go-Back-N."""
+        """The default of Modes I and III is Go-Back-N."""
         return self.reliability or (Reliability.GBN if self.mode.augmented else Reliability.SR)
 
     @property
@@ -216,6 +299,8 @@ class EpicSpec(CollectiveSpec):
         if self.op is not Op.DYNAMIC:
             parts.append(str(self.dtype))
         parts.append(f"x{self.lanes}")
+        if self.fold is Fold.ARRIVAL:
+            parts.append("arrival")
         if self.payload_pipes > 1:
             parts.append(f"fold{self.payload_pipes}")
         if self.pipelines > 1:
@@ -242,7 +327,7 @@ class EpicSpec(CollectiveSpec):
     @property
     def reproducible(self) -> bool:
         """Whether results do not depend on the order in which contributions arrive, unless they saturate."""
-        return self.dtype.number_format.integer or not self.op.overflows
+        return self.folds or self.dtype.number_format.integer or not self.op.overflows
 
     @property
     def _resolved_overflow(self) -> str | None:
@@ -256,6 +341,7 @@ class EpicSpec(CollectiveSpec):
             "slots": self.slots_per_group,
             "overflow": self._resolved_overflow,
             "reproducible": self.reproducible,
+            "fold": str(self.fold or Fold.ORDERED) if self.mode.stores else None,
             "reliability": str(self.loss_recovery),
             "congestion": ("cnp" if self.notifies else "none") if self.mode.augmented else None,
         }

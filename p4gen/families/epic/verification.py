@@ -1,7 +1,7 @@
 """EPIC's programs for searches of states: only the timers of Mode III's edges measure time. And what the paper checked
 (§5.1, §H; Tables 7 and 8)."""
 
-from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.families.epic.unsearched import unsearched
 from p4gen.host.collectives.control import Collective
 from p4gen.verify.family import PaperSearch, PaperTable, Verification
@@ -39,8 +39,9 @@ FACET = Verification(
         "IncIngress.filter_order.",
         "IncIngress.combine_acks.",
         "IncIngress.track_sent.",
+        "IncIngress.emit_message.",
     ),
-    idles=lambda spec: spec.mode is Mode.III,  # in Mode II Broadcasts take slots, too
+    idles=lambda spec: spec.mode.augmented,  # in Mode II Broadcasts take slots, too
     tables={7: _TABLES, 8: _TABLES},
     unsearched=unsearched,
     searched=lambda _: ({"message": 1, "window": 1}, {"message": 1}),

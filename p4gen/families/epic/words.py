@@ -26,6 +26,12 @@ ANNOUNCEMENT = Word(
 EXPECTED = Word(EPOCH, Field("psn", PSN_BITS, "ePSN"))
 PROGRESS = Word(EPOCH, Field("psn", PSN_BITS, "PSN"))
 """A PSN that marks progress: psnStart, maxPsnSent, lastAcked."""
+EMISSION = Word(
+    EPOCH,
+    Field("next", PSN_BITS, "next to be sent"),
+    Field("ready", PSN_BITS, "last of the newest whole message"),
+)
+"""How far a pipe has sent the messages that it has whole; numbers of packets on their way."""
 TIMER = Word(
     Field("stands", 32, "", Word(EPOCH, Field("acked", PSN_BITS, "lastAcked"))),
     Field("counts_down", 1, "counts down"),

@@ -94,7 +94,7 @@ class Responder:
 
     def psn(self, seq: int) -> int:
         """The PSN of a packet."""
-        return (self._c.initial_psn + seq) & _MASK
+        return (self._c.received_psn + seq) & _MASK
 
     def move(self, psn: int) -> None:
         """Expect ``psn`` next; see ``QueuePair.set_rq_psn``."""
@@ -128,7 +128,7 @@ class Responder:
 
     def on_request(self, opcode: int, psn: int, ack_request: bool, frame: bytes) -> None:
         """Handle a request packet of this connection."""
-        ahead = (psn - self._c.initial_psn - self.expected) & _MASK
+        ahead = (psn - self._c.received_psn - self.expected) & _MASK
         if ahead == 0:
             if self._accept(opcode, frame):
                 self._nak_sent = False

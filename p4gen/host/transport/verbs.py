@@ -95,7 +95,10 @@ class QpConfig:
 
     mtu: int = 1024
     initial_psn: int = 0
-    """The initial PSN of both directions; Mode II requires them to be equal (EPIC §4.3)."""
+    """The first PSN that is sent and, unless ``rq_psn`` says otherwise, received; Mode II requires them to be equal
+    (EPIC §4.3)."""
+    rq_psn: int | None = None
+    """The first PSN that is received, if it is another one."""
     recovery: Recovery = Recovery.GO_BACK_N
     max_outstanding: int = 128
     """The most packets that may be sent and not yet acknowledged."""
@@ -117,10 +120,16 @@ class QpConfig:
     def __post_init__(self) -> None:
         if self.mtu < 4 or self.mtu % 4:
             raise ValueError(f"MTU {self.mtu}: must be a positive multiple of 4")
-        if not 0 <= self.initial_psn < 1 << 24:
-            raise ValueError(f"initial PSN {self.initial_psn} does not fit into 24 bits")
+        for psn in (self.initial_psn, self.received_psn):
+            if not 0 <= psn < 1 << 24:
+                raise ValueError(f"initial PSN {psn} does not fit into 24 bits")
         if not 0 < self.max_outstanding < 1 << 23 or self.ack_every < 1:
             raise ValueError("max_outstanding must be 1 to 2^23 - 1, ack_every at least 1")
+
+    @property
+    def received_psn(self) -> int:
+        """The first PSN that is received."""
+        return self.initial_psn if self.rq_psn is None else self.rq_psn
 
 
 def timeout_ps(code: int) -> int:

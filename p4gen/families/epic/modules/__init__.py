@@ -3,7 +3,8 @@
 In addition to EPIC's: ValidatePacket and CheckIcrc keep corrupt packets from getting a recomputed, valid checksum,
 SetIcrc makes its output acceptable to commodity NICs. TrackInvocation and ClassifyTraffic are the part of LookupTable
 that depends on the collective; StartCursor, Retransmission and AdvanceCursor are EPIC's Retransmission, CheckOrder,
-SendAck and MakeAck its SendAck, one for each stage of a pipeline.
+SendAck and MakeAck its SendAck, one for each stage of a pipeline. FindPosition, CheckMessages, StoreData, FoldData and
+EmitMessage are what Mode I has of its own.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from p4gen.families.epic.modules.arrival import (
     CHECK_ICRC,
     CLASSIFY_TRAFFIC,
     FIND_CONTEXT,
+    FIND_POSITION,
     LEARN_TAG,
     LOOKUP_TABLE,
     TRACK_INVOCATION,
@@ -29,6 +31,7 @@ from p4gen.families.epic.modules.departure import (
     TRANSLATE_HEADER,
 )
 from p4gen.families.epic.modules.order import (
+    CHECK_MESSAGES,
     CHECK_ORDER,
     CHECK_RANGE,
     COUNT_MESSAGES,
@@ -43,9 +46,12 @@ from p4gen.families.epic.modules.order import (
 from p4gen.families.epic.modules.slots import (
     AGGREGATE_DATA,
     CHECK_DUPLICATE,
+    EMIT_MESSAGE,
+    FOLD_DATA,
     RECYCLE_BUFFER,
     REPLICATE_DATA,
     RETRANSMISSION,
+    STORE_DATA,
 )
 
 __all__ = [
@@ -54,13 +60,17 @@ __all__ = [
     "ANSWER_ARP",
     "CHECK_DUPLICATE",
     "CHECK_ICRC",
+    "CHECK_MESSAGES",
     "CHECK_ORDER",
     "CHECK_RANGE",
     "CLASSIFY_TRAFFIC",
     "COMBINE_ACKS",
     "COUNT_MESSAGES",
+    "EMIT_MESSAGE",
     "FILTER_ORDER",
     "FIND_CONTEXT",
+    "FIND_POSITION",
+    "FOLD_DATA",
     "FORWARD",
     "LEARN_TAG",
     "LOOKUP_TABLE",
@@ -76,6 +86,7 @@ __all__ = [
     "SEND_ACK",
     "SET_ICRC",
     "START_CURSOR",
+    "STORE_DATA",
     "TRACK_INVOCATION",
     "TRACK_SENT",
     "TRANSLATE_HEADER",

@@ -11,6 +11,8 @@ from p4gen.families.epic.modules.common import (
     augmented,
     checks_icrc,
     dynamic,
+    passes_on,
+    stores,
     translated,
 )
 from p4gen.families.epic.spec import EpicSpec, Variant
@@ -45,6 +47,9 @@ LOOKUP_TABLE = Module(
         Metadata("edge_bit", "bitmap_t", "that edge's bit in the context's bitmaps"),
         Metadata("port", "bit<9>", "that edge's port", wanted=augmented),
         Metadata("first_hop", "bit<1>", "1: a rank is at the other end of it", wanted=augmented),
+        Metadata("first_received", "psn_t", "the first PSN that came over it", wanted=stores),
+        Metadata("first_sent", "psn_t", "the first PSN that it was sent", wanted=stores),
+        Metadata("emits", "bit<1>", "1: a cursor that sends what is new", wanted=stores),
         Metadata(
             "pipeline",
             "pipeline_t",
@@ -103,6 +108,16 @@ LEARN_TAG = Module(
     keeps=(Register("tags", words.TAG, EDGES, "the VLAN tag of each edge"),),
 )
 
+FIND_POSITION = Module(
+    name="FindPosition",
+    folder="epic",
+    gress="ingress",
+    paper="section 4.2: the switch terminates each connection",
+    purpose="PSNs of unrelated connections become numbers that all edges share",
+    needs=("hdr.bth", "kind", "first_received", "first_sent"),
+    changes=("hdr.bth",),
+)
+
 FIND_CONTEXT = Module(
     name="FindContext",
     folder="epic",
@@ -135,8 +150,8 @@ TRACK_INVOCATION = Module(
     needs=("hdr.bth", "kind", "context_index", "epoch", "announced"),
     changes=("code", "answers", "answer_psn", "syndrome", "numbers"),
     provides=(
-        Metadata("start", "psn_t", "the PSN of its control message; one after its own if unknown", wanted=augmented),
-        Metadata("end", "psn_t", "the last PSN of its announcement; its own if unknown", wanted=augmented),
+        Metadata("start", "psn_t", "the PSN of its control message; one after its own if unknown", wanted=passes_on),
+        Metadata("end", "psn_t", "the last PSN of its announcement; its own if unknown", wanted=passes_on),
         Metadata("last_announced", "psn_t", "the last PSN of all announcements", wanted=translated),
         Metadata("begins", "bit<1>", "1: a control message that announces something new", wanted=translated),
     ),
@@ -159,7 +174,7 @@ CLASSIFY_TRAFFIC = Module(
     purpose="what the collective wants done with it",
     part="flow",
     needs=("hdr.bth", "kind", "context", "edge_bit", "code"),
-    may_need=("pipeline",),
+    may_need=("pipeline", "emits"),
     provides=(
         Metadata("pattern", "bit<8>", "collective and root, as the control plane numbers them"),
         Metadata("traffic", "traffic_t", "the paper's class"),
@@ -169,10 +184,11 @@ CLASSIFY_TRAFFIC = Module(
         Metadata("source_mask", "bitmap_t", "edges whose contributions make a result"),
         Metadata("out_mask", "bitmap_t", "edges that answers are awaited from"),
         Metadata("out_group", "bit<16>", "multicast group of the edges that it, or the result, goes to"),
+        Metadata("result_group", "bit<16>", "multicast group of the edges that the result goes to", wanted=stores),
         Metadata("alone", "bit<1>", "1: a repetition is answered to its sender alone", wanted=translated),
         Metadata("takes_slot", "bit<1>", "1: passed on, and takes its slot all the same", wanted=translated),
         Metadata("pipe", "bit<1>", "EPIC's pipe: 0 aggregation, 1 broadcast", wanted=augmented),
-        Metadata("sync", "bit<1>", "1: nothing flows the other way (Reduce, Broadcast)", wanted=augmented),
+        Metadata("sync", "bit<1>", "1: nothing flows the other way (Reduce, Broadcast)", wanted=passes_on),
         Metadata(
             "at_root",
             "bit<1>",

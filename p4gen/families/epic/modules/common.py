@@ -28,8 +28,23 @@ def translated(spec: EpicSpec) -> bool:
 
 
 def augmented(spec: EpicSpec) -> bool:
-    """Mode III."""
+    """Modes I and III."""
     return spec.mode.augmented
+
+
+def stores(spec: EpicSpec) -> bool:
+    """Mode I."""
+    return spec.mode.stores
+
+
+def ordered(spec: EpicSpec) -> bool:
+    """Mode I, unless it reduces in the order of arrival."""
+    return spec.folds
+
+
+def passes_on(spec: EpicSpec) -> bool:
+    """Mode III, where what one edge sends moves the others along."""
+    return spec.mode.augmented and not spec.mode.stores
 
 
 def dynamic(spec: EpicSpec) -> bool:

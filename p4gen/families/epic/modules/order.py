@@ -8,6 +8,8 @@ from p4gen.families.epic.modules.common import (
     CONTEXTS,
     EDGES,
     notifies,
+    passes_on,
+    stores,
 )
 from p4gen.program.module import Drop, Metadata, Module, Register, Size
 
@@ -52,6 +54,21 @@ CHECK_RANGE = Module(
     ),
 )
 
+CHECK_MESSAGES = Module(
+    name="CheckMessages",
+    folder="epic",
+    gress="ingress",
+    paper="section 4.2: paired SEND and RECV, W outstanding messages",
+    purpose="a message begins if its pipe has slots for all of it",
+    part="range",
+    needs=("hdr.bth", "kind", "context_index", "epoch", "first_psn", "slot_mask", "pipe", "acked"),
+    provides=(Metadata("ahead", "bit<1>", "its pipe has no slots for it or its message yet"),),
+    keeps=(
+        Register("aggregation.psn_start", words.PROGRESS, CONTEXTS, "psnStart of each context's aggregation pipe"),
+        Register("broadcast.psn_start", words.PROGRESS, CONTEXTS, "the same of its broadcast pipe"),
+    ),
+)
+
 CHECK_ORDER = Module(
     name="CheckOrder",
     folder="epic",
@@ -64,14 +81,11 @@ CHECK_ORDER = Module(
         "hdr.immediate",
         "kind",
         "edge_index",
-        "first_hop",
         "epoch",
         "first_psn",
         "ahead",
-        "now_acked",
-        "passes",
     ),
-    may_need=("numbers",),
+    may_need=("numbers", "first_hop", "now_acked", "passes"),
     changes=("numbers",),
     provides=(
         Metadata("accepted", "bit<1>", "1: goes into its slot"),
@@ -120,14 +134,18 @@ RECEIVE_ACK = Module(
         "edge_bit",
         "epoch",
         "first_psn",
-        "start",
         "out_mask",
-        "sync",
     ),
+    may_need=("start", "sync"),
     provides=(
         Metadata("acked", "psn_t", "the least lastAcked of a pipe's output edges; of a tick, that of its edge"),
-        Metadata("now_acked", "psn_t", "up to which this answer says that a flow that stands still is through"),
-        Metadata("passes", "bit<1>", "1: this answer says so"),
+        Metadata(
+            "now_acked",
+            "psn_t",
+            "up to which this answer says that a flow that stands still is through",
+            wanted=passes_on,
+        ),
+        Metadata("passes", "bit<1>", "1: this answer says so", wanted=passes_on),
     ),
     keeps=(
         Register("edge_*.acked", words.PROGRESS, CONTEXTS, "lastAcked of one edge of each context", Size("fan_in")),
@@ -180,9 +198,13 @@ START_CURSOR = Module(
     purpose="a NAK, or a tick without progress, sets a retransmission going",
     part="path",
     needs=("hdr.bth", "hdr.aeth", "kind", "port", "acked", "stalled"),
-    changes=("hdr.bth", "hdr.aeth"),
+    may_need=("complete", "next"),
+    changes=("hdr.bth", "hdr.aeth", "hdr.ipv4", "hdr.udp", "hdr.immediate", "hdr.payload"),
     provides=(Metadata("goes_round", "bit<1>", "1: recirculates"),),
-    drops=(Drop("not_needed", "not a loss: an answer or a tick that has done its work", loss=False),),
+    drops=(
+        Drop("not_needed", "not a loss: an answer or a tick that has done its work", loss=False),
+        Drop("waits", "not a loss: stored, and its message waits for others or its turn", loss=False, wanted=stores),
+    ),
 )
 
 RELAY_NOTIFICATION = Module(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from p4gen.arch import Feature
 from p4gen.families.epic import words
 from p4gen.families.epic.modules.common import (
+    CONTEXTS,
     SLOTS,
     augmented,
+    ordered,
     translated,
 )
 from p4gen.families.epic.spec import Variant
@@ -55,9 +57,63 @@ RETRANSMISSION = Module(
     paper="Algorithm 3, lines 9-14",
     purpose="a cursor's pass: the packet in a slot goes out again",
     needs=("hdr.udp", "hdr.bth", "hdr.aeth", "port", "announced", "complete"),
+    may_need=("turn", "result_group"),
     changes=("hdr.ipv4", "hdr.udp", "hdr.aeth", "hdr.immediate", "hdr.payload"),
     drops=(Drop("done", "not a loss: a cursor that has reached the last packet to send", loss=False),),
-    uses=(Feature.CLONE,),
+    uses=lambda spec: (Feature.CLONE, Feature.MULTICAST) if spec.mode.stores else (Feature.CLONE,),
+)
+
+STORE_DATA = Module(
+    name="StoreData",
+    folder="epic",
+    gress="ingress",
+    paper="section 4.2; footnote 4",
+    purpose="stores contributions, each edge's apart, and hands results back",
+    needs=("hdr.payload", "kind", "edge_bit", "slot", "source_mask"),
+    may_need=("context", "turn"),
+    changes=("hdr.payload",),
+    keeps=(
+        Register(
+            "lane_*.edge_*",
+            lambda spec: spec.lane_bits,
+            SLOTS,
+            "one lane of what one edge has sent",
+            Size("lanes", "fan_in"),
+        ),
+    ),
+    wanted=ordered,
+)
+
+FOLD_DATA = Module(
+    name="FoldData",
+    folder="epic",
+    gress="ingress",
+    paper="section 4.2; section F.3: Mode I forces reproducibility",
+    purpose="reduces stored contributions in the order of ranks",
+    within="StoreData",
+    needs=(),
+    wanted=ordered,
+)
+
+EMIT_MESSAGE = Module(
+    name="EmitMessage",
+    folder="epic",
+    gress="ingress",
+    paper='section 4.2: results go out "via the transport layer again"',
+    purpose="results leave as messages of the switch's own, in order, once they are whole",
+    part="emission",
+    needs=("hdr.bth", "hdr.aeth", "kind", "emits", "context_index", "epoch", "first_psn", "pipe"),
+    changes=("hdr.bth", "hdr.aeth", "complete"),
+    may_need=("complete",),
+    provides=(
+        Metadata("next", "psn_t", "the number of the packet that its pipe sends next"),
+        Metadata("turn", "bit<1>", "1: a cursor that is there, and sends it"),
+    ),
+    keeps=(
+        Register("aggregation.emission", words.EMISSION, CONTEXTS, "what each context's aggregation pipe has sent"),
+        Register("broadcast.emission", words.EMISSION, CONTEXTS, "the same of its broadcast pipe"),
+    ),
+    drops=(Drop("never_sent", "answers a PSN that was never sent, or sent too long ago to matter"),),
 )
 
 AGGREGATE_DATA = Module(
@@ -72,6 +128,7 @@ AGGREGATE_DATA = Module(
     keeps=(
         Register("lane_*.partial", lambda spec: spec.lane_bits, SLOTS, "partial result of one lane", Size("lanes")),
     ),
+    wanted=lambda spec: not ordered(spec),
 )
 
 REPLICATE_DATA = Module(
