@@ -97,8 +97,6 @@ class QpConfig:
     initial_psn: int = 0
     """The first PSN that is sent and, unless ``rq_psn`` says otherwise, received; Mode II requires them to be equal
     (EPIC §4.3)."""
-    rq_psn: int | None = None
-    """The first PSN that is received, if it is another one."""
     recovery: Recovery = Recovery.GO_BACK_N
     max_outstanding: int = 128
     """The most packets that may be sent and not yet acknowledged."""
@@ -116,6 +114,8 @@ class QpConfig:
     selective_naks: bool = False
     """Whether missing results are always requested with selective NAKs: ``ideal`` in Mode III, where a contribution is
     acknowledged before its result arrives."""
+    rq_psn: int | None = None
+    """The first PSN that is received, if it is another one."""
 
     def __post_init__(self) -> None:
         if self.mtu < 4 or self.mtu % 4:
