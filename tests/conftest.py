@@ -1,13 +1,31 @@
-"""Settings shared by all tests."""
+"""Settings shared by all tests. docs/testing.md says what randomised tests draw, and how to draw it again."""
 
+import os
+import random
 import signal
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
-# A failing example prints the blob that reproduces it (@reproduce_failure), so every randomised test names its seed.
-settings.register_profile("p4gen", print_blob=True, deadline=None)
+# A run must not depend on the speed of the machine: hypothesis has limits of time for examples and for drawing them.
+# A failing example prints the blob that reproduces it (@reproduce_failure).
+settings.register_profile(
+    "p4gen",
+    settings.get_profile("default"),
+    print_blob=True,
+    deadline=None,
+    derandomize=False,  # see --seed
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("p4gen")
+
+# Hypothesis draws some numbers from the source code of the modules that are loaded, which are others in each process
+# that runs a part of the tests: then the same seed would not draw the same.
+_NO_CONSTANTS = Constants()
+assert callable(providers._get_local_constants)
+providers._get_local_constants = lambda: _NO_CONSTANTS
 
 
 # Children inherit what is ignored: SIGHUP under nohup, SIGINT and SIGQUIT in the background of a shell without job
@@ -16,8 +34,43 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
+SEED = 1
+"""The seed of runs that are given none. It is the same every time: what a change did not break must not fail."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """What randomised tests of our own draw, and how much of it."""
-    parser.addoption("--seed", type=int, default=None, help="Seed of tests that draw one.  [drawn, and printed]")
+    """What randomised tests draw, and how much of it."""
+    parser.addoption(
+        "--seed", type=int, default=None, help=f"Seed of all that tests draw.  [P4GEN_SEED, or {SEED}; --full draws it]"
+    )
     parser.addoption("--full", action="store_true", help="Everything, where a test takes a sample.")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Settle the seed: for tests, for hypothesis, for commands that tests run, and for workers of xdist."""
+    given = config.option
+    if given.seed is None:
+        drawn = random.SystemRandom().randrange(1 << 32) if given.full else SEED
+        given.seed = int(os.environ.get("P4GEN_SEED", drawn))
+    if given.hypothesis_seed is None:
+        given.hypothesis_seed = str(given.seed)
+    os.environ["P4GEN_SEED"] = str(given.seed)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """The seed, at the start."""
+    return f"seed: {config.option.seed}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The seed once more, beside failures."""
+    if any(terminalreporter.stats.get(kind) for kind in ("failed", "error")):
+        terminalreporter.write_line(f"seed {config.option.seed}: pytest --seed {config.option.seed} draws the same")
+
+
+@pytest.fixture(scope="session")
+def seed(pytestconfig: pytest.Config) -> int:
+    """The seed of tests that draw by themselves."""
+    found: int = pytestconfig.option.seed
+    return found

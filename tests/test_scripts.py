@@ -241,9 +241,8 @@ class Checkout:
     def tool(self, name: str, status: int = 0, says: str = "") -> None:
         path = self.folder / ".venv" / "bin" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(
-            f'#!/bin/sh\necho "{name} $* P4GEN_STARTS=$P4GEN_STARTS" >>calls\necho "{says}"\nexit {status}\n'
-        )
+        said = f"{name} $* P4GEN_STARTS=$P4GEN_STARTS P4GEN_SEED=$P4GEN_SEED"
+        path.write_text(f'#!/bin/sh\necho "{said}" >>calls\necho "{says}"\nexit {status}\n')
         path.chmod(0o755)
 
     def test(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -299,7 +298,24 @@ def test_full_leaves_nothing_out(checkout: Checkout) -> None:
             assert any(f"p4gen ptf run --mode {mode} --out build/test {more}" in line for line in checkout.calls)
         assert any(f"difftest --mode {mode} --out build/test --packets 20000" in line for line in checkout.calls)
     assert any("difftest --mode themis --evidence classes" in line for line in checkout.calls)
-    assert any(line == "pytest -n auto --ignore tests/lab --full P4GEN_STARTS=100" for line in checkout.calls)
+    assert any(line.startswith("pytest -n auto --ignore tests/lab --full P4GEN_STARTS=100 ") for line in checkout.calls)
+
+
+def test_the_seed_is_that_of_every_step_and_drawn_for_full_only(checkout: Checkout) -> None:
+    checkout.tool("simple_switch_grpc")
+    checkout.tool("p4c-bm2-ss")
+    seeds = []
+    for arguments in ((), (), ("--seed", "5"), ("--seed=6", "--full"), ("--full",), ("--full",)):
+        done = checkout.test(*arguments)
+        assert done.returncode == 0
+        (seed,) = {line.rpartition("P4GEN_SEED=")[2] for line in checkout.calls if not line.startswith("python ")}
+        assert done.stdout.splitlines().count(f"seed {seed}") == 1
+        assert f"== seed {seed}\n" in done.stdout
+        seeds.append(seed)
+        (checkout.folder / "calls").unlink()
+    assert seeds[:4] == ["1", "1", "5", "6"]
+    assert seeds[4] != seeds[5]
+    assert checkout.test("--seed", "five").returncode == 3
 
 
 def test_packages_have_the_versions_of_constraints_txt(checkout: Checkout) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from p4gen.cli.options import (
     spec_options,
     this_command,
 )
+from p4gen.cli.seeds import drawn, seed_option
 from p4gen.cli.verb import verb
 from p4gen.difftest.compare import Tally
 from p4gen.difftest.family import traffic_of
@@ -58,7 +58,7 @@ PACKETS, FAULT_PACKETS = 20_000, 2_000
 @click.option(
     "--packets", type=click.IntRange(1), default=None, help=f"[{PACKETS}; {FAULT_PACKETS} with a fault, or --against]"
 )
-@click.option("--seed", type=int, default=None, help="Seed of all random choices.  [drawn, and printed]")
+@seed_option("all random choices.")
 @click.option(
     "--fault", metavar="NAME@SIDE", help=f"Seed a fault into one side ({' or '.join(SIDES)}); it must be found."
 )
@@ -98,7 +98,7 @@ def command(
     for target in targets.EMBEDDED, targets.BMV2:
         targets.check_runs(target, spec.architecture)
     targets.check(targets.BMV2)
-    seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
+    seed = drawn(seed)
     count = packets or (FAULT_PACKETS if chosen or all_faults else PACKETS)
     console = report_console(quiet=as_json)
     versions = targets.versions(targets.BMV2)
@@ -124,7 +124,7 @@ def _across(
 ) -> int:
     if all_faults:
         raise click.UsageError("--faults is for BMv2; with --against there is --fault")
-    seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
+    seed = drawn(seed)
     console = report_console(quiet=as_json)
     verb = AcrossVerb(spec, against, out, seed, packets or FAULT_PACKETS, engine, console)
     verb.check()

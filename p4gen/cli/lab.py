@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +21,9 @@ from p4gen.cli.options import (
     spec_options,
     target_option,
 )
+from p4gen.cli.seeds import drawn, seed_option
 from p4gen.cli.values import POLICY, TOPOLOGY, parsed
-from p4gen.cli.verb import SEED, FiniteRange, verb
+from p4gen.cli.verb import FiniteRange, verb
 from p4gen.errors import InputError
 from p4gen.families import collective
 from p4gen.groups.connections import connection_entries
@@ -109,7 +109,7 @@ _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
 )
 @click.option("--suite", is_flag=True, help="All collectives, under loss, and over a link that fails and comes back.")
 @click.option("--measure", is_flag=True, help="AllReduce of 4K, 64K and 1M compared with EPIC's Table 19.")
-@click.option("--seed", type=SEED, default=None, help="Seed of data and faults.  [drawn, and printed]")
+@seed_option("data and faults.")
 @click.option("--timeout", metavar="TIME", help="Retransmission timer of queue pairs, 1ms to 60s.  [50ms; BMv2: 300ms]")
 @click.option(
     "--deadline", type=FiniteRange(0.1, 86_400), default=120.0, show_default=True, help="Seconds for a scenario."
@@ -228,7 +228,7 @@ class _Request:
             o["repeat"] or (_REPEAT[o["target"]] if what == "measure" else 1),
             tuple(self._impairments(topology)),
             tuple(_outage(text, topology) for text in o["fail"]),
-            random.SystemRandom().randrange(1 << 32) if o["seed"] is None else o["seed"],
+            drawn(o["seed"]),
             o["as_json"],
             o["spray"] != "off",
             o["deadline"],

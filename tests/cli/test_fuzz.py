@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import string
 import sys
 import tempfile
@@ -16,14 +15,13 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, given, note, seed, settings
+from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from p4gen.cli.app import main
 from p4gen.families import flag_name
 from p4gen.families.epic.spec import EpicSpec
 
-SEED = int(os.environ.get("P4GEN_FUZZ_SEED", int.from_bytes(os.urandom(4))))
 fuzzing = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 MAX_LINES, MAX_LINE = 80, 1500
 WORK = (
@@ -59,7 +57,7 @@ def told(arguments: list[str]) -> tuple[int, str]:
 
 
 def check(arguments: list[str]) -> None:
-    note(f"seed {SEED}, p4gen {arguments}")
+    note(f"p4gen {arguments}")
     status, said = told(arguments)
     assert status in (0, 1, 2, 3)
     assert "Traceback" not in said
@@ -115,7 +113,6 @@ OPTIONS = {
 }  # fmt: skip
 
 
-@seed(SEED)
 @fuzzing
 @given(st.data())
 def test_values_of_options(data: st.DataObject) -> None:
@@ -126,7 +123,6 @@ def test_values_of_options(data: st.DataObject) -> None:
         check([*verb.split(), *words])
 
 
-@seed(SEED)
 @fuzzing
 @given(
     st.lists(junk, max_size=4),
@@ -188,7 +184,6 @@ texts = st.one_of(
 files = st.one_of(texts, st.binary(max_size=200))
 
 
-@seed(SEED)
 @fuzzing
 @given(files, st.sampled_from(["build", "topo", "sim", "lab", "manager --topology", "diff --mode III"]))
 def test_yaml(content: bytes, words: str) -> None:
@@ -213,7 +208,6 @@ STF = ["packet", "expect", "add", "0", "1", "99999", "0xzz", "ff", "$", "*", "t"
 tests = st.one_of(st.lists(st.sampled_from(STF), max_size=20).map(" ".join).map(str.encode), st.binary(max_size=200))
 
 
-@seed(SEED)
 @fuzzing
 @given(programs)
 def test_programs(content: bytes) -> None:
@@ -222,7 +216,6 @@ def test_programs(content: bytes) -> None:
         check(["check", "f.p4"])
 
 
-@seed(SEED)
 @fuzzing
 @given(tests)
 def test_stf(content: bytes) -> None:
@@ -232,7 +225,6 @@ def test_stf(content: bytes) -> None:
         check(["run", "f.p4", "--stf", "f.stf"])
 
 
-@seed(SEED)
 @fuzzing
 @given(st.one_of(files, st.sampled_from([b"{}", b"[" * 9000, b'{"verb": 1}', b"null"])))
 def test_records(content: bytes) -> None:

@@ -7,7 +7,6 @@ import functools
 import os
 import random
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -221,9 +220,7 @@ def test_data_goes_both_ways_in_batches(ports: list[SocketPort]) -> None:
 
 
 @pytest.mark.parametrize("recovery", [Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT])
-def test_faults_on_both_directions_are_mended(ports: list[SocketPort], recovery: Recovery) -> None:
-    seed = random.randrange(1 << 32)
-    sys.stdout.write(f"seed {seed}\n")
+def test_faults_on_both_directions_are_mended(ports: list[SocketPort], recovery: Recovery, seed: int) -> None:
     with Two(ports, recovery) as two:
         for number, raw in enumerate(two.nics):
             chance = Impairment(loss=0.03, reorder=0.03, jitter=2 * MS, duplicate=0.03, corrupt=0.01)

@@ -152,10 +152,7 @@ def test_of_many_open_handshakes_the_oldest_is_forgotten(monkeypatch: pytest.Mon
     assert kinds(heard(rep(remote_id=7), rep(remote_id=8), rep(remote_id=9), of=ours)) == ["unknown", "Noted", "Noted"]
 
 
-def test_messages_in_any_order_never_make_what_was_not_agreed(pytestconfig: pytest.Config) -> None:
-    given = pytestconfig.getoption("--seed")
-    seed = random.SystemRandom().randrange(1 << 32) if given is None else int(given)
-    print(f"seed {seed}")  # noqa: T201 - pytest shows it with what fails
+def test_messages_in_any_order_never_make_what_was_not_agreed(seed: int) -> None:
     rng = random.Random(seed)
     hosts = (A, B, C)
     for _ in range(300):

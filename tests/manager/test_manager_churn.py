@@ -1,7 +1,7 @@
 """Groups of many clients come and go in any order while everything fails that can: nothing is left behind.
 
-``P4GEN_CHURN_OPS`` sets how many requests are made (and lifts the limit of time), ``P4GEN_CHURN_SEED`` repeats a run as
-far as threads allow.
+``P4GEN_CHURN_OPS`` sets how many requests are made (and lifts the limit of time); ``--seed`` repeats a run as far as
+threads allow.
 """
 
 from __future__ import annotations
@@ -137,8 +137,9 @@ class Clients:
 
 
 @pytest.mark.parametrize(("topology", "mode"), [("leaf-spine", "II"), ("tree-3-2", "III")])
-def test_churn_leaves_nothing(tmp_path: Path, topology: str, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
-    seed = int(os.environ.get("P4GEN_CHURN_SEED", random.randrange(1 << 30)))
+def test_churn_leaves_nothing(
+    tmp_path: Path, topology: str, mode: str, seed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     spec = small(mode, groups=40, slots=2)
     rig = Rig(topology, spec, tmp_path / "store", grace=0.1, patience=5.0, seed=seed)
     manager = rig.register()

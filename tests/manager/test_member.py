@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -48,13 +47,6 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 def cluster_iii() -> Iterator[Cluster]:
     with Cluster(spec_of("III")) as found:
         yield found
-
-
-def new_seed() -> int:
-    """One that a failing test shows."""
-    seed = random.randrange(1 << 32)
-    sys.stdout.write(f"seed {seed}\n")
-    return seed
 
 
 def members(cluster: Cluster, group: str = "g", hosts: Sequence[str] | None = None) -> list[Member]:
@@ -120,8 +112,9 @@ ALL = [
 
 
 @pytest.mark.parametrize("trouble", [0.0, 0.02])
-def test_all_collectives_are_right_under_loss_duplication_and_delay(cluster: Cluster, trouble: float) -> None:
-    seed = new_seed()
+def test_all_collectives_are_right_under_loss_duplication_and_delay(
+    cluster: Cluster, trouble: float, seed: int
+) -> None:
     faults = [Impairment(loss=trouble, duplicate=trouble, reorder=trouble, jitter=3 * MS)] if trouble else []
     for i, nic in enumerate(cluster.nics.values()):
         nic.outgoing = DirectionFaults(random.Random(f"{seed} {i}>"), faults, (), (), Kinds({}, {})).fate
@@ -206,8 +199,7 @@ def test_ranks_that_have_completed_more_give_again_what_others_lack(cluster_iii:
     assert [member.completed for member in ranks] == [2] * 4
 
 
-def test_many_generations_during_many_calls(cluster: Cluster) -> None:
-    seed = new_seed()
+def test_many_generations_during_many_calls(cluster: Cluster, seed: int) -> None:
     chance = random.Random(seed)
     ranks = activate(cluster)
     order = [chance.choice(ALL) for _ in range(20)]
@@ -279,8 +271,7 @@ def test_a_group_that_goes_fails_its_calls(cluster: Cluster) -> None:
     run(cluster, again, Call(size=400))
 
 
-def test_two_groups_on_the_same_hosts(cluster: Cluster) -> None:
-    seed = new_seed()
+def test_two_groups_on_the_same_hosts(cluster: Cluster, seed: int) -> None:
     cluster.manager.activate(g=("h0", "h1", "h2", "h3"), pair=("h2", "h0"))
     both = [members(cluster), members(cluster, "pair", ["h2", "h0"])]
     assert [(m.rank, m.size) for m in both[1]] == [(0, 2), (1, 2)]

@@ -158,10 +158,8 @@ def test_groups_outlive_the_manager(manager: ManagerRig, client: ManagerClient, 
 
 
 def test_a_manager_that_is_killed_at_any_moment_leaves_nothing_half_done(
-    manager: ManagerRig, client: ManagerClient, switch: SwitchRig
+    manager: ManagerRig, client: ManagerClient, switch: SwitchRig, seed: int
 ) -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")  # noqa: T201
     chance = random.Random(seed)
     register(client, switch)
     outcomes = []

@@ -1,17 +1,15 @@
 """Themis end to end: whatever links do to packets, data is as without Themis, and no QP dies that lives without it.
 
-``--seed N`` draws other cases; ``--full`` draws more of them, by a seed that is drawn and printed.
+``--seed N`` draws other cases; ``--full`` draws more of them.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-import hypothesis
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -26,7 +24,6 @@ from p4gen.spec.clos import clos_fields
 from p4gen.spec.topology import TopologySpec
 
 SAMPLE, FULL = 12, 1_000
-SEED = 15
 RETRIES = 7
 """Timeouts in a row, without an ACK between them, after which a QP is in error."""
 
@@ -139,14 +136,8 @@ def holds(case: Case) -> None:
 
 
 def test_data_is_as_without_themis(pytestconfig: pytest.Config) -> None:
-    full, chosen = pytestconfig.getoption("--full"), pytestconfig.getoption("--seed")
-    if chosen is None:
-        chosen = random.SystemRandom().randrange(1 << 32) if full else SEED
-    print(f"seed {chosen}")  # noqa: T201
-
-    @hypothesis.seed(chosen)
     @settings(
-        max_examples=FULL if full else SAMPLE,
+        max_examples=FULL if pytestconfig.getoption("--full") else SAMPLE,
         database=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),

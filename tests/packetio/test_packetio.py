@@ -40,8 +40,7 @@ def everything(found: PacketSocket, count: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("one_by_one", [False, True])
-def test_frames_of_all_sizes_cross_in_order(pair: tuple[str, str], one_by_one: bool) -> None:
-    seed = int.from_bytes(os.urandom(4))
+def test_frames_of_all_sizes_cross_in_order(pair: tuple[str, str], one_by_one: bool, seed: int) -> None:
     sizes = np.random.default_rng(seed).integers(60, 1500, 10_000).tolist()
     sent = [frame(i, size) for i, size in enumerate(sizes)]
     with PacketSocket(pair[0], one_by_one=one_by_one) as a, PacketSocket(pair[1], one_by_one=one_by_one) as b:
@@ -49,7 +48,7 @@ def test_frames_of_all_sizes_cross_in_order(pair: tuple[str, str], one_by_one: b
         for first in range(0, len(sent), 2000):  # no more than fit into the kernel's queue
             assert a.send(sent[first : first + 2000]) == 2000
             taken += everything(b, 2000)
-        assert taken == sent, f"seed {seed}"
+        assert taken == sent
         assert b.kernel_drops() == a.undelivered == 0
         assert a.receive() == []  # what it sends does not come back
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -27,6 +30,26 @@ SPECS = [
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.program)
 def test_two_renderings_are_byte_identical(spec: EpicSpec) -> None:
     assert render(compose(spec)) == render(compose(spec))
+
+
+def test_other_hash_values_give_the_same_text() -> None:
+    """Sets of strings have another order in each process."""
+    lines = [
+        "from p4gen.families import load_spec",
+        "from p4gen.program import compose, render",
+        "for fields in ({'mode': 'II'}, {'mode': 'III'}, {'mode': 'themis'}, {'mode': 'II', 'arch': 't2na'}):",
+        "    composition = compose(load_spec(None, fields))",
+        "    print(render(composition).text)",
+    ]
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", "\n".join(lines)],
+            env={**os.environ, "PYTHONHASHSEED": str(value)}, stdout=subprocess.PIPE, check=True,
+        ).stdout
+        for value in range(1, 4)
+    }  # fmt: skip
+    assert len(texts) == 1
+    assert texts.pop().count(b"V1Switch(") == 3
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.program)

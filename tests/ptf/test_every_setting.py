@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 
 import pytest
@@ -27,19 +26,16 @@ def build(spec: EpicSpec) -> Callable[[], ir.Program]:
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_scenarios_pass_on_small_programs_of_every_setting(mode: Mode, pytestconfig: pytest.Config) -> None:
+def test_scenarios_pass_on_small_programs_of_every_setting(mode: Mode, seed: int, pytestconfig: pytest.Config) -> None:
     """All ops, dtypes, overflows, reliabilities, ICRC settings, congestion notifications and numbers of pipelines."""
-    given = pytestconfig.getoption("--seed")
-    seed = random.SystemRandom().randrange(1 << 32) if given is None else int(given)
     programs = every_program(mode)
     chosen = programs if pytestconfig.getoption("--full") else sample(programs, SAMPLE, seed)
-    print(f"seed {seed}: {len(chosen)} programs of mode {mode}")  # noqa: T201 - pytest shows it with what fails
     scenarios = load_suite(suite_of(programs[0]), scenario_modules(programs[0]))
     names = list(scenarios)
     trials = (Trial(spec.program, spec, build(spec), names, processor_s=PROCESSOR_S) for spec in chosen)
     findings = {trial.fault: trial for trial in judge(trials, scenarios, seed=seed, jobs=1)}
     assert len(findings) == len(chosen)
     wrong = [f"{name}: {t.by}: {t.message}" for name, t in findings.items() if t.finding is not Finding.SURVIVED]
-    assert wrong == [], f"again with pytest {__file__} --seed {seed}"
+    assert wrong == []
     ran = {name for trial in findings.values() for name, result in trial.results.items() if result.message == ""}
     assert len(ran) > len(names) // 2

@@ -38,10 +38,9 @@ COMPILED = {"v1model": 30, "tna": 10, "t2na": 10}
 
 
 @pytest.mark.parametrize(("arch", "mode"), SEEDINGS)
-def test_every_fault_fits_its_program_and_compiles(arch: str, mode: Mode, pytestconfig: pytest.Config) -> None:
-    given = pytestconfig.getoption("--seed")
-    seed = random.SystemRandom().randrange(1 << 32) if given is None else int(given)
-    print(f"seed {seed}")  # noqa: T201 - pytest shows it with what fails
+def test_every_fault_fits_its_program_and_compiles(
+    arch: str, mode: Mode, seed: int, pytestconfig: pytest.Config
+) -> None:
     seeding = SEEDINGS[arch, mode]
     specs = {name: EpicSpec.model_validate({**fields, "arch": arch}) for name, fields in seeding.programs.items()}
     assert {spec.mode for spec in specs.values()} <= {mode}

@@ -30,7 +30,6 @@ from p4gen.spec.topology import load_topology
 from .runs import all_six, star, tiny, trouble
 
 TROUBLE = trouble(loss=0.02, burst=2.0, reorder=0.1, duplicate=0.1, corrupt=0.01)
-SEED = random.randrange(1 << 32)
 """Of the instants at which runs are frozen."""
 
 
@@ -90,17 +89,18 @@ def busy_events(make: Callable[[], Simulation]) -> int:
 
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize("mode", Mode)
-def test_a_hundred_restored_runs_end_alike(mode: Mode, engine: EngineName, pytestconfig: pytest.Config) -> None:
+def test_a_hundred_restored_runs_end_alike(
+    mode: Mode, engine: EngineName, pytestconfig: pytest.Config, seed: int
+) -> None:
     """A hundred times on each engine with --full; else on the interpreter, which is slow, 25 times."""
-    print(f"seed {SEED}")  # noqa: T201 - shown where it fails
-    chance = random.Random(SEED)
+    chance = random.Random(seed)
     whole, events = end_of(Simulation(config(mode, engine))), busy_events(lambda: Simulation(config(mode, engine)))
     late = events * 19 // 20
     early = chance.sample(range(1, late), 2)
     times = 25 if engine == "interp" and not pytestconfig.getoption("--full") else 100
     restores = {early[0]: 2, early[1]: 2, chance.randrange(late, events): times - 4}
     for instant, again_and_again in restores.items():
-        where = f"seed {SEED}: frozen after {instant} of {events} events"
+        where = f"frozen after {instant} of {events} events"
         simulation = Simulation(config(mode, engine))
         frozen = at(simulation, instant)
         assert frozen == at(Simulation(config(mode, engine)), instant), where
@@ -141,16 +141,15 @@ KINDS: dict[str, Callable[[], Simulation]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_whatever_runs_is_restored_into_a_fresh_simulation(kind: str) -> None:
-    print(f"seed {SEED}")  # noqa: T201 - shown where it fails
-    chance, make = random.Random(SEED), KINDS[kind]
+def test_whatever_runs_is_restored_into_a_fresh_simulation(kind: str, seed: int) -> None:
+    chance, make = random.Random(seed), KINDS[kind]
     whole, events = end_of(make()), busy_events(make)
     for _ in range(2):
         instant = chance.randrange(1, min(events, STEP))  # a run notes its progress every STEP events, ``at`` does not
         frozen = at(make(), instant)
         fresh = make()
         fresh.restore(frozen)
-        assert_same(end_of(fresh), whole, f"seed {SEED}: frozen after {instant} of {events} events")
+        assert_same(end_of(fresh), whole, f"frozen after {instant} of {events} events")
 
 
 def test_states_of_different_instants_differ() -> None:

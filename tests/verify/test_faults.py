@@ -47,16 +47,8 @@ SHOWN_BY = {
 """By mode: faults that a scope is there for; one is drawn."""
 
 
-def _seed(config: pytest.Config) -> int:
-    given = config.getoption("--seed")
-    seed = random.SystemRandom().randrange(1 << 32) if given is None else int(given)
-    print(f"seed {seed}")  # noqa: T201 - pytest shows it with what fails
-    return seed
-
-
 @pytest.mark.parametrize("mode", ["II", "III"])
-def test_faults_are_found(mode: str, pytestconfig: pytest.Config) -> None:
-    seed = _seed(pytestconfig)
+def test_faults_are_found(mode: str, seed: int, pytestconfig: pytest.Config) -> None:
     seeding = seeding_of(load_collective(None, {"mode": mode}))
     spec = load_collective(None, seeding.programs["plain"])
     if pytestconfig.getoption("--full"):
@@ -73,9 +65,9 @@ def test_faults_are_found(mode: str, pytestconfig: pytest.Config) -> None:
 
 
 @pytest.mark.parametrize("mode", sorted(SHOWN_BY))
-def test_a_scope_shows_the_fault_that_it_is_there_for(mode: str, pytestconfig: pytest.Config) -> None:
+def test_a_scope_shows_the_fault_that_it_is_there_for(mode: str, seed: int) -> None:
     """And the scenario made of it fails with the fault, and passes without: with registers of an earlier group, too."""
-    name, scope = random.Random(_seed(pytestconfig)).choice(sorted(SHOWN_BY[mode].items()))
+    name, scope = random.Random(seed).choice(sorted(SHOWN_BY[mode].items()))
     seeding = seeding_of(load_spec(None, {"mode": mode}))
     (fault,) = [each for each in seeding.mutations if each.name == name]
     found = Hunt(seeding, seconds=120, scopes=(scope,)).find(fault)

@@ -37,10 +37,8 @@ def walk(story: Story, chance: random.Random, steps: int) -> None:
 
 
 @pytest.mark.parametrize("mode", ["II", "III"])
-def test_switches_do_what_they_do_without_freezing(mode: str) -> None:
+def test_switches_do_what_they_do_without_freezing(mode: str, seed: int) -> None:
     """A switch that only ever processes packets sends the same as one whose registers are set before each of them."""
-    seed = random.SystemRandom().randrange(1 << 32)
-    print(f"seed {seed}")  # noqa: T201
     one = scope(mode, packets=4, budget=FAULTS)
     story = Story(System(one))
     walk(story, random.Random(seed), 300)
@@ -63,9 +61,7 @@ def test_switches_do_what_they_do_without_freezing(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["II", "III"])
 @pytest.mark.parametrize("reliability", ["gbn", "sr"])
-def test_the_same_event_has_the_same_effect(mode: str, reliability: str) -> None:
-    seed = random.SystemRandom().randrange(1 << 32)
-    print(f"seed {seed}")  # noqa: T201
+def test_the_same_event_has_the_same_effect(mode: str, reliability: str, seed: int) -> None:
     one = scope(mode, packets=3, reliability=reliability, budget=FAULTS)
     first, second = Story(System(one)), Story(System(one))
     walk(first, random.Random(seed), 200)

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from p4gen.cli.ending import terminable
 from p4gen.cli.options import engine_option, json_option, report_console, spec_from, spec_options
-from p4gen.cli.ptf.options import drawn, seed_option
+from p4gen.cli.seeds import drawn, seed_option
 from p4gen.cli.verb import verb
 from p4gen.model import EngineName
 from p4gen.program import compose, render
@@ -43,7 +43,7 @@ T = TypeVar("T")
 @spec_options
 @json_option
 @engine_option
-@seed_option
+@seed_option("all random choices.")
 @click.option("--operators", is_flag=True, help="Faults made by operators, instead of those of a list.")
 @click.option("--faults", type=click.IntRange(min=1), default=None, help="This many, drawn by seed.  [all]")
 @click.option(

@@ -28,7 +28,8 @@ from p4gen.cli.options import (
     spec_options,
     this_command,
 )
-from p4gen.cli.ptf.options import drawn, seed_option, tests_option
+from p4gen.cli.ptf.options import tests_option
+from p4gen.cli.seeds import drawn, seed_option
 from p4gen.cli.verb import verb
 from p4gen.errors import FailedError
 from p4gen.model import EngineName
@@ -68,7 +69,7 @@ from p4gen.switch.running import Program, Running
     "T2NA Intel's tofino-model (needs open-p4studio; never run so far, see docs/tofino-model.md).",
 )
 @engine_option
-@seed_option
+@seed_option("all random choices.")
 @tests_option
 @click.option(
     "--matrix",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import click
 
 from p4gen.cli.options import collective_from, spec_fields
+from p4gen.cli.seeds import drawn
 from p4gen.cli.sim.comparison import studies_of
 from p4gen.cli.sim.options import DEFAULT_SIZE, DEFAULT_TIMEOUT, STUDIED_SIZE
 from p4gen.cli.values import parsed
@@ -45,7 +45,7 @@ def configuration(
     barrier = collective is Collective.BARRIER
     if barrier and o["size"]:
         raise click.UsageError("a barrier has no data: omit --size")
-    seed = random.SystemRandom().randrange(1 << 32) if o["seed"] is None else o["seed"]
+    seed = drawn(o["seed"])
     spec = collective_from(spec_file, flags)
     studies = studies_of(spec) if studied else None
     if studies and not spec_file:

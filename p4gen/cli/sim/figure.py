@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,9 @@ from rich.table import Table
 
 from p4gen.cli.files import write_text
 from p4gen.cli.options import json_option, report_console
+from p4gen.cli.seeds import drawn, seed_option
 from p4gen.cli.sim.config import chosen_engine
-from p4gen.cli.verb import SEED, verb
+from p4gen.cli.verb import verb
 from p4gen.errors import InputError
 from p4gen.inputs import shown
 from p4gen.model import ENGINES
@@ -48,7 +48,7 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
 )
 @click.argument("figure", type=_Name(), metavar="FIGURE")
 @click.option("--scale", default=None, metavar="NAME", help="How much is simulated; an unknown name lists them.")
-@click.option("--seed", type=SEED, default=None, help="Seed of all randomness; same seed, same run.  [drawn, printed]")
+@seed_option("all randomness; same seed, same run.")
 @click.option("--engine", type=click.Choice(ENGINES), default="jit", show_default=True, help="What runs the switches.")
 @click.option(
     "--jobs",
@@ -97,8 +97,7 @@ def command(
         known = "; ".join(f"{name}: {what}" for name, what in found.scales.items())
         raise InputError(f"{figure} has no scale {shown(chosen)}; {known}")
     _check_cells(figure, found.cells(chosen), cells)
-    if seed is None:
-        seed = random.SystemRandom().randrange(1 << 32)
+    seed = drawn(seed)
     console = report_console(quiet=as_json)
     console.print(f"seed {seed}")
     with console.status(figure) as status:

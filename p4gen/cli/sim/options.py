@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 import click
 
 from p4gen.cli.options import json_option, spec_options
+from p4gen.cli.seeds import seed_option
 from p4gen.cli.values import TOPOLOGY
-from p4gen.cli.verb import SEED, FiniteRange
+from p4gen.cli.verb import FiniteRange
 from p4gen.groups.ranks import RECOVERIES
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
@@ -68,9 +69,7 @@ def simulation_options(
         "engine": click.option(
             "--engine", type=click.Choice(ENGINES), default="jit", show_default=True, help="What runs the switches."
         ),
-        "seed": click.option(
-            "--seed", type=SEED, default=None, help="Seed of all randomness; same seed, same run.  [drawn, and printed]"
-        ),
+        "seed": seed_option("all randomness; same seed, same run."),
         "loss": click.option(
             "--loss", multiple=True, metavar="SHARE[@WHERE]", help="Lose packets: 5%, 5%@h0, 1%@h0-s0, 1%@h0>s0."
         ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +14,7 @@ from rich.table import Table
 
 from p4gen.cli.files import write_text
 from p4gen.cli.options import report_console, spec_fields, spec_from
+from p4gen.cli.seeds import drawn
 from p4gen.cli.sim.config import chosen_engine, faults_from, timer
 from p4gen.cli.sim.options import simulation_options
 from p4gen.cli.values import parsed
@@ -145,7 +145,7 @@ def _configuration(
         tuple(Traffic(Pattern(o["pattern"]), hosts, size) for hosts in groups),
         core=None if o["core"] is None else load_spec(o["core"]),
         faults=faults_from({"scripts": (), **o}, len(topology.hosts)),
-        seed=random.SystemRandom().randrange(1 << 32) if o["seed"] is None else o["seed"],
+        seed=drawn(o["seed"]),
         recovery=Recovery(o["nic"]),
         dcqcn=_dcqcn(topology, o),
         timeout=parsed("--timeout", timer, o["timeout"] or _TIMEOUT),
