@@ -50,11 +50,11 @@ PROGRAMS = tuple(
 ROOTED = (Collective.BROADCAST, Collective.REDUCE)
 
 
-def call(random: random.Random, ranks: int) -> Call:
+def call(chance: random.Random, ranks: int) -> Call:
     """A collective of a few packets; those with a root, after which one direction stands still, come most often."""
-    collective = random.choice((*ROOTED, *ROOTED, *Collective))
-    elements = ranks * random.choice((1, 2, 8, 20))
-    return Call(collective, 0 if collective is Collective.BARRIER else 4 * elements, random.randrange(ranks))
+    collective = chance.choice((*ROOTED, *ROOTED, *Collective))
+    elements = ranks * chance.choice((1, 2, 8, 20))
+    return Call(collective, 0 if collective is Collective.BARRIER else 4 * elements, chance.randrange(ranks))
 
 
 def config(seed: int) -> SimConfig:
