@@ -17,8 +17,8 @@ from p4gen.difftest.across import Change, Pair, updates
 from p4gen.difftest.across_run import Job, Result, reference_of
 from p4gen.difftest.events import Packet, Replication, Request
 from p4gen.errors import InputError
+from p4gen.families.epic.capabilities import capabilities
 from p4gen.families.epic.spec import EpicSpec
-from p4gen.families.epic.static import capabilities
 from p4gen.families.epic.traffic.across import AcrossTraffic
 from p4gen.groups.group import SwitchConfig
 from p4gen.p4 import ir

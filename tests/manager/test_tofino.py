@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from p4gen.families.epic.static import lack
+from p4gen.families.epic.capabilities import lack
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.manager.api import Code, GroupState, ManagerError

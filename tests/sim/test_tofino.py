@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from p4gen.errors import InputError
+from p4gen.families.epic.capabilities import lack
 from p4gen.families.epic.spec import EpicSpec
-from p4gen.families.epic.static import lack
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import US

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from p4gen.families.epic import folding
+from p4gen.families.epic.capabilities import lack
 from p4gen.families.epic.codes import Traffic
 from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.families.epic.static import lack, static
+from p4gen.families.epic.static import static
 from p4gen.families.epic.static_iii import KEPT, cursor_session
 from p4gen.families.epic.words import CODE
 from p4gen.groups.family import GroupEntries

@@ -19,9 +19,9 @@ def ordinary(arch: Architecture) -> Ordinary:
     return Ordinary((routed,))
 
 
-def drop(arch: Architecture, stage: Stage) -> tuple[Do, Do]:
+def drop(arch: Architecture, stage: Stage, index: str = "(bit<32>)(bit<8>)meta.drop") -> tuple[Do, Do]:
     """A packet with a reason to be dropped is counted, and leaves by no port."""
-    return Do(arch.count("drops", "(bit<32>)(bit<8>)meta.drop")), Do(arch.drop(stage))
+    return Do(arch.count("drops", index)), Do(arch.drop(stage))
 
 
 def recirculate(arch: Architecture) -> Step:
@@ -96,15 +96,14 @@ def _passed_on(arch: Architecture) -> tuple[Step, ...]:
 def egress(spec: EpicSpec) -> Flow:
     """The handling of each copy of a packet in egress; ordinary traffic passes unchanged."""
     arch = spec.architecture
-    return Flow(
-        (
-            when(
-                "meta.lookup.kind != kind_t.ORDINARY",
-                Apply(m.TRANSLATE_HEADER, f"hdr, meta, {arch.arguments('in', 'egress')}", "line 26"),
-                *((Apply(m.SET_ICRC, "hdr"),) if spec.icrc.right else ()),
-                *((recirculate(arch),) if spec.pipelines > 1 else ()),
-                when(DROPPED, *drop(arch, "egress")),
-                otherwise=(Ordinary(),),
-            ),
-        )
-    )
+    sealed = (Apply(m.SET_ICRC, "hdr"),) if spec.icrc.right else ()
+    round_again = (recirculate(arch),) if spec.pipelines > 1 else ()
+    leaves = departure(arch, *sealed, *round_again, gone=drop(arch, "egress"))
+    return Flow((when("meta.lookup.kind != kind_t.ORDINARY", *leaves, otherwise=(Ordinary(),)),))
+
+
+def departure(arch: Architecture, *steps: Step, gone: tuple[Do, Do]) -> tuple[Step, ...]:
+    """What a copy that is not ordinary traffic goes through in egress: TranslateHeader, ``steps``, and ``gone`` if it
+    has a reason to be dropped."""
+    translate = Apply(m.TRANSLATE_HEADER, f"hdr, meta, {arch.arguments('in', 'egress')}", "line 26")
+    return (translate, *steps, when(DROPPED, *gone))

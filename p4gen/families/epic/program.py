@@ -7,8 +7,18 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from p4gen.families.epic import flow_ii, flow_iii, folding, static, static_iii, static_iii_flow
+from p4gen.families.epic import (
+    flow_ii,
+    flow_iii,
+    folding,
+    static,
+    static_flow,
+    static_iii,
+    static_iii_flow,
+    static_modules,
+)
 from p4gen.families.epic import modules as m
+from p4gen.families.epic.capabilities import capabilities
 from p4gen.families.epic.codes import SYNDROMES, OwnOpcode, Traffic
 from p4gen.families.epic.headers import headers
 from p4gen.families.epic.spec import EpicSpec, Mode, Variant
@@ -307,7 +317,7 @@ def _reuse(before: EpicSpec, after: EpicSpec) -> tuple[str, float] | None:
 
 def _flows(spec: EpicSpec) -> Flows:
     if static.static(spec):
-        form = static_iii_flow if spec.mode.augmented else static
+        form = static_iii_flow if spec.mode.augmented else static_flow
         return Flows(form.ingress(spec), form.egress(spec))
     flow = flow_iii if spec.mode.augmented else flow_ii
     return Flows(flow.ingress(spec, _banked(spec, "32w0", "slot")), flow.egress(spec))
@@ -315,7 +325,7 @@ def _flows(spec: EpicSpec) -> Flows:
 
 def _modules(spec: EpicSpec) -> tuple[Module, ...]:
     if static.static(spec):
-        return static_iii.modules(spec) if spec.mode.augmented else static.modules(spec)
+        return static_iii.modules(spec) if spec.mode.augmented else static_modules.modules(spec)
     return MODES[spec.mode]
 
 
@@ -335,7 +345,7 @@ def _figures(composition: Composition) -> dict[str, Any]:
         "passes": static_iii.passes() if spec.mode.augmented else folding.passes(spec),
         **({"experiment": EXPERIMENT} if spec.mode.augmented else {}),
         **({"recirculation": asdict(folding.recirculation(spec))} if folding.folded(spec) else {}),
-        "capabilities": {each.name: each.reason for each in static.capabilities(spec)},
+        "capabilities": {each.name: each.reason for each in capabilities(spec)},
     }
 
 

@@ -3,7 +3,7 @@
 PSNs count from a group's first one and stand in the upper bits of words of 32 bits, each beside the group's epoch: so a
 word of another epoch counts as 0, and one comparison with 0 tells which of two PSNs comes first. A packet meets
 registers in the order lastAcked and psnStart, ePSN, NAK sent and MSN, slots, payload and opcodes, maxPsnSent, timers.
-``static.CAPABILITIES_III`` says what such programs lack.
+``capabilities.CAPABILITIES_III`` says what such programs lack.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import Final
 
 from p4gen.errors import InputError
 from p4gen.families.epic import modules as m
-from p4gen.families.epic import static, words
+from p4gen.families.epic import static_modules as ii
+from p4gen.families.epic import words
 from p4gen.families.epic.modules.common import EDGES, SLOTS
 from p4gen.families.epic.spec import NARROW_FAN_IN, Congestion, EpicSpec
+from p4gen.families.epic.static_limits import common_problems
 from p4gen.layout import Field, Header, HeaderField, Word
 from p4gen.program.module import Metadata, Module, Register, Size, Table
 from p4gen.rocev2.layouts import PSN_BITS
@@ -56,7 +58,7 @@ def problems(spec: EpicSpec) -> Iterator[str]:
         )
     if spec.architecture.front_ports(spec.ports)[-1] >= 1 << 7:
         yield f"{spec.arch}: {spec.ports} ports are of several pipes; mode III recirculates in pipe 0: use --ports 62"
-    yield from static.common_problems(spec)
+    yield from common_problems(spec)
 
 
 def modules(spec: EpicSpec) -> tuple[Module, ...]:
@@ -137,17 +139,17 @@ MIRRORED: Final = {
 _FOLDER: Final = "epic/iii"
 """The folder of the templates that Mode II's programs do not share."""
 LOOKUP_TABLE = replace(
-    static.LOOKUP_TABLE,
+    ii.LOOKUP_TABLE,
     folder=_FOLDER,
     provides=(
-        *static.LOOKUP_TABLE.provides,
+        *ii.LOOKUP_TABLE.provides,
         Metadata("port", "bit<9>", "that edge's port"),
         Metadata("session", "MirrorId_t", "the mirror session of that port"),
         Metadata("first_hop", "bit<1>", "1: a rank is at the other end of it"),
     ),
 )
 CLASSIFY_TRAFFIC = replace(
-    static.CLASSIFY_TRAFFIC,
+    ii.CLASSIFY_TRAFFIC,
     folder=_FOLDER,
     needs=("hdr.bth", "hdr.immediate", "kind", "edge", "edge_bit", "own_slot"),
     provides=(
@@ -292,7 +294,7 @@ MAKE_ACK = replace(
     changes=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", "hdr.rest", "hdr.icrc"),
 )
 MODULES: Final[tuple[Module, ...]] = (
-    static.VALIDATE_PACKET,
+    ii.VALIDATE_PACKET,
     LOOKUP_TABLE,
     CLASSIFY_TRAFFIC,
     CHECK_RANGE,
@@ -300,7 +302,7 @@ MODULES: Final[tuple[Module, ...]] = (
     COUNT_MESSAGES,
     RECEIVE_ACK,
     CHECK_DUPLICATE,
-    static.AGGREGATE_DATA,
+    ii.AGGREGATE_DATA,
     RETRANSMISSION,
     TRACK_SENT,
     RESEND_TIMER,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from p4gen.arch import Feature
 from p4gen.families.epic import modules as m
-from p4gen.families.epic import static
 from p4gen.families.epic import static_iii as of
+from p4gen.families.epic import static_modules as ii
 from p4gen.families.epic.flow_ii import DROPPED, OURS, ordinary
 from p4gen.families.epic.spec import EpicSpec
+from p4gen.families.epic.static import ORDINARY
+from p4gen.families.epic.static_flow import drop
 from p4gen.program.flow import Apply, Do, Flow, Step, when
 
 
@@ -29,7 +31,7 @@ def ingress(spec: EpicSpec) -> Flow:
             "meta.order.accepted == 1 || meta.lookup.kind == kind_t.CURSOR",
             Apply(of.CHECK_DUPLICATE, "hdr.bth, meta"),
             when("meta.lookup.kind == kind_t.CURSOR", Do("hdr.payload.setValid();", "AggregateData fills it")),
-            Apply(static.AGGREGATE_DATA, "hdr.payload, meta", "lines 37 and 39"),
+            Apply(ii.AGGREGATE_DATA, "hdr.payload, meta", "lines 37 and 39"),
             Apply(of.RETRANSMISSION, f"hdr, meta, {inout}", "Algorithm 3, lines 9-14"),
         ),
         Apply(of.TRACK_SENT, "meta", "line 15"),
@@ -65,13 +67,13 @@ def ingress(spec: EpicSpec) -> Flow:
         Apply(of.CLASSIFY_TRAFFIC, "hdr, meta", "line 21"),
         when(OURS, when(f"{contribution} || {about_sent}", *own, otherwise=(passed_on,))),
     )
-    count, away = static.drop(arch, "ingress")
+    count, away = drop(arch, "ingress")
     return Flow(
         (
-            Apply(static.VALIDATE_PACKET, f"hdr, meta, {arch.arguments('in')}"),
+            Apply(ii.VALIDATE_PACKET, f"hdr, meta, {arch.arguments('in')}"),
             Apply(of.LOOKUP_TABLE, "hdr, meta", "line 21"),
             when(
-                static.ORDINARY,
+                ORDINARY,
                 Do("meta.drop = drop_t.NONE;", "whatever ValidatePacket found"),
                 ordinary(arch),
                 otherwise=collective,
@@ -91,6 +93,6 @@ def egress(spec: EpicSpec) -> Flow:
     return Flow(
         (
             when("meta.path.form == form_t.CURSOR", Apply(of.ADVANCE_CURSOR, "hdr, meta"), otherwise=leaves),
-            when(DROPPED, *static.drop(arch, "egress")),
+            when(DROPPED, *drop(arch, "egress")),
         )
     )

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
+from p4gen.families.epic.capabilities import capabilities
 from p4gen.families.epic.conformance import faults_fold, faults_ii
 from p4gen.families.epic.conformance import faults_tna_icrc as icrc
 from p4gen.families.epic.conformance.faults_tna import OWN
 from p4gen.families.epic.conformance.faults_tna_slots import OWNERS, SLOTS
 from p4gen.families.epic.spec import EpicSpec
-from p4gen.families.epic.static import capabilities, tells_stale
+from p4gen.families.epic.static import tells_stale
 from p4gen.ptf.mutations import Mutation, Seeding
 from p4gen.spec import Icrc
 

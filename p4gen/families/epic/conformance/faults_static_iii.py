@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
+from p4gen.families.epic.capabilities import capabilities
 from p4gen.families.epic.conformance import faults_iii
 from p4gen.families.epic.spec import EpicSpec
-from p4gen.families.epic.static import capabilities
 from p4gen.ptf.mutations import Mutation, Seeding
 
 SAME: Final = frozenset(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from p4gen.families.epic.capabilities import capabilities, lack
 from p4gen.families.epic.spec import EpicSpec
-from p4gen.families.epic.static import capabilities, lack, static
+from p4gen.families.epic.static import static
 
 NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "announcements": (

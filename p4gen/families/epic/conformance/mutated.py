@@ -6,7 +6,8 @@ from collections.abc import Sequence, Set
 from functools import partial
 
 from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.families.epic.static import problems, static
+from p4gen.families.epic.static import static
+from p4gen.families.epic.static_limits import problems
 from p4gen.ptf.family import Mutated
 from p4gen.spec import DType, Reliability
 

@@ -11,7 +11,8 @@ from functools import partial
 
 from p4gen.families.epic.conformance.small import small
 from p4gen.families.epic.spec import EpicSpec
-from p4gen.families.epic.static import problems, static
+from p4gen.families.epic.static import static
+from p4gen.families.epic.static_limits import problems
 from p4gen.ptf.family import SuiteRun
 from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
 from p4gen.spec.reductions import single_ops

@@ -13,9 +13,10 @@ from typing import Final
 from p4gen.difftest.across import Asked, Change, Sent, Step
 from p4gen.difftest.events import Packet
 from p4gen.errors import InputError
+from p4gen.families.epic.capabilities import capabilities
 from p4gen.families.epic.conformance.lacking import reason as dropped_for
 from p4gen.families.epic.spec import EpicSpec
-from p4gen.families.epic.static import capabilities, static
+from p4gen.families.epic.static import static
 from p4gen.families.epic.traffic.source import REQUEST_EVERY, RandomTraffic
 from p4gen.families.epic.traffic.streams import SENDS, Stream
 from p4gen.families.epic.words import slot
