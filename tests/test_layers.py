@@ -19,6 +19,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
+FAMILIES = ("families.epic", "families.multiwrite", "families.themis")
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "choices", "packages", "layout"),
     ("inputs", "plugins", "records", "resources", "scratch"),
@@ -54,7 +55,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("bench", "lab"),
     # papers and architectures: nobody imports them but tests, and the registries that find them
     ("arch.tna",),
-    ("arch.t2na", "arch.v1model", "families.epic", "families.themis"),
+    ("arch.t2na", "arch.v1model", *FAMILIES),
     ("cli", "ptf_tests"),
     ("__main__",),
 )
@@ -233,8 +234,8 @@ def test_a_build_loads_only_what_generates_and_checks_programs(tmp_path: Path, m
     top, _ = layer("p4gen.builder", LAYERS) or (0, "")
     ours = [place for module in modules if module.startswith("p4gen.") and (place := layer(module, LAYERS))]
     above = {name for number, name in ours if number > top}
-    assert above - COMMAND == {"arch.tna", "arch.t2na", "arch.v1model", "families.epic", "families.themis"}
-    unwanted = ("p4gen.families.epic.conf", "p4gen.families.themis.conf")
+    assert above - COMMAND == {"arch.tna", "arch.t2na", "arch.v1model", *FAMILIES}
+    unwanted = tuple(f"p4gen.{family}.conf" for family in FAMILIES)
     assert not {module for module in modules if module.startswith(unwanted)}
 
 

@@ -1,0 +1,49 @@
+"""MultiWrite's conformance: scenarios, the programs that they run on, and the faults that they must detect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from p4gen.families.multiwrite.faults import SEEDING
+from p4gen.families.multiwrite.spec import MultiwriteSpec, Place, Replicate
+from p4gen.ptf.family import Conformance, SuiteRun
+from p4gen.resources import resource
+
+SMALL: dict[str, Any] = {"payload": 64, "contexts": 4, "edges": 5, "slots": 8, "ports": 8}
+
+
+def small(**fields: Any) -> MultiwriteSpec:
+    """A small program with everything that scenarios need."""
+    return MultiwriteSpec(**SMALL | fields)
+
+
+def _runs(spec: MultiwriteSpec) -> tuple[SuiteRun[MultiwriteSpec], ...]:
+    """All scenarios on ``spec``'s program, and on small ones that differ from it in one field."""
+    own = {"receivers": spec.receivers, "replicate": spec.replication, "place": spec.place, "icrc": spec.icrc}
+    other = Replicate.SUBSET if spec.prunes else Replicate.PRUNE
+    place = Place.SYMMETRIC if spec.appends else Place.APPEND
+    widths = (1024, 64) if spec.receivers == 32 else (32,)
+    return (
+        SuiteRun(spec),
+        SuiteRun(small(**own | {"replicate": other})),
+        SuiteRun(small(**own | {"place": place})),
+        *(SuiteRun(small(**own | {"receivers": width})) for width in widths),
+    )
+
+
+def _every_program(spec: MultiwriteSpec) -> list[MultiwriteSpec]:
+    return [
+        small(receivers=spec.receivers, replicate=replicate, place=place) for replicate in Replicate for place in Place
+    ]
+
+
+FACET = Conformance(
+    serves=lambda _spec, _module: True,
+    runs=_runs,
+    seeding=lambda _: SEEDING,
+    axes={"replicate": tuple(Replicate), "place": tuple(Place)},
+    kept=("receivers",),
+    every_program=_every_program,
+    mutated=lambda _spec, _reliabilities, _pipelines: (),
+    suite=resource("ptf_tests") / "multiwrite",
+)

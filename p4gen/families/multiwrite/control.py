@@ -1,0 +1,247 @@
+"""The table entries of MultiWrite's programs: contexts, which are sources of a group, and where their writes go.
+
+Each edge of a switch has a number, from 1, and a port. For each context it has a reliable connection of its own, whose
+PSNs begin with the context's first PSN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from p4gen.errors import InputError
+from p4gen.families.multiwrite.spec import MultiwriteSpec
+from p4gen.groups.family import GroupEntries
+from p4gen.groups.group import Endpoint, GroupContext, SwitchConfig
+from p4gen.model.entries import Action, Entry, Exact, MulticastGroup, Replica
+
+ALL_EDGES: Final = 1
+"""The multicast group of all edges of programs that prune copies. With a group for each set of edges, a group's number
+is the set itself."""
+_LAST_ADDRESS: Final = 1 << 64
+
+
+@dataclass(frozen=True)
+class Window:
+    """The memory of a destination that a source writes to."""
+
+    base: int
+    rkey: int
+    slot_shift: int = 0
+    """With ``place: append``, a slot has 2^slot_shift bytes."""
+    ring: int = 1
+    """With ``place: append``, the window has this many slots, a power of two."""
+
+
+@dataclass(frozen=True)
+class WriteEdge:
+    """An edge as a context's writes see it."""
+
+    edge: int
+    """The number of the edge at this switch."""
+    local: Endpoint
+    remote: Endpoint
+    reach: int = 0
+    """The ranks behind it, as a bitmap; 0 of the edge toward the source."""
+    window: Window | None = None
+    """The destination's window, if a destination is at the other end; None for a switch."""
+    udp_src_port: int = 49152
+
+
+@dataclass(frozen=True)
+class WriteContext:
+    """A source of a group at one switch."""
+
+    context: int
+    """Unique on the switch."""
+    rank: int
+    """The source's."""
+    edges: tuple[WriteEdge, ...]
+    source: int
+    """The number of the edge toward the source."""
+    rkey: int
+    """The key in the source's writes: that of its group."""
+    window_bytes: int
+    """The size of the group's windows; offsets are within it."""
+    epoch: int = 1
+    first_psn: int = 0
+    first_hop: bool = True
+    """Whether the source itself, not a switch, is at the other end of that edge."""
+    group: int = 0
+    """The number of the group, in the MWETH of wide bitmaps."""
+
+    @property
+    def toward(self) -> WriteEdge:
+        """The edge toward the source. Raises ``InputError`` if there is none of that number."""
+        for edge in self.edges:
+            if edge.edge == self.source:
+                return edge
+        raise InputError(f"context {self.context}: there is no edge {self.source}, which is to lead to the source")
+
+
+def configuration(spec: MultiwriteSpec, contexts: Sequence[WriteContext], ports: Mapping[int, int]) -> SwitchConfig:
+    """What a switch must hold to serve contexts. ``ports`` are those of its edges, by their numbers.
+
+    Raises ``InputError``, naming every context that the program cannot serve, and why.
+    """
+    found = list(problems(spec, contexts, ports))
+    if found:
+        raise InputError(*found)
+    ends = [edge.local for context in contexts for edge in context.edges]
+    entries = [Entry("addresses", {"hdr.ipv4.dst_addr": Exact(ip)}, Action("NoAction")) for ip in _addresses(ends)]
+    entries += _neighbours({end.ip: end.mac for end in ends})
+    for context in contexts:
+        entries += _entries(spec, context, ports)
+    return SwitchConfig(tuple(entries), tuple(_copies(spec, ports)), ())
+
+
+def problems(spec: MultiwriteSpec, contexts: Sequence[WriteContext], ports: Mapping[int, int]) -> Iterator[str]:
+    """Why a program cannot serve these contexts together, a line each."""
+    if len({context.context for context in contexts}) < len(contexts):
+        yield "two contexts have the same number"
+    taken: set[tuple[int, int]] = set()
+    for context in contexts:
+        at = f"context {context.context}"
+        if not 0 <= context.context < spec.contexts:
+            yield f"{at}: the program has {spec.contexts}, numbered from 0"
+        if not 1 <= context.epoch <= 255:
+            yield f"{at}: epoch {context.epoch} is not in 1 to 255"
+        if context.window_bytes < spec.payload:
+            yield f"{at}: a window of {context.window_bytes} bytes has no room for a packet's {spec.payload}"
+        yield from (f"{at}: {problem}" for problem in _edge_problems(spec, context, ports))
+        for end in (edge.local for edge in context.edges):
+            if (end.ip, end.qp) in taken:
+                yield f"{at}: QP {end.qp:#x} of {end.ip:#010x} has another connection"
+            taken.add((end.ip, end.qp))
+
+
+def _edge_problems(spec: MultiwriteSpec, context: WriteContext, ports: Mapping[int, int]) -> Iterator[str]:
+    numbers = [edge.edge for edge in context.edges]
+    if len(set(numbers)) < len(numbers):
+        yield "two of its edges have the same number"
+    if context.source not in numbers:
+        yield f"there is no edge {context.source}, which is to lead to the source"
+    behind = 1 << context.rank
+    for edge in context.edges:
+        if not 1 <= edge.edge <= spec.edges:
+            yield f"edge {edge.edge}: the program has {spec.edges}, numbered from 1"
+        if edge.edge not in ports:
+            yield f"edge {edge.edge} has no port"
+        if edge.edge == context.source:
+            if edge.reach:
+                yield f"edge {edge.edge} leads to the source, and to destinations"
+            continue
+        if edge.reach >> spec.receivers:
+            yield f"edge {edge.edge}: there are ranks 0 to {spec.receivers - 1} only"
+        if edge.reach & behind:  # or a destination would get two copies, or the source its own
+            yield f"edge {edge.edge}: ranks {edge.reach & behind:#x} are behind another edge, or the source"
+        behind |= edge.reach
+        if edge.window is not None:
+            yield from _window_problems(spec, context, edge, edge.window)
+
+
+def _window_problems(spec: MultiwriteSpec, context: WriteContext, edge: WriteEdge, window: Window) -> Iterator[str]:
+    at = f"edge {edge.edge}"
+    if edge.reach.bit_count() != 1:
+        yield f"{at}: it leads to a destination, which is one rank, not {edge.reach:#x}"
+    size = context.window_bytes
+    if spec.appends:
+        if window.ring.bit_count() != 1 or window.ring > 1 << 23:
+            yield f"{at}: a ring of {window.ring} slots is no power of two up to 2^23"
+        if 1 << window.slot_shift < spec.payload:
+            yield f"{at}: a slot of {1 << window.slot_shift} bytes has no room for a packet's {spec.payload}"
+        size = window.ring << window.slot_shift
+    if window.base + size > _LAST_ADDRESS:
+        yield f"{at}: the window goes beyond the last address"
+
+
+def _entries(spec: MultiwriteSpec, context: WriteContext, ports: Mapping[int, int]) -> Iterator[Entry]:
+    key = {"context": Exact(context.context)}
+    state = {
+        "epoch": context.epoch,
+        "first_psn": context.first_psn,
+        "ring": context.context * spec.slots,
+        "ring_mask": spec.slots - 1,
+        "rank": context.rank,
+        "port": ports[context.source],
+        "source_edge": context.source,
+        "first_hop": int(context.first_hop),
+        "rkey": context.rkey,
+        "last_offset": context.window_bytes - spec.payload,
+    }
+    yield Entry("contexts", key, Action("set_context", state | ({"group_number": context.group} if spec.wide else {})))
+    for edge in context.edges:
+        yield _endpoint(context, edge)
+        both = {**key, "edge": Exact(edge.edge)}
+        yield Entry("translate_header.edges", both, _addressed(edge))
+        if not edge.reach:
+            continue
+        yield Entry(f"reach_ports.edge_{edge.edge}.reach", key, Action("set_reach", {"mask": edge.reach}))
+        if edge.window is None:
+            yield Entry("subtrees", both, Action("keep", {"mask": edge.reach}))
+        else:
+            yield Entry("windows", both, _placed(spec, edge.window))
+
+
+def _endpoint(context: WriteContext, edge: WriteEdge) -> Entry:
+    key = {"hdr.ipv4.dst_addr": Exact(edge.local.ip), "hdr.bth.dest_qp": Exact(edge.local.qp)}
+    arguments = {
+        "context": context.context,
+        "edge": edge.edge,
+        "edge_bit": 1 << (edge.edge - 1),
+        "remote_address": edge.remote.ip,
+        "source": int(edge.edge == context.source),
+    }
+    return Entry("endpoints", key, Action("set_edge", arguments))
+
+
+def _addressed(edge: WriteEdge) -> Action:
+    return Action(
+        "set_endpoints",
+        {
+            "src_mac": edge.local.mac,
+            "dst_mac": edge.remote.mac,
+            "src_address": edge.local.ip,
+            "dst_address": edge.remote.ip,
+            "udp_src_port": edge.udp_src_port,
+            "dest_qp": edge.remote.qp,
+        },
+    )
+
+
+def _placed(spec: MultiwriteSpec, window: Window) -> Action:
+    ring = {"slot_mask": window.ring - 1, "slot_shift": window.slot_shift} if spec.appends else {}
+    return Action("place", {"base": window.base, "rkey": window.rkey, **ring})
+
+
+def _copies(spec: MultiwriteSpec, ports: Mapping[int, int]) -> Iterator[MulticastGroup]:
+    """One group of all edges, or one for each set of them, whose number has a bit for each."""
+    edges = sorted(ports)
+    if spec.prunes:
+        yield MulticastGroup(ALL_EDGES, tuple(Replica(ports[edge], edge) for edge in edges))
+        return
+    for chosen in range(1, 1 << len(edges)):
+        of_set = [edge for i, edge in enumerate(edges) if chosen >> i & 1]
+        number = sum(1 << (edge - 1) for edge in of_set)
+        yield MulticastGroup(number, tuple(Replica(ports[edge], edge) for edge in of_set))
+
+
+def _addresses(ends: Sequence[Endpoint]) -> list[int]:
+    return sorted({end.ip for end in ends})
+
+
+def _neighbours(macs: Mapping[int, int]) -> Iterator[Entry]:
+    for ip, mac in sorted(macs.items()):
+        yield Entry("neighbours", {"hdr.arp.dst_addr": Exact(ip)}, Action("answer", {"mac": mac}))
+
+
+def _of_groups(_spec: MultiwriteSpec, _groups: Sequence[GroupContext], gateways: Mapping[int, int]) -> SwitchConfig:
+    return SwitchConfig(tuple(_neighbours(gateways)), (), ())
+
+
+def _no_groups(_spec: MultiwriteSpec, _group: GroupContext) -> Iterator[str]:
+    yield "MultiWrite's programs serve no groups of collectives"
+
+
+FACET = GroupEntries(configuration=_of_groups, last_edge_id=lambda _: 0, problems=_no_groups)

@@ -1,0 +1,70 @@
+"""MultiWrite's programs: their modules, and the names that their templates use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from p4gen.families.multiwrite import flow
+from p4gen.families.multiwrite.headers import VERSION, headers
+from p4gen.families.multiwrite.modules import modules
+from p4gen.families.multiwrite.spec import MultiwriteSpec
+from p4gen.program.common import Ipv4Checksum
+from p4gen.program.compose import Composition, Flows, ProgramParts
+from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode
+
+CHECKSUM = Ipv4Checksum(
+    verified="hdr.bth.isValid()",
+    acting="ValidatePacket",
+    renewed="meta.lookup.kind != kind_t.ORDINARY",
+    packets="Copies and answers",
+)
+
+
+def _spec(composition: Composition) -> MultiwriteSpec:
+    assert isinstance(composition.spec, MultiwriteSpec)
+    return composition.spec
+
+
+def _templates(composition: Composition) -> tuple[str, ...]:
+    arch = composition.arch
+    crc = _spec(composition).icrc.right
+    return (
+        "multiwrite/preamble.p4.j2",
+        "shared/headers.p4.j2",
+        "multiwrite/metadata.p4.j2",
+        "multiwrite/parser.p4.j2",
+        arch.template("checksum"),
+        *(["multiwrite/invariant_crc.p4.j2"] if crc else []),
+        *(module.template for module in composition.modules),
+        arch.template("pipelines"),
+        arch.template("deparser"),
+    )
+
+
+def _names(composition: Composition) -> dict[str, Any]:
+    spec = _spec(composition)
+    return {
+        "arrival": "MultiWrite, with losses repaired by the source",
+        "ipv4_checksum": CHECKSUM,
+        "wide": spec.wide,
+        "bitmap": "hdr.mweth.bitmap" if spec.wide else "hdr.immediate.value",
+        "mweth_version": VERSION,
+        "prunes": spec.prunes,
+        "appends": spec.appends,
+        "edges": range(1, spec.edges + 1),
+        "opcodes": {opcode.name: opcode for opcode in Opcode},
+        "syndromes": {
+            "ack": Ack().syndrome,
+            "nak": Nak(NakCode.PSN_SEQUENCE_ERROR).syndrome,
+            "invalid": Nak(NakCode.INVALID_REQUEST).syndrome,
+        },
+    }
+
+
+FACET = ProgramParts(
+    headers=headers,
+    modules=modules,
+    flows=lambda spec: Flows(flow.ingress(spec), flow.egress(spec)),
+    templates=_templates,
+    names=_names,
+)

@@ -1,0 +1,303 @@
+"""A switch whose edges lead to destinations or to other switches, its contexts, and what they send and get.
+
+Everything that a scenario expects is derived from the packets that it sent: each frame that leaves is compared byte for
+byte with one that is built here, with an ICRC of p4gen.rocev2's own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from p4gen.families.multiwrite.control import Window, WriteContext, WriteEdge, configuration
+from p4gen.families.multiwrite.headers import VERSION, mweth
+from p4gen.families.multiwrite.spec import MultiwriteSpec
+from p4gen.groups.group import Endpoint
+from p4gen.program import compose
+from p4gen.ptf.scenario import Output, SwitchTest
+from p4gen.rocev2 import psn as serial
+from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, Ethernet, ImmDt, IPv4
+from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode
+from p4gen.rocev2.packet import RocePacket
+
+ACK = Ack().syndrome
+NAK = Nak(NakCode.PSN_SEQUENCE_ERROR).syndrome
+INVALID = Nak(NakCode.INVALID_REQUEST).syndrome
+KEY = 0x5EED0001
+SLOT_SHIFT = 12
+RING = 4
+HOPS = 7
+STATE = ("psn_start", "receive", "edge_1.next", "edge_2.next", "edge_1.acked", "edge_2.acked", "edge_2.seen")
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write as the test sent it."""
+
+    context: WriteContext
+    psn: int
+    bitmap: int
+    offset: int
+    data: bytes
+    fence: bool
+    packet: RocePacket
+
+
+class WriteTest(SwitchTest):
+    """A star of destinations around a switch: rank i is behind edge i + 1, whose port is counted from the last one."""
+
+    spec: MultiwriteSpec
+    kind = MultiwriteSpec
+    least_edges = 4
+
+    def misfit(self, spec: MultiwriteSpec) -> str | None:
+        """Why this scenario does not apply to a program; None if it does."""
+        self.spec = spec
+        if spec.edges < self.least_edges:
+            return f"the program has {spec.edges} edges"
+        return self.unfit()
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.ports = {edge: self.spec.edges - edge for edge in range(1, self.spec.edges + 1)}
+        self.first_psn = self.random.randrange(1 << 24)
+        self.drop_names = {
+            (f"Inc{drop.module.gress.capitalize()}.drops", drop.index): f"{drop.module.name}.{drop.drop.reason}"
+            for drop in compose(self.spec).drops
+        }
+
+    # --- contexts ---
+
+    def star(
+        self,
+        source: int = 0,
+        *,
+        number: int = 0,
+        epoch: int = 1,
+        behind: Mapping[int, int] | None = None,
+        first_psn: int | None = None,
+        first_hop: bool = True,
+        at: int = 0x0A000001,
+    ) -> WriteContext:
+        """The context of rank ``source``, not yet configured. ``behind`` has the ranks behind edges that lead to
+        switches, as bitmaps."""
+        subtrees = behind or {}
+        edges = []
+        for edge in range(1, self.spec.edges + 1):
+            toward = edge == source + 1
+            remote = Endpoint(0x020000010000 | number << 8 | edge, at + 0x100 + edge, 0xFED000 + 64 * number + edge)
+            edges.append(
+                WriteEdge(
+                    edge,
+                    local=Endpoint(0x020000000000 | at & 0xFFFF, at, 0x100 + 64 * number + edge),
+                    remote=remote,
+                    reach=0 if toward else subtrees.get(edge, 1 << (edge - 1)),
+                    window=None if toward or edge in subtrees else self.window(number, edge),
+                    udp_src_port=0xC000 + 64 * number + edge,
+                )
+            )
+        return WriteContext(
+            number,
+            source,
+            tuple(edges),
+            source + 1,
+            KEY + number,
+            window_bytes=1 << 20,
+            epoch=epoch,
+            first_psn=self.first_psn if first_psn is None else first_psn,
+            first_hop=first_hop,
+            group=7 + number,
+        )
+
+    def window(self, number: int, edge: int) -> Window:
+        """The window of the destination behind an edge."""
+        base = 0x7F00_0000_0000 + (number << 36) + (edge << 28) + 0x40
+        return Window(base, 0xD0000000 | number << 8 | edge, SLOT_SHIFT, RING)
+
+    def serve(self, *contexts: WriteContext) -> None:
+        """Configure the switch for contexts."""
+        self.install(configuration(self.spec, contexts, self.ports))
+
+    def renew(self, context: WriteContext) -> None:
+        """Change the state of a context that is served already."""
+        entries = configuration(self.spec, [context], self.ports).entries
+        self.control.modify(*(entry for entry in entries if entry.table == "contexts"))
+
+    def served(self, source: int = 0, **fields: Any) -> WriteContext:
+        """A star that the switch serves."""
+        context = self.star(source, **fields)
+        self.serve(context)
+        return context
+
+    def others(self, context: WriteContext) -> list[int]:
+        """The numbers of the edges that do not lead to the source."""
+        return [edge.edge for edge in context.edges if edge.edge != context.source]
+
+    def bits(self, edges: Iterable[int]) -> int:
+        """The ranks behind edges of a star."""
+        return sum(1 << (edge - 1) for edge in edges)
+
+    def edges_of(self, context: WriteContext, bitmap: int) -> list[int]:
+        """The edges behind which there are destinations of a bitmap."""
+        return [edge.edge for edge in context.edges if edge.reach & bitmap]
+
+    # --- what is sent ---
+
+    def write(
+        self,
+        context: WriteContext,
+        psn: int,
+        bitmap: int,
+        *,
+        offset: int | None = None,
+        fence: bool = False,
+        ecn: int = 0,
+        mweth_fields: Mapping[str, int] | None = None,
+    ) -> Write:
+        """A write of the source with its ``psn``-th packet, from 0, perhaps with other values in its MWETH."""
+        number = serial.add(context.first_psn, psn)
+        place = 64 * self.random.randrange(64) if offset is None else offset
+        data = self.random.randbytes(self.spec.payload)
+        opcode = Opcode.WRITE_ONLY if self.spec.wide else Opcode.WRITE_ONLY_IMM
+        edge = context.toward
+        header, immediate = b"", None
+        if self.spec.wide:
+            said = {"version": VERSION, "flags": int(fence) << 3, "hop_limit": HOPS, "group_id": context.group}
+            said |= {"immediate": 0xFE0CE, "bitmap": bitmap}
+            layout = mweth(self.spec.receivers)
+            header = layout.word.pack(**(said | dict(mweth_fields or {}))).to_bytes(layout.size)
+        else:
+            immediate = ImmDt(bitmap)
+        packet = RocePacket(
+            Ethernet(edge.local.mac, edge.remote.mac),
+            IPv4(edge.remote.ip, edge.local.ip, tos=ecn, ttl=61, identification=self.random.getrandbits(16)),
+            UDP(edge.udp_src_port),
+            BTH(opcode, edge.local.qp, number, solicited=fence and not self.spec.wide, ack_request=psn % 4 == 3),
+            reth=RETH(place, context.rkey, self.spec.payload),
+            immdt=immediate,
+            payload=header + data,
+        )
+        return Write(context, psn, bitmap, place, data, fence, packet.sealed())
+
+    def answer(self, context: WriteContext, edge: int, psn: int, syndrome: int = ACK) -> RocePacket:
+        """What the destination behind an edge, or the switch there, says of its ``psn``-th copy, from 0."""
+        return self._from(
+            context, edge, BTH(Opcode.ACKNOWLEDGE, 0, serial.add(context.first_psn, psn)), AETH(syndrome, 5)
+        )
+
+    def notification(self, context: WriteContext, edge: int) -> RocePacket:
+        """A congestion notification from there."""
+        return self._from(context, edge, BTH(Opcode.CNP, 0, 0, becn=True), None, bytes(16))
+
+    def _from(
+        self, context: WriteContext, edge: int, bth: BTH, aeth: AETH | None = None, payload: bytes = b""
+    ) -> RocePacket:
+        ends = next(each for each in context.edges if each.edge == edge)
+        return RocePacket(
+            Ethernet(ends.local.mac, ends.remote.mac),
+            IPv4(ends.remote.ip, ends.local.ip, ttl=60, identification=self.random.getrandbits(16)),
+            UDP(50000 + edge),
+            replace(bth, dst_qp=ends.local.qp),
+            aeth=aeth,
+            payload=payload,
+        ).sealed()
+
+    def post(self, write: Write) -> None:
+        """The source sends a write."""
+        self.send(self.ports[write.context.source], write.packet.to_bytes())
+
+    def say(self, context: WriteContext, edge: int, psn: int, syndrome: int = ACK) -> RocePacket:
+        """The destination behind an edge answers its ``psn``-th copy."""
+        packet = self.answer(context, edge, psn, syndrome)
+        self.send(self.ports[edge], packet.to_bytes())
+        return packet
+
+    # --- what is expected ---
+
+    def copy(self, write: Write, edge: int, psn: int) -> Output:
+        """The copy of a write that leaves by an edge as the ``psn``-th one there, from 0."""
+        context, sent = write.context, write.packet
+        ends = next(each for each in context.edges if each.edge == edge)
+        number = serial.add(context.first_psn, psn)
+        bth = replace(sent.bth, dst_qp=ends.remote.qp, psn=number, ack_request=True)
+        made = replace(
+            sent,
+            eth=Ethernet(ends.remote.mac, ends.local.mac),
+            ip=replace(sent.ip, src=ends.local.ip, dst=ends.remote.ip, ttl=64),
+            udp=UDP(ends.udp_src_port),
+        )
+        if ends.window is not None:
+            return self._out(edge, self._delivered(write, made, bth, ends.window), sent)
+        if self.spec.wide:
+            layout = mweth(self.spec.receivers)
+            said = layout.word.unpack(int.from_bytes(sent.payload[: layout.size]))
+            said |= {"bitmap": said["bitmap"] & ends.reach, "hop_limit": said["hop_limit"] - 1}
+            header = layout.word.pack(**said).to_bytes(layout.size)
+            return self._out(edge, replace(made, bth=bth, payload=header + write.data), sent)
+        return self._out(edge, replace(made, bth=bth, immdt=ImmDt(write.bitmap & ends.reach)), sent)
+
+    def _delivered(self, write: Write, made: RocePacket, bth: BTH, window: Window) -> RocePacket:
+        """A plain WRITE to the destination; a fence has immediate data."""
+        place = (bth.psn % RING << SLOT_SHIFT) if self.spec.appends else write.offset
+        immediate = ImmDt(0xFE0CE if self.spec.wide else write.context.rank) if write.fence else None
+        return replace(
+            made,
+            bth=replace(bth, opcode=Opcode.WRITE_ONLY_IMM if write.fence else Opcode.WRITE_ONLY, solicited=write.fence),
+            reth=RETH(window.base + place, window.rkey, self.spec.payload),
+            immdt=immediate,
+            payload=write.data,
+        )
+
+    def reply(self, context: WriteContext, to: RocePacket, start: int, syndrome: int = ACK) -> Output:
+        """The source's answer, made of the packet ``to``: all before its ``start``-th packet are everywhere; a NAK asks
+        for that one."""
+        edge = context.toward
+        number = serial.add(context.first_psn, start - (syndrome == ACK))
+        packet = RocePacket(
+            Ethernet(edge.remote.mac, edge.local.mac),
+            replace(to.ip, src=edge.local.ip, dst=edge.remote.ip, ttl=64, tos=2 if to.ip.tos == 3 else to.ip.tos),
+            UDP(edge.udp_src_port),
+            BTH(Opcode.ACKNOWLEDGE, edge.remote.qp, number),
+            aeth=AETH(syndrome, start % (1 << 24)),
+        )
+        return self._out(context.source, packet, to)
+
+    def _out(self, edge: int, packet: RocePacket, of: RocePacket) -> Output:
+        icrc = None if self.spec.icrc.right else of.icrc
+        return Output(self.ports[edge], packet.sealed(icrc=icrc).to_bytes())
+
+    def posts(self, write: Write, copies: Mapping[int, int]) -> None:
+        """The source sends a write, and copies leave, whose numbers are given by edge, and nothing else does."""
+        self.post(write)
+        self.expect([self.copy(write, edge, psn) for edge, psn in copies.items()])
+
+    def says(self, context: WriteContext, edge: int, psn: int, start: int | None, **syndromes: int) -> None:
+        """A destination answers, and the source hears that all before ``start`` is everywhere; None: it hears
+        nothing."""
+        packet = self.say(context, edge, psn, syndromes.get("syndrome", ACK))
+        told = [] if start is None else [self.reply(context, packet, start, syndromes.get("told", ACK))]
+        self.expect(told)
+
+    # --- counters and registers ---
+
+    def drops(self) -> Counter[str]:
+        """Packets dropped since the reset by reason, as ``Module.reason``."""
+        found: Counter[str] = Counter()
+        for counter in ("IncIngress.drops", "IncEgress.drops"):
+            for index, packets in self.counts(counter).items():
+                found[self.drop_names[counter, index]] += packets
+        return found
+
+    def refused(self, port: int, frame: bytes, reason: str, told: Sequence[Output] = ()) -> None:
+        """Check that a frame is dropped for a reason, changes no state, and causes no output but what the source is
+        told."""
+        before, drops = self._state(), self.drops()
+        self.send(port, frame)
+        self.expect(told)
+        self.equal("dropped", self.drops() - drops, Counter({reason: 1}))
+        self.equal(f"registers after a frame to be refused as {reason}", self._state(), before)
+
+    def _state(self) -> dict[str, list[int]]:
+        return {name: self.control.registers(name) for name in STATE}

@@ -1,0 +1,17 @@
+"""MultiWrite's suite, beyond what scripts/test runs: its faults fit their programs, and subset equals prune."""
+
+from __future__ import annotations
+
+import pytest
+
+from p4gen.families.multiwrite.faults import SEEDING
+from p4gen.families.multiwrite.spec import MultiwriteSpec
+from p4gen.program import compose, render
+from p4gen.ptf.mutations import Mutation
+
+
+@pytest.mark.parametrize("mutation", SEEDING.mutations, ids=lambda mutation: mutation.name)
+def test_a_fault_fits_its_program(mutation: Mutation) -> None:
+    spec = MultiwriteSpec.model_validate(SEEDING.programs[mutation.program])
+    text = render(compose(spec)).text
+    assert mutation.apply(text) != text
