@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from patience import PATIENCE_S
+
 from .labs import SMALL, command, lab
 from .traces import Traces
 
@@ -111,7 +113,7 @@ def terminal(folder: Path) -> Iterator[Terminal]:
         yield Terminal(ours)
     finally:
         os.close(ours)
-        process.wait(120)
+        process.wait(PATIENCE_S)
 
 
 def test_at_a_terminal_pings_end_and_runs_show_how_far_they_are(tmp_path: Path, machine: Traces) -> None:

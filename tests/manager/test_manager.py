@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -177,7 +176,7 @@ def test_ranks_agree_where_to_begin() -> None:
         waiting: list[str] = []
         waiter = threading.Thread(target=lambda: waiting.append(refused(Code.REFUSED, manager.ready, "g", 2, 0, 0)))
         waiter.start()
-        time.sleep(0.05)
+        rig.wait(lambda: len(manager._ledger.records["g"].arrived) == 1)
         manager.destroy_group("g")
         waiter.join(PATIENCE_S)
         assert waiting
@@ -224,7 +223,8 @@ def test_a_manager_takes_over(tmp_path: Path) -> None:
     done = [threading.Thread(target=manager.ready, args=("b", 1, rank, 4 + rank)) for rank in range(2)]
     for thread in done:
         thread.start()
-        thread.join(0.1)
+    for thread in done:
+        thread.join(PATIENCE_S)
     manager.destroy_group("gone")
     manager.report_links("leaf3", {0: False})
     rig.wait(lambda: manager.group("b").state is GroupState.ACTIVE)

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from p4gen.families import collective
 from p4gen.groups.group import placed_edges
@@ -181,8 +182,8 @@ def test_flapping_links_leave_nothing_half_done() -> None:
         rig.check_empty()
 
 
-def test_a_switch_that_does_not_answer_is_left_after_a_while() -> None:
-    rig = Rig("leaf-spine", small(), grace=0.2)
+def test_a_switch_that_does_not_answer_is_left_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig("leaf-spine", small(), grace=PATIENCE_S)
     dead: set[str] = set()
 
     def fault(switch: str, step: str) -> None:
@@ -200,6 +201,7 @@ def test_a_switch_that_does_not_answer_is_left_after_a_while() -> None:
         rig.wait(rig.settled)
         assert manager.group("g").generation == 1
         rig.check()
+        monkeypatch.setattr(manager._repair, "_grace", 0.2)
         dead.add("spine0")
         manager.init_group(group("h", *EDGES))  # goes round what is silent
         rig.wait(lambda: state(manager, "g", GroupState.BROKEN))
@@ -307,7 +309,7 @@ def failing(rig: Rig, kind: str, left: list[int]) -> Callable[[str, str], None]:
 @pytest.mark.parametrize("verb", ["init", "destroy", "resize", "replace"])
 def test_failing_at_every_step(tmp_path: Path, kind: str, verb: str) -> None:
     """Step after step fails once; the group is there whole or not at all, and the other one is untouched."""
-    rig = Rig("leaf-spine", small(groups=3), tmp_path / "store", grace=5.0)
+    rig = Rig("leaf-spine", small(groups=3), tmp_path / "store", grace=PATIENCE_S)
     manager = rig.register()
     manager.init_group(group("other", "h0", "h3"))
     before = manager.group("other")
@@ -427,7 +429,7 @@ def test_a_store_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("kind", STEPS)
 def test_without_room_for_both_the_new_takes_the_place_of_the_old(tmp_path: Path, kind: str) -> None:
     """And the old one comes back, untouched, when it fails at any step."""
-    rig = Rig("tree-3-2", small("III", groups=1, slots=4), tmp_path / "store", grace=5.0)
+    rig = Rig("tree-3-2", small("III", groups=1, slots=4), tmp_path / "store", grace=PATIENCE_S)
     manager = rig.register()
     manager.init_group(group("g", "h0", "h1", "h2", "h3", slots=2))
     wires = Wires(rig)

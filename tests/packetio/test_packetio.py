@@ -7,6 +7,7 @@ import socket
 
 import numpy as np
 import pytest
+from patience import PATIENCE_S
 
 from p4gen.errors import InputError
 from p4gen.packetio import (
@@ -33,7 +34,7 @@ def frame(number: int, size: int = 100) -> bytes:
 def everything(found: PacketSocket, count: int) -> list[bytes]:
     taken: list[bytes] = []
     while len(taken) < count:
-        more = found.receive(2)
+        more = found.receive(PATIENCE_S)
         assert more, f"only {len(taken)} of {count} frames came"
         taken += more
     return taken + found.receive(0.05)

@@ -85,7 +85,7 @@ def frame(rng: random.Random, to: int, number: int) -> bytes:
 
 def collected(host: PacketSocket, count: int) -> list[bytes]:
     taken: list[bytes] = []
-    while len(taken) < count and (more := host.receive(5)):
+    while len(taken) < count and (more := host.receive(PATIENCE_S)):
         taken += more
     return taken
 
