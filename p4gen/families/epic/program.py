@@ -181,6 +181,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "numbers": numbers,
         "choices": spec.choices,
         "steps": _steps(spec),
+        "fold": Fold(numbers, spec.saturating, spec.counts_overflows) if spec.folds and numbers is not None else None,
         "static": static.static(spec),
         "ordinary": static.bypassing(spec) + (" || meta.path.goes_round == 1" if hop_by_hop else ""),
         "initial": INITIAL | ({"slot_use_t": "slot_use_t.FRESH"} if hop_by_hop else {}),

@@ -18,7 +18,8 @@ from typing import Any
 from p4gen.model.jit.blocks import Item
 from p4gen.model.jit.build import FRAME, TEMPORARY, Gen, is_memory
 from p4gen.model.jit.emit import Address, Value, const
-from p4gen.model.jit.lanes_code import Body
+from p4gen.model.jit.lanes_code import Body, Lanes
+from p4gen.model.jit.lanes_inline import flattened
 from p4gen.model.jit.layout import bits_of, container, scalar_width
 from p4gen.p4 import ir
 from p4gen.p4 import types as t
@@ -27,6 +28,8 @@ SHORTEST = 4
 """The least number of sub-controls in a row."""
 
 _WIDTHS = (8, 16, 32, 64)
+_LONG = 24
+"""Statements; more than this are a loop's body."""
 _SKIPPED = frozenset(("pos", "annotations", "name"))
 
 
@@ -46,8 +49,8 @@ class Row:
     """The first instance's registers; the others' cells follow."""
     index: tuple[ir.Variable, int] | None
     """The register index, and the size that it must be below."""
-    accesses: tuple[tuple[ir.ExternCall, Item], ...]
-    """The accesses of each lane in turn, lane by lane."""
+    twins: tuple[dict[ir.ExternInstance, Item], ...]
+    """Of each lane the registers that correspond to the first one's."""
 
 
 def row_at(g: Gen, statements: Sequence[ir.Stmt], start: int) -> tuple[int, Row | None]:
@@ -61,18 +64,19 @@ def row_at(g: Gen, statements: Sequence[ir.Stmt], start: int) -> tuple[int, Row 
         if not isinstance(s, ir.ApplyBlock) or s.block.pos != first.block.pos or s.block is first.block:
             break
         applied.append(s)
-    if len(applied) < SHORTEST or not _simple(first.block):
+    if len(applied) < SHORTEST:
         return len(applied), None
-    return len(applied), _row(g, first.block, applied)
+    control = flattened(first.block)
+    return len(applied), _row(g, control, applied) if _simple(control) else None
 
 
 def _row(g: Gen, control: ir.Control, applied: Sequence[ir.ApplyBlock]) -> Row | None:
     matched: list[dict[object, object]] = []
     for s in applied:
         assert isinstance(s.block, ir.Control)
+        other = flattened(s.block)
         pairs: dict[object, object] = {}
-        alike = _alike((control.locals, control.body, control.params), (s.block.locals, s.block.body, s.block.params),
-                       pairs)  # fmt: skip
+        alike = _alike((control.locals, control.body, control.params), (other.locals, other.body, other.params), pairs)
         if not alike or len({id(v) for v in pairs.values()}) != len(pairs):
             return None
         matched.append(pairs)
@@ -104,9 +108,8 @@ def _row(g: Gen, control: ir.Control, applied: Sequence[ir.ApplyBlock]) -> Row |
     if registers is None or len(sizes) > 1 or len({v for _, v in accesses}) > 1:
         return None
     index = (accesses[0][1], sizes.pop()) if accesses else None
-    return Row(
-        control, len(applied), lanes, same, flags, registers, index, _in_turn(g, accesses, matched)
-    )  # fmt: skip
+    twins = tuple({each: _twin(g, each, i, pairs) for each in registers} for i, pairs in enumerate(matched))
+    return Row(control, len(applied), lanes, same, flags, registers, index, twins)
 
 
 # --- comparison of controls ---
@@ -308,19 +311,43 @@ def _only_set(control: ir.Control, variable: ir.Variable) -> bool:
 
 
 def _accesses(control: ir.Control, same: dict[ir.Variable, ir.Expr]) -> list[tuple[ir.ExternCall, ir.Variable]] | None:
-    """The register accesses with their indices, if every packet makes them all and the indices are the same
-    for all lanes; None if not."""
-    found = []
-    top = [x for s in (*control.locals, control.body) for x in (s.body if isinstance(s, ir.Block) else (s,))]
-    for s in (x for part in (*control.locals, control.body) for x in _statements(part)):
-        if isinstance(s, ir.Assign) and isinstance(s.target, ir.Var) and s.target.variable in same:
-            return None
-        if isinstance(s, ir.Evaluate) and isinstance(s.expr, ir.ExternCall):
-            index, _ = _access(s.expr)
-            if s not in top or not isinstance(index, ir.Var) or index.variable not in same:
-                return None
-            found.append((s.expr, index.variable))
-    return found
+    """The register accesses with their indices, if all lanes make the same ones, and the indices are the same for all
+    lanes; None if not."""
+    found: list[tuple[ir.ExternCall, ir.Variable]] = []
+
+    def sound(s: ir.Stmt, *, together: bool) -> bool:
+        match s:
+            case ir.Block(body=body):
+                return all(sound(each, together=together) for each in body)
+            case ir.If(condition=condition, then=then, otherwise=otherwise):
+                together = together and _uniform(condition, same)
+                return sound(then, together=together) and (otherwise is None or sound(otherwise, together=together))
+            case ir.Assign(target=ir.Var(variable=variable)):
+                return variable not in same
+            case ir.Evaluate(expr=ir.ExternCall() as call):
+                index, _ = _access(call)
+                if not together or not isinstance(index, ir.Var) or index.variable not in same:
+                    return False
+                found.append((call, index.variable))
+        return True
+
+    return found if all(sound(each, together=True) for each in (*control.locals, control.body)) else None
+
+
+def _uniform(e: ir.Expr, same: dict[ir.Variable, ir.Expr]) -> bool:
+    """Whether an expression has one value for all lanes, which is computed as a scalar."""
+    match e:
+        case ir.Literal():
+            return True
+        case ir.Var(variable=variable):
+            return variable in same
+        case ir.Unary(operand=operand) | ir.Cast(operand=operand):
+            return _uniform(operand, same)
+        case ir.Slice(base=base):
+            return _uniform(base, same)
+        case ir.Binary(op=op, left=left, right=right):
+            return op in ("==", "!=", "&&", "||", "&", "|", "^") and _uniform(left, same) and _uniform(right, same)
+    return False
 
 
 def _registers(
@@ -345,17 +372,6 @@ def _twin(g: Gen, instance: ir.ExternInstance, i: int, pairs: dict[object, objec
     return g.module.state.registers[twin.name]
 
 
-def _in_turn(
-    g: Gen, accesses: Sequence[tuple[ir.ExternCall, ir.Variable]], matched: Sequence[dict[object, object]]
-) -> tuple[tuple[ir.ExternCall, Item], ...]:
-    turns = []
-    for i, pairs in enumerate(matched):
-        for call, _ in accesses:
-            assert call.instance is not None
-            turns.append((call, _twin(g, call.instance, i, pairs)))
-    return tuple(turns)
-
-
 # --- code ---
 
 
@@ -375,8 +391,10 @@ def apply_row(g: Gen, row: Row) -> None:
         below = fn.compare("ult", fn.resize(index, wide), const(size, wide))
         fn.branch(below, inside, outside, rare=False)
         fn.begin(outside)
-        for call, item in row.accesses:
-            g.trap(call.pos, item.outside(f": {call.method} at"), index, t.Bits(index.width))
+        conditions = Body(g, SHORTEST, values, {}, dry=True)
+        for twins in row.twins:
+            for s in (*row.control.locals, row.control.body):
+                _traps(g, conditions, s, twins, index)
         _chunks(g, row, values, flags, dry=True)
         fn.br(after)
         fn.begin(inside)
@@ -389,13 +407,43 @@ def apply_row(g: Gen, row: Row) -> None:
         g.store(fn.select(fn.load(flag, 1), new, g.load(at, e.type)), at, e.type)
 
 
+def _traps(g: Gen, body: Body, s: ir.Stmt, twins: dict[ir.ExternInstance, Item], index: Value) -> None:
+    """Traps in the place of a lane's register accesses."""
+    match s:
+        case ir.Block(body=statements):
+            for each in statements:
+                _traps(g, body, each, twins, index)
+        case ir.If(condition=condition, then=then, otherwise=otherwise) if _accesses_registers(s):
+            fn = g.fn
+            yes, no, after = fn.label(), fn.label(), fn.label()
+            fn.branch(_scalar(body.value(condition)), yes, no)
+            fn.begin(yes)
+            _traps(g, body, then, twins, index)
+            fn.br(after)
+            fn.begin(no)
+            if otherwise is not None:
+                _traps(g, body, otherwise, twins, index)
+            fn.begin(after)
+        case ir.Evaluate(expr=ir.ExternCall(instance=ir.ExternInstance() as instance) as call):
+            g.trap(call.pos, twins[instance].outside(f": {call.method} at"), index, t.Bits(index.width))
+
+
+def _accesses_registers(s: ir.Stmt) -> bool:
+    return any(isinstance(each, ir.Evaluate) for each in _statements(s))
+
+
+def _scalar(value: Lanes) -> Value:
+    assert isinstance(value, Value)
+    return value
+
+
 def _chunks(
     g: Gen, row: Row, values: dict[ir.Variable, Value], flags: dict[ir.Variable, Address], *, dry: bool
 ) -> None:
     done, widest = 0, max(scalar_width(v.type) for v in row.lanes)
     most = 512 // widest
-    if row.count >= 2 * most and _calls(row.control):
-        # The code of functions is long: it stands once, in a loop.
+    if row.count >= 2 * most and _long(row.control):
+        # The code stands once, in a loop.
         fn, at = g.fn, g.fn.local(64)
         fn.store(const(0, 64), at)
         with fn.loop() as (_, after):
@@ -409,6 +457,11 @@ def _chunks(
         count = min(most, 1 << ((row.count - done).bit_length() - 1))
         _chunk(g, row, Body(g, count, values, flags, dry=dry), const(done, 64))
         done += count
+
+
+def _long(control: ir.Control) -> bool:
+    """Whether a control's code is long: it has many statements, or calls functions."""
+    return _calls(control) or len([x for part in (*control.locals, control.body) for x in _statements(part)]) > _LONG
 
 
 def _calls(node: object) -> bool:
