@@ -436,7 +436,19 @@ class LaneProgram:
         for _ in range(rng.randrange(3)):
             self.function()
         body = " ".join(self.statement() for _ in range(rng.randint(1, 4)))
-        second = rng.choice(["", "aux.write(slot, other);", "aux.read(other, slot);"])
+        second = rng.choice(
+            [
+                "",
+                "aux.write(slot, other);",
+                "aux.read(other, slot);",
+                # Under conditions that are the same for all lanes.
+                "if (slot_use == 1) { aux.write(slot, other); }",
+                "if (slot_use[0:0] == 0 && slot_use != 2) { aux.read(other, slot); }"
+                " else { aux.write(slot, element); }",
+            ]
+        )
+        inner = " ".join(self.statement() for _ in range(rng.randrange(3)))
+        applied = rng.choice(["", "inner.apply(other + 1, slot_use, element, flag);"])
         lanes = " ".join(f"bit<{w}> lane_{i};" for i in range(n))
         instances = " ".join(f"Lane() lane_{i};" for i in range(n))
         calls = " ".join(f"lane_{i}.apply(hdr.p.lane_{i}, hdr.h.slot, hdr.h.slot_use, flag);" for i in range(n))
@@ -450,10 +462,14 @@ struct meta_t {{ }}
 parser P(packet_in packet, out headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {{
     state start {{ packet.extract(hdr.h); packet.extract(hdr.p); transition accept; }} }}
 control V(inout headers_t hdr, inout meta_t meta) {{ apply {{ }} }}
-{self.functions}control Lane(inout bit<{w}> element, in bit<32> slot, in bit<8> slot_use, inout bit<1> flag) {{
+{self.functions}control Inner(in bit<{w}> held, in bit<8> slot_use, inout bit<{w}> element, inout bit<1> flag) {{
+    bit<{w}> other = 3;
+    apply {{ {inner.replace("held = ", "other = ")} }} }}
+control Lane(inout bit<{w}> element, in bit<32> slot, in bit<8> slot_use, inout bit<1> flag) {{
     register<bit<{w}>>({self.size}) partial; register<bit<{w}>>({self.size}) aux;
     bit<{w}> other = {rng.randint(0, 9)};
-    apply {{ bit<{w}> held = 0; partial.read(held, slot); {second} {body} partial.write(slot, element); }} }}
+    Inner() inner;
+    apply {{ bit<{w}> held = 0; partial.read(held, slot); {second} {body} {applied} partial.write(slot, element); }} }}
 control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {{
     {instances}
     apply {{ bit<1> flag = 0; {calls} hdr.h.flag = (bit<8>)flag; std.egress_spec = 1; }} }}
