@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from p4gen.difftest.compare import Comparison, settled
 from p4gen.difftest.events import Event, Mirroring, Packet, Replication, Request
@@ -235,7 +236,7 @@ def test_a_fault_is_found_reduced_and_saved(place: Path, fault: str, mode: Mode,
             assert isinstance(candidate, list | tuple)
             return compared.replay(candidate, setup) is not None
 
-        shown = minimise(shortest_tail(found.events, fails), fails)
+        shown = minimise(shortest_tail(found.events, fails), fails, PATIENCE_S)
         needed = minimise(setup, lambda candidate: compared.replay(shown, candidate) is not None, seconds=2.0)
         difference = compared.replay(shown, needed)
         assert difference is not None

@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
+from patience import PATIENCE_S
 
 from p4gen.errors import FailedError
 from p4gen.families import load_collective, load_spec
@@ -55,7 +56,7 @@ def test_faults_are_found(mode: str, seed: int, pytestconfig: pytest.Config) -> 
         hunt = Hunt(seeding, seconds=120)
         faults: list[Mutation] = list(seeding.mutations)
     else:
-        hunt = Hunt(seeding, seconds=120, scopes=SCOPES)
+        hunt = Hunt(seeding, seconds=PATIENCE_S, scopes=SCOPES)
         assert set(SCOPES) <= {name for name, _ in ladder(spec)}
         chosen = random.Random(seed).sample(SEEN_AT_ONCE[mode], SAMPLE)
         faults = [fault for fault in seeding.mutations if fault.name in chosen]
@@ -70,7 +71,7 @@ def test_a_scope_shows_the_fault_that_it_is_there_for(mode: str, seed: int) -> N
     name, scope = random.Random(seed).choice(sorted(SHOWN_BY[mode].items()))
     seeding = seeding_of(load_spec(None, {"mode": mode}))
     (fault,) = [each for each in seeding.mutations if each.name == name]
-    found = Hunt(seeding, seconds=120, scopes=(scope,)).find(fault)
+    found = Hunt(seeding, seconds=PATIENCE_S, scopes=(scope,)).find(fault)
     assert (found.name, found.doubt, found.missing) == (scope, "", False)
 
 
@@ -96,7 +97,7 @@ def test_every_reason_is_for_a_listed_fault(mode: str) -> None:
 def test_a_fault_that_no_search_can_find_has_a_reason() -> None:
     seeding = seeding_of(load_collective(None, {"mode": "III"}))
     (fault,) = [each for each in seeding.mutations if each.name == "no-back-off"]
-    found = Hunt(seeding, seconds=120).find(fault)
+    found = Hunt(seeding, seconds=PATIENCE_S).find(fault)
     assert (found.missing, found.problem) == (False, None)
     assert found.why == beyond(program_of(seeding, fault), fault) != ""
 
@@ -155,7 +156,7 @@ def test_a_fault_that_changes_nothing_is_missing() -> None:
     seeding = seeding_of(load_collective(None, {"mode": "III"}))
     (fault,) = [each for each in seeding.mutations if each.name == "nak-too-early"]
     harmless = replace(fault, name="harmless", module="CheckOrder", replace=fault.find + " ")
-    assert Hunt(seeding, seconds=120, scopes=("no faults",)).find(harmless) == Found(harmless)
+    assert Hunt(seeding, seconds=PATIENCE_S, scopes=("no faults",)).find(harmless) == Found(harmless)
 
 
 def test_a_scope_in_which_the_sound_program_fails_is_an_error() -> None:
@@ -165,4 +166,4 @@ def test_a_scope_in_which_the_sound_program_fails_is_an_error() -> None:
     (fault,) = [each for each in seeding.mutations if each.name == "no-becn"]
     named = replace(fault, name="harmless", module="CheckOrder")
     with pytest.raises(FailedError, match="without a fault: five packets, window 4, a loss: progress: a second NAK"):
-        Hunt(replace(seeding, programs=wrong), seconds=300, scopes=SCOPES[2:]).find(named)
+        Hunt(replace(seeding, programs=wrong), seconds=PATIENCE_S, scopes=SCOPES[2:]).find(named)
