@@ -129,9 +129,10 @@ def _request(spec: CollectiveSpec, topology: TopologySpec, rng: random.Random, *
     request = GroupRequest(
         tuple(ranks), root, sync, collectives, roots, rng.randrange(1, 256), first, every_switch=True
     )
-    if any(group_entries(spec).lacking(spec, request.channels())):
-        reductions = frozenset({Collective.ALLREDUCE, Collective.REDUCE})
-        return replace(request, sync=PsnSync.SUBGROUPS, collectives=collectives & reductions)
+    reductions = frozenset({Collective.ALLREDUCE, Collective.REDUCE})
+    for fewer in (collectives, collectives & reductions):
+        if any(group_entries(spec).lacking(spec, request.channels())):
+            request = replace(request, sync=PsnSync.SUBGROUPS, collectives=fewer)
     return request
 
 

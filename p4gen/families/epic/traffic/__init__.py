@@ -4,7 +4,7 @@ from typing import Final
 
 from p4gen.difftest.family import Traffic
 from p4gen.families.epic.codes import OwnOpcode
-from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.families.epic.traffic.across import AcrossTraffic
 from p4gen.families.epic.traffic.source import RandomTraffic
 from p4gen.rocev2.codes import ETHERTYPE_VLAN, ROCE_UDP_PORT
@@ -20,9 +20,9 @@ def _goes_round(spec: EpicSpec, frame: bytes) -> bool:
         frame = frame[VLAN.size :]  # what follows the tag is where it is in frames without one
     opcode = ROCE.at("bth.opcode")
     datagram = frame[ROCE.bytes("udp.dst_port")] == _PORT and len(frame) > opcode
-    if spec.pipelines > 1:
-        return datagram
-    return spec.mode is Mode.III and datagram and frame[opcode] in _STARTS_CURSOR
+    if spec.pipelines > 1 or spec.mode.stores:
+        return datagram  # a contribution that makes a message whole goes on as a cursor
+    return spec.mode.augmented and datagram and frame[opcode] in _STARTS_CURSOR
 
 
 FACET = Traffic(source=RandomTraffic, across=AcrossTraffic, goes_round=_goes_round)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from p4gen.difftest.events import Event, Mirroring, Packet, Replication, Request
 from p4gen.difftest.layout import Line, layout
 from p4gen.families.epic.codes import SYNDROMES, OwnOpcode
-from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.families.epic.traffic.streams import SENDS, Said, Stream
 from p4gen.groups.config import configure
 from p4gen.groups.group import Edge, NextHop, Route
@@ -34,6 +34,21 @@ _HOPS = 6
 _TAGGED = 0.08
 
 
+@dataclass(frozen=True)
+class _Ahead:
+    """How far the PSNs of a connection are ahead of the numbers that its packets have in the group."""
+
+    received: int = 0
+    sent: int = 0
+
+
+def _ahead(spec: EpicSpec, stream: Stream) -> Iterator[tuple[Line, _Ahead]]:
+    first = stream.served.contexts[0].first_psn
+    for line in stream.served.lines:
+        firsts = (line.edge.first_received, line.edge.first_sent)
+        yield line, _Ahead(*(psn - first for psn in firsts)) if spec.own_psns else _Ahead()
+
+
 class RandomTraffic:
     """An endless source of events for a program of ``spec``. Raises ``InputError`` if it has no room for a group."""
 
@@ -42,6 +57,7 @@ class RandomTraffic:
         self.random = random.Random(seed)  # noqa: S311 - tests are to be repeated
         self.streams = tuple(Stream(spec, served, self.random) for served in layout(spec, self.random))
         groups = [group for stream in self.streams for group in stream.served.contexts]
+        self._ahead = {line: ahead for stream in self.streams for line, ahead in _ahead(spec, stream)}
         self.next_hops = self._next_hops()
         self._config = configure(spec, groups, self.routes(), self.next_hops)
         self._removed: list[Entry] = []
@@ -109,7 +125,7 @@ class RandomTraffic:
         stream.restart(stream.served.renewed(context.epoch % 255 + 1, rng.randrange(1 << 24)))
         for group in stream.served.contexts:
             state = {"epoch": group.epoch}
-            if self._spec.mode is Mode.III:
+            if self._spec.mode.augmented:
                 state["first_psn"] = group.first_psn
             key = {"context": Exact(group.context)}
             entry = next(e for e in self._config.entries if e.table == "contexts" and e.match == key)
@@ -159,7 +175,7 @@ class RandomTraffic:
             (3, self._other_opcode), (3, self._malformed), (3, self._foreign), (5, self._ordinary), (2, self._noise),
             (2, self._question),
         ]  # fmt: skip
-        if self._spec.mode is Mode.III:
+        if self._spec.mode.augmented:
             kinds += [(6, self._tick), (1, self._forged)]
         weights = [weight for weight, _ in kinds]
         return self.random.choices([make for _, make in kinds], weights)[0]()
@@ -182,7 +198,7 @@ class RandomTraffic:
 
     def _packet_of(self, said: Said) -> RocePacket:
         rng = self.random
-        bth = BTH(said.opcode, said.line.edge.local.qp, said.psn)
+        bth = BTH(said.opcode, said.line.edge.local.qp, self._psn(said.line, said.opcode, said.psn))
         if said.opcode == Opcode.ACKNOWLEDGE:
             return self._from(said.line.edge, bth, aeth=AETH(said.syndrome, said.msn))
         bth = replace(bth, ack_request=rng.random() < 0.6)
@@ -191,6 +207,12 @@ class RandomTraffic:
         if said.value is not None:
             return self._from(said.line.edge, bth, immdt=ImmDt(said.value))
         return self._from(said.line.edge, bth, payload=self._payload())
+
+    def _psn(self, line: Line, opcode: int, number: int) -> int:
+        """The PSN on the wire of the packet with this number. A connection's PSNs stay as far ahead of the numbers of
+        packets when its group has a new epoch."""
+        ahead = self._ahead[line]
+        return serial.add(number, ahead.sent if opcode == Opcode.ACKNOWLEDGE else ahead.received)
 
     def _payload(self) -> bytes:
         rng = self.random
@@ -229,7 +251,8 @@ class RandomTraffic:
         slots = self._spec.slots_per_group
         ahead = rng.choice((-slots, -1, -2 * slots, slots, 2 * slots, 1 << 23, (1 << 23) - 1, -(1 << 23) + slots))
         line = rng.choice(stream.served.lines)
-        bth = BTH(rng.choice(SENDS), line.edge.local.qp, serial.add(stream.start, ahead))
+        opcode = rng.choice(SENDS)
+        bth = BTH(opcode, line.edge.local.qp, self._psn(line, opcode, serial.add(stream.start, ahead)))
         return self._send(line, self._from(line.edge, bth, payload=self._payload()).sealed(), "stale")
 
     def _notification(self) -> Packet:

@@ -12,18 +12,19 @@ from dataclasses import dataclass, field
 
 from p4gen.difftest.layout import Line, Pattern, Served
 from p4gen.families.epic.codes import SYNDROMES
-from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.host.collectives.control import Collective, Control
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
 
 SENDS = (Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY)
+_ENDS = (Opcode.SEND_LAST, Opcode.SEND_ONLY)
 ACK, NAK, SELECTIVE_NAK = SYNDROMES["ack"], SYNDROMES["nak"], SYNDROMES["selective"]
 
 
 @dataclass(frozen=True)
 class Said:
-    """A packet from the far end of a line. An ACKNOWLEDGE answers with ``syndrome``; a control message has its
+    """A packet from the far end of a line, with its number in the group. An ACKNOWLEDGE answers with ``syndrome``; a control message has its
     immediate ``value``."""
 
     line: Line
@@ -127,8 +128,27 @@ class Stream:
             collective, self.packets = Collective.BARRIER, 0
         numbers = rng.choice(self.spec.choices)
         self.value = Control(collective, self.packets, pattern.root, numbers.op, numbers.dtype).encode()
-        self._opcodes = [rng.choice(SENDS) for _ in range(self.packets + 1)]
+        if self.spec.mode.stores:
+            self._opcodes = self._whole_messages()
+        else:
+            self._opcodes = [rng.choice(SENDS) for _ in range(self.packets + 1)]
         self._flows = self._flows_of(pattern)
+
+    def _whole_messages(self) -> list[Opcode]:
+        """The opcodes of messages that fit a buffer; the first packet is the announcement."""
+        found = [Opcode.SEND_ONLY]
+        while len(found) <= self.packets:
+            size = self.random.randrange(1, min(self.spec.message, self.packets + 1 - len(found)) + 1)
+            middle = [Opcode.SEND_MIDDLE] * (size - 2)
+            found += [Opcode.SEND_ONLY] if size == 1 else [Opcode.SEND_FIRST, *middle, Opcode.SEND_LAST]
+        return found
+
+    def _sent(self, flow: _Flow) -> int:
+        """How many results of a flow have left the switch."""
+        count = flow.complete
+        while self.spec.mode.stores and count and self._opcodes[count - 1] not in _ENDS:
+            count -= 1
+        return count
 
     def _flows_of(self, pattern: Pattern) -> list[_Flow]:
         toward = [pattern.toward] if pattern.toward is not None else []
@@ -162,10 +182,11 @@ class Stream:
     def _may_send(self, flow: _Flow, line: Line) -> bool:
         at = flow.sources[line]
         slots = self.spec.slots_per_group
-        if at > self.packets or (flow.paced_by is not None and at >= flow.paced_by.complete):
+        if at > self.packets or (flow.paced_by is not None and at >= self._sent(flow.paced_by)):
             return False
-        if self.spec.mode is Mode.III:
-            return at <= flow.acked + slots
+        if self.spec.mode.augmented:
+            message = self.spec.mode.stores and self._opcodes[at] == Opcode.SEND_FIRST
+            return at + (self.spec.message - 1 if message else 0) <= flow.acked + slots
         return at < flow.complete + slots // 2
 
     def _data(self, line: Line, at: int, kind: str) -> Said:
@@ -181,18 +202,19 @@ class Stream:
 
     def _answer(self) -> Said | None:
         ready = [
-            (flow, line) for flow in self._flows for line, acked in flow.outputs.items() if acked < flow.complete - 1
+            (flow, line) for flow in self._flows for line, acked in flow.outputs.items() if acked < self._sent(flow) - 1
         ]
         if not ready:
             return None
         flow, line = self.random.choice(ready)
-        at = self.random.randrange(flow.outputs[line] + 1, flow.complete)
+        sent = self._sent(flow)
+        at = self.random.randrange(flow.outputs[line] + 1, sent)
         psn = serial.add(self.start, at)
         if self.random.random() < 0.12:
             flow.outputs[line] = at - 1
             return Said(line, Opcode.ACKNOWLEDGE, psn, syndrome=NAK, kind="NAK")
-        if self.spec.mode is Mode.III and self.random.random() < 0.05:
-            count = self.random.randrange(1, flow.complete - at + 1)
+        if self.spec.mode.augmented and self.random.random() < 0.05:
+            count = self.random.randrange(1, sent - at + 1)
             return Said(line, Opcode.ACKNOWLEDGE, psn, syndrome=SELECTIVE_NAK, msn=count, kind="NAK")
         flow.outputs[line] = at
         return Said(line, Opcode.ACKNOWLEDGE, psn, syndrome=ACK, kind="acknowledgement")
