@@ -34,6 +34,7 @@ def spec_for(
         {
             "mode": mode,
             "lanes": 8,
+            "fan_in": 32,
             "groups": contexts,
             "pipelines": pipelines,
             "ports": ports,

@@ -96,6 +96,8 @@ def test_every_collective_on_any_network(
     data: st.DataObject, topology: TopologySpec, mode: Mode, sync: PsnSync, pipelines: int
 ) -> None:
     members = st.lists(st.sampled_from(topology.hosts), min_size=1, max_size=6, unique=True)
+    if mode.stores:
+        sync = PsnSync.SUBGROUPS  # Mode I has no other
     requests = [
         GroupRequest(tuple(data.draw(members)), sync=sync, every_switch=data.draw(st.booleans()))
         for _ in range(data.draw(st.integers(1, 2)))

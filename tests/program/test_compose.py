@@ -9,9 +9,9 @@ import pytest
 from p4gen.errors import InputError
 from p4gen.families.epic import modules as m
 from p4gen.families.epic.program import MODES
-from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.families.epic.spec import EpicSpec, Fold, Mode
 from p4gen.program import Metadata, Size, compose
-from p4gen.spec import Icrc, Op, Reliability
+from p4gen.spec import Icrc, Op, Overflow, Reliability
 
 
 def in_order(spec: EpicSpec, *names: str) -> bool:
@@ -31,11 +31,12 @@ def test_mode_iii_is_algorithm_2_in_order() -> None:
     assert in_order(spec, "ReceiveAck", "StartCursor", "Retransmission", "AdvanceCursor")
 
 
-def test_both_modes_share_the_modules_of_the_paper() -> None:
-    names = [{module.name for module in compose(EpicSpec(mode=mode)).modules} for mode in Mode]
+def test_modes_share_the_modules_of_the_paper() -> None:
+    one, two, three = ({module.name for module in compose(EpicSpec(mode=mode)).modules} for mode in Mode)
     shared = {"LookupTable", "CheckDuplicate", "AggregateData", "RecycleBuffer", "ReplicateData", "TranslateHeader"}
-    assert shared <= names[0] & names[1]
-    assert {"ReceiveAck", "SendAck", "Retransmission"} <= names[1] - names[0]
+    assert shared <= two & three
+    assert {"ReceiveAck", "SendAck", "Retransmission"} <= (one & three) - two
+    assert one - three == {"FindPosition", "CheckMessages", "StoreData", "FoldData", "EmitMessage"}
 
 
 def test_a_mode_ii_program_filters_only_for_hosts_that_go_back_n() -> None:
@@ -43,15 +44,17 @@ def test_a_mode_ii_program_filters_only_for_hosts_that_go_back_n() -> None:
     assert compose(EpicSpec(reliability=Reliability.GBN)).has("FilterOrder")
 
 
-@pytest.mark.parametrize("mode", Mode)
-@pytest.mark.parametrize("op", [Op.SUM, Op.DYNAMIC])
+@pytest.mark.parametrize(
+    ("mode", "op"), [(Mode.I, Op.SUM), *((mode, op) for mode in (Mode.II, Mode.III) for op in (Op.SUM, Op.DYNAMIC))]
+)
 @pytest.mark.parametrize("pipelines", [1, 2])
 def test_what_a_program_does_not_need_is_not_in_it(mode: Mode, op: Op, pipelines: int) -> None:
     composition = compose(EpicSpec.model_validate({"mode": mode, "op": op, "pipelines": pipelines}))
     fields = {field.name for part in composition.metadata for field in part.fields}
     assert ("numbers" in fields) == (op is Op.DYNAMIC)
     assert ("pipeline" in fields) == (pipelines > 1)
-    assert ("pipe" in fields) == (mode is Mode.III)
+    assert ("pipe" in fields) == mode.augmented
+    assert ("first_received" in fields) == mode.stores
     assert "at_root" not in fields
 
 
@@ -102,6 +105,19 @@ def test_state_of_mode_iii_follows_the_formula() -> None:
     # by edge, from 1.
     contexts = 4 * (ANNOUNCEMENTS + 8 * 32 + 2 * (32 + 32))
     assert compose(spec).state_bits == 2 * 4 * 128 * (SLOT + 32) + contexts + (4 * 8 + 1) * EDGE
+
+
+@pytest.mark.parametrize(("fold", "buffers"), [(Fold.ORDERED, 8), (Fold.ARRIVAL, 1)])
+def test_state_of_mode_i_follows_the_formula(fold: Fold, buffers: int) -> None:
+    given = {"overflow": Overflow.WRAP} if fold is Fold.ARRIVAL else {}
+    spec = EpicSpec.model_validate(
+        {"mode": Mode.I, "fold": fold, "lanes": 64, "window": 16, "message": 4, "groups": 4, "fan_in": 8} | given
+    )
+    # As in Mode III, but for the window of one hop, and a buffer for each edge if it folds in order. In maxPsnSent's
+    # place is what a pipe has sent and what it has whole.
+    contexts = 4 * (ANNOUNCEMENTS + 8 * 32 + 2 * (32 + 56))
+    slots = 2 * 4 * 64 * (72 + 32 + buffers * 64 * 32)
+    assert compose(spec).state_bits == slots + contexts + (4 * 8 + 1) * EDGE
 
 
 def test_every_pipeline_has_a_bank_of_everything() -> None:

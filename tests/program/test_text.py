@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from p4gen.families.epic.spec import Congestion, EpicSpec, Mode, Variant
+from p4gen.families.epic.spec import Congestion, EpicSpec, Fold, Mode, Variant
 from p4gen.program import compose, manifest, render
 from p4gen.resources import resource
 from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
@@ -20,6 +20,8 @@ SPECS = [
     EpicSpec(lanes=256, op=Op.MAX),
     EpicSpec(lanes=16, overflow=Overflow.WRAP, icrc=Icrc.IGNORE),
     EpicSpec(lanes=32, op=Op.DYNAMIC, pipelines=2, reliability=Reliability.GBN),
+    EpicSpec(mode=Mode.I, lanes=8, pipelines=2),
+    EpicSpec(mode=Mode.I, lanes=8, op=Op.MAX, fold=Fold.ARRIVAL),
     EpicSpec(mode=Mode.III),
     EpicSpec(mode=Mode.III, lanes=256, op=Op.DYNAMIC, pipelines=4, reliability=Reliability.SACK),
     EpicSpec(mode=Mode.III, lanes=8, reliability=Reliability.SR, congestion=Congestion.NONE, icrc=Icrc.IGNORE),
@@ -159,8 +161,9 @@ def test_without_icrc_the_program_does_not_hash_a_payload() -> None:
 
 
 def test_the_manifest_says_how_often_the_program_wants_ticks() -> None:
-    two, three = (compose(EpicSpec(mode=mode)) for mode in Mode)
+    one, two, three = (compose(EpicSpec(mode=mode)) for mode in Mode)
     assert manifest(two, render(two))["ticks"] is None
+    assert manifest(one, render(one))["ticks"] == manifest(three, render(three))["ticks"]
     assert manifest(three, render(three))["ticks"] == {"every_us": 20, "opcode": "0xc0", "port": 510}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from p4gen.families.epic import (
     flow_ii,
@@ -136,6 +136,10 @@ ARRIVAL = {
 """What the ingress of each mode implements."""
 
 
+WITHIN: Final = dict.fromkeys((m.CHECK_RANGE.template, m.CHECK_MESSAGES.template), ("epic/psn_start.p4.j2",))
+"""Templates of controls that modules share, by the templates of these."""
+
+
 def _templates(composition: Composition) -> tuple[str, ...]:
     arch = composition.arch
     crc = composition.has("CheckIcrc") or composition.has("SetIcrc")
@@ -149,7 +153,7 @@ def _templates(composition: Composition) -> tuple[str, ...]:
         arch.template("checksum"),
         *(["shared/invariant_crc.p4.j2"] if crc else []),
         *(["epic/payload_crc.p4.j2"] if crc and static.static(_spec(composition)) else []),
-        *(module.template for module in composition.modules),
+        *(template for module in composition.modules for template in (*WITHIN.get(module.template, ()), module.template)),
         arch.template("pipelines"),
         arch.template("deparser"),
     )
