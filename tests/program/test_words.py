@@ -29,7 +29,9 @@ SPECS = [
     for reliability in (Reliability.SR, Reliability.GBN)
     if mode is not Mode.I
 ] + [EpicSpec(mode=Mode.I, op=Op.MAX, fold=fold) for fold in Fold]
-each_spec = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.mode}-{spec.op}-{spec.reliability or spec.fold}")
+each_spec = pytest.mark.parametrize(
+    "spec", SPECS, ids=lambda spec: f"{spec.mode}-{spec.op}-{spec.reliability or spec.fold}"
+)
 
 PARTS = Word(Field("upper", 3, "the upper part"), Field("lower", 5, "the lower one"))
 WORD = Word(Field("flag", 1, "a flag"), Field("number", 8, "a number", PARTS), Field("rest", 7, "the rest"))

@@ -153,7 +153,11 @@ def _templates(composition: Composition) -> tuple[str, ...]:
         arch.template("checksum"),
         *(["shared/invariant_crc.p4.j2"] if crc else []),
         *(["epic/payload_crc.p4.j2"] if crc and static.static(_spec(composition)) else []),
-        *(template for module in composition.modules for template in (*WITHIN.get(module.template, ()), module.template)),
+        *(
+            template
+            for module in composition.modules
+            for template in (*WITHIN.get(module.template, ()), module.template)
+        ),
         arch.template("pipelines"),
         arch.template("deparser"),
     )

@@ -24,8 +24,8 @@ ACK, NAK, SELECTIVE_NAK = SYNDROMES["ack"], SYNDROMES["nak"], SYNDROMES["selecti
 
 @dataclass(frozen=True)
 class Said:
-    """A packet from the far end of a line, with its number in the group. An ACKNOWLEDGE answers with ``syndrome``; a control message has its
-    immediate ``value``."""
+    """A packet from the far end of a line, with its number in the group. An ACKNOWLEDGE answers with ``syndrome``; a
+    control message has its immediate ``value``."""
 
     line: Line
     opcode: int
