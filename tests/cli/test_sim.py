@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -40,6 +41,21 @@ def test_json_is_one_object() -> None:
     result = sim("--size", "1K", "--json")
     report = json.loads(result.output)
     assert (report["passed"], report["seed"], report["size"], report["errors"]) == (True, 1, 1024, [])
+
+
+def test_the_seed_is_given_or_that_of_the_environment_or_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    def seed(*arguments: str) -> int:
+        result = p4gen("sim", "run", "star-4", *SMALL[:-2], "--size", "1K", "--json", *arguments)
+        found: int = json.loads(result.output)["seed"]
+        return found
+
+    monkeypatch.setenv("P4GEN_SEED", "77")
+    assert (seed(), seed("--seed", "5")) == (77, 5)
+    monkeypatch.setenv("P4GEN_SEED", "some")
+    with pytest.raises(click.BadParameter, match="'some' is not a valid integer"):
+        raise p4gen("sim", "run", "star-4").exception or AssertionError
+    monkeypatch.delenv("P4GEN_SEED")
+    assert len({seed() for _ in range(3)}) > 1
 
 
 def test_a_hang_exits_with_1_and_its_cause() -> None:
