@@ -203,6 +203,20 @@ def test_stages_follow_dependencies(body: str, stages: int) -> None:
     assert used(ingress(body, TABLES))["stages"] == stages
 
 
+@pytest.mark.parametrize(("arch", "stages"), [("tna", 3), ("t2na", 2)])
+def test_what_stands_behind_a_block_of_conditions_waits_for_its_tables_on_tofino(arch: str, stages: int) -> None:
+    local = f"{TABLES} action set_d(bit<32> v) {{ hdr.h.d = v; }}"
+    local += " table then { key = { hdr.h.c: exact; } actions = { set_d; } size = 256; }"
+    behind = "to_c.apply(); then.apply();"
+    assert (
+        used(ingress(f"if (hdr.h.b == 0) {{ by_a.apply(); by_x.apply(); }} {behind}", local, arch))["stages"] == stages
+    )
+    # What a condition has alone makes nothing wait, and neither does the other branch.
+    assert used(ingress(f"if (hdr.h.b == 0) {{ by_a.apply(); }} {behind}", local, arch))["stages"] == 2
+    both = f"if (hdr.h.b == 0) {{ by_a.apply(); by_x.apply(); }} else {{ {behind} }}"
+    assert used(ingress(both, local, arch))["stages"] == 2
+
+
 def test_a_stage_has_four_stateful_alus_and_sixteen_tables() -> None:
     four = "".join(
         f"Register<bit<32>, bit<16>>(16) r{i}; RegisterAction<bit<32>, bit<16>, bit<32>>(r{i}) a{i} ="

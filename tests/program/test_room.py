@@ -50,6 +50,13 @@ def test_the_options_that_are_named_would_do() -> None:
     assert not excess(spec(arch="tna", groups=32, slots=2048))
 
 
+def test_a_payload_of_more_pipes_is_named_where_it_would_do(tmp_path: Path) -> None:
+    large = {"arch": "tna", "lanes": 32, "slots": 65536, "groups": 1}
+    with pytest.raises(InputError, match=r"581 map RAMs .*\. Use --lanes 16, --payload-pipes 2, --slots 32768 or "):
+        build(spec(**large), tmp_path)
+    assert not excess(spec(**large, payload_pipes=2))
+
+
 def test_epics_table_17_stands_beside_programs_of_the_same_sizes() -> None:
     command = [sys.executable, "-m", "p4gen", "hardware", "--mode", "II", "--arch", "tna", "--lanes", "16"]
     told = json.loads(subprocess.run([*command, "--json"], capture_output=True, check=True).stdout)

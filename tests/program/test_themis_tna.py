@@ -156,6 +156,23 @@ def test_the_destination_has_room_on_tofino(evidence: Evidence) -> None:
     assert "if (hdr.ipv4.isValid()) { routes.apply(); }" in text
 
 
+@pytest.mark.parametrize(
+    ("arch", "fields", "marked"),
+    [
+        ("tna", {"mode": "themis-d"}, True),
+        ("tna", {"mode": "themis"}, True),
+        ("tna", {"mode": "themis-d", "evidence": "queue"}, False),
+        ("tna", {"mode": "themis-s"}, False),
+        ("t2na", {"mode": "themis-d"}, False),
+    ],
+    ids=str,
+)
+def test_what_p4c_did_not_place_is_called_an_experiment(arch: str, fields: dict[str, object], marked: bool) -> None:
+    composition = compose(of(arch, **fields))
+    assert composition.experiment is marked
+    assert ("placed it in 13 stages" in (composition.report or "")) is marked
+
+
 def test_a_nack_walks_through_a_queue(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A sample; ``p4gen ptf run`` has all of them."""
     chosen = ("OldestRowIsPartlyNew", "WalkEndsEarly", "EveryVerdictIsCounted")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from p4gen.errors import InputError
 from p4gen.families.epic.spec import EpicSpec
+from p4gen.families.epic.static_limits import problems
 from p4gen.families.hardware import Hardware
 from p4gen.families.load import parse_spec
 
@@ -27,9 +29,21 @@ def _halved(spec: EpicSpec, name: str, value: int, least: int) -> Iterator[tuple
             return
 
 
+def _folded(spec: EpicSpec) -> Iterator[tuple[str, EpicSpec]]:
+    """The payload shared among more pipes, as far as the program can have that."""
+    for pipes in (2, 4):
+        if pipes > spec.payload_pipes:
+            with suppress(InputError):
+                wider = _with(spec, payload_pipes=pipes)
+                if not any(problems(wider)):
+                    yield f"--payload-pipes {pipes}", wider
+
+
 def _smaller(spec: EpicSpec) -> Iterator[Iterator[tuple[str, EpicSpec]]]:
-    """Fewer lanes, slots or groups, or the other Tofino."""
+    """Fewer lanes, a payload of more pipes, fewer slots or groups, or the other Tofino."""
     yield _halved(spec, "lanes", spec.lanes, LEAST_LANES)
+    if not spec.mode.augmented:
+        yield _folded(spec)
     yield _halved(spec, "slots", spec.slots_per_group, 1)
     yield _halved(spec, "groups", spec.groups, 1)
     if spec.arch == "tna":

@@ -20,6 +20,8 @@ from p4gen.program.flow import Apply, Do, Flow, Step, when
 from p4gen.program.module import Metadata, Module, Register, Size
 from p4gen.rocev2.codes import MAD_BYTES
 
+LEAST_STAGES: Final = 13
+"""Stages in which p4c's back end (9.13.4) has placed Themis-D with evidence by class for Tofino, at best."""
 INDICES: Final = 1 << 16
 """Words that a register has at most: more do not fit into the memory of a stage."""
 
@@ -47,6 +49,17 @@ def capabilities(spec: ThemisSpec) -> tuple[Capability, ...]:
     if not spec.narrow:
         return ()
     return (HOPS, *((CLOSED,) if spec.filters and spec.by_class else ()))
+
+
+def experiment(spec: ThemisSpec) -> str | None:
+    """That p4c does not accept a program, as a sentence; None if it does, or has not been asked."""
+    stages = spec.architecture.stages
+    if not (spec.narrow and spec.filters and spec.by_class and 0 < stages < LEAST_STAGES):
+        return None
+    return (
+        f"Themis-D by class on a chip of {stages} stages is an experiment: p4gen's model runs it, p4c's back end has "
+        f"placed it in {LEAST_STAGES} stages at best"
+    )
 
 
 def problems(spec: ThemisSpec) -> Iterator[str]:

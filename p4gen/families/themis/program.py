@@ -125,12 +125,21 @@ def _figures(composition: Composition) -> dict[str, Any]:
     return {"memory": figures(composition), "most_passes": _spec(composition).most_passes}
 
 
+def _report(composition: Composition) -> str | None:
+    if not composition.has("BlockedNack"):
+        return None
+    return "\n".join(filter(None, (narrow.experiment(_spec(composition)), report(composition))))
+
+
 def _entries(composition: Composition) -> dict[str, Any]:
     """The manifest's entries of this family."""
     spec = _spec(composition)
     lacks = {each.name: each.reason for each in narrow.capabilities(spec)}
-    return ({"themis": _figures(composition)} if composition.has("BlockedNack") else {}) | (
-        {"capabilities": lacks} if lacks else {}
+    doubt = narrow.experiment(spec)
+    return (
+        ({"themis": _figures(composition)} if composition.has("BlockedNack") else {})
+        | ({"capabilities": lacks} if lacks else {})
+        | ({"experiment": doubt} if doubt else {})
     )
 
 
@@ -146,5 +155,5 @@ FACET = ProgramParts(
     templates=_templates,
     names=_names,
     figures=_entries,
-    report=lambda composition: report(composition) if composition.has("BlockedNack") else None,
+    report=_report,
 )

@@ -81,6 +81,8 @@ class Chip:
     """Bytes that the parser of egress must take; p4c adds headers of padding [S specs/parde_spec.h]."""
     padding: int = 11
     """Bytes of such a header: what a line brings in a cycle [S midend/parser_enforce_depth_req.cpp]."""
+    long_branches: bool = False
+    """Whether a condition can be remembered over several stages [S specs/device.h: getLongBranchTags]."""
     stage: StageLimits = StageLimits()
 
 
@@ -89,7 +91,8 @@ TOFINO: Final = Chip(
 )
 """12 stages; 64, 96 and 64 containers of 8, 16 and 32 bits [S specs/phv_spec.cpp], without tagalong ones."""
 TOFINO2: Final = Chip(
-    "Tofino 2", "t2na", 20, phv_bits=80 * 8 + 120 * 16 + 80 * 32, mirror_bits=8, output_flags=True, gateway_entries=4
+    "Tofino 2", "t2na", 20, phv_bits=80 * 8 + 120 * 16 + 80 * 32, mirror_bits=8, output_flags=True, gateway_entries=4,
+    long_branches=True,
 )  # fmt: skip
 """20 stages; 48, 72 and 48 normal containers, a third as many mocha and as many dark ones [S specs/phv_spec.cpp]."""
 

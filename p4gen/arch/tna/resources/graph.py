@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -115,6 +115,19 @@ def distance(first: Node, then: Node) -> int | None:
     if decides is not None or meet(first.matches, later) or meet(first.accesses.reads, later):
         return 0
     return None
+
+
+def behind(first: Node, then: Node, sizes: Mapping[object, int]) -> bool:
+    """Whether ``then``, which is later in the program, stands behind a block of conditions in which ``first`` is one
+    of several nodes. ``sizes`` are the numbers of nodes below each condition."""
+    common = 0
+    while common < min(len(first.path), len(then.path)) and first.path[common] == then.path[common]:
+        common += 1
+    if len(first.path) == common:
+        return False
+    block = first.path[common][0]
+    beside = len(then.path) > common and then.path[common][0] is block
+    return not beside and sizes[block] > 1
 
 
 @dataclass

@@ -1,12 +1,13 @@
 """Stages: list scheduling of both gresses' nodes, the longest chains first.
 
 A node comes a stage behind what writes what it matches, reads or writes; a table with more RAMs than a stage has goes
-on in the next. Nodes that share a memory stand in one stage.
+on in the next. Nodes that share a memory stand in one stage. On a chip that cannot remember over several stages how a
+condition was decided, what stands behind a block of conditions comes in the stage of the block's last node, or later.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
@@ -22,7 +23,7 @@ from p4gen.arch.tna.resources.demand import (
     memory,
     memory_of,
 )
-from p4gen.arch.tna.resources.graph import Condition, Node, distance
+from p4gen.arch.tna.resources.graph import Condition, Node, behind, distance
 from p4gen.arch.tna.resources.instructions import InstructionMemory
 from p4gen.p4 import ir
 
@@ -87,11 +88,14 @@ def _units(nodes: Sequence[Node], owners: Mapping[ir.ExternInstance, str], chip:
             entries = _entries(node, held, chip)
             unit.memories.setdefault(held, (owners.get(held, node.module), memory(held, entries or 1, node.data)))
             holder[held] = unit
+    sizes = Counter(condition for node in nodes for condition, _ in node.path)
     for j, then in enumerate(nodes):
         for first in nodes[:j]:
             if first.gress != then.gress:
                 continue
             apart = distance(first, then)
+            if apart is None and not chip.long_branches and behind(first, then, sizes):
+                apart = 0
             if apart is None:
                 continue
             one, other = unit_of[first], unit_of[then]
