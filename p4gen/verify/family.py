@@ -63,6 +63,8 @@ class Verification(Facet):
     that only some collectives use."""
     idles: Callable[[Any], bool] = lambda _: True
     """Whether a slot may idle while other collectives of its context run, which depends on a spec."""
+    filters: Callable[[Any], bool] = lambda _: False
+    """Whether switches filter the NAKs of their hosts, and believe none whose ICRC is wrong."""
     exact: Callable[[Any], bool] = lambda _: False
     """Whether switches that filter NAKs remember all that has passed, so that they know each loss, and no other."""
     tables: Mapping[int, PaperTable] = field(default_factory=dict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from p4gen.errors import FailedError, InputError
 from p4gen.families import load_spec
@@ -55,13 +56,28 @@ def program_of(seeding: Seeding, fault: Mutation) -> ProgramSpec:
     given = load_spec(None, dict(seeding.programs[fault.program]))
     for other in (*verification_of(given).searched(given), {}):
         spec = load_spec(None, {**seeding.programs[fault.program], **other})
-        if _fits(spec, fault):
+        if placed(spec, fault) is not None:
             return spec
     raise InputError(f"the fault {fault.name} does not fit the program {fault.program}")
 
 
-def _fits(spec: ProgramSpec, fault: Mutation) -> bool:
-    return render(compose(spec)).text.count(fault.find) == 1
+@lru_cache(maxsize=64)
+def _text(spec: ProgramSpec) -> str:
+    return render(compose(spec)).text
+
+
+def placed(spec: ProgramSpec, fault: Mutation) -> Mutation | None:
+    """The fault as it fits in one place of a program: where a program has its text in several, in its module's control.
+    None if it does not."""
+    text = _text(spec)
+    if text.count(fault.find) == 1:
+        return fault
+    _, start, rest = text.partition(f"\ncontrol {fault.module}(")
+    control, _, _ = rest.partition("\n}\n")
+    if control.count(fault.find) != 1:
+        return None
+    front = start + control.partition(fault.find)[0]
+    return replace(fault, find=front + fault.find, replace=front + fault.replace)
 
 
 def beyond(spec: ProgramSpec, fault: Mutation) -> str:
@@ -106,10 +122,11 @@ class Hunt:
         if why := beyond(spec, fault):
             return Found(fault, why=why)
         for name, scope in ladder(spec):
-            if (self._scopes and name not in self._scopes) or not _fits(scope.program, fault):
+            there = placed(scope.program, fault)
+            if (self._scopes and name not in self._scopes) or there is None:
                 continue
             knowledge, complete = self._steps(name, scope)
-            seeded = replace(scope, fault=fault)
+            seeded = replace(scope, fault=there)
             system = System(seeded)
             if complete and all(step.same for step in repeated(knowledge, system)):
                 continue

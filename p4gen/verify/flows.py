@@ -239,7 +239,8 @@ class FlowScope:
         if self.stale:
             self._leave(network)
         (paths,) = {here.paths for known in placement.connections.values() for here in known}
-        exact = verification_of(self.program).exact(self.program)
+        about = verification_of(self.program)
+        exact, filters = about.exact(self.program), about.filters(self.program)
         return World(
             network,
             specs,
@@ -251,12 +252,21 @@ class FlowScope:
                 no_repeats=True,
                 one_repeat=exact and self.budget == Budget(losses=1),
                 asked=(self._last, paths, exact),
+                filters=(self._last, paths, exact) if filters and self._judged else None,
+                checks=self._last if filters else None,
             ),
             0,
             placement.switches,
             {switch: self._text(spec) for switch, spec in specs.items()},
             unlike=self.topology.hosts[:2],
         )
+
+    @property
+    def _judged(self) -> bool:
+        """Whether NAKs are judged one by one: what has come tells which are needed, and without a fault it is seen
+        when a packet is sent again."""
+        budget = self.budget
+        return bool(budget.losses or budget.duplicates) and not (budget.delays or budget.corruptions)
 
     def _leave(self, network: Network) -> None:
         """Set registers to what earlier connections have left that ended before the packets of one path had arrived."""

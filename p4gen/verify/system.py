@@ -6,14 +6,15 @@ budget of faults. Frames, contents of links and states of parts are interned, so
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from p4gen.rocev2.layouts import ROCE
+from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.verify.contracts import Receiver, Resends
 from p4gen.verify.events import HELD
 from p4gen.verify.family import verification_of
+from p4gen.verify.filtering import Filtered
 from p4gen.verify.hosts import HostPart, HostStep
 from p4gen.verify.interning import Interned
 from p4gen.verify.monitors import Asked, Gaps, Monitor, NoRepeats, OneNak, OneRepeat, Sent, Watch
@@ -21,7 +22,9 @@ from p4gen.verify.switches import SwitchPart
 from p4gen.verify.world import Explored, Rules
 
 _OPCODE_AT: Final = ROCE.at("bth.opcode")
-_ANSWER_PSN_AT: Final = ROCE.bytes("bth.psn").stop - 1
+_SYNDROME_AT: Final = ROCE_ANSWER.at("aeth.syndrome")
+_ANSWER_PSN: Final = ROCE.bytes("bth.psn")
+_ANSWER_PSN_AT: Final = _ANSWER_PSN.stop - 1
 """The last byte of a PSN."""
 
 
@@ -161,7 +164,15 @@ class System:
         if to.to_host:
             step = self.hosts[to.part].deliver(self.host_watches[to.part].inner(state), content)
             return self._at_host(to.part, state, step, [] if corrupt else [content])
-        return self._at_switch(to.part, state, to.port, (content,), known=not corrupt)
+        effect = self._at_switch(to.part, state, to.port, (content,), known=not corrupt)
+        checked = corrupt and content[_OPCODE_AT] == Opcode.ACKNOWLEDGE and to.dst == self.rules.checks
+        if checked and not effect.problem:
+            left = [self.frames[number] for _, numbers in effect.sent for number in numbers]
+            if [_said(each) for each in left] != [_said(content)]:
+                return replace(
+                    effect, problem="an answer with a wrong ICRC does not leave as it came", violated="switches"
+                )
+        return effect
 
     def expire(self, host: int, state: int, timer: int) -> Effect:
         """A timer of a host expires."""
@@ -217,10 +228,16 @@ class System:
         return found.held[at], self.contents.number(Content(found.in_order, found.held[:at] + found.held[at + 1 :]))
 
 
+def _said(answer: bytes) -> tuple[int, bytes]:
+    return answer[_SYNDROME_AT], answer[_ANSWER_PSN]
+
+
 def _of_switch(rules: Rules, name: str, first_psn: int, ports: dict[int, int]) -> list[Monitor]:
     found: list[Monitor] = []
     if rules.asked is not None and rules.asked[0] == name:
         found.append(Asked(rules.asked[1], last_hop=rules.asked[2]))
+    if rules.filters is not None and rules.filters[0] == name:
+        found.append(Filtered(rules.filters[1], exact=rules.filters[2]))
     if rules.recovery is None:
         return found
     found += [OneNak(ports), Resends(rules.recovery)]

@@ -61,6 +61,11 @@ class Rules:
     asked: tuple[str, int, bool] | None = None
     """A switch whose host gets what it asks for without a timer if it is plain that it is lost; the number of paths
     that PSNs take in turn; and whether losses between the switch and the host count (``monitors.Asked``)."""
+    filters: tuple[str, int, bool] | None = None
+    """A switch that filters its host's NAKs; the number of paths that PSNs take in turn; and whether it knows all that
+    has come (``filtering.Filtered``)."""
+    checks: str | None = None
+    """A switch that lets answers with a wrong ICRC leave as they came."""
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from patience import PATIENCE_S
 
 from p4gen.errors import FailedError
 from p4gen.families import load_collective, load_spec
+from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
 from p4gen.verify.family import verification_of
-from p4gen.verify.faults import Found, Hunt, beyond, doubt, program_of, seeding_of
+from p4gen.verify.faults import Found, Hunt, beyond, doubt, placed, program_of, seeding_of
 from p4gen.verify.ladder import WRAP, ladder
 from p4gen.verify.results import Problem
 from p4gen.verify.search import Search
@@ -142,6 +143,48 @@ def test_what_a_timer_would_repair_is_seen(name: str, scope: str, wrong: str) ->
     problem = Search(System(seeded), workers=1, liveness=False).run().problem
     assert problem is not None
     assert (problem.property, wrong in problem.text) == ("progress", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "scope", "wrong"),
+    [
+        ("nack-is-recorded", "a duplicate", "may still come, and the NAK for it passes"),
+        ("gap-stays-open", "a loss and a duplicate", "has come after a larger one, and the NAK for it passes"),
+        ("any-copy-closes", "a loss and a duplicate", "is lost, and the NAK for it does not pass"),
+        ("all-are-late", "a loss", "is lost behind the switch, and the NAK for it does not pass"),
+        ("blocked-stays-a-nack", "a loss", "leaves as another one"),
+        ("nacks-sprayed", "a loss", "answers of a connection leave over two links"),
+        ("bad-icrc-believed", "PSNs wrap, a loss and a corruption", "does not leave as it came"),
+    ],
+)
+def test_naks_that_a_switch_filters_are_judged_one_by_one(name: str, scope: str, wrong: str) -> None:
+    seeding = seeding_of(load_spec(None, {"mode": "themis"}))
+    (fault,) = [each for each in seeding.mutations if each.name == name]
+    seeded = replace(dict(ladder(program_of(seeding, fault)))[scope], fault=fault)
+    problem = Search(System(seeded), workers=1, liveness=False).run().problem
+    assert problem is not None
+    assert wrong in problem.text
+
+
+@pytest.mark.parametrize("program", ["plain", "ack", "classes"])
+@pytest.mark.parametrize("scope", ["a loss", "a duplicate", "a corruption"])
+def test_sound_filters_owe_nothing(program: str, scope: str) -> None:
+    spec = load_spec(None, seeding_of(load_spec(None, {"mode": "themis"})).programs[program])
+    assert Search(System(dict(ladder(spec))[scope]), workers=1).run().complete
+
+
+def test_a_fault_is_placed_in_its_module() -> None:
+    """Themis's two halves change UDP ports with the same text; hosts see what one does only if there is the other."""
+    seeding = seeding_of(load_spec(None, {"mode": "themis"}))
+    (fault,) = [each for each in seeding.mutations if each.name == "port-not-restored"]
+    spec = program_of(seeding, fault)
+    there = placed(spec, fault)
+    text = render(compose(spec)).text
+    assert there is not None
+    assert text.count(fault.find) == 2
+    assert text.count(there.find) == 1
+    front, back = there.apply(text).split(there.replace)
+    assert fault.find in front + back
 
 
 @pytest.mark.parametrize("reliability", ["gbn", "sr", "sack"])

@@ -13,7 +13,8 @@ _OPCODES = "hosts of a search send SENDs alone"
 _REFUSALS = "receivers have posted what arrives, and hosts break no rule: NICs answer with ACKs and NAKs of gaps alone"
 _FORMS = "hosts answer from their own address and port"
 _HEADERS = "a wrong bit of an IPv4 header that ICRCs do not cover is read by no judgement"
-_SHORT = "a queue of 16 PSNs has room for all packets of a search"
+_LARGER = "a NIC sends a NACK only after a larger PSN, which has passed the switch, and is still known there"
+_DISARMED = "what an ACK acknowledges has passed the switch before, and that disarms, too"
 _LARGE = "messages of more than 2^16 packets"
 _COUNTERS = "counters are not part of a state"
 _UNREAD = "a field that no host of a search reads"
@@ -34,7 +35,8 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_REFUSALS, ("rnr-blocked", "fatal-naks-blocked", "rnr-is-an-ack")),
     (_FORMS, ("any-port-believed", "any-source-believed")),
     (_HEADERS, ("bad-checksum-believed",)),
-    (_SHORT, ("full-one-early", "no-evidence-blocked")),
+    (_LARGER, ("no-evidence-blocked", "nack-is-larger", "nothing-larger-matters")),
+    (_DISARMED, ("acks-disarm-nothing",)),
     (_LARGE, ("gap-is-never-old", "late-stays", "unsure-stays")),
     (_COUNTERS, ("verdicts-shared",)),
     (

@@ -30,6 +30,7 @@ FACET = Verification(
     unfit=_unfit,
     small=_small,
     searched=_searched,
+    filters=lambda spec: spec.filters and spec.icrc.checked,
     exact=lambda spec: spec.evidence is Evidence.QUEUE,
     unsearched=unsearched,
     sound=_sound,
