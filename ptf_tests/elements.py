@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from p4gen.host.collectives.arrays import array_type
 from p4gen.spec import DType, Op
 
 Values = npt.NDArray[Any]
-"""A packet's elements, one a lane: int64, wide enough that no sum of theirs overflows, or floating-point numbers."""
-WHOLE = 1 << 23
-"""Up to here sums of two whole numbers are exact in binary32."""
+"""A packet's elements: int64, wide enough that no sum of theirs overflows, or floating-point numbers."""
+WHOLE = {DType.FLOAT32: 1 << 23, DType.FLOAT16: 1 << 10, DType.BFLOAT16: 1 << 7}
+"""Up to here sums of two whole numbers are exact."""
 
 
 @dataclass(frozen=True)
@@ -28,16 +29,17 @@ class Numbers:
     def limits(self) -> tuple[int, int]:
         """The least and the greatest element; of floating-point numbers, whole ones whose sums are exact."""
         form = self.dtype.number_format
-        return (int(form.least), int(form.greatest)) if form.integer else (-WHOLE, WHOLE)
+        return (int(form.least), int(form.greatest)) if form.integer else (-WHOLE[self.dtype], WHOLE[self.dtype])
 
     def encode(self, values: Values) -> bytes:
         """Elements as a payload: big-endian, one after the other."""
-        return values.astype(self._numpy).astype(self._numpy.newbyteorder(">")).tobytes()
+        size = self.dtype.number_format.bytes
+        return np.ascontiguousarray(values.astype(self._numpy)).view(f"u{size}").astype(f">u{size}").tobytes()
 
     def decode(self, payload: bytes) -> Values:
         """A payload's elements."""
-        wide = np.int64 if self.dtype.number_format.integer else self._numpy
-        return np.frombuffer(payload, self._numpy.newbyteorder(">")).astype(wide)
+        wide, size = np.int64 if self.dtype.number_format.integer else self._numpy, self.dtype.number_format.bytes
+        return np.frombuffer(payload, f">u{size}").astype(f"u{size}").view(self._numpy).astype(wide)
 
     def reduced(self, values: Sequence[Values]) -> Values:
         """NumPy's reduction of contributions, without overflow."""
@@ -58,4 +60,4 @@ class Numbers:
 
     @property
     def _numpy(self) -> np.dtype[Any]:
-        return np.dtype(self.dtype.number_format.numpy)
+        return array_type(self.dtype)

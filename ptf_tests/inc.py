@@ -241,12 +241,12 @@ class IncTest(P4genTest):
         return self.numbers.decode(payload)
 
     def lanes(self, value: int) -> Values:
-        """The same element in every lane."""
-        return np.full(self.spec.lanes, value, np.int64)
+        """The same element everywhere in a packet."""
+        return np.full(self.spec.elements, value, np.int64)
 
     def random_values(self, ranks: int) -> list[Values]:
         """A contribution for each rank; no partial sum of them leaves the range of an element."""
-        return self.numbers.random(self.np_random, ranks, self.spec.lanes)
+        return self.numbers.random(self.np_random, ranks, self.spec.elements)
 
     def reduced(self, values: Sequence[Values]) -> Values:
         """NumPy's reduction of contributions, without overflow."""

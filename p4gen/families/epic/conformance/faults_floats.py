@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from p4gen.ptf.mutations import Mutation
@@ -102,3 +103,9 @@ HALF_FAULTS: tuple[Mutation, ...] = (
     _in_bfloat16("bfloat16-is-the-low-half", find="element ++ 16w0", replace="16w0 ++ element"),
 )
 """Of formats that are added in binary32 and rounded once."""
+
+FOLDED_PROGRAMS = PROGRAMS | HALF_PROGRAMS
+"""The programs of a mode that folds what it has stored."""
+FOLDED_FAULTS: tuple[Mutation, ...] = (*(replace(fault, module="FoldData") for fault in FAULTS), *HALF_FAULTS)
+"""The faults of these."""
+FOLDED_TESTS = dict.fromkeys(FOLDED_PROGRAMS, ("test_i_floats",))
