@@ -18,10 +18,10 @@ class P4genTest(SwitchTest):
 
     spec: EpicSpec
     kind = EpicSpec
-    mode: ClassVar[Mode | None] = None
-    """The mode of the programs that it applies to; None for any."""
+    modes: ClassVar[tuple[Mode, ...]] = tuple(Mode)
+    """The modes of the programs that it applies to."""
 
     def misfit(self, spec: EpicSpec) -> str | None:
         """Why this scenario does not apply to a program; None if it does."""
         self.spec = spec
-        return self.unfit() if self.mode in (None, spec.mode) else f"the program is of mode {spec.mode}"
+        return self.unfit() if spec.mode in self.modes else f"the program is of mode {spec.mode}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from p4gen.groups.config import configure
 from p4gen.groups.group import Edge, Endpoint, GroupContext, Pattern
 from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
 from p4gen.program import compose
-from p4gen.program.module import Register
+from p4gen.program.module import Register, Size
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, HeaderError, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Ack, Opcode, ends_message
@@ -38,6 +39,9 @@ FRAGMENTS_AND_OPTIONS: tuple[dict[str, Any], ...] = (
     {"options": bytes(40)},
 )
 """Fields of IPv4 headers that RoCEv2 forbids (InfiniBand A17.3.1)."""
+CONTRIBUTIONS = (
+    Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY, Opcode.SEND_ONLY_IMM,
+)  # fmt: skip
 PSN_SPREAD = 1 << 17
 """The range after ``first_psn`` from which random PSNs are drawn; ``MAX_PACKETS`` leaves room for streams after
 them."""
@@ -134,6 +138,8 @@ class IncTest(P4genTest):
                     0x020000010000 | switch << 8 | rank, local_ip + 0x100 + rank, 0xFED000 + 64 * channel + rank
                 ),
                 udp_src_port=0xC000 + context * 64 + rank,
+                first_received=self.random.randrange(1 << 24) if self.spec.own_psns else 0,
+                first_sent=self.random.randrange(1 << 24) if self.spec.own_psns else 0,
             )
             for rank in range(ranks)
         )
@@ -190,8 +196,12 @@ class IncTest(P4genTest):
     def from_rank(
         self, group: GroupContext, rank: int, bth: BTH, *, aeth: AETH | None = None, payload: bytes = b""
     ) -> RocePacket:
-        """A packet from the other end of an edge to the switch's end."""
+        """A packet from the other end of an edge to the switch's end. Where connections have PSNs of their own, that of
+        ``bth`` is the packet's number on its way (``on_the_wire``)."""
         edge = group.edges[rank]
+        answers = bth.opcode == Opcode.ACKNOWLEDGE
+        if self.spec.own_psns and (answers or bth.opcode in CONTRIBUTIONS):
+            bth = replace(bth, psn=self.on_the_wire(group, rank, bth.psn, sent=answers))
         packet = RocePacket(
             Ethernet(edge.local.mac, edge.remote.mac),
             IPv4(edge.remote.ip, edge.local.ip, ttl=63, identification=self.random.getrandbits(16)),
@@ -202,6 +212,24 @@ class IncTest(P4genTest):
             vlan=self.vlan,
         )
         return packet.sealed()
+
+    def on_the_wire(self, group: GroupContext, rank: int, number: int, *, sent: bool) -> int:
+        """The PSN of a packet with this number over an edge: one that the switch has ``sent``, or one that it receives.
+        They are the same unless connections have PSNs of their own."""
+        if not self.spec.own_psns:
+            return number
+        edge = group.edges[rank]
+        first = edge.first_sent if sent else edge.first_received
+        return serial.add(first, serial.diff(number, group.first_psn))
+
+    def numbered(self, group: GroupContext, rank: int, packet: RocePacket) -> RocePacket:
+        """A packet that ``rank`` received with its number in the place of its PSN."""
+        if not self.spec.own_psns or packet.bth.opcode == Opcode.CNP:
+            return packet
+        edge = group.edges[rank]
+        first = edge.first_received if packet.bth.opcode == Opcode.ACKNOWLEDGE else edge.first_sent
+        number = serial.add(group.first_psn, serial.diff(packet.bth.psn, first))
+        return replace(packet, bth=replace(packet.bth, psn=number))
 
     def send_from(self, group: GroupContext, rank: int, *packets: RocePacket | bytes) -> None:
         """Send packets, or frames, into the port of ``rank``."""
@@ -279,7 +307,7 @@ class IncTest(P4genTest):
                 )
             g, rank = place
             self.check_translation(groups[g].edges[rank], packet)
-            taken[g][rank].append(packet)
+            taken[g][rank].append(self.numbered(groups[g], rank, packet))
         return [Results(tuple(map(tuple, ranks))) for ranks in taken]
 
     def parse(self, output: Output) -> RocePacket:
@@ -348,12 +376,14 @@ class IncTest(P4genTest):
         return {name: self.control.registers(name) for register in kept for name in self._some(register)}
 
     def _some(self, register: Register) -> list[str]:
-        instances = register.instances.of(self.spec)
-        if "*" not in register.name:
+        instances, parts = register.instances.of(self.spec), register.name.split("*")
+        if len(parts) == 1:
             return [register.name]
         count = min(instances, STATE_ARRAYS, STATE_WORDS // register.entries.of(self.spec))
         chosen = sorted({i * instances // count for i in range(count)}) if count else []
-        return [register.name.replace("*", str(i)) for i in chosen]
+        sizes = [Size(factor).of(self.spec) for factor in register.instances.factors]
+        places = (np.unravel_index(i, sizes) for i in chosen)
+        return ["".join(chain(*zip(parts, map(str, place), strict=False), parts[-1:])) for place in places]
 
     def refused(self, group: GroupContext, rank: int, frame: RocePacket | bytes, reason: str) -> None:
         """Check that ``frame`` from ``rank``'s port causes no output, is counted once under ``reason``, and changes no

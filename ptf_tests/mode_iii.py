@@ -1,4 +1,5 @@
-"""Nodes of IncTrees in EPIC Mode III (section 4.4), as seen by the endpoints at the other ends of their edges.
+"""Nodes of IncTrees in EPIC Modes III and I (sections 4.4 and 4.2), as seen by the endpoints at the other ends of their
+edges.
 
 A flow is one collective at one node: packets from its sources become results for its outputs. What a test expects is
 derived here from the flow's configuration, RoCE's rules and NumPy; only outputs, counters and registers are read from
@@ -81,7 +82,7 @@ class Flow:
 class ModeIIITest(IncTest):
     """A test with nodes of IncTrees. A flow's edges are on consecutive ports, the parent's last."""
 
-    mode = Mode.III
+    modes = (Mode.I, Mode.III)
     edges: ClassVar[int] = 4
     wraps: ClassVar[bool] = False
     """Whether to begin so near to the end of the number space that PSNs wrap within the range."""
@@ -98,8 +99,8 @@ class ModeIIITest(IncTest):
         return super().misfit(spec) or missing(spec, f"{type(self).__module__}.{type(self).__name__}")
 
     def serve(self, *groups: GroupContext) -> None:
-        """Configure the switch for groups. Skips the test when a program of static groups cannot serve them."""
-        if static(self.spec):
+        """Configure the switch for groups. Skips the test when a program whose groups serve one pattern each cannot."""
+        if static(self.spec) or self.spec.mode.stores:
             for problem in (problem for group in groups for problem in FACET.problems(self.spec, group)):
                 self.skipTest(problem)
         super().serve(*groups)
@@ -115,12 +116,14 @@ class ModeIIITest(IncTest):
     def renew(self, *groups: GroupContext) -> None:
         """Give groups that are served another epoch and another first PSN."""
         entries = configure(self.spec, groups).entries
-        self.control.modify(*(entry for entry in entries if entry.table == self.keeps_epochs))
+        self.control.modify(*(entry for entry in entries if entry.table in self.keeps_epochs))
 
     @property
-    def keeps_epochs(self) -> str:
-        """The table whose entries say a group's epoch and first PSN."""
-        return "flows" if static(self.spec) else "contexts"
+    def keeps_epochs(self) -> tuple[str, ...]:
+        """The tables whose entries say a group's epoch and first PSN."""
+        if static(self.spec):
+            return ("flows",)
+        return ("contexts", "endpoints", "edges") if self.spec.own_psns else ("contexts",)
 
     def unfit(self) -> str | None:
         if self.spec.loss_recovery not in self.reliability:
@@ -301,8 +304,8 @@ class ModeIIITest(IncTest):
     def result(
         self, psn: int, values: Mapping[int, Values], opcode: int = Opcode.SEND_ONLY, asks: bool | None = None
     ) -> str:
-        """A result, as ``describe`` formats it."""
-        asks = ends_message(opcode) if asks is None else asks
+        """A result, as ``describe`` formats it. One that is the switch's own message asks for an ACK at its end."""
+        asks = ends_message(opcode) if asks is None or self.spec.mode.stores else asks
         return data_of(psn, self.encode(self.reduced(list(values.values()))), opcode, asks)
 
     def resent(self, outstanding: Sequence[str]) -> list[str]:

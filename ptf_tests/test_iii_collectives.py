@@ -438,7 +438,7 @@ class SumsSaturateOrWrap(ModeIIITest):
             if self.spec.saturating and not lacks(self.spec, "overflows"):
                 overflows += saturated != total
                 counted = {context: overflows} if overflows else {}
-                self.equal("overflows counted", self.counts("IncIngress.aggregate_data.overflows"), counted)
+                self.equal("overflows counted", self.counts("overflows"), counted)
 
 
 class NumbersByAnnouncement(ModeIIITest):

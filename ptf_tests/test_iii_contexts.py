@@ -80,7 +80,7 @@ class EachPipeHasItsOwnWords(RangeTest):
         return super().unfit() or ("both pipes' words are in one register" if static(self.spec) else None)
 
     def runTest(self) -> None:
-        group = self.served(UP).group
+        group, sent = self.served(UP).group, "emission" if self.spec.mode.stores else "sent"
         for down, pipe in ((False, "aggregation"), (True, "broadcast")):
             flow = flow_at(group, Collective.ALLREDUCE, down=down)
             before = self.state()
@@ -88,7 +88,7 @@ class EachPipeHasItsOwnWords(RangeTest):
             self.round(flow, self.psn(1))
             changed = {name for name, words in self.state().items() if words != before[name]}
             pipes = {name for name in changed if name.startswith(("aggregation.", "broadcast."))}
-            self.equal("words of pipes that changed", pipes, {f"{pipe}.sent", f"{pipe}.psn_start"})
+            self.equal("words of pipes that changed", pipes, {f"{pipe}.{sent}", f"{pipe}.psn_start"})
 
 
 class ContextsOfDifferentSizes(RangeTest):

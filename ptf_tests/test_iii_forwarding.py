@@ -10,7 +10,7 @@ from p4gen.families.epic.spec import Mode
 class Routed(forwarding.Routing):
     """A scenario of Mode II's, on a program of Mode III; PTF would take a subclass's base for one, too."""
 
-    mode = Mode.III
+    modes = (Mode.I, Mode.III)
 
 
 class PlainIpIsRouted(Routed):

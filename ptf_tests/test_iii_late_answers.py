@@ -104,11 +104,11 @@ class AnswersToWhatWasNeverSent(RangeTest):
             answer = self.acknowledgement(flow.group, edge, self.psn(offset), syndrome.syndrome)
             self.refused(flow.group, edge, answer, NEVER_SENT)
         # As far back as three announcements reach, and further: an answer that is this old says nothing.
-        for behind, reasons in ((REMEMBERED, []), (REMEMBERED + 1, [NEVER_SENT])):
+        for behind, reasons in ((REMEMBERED, []), (REMEMBERED + 1, [self.reason(NEVER_SENT)])):
             before = self.all_drops()
             self.ack(flow.group, flow.outputs[:1], self.psn(count - behind))
             self.expect_nothing()
-            self.equal("refused", [r for r in self.all_drops() - before if r == NEVER_SENT], reasons)
+            self.equal("refused", [r for r in self.all_drops() - before if r == self.reason(NEVER_SENT)], reasons)
         edge = flow.outputs[0]
         self.tick(flow.group, edge, edge)
         burst = sent if self.spec.loss_recovery is Reliability.GBN else sent[:8]

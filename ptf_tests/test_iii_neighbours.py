@@ -8,7 +8,7 @@ from p4gen.families.epic.spec import Mode
 
 
 class Answered(neighbours.Neighbours):
-    mode = Mode.III
+    modes = (Mode.I, Mode.III)
 
 
 class SwitchAnswersForItsAddresses(Answered):

@@ -29,6 +29,7 @@ from mode_iii import (
     to,
 )
 
+from p4gen.families.epic.spec import Mode
 from p4gen.host.collectives.control import Collective
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.opcodes import Opcode
@@ -86,6 +87,7 @@ class ContributionsAcrossTheWrap(Contributions):
 class AcksOnlyForThoseWhoAsk(ModeIIITest):
     """A message's first and middle packets need no ACK of their own; a result asks for one if any source did."""
 
+    modes = (Mode.III,)
     reliability = EVERY
 
     def runTest(self) -> None:
@@ -455,6 +457,9 @@ class MessagesKeepTheirShape(ModeIIITest):
         flow = self.begun(ROOT)
         opcodes = [Opcode.SEND_FIRST, *[Opcode.SEND_MIDDLE] * 2, Opcode.SEND_LAST, Opcode.SEND_ONLY]
         opcodes = opcodes[: self.window - 1]
+        opcodes[-1] = {Opcode.SEND_FIRST: Opcode.SEND_ONLY, Opcode.SEND_MIDDLE: Opcode.SEND_LAST}.get(
+            opcodes[-1], opcodes[-1]
+        )
         rounds = [self.inputs(flow) for _ in opcodes]
         for edge in self.random.sample(flow.sources, len(flow.sources)):
             for offset, (opcode, values) in enumerate(zip(opcodes, rounds, strict=True), start=1):

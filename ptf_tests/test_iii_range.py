@@ -42,7 +42,7 @@ class RangeTest(ModeIIITest):
 
     def refusal(self, flow: Flow, edge: int, psn: int) -> list[str]:
         """The answers to an edge whose packet is beyond the range."""
-        if not flow.group.edges[edge].first_hop:
+        if not flow.group.edges[edge].first_hop or (self.spec.mode.stores and not self.spec.notifies):
             return [rnr_of(psn)]
         if not self.spec.notifies:
             return [nak_of(psn)]
@@ -54,7 +54,7 @@ class RangeTest(ModeIIITest):
         """Every source's packet is beyond the range; without notifications, ranks are told only the first time."""
         values, before = self.inputs(flow), self.drops()["CheckOrder.ahead"]
         self.push(flow, flow.sources, psn, values)
-        silent = again and not self.spec.notifies
+        silent = again and not self.spec.notifies and not self.spec.mode.stores
         ranks = [edge for edge in flow.sources if flow.group.edges[edge].first_hop]
         received = {edge: [] if silent and edge in ranks else self.refusal(flow, edge, psn) for edge in flow.sources}
         self.check(flow.group, received)

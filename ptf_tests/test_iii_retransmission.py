@@ -139,7 +139,7 @@ class MessagesAreSentAgainWithTheirOpcodes(Resends):
         self.outputs()
         self.tick(flow.group, 1, 1)
         results = [
-            self.result(self.psn(offset), values, opcode, asks=True)
+            again(self.result(self.psn(offset), values, opcode))
             for offset, (opcode, values) in enumerate(zip(opcodes, rounds, strict=True), start=1)
         ]
         self.check(flow.group, {}, to([1], *results))

@@ -99,10 +99,10 @@ class TickResendsUnderTheLatestTag(UntaggedTicks):
 
 
 class TaggedTrafficIsRouted(mode_ii.TaggedFrames):
-    mode = Mode.III
+    modes = (Mode.I, Mode.III)
     runTest = mode_ii.TaggedTrafficIsRouted.runTest
 
 
 class TwoTagsAreNotRouted(mode_ii.TaggedFrames):
-    mode = Mode.III
+    modes = (Mode.I, Mode.III)
     runTest = mode_ii.TwoTagsAreNotRouted.runTest

@@ -57,16 +57,16 @@ def _accepted(spec: EpicSpec) -> tuple[Step, ...]:
         when(
             OURS,
             when("meta.lookup.kind != kind_t.TICK", Apply(m.CLASSIFY_TRAFFIC, "hdr.bth, meta", "line 21")),
-            *(() if spec.mode.stores else (_outstanding(),)),
+            _outstanding(spec),
         ),
         when(OURS, when(ANSWER, Apply(m.EMIT_MESSAGE if spec.mode.stores else m.TRACK_SENT, _sent(spec)))),
     )
 
 
-def _outstanding() -> Step:
+def _outstanding(spec: EpicSpec) -> Step:
     return when(
         CURSOR,
-        when(OURS, Apply(m.TRACK_SENT, "hdr.bth, meta")),
+        *(() if spec.mode.stores else (when(OURS, Apply(m.TRACK_SENT, "hdr.bth, meta")),)),
         when(DROPPED, Do("meta.drop = drop_t.Retransmission_done;")),
         note="of a tick: nothing need be outstanding",
     )

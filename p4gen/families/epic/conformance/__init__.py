@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from p4gen.families.epic.conformance import faults_ii, faults_iii, faults_static, faults_static_iii
+from p4gen.families.epic.conformance import faults_i, faults_ii, faults_iii, faults_static, faults_static_iii
 from p4gen.families.epic.conformance.matrix import AXES, every_program
 from p4gen.families.epic.conformance.mutated import mutated
+from p4gen.families.epic.conformance.runs_i import mode_i_runs
 from p4gen.families.epic.conformance.runs_ii import mode_ii_runs
 from p4gen.families.epic.conformance.runs_iii import mode_iii_runs
 from p4gen.families.epic.spec import EpicSpec, Mode
@@ -13,7 +14,9 @@ from p4gen.ptf.family import Conformance
 from p4gen.ptf.mutations import Seeding
 
 MODE_III_PREFIX = "test_iii_"
-"""Prefix of the names of modules with scenarios for Mode III; all others are for Mode II."""
+"""Prefix of the names of modules with scenarios for Mode III, and for Mode I as far as they say so."""
+MODE_I_PREFIX = "test_i_"
+"""Prefix of those for Mode I alone; all others are for Mode II."""
 STATIC_PREFIX = "test_static_"
 """Prefix of those for Mode II in programs of static groups."""
 
@@ -21,18 +24,24 @@ STATIC_PREFIX = "test_static_"
 def _serves(spec: EpicSpec, module: str) -> bool:
     if module.startswith(STATIC_PREFIX):
         return spec.mode is Mode.II and static(spec)
-    return module.startswith(MODE_III_PREFIX) == (spec.mode is Mode.III)
+    if module.startswith(MODE_I_PREFIX):
+        return spec.mode is Mode.I
+    return module.startswith(MODE_III_PREFIX) == spec.mode.augmented
 
 
 def _seeding(spec: EpicSpec) -> Seeding:
+    if spec.mode is Mode.I:
+        return faults_i.SEEDING
     if spec.mode is Mode.III:
         return faults_static_iii.seeding(spec) if static(spec) else faults_iii.SEEDING
     return faults_static.seeding(spec) if static(spec) else faults_ii.SEEDING
 
 
+RUNS = {Mode.I: mode_i_runs, Mode.II: mode_ii_runs, Mode.III: mode_iii_runs}
+"""The programs that each mode is tested with."""
 FACET = Conformance(
     serves=_serves,
-    runs=lambda spec: mode_iii_runs(spec) if spec.mode is Mode.III else mode_ii_runs(spec),
+    runs=lambda spec: RUNS[spec.mode](spec),
     seeding=_seeding,
     axes=AXES,
     kept=("mode", "arch"),

@@ -101,8 +101,14 @@ def lacks(spec: EpicSpec, capability: str) -> bool:
     return static(spec) and any(each.name == capability for each in capabilities(spec))
 
 
+STORING: Final = {"TrackSent.never_sent": "EmitMessage.never_sent"}
+"""Mode I's reasons for Mode III's."""
+
+
 def reason(spec: EpicSpec, other: str) -> str:
-    """The reason for which a program drops what programs with announcements drop for ``other`` (``Module.reason``)."""
+    """The reason for which a program drops what Mode III's with announcements drop for ``other`` (``Module.reason``)."""
+    if spec.mode.stores:
+        return STORING.get(other, other)
     return REASONS.get(other, other) if static(spec) else other
 
 

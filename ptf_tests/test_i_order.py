@@ -1,0 +1,131 @@
+"""Mode I ends each connection: PSNs of edges and directions are unrelated, and results are folded in rank order.
+
+Every group of this suite has random first PSNs, different for each edge and direction; scenarios speak of packets by
+their numbers on their way, and ``inc`` turns them into PSNs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from mode_iii import DOWN, REDUCE_TO_CHILD, ROOT, UP, ModeIIITest, Role, ack_of, again, nak_of, to
+from test_i_messages import MessageTest
+
+from p4gen.families.epic.spec import Mode
+from p4gen.groups.group import GroupContext
+from p4gen.rocev2 import psn as serial
+from p4gen.spec import DType
+
+
+class FirstPsnsDiffer(ModeIIITest):
+    """Each edge begins with a PSN of its own, both ways, and wraps when it does: the last ones before the wrap, 0, and
+    any others, all in one group."""
+
+    modes = (Mode.I,)
+    role: Role = ROOT
+
+    def runTest(self) -> None:
+        flow = self.make_flow(self.role)
+        firsts = [0xFFFFFE, 0, 0xFFFFFF, 0x800000, 1, 0x7FFFFF, self.random.randrange(1 << 24)]
+        edges = tuple(
+            replace(edge, first_received=firsts[at % 7], first_sent=firsts[(at + 3) % 7])
+            for at, edge in enumerate(flow.group.edges)
+        )
+        flow = replace(flow, group=replace(flow.group, edges=edges))
+        self.serve(flow.group)
+        self.begin(flow)
+        self.rounds(flow, 1, self.window + 2)
+        # A gap is reported with the PSN of the edge's own connection, and so is a NAK understood.
+        missing, after = self.psn(3 + self.window), self.psn(4 + self.window)
+        for edge in flow.sources:
+            self.push(flow, [edge], after, self.inputs(flow))
+            self.check(flow.group, to([edge], nak_of(missing)))
+        result = self.round(flow, missing, acked=False)
+        for edge in flow.outputs:
+            self.nak(flow.group, edge, missing)
+            self.check(flow.group, {}, to([edge], again(result)))
+        self.equal(
+            "PSNs differ", len({self.wire(flow.group, edge, missing) for edge in flow.sources}) > 1, self.several
+        )
+
+    @property
+    def several(self) -> bool:
+        """Whether the flow has several sources."""
+        return self.role is not DOWN
+
+    def wire(self, group: GroupContext, edge: int, number: int) -> int:
+        """The PSN of a contribution."""
+        return self.on_the_wire(group, edge, number, sent=False)
+
+
+class FirstPsnsDifferBelowAParent(FirstPsnsDiffer):
+    role = UP
+
+
+class FirstPsnsDifferFromTheParent(FirstPsnsDiffer):
+    role = DOWN
+
+
+class OneConnectionAlone(ModeIIITest):
+    """The PSN of one edge means nothing to another: a packet with the neighbour's next PSN is out of order, or old."""
+
+    modes = (Mode.I,)
+
+    def runTest(self) -> None:
+        flow = self.make_flow(ROOT, edges=2)
+        one, other = flow.group.edges
+        edges = (replace(one, first_received=1000), replace(other, first_received=2000))
+        flow = replace(flow, group=replace(flow.group, edges=edges))
+        self.serve(flow.group)
+        self.begin(flow)
+        values, psn = self.inputs(flow), self.psn(1)
+        # Where the other edge's packet of this number stands among the packets of this one.
+        self.push(flow, [0], serial.add(psn, 1000), values)
+        self.check(flow.group, to([0], nak_of(psn)))
+        self.push(flow, [1], serial.add(psn, -1000), values)
+        self.check(flow.group, to([1], ack_of(self.psn(0))))
+        self.round(flow, psn)
+
+
+class FoldOrderIsRankOrder(MessageTest):
+    """Sums that saturate depend on the order: contributions are reduced in the order of edges, whoever comes first."""
+
+    modes = (Mode.I,)
+
+    def unfit(self) -> str | None:
+        wrong = not self.spec.folds or not self.spec.saturating or self.spec.dtype is not DType.INT32
+        return super().unfit() or ("it is about saturating sums of signed integers" if wrong else None)
+
+    def runTest(self) -> None:
+        flow = self.begun(ROOT, edges=3)
+        least, greatest = self.limits
+        inputs = {0: self.lanes(greatest), 1: self.lanes(5), 2: self.lanes(-7)}
+        for offset, order in enumerate(([0, 1, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]), start=1):
+            psn = self.psn(offset)
+            self.push(flow, order, psn, inputs)
+            sums = [int(values[0]) for values in inputs.values()]
+            total = sums[0]
+            for each in sums[1:]:
+                total = int(np.clip(total + each, least, greatest))
+            result = self.result(psn, {0: self.lanes(total)})
+            self.check(flow.group, to(flow.sources, ack_of(psn)), to(flow.outputs, result))
+            self.ack(flow.group, flow.outputs, psn)
+
+
+class NonSourceIsSkipped(ModeIIITest):
+    """The edge to which a Reduce goes contributes nothing: what its buffer still holds of other things does not count."""
+
+    modes = (Mode.I,)
+
+    def unfit(self) -> str | None:
+        wrong = not self.spec.folds or self.spec.pipelines > 1
+        return super().unfit() or ("it is about buffers of edges, in one pipeline" if wrong else None)
+
+    def runTest(self) -> None:
+        flow = self.served(REDUCE_TO_CHILD)
+        (edge,) = flow.outputs
+        for slot in range(flow.group.base, flow.group.base + flow.group.slots):
+            self.control.write_register(f"lane_0.edge_{edge}", slot, self.random.getrandbits(self.spec.lane_bits - 1))
+        self.begin(flow)
+        self.rounds(flow, 1, self.window)
