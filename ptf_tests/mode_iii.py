@@ -82,7 +82,7 @@ class Flow:
 class ModeIIITest(IncTest):
     """A test with nodes of IncTrees. A flow's edges are on consecutive ports, the parent's last."""
 
-    modes = (Mode.I, Mode.III)
+    modes: ClassVar[tuple[Mode, ...]] = (Mode.I, Mode.III)
     edges: ClassVar[int] = 4
     wraps: ClassVar[bool] = False
     """Whether to begin so near to the end of the number space that PSNs wrap within the range."""

@@ -114,7 +114,7 @@ class FoldOrderIsRankOrder(MessageTest):
 
 
 class NonSourceIsSkipped(ModeIIITest):
-    """The edge to which a Reduce goes contributes nothing: what its buffer still holds of other things does not count."""
+    """The edge to which a Reduce goes contributes nothing: what its buffer still holds of others does not count."""
 
     modes = (Mode.I,)
 

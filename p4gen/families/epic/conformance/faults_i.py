@@ -18,7 +18,7 @@ PROGRAMS: dict[str, dict[str, object]] = {
 }
 
 ELSEWHERE = {
-    "sum-wraps": ("FoldData", "(lane_t)((int<32>)held |+| (int<32>)element)", "held + element"),
+    "sum-wraps": ("FoldData", "(lane_t)((int<32>)held |+| (int<32>)held_1)", "held + held_1"),
     "lane-misplaced": ("StoreData", "lane_3.apply(payload.lane_3,", "lane_3.apply(payload.lane_2,"),
     "range-never-moves": ("CheckMessages", "{ advances = 1; }", "{ advances = 0; }"),
     "range-starts-at-the-acked": (
@@ -43,12 +43,17 @@ ELSEWHERE = {
         "if (word == 0) { start",
     ),
     "never-sent-is-believed": ("EmitMessage", "if (behind > REMEMBERED) {", "if (false) {"),
-    "one-pipe-sends": ("EmitMessage", "if (meta.flow.pipe == 0) { aggregation", "if (true) { aggregation"),
+    "one-pipe-sends": (
+        "EmitMessage",
+        "if (meta.flow.pipe == 0) { aggregation.apply(meta, completes",
+        "if (true) { aggregation.apply(meta, completes",
+    ),
     "resent-to-port-zero": (
         "Retransmission",
         "std_meta.egress_spec = meta.lookup.port;\n            }\n            if (hdr.bth.psn",
         "std_meta.egress_spec = 0;\n            }\n            if (hdr.bth.psn",
     ),
+    "answer-with-payload": ("MakeAck", "\n        hdr.payload.setInvalid();", ""),
     "naks-start-the-timer": ("StartCursor", "6w0 ++ emits ++ ticks; ", "6w0 ++ emits ++ 1w1; "),
 }
 """Faults of Mode III as they are in Mode I, by name: module, what stands there, what stands in its place."""
@@ -85,7 +90,12 @@ MODE_I: tuple[Mutation, ...] = (
     _own("next-skips-one", "EmitMessage", "next + (psn_t)turn;", "next + (psn_t)turn + (psn_t)turn;"),
     _own("emitter-stands-still", "EmitMessage", "next + (psn_t)turn;", "next;"),
     _own("emission-epoch-ignored", "EmitMessage", "if (word[55:48] != meta.invocation.epoch) {", "if (word == 0) {"),
-    _own("emission-begins-at-zero", "EmitMessage", "next = meta.invocation.first_psn;", "next = 0;"),
+    _own(
+        "emission-begins-at-zero",
+        "EmitMessage",
+        "next = meta.invocation.first_psn;\n            ready",
+        "next = 0;\n            ready",
+    ),
     _own("emits-what-is-not-next", "EmitMessage", "if (psn != next) { turn = 0; }", ""),
     _own("emits-twice", "EmitMessage", "& precedes(hdr.bth.psn, next) & ~meta.lookup.emits;", ";"),
     _own("emits-out-of-order", "EmitMessage", "completes & precedes(ready, next);", "completes;"),
@@ -102,8 +112,8 @@ MODE_I: tuple[Mutation, ...] = (
     _own("cursors-are-answers", "ClassifyTraffic", "{ answers = ~meta.lookup.emits; }", "{ answers = 1; }"),
     _own("cursors-are-contributions", "ClassifyTraffic", "{ answers = ~meta.lookup.emits; }", "{ answers = 0; }"),
     _own("emitter-begins-at-the-end", "StartCursor", "hdr.bth.psn = meta.emission.next;", ""),
-    _own("emitter-keeps-the-payload", "StartCursor", "hdr.payload.setInvalid();", ""),
-    _own("emitter-keeps-the-immediate", "StartCursor", "hdr.immediate.setInvalid();", ""),
+    _own("emitter-keeps-the-payload", "StartCursor", "            hdr.payload.setInvalid();", ""),
+    _own("emitter-keeps-the-immediate", "StartCursor", "            hdr.immediate.setInvalid();", ""),
     _own("store-to-edge-zero", "StoreData", "bitmap_t sender = meta.lookup.edge_bit;", "bitmap_t sender = 1;"),
     _own("fold-skips-last-edge", "FoldData", "if (sources[3:3] == 1) {", "if (false) {"),
     _own("fold-adds-non-source", "FoldData", "if (sources[0:0] == 1) {", "if (true) {"),
@@ -157,7 +167,10 @@ MODE_I: tuple[Mutation, ...] = (
         "{ last",
     ),
     _own(
-        "one-range-for-both-pipes", "CheckMessages", "if (meta.flow.pipe == 0) { aggregation", "if (true) { aggregation"
+        "one-range-for-both-pipes",
+        "CheckMessages",
+        "if (meta.flow.pipe == 0) { aggregation.apply(meta, adv",
+        "if (true) { aggregation.apply(meta, adv",
     ),
     _own(
         "arrival-keeps-the-last",
@@ -176,10 +189,12 @@ def _of_mode_iii() -> tuple[Mutation, ...]:
     for fault in MODE_III:
         if fault.name in NOT_HERE or fault.name in own or fault.program not in ("plain", "pipelines"):
             continue
-        if fault.name in ELSEWHERE:
-            module, find, put = ELSEWHERE[fault.name]
-            fault = replace(fault, module=module, find=find, replace=put)
-        made.append(fault)
+        elsewhere = ELSEWHERE.get(fault.name)
+        if elsewhere is None:
+            made.append(fault)
+        else:
+            module, find, put = elsewhere
+            made.append(replace(fault, module=module, find=find, replace=put))
     return tuple(made)
 
 

@@ -106,7 +106,7 @@ STORING: Final = {"TrackSent.never_sent": "EmitMessage.never_sent"}
 
 
 def reason(spec: EpicSpec, other: str) -> str:
-    """The reason for which a program drops what Mode III's with announcements drop for ``other`` (``Module.reason``)."""
+    """The reason for which a program drops what Mode III's with announcements drop for ``other``: ``Module.reason``."""
     if spec.mode.stores:
         return STORING.get(other, other)
     return REASONS.get(other, other) if static(spec) else other
