@@ -309,7 +309,7 @@ def failing(rig: Rig, kind: str, left: list[int]) -> Callable[[str, str], None]:
 @pytest.mark.parametrize("verb", ["init", "destroy", "resize", "replace"])
 def test_failing_at_every_step(tmp_path: Path, kind: str, verb: str) -> None:
     """Step after step fails once; the group is there whole or not at all, and the other one is untouched."""
-    rig = Rig("leaf-spine", small(groups=3), tmp_path / "store", grace=PATIENCE_S)
+    rig = Rig("leaf-spine", small(groups=3), tmp_path / "store", grace=5.0)
     manager = rig.register()
     manager.init_group(group("other", "h0", "h3"))
     before = manager.group("other")
@@ -429,7 +429,7 @@ def test_a_store_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("kind", STEPS)
 def test_without_room_for_both_the_new_takes_the_place_of_the_old(tmp_path: Path, kind: str) -> None:
     """And the old one comes back, untouched, when it fails at any step."""
-    rig = Rig("tree-3-2", small("III", groups=1, slots=4), tmp_path / "store", grace=PATIENCE_S)
+    rig = Rig("tree-3-2", small("III", groups=1, slots=4), tmp_path / "store", grace=5.0)
     manager = rig.register()
     manager.init_group(group("g", "h0", "h1", "h2", "h3", slots=2))
     wires = Wires(rig)
