@@ -15,6 +15,7 @@ from p4gen.host.transport.clock import duration_text
 from p4gen.net.running import Running, RunningGroup
 from p4gen.net.state import ChannelState, EdgeState, SlotState, group_reader
 from p4gen.placement.placed import Channel
+from p4gen.rocev2 import psn as serial
 
 _MOST = 4
 """Number of PSNs that are examined."""
@@ -88,12 +89,13 @@ def diagnose(simulation: Running, *, deadlocked: bool) -> Diagnosis:
         for channel in group.placed.channels:
             mine = list(_rank_states(group, channel))
             ranks += mine
-            psns = sorted({s.expects for s in mine if s.expects is not None})
-            psns += sorted({s.unacknowledged for s in mine if s.unacknowledged is not None} - set(psns))
-            waited |= set(psns)
-            for psn in psns[: max(0, _MOST - len(slots))]:
-                waiting = [s.rank for s in mine if s.expects == psn]
-                found = list(_slots(simulation, group, channel, psn, waiting))
+            waited |= {psn for s in mine for psn in (s.expects, s.unacknowledged) if psn is not None}
+            expected = _numbers(group, channel, mine, sent=False)
+            numbers = sorted(set(expected.values()))
+            numbers += sorted(set(_numbers(group, channel, mine, sent=True).values()) - set(numbers))
+            for number in numbers[: max(0, _MOST - len(slots))]:
+                waiting = [rank for rank, awaited in expected.items() if awaited == number]
+                found = list(_slots(simulation, group, channel, number, waiting))
                 slots += found
                 edges += [state for slot in found for state in _edges(simulation, group, channel, slot)]
     idle = [s for s in ranks if s.unacknowledged is None and s.expects is None and not s.done]
@@ -124,6 +126,20 @@ def _rank_states(group: RunningGroup, channel: Channel) -> Iterator[RankState]:
             requester.psn(requester.una) if requester.una < requester.high else None,
             responder.psn(responder.expected) if mine.awaits and not done else None,
         )
+
+
+def _numbers(group: RunningGroup, channel: Channel, states: Sequence[RankState], *, sent: bool) -> dict[int, int]:
+    """By rank, the number that switches know the packet by for which it waits, or with ``sent`` which it has sent and
+    which is not acknowledged. Where connections have PSNs of their own, it is not the PSN."""
+    first = next(iter(channel.contexts.values())).first_psn
+    found = {}
+    for state in states:
+        communicator = group.communicators[state.rank]
+        if (state.unacknowledged if sent else state.expects) is None or not isinstance(communicator, Communicator):
+            continue
+        pair = communicator.channels[channel.key].pair
+        found[state.rank] = serial.add(first, pair.requester.una if sent else pair.responder.expected)
+    return found
 
 
 def _slots(

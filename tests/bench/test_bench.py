@@ -48,7 +48,15 @@ def test_in_mode_iii_acknowledgements_keep_the_range_moving() -> None:
     assert [len(out) for out in run(work)] == [*plain, *last, 0, 0, 0, 0] * 8
 
 
-@pytest.mark.parametrize("mode", ["II", "III"])
+def test_in_mode_i_acknowledgements_free_buffers() -> None:
+    """Each packet is a message of its own; the last contribution to it becomes the cursor that sends the result."""
+    work = small(mode="I")
+    assert work.spec.slots_per_group == 4
+    plain, last = [0, 0, 0, 4], [1, 1, 1, 5]
+    assert [len(out) for out in run(work)] == [*plain, *last, 0, 0, 0, 0] * 8
+
+
+@pytest.mark.parametrize("mode", ["I", "II", "III"])
 @pytest.mark.parametrize("pipelines", [2, 4])
 def test_ranks_on_several_pipelines_all_get_the_result(mode: str, pipelines: int) -> None:
     work = small(mode=mode, pipelines=pipelines, groups=4)

@@ -21,7 +21,7 @@ NAMES = 7
 
 @pytest.mark.parametrize(
     ("topology", "mode"),
-    [("star-4", "II"), ("star-4", "III"), ("tree-3-2", "II"), ("tree-3-2", "III"), ("leaf-spine", "III")],
+    [*((topology, mode) for topology in ("star-4", "tree-3-2") for mode in ("I", "II", "III")), ("leaf-spine", "III")],
 )
 def test_suite(topology: str, mode: str, tmp_path: Path, machine: Traces, seed: int) -> None:
     done = lab(tmp_path, topology, "--suite", "--mode", mode, "--seed", str(seed), "--json")

@@ -11,6 +11,7 @@ from p4gen.families.epic import (
     flow_ii,
     flow_iii,
     folding,
+    memory,
     static,
     static_flow,
     static_iii,
@@ -343,11 +344,15 @@ EXPERIMENT = "Mode III on a Tofino is an experiment: p4gen's model runs it, p4c'
 
 def _report(composition: Composition) -> str | None:
     spec = _spec(composition)
+    if spec.mode.stores:
+        return memory.report(spec)
     return EXPERIMENT if static.static(spec) and spec.mode.augmented else folding.report(spec)
 
 
 def _figures(composition: Composition) -> dict[str, Any]:
     spec = _spec(composition)
+    if spec.mode.stores:
+        return {"memory": memory.figures(spec)}
     if not static.static(spec):
         return {}
     return {

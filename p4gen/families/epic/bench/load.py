@@ -9,7 +9,7 @@ import numpy as np
 from p4gen.bench.workload import Bursts, dropped
 from p4gen.errors import InputError
 from p4gen.families.epic.codes import SYNDROMES
-from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.groups.group import Edge
 from p4gen.host.collectives.control import MAX_PACKETS, Collective, Control
 from p4gen.placement.network import place
@@ -18,6 +18,7 @@ from p4gen.program import compose, render
 from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Opcode
 from p4gen.rocev2.packet import RocePacket
+from p4gen.rocev2.psn import add
 from p4gen.spec.topology import TopologySpec
 
 RANKS: Final = 4
@@ -28,9 +29,9 @@ _ACK: Final = AETH(SYNDROMES["ack"], 0)
 def workload(spec: EpicSpec, packets: int, seed: int) -> Bursts:
     """About ``packets`` packets of random lanes: each PSN from every rank in turn.
 
-    Each packet that completes a slot makes the switch send the result to every rank. In Mode III the last packet of a
-    message asks for an acknowledgement, and every rank acknowledges the results of a message, or the pipe's range
-    would be exhausted. The opening announces the AllReduce.
+    Each packet that completes a slot makes the switch send the result to every rank. In Modes I and III every so
+    many packets ask for an acknowledgement, and every rank acknowledges results, or the pipe's range would be
+    exhausted. The opening announces the AllReduce.
 
     Raises ``InputError`` for a program that has no room for ranks.
     """
@@ -53,18 +54,20 @@ def workload(spec: EpicSpec, packets: int, seed: int) -> Bursts:
     announced = ImmDt(Control(Collective.ALLREDUCE, rounds, 0, numbers.op, numbers.dtype).encode())
     rng = np.random.default_rng(seed)
     frames: list[tuple[int, bytes]] = []
-    acknowledged = spec.mode is Mode.III
+    acknowledged = spec.mode.augmented
     for psn in range(1, rounds + 1):
         ends = acknowledged and psn % spec.message == 0
         for edge in edges:
-            bth = BTH(Opcode.SEND_ONLY, edge.local.qp, psn, ack_request=ends)
+            bth = BTH(Opcode.SEND_ONLY, edge.local.qp, add(psn, edge.first_received), ack_request=ends)
             frames.append((edge.port, _frame(edge, bth, payload=rng.bytes(spec.payload_bytes))))
         if ends:
             frames += [
-                (edge.port, _frame(edge, BTH(Opcode.ACKNOWLEDGE, edge.local.qp, psn), aeth=_ACK)) for edge in edges
+                (edge.port, _frame(edge, BTH(Opcode.ACKNOWLEDGE, edge.local.qp, add(psn, edge.first_sent)), aeth=_ACK))
+                for edge in edges
             ]
     opening = [
-        (edge.port, _frame(edge, BTH(Opcode.SEND_ONLY_IMM, edge.local.qp, 0), immdt=announced)) for edge in edges
+        (edge.port, _frame(edge, BTH(Opcode.SEND_ONLY_IMM, edge.local.qp, edge.first_received), immdt=announced))
+        for edge in edges
     ]
     text = render(compose(spec)).text
     burst, answers = ranks * spec.message, ranks if acknowledged else 0
@@ -75,7 +78,7 @@ def workload(spec: EpicSpec, packets: int, seed: int) -> Bursts:
         config=placement.switches["s"],
         opening=tuple(opening),
         packets=tuple(frames),
-        counter=dropped(spec, "ReplicateData_absorbed"),
+        counter=dropped(spec, "StartCursor_waits" if spec.mode.stores else "ReplicateData_absorbed"),
         edges=edges,
         burst=burst,
         answers=answers,
