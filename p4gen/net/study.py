@@ -104,7 +104,8 @@ class Studies(Facet):
     """The program fields that the paper's simulation suggests for a program of the given fields."""
     timeout: Callable[[Any], int]
     """The ranks' retransmission timer, in ps."""
-    recovery: Recovery
+    recovery: Callable[[Any], Recovery]
+    """The NICs' recovery."""
     tables: Mapping[int, PaperTable]
     points: Callable[[Axis, SimConfig, Sequence[float] | None], list[Point]]
     """The points of a sweep, at the given values or else at the paper's. The configuration gives everything else."""

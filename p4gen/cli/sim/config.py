@@ -61,7 +61,7 @@ def configuration(
         o["repeat"],
         faults_from(o, len(topology.rank_hosts), in_order=spec.needs_order),
         seed,
-        Recovery(o["recovery"]) if o["recovery"] else studies.recovery if studies else None,
+        Recovery(o["recovery"]) if o["recovery"] else studies.recovery(spec) if studies else None,
         parsed("--timeout", timer, timeout),
         o["retries"],
         dcqcn=DcqcnConfig() if o["dcqcn"] else None,

@@ -6,17 +6,18 @@ from typing import Final
 from p4gen.families.epic.spec import EpicSpec, Mode
 from p4gen.families.epic.studies.sweep import (
     EPIC_PROGRAM,
-    EPIC_RECOVERY,
     EPIC_TIMEOUT,
     assumptions,
     perform,
     points,
+    recovery_in,
     table_points,
 )
 from p4gen.families.epic.studies.tables import PAPER
 from p4gen.net.study import Studies
 
 LAB: Final = {
+    Mode.I: {4 << 10: 2.47, 64 << 10: 35.89, 1 << 20: 182.44},
     Mode.II: {4 << 10: 14.74, 64 << 10: 67.32, 1 << 20: 88.96},
     Mode.III: {4 << 10: 15.69, 64 << 10: 88.69, 1 << 20: 72.54},
 }
@@ -32,7 +33,7 @@ FACET = Studies(
     paper="EPIC",
     program=_program,
     timeout=lambda spec: EPIC_TIMEOUT[spec.mode],
-    recovery=EPIC_RECOVERY,
+    recovery=lambda spec: recovery_in(spec.mode),
     tables=PAPER,
     points=points,
     table_points=table_points,

@@ -30,7 +30,7 @@ from p4gen.spec.topology import TopologySpec
 EPIC_PROGRAM: Final = EpicSpec(lanes=256, window=64, message=4, groups=1)
 """Suggested by the paper's simulation: payloads of 1 KB (Table 25 tends to 88.3 of 100 Gb/s), and a window that a
 round trip with a recovery does not exhaust."""
-EPIC_TIMEOUT: Final = {Mode.II: 8 * US, Mode.III: 7 * US}
+EPIC_TIMEOUT: Final = {Mode.I: 7 * US, Mode.II: 8 * US, Mode.III: 7 * US}
 """A recovery over a star takes 2.8 us in either mode. Mode II's timer causes duplicates, so it is the longer one."""
 EPIC_RECOVERY: Final = Recovery.IDEAL
 LINKS_LOSS: Final = 0.05
@@ -54,7 +54,10 @@ def points(axis: Axis, base: SimConfig, values: Sequence[float] | None = None) -
 
     By default the paper's values, sizes to 4 MiB.
     """
-    solution = Solution.MODE_III if base.program.terminates else Solution.MODE_II
+    program = base.program
+    solution = Solution.MODE_III if program.terminates else Solution.MODE_II
+    if program.own_psns:
+        solution = Solution.MODE_I
     sized = [t for t in PAPER.values() if t.collective is base.collective and t.axis is axis and solution in t.rows]
     paper = PAPER[_TABLES[axis]] if axis is not Axis.SIZE else sized[0] if sized else None
     row = paper.rows[solution] if paper and paper.collective is base.collective else {}
@@ -140,6 +143,11 @@ def _at(axis: Axis, base: SimConfig, value: float) -> SimConfig:
             return base
 
 
+def recovery_in(mode: Mode) -> Recovery:
+    """The NICs' recovery in the paper's simulation; switches of Mode I accept packets in order only."""
+    return Recovery.GO_BACK_N if mode.stores else EPIC_RECOVERY
+
+
 def _lossy(base: SimConfig, hosts: Sequence[str], loss: float) -> SimConfig:
     more = [Impairment(host, loss=loss) for host in hosts if loss]
     return replace(base, faults=Faults((*base.faults.impairments, *more), base.faults.outages, base.faults.scripts))
@@ -155,6 +163,10 @@ def _solving(solution: Solution, base: SimConfig) -> SimConfig:
             mode = Mode.III if solution is Solution.MODE_III else Mode.II
             program = _program(base.program, mode, **({"reliability": "sack"} if mode.augmented else {}))
             return replace(base, program=program, recovery=EPIC_RECOVERY, timeout=EPIC_TIMEOUT[mode])
+        case Solution.MODE_I | Solution.GO_BACK_N:
+            mode = Mode.I if solution is Solution.MODE_I else Mode.III
+            program = _program(base.program, mode, reliability="gbn")
+            return replace(base, program=program, recovery=Recovery.GO_BACK_N, timeout=EPIC_TIMEOUT[mode])
         case Solution.RING | Solution.TO_RANK0:
             program = _program(base.program, Mode.II)
             return replace(base, program=program, recovery=Recovery.SELECTIVE_REPEAT, timeout=CONGESTED_TIMEOUT)
@@ -174,7 +186,7 @@ def _solving(solution: Solution, base: SimConfig) -> SimConfig:
 
 def _program(spec: CollectiveSpec, mode: Mode, **more: Any) -> CollectiveSpec:
     given = spec.model_dump(mode="json", exclude_unset=True)
-    for name in ("reliability", "congestion", "variant"):
+    for name in ("reliability", "congestion", "variant", "fold"):
         given.pop(name, None)
     return load_collective(None, given | {"mode": mode.value} | more)
 
