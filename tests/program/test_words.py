@@ -181,6 +181,8 @@ def tables() -> str:
             (Reliability.SR, Reliability.GBN, "packets in any order"),
             (Reliability.GBN, Reliability.SR, "packets in order"),
         ):
+            if mode.stores and reliability is Reliability.GBN:
+                continue  # it has no other
             fields = {"mode": mode, "op": Op.DYNAMIC, "reliability": reliability}
             # Mode I takes packets in order, and has one op.
             spec = EpicSpec(mode=mode) if mode.stores else EpicSpec.model_validate(fields)
