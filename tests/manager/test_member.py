@@ -168,9 +168,10 @@ def test_a_generation_in_the_middle_of_a_call(cluster: Cluster) -> None:
     futures = begin(ranks, call, values)
     until(lambda: all(member.report().sent > 20 for member in ranks))
     assert not any(future.done() for future in futures)
+    activate(cluster)
+    until(lambda: [member.generation for member in ranks] == [2] * 4)
     mended = time.monotonic_ns() * 1000
     deafen(cluster, "h1", deaf=False)
-    activate(cluster)
     results = check(cluster.spec, call, values, futures)
     assert [r.begun for r in results] == [2] * 4
     assert max(r.started for r in results) < mended < min(r.finished for r in results)  # it took that long
@@ -191,8 +192,9 @@ def test_ranks_that_have_completed_more_give_again_what_others_lack(cluster_iii:
     later = Call(size=4 * 64)
     more = draw(later, cluster.spec, 4, np.random.default_rng(7), overflowing=False)
     after = begin(ranks, later, more)
-    deafen(cluster, "h3", deaf=False)
     activate(cluster)
+    until(lambda: [member.generation for member in ranks] == [2] * 4)
+    deafen(cluster, "h3", deaf=False)
     check(cluster.spec, call, values, futures)
     check(cluster.spec, later, more, after)
     assert cluster.manager.agreed[-1] == (2, {0: 1, 1: 1, 2: 1, 3: 0}, 0)
