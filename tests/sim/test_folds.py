@@ -1,0 +1,58 @@
+"""Sums of floating-point numbers in Mode I are those of the tree's nodes in rank order, bit by bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from p4gen.families.epic.spec import Mode
+from p4gen.host.collectives.arrays import Tree, array_type, folded
+from p4gen.host.collectives.control import Collective
+from p4gen.net.faults import Faults, Impairment
+from p4gen.net.simulation import SimConfig, Simulation
+from p4gen.spec import DType, Op
+from p4gen.spec.topology import TopologySpec
+
+from .runs import star, tiny
+
+TROUBLE = Faults((Impairment(loss=0.05, reorder=0.02, duplicate=0.01),))
+SIZE = 600
+RUNS = 4
+"""Each with other losses, duplicates and packets that overtake others."""
+TREE = TopologySpec.model_validate(
+    {
+        "name": "tree",
+        "root": "s0",
+        "switches": ["s0", "s1", "s2"],
+        "hosts": ["h0", "h1", "h2", "h3"],
+        "links": [["s1", "s0"], ["s2", "s0"], ["h0", "s1"], ["h1", "s1"], ["h2", "s2"], ["h3", "s2"]],
+    }
+)
+TREES: list[tuple[TopologySpec, Tree]] = [(star(4), [0, 1, 2, 3]), (TREE, [[0, 1], [2, 3]])]
+
+
+@pytest.mark.parametrize("dtype", [DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16], ids=str)
+@pytest.mark.parametrize(("topology", "tree"), TREES, ids=lambda each: getattr(each, "name", ""))
+def test_bits_do_not_depend_on_what_happens(dtype: DType, topology: TopologySpec, tree: Tree) -> None:
+    if dtype is DType.BFLOAT16:
+        pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed: pip install 'p4gen[floats]'")
+    ranks, elements = len(topology.rank_hosts), SIZE // dtype.number_format.bytes
+    chance = np.random.default_rng(7)
+    drawn = np.ldexp(chance.standard_normal((ranks, elements)), chance.integers(-9, 9, (ranks, elements)))
+    drawn[:, 0] = 2.0**15, -(2.0**15), 2.0**-9, 0  # in the opposite order the third one is lost
+    values = list(drawn.astype(array_type(dtype)))
+    right = folded(Op.SUM, tree, values)
+    # Other orders make other sums: otherwise this test would show nothing.
+    assert (folded(Op.SUM, [*range(ranks)][::-1], values) != right).any()
+    for seed in range(RUNS):
+        program = tiny(mode=Mode.I, dtype=dtype, groups=8)
+        config = SimConfig(topology, program, Collective.ALLREDUCE, SIZE, faults=TROUBLE, seed=seed, engine="jit")
+        simulation = Simulation(config)
+        (group,) = simulation.groups
+        group.values[0][:] = values
+        ended = simulation.run()
+        assert ended.ended, (seed, ended.errors)
+        for invocations in group.invocations:
+            result = invocations[0].result()
+            assert result is not None
+            assert result.tobytes() == right.tobytes(), seed
