@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from p4gen.families.epic.conformance import faults_floats
 from p4gen.families.epic.conformance.faults_iii import MODE_III
 from p4gen.families.epic.conformance.faults_iii import SEEDING as MODE_III_SEEDING
 from p4gen.ptf.mutations import Mutation, Seeding
@@ -15,6 +16,7 @@ PROGRAMS: dict[str, dict[str, object]] = {
     "plain": {**SIZE},
     "pipelines": {**SIZE, "pipelines": 2},
     "arrival": {**SIZE, "overflow": "wrap", "fold": "arrival"},
+    **{name: SIZE | fields for name, fields in faults_floats.FOLDED_PROGRAMS.items()},
 }
 
 ELSEWHERE = {
@@ -199,9 +201,13 @@ def _of_mode_iii() -> tuple[Mutation, ...]:
 
 
 SEEDING = Seeding(
-    (*_of_mode_iii(), *MODE_I),
+    (*_of_mode_iii(), *MODE_I, *faults_floats.FOLDED_FAULTS),
     PROGRAMS,
-    tests={"pipelines": MODE_III_SEEDING.tests["pipelines"], "arrival": ("test_iii_order", _MESSAGES)},
+    tests={
+        "pipelines": MODE_III_SEEDING.tests["pipelines"],
+        "arrival": ("test_iii_order", _MESSAGES),
+        **faults_floats.FOLDED_TESTS,
+    },
     first={
         **MODE_III_SEEDING.first,
         "FindPosition": (_ORDER,),

@@ -13,6 +13,7 @@ from p4gen.spec.reductions import all_numbers
 
 OWN = ("test_i_messages", "test_i_order")
 """What only Mode I does."""
+FOLDS = ("test_i_floats",)
 
 
 def mode_i_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
@@ -35,7 +36,7 @@ def mode_i_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     for numbers in all_numbers():
         named = {"op": numbers.op, "dtype": numbers.dtype}
         if not numbers.dtype.number_format.integer:
-            runs.append(SuiteRun(made(**named), (*ARITHMETIC, *FLOATS, *OWN)))
+            runs.append(SuiteRun(made(**named), (*ARITHMETIC, *FLOATS, *OWN, *FOLDS)))
         elif numbers.op.overflows:
             runs += [SuiteRun(made(**named, overflow=how), SUMS) for how in Overflow]
             runs.append(SuiteRun(made(**named, overflow=Overflow.WRAP, fold=Fold.ARRIVAL), (*ARITHMETIC, *OWN)))
