@@ -113,7 +113,7 @@ class WrongLengthSourceKeyTouchesNothing(WriteTest):
         assert good.reth is not None
         wrong = {
             "FindContext.bad_key": replace(good, reth=replace(good.reth, rkey=good.reth.rkey ^ 1)),
-            "FindContext.bad_dma_length": replace(good, reth=replace(good.reth, dma_length=self.spec.payload - 1)),
+            "FindContext.bad_dma_length": replace(good, reth=replace(good.reth, dma_length=good.reth.dma_length - 1)),
             "LookupTable.unknown_source": replace(good, ip=replace(good.ip, src=good.ip.src + 1)),
             "LookupTable.unknown_qp": replace(good, bth=replace(good.bth, dst_qp=0xABCDEF)),
             "ValidatePacket.bad_length": replace(good, payload=good.payload[:-4]),

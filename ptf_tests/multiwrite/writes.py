@@ -175,7 +175,7 @@ class WriteTest(SwitchTest):
             IPv4(edge.remote.ip, edge.local.ip, tos=ecn, ttl=61, identification=self.random.getrandbits(16)),
             UDP(edge.udp_src_port),
             BTH(opcode, edge.local.qp, number, solicited=fence and not self.spec.wide, ack_request=psn % 4 == 3),
-            reth=RETH(place, context.rkey, self.spec.payload),
+            reth=RETH(place, context.rkey, len(header) + self.spec.payload),
             immdt=immediate,
             payload=header + data,
         )

@@ -69,6 +69,7 @@ _BITMAPS = (
         "",
         program="wide",
     ),
+    Mutation("dma-length-kept", "PlaceWrite", "hdr.reth.dma_length = PAYLOAD;", "", program="wide"),
     Mutation("fence-is-plain", "PlaceWrite", "if (hdr.bth.solicited == 1) {", "if (false) {"),
     Mutation("fence-has-bitmap", "PlaceWrite", "hdr.immediate.value = meta.source.rank;", ""),
     Mutation(
@@ -95,7 +96,7 @@ _PLACES = (
     Mutation("key-ignored", "FindContext", "if (hdr.reth.rkey != key)", "if (false)"),
     Mutation("place-ignored", "FindContext", "else if (hdr.reth.address > last_place)", "else if (false)"),
     Mutation("place-off-by-one", "FindContext", "hdr.reth.address > last_place", "hdr.reth.address >= last_place"),
-    Mutation("dma-length-ignored", "FindContext", "if (hdr.reth.dma_length != PAYLOAD)", "if (false)"),
+    Mutation("dma-length-ignored", "FindContext", "if (hdr.reth.dma_length != DMA_LENGTH)", "if (false)"),
 )
 
 _PSNS = (

@@ -193,7 +193,7 @@ class Requester:
         ack = last or again or (index + 1) % self._c.ack_every == 0
         psn = (self._first_psn + seq) & _MASK
         if wr.rkey is None and (wr.immediate is None or not last):
-            return self._write(opcode, psn, ack_request=ack, body=part)
+            return self._write(opcode, psn, ack_request=ack, body=part, solicited=last and wr.solicited)
         body = b""
         if wr.rkey is not None:
             opcode += int(Opcode.WRITE_FIRST)
@@ -202,7 +202,8 @@ class Requester:
         if last and wr.immediate is not None:
             opcode += 1
             body += ImmDt(wr.immediate).pack()
-        return self._write(opcode, psn, ack_request=ack, body=body + bytes(part))
+        body += bytes(part)
+        return self._write(opcode, psn, ack_request=ack, body=body, solicited=last and wr.solicited)
 
     def _find(self, seq: int) -> _Message:
         for message in self._messages:

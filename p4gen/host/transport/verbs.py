@@ -49,13 +49,15 @@ class Status(StrEnum):
 
 
 class SendWr(NamedTuple):
-    """A SEND, or with ``rkey`` an RDMA WRITE to ``remote_address``; ``immediate`` is 32 bits, None for none."""
+    """A SEND, or with ``rkey`` an RDMA WRITE to ``remote_address``; ``immediate`` is 32 bits, None for none. With
+    ``solicited`` the last packet is marked as an event that the receiver waits for (InfiniBand 9.2.3)."""
 
     wr_id: int
     data: memoryview | bytes = b""
     immediate: int | None = None
     rkey: int | None = None
     remote_address: int = 0
+    solicited: bool = False
 
 
 class RecvWr(NamedTuple):

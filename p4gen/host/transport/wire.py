@@ -80,15 +80,24 @@ class Writer:
     def __init__(self, mac: int, ip: int, peer: Peer, *, ecn: bool = False) -> None:
         self._mac, self._ip, self._peer = mac, ip, peer
         self._tos = ECN_ECT0 if ecn else 0
-        self._known: dict[tuple[int, int], tuple[bytes, int]] = {}
-        """By opcode and size of the body: everything before the word with the PSN, and its invariant CRC."""
+        self._known: dict[tuple[int, int, bool], tuple[bytes, int]] = {}
+        """By opcode, size of the body and solicited event: everything before the word with the PSN, and its invariant
+        CRC."""
 
-    def frame(self, opcode: int, psn: int, *, ack_request: bool = False, body: bytes | memoryview = b"") -> bytes:
+    def frame(
+        self,
+        opcode: int,
+        psn: int,
+        *,
+        ack_request: bool = False,
+        body: bytes | memoryview = b"",
+        solicited: bool = False,
+    ) -> bytes:
         """A frame; ``body`` is everything between BTH and ICRC."""
-        key = opcode, len(body)
+        key = opcode, len(body), solicited
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._make(opcode, len(body))
+            known = self._known[key] = self._make(*key)
         start, crc = known
         word = (psn | ACK_REQUEST if ack_request else psn).to_bytes(4, "big")
         return b"".join((start, word, body, _crc32(body, _crc32(word, crc)).to_bytes(4, "little")))
@@ -99,11 +108,11 @@ class Writer:
         frame[_START] = BECN  # the ICRC reads this byte as ones
         return bytes(frame)
 
-    def _make(self, opcode: int, size: int) -> tuple[bytes, int]:
+    def _make(self, opcode: int, size: int, solicited: bool) -> tuple[bytes, int]:
         udp = UDP(self._peer.udp_src_port, length=UDP.SIZE + BTH.SIZE + size + ICRC.size)
         ip = IPv4(self._ip, self._peer.ip, tos=self._tos, total_length=IPv4.SIZE + udp.length)
         ip = replace(ip, checksum=ip.right_checksum())
-        heads = (Ethernet(self._peer.mac, self._mac), ip, udp, BTH(opcode, self._peer.qp, 0))
+        heads = (Ethernet(self._peer.mac, self._mac), ip, udp, BTH(opcode, self._peer.qp, 0, solicited=solicited))
         start = b"".join(header.pack() for header in heads)[:_WORD]
         return start, _crc_of_start(start)
 

@@ -1,0 +1,289 @@
+"""What a rank does with MultiWrite: writes to several ranks at once, fences, and the collectives made of them.
+
+A rank has one connection that it writes over, and one from each other rank. Packets are messages of their own, of the
+program's length. A window has an area for each source, and in it room for the source's fence behind its data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from p4gen.families.multiwrite.control import Window
+from p4gen.families.multiwrite.headers import VERSION, mweth
+from p4gen.families.multiwrite.placing import GROUP_KEY, End
+from p4gen.families.multiwrite.spec import MultiwriteSpec
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.verbs import Completion, QpConfig, RecvWr, SendWr, Status
+
+Bytes = npt.NDArray[np.uint8]
+HOP_LIMIT: Final = 16
+RECORD: Final = 8
+"""Bytes before a token, and before the numbers in a fence: the number of the call, from 1, and the token's place in it,
+or of a fence what the call is."""
+_GATHER, _DISPATCH = 1, 2
+_FENCE: Final = 1 << 62
+
+
+@dataclass(frozen=True)
+class Received:
+    """The tokens that a rank has got, in the order of their sources, and of these in that of their places."""
+
+    tokens: Bytes
+    source: npt.NDArray[np.int64]
+    index: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The window of a rank: ``packets`` for the data of each source, and one for its fence."""
+
+    spec: MultiwriteSpec
+    ranks: int
+    packets: int
+
+    @property
+    def slots(self) -> int:
+        """Packets in the area of a source; a power of two, so that it can be a ring."""
+        return 1 << self.packets.bit_length()
+
+    @property
+    def slot_shift(self) -> int:
+        """A slot of a ring has 2^slot_shift bytes."""
+        return (self.spec.payload - 1).bit_length()
+
+    @property
+    def slot_bytes(self) -> int:
+        """From one packet's place to the next one's."""
+        return 1 << self.slot_shift if self.spec.appends else self.spec.payload
+
+    @property
+    def area(self) -> int:
+        """Bytes for each source."""
+        return self.slots * self.slot_bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes of the window."""
+        return self.ranks * self.area
+
+    def window(self, base: int, rkey: int, source: int) -> Window:
+        """What the control plane gives switches for a source: with ``append`` the source's ring, else all."""
+        at = base + source * self.area if self.spec.appends else base
+        return Window(at, rkey, self.slot_shift, self.slots)
+
+
+class Member:
+    """A rank of a group. Errors of its connections are in ``problems``."""
+
+    def __init__(self, nic: Nic, rank: int, layout: Layout) -> None:
+        self.rank, self.layout = rank, layout
+        self.memory = bytearray(layout.size)
+        self.region = nic.domain.register(self.memory)
+        self.problems: list[str] = []
+        self._nic, self._spec = nic, layout.spec
+        self._call = 0
+        self._fences = dict.fromkeys(range(layout.ranks), 0)
+        """The fences of each source so far."""
+        self._found: dict[tuple[int, int], list[bytes]] = {}
+        """The packets of calls, by call and source. Others may be a call ahead of this rank."""
+        self._consumed = dict.fromkeys(range(layout.ranks), 0)
+        """With ``append``, the PSN of the next packet of each source."""
+        self._mine: list[bytes] = []
+        self._sent = True
+
+    def connect(
+        self, source: End, destinations: Mapping[int, End], first_psns: Mapping[int, int], **qp: object
+    ) -> None:
+        """Create the connections: the one to write over, and those from other ranks. ``qp`` are more attributes."""
+
+        def config(rank: int) -> QpConfig:
+            header = mweth(self._spec.receivers).size if self._spec.wide else 0
+            return QpConfig(
+                mtu=self._spec.payload + header,
+                initial_psn=first_psns[rank],
+                max_outstanding=self._spec.slots,
+                **qp,  # type: ignore[arg-type]
+            )
+
+        self._writer = self._nic.create_pair(source.qp, source.peer, config(self.rank), self._on_sent)
+        for rank, end in destinations.items():
+            pair = self._nic.create_pair(end.qp, end.peer, config(rank), partial(self._on_fence, rank))
+            pair.post_recv(RecvWr(0))
+            self._consumed[rank] = first_psns[rank]
+        self._pairs = {rank: self._nic.pairs[end.qp] for rank, end in destinations.items()}
+
+    # --- writes ---
+
+    def multi_write(self, data: bytes, ranks: Iterable[int], offset: int) -> None:
+        """Write ``data``, a whole number of packets, to the same offset in the windows of these ranks.
+
+        Raises ``ValueError`` for other lengths, and if it names nobody or this rank itself.
+        """
+        bitmap = self._bitmap(ranks)
+        if len(data) % self._spec.payload:
+            raise ValueError(f"{len(data)} bytes are no whole number of packets of {self._spec.payload}")
+        for start in range(0, len(data), self._spec.payload):
+            self._post(0, data[start : start + self._spec.payload], bitmap, offset + start, fence=False)
+
+    def fence(self, counts: Mapping[int, int], kind: int = _DISPATCH) -> None:
+        """Tell all other ranks that this rank's writes of the call are done, and how many packets each of them got.
+
+        Raises ``ValueError`` if a number has more than 16 bits, or they do not fit a packet.
+        """
+        layout = self.layout
+        numbers = np.zeros(layout.ranks, np.uint16)
+        for rank, count in counts.items():
+            if not 0 <= count < 1 << 16:
+                raise ValueError(f"{count} packets for rank {rank} are not in 0 to 65,535")
+            numbers[rank] = count
+        body = self._call.to_bytes(4) + kind.to_bytes(4) + numbers.tobytes()
+        if len(body) > self._spec.payload:
+            raise ValueError(f"the numbers of {layout.ranks} ranks do not fit a packet of {self._spec.payload} bytes")
+        others = self._bitmap(rank for rank in range(layout.ranks) if rank != self.rank)
+        place = self.rank * layout.area + layout.packets * layout.slot_bytes
+        self._post(_FENCE, body.ljust(self._spec.payload, b"\0"), others, place, fence=True)
+
+    def _bitmap(self, ranks: Iterable[int]) -> int:
+        bitmap = 0
+        for rank in ranks:
+            bitmap |= 1 << rank
+        if not bitmap or bitmap >> self.rank & 1 or bitmap >> self.layout.ranks:
+            raise ValueError(f"rank {self.rank} cannot write to the ranks {bitmap:#x}")
+        return bitmap
+
+    def _post(self, wr_id: int, data: bytes, bitmap: int, offset: int, *, fence: bool) -> None:
+        place = 0 if self._spec.appends else offset
+        if not self._spec.wide:
+            self._writer.post_send(SendWr(wr_id, data, bitmap, GROUP_KEY, place, fence))
+            return
+        header = mweth(self._spec.receivers)
+        said = header.word.pack(
+            version=VERSION,
+            flags=int(fence) << 3,
+            hop_limit=HOP_LIMIT,
+            group_id=0,
+            immediate=self.rank,
+            bitmap=bitmap,
+        )
+        self._writer.post_send(SendWr(wr_id, said.to_bytes(header.size) + data, None, GROUP_KEY, place))
+
+    # --- collectives ---
+
+    def all_gather(self, block: bytes) -> None:
+        """Start an AllGather of a block, a whole number of packets, the same at all ranks; ``gathered`` has the result
+        once ``done``."""
+        self._begin([block[at : at + self._spec.payload] for at in range(0, len(block), self._spec.payload)])
+        others = [rank for rank in range(self.layout.ranks) if rank != self.rank]
+        self.multi_write(block, others, self.rank * self.layout.area)
+        self.fence(dict.fromkeys(others, len(block) // self._spec.payload), _GATHER)
+
+    def gathered(self) -> bytes:
+        """The blocks of all ranks, in their order."""
+        return b"".join(packet for source in range(self.layout.ranks) for packet in self._of(source))
+
+    def dispatch(self, tokens: Bytes, topk: npt.NDArray[np.int64]) -> None:
+        """Start sending each token (a row of ``tokens``) to the ranks in its row of ``topk``, once each; ``received``
+        has the result once ``done``.
+
+        Raises ``ValueError`` if there are more tokens than the window has room for, or larger ones than packets.
+        """
+        if len(tokens) > self.layout.packets or tokens.shape[1] + RECORD > self._spec.payload:
+            raise ValueError(
+                f"{len(tokens)} tokens of {tokens.shape[1]} bytes; at most {self.layout.packets} of "
+                f"{self._spec.payload - RECORD} fit"
+            )
+        self._begin([])
+        counts: dict[int, int] = {}
+        for index, (token, named) in enumerate(zip(tokens, topk, strict=True)):
+            record = self._call.to_bytes(4) + index.to_bytes(4) + token.tobytes()
+            record = record.ljust(self._spec.payload, b"\0")
+            ranks = {int(rank) for rank in named}
+            if self.rank in ranks:
+                self._mine.append(record)
+            if others := ranks - {self.rank}:
+                place = self.rank * self.layout.area + index * self.layout.slot_bytes
+                self.multi_write(record, others, place)
+            for rank in others:
+                counts[rank] = counts.get(rank, 0) + 1
+        self.fence(counts)
+
+    def received(self, token_bytes: int) -> Received:
+        """The tokens of a dispatch, each of this many bytes."""
+        found: list[tuple[int, int, bytes]] = []
+        for source in range(self.layout.ranks):
+            packets = self._of(source)
+            found += [(source, int.from_bytes(p[4:RECORD]), p[RECORD : RECORD + token_bytes]) for p in packets]
+        return Received(
+            np.frombuffer(b"".join(token for _, _, token in found), np.uint8).reshape(-1, token_bytes),
+            np.array([source for source, _, _ in found], np.int64),
+            np.array([index for _, index, _ in found], np.int64),
+        )
+
+    @property
+    def done(self) -> bool:
+        """Whether all ranks have what this one sent, and this one has the fences of all others."""
+        return self._sent and min(self._fences[rank] for rank in self._pairs) >= self._call
+
+    def _of(self, source: int) -> list[bytes]:
+        """The packets of a source in this call."""
+        return self._mine if source == self.rank else self._found[self._call, source]
+
+    def _begin(self, mine: list[bytes]) -> None:
+        for source in self._pairs:
+            self._found.pop((self._call, source), None)
+        self._call += 1
+        self._mine, self._sent = mine, False
+
+    # --- completions ---
+
+    def _on_sent(self, completion: Completion) -> None:
+        if completion.status is not Status.SUCCESS:
+            self.problems.append(f"rank {self.rank}: {completion.status}")
+        elif completion.wr_id == _FENCE:
+            self._sent = True
+
+    def _on_fence(self, source: int, completion: Completion) -> None:
+        """A source's fence: what it has sent in this call is taken out of the window, and must be as much as it
+        says."""
+        if completion.status is not Status.SUCCESS:
+            self.problems.append(f"rank {self.rank}, from rank {source}: {completion.status}")
+            return
+        if completion.immediate != source:
+            self.problems.append(f"rank {self.rank}: a fence of rank {source} says {completion.immediate}")
+        self._pairs[source].post_recv(RecvWr(0))
+        self._fences[source] += 1
+        self._found[self._fences[source], source] = self._take(source, self._fences[source])
+
+    def _take(self, source: int, call: int) -> list[bytes]:
+        layout = self.layout
+        if self._spec.appends:
+            responder = self._pairs[source].responder
+            first, last = self._consumed[source], responder.psn(responder.expected - 1)  # the fence's own
+            count = (last - first) % (1 << 24)
+            packets = [self._slot(source, (first + i) % layout.slots) for i in range(count)]
+            fence = self._slot(source, last % layout.slots)
+            self._consumed[source] = (last + 1) % (1 << 24)
+        else:
+            packets = [self._slot(source, place) for place in range(layout.packets)]
+            fence = self._slot(source, layout.packets)
+        said, kind = int.from_bytes(fence[:4]), int.from_bytes(fence[4:RECORD])
+        wanted = int(np.frombuffer(fence[RECORD:], np.uint16)[self.rank])
+        if not self._spec.appends:
+            of_call = call.to_bytes(4)
+            packets = packets[:wanted] if kind == _GATHER else [p for p in packets if p[:4] == of_call]
+        if (said, len(packets)) != (call, wanted):
+            self.problems.append(
+                f"rank {self.rank}: {len(packets)} packets of rank {source} in call {call}; its fence of call {said} "
+                f"says {wanted}"
+            )
+        return packets
+
+    def _slot(self, source: int, number: int) -> bytes:
+        at = source * self.layout.area + number * self.layout.slot_bytes
+        return bytes(self.memory[at : at + self._spec.payload])

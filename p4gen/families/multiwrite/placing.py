@@ -1,0 +1,161 @@
+"""Which contexts a group of MultiWrite takes at each switch of a network: one for each source whose writes pass.
+
+A source's writes follow unicast routes, of several equally short ones always the one that the source's rank chooses, so
+that they make a tree. An edge of a switch is one of its links, numbered from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from p4gen.arch import Architecture
+from p4gen.errors import InputError
+from p4gen.families.multiwrite.control import Window, WriteContext, WriteEdge, configuration
+from p4gen.families.multiwrite.spec import MultiwriteSpec
+from p4gen.groups.config import routing
+from p4gen.groups.group import Endpoint, SwitchConfig
+from p4gen.host.transport.verbs import Peer
+from p4gen.placement.placer import Names, routes, switch_of
+from p4gen.spec.topology import TopologySpec
+
+SWITCH_NETWORK = 0x0AFE_0000
+"""10.254.0.0: the addresses of switches' endpoints."""
+GROUP_KEY = 0x00C0_FFEE
+_SWITCH_QP, _SOURCE_QP, _DESTINATION_QP = 0x1000, 0x100, 0x200
+_EDGES = 64
+"""QPs of a context at a switch."""
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """A network's addresses and routes, before any group is set up."""
+
+    mac: Mapping[str, int]
+    ip: Mapping[str, int]
+    switches: Mapping[str, SwitchConfig]
+    architectures: Mapping[str, Architecture]
+    tree_depths: Mapping[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, topology: TopologySpec, spec: MultiwriteSpec) -> Addresses:
+        """Those of a topology whose switches all run programs of one spec."""
+        names, arch = Names.of(topology), spec.architecture
+        plain = {
+            switch: SwitchConfig(routing(*routes(topology, names, switch, {}, arch)), (), ())
+            for switch in topology.switches
+        }
+        return cls(names.mac, names.ip, plain, dict.fromkeys(topology.switches, arch))
+
+
+@dataclass(frozen=True)
+class End:
+    """A host's end of a connection: its QP, and the switch's end."""
+
+    qp: int
+    peer: Peer
+
+
+class WritePlacement:
+    """A group on a network: the ends of its connections, and what its switches must hold.
+
+    ``windows`` are those of destinations, by (source, destination); ``first_psns`` those of sources. Raises
+    ``InputError`` if ranks are too many for the program, or routes make no tree.
+    """
+
+    def __init__(
+        self,
+        topology: TopologySpec,
+        spec: MultiwriteSpec,
+        windows: Mapping[tuple[int, int], Window],
+        window_bytes: int,
+        first_psns: Sequence[int],
+        epoch: int = 1,
+    ) -> None:
+        self._topology, self._spec, self._names = topology, spec, Names.of(topology)
+        self._hosts = topology.rank_hosts
+        self._windows, self._window_bytes = windows, window_bytes
+        self._first_psns, self._epoch = first_psns, epoch
+        self._contexts: dict[str, list[WriteContext]] = {switch: [] for switch in topology.switches}
+        self.sources: dict[int, End] = {}
+        """The ends that write, by rank."""
+        self.destinations: dict[tuple[int, int], End] = {}
+        """The ends that are written to, by (source, destination)."""
+        if len(self._hosts) > spec.receivers:
+            raise InputError(f"{len(self._hosts)} ranks; bitmaps of {spec.program} have {spec.receivers} bits")
+        for switch in topology.switches:
+            if len(topology.ports[switch]) > spec.edges:
+                raise InputError(
+                    f"{switch} has {len(topology.ports[switch])} links; the program has {spec.edges} edges"
+                )
+        for source, host in enumerate(self._hosts):
+            others = [rank for rank in range(len(self._hosts)) if rank != source]
+            link = topology.ports[host][0]
+            switch = switch_of(topology, host)
+            edge = 1 + topology.ports[switch].index(link)
+            local = self._local(switch, source, edge)
+            self.sources[source] = End(_SOURCE_QP, Peer(local.mac, local.ip, local.qp, 0xD000 + source))
+            remote = Endpoint(self._names.mac[host], self._names.ip[host], _SOURCE_QP)
+            self._walk(switch, source, WriteEdge(edge, local, remote, udp_src_port=0xC000 + source), others, True)
+
+    @property
+    def switches(self) -> dict[str, SwitchConfig]:
+        """What each switch must hold beside its routes."""
+        arch = self._spec.architecture
+        return {
+            switch: configuration(
+                self._spec,
+                contexts,
+                {1 + i: arch.front_port(i) for i in range(len(self._topology.ports[switch]))},
+            )
+            for switch, contexts in self._contexts.items()
+            if contexts
+        }
+
+    def _local(self, switch: str, source: int, edge: int) -> Endpoint:
+        ip = SWITCH_NETWORK + 1 + self._topology.switches.index(switch)
+        return Endpoint(self._names.mac[switch], ip, _SWITCH_QP + _EDGES * source + edge)
+
+    def _walk(self, switch: str, source: int, toward: WriteEdge, ranks: Sequence[int], first_hop: bool) -> None:
+        """The context of a source at a switch, over which it reaches some ranks, and those at switches behind it."""
+        by_port: dict[int, list[int]] = {}
+        for rank in ranks:
+            ports = self._topology.next_ports(switch, self._hosts[rank])
+            by_port.setdefault(ports[source % len(ports)], []).append(rank)
+        contexts = self._contexts[switch]
+        if any(context.rank == source for context in contexts):
+            raise InputError(f"routes from {self._hosts[source]} reach {switch} twice: they make no tree")
+        edges, further = [toward], []
+        for port, behind in by_port.items():
+            link = self._topology.ports[switch][port]
+            neighbour = link.other(switch)
+            number = 1 + port
+            local = self._local(switch, source, number)
+            reach = sum(1 << rank for rank in behind)
+            udp = 0xC000 + (_EDGES * source + number) % 0x1000
+            if neighbour in self._topology.switches:
+                far_edge = 1 + self._topology.ports[neighbour].index(link)
+                far = self._local(neighbour, source, far_edge)
+                edges.append(WriteEdge(number, local, far, reach, udp_src_port=udp))
+                further.append((neighbour, WriteEdge(far_edge, far, local, udp_src_port=udp), behind))
+                continue
+            (rank,) = behind
+            end = End(_DESTINATION_QP + source, Peer(local.mac, local.ip, local.qp, 0xD000 + source))
+            self.destinations[source, rank] = end
+            remote = Endpoint(self._names.mac[neighbour], self._names.ip[neighbour], end.qp)
+            edges.append(WriteEdge(number, local, remote, reach, self._windows[source, rank], udp))
+        contexts.append(
+            WriteContext(
+                len(contexts),
+                source,
+                tuple(edges),
+                toward.edge,
+                GROUP_KEY,
+                self._window_bytes,
+                self._epoch,
+                self._first_psns[source],
+                first_hop,
+            )
+        )
+        for neighbour, edge, behind in further:
+            self._walk(neighbour, source, edge, behind, first_hop=False)

@@ -1,0 +1,119 @@
+"""A group of MultiWrite on the virtual network: hosts with RNICs, switches that run the program, links with faults."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from p4gen.errors import InputError
+from p4gen.families.multiwrite.hosts import Layout, Member
+from p4gen.families.multiwrite.placing import Addresses, WritePlacement
+from p4gen.families.multiwrite.spec import MultiwriteSpec
+from p4gen.host.transport.clock import MS, US, duration_text
+from p4gen.host.transport.verbs import Recovery
+from p4gen.model import EngineName
+from p4gen.net.faults import Faults
+from p4gen.net.network import Network
+from p4gen.p4 import ir
+from p4gen.p4.compile import compile_text
+from p4gen.program import compose, render
+from p4gen.spec.topology import TopologySpec
+from p4gen.switch.drops import losses
+
+STALL: Final = 200 * MS
+"""Virtual time without any progress after which a run is given up."""
+
+
+@lru_cache(maxsize=16)
+def _program(spec: MultiwriteSpec) -> ir.Program:
+    return compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
+
+
+@dataclass(frozen=True)
+class WriteConfig:
+    """A run; every switch of ``topology`` runs the program of ``spec``."""
+
+    topology: TopologySpec
+    spec: MultiwriteSpec
+    packets: int
+    """Packets of each source that windows have room for."""
+    faults: Faults = field(default_factory=Faults)
+    recovery: Recovery = Recovery.GO_BACK_N
+    timeout: int = 100 * US
+    """The NICs' retransmission timer, ps."""
+    seed: int = 1
+    engine: EngineName = "interp"
+
+
+class WriteSimulation:
+    """A group of all ranks of a topology. Raises ``InputError`` if the program cannot serve it."""
+
+    def __init__(self, config: WriteConfig) -> None:
+        self.config = config
+        topology, spec = config.topology, config.spec
+        chance = random.Random(f"{config.seed} PSNs")  # noqa: S311 - a simulation, to be repeatable
+        ranks = range(len(topology.rank_hosts))
+        programs = dict.fromkeys(topology.switches, _program(spec))
+        addresses = Addresses.of(topology, spec)
+        self.network = Network(topology, addresses, programs, config.faults, config.seed, config.engine)
+        layout = Layout(spec, len(ranks), config.packets)
+        self.members = [Member(self.network.nics[host], rank, layout) for rank, host in enumerate(topology.rank_hosts)]
+        windows = {
+            (source, rank): layout.window(self.members[rank].region.address, self.members[rank].region.rkey, source)
+            for source in ranks
+            for rank in ranks
+        }
+        psns = [chance.randrange(1 << 24) for _ in ranks]
+        placement = WritePlacement(topology, spec, windows, layout.size, psns)
+        for switch, held in placement.switches.items():
+            held.install(self.network.switches[switch])
+        for rank, member in enumerate(self.members):
+            ends = {source: placement.destinations[source, rank] for source in ranks if source != rank}
+            member.connect(
+                placement.sources[rank],
+                ends,
+                dict(enumerate(psns)),
+                recovery=config.recovery,
+                timeout_ps=config.timeout,
+                retry_count=None,
+            )
+
+    def run(self, *calls: Callable[[Member], None]) -> int:
+        """All ranks make these calls, each as soon as it is done with the one before. Returns the time of the last
+        event, ps.
+
+        Raises ``InputError``, with the reason, for a run that does not end, and for errors of connections.
+        """
+        loop = self.network.loop
+        left = [list(calls) for _ in self.members]
+        seen, since = -1, loop.now
+        while True:
+            for member, more in zip(self.members, left, strict=True):
+                if more and member.done:
+                    more.pop(0)(member)
+            if not any(left) and all(member.done for member in self.members):
+                return loop.now
+            problems = [problem for member in self.members for problem in member.problems]
+            if problems:
+                raise InputError(*problems)
+            if loop.idle:
+                raise InputError(f"deadlock: no packet is in flight and no timer runs, at {duration_text(loop.now)}")
+            loop.run(count=64)
+            done = sum(pair.responder.expected for nic in self.network.nics.values() for pair in nic.pairs.values())
+            if done != seen:
+                seen, since = done, loop.now
+            elif loop.now - since > STALL:
+                raise InputError(f"no packet has arrived since {duration_text(since)}")
+
+    def copies(self) -> Counter[str]:
+        """Packets on each direction of the links so far, by name."""
+        return Counter({name: direction.packets for name, direction in self.network.directions.items()})
+
+    def drops(self) -> Counter[str]:
+        """Packets lost so far: on links, in switches by module and reason, at NICs."""
+        switches = self.network.switches
+        return self.network.lost({name: losses(self.config.spec, switches[name].counters) for name in switches})
