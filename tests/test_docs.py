@@ -96,6 +96,11 @@ def test_examples_of_the_native_engine_work(tmp_path: Path, monkeypatch: pytest.
     assert {"model", "sent"} <= names.keys()
 
 
+def test_example_of_multiwrite_works() -> None:
+    (example,) = blocks("multiwrite.md", "python")
+    exec(compile(example, "multiwrite.md", "exec"), {})
+
+
 def test_stf_md_lists_every_command_as_the_parser_takes_it() -> None:
     text = (ROOT / "docs" / "stf.md").read_text()
     section = text.partition("## Everything else")[2].partition("Checks, at the point")[0]
