@@ -41,6 +41,7 @@ FAULTS = {
         Mutation("overflow-uncounted", "AggregateData", "overflows.count((bit<32>)meta.lookup.context);", ""),
         Mutation("ttl-kept", "Forward", "hdr.ipv4.ttl = hdr.ipv4.ttl - 1;", ""),
         Mutation("nothing-recirculates", "IncEgress", "if (meta.path.goes_round == 1) {", "if (false) {"),
+        Mutation("never-new", "EmitMessage", "if (turn == 1) { following = next + 1; }", ""),
         Mutation("cursor-skips", "AdvanceCursor", "hdr.bth.psn = hdr.bth.psn + 1;", "hdr.bth.psn = hdr.bth.psn + 2;"),
     )
 }
@@ -116,10 +117,10 @@ def test_traffic_has_everything_that_was_asked_for(mode: Mode) -> None:
         "notification", "odd control", "spoilt", "other opcode", "malformed", "foreign", "ordinary", "noise",
         "question",
     }  # fmt: skip
-    assert kinds.keys() == expected | ({"tick", "forged"} if mode is Mode.III else set())
+    assert kinds.keys() == expected | ({"tick", "forged"} if mode.augmented else set())
     assert {e.verb for e in found if isinstance(e, Request)} == {"insert", "modify", "delete"}
     assert any(isinstance(e, Replication) for e in found)
-    assert any(isinstance(e, Mirroring) for e in found) == (mode is Mode.III)
+    assert any(isinstance(e, Mirroring) for e in found) == mode.augmented
     assert len({e.frame[42] for e in found if isinstance(e, Packet) and e.kind == "other opcode"}) > 20
     assert all(e.port == PORT for e in found if isinstance(e, Packet) and e.kind == "tick")
 
@@ -174,10 +175,10 @@ def test_traffic_reaches_what_there_is_to_reach(mode: Mode, pipelines: int) -> N
         if model.counter(f"Inc{drop.module.gress.capitalize()}.drops", drop.index).packets == 0
     ]
     assert set(never) <= UNREACHED
-    assert results > 800
+    assert results > (300 if mode.stores else 800)  # messages of Mode I have to be whole at every source
     assert tagged > 100
     assert arp > 10
-    if mode is Mode.III:
+    if mode.augmented:
         assert min(answers[0x1F], answers[0x60], answers[0x21], answers[0x81]) > 5
 
 
@@ -188,10 +189,10 @@ def test_what_may_go_round_is_told_from_the_frame(mode: Mode, pipelines: int) ->
     goes_round = partial(traffic_of(of).goes_round, of)
     for event in events(of, 5, 600):
         if isinstance(event, Packet) and event.kind in {"contribution", "tick", "ordinary", "NAK", "noise"}:
-            round_ = pipelines > 1 or event.kind in ("tick", "NAK")
+            round_ = pipelines > 1 or mode.stores or event.kind in ("tick", "NAK")
             inc = event.kind in ("contribution", "tick", "NAK")
             if inc:
-                assert goes_round(event.frame) == (round_ and (mode is Mode.III or pipelines > 1))
+                assert goes_round(event.frame) == (round_ and (mode.augmented or pipelines > 1))
             elif event.frame[36:38] != (4791).to_bytes(2):
                 assert not goes_round(event.frame)
 
@@ -207,7 +208,7 @@ def test_ticks_are_addressed_to_edges() -> None:
         assert packet.sealed().to_bytes() == tick.frame  # checksums and ICRC are right
 
 
-@pytest.mark.parametrize(("mode", "pipelines"), [(Mode.II, 1), (Mode.III, 2)])
+@pytest.mark.parametrize(("mode", "pipelines"), [(Mode.I, 2), (Mode.II, 1), (Mode.III, 2)])
 def test_the_same_program_twice_shows_no_difference(place: Path, mode: Mode, pipelines: int) -> None:
     with ExitStack() as stack:
         compared, traffic = comparison(stack, place, spec(mode, pipelines), "none", 1)
@@ -222,6 +223,7 @@ def test_the_same_program_twice_shows_no_difference(place: Path, mode: Mode, pip
         ("stale-starts-afresh", Mode.II, 1),
         ("overflow-uncounted", Mode.II, 1),
         ("ttl-kept", Mode.III, 1),
+        ("never-new", Mode.I, 1),
         ("nothing-recirculates", Mode.II, 2),
     ],
 )
