@@ -116,11 +116,12 @@ class Hunt:
         self._sound: dict[tuple[str, str], tuple[Knowledge, bool]] = {}
 
     def find(self, fault: Mutation) -> Found:
-        """Search until a scope shows the fault. Raises ``P4genError`` for a scope in which something is wrong with the
-        sound program."""
+        """Search until a scope shows the fault, and its scenario does, too. Raises ``P4genError`` for a scope in which
+        something is wrong with the sound program."""
         spec = program_of(self._seeding, fault)
         if why := beyond(spec, fault):
             return Found(fault, why=why)
+        best = Found(fault)
         for name, scope in ladder(spec):
             there = placed(scope.program, fault)
             if (self._scopes and name not in self._scopes) or there is None:
@@ -132,8 +133,11 @@ class Hunt:
                 continue
             problem = Search(system, workers=1).run(seconds=self._seconds).problem
             if problem is not None:
-                return Found(fault, name, seeded, problem, doubt=doubt(system, problem))
-        return Found(fault)
+                found = Found(fault, name, seeded, problem, doubt=doubt(system, problem))
+                if not found.doubt:
+                    return found
+                best = found if best.problem is None else best
+        return best
 
     def _steps(self, name: str, scope: Scope | FlowScope) -> tuple[Knowledge, bool]:
         """What the sound program's switches do in a scope, and whether that is everything."""

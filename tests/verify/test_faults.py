@@ -120,6 +120,38 @@ def test_slots_that_idle_for_a_whole_wrap_show_what_would_take_them_for_new(mode
     assert Search(System(replace(scope, fault=fault)), workers=1).run().problem is not None
 
 
+FRESH = " { slot_use = slot_use_t.FRESH; }"
+HANGS = {
+    "an old ACK moves psnStart into a later collective": (
+        "old-ack-moves-the-range-too-far",
+        "refined, flow acks, a loss and a duplicate",
+        None,
+    ),
+    "slots that have idled for 2^23 PSNs count as newer": (
+        "idle-slot-is-newer",
+        "idle slots, window 4, five packets, a loss",
+        (
+            f"else if (psn != held_psn){FRESH}\n        else if (left_over == 1){FRESH}\n",
+            f"else if (precedes(held_psn, psn) == 1){FRESH}\n",
+        ),
+    ),
+}
+"""Of Mode III: a fault, a scope, and what the fault replaces, if a later fix does it, too: the program as it was before
+both."""
+
+
+@pytest.mark.parametrize("hang", HANGS)
+def test_hangs_that_reviews_have_found(hang: str) -> None:
+    """In the programs as they were before the fix."""
+    name, scope, before = HANGS[hang]
+    seeding = seeding_of(load_collective(None, {"mode": "III"}))
+    (fault,) = [each for each in seeding.mutations if each.name == name]
+    if before is not None:
+        fault = replace(fault, find=before[0], replace=before[1])
+    seeded = replace(dict(ladder(program_of(seeding, fault)))[scope], fault=fault)
+    assert Search(System(seeded), workers=1).run().problem is not None
+
+
 @pytest.mark.parametrize(
     ("name", "scope", "wrong"),
     [

@@ -9,6 +9,7 @@ from p4gen.families.epic.spec import EpicSpec, Mode
 
 _FORMS = "hosts send no packets that are malformed, tagged or from elsewhere"
 _ARITHMETIC = "arithmetic: the numbers of a search are small, and sums of int32"
+_INTEGERS = "arithmetic: the data of a search are integers, whose sums are exact"
 _COUNTERS = "counters are not part of a state"
 _TIME = "time: how long a timer runs is not part of a state"
 _MARKS = "links mark no packets, and notifications only slow a sender down"
@@ -16,6 +17,7 @@ _UNREAD = "a field that no host of a search reads"
 _AGREE = "only ranks that disagree about a call, or break the protocol, show it"
 _LARGE = "calls of more than 2^18 packets"
 _TAKEN = "in Mode II no slot idles: Broadcasts take theirs"
+_LEFT_OVER = "a slot that idles in this way is also one that is left over from before, which starts it afresh"
 _NEVER_SENT = "only an answer to what was never sent shows it"
 _ASKS = "hosts ask for an ACK of what they send again"
 _ALIKE = "all ranks ask for ACKs of the same packets"
@@ -72,4 +74,6 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
 def unsearched(spec: EpicSpec) -> Mapping[str, str]:
     """See ``Verification.unsearched``."""
     found = {name: reason for reason, names in _REASONS for name in names}
-    return found if spec.mode is Mode.III else {**found, "idle-slot-is-newer": _TAKEN}
+    if not spec.dtype.number_format.integer:
+        found["AggregateData"] = _INTEGERS
+    return {**found, "idle-slot-is-newer": _LEFT_OVER if spec.mode is Mode.III else _TAKEN}

@@ -46,7 +46,8 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         _UNREAD,
-        ("source-port-of-trigger", "dscp-of-trigger", "mark-of-trigger", "ttl-of-trigger", "msn-not-kept", "msn-zero"),
+        ("ack-request-of-trigger", "solicited-as-trigger", "pad-of-trigger", "source-port-of-trigger",
+         "dscp-of-trigger", "mark-of-trigger", "ttl-of-trigger", "msn-not-kept", "msn-zero"),
     ),
     (_NUMBERS, ("qp-of-responder",)),
     (_COVERED, ("ack-icrc-stale",)),
