@@ -89,6 +89,15 @@ def test_under_loss_mode_iii_beats_mode_ii() -> None:
     assert three[1].ours > 1.2 * two[1].ours
 
 
+def test_without_loss_mode_i_is_as_fast_as_mode_iii_and_loss_costs_it_too() -> None:
+    of = (Solution.MODE_I, Solution.GO_BACK_N)
+    cells = perform([point for point in table_points(31, BASE, (0, 5)) if point.solution in of], 3)
+    assert all(cell.ok for cell in cells)
+    found = {(cell.point.solution, cell.point.value): cell.ours for cell in cells}
+    assert found[Solution.MODE_I, 0] == pytest.approx(found[Solution.GO_BACK_N, 0], rel=0.15)
+    assert found[Solution.MODE_I, 5] < found[Solution.MODE_I, 0]
+
+
 def test_with_more_lossy_links_mode_iii_beats_mode_ii() -> None:
     rows = table(32, 4, seeds=3)
     assert rows[Solution.MODE_III][0].ours > 1.2 * rows[Solution.MODE_II][0].ours
