@@ -107,12 +107,15 @@ def test_likely_scenarios_come_first_and_none_is_lost() -> None:
 
 
 def test_modes_have_scenarios_of_their_own() -> None:
-    two, three = (scenario_modules(EpicSpec(mode=mode)) for mode in Mode)
+    one, two, three = (scenario_modules(EpicSpec(mode=mode)) for mode in (Mode.I, Mode.II, Mode.III))
     assert "test_broadcast" in two
     static = set(scenario_modules(EpicSpec(arch="t2na")))
     assert static - set(two) == {"test_static_slots", "test_static_groups", "test_static_pipes", "test_static_fold"}
     assert static > set(two)
-    assert not set(two) & set(three)
+    assert not set(two) & (set(one) | set(three))
+    # Mode I shares what Mode III's switches do to connections.
+    assert {name for name in one if name.startswith("test_i_")} == set(one) - set(three)
+    assert len(set(one) & set(three)) > len(set(one)) / 2
     assert all(name.startswith("test_iii_") for name in three)
 
 
