@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from p4gen.errors import MissingToolError
 from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.host.collectives.arrays import array_type
 from p4gen.ptf.scenario import Output, SwitchTest
 
 __all__ = ["Output", "P4genTest"]
@@ -24,4 +26,8 @@ class P4genTest(SwitchTest):
     def misfit(self, spec: EpicSpec) -> str | None:
         """Why this scenario does not apply to a program; None if it does."""
         self.spec = spec
+        try:
+            array_type(spec.dtype)
+        except MissingToolError as error:
+            return str(error)
         return self.unfit() if spec.mode in self.modes else f"the program is of mode {spec.mode}"

@@ -27,8 +27,8 @@ def mode_i_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     runs += [
         SuiteRun(long, ("test_iii_retransmission.OneNakBringsSixtyFourPackets",)),
         SuiteRun(made(lanes=8, congestion="none"), (*OWN, *WHOLE_RANGE)),
-        SuiteRun(made(lanes=8, message=1), (*OWN, *WHOLE_RANGE)),
-        SuiteRun(made(lanes=8, window=1, message=4), OWN),
+        SuiteRun(made(lanes=8, message=1, name="modei_m1"), (*OWN, *WHOLE_RANGE)),
+        SuiteRun(made(lanes=8, window=1, message=4, name="modei_w1m4"), OWN),
         SuiteRun(made(icrc=Icrc.IGNORE), ("test_iii_order.Contributions", "test_iii_order.GapIsReportedOnce")),
         SuiteRun(made(icrc=Icrc.SET), ("test_iii_order.Contributions", "test_iii_order.GapIsReportedOnce")),
         *(SuiteRun(made(pipelines=count, lanes=8, groups=4, fan_in=8), (*PIPELINES, *OWN)) for count in (2, 4)),
@@ -44,5 +44,5 @@ def mode_i_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
             runs.append(SuiteRun(made(**named), ARITHMETIC))
     if spec.fan_in < LARGE:
         names = ("test_iii_collectives.ThirtyTwoEdges", "test_iii_collectives.ChildrenOfALargeNode")
-        runs.append(SuiteRun(made(lanes=8, fan_in=32, ports=32), (*names, *OWN)))
+        runs.append(SuiteRun(made(lanes=8, fan_in=32, ports=32, name="modei_fan32"), (*names, *OWN)))
     return tuple(run for index, run in enumerate(runs) if not index or run.spec.resolved() != spec.resolved())
