@@ -293,6 +293,7 @@ def test_full_leaves_nothing_out(checkout: Checkout) -> None:
     assert checkout.test("--full").returncode == 0
     assert any("ptf mutate --mode III --faults 16" in line for line in usual)
     assert not any("--faults" in line for line in checkout.calls)
+    assert any("p4gen ptf run --mode multiwrite --out build/test --engine jit" in line for line in checkout.calls)
     for mode in ("II", "III", "themis"):
         for more in ("--engine jit", "--target bmv2"):
             assert any(f"p4gen ptf run --mode {mode} --out build/test {more}" in line for line in checkout.calls)
