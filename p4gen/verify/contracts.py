@@ -3,7 +3,7 @@ again. Timers repair what breaks these rules, so no result would show it."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Any, Final
 
@@ -59,8 +59,9 @@ class Receiver:
     first: Hashable = ()
     excused = False
 
-    def __init__(self, first_psn: int, ports: dict[int, int], recovery: Recovery) -> None:
+    def __init__(self, first_psn: Callable[[int], int], ports: dict[int, int], recovery: Recovery) -> None:
         self._first_psn = first_psn
+        """The first PSN that comes to a QP."""
         self._ports = ports
         """The outgoing link of each port."""
         self._recovery = recovery
@@ -73,7 +74,8 @@ class Receiver:
         problem = ""
         for frame in filter(is_data, arrived):
             key = port, int.from_bytes(frame[_DEST_QP])
-            order = known.get(key) or _Order(*key, self._first_psn, add(self._first_psn, -1))
+            first = self._first_psn(key[1])
+            order = known.get(key) or _Order(*key, first, add(first, -1))
             answers = [
                 _answer(frame)
                 for link, out in sent

@@ -5,7 +5,7 @@ A monitor's memory is part of the state of the part that it watches, so it is a 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, Protocol
 
 from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
@@ -93,8 +93,9 @@ class Gaps:
     first: Hashable = ()
     excused = False
 
-    def __init__(self, first_psn: int) -> None:
+    def __init__(self, first_psn: Callable[[int], int]) -> None:
         self._first_psn = first_psn
+        """The first PSN that comes to a QP."""
 
     def step(
         self, memory: tuple[tuple[int, int, int, int], ...], port: int, arrived: Sequence[bytes], sent: Sent
@@ -105,7 +106,8 @@ class Gaps:
             if not is_data(frame):
                 continue
             key, psn = (port, int.from_bytes(frame[_DEST_QP])), int.from_bytes(frame[_PSN])
-            wanted, newest = known.get(key, (self._first_psn, (self._first_psn - 1) & PSN_MASK))
+            first = self._first_psn(key[1])
+            wanted, newest = known.get(key, (first, (first - 1) & PSN_MASK))
             if psn == wanted:
                 wanted = (psn + 1) & PSN_MASK
             # Without a gap the newest is the one before the next, whatever came again.

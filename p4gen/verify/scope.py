@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -25,6 +26,7 @@ from p4gen.net.config import Call, SimConfig, Work
 from p4gen.net.faults import Faults, Impairment
 from p4gen.net.simulation import Simulation
 from p4gen.net.values import expected
+from p4gen.placement.network import Placement
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
 from p4gen.rocev2 import psn
@@ -165,6 +167,7 @@ class Scope:
                 if self._used(simulation, edge.switch, edge.context)
             ],
             [self.topology.rank_hosts[root] for root in self.roots] if ROOTED.intersection(self.collectives) else [],
+            _own_psns(placement) if spec.own_psns else {},
         )
 
     @property
@@ -312,3 +315,15 @@ def _arriving(call: Call, spec: CollectiveSpec, values: Sequence[Array], rank: i
         case _:
             return b""
     return bytes(to_wire(reduced(call.kind(spec)[0], sent, saturating=spec.saturating), spec.payload_bytes))
+
+
+def _own_psns(placement: Placement) -> dict[str, dict[int, int]]:
+    """``World.own_psns`` of connections that begin with PSNs of their own."""
+    hosts = {ip: host for host, ip in placement.ip.items()}
+    found: dict[str, dict[int, int]] = defaultdict(dict)
+    for placed in placement.edges:
+        edge = placed.edge
+        found[placed.switch][edge.local.qp] = edge.first_received
+        if edge.first_hop:
+            found[hosts[edge.remote.ip]][edge.remote.qp] = edge.first_sent
+    return dict(found)

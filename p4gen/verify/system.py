@@ -6,7 +6,9 @@ budget of faults. Frames, contents of links and states of parts are interned, so
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, NamedTuple
 
 from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
@@ -123,14 +125,11 @@ class System:
         ]
         self.unlike = world.unlike
         self.names = (*switches, *hosts)
-        first = world.first_psn
-        of_hosts: list[Monitor] = [Gaps(first)] if rules.in_order else []
-        of_hosts += [NoRepeats()] if rules.no_repeats else []
-        of_hosts += [OneRepeat()] if rules.one_repeat else []
         self.switch_watches = [
-            Watch(_of_switch(rules, name, first, ports)) for name, ports in zip(switches, self.ports, strict=True)
+            Watch(_of_switch(rules, name, partial(world.first_psn_of, name), ports))
+            for name, ports in zip(switches, self.ports, strict=True)
         ]
-        self.host_watches = [Watch(of_hosts) for _ in hosts]
+        self.host_watches = [Watch(_of_host(rules, partial(world.first_psn_of, host))) for host in hosts]
         self._first: tuple[list[int], list[int], list[int]] | None = None
         self.frames: Interned[bytes] = Interned()
         self.contents: Interned[Content] = Interned(Content())
@@ -232,7 +231,14 @@ def _said(answer: bytes) -> tuple[int, bytes]:
     return answer[_SYNDROME_AT], answer[_ANSWER_PSN]
 
 
-def _of_switch(rules: Rules, name: str, first_psn: int, ports: dict[int, int]) -> list[Monitor]:
+def _of_host(rules: Rules, first_psn: Callable[[int], int]) -> list[Monitor]:
+    found: list[Monitor] = [Gaps(first_psn)] if rules.in_order else []
+    found += [NoRepeats()] if rules.no_repeats else []
+    found += [OneRepeat()] if rules.one_repeat else []
+    return found
+
+
+def _of_switch(rules: Rules, name: str, first_psn: Callable[[int], int], ports: dict[int, int]) -> list[Monitor]:
     found: list[Monitor] = []
     if rules.asked is not None and rules.asked[0] == name:
         found.append(Asked(rules.asked[1], last_hop=rules.asked[2]))

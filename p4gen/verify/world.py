@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from p4gen.groups.group import SwitchConfig
@@ -88,6 +88,12 @@ class World:
     """Of each tick that is worth sending: the switch, the port of its edge, the frame, a name."""
     unlike: Sequence[str] = ()
     """Hosts that do what no others do."""
+    own_psns: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    """By switch or host and its queue pair: the first PSN that it receives, if that is not ``first_psn``."""
+
+    def first_psn_of(self, node: str, qp: int) -> int:
+        """The first PSN that a queue pair of a switch or host receives."""
+        return self.own_psns.get(node, {}).get(qp, self.first_psn)
 
 
 class Explored(Protocol):
