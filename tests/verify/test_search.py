@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from p4gen.errors import FailedError, InputError
+from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import Flow
 from p4gen.verify import knowledge
 from p4gen.verify.results import Result
@@ -55,6 +56,16 @@ def test_a_reduced_search_has_the_same_verdict(mode: str, name: str) -> None:
     assert whole.complete
     assert reduced.ends == whole.ends
     assert reduced.distinct <= whole.distinct
+
+
+@pytest.mark.parametrize("collective", ["allreduce", "reduce", "broadcast"])
+@pytest.mark.parametrize("message", [1, 2])
+def test_mode_i_survives_a_loss_and_a_duplicate(collective: str, message: int) -> None:
+    """Its switches see PSNs that no other connection has; a message of two packets is stored whole."""
+    trouble = {"packets": 2 + message, "message": message, "budget": Budget(losses=1, duplicates=1)}
+    result = found(scope("I", collectives=(Collective(collective),), **trouble), reduce=True)
+    assert (result.complete, result.problem) == (True, None), result.sentence()
+    assert result.ends
 
 
 @pytest.mark.parametrize("reduce", [False, True])
