@@ -24,6 +24,7 @@ from mode_iii import (
     ack_of,
     again,
     control_of,
+    flow_at,
     invalid_of,
     rnr_of,
     to,
@@ -31,6 +32,7 @@ from mode_iii import (
 
 from p4gen.families.epic.spec import Mode
 from p4gen.families.epic.words import EMISSION
+from p4gen.host.collectives.control import Collective
 from p4gen.rocev2.opcodes import Opcode
 
 Message = Sequence[Mapping[int, Values]]
@@ -367,6 +369,31 @@ class MessageBoundariesDiffer(MessageTest):
         self.push(flow, [first], self.psn(1), values, Opcode.SEND_FIRST)
         self.push(flow, others, self.psn(1), values, Opcode.SEND_ONLY)
         self.check(flow.group, to(others, invalid_of(self.psn(1))))
+
+
+class TwoGroupsShareNothing(MessageTest):
+    """Messages of two groups, and of a group's two directions, are stored at the same time under the same numbers."""
+
+    def runTest(self) -> None:
+        one, other = self.make_flow(UP), self.make_flow(UP, context=1, first_port=1)
+        self.serve(one.group, other.group)
+        flows = [
+            flow_at(node, Collective.ALLREDUCE, down=down)
+            for node in (one.group, other.group)
+            for down in (False, True)
+        ]
+        for flow in flows:
+            self.begin(flow)
+        messages = [self.message(flow, 2) for flow in flows]
+        for at, opcode in enumerate(opcodes_of(2)):
+            psn = self.psn(1 + at)
+            for flow, message in zip(flows, messages, strict=True):
+                self.push(flow, flow.sources[:-1], psn, message[at], opcode)
+        self.outputs()
+        for flow, message in zip(flows, messages, strict=True):
+            self.send_message(flow, flow.sources[-1], 1, message)
+            acks = to(flow.sources[-1:], ack_of(self.psn(2)))
+            self.check(flow.group, acks, to(flow.outputs, *self.results(1, message)))
 
 
 RNR = 0x21

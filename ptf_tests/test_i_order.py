@@ -9,11 +9,27 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from mode_iii import DOWN, REDUCE_TO_CHILD, ROOT, UP, ModeIIITest, Role, ack_of, again, nak_of, to
+from inc import reduce_to
+from mode_iii import (
+    DOWN,
+    REDUCE_TO_CHILD,
+    REDUCE_TO_PARENT,
+    ROOT,
+    UP,
+    ModeIIITest,
+    Role,
+    ack_of,
+    again,
+    flow_at,
+    invalid_of,
+    nak_of,
+    to,
+)
 from test_i_messages import MessageTest
 
 from p4gen.families.epic.spec import Mode
 from p4gen.groups.group import GroupContext
+from p4gen.host.collectives.control import Collective
 from p4gen.rocev2 import psn as serial
 from p4gen.spec import DType
 
@@ -88,6 +104,33 @@ class OneConnectionAlone(ModeIIITest):
         self.round(flow, psn)
 
 
+class AnyRankMayBeTheRoot(ModeIIITest):
+    """A Reduce to another rank than 0: what is announced names it."""
+
+    modes = (Mode.I,)
+
+    def runTest(self) -> None:
+        group = self.node(reduce_to(5, 1), parent=False)
+        self.serve(group)
+        flow = flow_at(group, Collective.REDUCE, 5)
+        self.begin(flow)
+        self.rounds(flow, 1, self.window)
+
+
+class AnnouncementInPlaceOfData(ModeIIITest):
+    """A source that announces something where its announcement promises data is told: invalid request."""
+
+    modes = (Mode.I,)
+
+    def runTest(self) -> None:
+        flow = self.served(ROOT)
+        self.begin(flow, 4)
+        self.round(flow, self.psn(1))
+        (edge, *_), psn = flow.sources, self.psn(2)
+        self.announce(flow.group, [edge], psn, self.immediate(flow, 1))
+        self.check(flow.group, to([edge], invalid_of(psn)))
+
+
 class FoldOrderIsRankOrder(MessageTest):
     """Sums that saturate depend on the order: contributions are reduced in the order of edges, whoever comes first."""
 
@@ -110,6 +153,10 @@ class FoldOrderIsRankOrder(MessageTest):
                 total = int(np.clip(total + each, least, greatest))
             result = self.result(psn, {0: self.lanes(total)})
             self.check(flow.group, to(flow.sources, ack_of(psn)), to(flow.outputs, result))
+            # What is sent again has saturated once.
+            self.nak(flow.group, flow.outputs[0], psn)
+            self.check(flow.group, {}, to(flow.outputs[:1], again(result)))
+            self.equal("overflows counted", self.counts("overflows"), {flow.group.context: offset})
             self.ack(flow.group, flow.outputs, psn)
 
 
@@ -117,15 +164,20 @@ class NonSourceIsSkipped(ModeIIITest):
     """The edge to which a Reduce goes contributes nothing: what its buffer still holds of others does not count."""
 
     modes = (Mode.I,)
+    role: Role = REDUCE_TO_CHILD
 
     def unfit(self) -> str | None:
         wrong = not self.spec.folds or self.spec.pipelines > 1
         return super().unfit() or ("it is about buffers of edges, in one pipeline" if wrong else None)
 
     def runTest(self) -> None:
-        flow = self.served(REDUCE_TO_CHILD)
+        flow = self.served(self.role)
         (edge,) = flow.outputs
         for slot in range(flow.group.base, flow.group.base + flow.group.slots):
             self.control.write_register(f"lane_0.edge_{edge}", slot, self.random.getrandbits(self.spec.lane_bits - 1))
         self.begin(flow)
         self.rounds(flow, 1, self.window)
+
+
+class ParentIsSkipped(NonSourceIsSkipped):
+    role = REDUCE_TO_PARENT

@@ -62,8 +62,9 @@ def test_a_reduced_search_has_the_same_verdict(mode: str, name: str) -> None:
 @pytest.mark.parametrize("message", [1, 2])
 def test_mode_i_survives_a_loss_and_a_duplicate(collective: str, message: int) -> None:
     """Its switches see PSNs that no other connection has; a message of two packets is stored whole."""
-    trouble = {"packets": 2 + message, "message": message, "budget": Budget(losses=1, duplicates=1)}
-    result = found(scope("I", collectives=(Collective(collective),), **trouble), reduce=True)
+    budget, called = Budget(losses=1, duplicates=1), (Collective(collective),)
+    one = scope("I", budget=budget, collectives=called, packets=2 + message, message=message)
+    result = found(one, reduce=True)
     assert (result.complete, result.problem) == (True, None), result.sentence()
     assert result.ends
 

@@ -68,6 +68,8 @@ NOT_HERE = {
     "sent-is-not-kept": "EmitMessage keeps what is next",
     "sent-before-the-wrap-counts": "a pipe does not idle while others go on",
     "cursor-sends-the-unsent": "EmitMessage sees what has been sent",
+    "last-ack-request-wins": "a result asks for an ACK at the end of its message, whoever asked before",
+    "announcements-forgotten": "a context serves one collective, whatever is announced",
     "no-nak": "what is ahead of the range is answered with an RNR NAK",
     "incomplete-goes-out": "results do not leave with a contribution",
 }
@@ -118,8 +120,7 @@ MODE_I: tuple[Mutation, ...] = (
     _own("emitter-keeps-the-immediate", "StartCursor", "            hdr.immediate.setInvalid();", ""),
     _own("store-to-edge-zero", "StoreData", "bitmap_t sender = meta.lookup.edge_bit;", "bitmap_t sender = 1;"),
     _own("fold-skips-last-edge", "FoldData", "if (sources[3:3] == 1) {", "if (false) {"),
-    _own("fold-adds-non-source", "FoldData", "if (sources[0:0] == 1) {", "if (true) {"),
-    _own("fold-adds-zero-first", "FoldData", "if (sources[2:2] == 1) {", "if (sources[1:1] == 1) {"),
+    _own("fold-adds-non-source", "FoldData", "if (sources[3:3] == 1) {", "if (true) {"),
     _own(
         "resend-reads-next-slot",
         "StoreData",
