@@ -1,8 +1,8 @@
-"""EPIC: polymorphic in-network collectives. Modes II and III."""
+"""EPIC: polymorphic in-network collectives. Modes I, II and III."""
 
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.families.family import Family
 
 FAMILY = Family(
-    "epic", "EPIC: reliable in-network collectives, Modes II and III", EpicSpec, __name__, telling=("mode",)
+    "epic", "EPIC: reliable in-network collectives, Modes I, II and III", EpicSpec, __name__, telling=("mode",)
 )
