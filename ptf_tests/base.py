@@ -26,8 +26,14 @@ class P4genTest(SwitchTest):
     def misfit(self, spec: EpicSpec) -> str | None:
         """Why this scenario does not apply to a program; None if it does."""
         self.spec = spec
+        if not self.is_about(spec.mode):
+            return f"the program is of mode {spec.mode}"
         try:
             array_type(spec.dtype)
         except MissingToolError as error:
             return str(error)
-        return self.unfit() if spec.mode in self.modes else f"the program is of mode {spec.mode}"
+        return self.unfit()
+
+    def is_about(self, mode: Mode) -> bool:
+        """Whether it applies to any program of a mode."""
+        return mode in self.modes

@@ -98,6 +98,10 @@ class ModeIIITest(IncTest):
         """Includes what programs of static groups lack."""
         return super().misfit(spec) or missing(spec, f"{type(self).__module__}.{type(self).__name__}")
 
+    def is_about(self, mode: Mode) -> bool:
+        """Mode I takes packets in order only."""
+        return super().is_about(mode) and (not mode.stores or Reliability.GBN in self.reliability)
+
     def serve(self, *groups: GroupContext) -> None:
         """Configure the switch for groups. Skips the test when a program whose groups serve one pattern each cannot."""
         if static(self.spec) or self.spec.mode.stores:

@@ -30,6 +30,7 @@ from mode_iii import (
 )
 
 from p4gen.families.epic.conformance.lacking import lacks
+from p4gen.families.epic.spec import Mode
 from p4gen.groups.group import GroupContext
 from p4gen.host.collectives.control import Collective, Control
 from p4gen.rocev2 import psn as serial
@@ -444,6 +445,7 @@ class SumsSaturateOrWrap(ModeIIITest):
 class NumbersByAnnouncement(ModeIIITest):
     """Op and dtype are those announced, and change from one collective to the next, also for what is sent again."""
 
+    modes = (Mode.III,)
     reliability = EVERY
 
     def unfit(self) -> str | None:
