@@ -24,7 +24,7 @@ from p4gen.rocev2.packet import RocePacket
 class ModeIITest(IncTest):
     """A test with groups whose PSNs are kept end to end."""
 
-    mode: ClassVar[Mode | None] = Mode.II
+    modes: ClassVar[tuple[Mode, ...]] = (Mode.II,)
 
     def filters(self) -> str | None:
         """Why the program does not take packets in any order; None when it does."""

@@ -148,6 +148,9 @@ class MessagesAreSentAgainWithTheirOpcodes(Resends):
 class ResendingEndsAtWhatIsIncomplete(Resends):
     """A slot that waits for others holds nothing to send, and nothing after it is in order."""
 
+    def unfit(self) -> str | None:
+        return super().unfit() or ("its range ends before the sixth packet" if self.window < 6 else None)
+
     def runTest(self) -> None:
         flow, sent = self.under_way(3)
         incomplete, values, later = self.psn(4), self.inputs(flow), self.inputs(flow)

@@ -9,7 +9,7 @@ bits, QP 24 bits.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from p4gen.host.collectives.control import Collective
@@ -41,10 +41,10 @@ class Edge:
     """Whether a rank, not a switch, is at the other end."""
     to_pipeline: int | None = None
     """An internal edge's other pipeline; None for an edge that leaves the switch."""
-    first_received: int = 0
+    first_received: int = field(default=0, metadata={"later": True})
     """The PSN of the first packet that comes over it, where connections begin with PSNs of their own
     (``spec.own_psns``)."""
-    first_sent: int = 0
+    first_sent: int = field(default=0, metadata={"later": True})
     """The PSN of the first packet that leaves by it."""
 
 

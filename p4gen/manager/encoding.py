@@ -19,7 +19,7 @@ def encode(value: Any) -> Any:
     if isinstance(value, bytes):
         return base64.b85encode(value).decode()
     if is_dataclass(value):
-        return [encode(getattr(value, field.name)) for field in fields(value)]
+        return [encode(item) for item in _written(value)]
     if isinstance(value, Mapping):
         return [[encode(key), encode(item)] for key, item in value.items()]
     if isinstance(value, frozenset):
@@ -27,6 +27,15 @@ def encode(value: Any) -> Any:
     if isinstance(value, tuple):
         return [encode(item) for item in value]
     return value if value is None or isinstance(value, str | int | float) else to_plain(value)
+
+
+def _written(value: Any) -> list[Any]:
+    """The values of a dataclass's fields. Last ones that are marked as ``later`` and have their defaults are left out:
+    an earlier version reads what it knows."""
+    known = list(fields(value))
+    while known and known[-1].metadata.get("later") and getattr(value, known[-1].name) == known[-1].default:
+        known.pop()
+    return [getattr(value, field.name) for field in known]
 
 
 def decode(kind: Any, data: Any) -> Any:

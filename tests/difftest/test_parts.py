@@ -41,7 +41,7 @@ FAULTS = {
         Mutation("overflow-uncounted", "AggregateData", "overflows.count((bit<32>)meta.lookup.context);", ""),
         Mutation("ttl-kept", "Forward", "hdr.ipv4.ttl = hdr.ipv4.ttl - 1;", ""),
         Mutation("nothing-recirculates", "IncEgress", "if (meta.path.goes_round == 1) {", "if (false) {"),
-        Mutation("never-new", "EmitMessage", "if (turn == 1) { following = next + 1; }", ""),
+        Mutation("never-new", "EmitMessage", "next + (psn_t)turn;", "next;"),
         Mutation("cursor-skips", "AdvanceCursor", "hdr.bth.psn = hdr.bth.psn + 1;", "hdr.bth.psn = hdr.bth.psn + 2;"),
     )
 }

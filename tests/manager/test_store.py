@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from placement.networks import spec_for, topologies
 
@@ -44,6 +44,7 @@ def stored(name: str = "g", state: GroupState = GroupState.ACTIVE) -> StoredGrou
 def test_any_placed_group_is_read_as_written(  # type: ignore[no-untyped-def]
     topology, mode: Mode, sync: PsnSync, pipelines: int, data: st.DataObject
 ) -> None:
+    assume(not (mode.stores and sync is PsnSync.REFINED))  # which it refuses
     ranks = data.draw(st.lists(st.sampled_from(topology.hosts), min_size=1, max_size=4, unique=True))
     request = GroupRequest(tuple(ranks), sync=sync)
     (group,) = place(topology, spec_for(topology, [request], mode, pipelines), [request]).groups
