@@ -131,6 +131,11 @@ def is_read_response(opcode: int) -> bool:
     return _O.READ_RESPONSE_FIRST <= opcode <= _O.READ_RESPONSE_ONLY
 
 
+def is_response(opcode: int) -> bool:
+    """Whether it answers an RDMA READ or an atomic operation."""
+    return is_read_response(opcode) or opcode == _O.ATOMIC_ACKNOWLEDGE
+
+
 def carries_payload(opcode: int) -> bool:
     """Whether a message's data may follow the headers."""
     return is_send(opcode) or is_write(opcode) or is_read_response(opcode)

@@ -3,7 +3,11 @@
 A script has one step a line (PSNs are relative to the initial one):
 
 - ``recv N`` posts N receives of 64 bytes; ``send BYTES [imm=V] [write]`` posts a request
-- ``< NAME PSN [ack] [len=N] [imm=V] [rkey=V] [va=V] [dma=N] [code=N] [msn=N]`` is a frame that arrives
+- ``read BYTES``, ``add NUMBER`` and ``swap NUMBER COMPARE`` post a READ and atomic operations; ``got BYTES`` says
+  what the first of them brought that has not been asked for, in hexadecimal digits
+- ``memory BYTES`` says what the region begins with, in hexadecimal digits
+- ``< NAME PSN [ack] [len=N] [imm=V] [rkey=V] [va=V] [dma=N] [code=N] [msn=N] [with=N] [compare=N]
+  [original=N]`` is a frame that arrives
 - ``> NAME PSN [ack] …`` is the next frame that leaves; ``> nothing`` says that none does
 - ``sq PSN`` and ``rq PSN`` set the PSN to send and to expect next
 - ``wait 10us`` lets time pass; ``done send|recv ID [STATUS]`` is the next completion
@@ -16,10 +20,21 @@ from collections import deque
 from dataclasses import replace
 
 from p4gen.host.transport.nic import Nic
-from p4gen.host.transport.verbs import Completion, Peer, QpConfig, RecvWr, SendWr
+from p4gen.host.transport.verbs import Completion, Operation, Peer, QpConfig, RecvWr, SendWr
 from p4gen.net.loop import EventLoop
-from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, Ethernet, ImmDt, IPv4
-from p4gen.rocev2.opcodes import Ack, Nak, Opcode, RnrNak, carries_payload, decode_syndrome, has_imm, has_reth
+from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, AtomicAckETH, AtomicETH, Ethernet, ImmDt, IPv4
+from p4gen.rocev2.opcodes import (
+    Ack,
+    Extension,
+    Nak,
+    Opcode,
+    RnrNak,
+    carries_payload,
+    decode_syndrome,
+    extensions,
+    has_imm,
+    has_reth,
+)
 from p4gen.rocev2.packet import RocePacket, parse, problems
 from p4gen.spec import units
 
@@ -48,6 +63,7 @@ class Bench:
         self.region = self.nic.domain.register(self.memory)
         self.buffers: list[bytearray] = []
         self._posted = 0
+        self._fetched: deque[bytearray] = deque()
 
     def transmit(self, frame: bytes, at: int) -> int:
         """The line: a byte takes 80 ps."""
@@ -80,6 +96,14 @@ class Bench:
                 self.pair.post_send(SendWr(self._posted, data, options.get("imm"), rkey, self.region.address))
                 self._posted += 1
                 self._settle()
+            case "read" | "add" | "swap":
+                self._fetch(words[0], [int(word) for word in words[1:]])
+            case "got":
+                brought = self._fetched.popleft().hex()
+                assert brought == words[1], f"{brought} has come"
+            case "memory":
+                begins = self.memory[: len(words[1]) // 2].hex()
+                assert begins == words[1], f"the region begins with {begins}"
             case "<":
                 self.nic.receive(self.frame(words[1:]).to_bytes())
                 self._settle()
@@ -98,6 +122,16 @@ class Bench:
                 assert text == wanted, f"{text} has completed"
             case other:
                 raise AssertionError(f"no step {other}")
+
+    def _fetch(self, what: str, numbers: list[int]) -> None:
+        operation = {"read": Operation.READ, "add": Operation.FETCH_ADD, "swap": Operation.COMPARE_SWAP}[what]
+        room = bytearray(numbers[0] if what == "read" else 8)
+        value, compare = (0, 0) if what == "read" else (numbers[0], numbers[-1])
+        place = (None, self.region.rkey, self.region.address)
+        self.pair.post_send(SendWr(self._posted, memoryview(room), *place, False, operation, value, compare))
+        self._fetched.append(room)
+        self._posted += 1
+        self._settle()
 
     def _settle(self) -> None:
         """Let the NIC send what it can, without much time passing."""
@@ -122,6 +156,15 @@ class Bench:
         if has_reth(opcode):
             address, rkey = options.get("va", self.region.address), options.get("rkey", self.region.rkey)
             packet = replace(packet, reth=RETH(address, rkey, options.get("dma", MTU)))
+        also = extensions(opcode)
+        if Extension.ATOMIC_ETH in also:
+            address, rkey = options.get("va", self.region.address), options.get("rkey", self.region.rkey)
+            atomic = AtomicETH(address, rkey, options.get("with", 0), options.get("compare", 0))
+            packet = replace(packet, atomic_eth=atomic)
+        if Extension.AETH in also:
+            packet = replace(packet, aeth=AETH(Ack().syndrome, options.get("msn", 0)))
+        if Extension.ATOMIC_ACK_ETH in also:
+            packet = replace(packet, atomic_ack_eth=AtomicAckETH(options.get("original", 0)))
         if has_imm(opcode):
             packet = replace(packet, immdt=ImmDt(options.get("imm", 0)))
         size = options.get("len", MTU) if carries_payload(opcode) else 0
@@ -145,7 +188,7 @@ class Bench:
     def _text(self, packet: RocePacket) -> str:
         bth = packet.bth
         psn = ((bth.psn - self.config.initial_psn + (1 << 23)) & 0xFFFFFF) - (1 << 23)
-        if packet.aeth is not None:
+        if packet.aeth is not None and bth.opcode == Opcode.ACKNOWLEDGE:
             meaning = decode_syndrome(packet.aeth.syndrome)
             name = {Ack: "ACK", Nak: "NAK", RnrNak: "RNR"}.get(type(meaning), "SYNDROME")
             code = getattr(meaning, "code", getattr(meaning, "timer", 0))
@@ -157,7 +200,12 @@ class Bench:
         words = [name, str(psn), f"len={len(packet.payload)}"]
         words += ["ack"] if bth.ack_request else []
         words += [f"imm={packet.immdt.value}"] if packet.immdt is not None else []
-        words += [f"dma={packet.reth.dma_length}"] if packet.reth is not None else []
+        if packet.reth is not None:
+            words += [f"dma={packet.reth.dma_length}", f"va={packet.reth.address - self.region.address}"]
+        words += [f"msn={packet.aeth.msn}"] if packet.aeth is not None else []
+        words += [f"original={packet.atomic_ack_eth.original}"] if packet.atomic_ack_eth is not None else []
+        if packet.atomic_eth is not None:
+            words += [f"with={packet.atomic_eth.swap_or_add}", f"compare={packet.atomic_eth.compare}"]
         return " ".join(words)
 
 

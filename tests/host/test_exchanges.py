@@ -74,7 +74,6 @@ RESPONDER = [
     Case("an empty LAST: invalid request", "recv 1\n< FIRST 0\n< LAST 1 len=0\n> NAK 1 code=1"),
     Case("an ONLY above the path MTU: invalid request", "recv 1\n< ONLY 0 len=12\n> NAK 0 code=1"),
     Case("an empty ONLY is a message", "recv 1\n< ONLY 0 len=0 ack\n> ACK 0 msn=1\ndone recv 0"),
-    Case("a READ is not served here: invalid request", "< READ_REQUEST 0\n> NAK 0 code=1"),
     Case(
         "an error flushes the receives (11.6.2)",
         "recv 2\n< LAST 0\n> NAK 0 code=1\ndone recv 0 work request flushed\ndone recv 1 work request flushed",

@@ -8,12 +8,14 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class MemoryRegion:
-    """Memory that a NIC may write to. Remote ends refer to it by address and ``rkey``."""
+    """Memory that remote ends may use, by address and ``rkey``."""
 
     address: int
     buffer: memoryview
     rkey: int
     remote_write: bool = True
+    remote_read: bool = True
+    remote_atomic: bool = True
 
 
 class ProtectionDomain:
@@ -26,13 +28,20 @@ class ProtectionDomain:
         self._regions: dict[int, MemoryRegion] = {}
         self._next_address = 0x10_0000
 
-    def register(self, buffer: bytearray | memoryview, *, remote_write: bool = True) -> MemoryRegion:
-        """Register ``buffer``. Raises ``ValueError`` when it is read-only."""
+    def register(
+        self,
+        buffer: bytearray | memoryview,
+        *,
+        remote_write: bool = True,
+        remote_read: bool = True,
+        remote_atomic: bool = True,
+    ) -> MemoryRegion:
+        """Register ``buffer``, with what remote ends may do with it. Raises ``ValueError`` when it is read-only."""
         view = memoryview(buffer).cast("B")
         if view.readonly:
             raise ValueError("a region for remote writes must be writable")
         rkey = 0x1000 + 0x101 * len(self._regions)
-        region = MemoryRegion(self._next_address, view, rkey, remote_write)
+        region = MemoryRegion(self._next_address, view, rkey, remote_write, remote_read, remote_atomic)
         self._next_address += (len(view) + 0x1FFF) & ~0xFFF
         self._regions[rkey] = region
         return region
@@ -40,9 +49,21 @@ class ProtectionDomain:
     def for_write(self, rkey: int, address: int, length: int) -> memoryview | None:
         """The memory that a remote WRITE fills; None when the key, the range or the permission is wrong."""
         region = self._regions.get(rkey)
-        if region is None or not region.remote_write:
-            return None
-        start = address - region.address
-        if start < 0 or start + length > len(region.buffer):
-            return None
-        return region.buffer[start : start + length]
+        return _part(region, address, length) if region is not None and region.remote_write else None
+
+    def for_read(self, rkey: int, address: int, length: int) -> memoryview | None:
+        """The memory that a remote READ reads; None when the key, the range or the permission is wrong."""
+        region = self._regions.get(rkey)
+        return _part(region, address, length) if region is not None and region.remote_read else None
+
+    def for_atomic(self, rkey: int, address: int) -> memoryview | None:
+        """The eight bytes of a remote atomic operation; None when the key, the place or the permission is wrong."""
+        region = self._regions.get(rkey)
+        return _part(region, address, 8) if region is not None and region.remote_atomic else None
+
+
+def _part(region: MemoryRegion, address: int, length: int) -> memoryview | None:
+    start = address - region.address
+    if start < 0 or start + length > len(region.buffer):
+        return None
+    return region.buffer[start : start + length]

@@ -12,7 +12,7 @@ from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.requester import Requester
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig
 from p4gen.host.transport.wire import ACK_REQUEST, ANSWER_SIZE, DEST_QP, DST_ADDR, MSN, SYNDROME_AT, Reader
-from p4gen.rocev2.opcodes import Opcode
+from p4gen.rocev2.opcodes import Opcode, is_response
 from p4gen.rocev2.psn import PSN_MASK
 
 BURST: Final = 8
@@ -21,6 +21,7 @@ many."""
 
 _ACKNOWLEDGE: Final = int(Opcode.ACKNOWLEDGE)
 _CNP: Final = int(Opcode.CNP)
+_RESPONSES: Final = frozenset(int(opcode) for opcode in Opcode if is_response(opcode))
 
 
 class Line(Protocol):
@@ -87,6 +88,7 @@ class Nic:
             found[f"qp {number:#x}"] = pair
             found[f"qp {number:#x} requester"] = pair.requester
             found[f"qp {number:#x} responder"] = pair.responder
+            found[f"qp {number:#x} execution"] = pair.responder.execution
         return found
 
     def forget_times(self) -> None:
@@ -131,6 +133,9 @@ class Nic:
             self.kick(pair)
         elif opcode == _CNP:
             pair.requester.on_cnp()
+        elif opcode in _RESPONSES:
+            pair.requester.on_response(opcode, word & PSN_MASK, frame)
+            self.kick(pair)
         else:
             pair.responder.on_request(opcode, word & PSN_MASK, word >= ACK_REQUEST, frame)
 

@@ -97,6 +97,10 @@ class Pair(Protocol):
         """Queue a NAK."""
         ...
 
+    def respond(self, opcode: int, psn: int, msn: int | None, data: memoryview | bytes) -> None:
+        """Queue a response packet of a READ or an atomic operation; one without MSN has no AETH."""
+        ...
+
     def kick(self) -> None:
         """There may be packets to send."""
         ...

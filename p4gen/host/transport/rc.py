@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 from p4gen.host.transport.clock import Clock
 from p4gen.host.transport.memory import ProtectionDomain
@@ -13,10 +13,11 @@ from p4gen.host.transport.responder import Responder
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig, Recovery, RecvWr, SendWr, Status
 from p4gen.host.transport.wire import MSN, OPCODE_AT, PSN, SYNDROME_AT, Writer
 from p4gen.rocev2.layouts import AETH
-from p4gen.rocev2.opcodes import FIRST_NAK, Opcode
+from p4gen.rocev2.opcodes import FIRST_NAK, Opcode, is_response
 
 _ACKNOWLEDGE: Final = int(Opcode.ACKNOWLEDGE)
 _CNP: Final = int(Opcode.CNP)
+_RESPONSES: Final = frozenset(int(opcode) for opcode in Opcode if is_response(opcode))
 _SYNDROME_SHIFT: Final = AETH.word.ends("syndrome")[1]
 """The lowest bit of the syndrome in an AETH; the MSN is below it."""
 
@@ -53,6 +54,23 @@ class Port(Protocol):
         ...
 
 
+class _Response(NamedTuple):
+    """A response packet that waits to be sent; one without MSN has no AETH."""
+
+    opcode: int
+    psn: int
+    msn: int | None
+    data: memoryview | bytes
+
+
+class _Answer(NamedTuple):
+    """An ACK or NAK that waits to be sent; without MSN it gets the one that is current then."""
+
+    psn: int
+    syndrome: int
+    msn: int | None
+
+
 class QueuePair:
     """One end of a connection, ready to send.
 
@@ -82,7 +100,7 @@ class QueuePair:
         """Set by the NIC: it will check this pair when it sends."""
         self._nic = nic
         self._on_completion = on_completion
-        self._answers: deque[tuple[int, int, int | None]] = deque()
+        self._answers: deque[_Answer | _Response] = deque()
         self._ack_due = False
         self._listed = False
         self._cnp_due = False
@@ -93,7 +111,8 @@ class QueuePair:
     # --- the application's side ---
 
     def post_send(self, wr: SendWr) -> None:
-        """Post a SEND or a WRITE. It completes when it is acknowledged."""
+        """Post a SEND, a WRITE, a READ or an atomic operation. It completes when it is acknowledged, or its response is
+        there. Raises ``ValueError`` for data that a response cannot fill."""
         if self.broken is not None:
             self.complete(Completion(wr.wr_id, Status.FLUSHED))
             return
@@ -143,8 +162,13 @@ class QueuePair:
         """Queue a NAK, after a queued ACK. Unless given, its MSN is the one current when it is sent."""
         if self._ack_due:
             self._ack_due = False
-            self._answers.append((*self.responder.acknowledged(), None))
-        self._answers.append((psn, syndrome, msn))
+            self._answers.append(_Answer(*self.responder.acknowledged(), None))
+        self._answers.append(_Answer(psn, syndrome, msn))
+        self._list()
+
+    def respond(self, opcode: int, psn: int, msn: int | None, data: memoryview | bytes) -> None:
+        """Queue a response packet of a READ or an atomic operation. It has an AETH if it has an MSN."""
+        self._answers.append(_Response(opcode, psn, msn, data))
         self._list()
 
     def kick(self) -> None:
@@ -160,6 +184,8 @@ class QueuePair:
         opcode, psn = frame[OPCODE_AT], int.from_bytes(frame[PSN])
         if opcode == _CNP:
             return
+        if opcode in _RESPONSES:
+            return  # whoever waits for it requests it again
         if opcode != _ACKNOWLEDGE:
             self.requester.on_loss(psn)
         elif frame[SYNDROME_AT] < FIRST_NAK:
@@ -183,7 +209,10 @@ class QueuePair:
             return self.writer.cnp()
         msn = None
         if self._answers:
-            psn, syndrome, msn = self._answers.popleft()
+            answer = self._answers.popleft()
+            if isinstance(answer, _Response):
+                return self._response(answer)
+            psn, syndrome, msn = answer
         elif self._ack_due:
             self._ack_due = False
             psn, syndrome = self.responder.acknowledged()
@@ -192,6 +221,12 @@ class QueuePair:
             return None
         aeth = syndrome << _SYNDROME_SHIFT | (self.responder.msn if msn is None else msn)
         return self.writer.frame(_ACKNOWLEDGE, psn, body=aeth.to_bytes(AETH.size))
+
+    def _response(self, packet: _Response) -> bytes:
+        head = b""
+        if packet.msn is not None:
+            head = (self.responder.acknowledged()[1] << _SYNDROME_SHIFT | packet.msn).to_bytes(AETH.size)
+        return self.writer.frame(packet.opcode, packet.psn, body=head + bytes(packet.data))
 
     def _list(self) -> None:
         if not self._listed:

@@ -12,8 +12,9 @@ from typing import ClassVar, Final, NamedTuple
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.parts import Pair
 from p4gen.host.transport.roundtrips import RoundTrips
-from p4gen.host.transport.verbs import Completion, Recovery, SendWr, Status
-from p4gen.rocev2.headers import RETH, ImmDt
+from p4gen.host.transport.verbs import Completion, Operation, Recovery, SendWr, Status
+from p4gen.host.transport.wire import BODY_AT
+from p4gen.rocev2.headers import AETH, RETH, AtomicETH, ImmDt
 from p4gen.rocev2.opcodes import FIRST_NAK, Nak, NakCode, Opcode, RnrNak, decode_syndrome
 
 _FATAL: Final = {
@@ -27,6 +28,16 @@ _MASK: Final = (1 << 24) - 1
 _FIRST, _MIDDLE, _LAST, _ONLY = (
     int(opcode) for opcode in (Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY)
 )
+
+
+_REQUESTS: Final = {
+    Operation.READ: int(Opcode.READ_REQUEST),
+    Operation.FETCH_ADD: int(Opcode.FETCH_ADD),
+    Operation.COMPARE_SWAP: int(Opcode.COMPARE_SWAP),
+}
+_ATOMIC_ACKNOWLEDGE: Final = int(Opcode.ATOMIC_ACKNOWLEDGE)
+_READ_RESPONSE_MIDDLE: Final = int(Opcode.READ_RESPONSE_MIDDLE)
+_ICRC: Final = 4
 
 
 class _Message(NamedTuple):
@@ -63,7 +74,7 @@ class Requester:
     STATE: ClassVar = (
         "_room", "_messages", "una", "next", "high", "end", "_unsent", "_current", "_again", "_queued", "_named",
         "_sent_at", "_went_back", "_retries", "_rnr_retries", "_quiet_until", "_trips", "_timeout", "_deadline",
-        "_timer_set", "free_at", "rate", "stats",
+        "_timer_set", "free_at", "rate", "_responses", "stats",
     )  # fmt: skip
 
     def __init__(self, qp: Pair) -> None:
@@ -105,13 +116,19 @@ class Requester:
         self.free_at = 0
         """The time at which the rate limiter allows the next packet."""
         self.rate = self._c.dcqcn.point() if self._c.dcqcn is not None else None
+        self._responses = 0
+        """READs and atomic operations that are posted and have not completed."""
         self.stats = SendStats()
 
     # --- the application's side ---
 
     def post(self, wr: SendWr) -> None:
-        """Queue a work request. It completes when its last packet is acknowledged."""
+        """Queue a work request. It completes when its last packet is acknowledged, or its last response is there."""
         data = memoryview(wr.data)
+        if wr.operation is not None:
+            if data.readonly or (wr.operation is not Operation.READ and len(data) != 8):
+                raise ValueError(f"a response to {wr.operation} cannot be stored in what is given as data")
+            self._responses += 1
         packets = max(1, -(-len(data) // self._c.mtu))
         message = _Message(wr, data, self.end, self.end + packets)
         self.end = message.end
@@ -146,7 +163,23 @@ class Requester:
         """Whether there is a packet to send now, apart from the rate limiter."""
         if now < self._quiet_until:
             return False
-        return (self.next < self.end and self.next - self.una < self._room) or bool(self._again)
+        if self._again:
+            return True
+        if self.next >= self.end or self.next - self.una >= self._room:
+            return False
+        return not self._responses or self._may_execute()
+
+    def _may_execute(self) -> bool:
+        """Whether the next packet is allowed by ``max_rd_atomic``."""
+        before = 0
+        for message in self._messages:
+            if message.first > self.next:
+                break
+            if message.wr.operation is not None:
+                before += 1
+                if message.end > self.next and before > self._c.max_rd_atomic:
+                    return False
+        return True
 
     def take(self, now: int) -> bytes:
         """The next packet to send; retransmissions come first. Call it only when ``ready``."""
@@ -161,18 +194,22 @@ class Requester:
             if not message.first <= seq < message.end:
                 begins = bool(self._unsent) and self._unsent[0].first == seq
                 message = self._current = self._unsent.popleft() if begins else self._find(seq)
+            if message.wr.operation is not None:
+                self.next = message.end  # one request, whose PSNs are its responses
         if self._sent_at is not None:
             self._sent_at[seq] = now
         stats = self.stats
         stats.sent += 1
         again = seq < self.high
+        if message.wr.operation is not None:
+            seq = max(seq, self.una)
         trips = self._trips
         if again:
             stats.resent += 1
             if trips is not None and trips.seq == seq:
                 trips.seq = -1
         else:
-            self.high = seq + 1
+            self.high = seq + 1 if message.wr.operation is None else message.end
             if trips is not None and trips.seq < 0:
                 trips.seq, trips.since = seq, now
         frame = self._frame(message, seq, again)
@@ -189,6 +226,8 @@ class Requester:
         part = message.data[start : start + self._mtu]
         last = seq + 1 == message.end
         wr = message.wr
+        if wr.operation is not None:
+            return self._request(message, start)
         opcode = (_FIRST if index == 0 else _MIDDLE) if not last else (_ONLY if index == 0 else _LAST)
         ack = last or again or (index + 1) % self._c.ack_every == 0
         psn = (self._first_psn + seq) & _MASK
@@ -204,6 +243,17 @@ class Requester:
             body += ImmDt(wr.immediate).pack()
         body += bytes(part)
         return self._write(opcode, psn, ack_request=ack, body=body, solicited=last and wr.solicited)
+
+    def _request(self, message: _Message, start: int) -> bytes:
+        """The request of a READ, or of what is missing of it, from byte ``start`` on; or of an atomic operation."""
+        wr, psn = message.wr, self.psn(message.first + start // self._mtu)
+        assert wr.operation is not None
+        key = wr.rkey or 0
+        if wr.operation is Operation.READ:
+            body = RETH(wr.remote_address + start, key, len(message.data) - start).pack()
+        else:
+            body = AtomicETH(wr.remote_address, key, wr.swap_or_add, wr.compare).pack()
+        return self._write(_REQUESTS[wr.operation], psn, ack_request=True, body=body)
 
     def _find(self, seq: int) -> _Message:
         for message in self._messages:
@@ -248,6 +298,30 @@ class Requester:
             case _:
                 self._qp.fail(Status.BAD_RESPONSE)
 
+    def on_response(self, opcode: int, psn: int, frame: bytes) -> None:
+        """Handle a response to a READ or an atomic operation: data in order is stored, a gap is requested again
+        (9.7.5.1.3). A READ's responses may have any of its opcodes: what counts is the PSN."""
+        seq = self.una + ((psn - self._c.initial_psn - self.una) & _MASK)
+        if not self.outstanding(seq):
+            self.stats.ghosts += 1
+            return
+        message = self._find(seq)
+        atomic = opcode == _ATOMIC_ACKNOWLEDGE
+        if message.wr.operation is None or (message.wr.operation is not Operation.READ) is not atomic:
+            self.stats.ghosts += 1
+            return
+        self._acknowledge(seq)  # as an ACK of all before it, which goes no further than the first response missing
+        if self.una != seq or self._qp.broken is not None:
+            return
+        start = (seq - message.first) * self._mtu
+        room = message.data[start : start + self._mtu]
+        body = frame[BODY_AT + (0 if opcode == _READ_RESPONSE_MIDDLE else AETH.SIZE) : -_ICRC]
+        if len(body) != len(room):
+            self._qp.fail(Status.BAD_RESPONSE)
+            return
+        room[:] = int.from_bytes(body).to_bytes(8, "little") if atomic else body
+        self._acknowledge(seq + 1, responded=True)
+
     def on_cnp(self) -> None:
         """Handle a CNP."""
         self.stats.cnps += 1
@@ -263,8 +337,16 @@ class Requester:
             self._resend(seq)
             self._qp.kick()
 
-    def _acknowledge(self, upto: int) -> None:
-        """All packets before ``upto`` are acknowledged."""
+    def _acknowledge(self, upto: int, *, responded: bool = False) -> None:
+        """All packets before ``upto`` are acknowledged. READs and atomic operations are by their responses only: one
+        that is passed over has lost some (an implied NAK)."""
+        if self._responses and not responded:
+            passed = next((m for m in self._messages if m.wr.operation is not None and m.first < upto), None)
+            missing = upto if passed is None else max(passed.first, self.una)
+            if missing < upto:
+                self._acknowledge(missing, responded=True)
+                self._sequence_error(missing)
+                return
         if upto <= self.una:
             return
         if self._sent_at is not None:
@@ -290,6 +372,7 @@ class Requester:
         messages = self._messages
         while messages and messages[0].end <= upto:
             done = messages.popleft()
+            self._responses -= done.wr.operation is not None
             self._qp.complete(Completion(done.wr.wr_id, Status.SUCCESS))
 
     def _missing(self, first: int, count: int) -> None:
@@ -327,6 +410,10 @@ class Requester:
             self._resend(seq)
 
     def _resend(self, seq: int) -> None:
+        if self._responses and self.outstanding(seq):
+            message = self._find(seq)
+            if message.wr.operation is not None:
+                seq = max(message.first, self.una)  # one request asks for all that is missing of it
         if self.outstanding(seq) and seq not in self._queued:
             self._queued.add(seq)
             self._again.append(seq)
@@ -416,6 +503,7 @@ class Requester:
             message = self._messages.popleft()
             self._qp.complete(Completion(message.wr.wr_id, status))
             status = Status.FLUSHED
+        self._responses = 0
         self._unsent.clear()
         self._again.clear()
         self._queued.clear()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from p4gen.host.transport.execution import Execution
 from p4gen.host.transport.parts import Pair
 from p4gen.host.transport.verbs import Completion, Recovery, RecvWr, Status
 from p4gen.host.transport.wire import BODY_AT
@@ -25,6 +26,7 @@ from p4gen.rocev2.opcodes import (
     starts_message,
 )
 
+_EXECUTED: Final = frozenset({int(Opcode.READ_REQUEST), int(Opcode.FETCH_ADD), int(Opcode.COMPARE_SWAP)})
 _ICRC: Final = 4
 _HALF: Final = 1 << 23
 _MASK: Final = (1 << 24) - 1
@@ -62,7 +64,7 @@ class Responder:
 
     STATE: ClassVar = (
         "_receives", "expected", "msn", "_nak_sent", "_kept", "_seen", "_holes", "_waits_since", "_inside", "_room",
-        "_size", "_wr", "_filled", "stats",
+        "_size", "_wr", "_filled", "execution", "stats",
     )  # fmt: skip
 
     def __init__(self, qp: Pair) -> None:
@@ -86,6 +88,7 @@ class Responder:
         self._size = 0
         self._wr: RecvWr | None = None
         self._filled = 0
+        self.execution = Execution()
         self.stats = ReceiveStats()
 
     def post(self, wr: RecvWr) -> None:
@@ -129,6 +132,7 @@ class Responder:
     def on_request(self, opcode: int, psn: int, ack_request: bool, frame: bytes) -> None:
         """Handle a request packet of this connection."""
         ahead = (psn - self._c.received_psn - self.expected) & _MASK
+        ack_request = ack_request and opcode not in _EXECUTED  # what is executed has a response instead of an ACK
         if ahead == 0:
             if self._accept(opcode, frame):
                 self._nak_sent = False
@@ -141,7 +145,11 @@ class Responder:
         elif ahead >= _HALF:
             # A duplicate: the ACK may have been lost, so everything that has arrived is acknowledged again (9.7.4.2.1).
             self.stats.duplicates += 1
-            self._qp.acknowledge()
+            if opcode in _EXECUTED:
+                # A READ or atomic operation has no ACK but its response (9.7.4.1.2).
+                self.execution.repeat(self._qp, opcode, self.expected + ahead - _MASK - 1, frame, self.msn)
+            else:
+                self._qp.acknowledge()
         else:
             self._ahead_of_turn(self.expected + ahead, opcode, ack_request, frame)
 
@@ -253,7 +261,7 @@ class Responder:
         """Process the expected packet. Returns False when it was refused and answered."""
         traits = _TRAITS.get(opcode)
         if traits is None:
-            return self._refuse(NakCode.INVALID_REQUEST)
+            return self._execute(opcode, frame)
         starts, ends, send, immediate, body = traits
         inside = self._inside
         # A first packet is valid only between messages; the others must continue the same kind of message.
@@ -281,6 +289,18 @@ class Responder:
         else:
             self._inside = None
             self._finish(int.from_bytes(frame[body - ImmDt.SIZE : body]) if immediate else None)
+        return True
+
+    def _execute(self, opcode: int, frame: bytes) -> bool:
+        """A READ or an atomic operation: its responses are queued, and take as many PSNs."""
+        if opcode not in _EXECUTED or self._inside is not None:
+            return self._refuse(NakCode.INVALID_REQUEST)
+        packets = self.execution.execute(self._qp, opcode, self.expected, frame, (self.msn + 1) & _MASK)
+        if isinstance(packets, NakCode):
+            return self._refuse(packets)
+        self.stats.received += 1
+        self.expected += packets
+        self.msn = (self.msn + 1) & _MASK
         return True
 
     def _start(self, opcode: int, frame: bytes, size: int) -> bool:

@@ -34,6 +34,24 @@ class Recovery(StrEnum):
     tells a sender which of its packets it has dropped; exactly these are retransmitted (``Nic.on_loss``)."""
 
 
+class Resumption(StrEnum):
+    """How a responder serves a READ that is requested again (InfiniBand 9.7.5.1.6)."""
+
+    STRICT = "strict"
+    """Any part of a READ that is remembered is read again, as a READ of its own."""
+    RXE = "rxe"
+    """As Linux's rdma_rxe: a part that begins later narrows what is remembered, so that an earlier part is refused
+    afterwards; its packets are MIDDLEs and a LAST."""
+
+
+class Operation(StrEnum):
+    """What a work request does beyond SEND and WRITE."""
+
+    READ = "read"
+    FETCH_ADD = "fetch and add"
+    COMPARE_SWAP = "compare and swap"
+
+
 class Status(StrEnum):
     """How a work request ended (InfiniBand 11.6.2)."""
 
@@ -50,7 +68,11 @@ class Status(StrEnum):
 
 class SendWr(NamedTuple):
     """A SEND, or with ``rkey`` an RDMA WRITE to ``remote_address``; ``immediate`` is 32 bits, None for none. With
-    ``solicited`` the last packet is marked as an event that the receiver waits for (InfiniBand 9.2.3)."""
+    ``solicited`` the last packet is marked as an event that the receiver waits for (InfiniBand 9.2.3).
+
+    With ``operation`` it is a READ from there, which fills ``data``; or an atomic operation on the eight bytes there, a
+    little-endian number: ``swap_or_add`` is added to it, or takes its place if it equals ``compare``, and ``data``
+    gets what it was. ``data`` is then writable, of an atomic operation eight bytes."""
 
     wr_id: int
     data: memoryview | bytes = b""
@@ -58,6 +80,9 @@ class SendWr(NamedTuple):
     rkey: int | None = None
     remote_address: int = 0
     solicited: bool = False
+    operation: Operation | None = None
+    swap_or_add: int = 0
+    compare: int = 0
 
 
 class RecvWr(NamedTuple):
@@ -116,6 +141,11 @@ class QpConfig:
     selective_naks: bool = False
     """Whether missing results are always requested with selective NAKs: ``ideal`` in Mode III, where a contribution is
     acknowledged before its result arrives."""
+    max_rd_atomic: int = 16
+    """READs and atomic operations that this end may have outstanding (``max_rd_atomic`` of ``ibv_modify_qp``)."""
+    max_dest_rd_atomic: int = 16
+    """The same of the other end: how many this end remembers, to serve them again; ConnectX allows 16."""
+    resumption: Resumption = Resumption.STRICT
     rq_psn: int | None = None
     """The first PSN that is received, if it is another one."""
 
