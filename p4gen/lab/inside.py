@@ -112,10 +112,16 @@ def _ending(prompt: bool) -> Iterator[None]:
     At a prompt, the prompt handles Ctrl-C.
     """
     numbers = [signal.SIGTERM, signal.SIGHUP, *([] if prompt else [signal.SIGINT])]
+    ending = False
 
     def end(number: int, _frame: Any) -> None:
-        for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            signal.signal(each, signal.SIG_IGN)
+        nonlocal ending
+        # Processes that clean-up starts inherit the mask. SIG_IGN would not do: Python prints an exception for a signal
+        # that had already arrived when its handler became SIG_IGN.
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGHUP, signal.SIGINT))
+        if ending:
+            return
+        ending = True
         timer = threading.Timer(_LAST_WORDS_S, lambda: os._exit(128 + number))
         timer.daemon = True
         timer.start()
