@@ -142,11 +142,13 @@ def test_a_second_agent_keeps_what_there_is(rig: SwitchRig, agents: Agents) -> N
     first = agents(rig)
     first.apply(wanted)
     count_a_drop(first)
+    before = sum(first.drops().values())
     first.close()
     second = agents(rig)
     assert canonical(second.read()) == canonical(wanted)
     assert second.apply(wanted) == Changes()
-    assert sum(second.drops().values()) == 1, "the program was loaded again"
+    # A second tick may have been on its way.
+    assert sum(second.drops().values()) >= before, "the program was loaded again"
 
 
 def test_another_program_is_loaded_and_the_old_one_s_entries_are_gone(rig: SwitchRig, agents: Agents) -> None:
