@@ -46,16 +46,39 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="Everything, where a test takes a sample.")
 
 
+MARKER = "sample(N): of this test's cases N are run, drawn by the seed; with --full, or named by itself, all of them"
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Settle the seed: for tests, for hypothesis, for commands that tests run, and for workers of xdist."""
     given = config.option
+    config.addinivalue_line("markers", MARKER)
     if given.seed is None:
         drawn = random.SystemRandom().randrange(1 << 32) if given.full else SEED
         given.seed = int(os.environ.get("P4GEN_SEED", drawn))
     if given.hypothesis_seed is None:
         given.hypothesis_seed = str(given.seed)
     os.environ["P4GEN_SEED"] = str(given.seed)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of the cases of a test that is marked ``sample(N)`` keep N, drawn by the seed; with --full, all of them."""
+    if config.option.full or any("::" in argument for argument in config.args):
+        return
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sample"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    dropped = set[pytest.Item]()
+    for name, group in cases.items():
+        (count,) = group[0].get_closest_marker("sample").args  # type: ignore[union-attr]  # all of the group have it
+        draw = random.Random(f"{config.option.seed} {name}")  # noqa: S311 - a repeatable choice
+        dropped.update(draw.sample(group, max(0, len(group) - count)))
+    if dropped:
+        config.hook.pytest_deselected(items=[item for item in items if item in dropped])
+        items[:] = [item for item in items if item not in dropped]
 
 
 def pytest_report_header(config: pytest.Config) -> str:

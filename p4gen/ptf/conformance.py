@@ -6,8 +6,9 @@ tested with (``p4gen.ptf.family``).
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -42,6 +43,15 @@ def _parts(number: int, tests: tuple[str, ...], jobs: int) -> list[_Part]:
     count = min(jobs, _MOST_PARTS) if len(tests) >= _DIVISIBLE else 1
     folders = (str(number), *(f"{number}/{index}" for index in range(1, count)))
     return [_Part(number, folder, tests[index::count]) for index, folder in enumerate(folders)]
+
+
+def drawn_runs(runs: Sequence[SuiteRun[ProgramSpec]], percent: int, seed: int) -> tuple[SuiteRun[ProgramSpec], ...]:
+    """``percent`` of the modules of all runs, at least one, drawn by seed; in order, without runs that get none."""
+    units = [(number, name) for number, run in enumerate(runs) for name in run.tests or scenario_modules(run.spec)]
+    count = max(1, round(len(units) * percent / 100))
+    chosen = sorted(random.Random(seed).sample(range(len(units)), count))  # noqa: S311 - a repeatable choice
+    groups = groupby((units[index] for index in chosen), key=lambda unit: unit[0])
+    return tuple(replace(runs[number], tests=tuple(name for _, name in some)) for number, some in groups)
 
 
 def _together(tests: tuple[str, ...], results: Sequence[SuiteResult]) -> SuiteResult:

@@ -71,6 +71,7 @@ def test_it_is_built(place: Path) -> None:
     assert "--repeats ignore|count" in help_text
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("repeats", ["ignore", "count"])
 def test_its_scenarios_and_epics_pass(place: Path, repeats: str) -> None:
     small = ["--lanes", "8", "--ports", "8", "--fan-in", "4", "--repeats", repeats]

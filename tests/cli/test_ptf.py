@@ -17,6 +17,7 @@ def p4gen(*args: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("mode", ["II", "III"])
 def test_the_list_has_what_fits_and_why_the_rest_does_not(tmp_path: Path, mode: str) -> None:
     done = p4gen("ptf", "list", "--mode", mode, cwd=tmp_path)

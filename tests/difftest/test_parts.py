@@ -208,6 +208,7 @@ def test_ticks_are_addressed_to_edges() -> None:
         assert packet.sealed().to_bytes() == tick.frame  # checksums and ICRC are right
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("mode", "pipelines"), [(Mode.I, 2), (Mode.II, 1), (Mode.III, 2)])
 def test_the_same_program_twice_shows_no_difference(place: Path, mode: Mode, pipelines: int) -> None:
     with ExitStack() as stack:
@@ -217,6 +218,7 @@ def test_the_same_program_twice_shows_no_difference(place: Path, mode: Mode, pip
         assert compared.tally.states >= 2
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("fault", "mode", "pipelines"),
     [

@@ -136,6 +136,7 @@ class Clients:
         return self.done.total() + self.failed.total()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("topology", "mode"), [("leaf-spine", "II"), ("tree-3-2", "III")])
 def test_churn_leaves_nothing(
     tmp_path: Path, topology: str, mode: str, seed: int, capsys: pytest.CaptureFixture[str]

@@ -16,6 +16,7 @@ from .rig import Rig, group, small
 SHORT = (Call(Collective.ALLREDUCE, 96), Call(Collective.REDUCE, 32, root=1), Call(Collective.BROADCAST, 32, root=0))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("mode", ["II", "III"])
 def test_more_generations_than_epochs(mode: str) -> None:
     """On one switch, beside a group that stays: every generation's results are right, and so are the survivor's."""

@@ -426,6 +426,7 @@ def test_a_store_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None
         rig.check()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", STEPS)
 def test_without_room_for_both_the_new_takes_the_place_of_the_old(tmp_path: Path, kind: str) -> None:
     """And the old one comes back, untouched, when it fails at any step."""

@@ -8,8 +8,8 @@ import pytest
 
 from p4gen.families.epic.conformance.runs_ii import ARITHMETIC, mode_ii_runs
 from p4gen.families.epic.spec import EpicSpec, Mode
-from p4gen.ptf.conformance import ConformanceResult
-from p4gen.ptf.family import SuiteRun, conformance_of
+from p4gen.ptf.conformance import ConformanceResult, drawn_runs
+from p4gen.ptf.family import SuiteRun, conformance_of, scenario_modules
 from p4gen.ptf.report import Outcome, TestResult
 from p4gen.ptf.runner import SuiteResult
 from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
@@ -96,3 +96,15 @@ def test_one_failure_anywhere_fails_the_whole(outcome: Outcome) -> None:
 def test_a_problem_with_a_run_fails_the_whole() -> None:
     assert not conformance(suite([("a", Outcome.PASSED)]), suite([], "no test was run")).passed
     assert not conformance().passed
+
+
+@pytest.mark.parametrize("percent", [1, 25, 100])
+def test_a_share_is_drawn_over_all_programs(percent: int, seed: int) -> None:
+    runs = tuple(mode_ii_runs(EpicSpec()))
+    every = [(run.spec, name) for run in runs for name in run.tests or scenario_modules(run.spec)]
+    drawn = drawn_runs(runs, percent, seed)
+    units = [(run.spec, name) for run in drawn for name in run.tests]
+    assert units == [unit for unit in every if unit in units]
+    assert len(units) == max(1, round(len(every) * percent / 100))
+    assert drawn == drawn_runs(runs, percent, seed)
+    assert all(run.tests for run in drawn)

@@ -35,7 +35,7 @@ from p4gen.errors import FailedError
 from p4gen.model import EngineName
 from p4gen.p4.toolchain import Toolchain
 from p4gen.ptf import bundle
-from p4gen.ptf.conformance import run_conformance
+from p4gen.ptf.conformance import drawn_runs, run_conformance
 from p4gen.ptf.family import SuiteRun, conformance_of, suite_of
 from p4gen.ptf.matrix import axes_of, chosen_programs
 from p4gen.ptf.report import Outcome, TestResult
@@ -85,6 +85,12 @@ from p4gen.switch.running import Program, Running
     "of user and host, the home folder and secrets of the environment are replaced.",
 )
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="N of the scenarios that apply, drawn by seed.")
+@click.option(
+    "--share",
+    type=click.IntRange(1, 100),
+    metavar="PERCENT",
+    help="This share of the suite's modules, of the program and of its variants, drawn by seed.",
+)
 @click.option("--trace", is_flag=True, help="Print the whole path of every packet through the program (with --test).")
 @click.pass_context
 def command(
@@ -100,6 +106,7 @@ def command(
     matrix: str | None,
     report: Path | None,
     sample: int | None,
+    share: int | None,
     trace: bool,
     **flags: str | None,
 ) -> None:
@@ -119,6 +126,9 @@ def command(
         raise click.UsageError("--matrix does not go with --trace")
     if sample and (tests or matrix):
         raise click.UsageError(f"--sample does not go with {'--test' if tests else '--matrix'}")
+    if share and (tests or matrix or sample):
+        other = "--test" if tests else "--matrix" if matrix else "--sample"
+        raise click.UsageError(f"--share does not go with {other}")
     spec = spec_from(spec_file, flags)
     targets.check_runs(target, spec.architecture)
     targets.check_queue_lengths(target, spec)
@@ -132,7 +142,7 @@ def command(
         tests = drawn_names(scenarios(spec), sample, seed)
     with terminable(), scratch() as place:
         job = _Job(spec, target, engine, out, place, seed, report_console(quiet=as_json), report)
-        passed, found = job.conform(tests, matrix, trace)
+        passed, found = job.conform(tests, matrix, share, trace)
     if as_json:
         click.echo(json.dumps({"seed": seed, "passed": passed} | found))
     ctx.exit(0 if passed else 1)
@@ -151,11 +161,18 @@ class _Job:
     report: Path | None = None
     """The file about the run, if one is wanted."""
 
-    def conform(self, tests: tuple[str, ...], matrix: str | None, trace: bool) -> tuple[bool, dict[str, Any]]:
+    def conform(
+        self, tests: tuple[str, ...], matrix: str | None, share: int | None, trace: bool
+    ) -> tuple[bool, dict[str, Any]]:
+        wanted: tuple[SuiteRun[ProgramSpec], ...]
         if matrix:
             wanted = tuple(SuiteRun(spec, tests) for spec in chosen_programs(self.spec, matrix, self.seed))
+        elif tests:
+            wanted = (SuiteRun(self.spec, tests),)
         else:
-            wanted = (SuiteRun(self.spec, tests),) if tests else tuple(conformance_of(self.spec).runs(self.spec))
+            wanted = tuple(conformance_of(self.spec).runs(self.spec))
+        if share:
+            wanted = drawn_runs(wanted, share, self.seed)
         self.console.print(f"seed {self.seed}")
         versions = targets.versions(self.target, self.spec.architecture)
         self.console.print("target " + self.target + ": " + ", ".join(f"{k} {v}" for k, v in versions.items()))
@@ -172,6 +189,7 @@ class _Job:
         arguments = ["ptf", "run", *(axes_of(self.spec) if matrix else arguments_of(self.spec))]
         arguments += ["--target", self.target, "--seed", str(self.seed), "--engine", self.engine]
         arguments += ["--matrix", matrix] if matrix else []
+        arguments += ["--share", str(share)] if share else []
         arguments += [word for test in tests for word in ("--test", test)]
         known = {"arguments": arguments, "seed": self.seed, "versions": versions}
         began = time.monotonic()
@@ -192,7 +210,7 @@ class _Job:
             raise
         self._report({**known, "passed": result.passed, "not_run": result.left_out}, programs, result.runs)
         left_out = result.left_out
-        for name, reason in {} if matrix else left_out.items():
+        for name, reason in {} if matrix or share else left_out.items():
             self.console.print(f"[yellow]not run[/yellow]   {name}: {reason}")
         for run, outcome in result.runs:
             if outcome.problem:
