@@ -74,7 +74,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     dropped = set[pytest.Item]()
     for name, group in cases.items():
         (count,) = group[0].get_closest_marker("sample").args  # type: ignore[union-attr]  # all of the group have it
-        draw = random.Random(f"{config.option.seed} {name}")  # noqa: S311 - a repeatable choice
+        draw = random.Random(f"{config.option.seed} {name}")
         dropped.update(draw.sample(group, max(0, len(group) - count)))
     if dropped:
         config.hook.pytest_deselected(items=[item for item in items if item in dropped])
