@@ -19,7 +19,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-FAMILIES = ("families.epic", "families.multiwrite", "families.themis")
+FAMILIES = ("families.epic", "families.multiwrite", "families.scin", "families.themis")
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "choices", "packages", "layout"),
     ("inputs", "plugins", "records", "resources", "scratch"),

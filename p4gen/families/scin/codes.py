@@ -1,0 +1,23 @@
+"""Numbers that ranks and switches exchange in SCIN's arrivals and flags."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from p4gen.spec import DType
+
+NUMBERS: Final = {"int32": DType.INT32.number_format.code, "uint32": DType.UINT32.number_format.code}
+"""Types of elements, as arrivals announce them."""
+
+
+class Status(IntEnum):
+    """How a call ended."""
+
+    SUCCESS = 0
+    DISAGREEMENT = 1
+    """A rank announced something else than the others."""
+    REFUSED = 2
+    """A rank's NIC refused a READ or a WRITE."""
+    SILENCE = 3
+    """There was no progress for as many ticks as the program has patience."""

@@ -1,0 +1,50 @@
+"""SCIN's conformance: scenarios, the programs that they run on, and the faults that they must detect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from p4gen.families.scin.faults import SEEDING
+from p4gen.families.scin.spec import ScinSpec
+from p4gen.ptf.family import Conformance, SuiteRun
+from p4gen.resources import resource
+
+OPS = ("sum", "min", "max")
+DTYPES = ("int32", "uint32")
+SMALL: dict[str, Any] = {
+    "lanes": 8,
+    "waves": 2,
+    "wave": 4,
+    "contexts": 4,
+    "edges": 4,
+    "ports": 8,
+    "patience": 3,
+}
+
+
+def small(**fields: Any) -> ScinSpec:
+    """A small program with everything that scenarios need."""
+    return ScinSpec(**SMALL | fields)
+
+
+def _runs(spec: ScinSpec) -> tuple[SuiteRun[ScinSpec], ...]:
+    """All scenarios on ``spec``'s program, and on small ones that differ from it in one field."""
+    own = {"op": spec.op, "dtype": spec.dtype, "overflow": spec.overflow, "icrc": spec.icrc}
+    other = "uint32" if spec.dtype == "int32" else "int32"
+    return (
+        SuiteRun(spec),
+        SuiteRun(small(**own | {"dtype": other})),
+        SuiteRun(small(**own | {"wave": 1, "waves": 8})),
+    )
+
+
+FACET = Conformance(
+    serves=lambda _spec, _module: True,
+    runs=_runs,
+    seeding=lambda _: SEEDING,
+    axes={"op": OPS, "dtype": DTYPES, "overflow": ("saturate", "wrap")},
+    kept=(),
+    every_program=lambda _: [small(op=op, dtype=dtype) for op in OPS for dtype in DTYPES],
+    mutated=lambda _spec, _reliabilities, _pipelines: (),
+    suite=resource("ptf_tests") / "scin",
+)

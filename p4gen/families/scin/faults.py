@@ -1,0 +1,203 @@
+"""Faults to seed into SCIN's programs; the scenarios must detect each."""
+
+from __future__ import annotations
+
+from p4gen.ptf.mutations import Mutation, Seeding
+
+_ALL = "meta.flow.sources | meta.flow.destinations"
+_RECEIVERS = "meta.emission.receivers = "
+_FINISHED = f"finishes == 1) {{\n                meta.emission.leaves = out_t.FLAG;\n                {_RECEIVERS}"
+_BY_TICK = "{ meta.lookup.kind = kind_t.TICK; }"
+_BY_CURSOR = "{ meta.lookup.kind = kind_t.CURSOR; }"
+_SMALL = {"mode": "scin", "lanes": 8, "waves": 2, "wave": 4, "contexts": 4, "edges": 4, "ports": 8, "patience": 3}
+PROGRAMS: dict[str, dict[str, object]] = {"plain": {**_SMALL}, "wrap": {**_SMALL, "overflow": "wrap"}}
+
+_ARRIVALS = (
+    Mutation("starts-one-early", "TrackArrival", "if (arrived == all) {", "if (arrived != 1) {"),
+    Mutation("arrival-forgets-call", "TrackArrival", "!= hdr.bth.psn) { arrived = 0; }", "!= hdr.bth.psn) { }"),
+    Mutation(
+        "any-word-agrees", "TrackArrival", "} else if (hdr.immediate.value != announced) {", "} else if (false) {"
+    ),
+    Mutation(
+        "any-numbers", "TrackArrival", "hdr.immediate.value[31:24] != NUMBERS", "hdr.immediate.value[31:24] == 99"
+    ),
+    Mutation("old-arrival-counts", "TrackArrival", "if (ahead != 1) {", "if (ahead > 1 && ahead < 0x800000) {"),
+    Mutation(
+        "aborted-goes-on", "TrackArrival", "} else if (meta.call.status != STATUS_SUCCESS) {", "} else if (false) {"
+    ),
+    Mutation("nak-of-itself", "TrackArrival", "meta.answer.answer_psn = meta.call.number + 1;", ""),
+    Mutation(
+        "disagreement-silent",
+        "TrackArrival",
+        "meta.round.what = cursor_kind_t.ABORT;\n            meta.round.reason = STATUS_DISAGREEMENT;",
+        "meta.round.reason = STATUS_DISAGREEMENT;",
+    ),
+    Mutation("address-not-stored", "StoreAddresses", "operand = hdr.buffers.source ++", "operand = 64w0 ++"),
+    Mutation(
+        "address-stored-by-context",
+        "StoreAddresses",
+        "(bit<32>)meta.lookup.edge - 1;",
+        "0;",
+    ),
+    Mutation(
+        "result-in-place",
+        "StoreAddresses",
+        "meta.memory.rkey = operand[31:0];\n        if (meta.emission.leaves == out_t.WRITE) {",
+        "meta.memory.rkey = operand[31:0];\n        if (false) {",
+    ),
+)
+
+_WAVES = (
+    Mutation(
+        "wave-too-many",
+        "IssueWave",
+        "if (used > SLOT_MASK + 1) { may = 0; }",
+        "if (used > SLOT_MASK + 1 + WAVE) { may = 0; }",
+    ),
+    Mutation(
+        "wave-too-few", "IssueWave", "if (used > SLOT_MASK + 1) { may = 0; }", "if (used > SLOT_MASK) { may = 0; }"
+    ),
+    Mutation(
+        "one-wave-an-ack",
+        "IssueWave",
+        "meta.round.what = cursor_kind_t.ISSUE;\n            next = next",
+        "next = next",
+    ),
+    Mutation("read-psn-by-one", "IssueWave", "next = next + count;", "next = next + 1;"),
+    Mutation(
+        "read-length-of-full-wave",
+        "IssueWave",
+        "if (count > WAVE) { count = WAVE; }",
+        "if (count != 0) { count = WAVE; }",
+    ),
+    Mutation("offset-not-added", "MakeRead", "offset = meta.emission.read_psn - meta.call.first;", "offset = 0;"),
+    Mutation("read-is-short", "MakeRead", "(bit<32>)meta.emission.packets << 5", "32"),
+    Mutation("beyond-is-taken", "IssueWave", "meta.drop = drop_t.IssueWave_never_asked;", "meta.drop = drop_t.NONE;"),
+    Mutation("packets-forgotten", "TrackCall", "meta.call.first = meta.call.first + packets;", ""),
+    Mutation(
+        "sources-are-all", "FindContext", "meta.flow.sources = sources;", "meta.flow.sources = sources | destinations;"
+    ),
+    Mutation(
+        "destinations-are-all",
+        "FindContext",
+        "meta.flow.destinations = destinations;",
+        "meta.flow.destinations = sources | destinations;",
+    ),
+    Mutation("prune-forgotten", "PrunePort", "meta.drop = drop_t.PrunePort_not_wanted;", "meta.drop = drop_t.NONE;"),
+)
+
+_DATA = (
+    Mutation(
+        "full-slot-merges",
+        "CheckDuplicate",
+        "} else if ((bitmap & meta.lookup.edge_bit) != 0) {",
+        "} else if (false) {",
+    ),
+    Mutation("late-response-merges", "CheckDuplicate", "if (older == 1) {", "if (false) {"),
+    Mutation("slot-not-recycled", "CheckDuplicate", "bitmap = 0;\n            older =", "older ="),
+    Mutation("slots-of-all-contexts", "CheckDuplicate", "meta.flow.slots + (bit<32>)", "(bit<32>)"),
+    Mutation("first-is-added", "AggregateData", "if (slot_use == use_t.MERGE) {", "if (slot_use != use_t.READ) {"),
+    Mutation("wraps", "AggregateData", "element = held |+| element;", "element = held + element;"),
+    Mutation("saturates", "AggregateData", "element = held + element;", "element = held |+| element;", program="wrap"),
+    Mutation("data-of-anybody", "FindContext", "meta.drop = drop_t.FindContext_no_source;", "meta.drop = drop_t.NONE;"),
+    Mutation(
+        "acks-of-anybody", "FindContext", "meta.drop = drop_t.FindContext_no_destination;", "meta.drop = drop_t.NONE;"
+    ),
+)
+
+_RESULTS = (
+    Mutation(
+        "holes-overtaken",
+        "ReleaseResult",
+        "if (hdr.bth.psn == next) { turn = meta.buffer.complete; }",
+        "turn = meta.buffer.complete;",
+    ),
+    Mutation("held-not-counted", "ReleaseResult", "held = held + 1;", "held = 0;"),
+    Mutation(
+        "early-release", "ReceiveAck", "meta.progress.acked = acks.lowest;", "meta.progress.acked = meta.call.end - 1;"
+    ),
+    Mutation(
+        "fastest-frees",
+        "ReceiveAck",
+        "if (precedes(through, acks.lowest) == 1) { acks.lowest = through; }",
+        "if (mine == 1) { acks.lowest = through; }",
+    ),
+    Mutation("ack-of-anything", "ReceiveAck", "if (precedes(acks.psn, meta.release.start) == 1) {", "if (true) {"),
+    Mutation("nak-is-ack", "ReceiveAck", "{ acks.psn = acks.psn - 1; }", "{ }"),
+    Mutation("flag-twice", "ReceiveAck", "if (acks.before != acks.lowest) {", "if (true) {"),
+    Mutation(
+        "flag-to-destinations-only",
+        "IssueWave",
+        f"{_FINISHED}{_ALL};",
+        f"{_FINISHED}meta.flow.destinations;",
+    ),
+    Mutation("status-forgotten", "MakeFlag", "hdr.flag.status = meta.call.status;", "hdr.flag.status = 0;"),
+    Mutation(
+        "call-number-stale", "MakeFlag", "hdr.flag.call = meta.call.number;", "hdr.flag.call = meta.call.number - 1;"
+    ),
+    Mutation("nobody-asked", "MakeWrite", "if (hdr.bth.psn == meta.call.end - 1) { hdr.bth.ack_request = 1; }", ""),
+    Mutation("length-of-wave", "MakeWrite", "hdr.reth.dma_length = PAYLOAD;", "hdr.reth.dma_length = PAYLOAD << 2;"),
+)
+
+_REPAIR = (
+    Mutation("reread-every-slot", "Retransmission", "& ~meta.buffer.bitmap & ~asked;", "& ~asked;"),
+    Mutation("reread-asks-all", "Retransmission", "meta.flow.sources & hdr.cursor.edges &", "meta.flow.sources &"),
+    Mutation("reread-single", "Retransmission", "psn_t count = WAVE - offset;", "psn_t count = 1;"),
+    Mutation("reread-each-packet", "Retransmission", "meta.round.asked = asked | missing;", "meta.round.asked = 0;"),
+    Mutation("reread-once", "Retransmission", "if (offset == 0) { asked = 0; }", ""),
+    Mutation("reread-of-results", "Retransmission", "missing = 0;                     ", "                     "),
+    Mutation("rewrite-to-all", "Retransmission", "meta.progress.lacks & hdr.cursor.edges;", "meta.flow.destinations;"),
+    Mutation("rewrite-asks-nobody", "Retransmission", "meta.emission.again = 1;", ""),
+    Mutation(
+        "nak-ignored",
+        "AnswerNak",
+        "(hdr.aeth.syndrome == SYNDROME_NAK) {\n            meta.round.what = cursor_kind_t.READ;",
+        "(hdr.aeth.syndrome == SYNDROME_NAK) {\n            meta.round.what = cursor_kind_t.NONE;",
+    ),
+    Mutation(
+        "any-answer-is-nak",
+        "AnswerNak",
+        "(hdr.aeth.syndrome == SYNDROME_NAK) {\n            meta.round.what = cursor_kind_t.READ;",
+        "(hdr.aeth.syndrome != 0x62) {\n            meta.round.what = cursor_kind_t.READ;",
+    ),
+    Mutation(
+        "abort-silent",
+        "AnswerNak",
+        "== 3) {\n            meta.round.what = cursor_kind_t.ABORT;",
+        "== 3) {\n            meta.round.what = cursor_kind_t.NONE;",
+    ),
+    Mutation("aborted-goes-on-reading", "TrackCall", "if (ended == 1) {", "if (false) {"),
+    Mutation("ticks-never-stall", "WatchProgress", "else if (count < PATIENCE) { count = count + 1; }", ""),
+    Mutation("ticks-act-at-once", "WatchProgress", "if (same == 0) { count = 0; }", "if (same == 0) { count = 1; }"),
+    Mutation("no-patience", "WatchProgress", "} else if (count == PATIENCE) {", "} else if (count == PATIENCE - 1) {"),
+    Mutation("flags-to-all-again", "WatchProgress", f"{_RECEIVERS}meta.flags.unflagged;", f"{_RECEIVERS}{_ALL};"),
+    Mutation("flag-acks-ignored", "SignalCompletion", "reached = reached | meta.lookup.edge_bit;", ""),
+    Mutation("forged-ticks", "LookupTable", f"if (std_meta.ingress_port == CPU_PORT) {_BY_TICK}", _BY_TICK),
+    Mutation("forged-cursors", "LookupTable", f"if (std_meta.instance_type == RECIRCULATED) {_BY_CURSOR}", _BY_CURSOR),
+    Mutation("anybody-is-peer", "LookupTable", "else if (hdr.ipv4.src_addr != peer)", "else if (false)"),
+    Mutation(
+        "roles-mixed",
+        "LookupTable",
+        "if (role == role_t.SYNC) { meta.lookup.kind = kind_t.ARRIVAL; }",
+        "meta.lookup.kind = kind_t.ARRIVAL;",
+    ),
+    Mutation("icrc-unchecked", "CheckIcrc", "if (hdr.icrc.crc != expected)", "if (false)"),
+)
+
+SEEDING = Seeding(
+    mutations=_ARRIVALS + _WAVES + _DATA + _RESULTS + _REPAIR,
+    programs=PROGRAMS,
+    tests={"wrap": ("test_scin_data",)},
+    first={
+        "TrackArrival": ("test_scin_arrival",),
+        "IssueWave": ("test_scin_reads", "test_scin_data"),
+        "CheckDuplicate": ("test_scin_data",),
+        "AggregateData": ("test_scin_data",),
+        "ReleaseResult": ("test_scin_results",),
+        "ReceiveAck": ("test_scin_results", "test_scin_reads"),
+        "Retransmission": ("test_scin_repair",),
+        "AnswerNak": ("test_scin_repair",),
+        "WatchProgress": ("test_scin_repair", "test_scin_results"),
+        "SignalCompletion": ("test_scin_results",),
+    },
+)

@@ -1,0 +1,196 @@
+"""The flow of SCIN's programs."""
+
+from __future__ import annotations
+
+from p4gen.arch import Architecture, Stage
+from p4gen.families.scin import modules as m
+from p4gen.families.scin.spec import ScinSpec
+from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, when
+
+OURS = "meta.drop == drop_t.NONE"
+DROPPED = "meta.drop != drop_t.NONE"
+_CURSOR = "hdr.cursor.what == cursor_kind_t."
+_NOTHING_YET = (
+    ("emission.leaves", "out_t.NOTHING"),
+    ("emission.receivers", "0"),
+    ("emission.again", "0"),
+    ("round.what", "cursor_kind_t.NONE"),
+    ("round.round_psn", "0"),
+    ("round.reason", "0"),
+    ("round.about", "0"),
+    ("round.asked", "0"),
+    ("round.announced", "0"),
+    ("buffer.bitmap", "0"),
+    ("buffer.complete", "0"),
+    ("progress.acked", "0"),
+    ("progress.naks", "0"),
+    ("progress.finishes", "0"),
+    ("progress.lacks", "0"),
+)
+
+
+def ingress(spec: ScinSpec) -> Flow:
+    """The handling of a packet on arrival."""
+    arch = spec.architecture
+    inout = arch.arguments("inout")
+    routed = when("hdr.arp.isValid()", Apply(m.ANSWER_ARP, f"hdr, meta, {inout}"),
+                  otherwise=(Apply(m.FORWARD, f"hdr, meta, {inout}"),))  # fmt: skip
+    count, away = _drop(arch, "ingress")
+    return Flow(
+        (
+            Do("meta.drop = drop_t.NONE;"),
+            *(Do(f"meta.{name} = {value};") for name, value in _NOTHING_YET),
+            Apply(m.LOOKUP_TABLE, f"hdr, meta, {arch.arguments('in')}"),
+            when(
+                "meta.lookup.kind == kind_t.ORDINARY",
+                Ordinary((routed,)),
+                otherwise=(
+                    Apply(m.VALIDATE_PACKET, f"hdr, meta, {arch.arguments('in')}"),
+                    *((Apply(m.CHECK_ICRC, "hdr, meta"),) if spec.icrc.checked else ()),
+                    when(OURS, Apply(m.FIND_CONTEXT, "meta")),
+                    when(OURS, Apply(m.TRACK_CALL, "hdr, meta", "section 3.4.2")),
+                    when(OURS, *_by_kind()),
+                    when("meta.round.what != cursor_kind_t.NONE", Apply(m.START_CURSOR, f"meta, {inout}")),
+                    Apply(m.REPLICATE_DATA, f"meta, {inout}"),
+                ),
+            ),
+            when(DROPPED, count, when("meta.emission.leaves == out_t.NOTHING", away)),
+        )
+    )
+
+
+def _kind(name: str) -> str:
+    return f"meta.lookup.kind == kind_t.{name}"
+
+
+def _by_kind() -> tuple[Step, ...]:
+    acked, issue = Apply(m.RECEIVE_ACK, "hdr, meta"), Apply(m.ISSUE_WAVE, "hdr, meta", "section 3.4.1")
+    slot, release = Apply(m.CHECK_DUPLICATE, "hdr, meta"), Apply(m.RELEASE_RESULT, "hdr, meta")
+    lanes, flags = Apply(m.AGGREGATE_DATA, "hdr, meta"), Apply(m.SIGNAL_COMPLETION, "hdr, meta", "section 3.3")
+    again = Apply(m.RETRANSMISSION, "hdr, meta")
+    sends = "meta.emission.leaves == out_t.WRITE"
+    cursor = when(
+        f"{_CURSOR}ISSUE",
+        acked,
+        issue,
+        otherwise=(
+            when(
+                f"{_CURSOR}RELEASE",
+                slot,
+                release,
+                when(sends, lanes),
+                otherwise=(
+                    when(
+                        f"{_CURSOR}READ",
+                        issue,
+                        slot,
+                        release,
+                        again,
+                        otherwise=(when(f"{_CURSOR}WRITE", acked, slot, release, again, when(sends, lanes)),),
+                    ),
+                ),
+            ),
+        ),
+    )
+    return (
+        when(
+            _kind("ARRIVAL"),
+            Apply(m.TRACK_ARRIVAL, "hdr, meta", "section 3.3"),
+            otherwise=(
+                when(
+                    _kind("DATA"),
+                    issue,
+                    when(OURS, slot),
+                    when(OURS, release, lanes),
+                    otherwise=(
+                        when(
+                            _kind("WRITE_ACK"),
+                            release,
+                            acked,
+                            issue,
+                            otherwise=(
+                                when(
+                                    _kind("TICK"),
+                                    acked,
+                                    issue,
+                                    release,
+                                    flags,
+                                    Apply(m.WATCH_PROGRESS, "meta"),
+                                    otherwise=(
+                                        when(
+                                            _kind("CURSOR"),
+                                            cursor,
+                                            otherwise=(
+                                                when(
+                                                    _kind("READ_NAK"),
+                                                    Apply(m.ANSWER_NAK, "hdr, meta"),
+                                                    otherwise=(when(_kind("FLAG_ACK"), flags),),
+                                                ),
+                                            ),
+                                        ),
+                                    ),
+                                ),
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+        ),
+    )
+
+
+def egress(spec: ScinSpec) -> Flow:
+    """The handling of each copy in egress; ordinary traffic passes unchanged."""
+    arch = spec.architecture
+    rid = arch.replication_id
+    leaves = "meta.emission.leaves == out_t."
+    made = when(
+        f"{leaves}ACK",
+        Apply(m.MAKE_ACK, "hdr, meta"),
+        otherwise=(
+            when(
+                f"{leaves}READ",
+                Apply(m.MAKE_READ, "hdr, meta"),
+                otherwise=(
+                    when(
+                        f"{leaves}WRITE",
+                        Apply(m.MAKE_WRITE, "hdr, meta"),
+                        otherwise=(Apply(m.MAKE_FLAG, "hdr, meta"),),
+                    ),
+                ),
+            ),
+        ),
+    )
+    return Flow(
+        (
+            Do("meta.drop = drop_t.NONE;"),
+            when(
+                "meta.lookup.kind != kind_t.ORDINARY",
+                when(
+                    arch.cloned_on_arrival,
+                    Apply(m.ADVANCE_CURSOR, "hdr, meta"),
+                    otherwise=(
+                        when(
+                            f"{rid} != 0",
+                            Do(f"meta.lookup.edge = {rid};", "a copy is for the rank it is numbered after"),
+                            Apply(m.PRUNE_PORT, "meta"),
+                        ),
+                        when(
+                            OURS,
+                            Apply(m.STORE_ADDRESSES, "hdr, meta"),
+                            made,
+                            Apply(m.TRANSLATE_HEADER, "hdr, meta"),
+                        ),
+                    ),
+                ),
+                *((Apply(m.SET_ICRC, "hdr"),) if spec.icrc.right else ()),
+                when(DROPPED, *_drop(arch, "egress")),
+                otherwise=(Ordinary(),),
+            ),
+        )
+    )
+
+
+def _drop(arch: Architecture, stage: Stage) -> tuple[Do, Do]:
+    """A dropped packet is counted by reason, and leaves by no port."""
+    return Do(arch.count("drops", "(bit<32>)(bit<8>)meta.drop")), Do(arch.drop(stage))

@@ -1,0 +1,84 @@
+"""What a rank does with SCIN: it says where its operand is, and waits for its flag.
+
+A rank has three connections of a context: it arrives and is flagged over one, is read over the second, and written to
+over the third. It posts nothing else: reading, pacing and repair are the switch's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from p4gen.families.scin.codes import NUMBERS, Status
+from p4gen.families.scin.control import Role
+from p4gen.families.scin.headers import ANNOUNCED, BUFFERS, FLAG
+from p4gen.families.scin.spec import ScinSpec
+from p4gen.host.transport.memory import MemoryRegion
+from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.verbs import Completion, Peer, QpConfig, RecvWr, SendWr
+from p4gen.host.transport.verbs import Status as Completed
+from p4gen.rocev2 import psn as serial
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A part of registered memory, from byte ``offset`` on."""
+
+    region: MemoryRegion
+    offset: int = 0
+
+    @property
+    def address(self) -> int:
+        """Its virtual address."""
+        return self.region.address + self.offset
+
+
+class Member:
+    """A rank in a context. ``flag`` is the memory that it polls."""
+
+    def __init__(self, nic: Nic, spec: ScinSpec, first_psn: int) -> None:
+        self._nic, self._spec, self._first_psn = nic, spec, first_psn
+        self.flag = nic.domain.register(bytearray(FLAG.size))
+        self.problems: list[str] = []
+        self.calls = 0
+        """Calls that it has arrived at."""
+        self.statuses: list[Status] = []
+        """How those have ended for which it has its flag."""
+
+    def connect(self, ends: dict[Role, tuple[int, Peer]], config: QpConfig) -> None:
+        """Create the connections: the QP and the switch's end of each."""
+        for role, (number, peer) in ends.items():
+            pair = self._nic.create_pair(number, peer, config, self._completed)
+            if role is Role.SYNC:
+                self._sync = pair
+                pair.post_recv(RecvWr(0))
+
+    def arrive(self, packets: int, source: Buffer | None = None, result: Buffer | None = None) -> None:
+        """Arrive at the next call, of ``packets`` packets. A rank that is no source needs no operand, one that is no
+        destination no room for a result. Raises ``RuntimeError`` if it has no flag of the call before."""
+        if not self.done:
+            raise RuntimeError(f"the flag of call {self.calls} has not come")
+        where = BUFFERS.word.pack(
+            source=source.address if source else 0,
+            source_key=source.region.rkey if source else 0,
+            result=result.address if result else 0,
+            result_key=result.region.rkey if result else 0,
+        )
+        said = ANNOUNCED.pack(numbers=NUMBERS[self._spec.dtype], packets=packets)
+        self.calls += 1
+        self._sync.post_send(SendWr(self.calls, where.to_bytes(BUFFERS.size), said))
+
+    @property
+    def done(self) -> bool:
+        """Whether it has the flags of all its calls."""
+        return len(self.statuses) == self.calls
+
+    def _completed(self, completion: Completion) -> None:
+        if completion.status is not Completed.SUCCESS:
+            self.problems.append(f"call {self.calls}: {completion.status}")
+        elif completion.receive:
+            said = FLAG.word.unpack(int.from_bytes(self.flag.buffer))
+            wanted = serial.add(self._first_psn, self.calls - 1)
+            if said["call"] != wanted:
+                self.problems.append(f"a flag of call {said['call']}, not {wanted}")
+            self.statuses.append(Status(said["status"]))
+            self._sync.post_recv(RecvWr(0))

@@ -1,0 +1,81 @@
+"""SCIN's programs: their modules, and the names that their templates use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from p4gen.families.scin import flow
+from p4gen.families.scin.codes import NUMBERS, Status
+from p4gen.families.scin.headers import ANNOUNCED, headers
+from p4gen.families.scin.modules import ALL
+from p4gen.families.scin.spec import ScinSpec
+from p4gen.program.common import Ipv4Checksum
+from p4gen.program.compose import Composition, Flows, ProgramParts
+from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode
+from p4gen.spec import ticks
+
+CHECKSUM = Ipv4Checksum(
+    verified="hdr.bth.isValid()",
+    acting="ValidatePacket",
+    renewed="meta.lookup.kind != kind_t.ORDINARY",
+    packets="What this program makes",
+)
+
+
+def _spec(composition: Composition) -> ScinSpec:
+    assert isinstance(composition.spec, ScinSpec)
+    return composition.spec
+
+
+def _templates(composition: Composition) -> tuple[str, ...]:
+    arch = composition.arch
+    crc = _spec(composition).icrc.right
+    return (
+        "scin/preamble.p4.j2",
+        "shared/headers.p4.j2",
+        "scin/metadata.p4.j2",
+        "scin/parser.p4.j2",
+        arch.template("checksum"),
+        *(["scin/invariant_crc.p4.j2"] if crc else []),
+        *(module.template for module in composition.modules),
+        arch.template("pipelines"),
+        arch.template("deparser"),
+    )
+
+
+def _names(composition: Composition) -> dict[str, Any]:
+    spec = _spec(composition)
+    signed = spec.dtype == "int32"
+    sums = {"saturate": "held |+| element", "wrap": "held + element"}
+    choice = {"min": "held < element ? held : element", "max": "held > element ? held : element"}
+    return {
+        "arrival": "SCIN, section 3.4",
+        "ipv4_checksum": CHECKSUM,
+        "edges": range(1, spec.edges + 1),
+        "lanes": range(spec.lanes),
+        "lane_type": "int<32>" if signed else "bit<32>",
+        "reduced": sums[spec.overflow] if spec.op == "sum" else choice[spec.op],
+        "numbers": NUMBERS[spec.dtype],
+        "announced": ANNOUNCED,
+        "statuses": Status,
+        "payload_shift": spec.payload.bit_length() - 1,
+        "tick": ticks.OPCODE,
+        "cursor": ticks.OPCODE + 1,
+        "cursor_session": composition.arch.other_session,
+        "opcodes": {opcode.name: opcode for opcode in Opcode},
+        "syndromes": {
+            "ack": Ack().syndrome,
+            "nak": Nak(NakCode.PSN_SEQUENCE_ERROR).syndrome,
+            "invalid": Nak(NakCode.INVALID_REQUEST).syndrome,
+            "operational": Nak(NakCode.REMOTE_OPERATIONAL_ERROR).syndrome,
+        },
+    }
+
+
+FACET = ProgramParts(
+    headers=headers,
+    modules=lambda _: ALL,
+    flows=lambda spec: Flows(flow.ingress(spec), flow.egress(spec)),
+    templates=_templates,
+    names=_names,
+)

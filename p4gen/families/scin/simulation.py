@@ -1,0 +1,263 @@
+"""Groups of SCIN on the virtual network: hosts around a switch that runs the program, links with faults, ticks."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from p4gen.arch import Architecture
+from p4gen.arch.ports import CPU_PORT
+from p4gen.errors import InputError
+from p4gen.families.scin.codes import Status
+from p4gen.families.scin.control import PullContext, PullEdge, Role, configuration
+from p4gen.families.scin.hosts import Buffer, Member
+from p4gen.families.scin.spec import LANE_BYTES, ScinSpec
+from p4gen.groups.config import routing
+from p4gen.groups.group import Endpoint, SwitchConfig
+from p4gen.host.transport.clock import MS, US, duration_text
+from p4gen.host.transport.verbs import Peer, QpConfig, Recovery, Resumption
+from p4gen.host.transport.wire import Writer
+from p4gen.model import EngineName
+from p4gen.net.faults import Faults
+from p4gen.net.network import Network
+from p4gen.p4 import ir
+from p4gen.p4.compile import compile_text
+from p4gen.placement.placer import Names, routes
+from p4gen.program import compose, render
+from p4gen.rocev2.headers import AETH
+from p4gen.spec import ticks
+from p4gen.spec.topology import TopologySpec
+from p4gen.switch.drops import losses
+
+Array = npt.NDArray[Any]
+STALL: Final = 20 * MS
+"""Virtual time without any flag after which a run is given up."""
+SWITCH_ADDRESS: Final = 0x0AFE_0001
+_SWITCH_QP, _RANK_QP = 0x1000, 0x100
+_PER_CONTEXT: Final = 128
+"""QPs of a context."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Whose operands calls of a context read, and who gets their results: ranks as bitmaps."""
+
+    sources: int
+    destinations: int
+
+
+@dataclass(frozen=True)
+class PullConfig:
+    """A run: a star whose switch runs the program of ``spec``, with a context for each pattern."""
+
+    topology: TopologySpec
+    spec: ScinSpec
+    patterns: tuple[Pattern, ...]
+    faults: Faults = field(default_factory=Faults)
+    recovery: Recovery = Recovery.GO_BACK_N
+    resumption: Resumption = Resumption.STRICT
+    tick: int = 20 * US
+    """Time between ticks, ps."""
+    timeout: int = 100 * US
+    """The NICs' retransmission timer, ps, which repeats arrivals."""
+    seed: int = 1
+    engine: EngineName = "interp"
+
+
+@dataclass(frozen=True)
+class _Plain:
+    """The network before any context is set up."""
+
+    mac: Mapping[str, int]
+    ip: Mapping[str, int]
+    switches: Mapping[str, SwitchConfig]
+    architectures: Mapping[str, Architecture]
+    tree_depths: Mapping[int, int] = field(default_factory=dict)
+
+
+@lru_cache(maxsize=16)
+def _program(spec: ScinSpec) -> ir.Program:
+    return compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
+
+
+class PullSimulation:
+    """Contexts of all ranks of a star. Raises ``InputError`` if the program cannot serve them."""
+
+    def __init__(self, config: PullConfig) -> None:
+        self.config = config
+        topology, spec = config.topology, config.spec
+        if len(topology.switches) != 1:
+            raise InputError(f"{topology.name} has {len(topology.switches)} switches; SCIN's groups are around one")
+        (switch,) = topology.switches
+        names, arch = Names.of(topology), spec.architecture
+        plain = SwitchConfig(routing(*routes(topology, names, switch, {}, arch)), (), ())
+        addresses = _Plain(names.mac, names.ip, {switch: plain}, {switch: arch})
+        self.network = Network(topology, addresses, {switch: _program(spec)}, config.faults, config.seed, config.engine)
+        self._hosts, self._switch = topology.rank_hosts, switch
+        self._chance = random.Random(f"{config.seed} PSNs")  # noqa: S311 - a simulation, to be repeatable
+        self.members: list[dict[int, Member]] = []
+        """The ranks of each context."""
+        contexts = [self._context(number, pattern, names) for number, pattern in enumerate(config.patterns)]
+        configuration(spec, contexts).install(self.network.switches[switch])
+        self._ticks = [self._tick(context) for context in contexts]
+        self.network.loop.at(config.tick, self._round)
+
+    def _context(self, number: int, pattern: Pattern, names: Names) -> PullContext:
+        topology, spec, arch = self.config.topology, self.config.spec, self.config.spec.architecture
+        first_psn = self._chance.randrange(1 << 24)
+        config = QpConfig(
+            mtu=spec.payload,
+            initial_psn=first_psn,
+            recovery=self.config.recovery,
+            timeout_ps=self.config.timeout,
+            retry_count=None,
+            rnr_retry=None,
+            resumption=self.config.resumption,
+        )
+        edges, members = [], {}
+        for rank, host in enumerate(self._hosts):
+            if not (pattern.sources | pattern.destinations) >> rank & 1:
+                continue
+            member = members[rank] = Member(self.network.nics[host], spec, first_psn)
+            near, far = [], []
+            ends: dict[Role, tuple[int, Peer]] = {}
+            for role in Role:
+                qp = number * _PER_CONTEXT + 4 * rank + role
+                near.append(Endpoint(names.mac[self._switch], SWITCH_ADDRESS, _SWITCH_QP + qp))
+                far.append(Endpoint(names.mac[host], names.ip[host], _RANK_QP + qp))
+                ends[role] = far[role].qp, Peer(near[role].mac, near[role].ip, near[role].qp, 0xD000 + qp % 4096)
+            member.connect(ends, config)
+            port = arch.front_port(topology.ports[self._switch].index(topology.ports[host][0]))
+            edges.append(
+                PullEdge(
+                    rank + 1,
+                    port,
+                    (near[0], near[1], near[2]),
+                    (far[0], far[1], far[2]),
+                    member.flag.address,
+                    member.flag.rkey,
+                    0xC000 + rank,
+                )
+            )
+        self.members.append(members)
+        return PullContext(number, tuple(edges), pattern.sources, pattern.destinations, 1, first_psn)
+
+    def _tick(self, context: PullContext) -> bytes:
+        edge = context.edges[0]
+        near, far = edge.local[Role.SYNC], edge.remote[Role.SYNC]
+        return Writer(far.mac, far.ip, Peer(near.mac, near.ip, near.qp)).frame(ticks.OPCODE, 0, body=AETH(0, 1).pack())
+
+    def _round(self, _: object) -> None:
+        loop, deliver = self.network.loop, self.network.nodes[self._switch].port(CPU_PORT)
+        for frame in self._ticks:
+            deliver(loop.now, frame)
+        if any(not member.done for members in self.members for member in members.values()):
+            loop.at(loop.now + self.config.tick, self._round)
+            self._ticking = True
+        else:
+            self._ticking = False
+
+    _ticking = True
+
+    def register(self, rank: int, array: Array) -> Buffer:
+        """Register a rank's array, which calls then read and write in place, in network byte order."""
+        return Buffer(self.network.nics[self._hosts[rank]].domain.register(array.data.cast("B")))
+
+    def packets(self, array: Array) -> int:
+        """How many packets an array has. Raises ``InputError`` unless they are whole ones."""
+        count, rest = divmod(array.size, self.config.spec.lanes)
+        if rest or array.itemsize != LANE_BYTES:
+            raise InputError(f"{array.nbytes} bytes are no whole packets of {self.config.spec.payload}")
+        return count
+
+    def start(
+        self,
+        context: int,
+        packets: int,
+        sources: Mapping[int, Buffer],
+        results: Mapping[int, Buffer],
+        late: Mapping[int, int] | None = None,
+    ) -> None:
+        """All ranks of a context arrive at a call, some of them ``late``, by this time in ps."""
+        loop = self.network.loop
+        for rank, member in self.members[context].items():
+            call = _Arrival(member, packets, sources.get(rank), results.get(rank))
+            if late and late.get(rank):
+                loop.at(loop.now + late[rank], call.make)
+            else:
+                call.make(None)
+        if not self._ticking:
+            self._ticking = True
+            loop.at(loop.now + self.config.tick, self._round)
+
+    def finish(self, until: Callable[[], bool] | None = None) -> int:
+        """Runs until all ranks have the flags of all calls. Returns the time, ps.
+
+        Raises ``InputError``, with the reason, for a run that does not end, and for errors of connections.
+        """
+        loop = self.network.loop
+        everyone = [member for members in self.members for member in members.values()]
+        seen, since = -1, loop.now
+        while not (until() if until else all(member.done for member in everyone)):
+            problems = [problem for member in everyone for problem in member.problems]
+            if problems:
+                raise InputError(*problems)
+            loop.run(count=64)
+            done = sum(len(member.statuses) for member in everyone)
+            if done != seen:
+                seen, since = done, loop.now
+            elif loop.now - since > STALL:
+                raise InputError(f"no flag has come since {duration_text(since)}")
+        return loop.now
+
+    def call(
+        self, context: int, operands: Sequence[Array], *, in_place: bool = False, late: Mapping[int, int] | None = None
+    ) -> list[Array | None]:
+        """A call of a context with the arrays of all ranks; returns what each has got, None if it is no destination.
+
+        Raises ``InputError`` if a rank's flag says that the call was aborted, and as ``finish`` does.
+        """
+        pattern = self.config.patterns[context]
+        wire = ">i4" if self.config.spec.dtype == "int32" else ">u4"
+        ranks = range(len(self._hosts))
+        held = [operands[rank].astype(wire) for rank in ranks]
+        got = held if in_place else [np.zeros_like(array) for array in held]
+        sources = {rank: self.register(rank, held[rank]) for rank in ranks if pattern.sources >> rank & 1}
+        results = sources if in_place else {}
+        results = {
+            rank: results.get(rank) or self.register(rank, got[rank])
+            for rank in ranks
+            if pattern.destinations >> rank & 1
+        }
+        self.start(context, self.packets(held[0]), sources, results, late)
+        self.finish()
+        found = {member.statuses[-1] for member in self.members[context].values()}
+        if found != {Status.SUCCESS}:
+            raise InputError(f"the call has ended with {', '.join(sorted(status.name.lower() for status in found))}")
+        return [got[rank].astype(wire[1:]) if rank in results else None for rank in ranks]
+
+    def drops(self) -> Counter[str]:
+        """Packets lost so far: on links, in the switch by module and reason, at NICs."""
+        switches = self.network.switches
+        return self.network.lost({name: losses(self.config.spec, switches[name].counters) for name in switches})
+
+
+@dataclass(frozen=True)
+class _Arrival:
+    """A rank's part in a call that is about to begin."""
+
+    member: Member
+    packets: int
+    source: Buffer | None
+    result: Buffer | None
+
+    def make(self, _: object) -> None:
+        """The rank arrives."""
+        self.member.arrive(self.packets, self.source, self.result)

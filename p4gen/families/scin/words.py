@@ -1,0 +1,47 @@
+"""Layouts of SCIN's registers.
+
+The epoch in a word is the generation of the context's state to which it belongs; a word of another epoch counts as
+empty. A call has the PSN of its arrivals as its number.
+"""
+
+from __future__ import annotations
+
+from p4gen.layout import Field, Word
+from p4gen.rocev2.layouts import PSN_BITS
+
+_EPOCH = Field("epoch", 8, "epoch")
+_CALL = Field("call", PSN_BITS, "call")
+
+ARRIVALS = Word(_EPOCH, _CALL, Field("announced", 32, "control word"), Field("bitmap", 32, "ranks that have arrived"))
+"""TrackArrival: who has arrived at the next call, and what they announce."""
+ACTIVE = Word(
+    _EPOCH,
+    Field("first", PSN_BITS, "first PSN"),
+    Field("packets", PSN_BITS, "packets"),
+    _CALL,
+    Field("status", 8, "status"),
+)
+"""TrackCall: the call that runs, or has run last; its status is 0 unless it was aborted."""
+NEXT_READ = Word(_EPOCH, Field("psn", PSN_BITS, "PSN"))
+"""IssueWave: the PSN that the next wave begins with."""
+SLOTS = Word(_EPOCH, Field("psn", PSN_BITS, "PSN"), Field("bitmap", 32, "sources whose data it has"))
+"""CheckDuplicate: what a slot holds."""
+RELEASE = Word(
+    _EPOCH, Field("next", PSN_BITS, "next PSN to be written"), Field("held", 16, "complete slots behind a gap")
+)
+"""ReleaseResult: up to where results have been written."""
+ACKED = Word(_EPOCH, Field("psn", PSN_BITS, "acknowledged PSN"))
+"""ReceiveAck: how far a rank has acknowledged its WRITEs."""
+FLAGGED = Word(_EPOCH, _CALL, Field("bitmap", 32, "ranks that have acknowledged their flag"))
+"""SignalCompletion: whose flag has arrived."""
+WATCHED = Word(
+    _EPOCH,
+    Field("release", PSN_BITS, "next PSN to be written"),
+    Field("acked", PSN_BITS, "PSN acknowledged by all"),
+    _CALL,
+    Field("status", 8, "its status"),
+    Field("count", 8, "ticks since"),
+)
+"""WatchProgress: what there was at the last tick."""
+BUFFER = Word(Field("address", 64, "virtual address"), Field("rkey", 32, "key"))
+"""StoreAddresses: a rank's operand, or where its result goes."""

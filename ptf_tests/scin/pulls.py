@@ -1,0 +1,375 @@
+"""Ranks around a switch that reads and writes their memory, and what they send and get.
+
+Everything that a scenario expects is derived from what its ranks have sent: each frame that leaves is compared byte for
+byte with one that is built here, with an ICRC of p4gen.rocev2's own. Packets of a call are counted from 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p4gen.arch.ports import CPU_PORT
+from p4gen.families.scin.codes import NUMBERS, Status
+from p4gen.families.scin.control import PullContext, PullEdge, Role, configuration
+from p4gen.families.scin.headers import ANNOUNCED, BUFFERS, FLAG
+from p4gen.families.scin.spec import ScinSpec
+from p4gen.groups.group import Endpoint, SwitchConfig
+from p4gen.program import compose
+from p4gen.ptf.scenario import Output, SwitchTest
+from p4gen.rocev2 import psn as serial
+from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, Ethernet, ImmDt, IPv4
+from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode
+from p4gen.rocev2.packet import RocePacket
+from p4gen.spec import ticks
+
+ACK = Ack().syndrome
+NAK = Nak(NakCode.PSN_SEQUENCE_ERROR).syndrome
+INVALID = Nak(NakCode.INVALID_REQUEST).syndrome
+REFUSED = Nak(NakCode.REMOTE_ACCESS_ERROR).syndrome
+BROKEN = Nak(NakCode.REMOTE_OPERATIONAL_ERROR).syndrome
+ANSWERS = (
+    Opcode.READ_RESPONSE_FIRST,
+    Opcode.READ_RESPONSE_MIDDLE,
+    Opcode.READ_RESPONSE_LAST,
+    Opcode.READ_RESPONSE_ONLY,
+)
+STATE = ("arrivals", "active", "next_read", "slots", "release", "flagged", "edge_1.acked", "edge_2.acked",
+         "lane_0.partial", "source", "result")  # fmt: skip
+Values = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call: its number from 0, its packets, and how many packets the calls before had."""
+
+    context: PullContext
+    number: int
+    packets: int
+    before: int
+    operands: dict[int, list[Values]]
+    """What each source has, by packet."""
+
+    @property
+    def psn(self) -> int:
+        """The PSN of its arrivals and flags."""
+        return serial.add(self.context.first_psn, self.number)
+
+    def data_psn(self, index: int) -> int:
+        """The PSN of a packet of its data."""
+        return serial.add(self.context.first_psn, self.before + index)
+
+
+def ranks(mask: int) -> list[int]:
+    """The edges in a mask."""
+    return [edge for edge in range(1, 33) if mask >> (edge - 1) & 1]
+
+
+class PullTest(SwitchTest):
+    """Ranks of a group: rank i is behind edge i, whose port is counted from the last one."""
+
+    spec: ScinSpec
+    kind = ScinSpec
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.first_psn = self.random.randrange(1 << 24)
+        self.contexts: list[PullContext] = []
+        self.drop_names = {
+            (f"Inc{drop.module.gress.capitalize()}.drops", drop.index): f"{drop.module.name}.{drop.drop.reason}"
+            for drop in compose(self.spec).drops
+        }
+
+    # --- contexts and calls ---
+
+    def context(
+        self,
+        sources: int = 0b111,
+        destinations: int = 0b111,
+        *,
+        number: int = 0,
+        epoch: int = 1,
+        first: int = -1,
+    ) -> PullContext:
+        """A context that the switch does not serve yet."""
+        edges = []
+        for edge in ranks(sources | destinations):
+            ip, mac = 0x0A000100 + edge, 0x020000010000 | edge
+            near = [Endpoint(0x020000000001, 0x0A000001, 0x100 + 256 * number + 4 * edge + role) for role in Role]
+            far = [Endpoint(mac, ip, 0xFED000 + 256 * number + 4 * edge + role) for role in Role]
+            place = 0x5000_0000_0000 + (edge << 20) + 8 * number
+            edges.append(
+                PullEdge(edge, self.port(edge), (near[0], near[1], near[2]), (far[0], far[1], far[2]), place,
+                         0xF1A60000 + edge, 0xC000 + 64 * number + edge)
+            )  # fmt: skip
+        psn = self.first_psn if first < 0 else first
+        return PullContext(number, tuple(edges), sources, destinations, epoch, psn)
+
+    def served(self, sources: int = 0b111, destinations: int = 0b111, **fields: Any) -> PullContext:
+        """A context that the switch serves from now on, beside those that it serves already."""
+        context = self.context(sources, destinations, **fields)
+        before = configuration(self.spec, self.contexts)
+        self.contexts.append(context)
+        after = configuration(self.spec, self.contexts)
+        self.install(
+            SwitchConfig(
+                tuple(entry for entry in after.entries if entry not in before.entries),
+                tuple(group for group in after.multicast_groups if group not in before.multicast_groups),
+                () if before.clone_sessions else after.clone_sessions,
+            )
+        )
+        return context
+
+    def port(self, edge: int) -> int:
+        """The port of a rank."""
+        return self.spec.edges - edge
+
+    def call(self, context: PullContext, packets: int, number: int = 0, before: int = 0) -> Call:
+        """A call with random operands, whose sums fit whatever their order is."""
+        low, high = (-(1 << 31), 1 << 31) if self.spec.dtype == "int32" else (0, 1 << 32)
+        if self.spec.op == "sum":
+            low, high = low // 4, high // 4
+        operands = {
+            edge: [
+                np.array([self.random.randrange(low, high) for _ in range(self.spec.lanes)], np.int64)
+                for _ in range(packets)
+            ]
+            for edge in ranks(context.sources)
+        }
+        return Call(context, number, packets, before, operands)
+
+    def participants(self, context: PullContext) -> list[int]:
+        """All ranks of a context."""
+        return ranks(context.sources | context.destinations)
+
+    def begin(self, context: PullContext, packets: int, number: int = 0, before: int = 0) -> Call:
+        """All ranks arrive at a call; checks their ACKs and the first READs, and nothing before the last arrival."""
+        call = self.call(context, packets, number, before)
+        *early, last = self.participants(context)
+        for edge in early:
+            self.arrive(call, edge)
+            self.expect([self.acked(call, edge)])
+        self.arrive(call, last)
+        reads = self.reads(call, range(min(self.spec.waves, self.waves(call))))
+        self.expect([self.acked(call, last), *(reads if packets else self.flags(call))])
+        return call
+
+    def waves(self, call: Call) -> int:
+        """The number of waves of a call."""
+        return -(-call.packets // self.spec.wave)
+
+    def of_wave(self, call: Call, wave: int) -> range:
+        """The packets of a wave."""
+        return range(wave * self.spec.wave, min((wave + 1) * self.spec.wave, call.packets))
+
+    # --- what ranks send ---
+
+    def buffers(self, call: Call, edge: int) -> dict[str, int]:
+        """Where a rank's operand and result are in a call."""
+        place = (edge << 32) + (call.context.context << 28) + (call.number << 20)
+        return {
+            "source": 0x1000_0000_0000 + place + 0x40,
+            "source_key": 0x50000000 | call.number << 8 | edge,
+            "result": 0x2000_0000_0000 + place + 0x80,
+            "result_key": 0x60000000 | call.number << 8 | edge,
+        }
+
+    def arrival(self, call: Call, edge: int, packets: int | None = None, numbers: int | None = None) -> RocePacket:
+        """A rank's arrival, perhaps with something else announced."""
+        said = ANNOUNCED.pack(
+            numbers=NUMBERS[self.spec.dtype] if numbers is None else numbers,
+            packets=call.packets if packets is None else packets,
+        )
+        where = BUFFERS.word.pack(**self.buffers(call, edge)).to_bytes(BUFFERS.size)
+        bth = BTH(Opcode.SEND_ONLY_IMM, 0, call.psn, ack_request=True, solicited=True)
+        return self._from(call.context, edge, Role.SYNC, bth, immdt=ImmDt(said), payload=where)
+
+    def response(self, call: Call, edge: int, index: int, opcode: Opcode | None = None) -> RocePacket:
+        """A source's packet of its operand, by default with the opcode that it has in the READ of a wave."""
+        if opcode is None:
+            wave = self.of_wave(call, index // self.spec.wave)
+            first, last = index == wave[0], index == wave[-1]
+            opcode = ANSWERS[3] if first and last else ANSWERS[0] if first else ANSWERS[2] if last else ANSWERS[1]
+        values = call.operands[edge][index].astype(self.stored).tobytes()
+        aeth = None if opcode is Opcode.READ_RESPONSE_MIDDLE else AETH(ACK, 7)
+        bth = BTH(opcode, 0, call.data_psn(index))
+        return self._from(call.context, edge, Role.READ, bth, aeth=aeth, payload=values)
+
+    @property
+    def stored(self) -> str:
+        """The elements' type on the wire."""
+        return ">i4" if self.spec.dtype == "int32" else ">u4"
+
+    def answer(self, context: PullContext, edge: int, role: Role, psn: int, syndrome: int = ACK) -> RocePacket:
+        """An ACK or NAK of one of a rank's queue pairs."""
+        return self._from(context, edge, role, BTH(Opcode.ACKNOWLEDGE, 0, psn), aeth=AETH(syndrome, 5))
+
+    def _from(self, context: PullContext, edge: int, role: Role, bth: BTH, **parts: Any) -> RocePacket:
+        ends = next(each for each in context.edges if each.edge == edge)
+        near, far = ends.local[role], ends.remote[role]
+        return RocePacket(
+            Ethernet(near.mac, far.mac),
+            IPv4(
+                far.ip, near.ip, ttl=60, tos=self.random.choice([0, 2, 3]), identification=self.random.getrandbits(16)
+            ),
+            UDP(50000 + edge),
+            replace(bth, dst_qp=near.qp),
+            **parts,
+        ).sealed()
+
+    def post(self, edge: int, packet: RocePacket) -> None:
+        """A rank sends a packet."""
+        self.send(self.port(edge), packet.to_bytes())
+
+    def arrive(self, call: Call, edge: int) -> None:
+        """A rank arrives."""
+        self.post(edge, self.arrival(call, edge))
+
+    def respond(self, call: Call, edges: Iterable[int], *indices: int) -> None:
+        """Sources answer READs with these packets."""
+        for index in indices:
+            for edge in edges:
+                self.post(edge, self.response(call, edge, index))
+
+    def ack(self, call: Call, edge: int, index: int, syndrome: int = ACK) -> None:
+        """A destination acknowledges a packet of its result, or refuses it."""
+        self.post(edge, self.answer(call.context, edge, Role.WRITE, call.data_psn(index), syndrome))
+
+    def took_flag(self, call: Call, *edges: int) -> None:
+        """Ranks acknowledge their flags."""
+        for edge in edges or self.participants(call.context):
+            self.post(edge, self.answer(call.context, edge, Role.SYNC, call.psn))
+
+    def tick(self, context: PullContext, port: int = CPU_PORT) -> None:
+        """The agent's tick for a context."""
+        edge = context.edges[0].edge
+        bth = BTH(ticks.OPCODE, 0, 0)
+        self.send(port, self._from(context, edge, Role.SYNC, bth, payload=bytes(4)).to_bytes())
+
+    # --- what they get ---
+
+    def _to(self, context: PullContext, edge: int, role: Role, bth: BTH, **parts: Any) -> Output:
+        ends = next(each for each in context.edges if each.edge == edge)
+        near, far = ends.local[role], ends.remote[role]
+        packet = RocePacket(
+            Ethernet(far.mac, near.mac),
+            IPv4(near.ip, far.ip, ttl=64),
+            UDP(ends.udp_src_port),
+            replace(bth, dst_qp=far.qp),
+            **parts,
+        ).sealed()
+        return Output(self.port(edge), packet.to_bytes())
+
+    def acked(self, call: Call, edge: int, syndrome: int = ACK, number: int | None = None) -> Output:
+        """The answer to an arrival: of this call, or of another one."""
+        psn = serial.add(call.context.first_psn, call.number if number is None else number)
+        msn = serial.add(psn - call.context.first_psn, 1)
+        return self._to(call.context, edge, Role.SYNC, BTH(Opcode.ACKNOWLEDGE, 0, psn), aeth=AETH(syndrome, msn))
+
+    def read(self, call: Call, edge: int, first: int, packets: int) -> Output:
+        """A READ of some packets of a source."""
+        where = self.buffers(call, edge)
+        size = self.spec.payload
+        reth = RETH(where["source"] + first * size, where["source_key"], packets * size)
+        bth = BTH(Opcode.READ_REQUEST, 0, call.data_psn(first), ack_request=True)
+        return self._to(call.context, edge, Role.READ, bth, reth=reth)
+
+    def reads(self, call: Call, waves: Iterable[int]) -> list[Output]:
+        """The READs of waves, of all sources."""
+        found = [(edge, self.of_wave(call, wave)) for wave in waves for edge in ranks(call.context.sources)]
+        return [self.read(call, edge, packets[0], len(packets)) for edge, packets in found]
+
+    def result(self, call: Call, index: int) -> Values:
+        """A packet of the result."""
+        stack = np.stack([call.operands[edge][index] for edge in ranks(call.context.sources)])
+        if self.spec.op != "sum":
+            return np.asarray(stack.min(0) if self.spec.op == "min" else stack.max(0))
+        total: Values = stack[0]
+        low, high = (-(1 << 31), (1 << 31) - 1) if self.spec.dtype == "int32" else (0, (1 << 32) - 1)
+        for more in stack[1:]:
+            total = total + more
+            if self.spec.overflow == "saturate":
+                total = np.clip(total, low, high)
+        return total if self.spec.overflow == "saturate" else np.asarray((total - low) % (1 << 32) + low)
+
+    def write(self, call: Call, edge: int, index: int, *, again: bool = False, data: Values | None = None) -> Output:
+        """The WRITE of a packet of the result."""
+        where = self.buffers(call, edge)
+        asks = again or index == call.packets - 1 or index % self.spec.wave == self.spec.wave - 1
+        values = (self.result(call, index) if data is None else data).astype(self.stored).tobytes()
+        reth = RETH(where["result"] + index * self.spec.payload, where["result_key"], self.spec.payload)
+        bth = BTH(Opcode.WRITE_ONLY, 0, call.data_psn(index), ack_request=asks)
+        return self._to(call.context, edge, Role.WRITE, bth, reth=reth, payload=values)
+
+    def writes(self, call: Call, *indices: int, **how: Any) -> list[Output]:
+        """The WRITEs of packets of the result to all destinations."""
+        return [self.write(call, edge, index, **how) for index in indices for edge in ranks(call.context.destinations)]
+
+    def flag(self, call: Call, edge: int, status: int = Status.SUCCESS) -> Output:
+        """A rank's flag."""
+        ends = next(each for each in call.context.edges if each.edge == edge)
+        said = FLAG.word.pack(call=call.psn, status=status, reserved=0).to_bytes(FLAG.size)
+        return self._to(
+            call.context,
+            edge,
+            Role.SYNC,
+            BTH(Opcode.WRITE_ONLY_IMM, 0, call.psn, ack_request=True),
+            reth=RETH(ends.flag_address, ends.flag_key, FLAG.size),
+            immdt=ImmDt(status << 24 | call.psn),
+            payload=said,
+        )
+
+    def flags(self, call: Call, status: int = Status.SUCCESS) -> list[Output]:
+        """The flags of all ranks."""
+        return [self.flag(call, edge, status) for edge in self.participants(call.context)]
+
+    def expect(self, outputs: Iterable[Output]) -> None:
+        """Like ``SwitchTest.expect``; programs that leave ICRCs as they come are not asked for right ones."""
+        if self.spec.icrc.right:
+            super().expect(outputs)
+            return
+        cut = [[replace(each, frame=each.frame[:-4]) for each in frames] for frames in (self.outputs(), outputs)]
+        self.equal("frames sent", *(sorted((each.port, each.frame.hex()) for each in frames) for frames in cut))
+
+    def finish(self, call: Call) -> None:
+        """From the first READs on: all data comes, all results are acknowledged, all flags are taken."""
+        sources, destinations = ranks(call.context.sources), ranks(call.context.destinations)
+        for wave in range(self.waves(call)):
+            packets = self.of_wave(call, wave)
+            self.respond(call, self.random.sample(sources, len(sources)), *packets)
+            self.expect(self.writes(call, *packets))
+            for edge in destinations[:-1]:
+                self.ack(call, edge, packets[-1])
+            self.expect_nothing()
+            self.ack(call, destinations[-1], packets[-1])
+            following = range(wave + self.spec.waves, min(wave + self.spec.waves + 1, self.waves(call)))
+            last = wave == self.waves(call) - 1
+            self.expect([*self.reads(call, following), *(self.flags(call) if last else [])])
+        self.took_flag(call)
+        self.expect_nothing()
+
+    # --- counters and registers ---
+
+    def drops(self) -> Counter[str]:
+        """Packets dropped since the reset by reason, as ``Module.reason``."""
+        found: Counter[str] = Counter()
+        for counter in ("IncIngress.drops", "IncEgress.drops"):
+            for index, packets in self.counts(counter).items():
+                found[self.drop_names[counter, index]] += packets
+        return found
+
+    def refused(self, port: int, frame: bytes, reason: str, told: Sequence[Output] = ()) -> None:
+        """Check that a frame is dropped for a reason, changes no state, and causes no output but ``told``."""
+        before, drops = self._state(), self.drops()
+        self.send(port, frame)
+        self.expect(told)
+        self.equal(f"dropped, {reason}", (self.drops() - drops)[reason], 1)
+        self.equal(f"registers after a frame to be refused as {reason}", self._state(), before)
+
+    def _state(self) -> dict[str, list[int]]:
+        return {name: self.control.registers(name) for name in STATE}

@@ -1,0 +1,190 @@
+"""What is lost is read or written again; what cannot be mended ends the call with a status."""
+
+from __future__ import annotations
+
+from pulls import ACK, BROKEN, NAK, REFUSED, PullTest
+
+from p4gen.families.scin.codes import Status
+from p4gen.families.scin.control import Role
+from p4gen.families.scin.headers import CURSOR
+from p4gen.rocev2.headers import BTH
+from p4gen.rocev2.opcodes import RnrNak
+from p4gen.spec import ticks
+
+
+class LostReadIsAskedAgain(PullTest):
+    """A NIC's NAK of a READ has that rank, and no other, read again from there on, wave by wave."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 2 * self.spec.wave)
+        nak = self.answer(call.context, 2, Role.READ, call.data_psn(0), NAK)
+        self.post(2, nak)
+        self.expect([self.read(call, 2, 0, self.spec.wave), self.read(call, 2, self.spec.wave, self.spec.wave)])
+        self.respond(call, [1, 2, 3], *range(self.spec.wave))
+        self.expect(self.writes(call, *range(self.spec.wave)))
+        self.post(2, nak)
+        self.expect([self.read(call, 2, self.spec.wave, self.spec.wave)])
+
+
+class ResultsAreNotReadAgain(PullTest):
+    """In place: what has been written is not read again, though its slot is in use for something else by now."""
+
+    def runTest(self) -> None:
+        count, size = self.spec.waves, self.spec.wave
+        call = self.begin(self.served(), (count + 1) * size)
+        self.respond(call, [1, 2, 3], *range(size))
+        self.expect(self.writes(call, *range(size)))
+        for edge in (1, 2, 3):
+            self.ack(call, edge, size - 1)
+        self.expect(self.reads(call, [count]))
+        self.respond(call, [1], *range(count * size, (count + 1) * size))
+        self.post(2, self.answer(call.context, 2, Role.READ, call.data_psn(0), NAK))
+        self.expect([self.read(call, 2, wave * size, size) for wave in range(1, count + 1)])
+
+
+class LostResponseIsAskedForOnceATick(PullTest):
+    """On the second tick without progress the rest of the wave is read again, of those whose data is missing."""
+
+    def runTest(self) -> None:
+        size = self.spec.wave
+        call = self.begin(self.served(), 2 * size)
+        self.respond(call, [1, 2, 3], *range(size - 1))
+        self.respond(call, [1, 3], size - 1)
+        self.respond(call, [3], *range(size, 2 * size))
+        self.expect(self.writes(call, *range(size - 1)))
+        self.tick(call.context)
+        self.expect_nothing()
+        self.tick(call.context)
+        self.expect([self.read(call, 2, size - 1, 1), self.read(call, 1, size, size), self.read(call, 2, size, size)])
+        self.respond(call, [2], *range(size - 1, 2 * size))
+        self.respond(call, [1], *range(size, 2 * size))
+        self.expect(self.writes(call, *range(size - 1, 2 * size)))
+
+
+class RestOfTheWaveFromItsFirstHole(PullTest):
+    """One READ a wave and a rank, from the first packet that it lacks on, though it may have later ones."""
+
+    def unfit(self) -> str | None:
+        return None if self.spec.wave >= 4 else "a wave is too short for holes"
+
+    def runTest(self) -> None:
+        size = self.spec.wave
+        call = self.begin(self.served(), size)
+        self.respond(call, [1, 3], *range(size))
+        self.respond(call, [2], 0, 2)
+        self.expect(self.writes(call, 0))
+        self.tick(call.context)
+        self.tick(call.context)
+        self.expect([self.read(call, 2, 1, size - 1)])
+
+
+class LostWriteComesAgain(PullTest):
+    """A NIC's NAK has the result from there on written again to that rank, the same bytes under the same PSNs."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 3)
+        self.respond(call, [1, 2, 3], 0, 1, 2)
+        self.expect(self.writes(call, 0, 1, 2))
+        self.ack(call, 2, 1, NAK)
+        self.expect([self.write(call, 2, index, again=True) for index in (1, 2)])
+        for edge in (1, 3):
+            self.ack(call, edge, 2)
+        self.expect_nothing()
+        self.ack(call, 2, 2)
+        self.expect(self.flags(call))
+
+
+class LostAckHeals(PullTest):
+    """Without progress the result is written again to those who have not acknowledged it."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 3)
+        self.respond(call, [1, 2, 3], 0, 1, 2)
+        self.expect(self.writes(call, 0, 1, 2))
+        self.ack(call, 1, 2)
+        self.ack(call, 3, 0)
+        self.tick(call.context)
+        self.expect_nothing()
+        self.tick(call.context)
+        self.expect(
+            [
+                *(self.write(call, 2, i, again=True) for i in range(3)),
+                *(self.write(call, 3, i, again=True) for i in (1, 2)),
+            ]
+        )
+
+
+class RefusedReadAborts(PullTest):
+    """A NIC that refuses a READ ends the call at all ranks; later packets of it do nothing."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 2)
+        self.post(3, self.answer(call.context, 3, Role.READ, call.data_psn(0), REFUSED))
+        self.expect(self.flags(call, Status.REFUSED))
+        self.refused(self.port(1), self.response(call, 1, 0).to_bytes(), "TrackCall.aborted")
+        self.took_flag(call, 1, 2)
+        self.tick(call.context)
+        self.tick(call.context)
+        self.expect([self.flag(call, 3, Status.REFUSED)])
+
+
+class RefusedWriteAborts(PullTest):
+    """So does one that refuses a WRITE."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 1)
+        self.respond(call, [1, 2, 3], 0)
+        self.expect(self.writes(call, 0))
+        self.ack(call, 2, 0, BROKEN)
+        self.expect(self.flags(call, Status.REFUSED))
+
+
+class SilenceAborts(PullTest):
+    """A rank that answers nothing ends the call after some ticks, and ranks learn of it as often as they need to."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 1)
+        self.respond(call, [1, 3], 0)
+        self.tick(call.context)
+        self.expect_nothing()
+        for _ in range(self.spec.patience - 1):
+            self.tick(call.context)
+            self.expect([self.read(call, 2, 0, 1)])
+        self.tick(call.context)
+        self.expect(self.flags(call, Status.SILENCE))
+        self.took_flag(call, 1, 3)
+        self.tick(call.context)
+        self.tick(call.context)
+        self.expect([self.flag(call, 2, Status.SILENCE)])
+
+
+class NothingOfNaksThatMeanNothing(PullTest):
+    """An ACK on the queue pair for READs, and RNR NAKs there, change nothing."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 1)
+        for syndrome in (ACK, RnrNak(1).syndrome):
+            self.post(1, self.answer(call.context, 1, Role.READ, call.data_psn(0), syndrome))
+        self.expect_nothing()
+
+
+class TicksFromAnywhereAreForged(PullTest):
+    """Ticks come by the agent's port only."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 1)
+        for _ in range(3):
+            self.tick(call.context, self.port(1))
+        self.expect_nothing()
+        self.equal("dropped", self.drops()["ValidatePacket.unknown"], 3)
+
+
+class CursorsFromAnywhereAreForged(PullTest):
+    """What goes round comes from the switch itself."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 1)
+        said = CURSOR.word.pack(what=6, status=2, edges=7, asked=0, announced=0).to_bytes(CURSOR.size)
+        bth = BTH(ticks.OPCODE + 1, 0, call.psn)
+        packet = self._from(call.context, 1, Role.SYNC, bth, payload=said)
+        self.refused(self.port(1), packet.to_bytes(), "ValidatePacket.unknown")

@@ -1,0 +1,103 @@
+"""Results and flags: their order, and who gets them when."""
+
+from __future__ import annotations
+
+from pulls import PullTest
+
+from p4gen.families.scin.control import Role
+
+
+class WritesLeaveInOrder(PullTest):
+    """Slots that are complete behind a gap wait, and follow when it is filled."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 5)
+        for index in (3, 1, 4):
+            self.respond(call, [2, 3, 1], index)
+        self.expect_nothing()
+        self.respond(call, [1, 2], 0)
+        self.expect_nothing()
+        self.respond(call, [3], 0)
+        self.expect(self.writes(call, 0, 1))
+        self.respond(call, [1, 2, 3], 2)
+        self.expect(self.writes(call, 2, 3, 4))
+        for edge in (1, 2, 3):
+            self.ack(call, edge, 4)
+        self.expect(self.flags(call))
+
+
+class FlagAfterAllAcks(PullTest):
+    """Flags follow the last ACK of the slowest destination, once."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 3)
+        self.respond(call, [1, 2, 3], 0, 1, 2)
+        self.expect(self.writes(call, 0, 1, 2))
+        self.ack(call, 1, 2)
+        self.ack(call, 2, 2)
+        self.ack(call, 3, 1)
+        self.ack(call, 1, 2)
+        self.expect_nothing()
+        self.ack(call, 3, 2)
+        self.expect(self.flags(call))
+        self.ack(call, 3, 2)
+        self.expect_nothing()
+
+
+class AckOfWhatWasNotWrittenIsIgnored(PullTest):
+    """A NIC cannot acknowledge a result before it has been written."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 2)
+        self.respond(call, [1, 2, 3], 0)
+        self.expect(self.writes(call, 0))
+        for edge in (1, 2, 3):
+            frame = self.answer(call.context, edge, Role.WRITE, call.data_psn(1)).to_bytes()
+            self.refused(self.port(edge), frame, "ReceiveAck.never_sent")
+        self.respond(call, [1, 2, 3], 1)
+        self.expect(self.writes(call, 1))
+
+
+class LostFlagIsRepeated(PullTest):
+    """Who has not acknowledged its flag gets it again on ticks; others do not."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        call = self.begin(context, 1)
+        self.respond(call, [1, 2, 3], 0)
+        self.expect(self.writes(call, 0))
+        for edge in (1, 2, 3):
+            self.ack(call, edge, 0)
+        self.expect(self.flags(call))
+        self.took_flag(call, 1)
+        self.tick(context)
+        self.expect_nothing()
+        self.tick(context)
+        self.expect([self.flag(call, 2), self.flag(call, 3)])
+        self.took_flag(call, 3)
+        self.tick(context)
+        self.expect([self.flag(call, 2)])
+        self.took_flag(call, 2)
+        self.tick(context)
+        self.tick(context)
+        self.expect_nothing()
+
+
+class NothingIsWaitedFor(PullTest):
+    """Ticks do nothing before the first call, between calls, and while there is progress."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        for _ in range(3):
+            self.tick(context)
+        self.expect_nothing()
+        call = self.begin(context, 2)
+        self.tick(context)
+        self.respond(call, [1, 2, 3], 0)
+        self.expect(self.writes(call, 0))
+        self.tick(context)
+        self.ack(call, 1, 0)
+        self.ack(call, 2, 0)
+        self.ack(call, 3, 0)
+        self.tick(context)
+        self.expect_nothing()

@@ -1,0 +1,93 @@
+"""SCIN's programs: the specs that there are, that each of them builds, and the entries that contexts need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from p4gen.builder import build
+from p4gen.errors import InputError
+from p4gen.families import load_spec
+from p4gen.families.scin.control import PullContext, PullEdge, configuration
+from p4gen.families.scin.spec import ScinSpec
+from p4gen.groups.group import Endpoint
+from p4gen.model import Model
+from p4gen.p4.compile import compile_text
+from p4gen.program import compose, render
+
+SMALL = ScinSpec(lanes=8, waves=2, wave=2, contexts=2, edges=2, ports=4)
+
+
+def edge(number: int, **fields: Any) -> PullEdge:
+    near = [Endpoint(2, 0x0A000001, 0x100 + 4 * number + role) for role in range(3)]
+    far = [Endpoint(4, 0x0A000100 + number, 9 + role) for role in range(3)]
+    made = PullEdge(number, number, (near[0], near[1], near[2]), (far[0], far[1], far[2]), 0x1000, 7)
+    return replace(made, **fields)
+
+
+CONTEXT = PullContext(0, (edge(1), edge(2)), 0b11, 0b01)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"op": "min"}, {"dtype": "uint32"}, {"overflow": "wrap"}, {"icrc": "set"}, {"icrc": "ignore"}]
+)
+def test_every_program_builds(tmp_path: Path, fields: dict[str, Any]) -> None:
+    spec = load_spec(flags={"mode": "scin", "lanes": 8, "edges": 2, "waves": 2} | fields)
+    build(spec, tmp_path, use_p4c=False)
+
+
+def test_state_is_what_the_formula_says() -> None:
+    spec = ScinSpec(lanes=256)
+    bits = sum(module.state_bits(spec) for module in compose(spec).modules)
+    contexts, ranks, slots, lanes = 4, 8, 64, 256
+    assert bits == contexts * (slots * (64 + 32 * lanes) + 88 + 96 + 32 + 48 + 64 + 96 + (32 + 192) * ranks)
+    assert abs(bits / 8 / 266_000 - 1) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"dtype": "float32"}, "--dtype: error: dtype = 'float32': must be int32 or uint32"),
+        ({"waves": 3}, "--waves: error: waves = 3: must be 1, 2, 4, 8"),
+        ({"pipelines": 2}, "--pipelines: error: pipelines = 2: a call has its state in one pipeline"),
+        ({"edges": 16, "ports": 8}, "--edges: error: edges = 16: each has a port, and the switch has 8"),
+        ({"beside": "themis"}, "--beside: error: beside = 'themis': SCIN's programs have no second family"),
+        ({"arch": "t2na"}, "--arch: error: arch = 't2na': SCIN's programs are for v1model"),
+    ],
+)
+def test_what_does_not_fit_is_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        load_spec(flags={"mode": "scin"} | fields)
+    assert str(refused.value).startswith(message)
+
+
+def test_a_switch_takes_the_entries_of_a_context() -> None:
+    found = configuration(SMALL, [CONTEXT])
+    found.install(Model(compile_text(render(compose(SMALL)).text).program))
+    assert [len(group.replicas) for group in found.multicast_groups] == [2, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("context", "message"),
+    [
+        (replace(CONTEXT, context=2), "the program has 2, numbered from 0"),
+        (replace(CONTEXT, epoch=0), "epoch 0 is not in 1 to 255"),
+        (replace(CONTEXT, sources=0b111), "its masks name ranks 0x4, which have no edges"),
+        (replace(CONTEXT, destinations=0), "a context has sources and destinations"),
+        (replace(CONTEXT, edges=(edge(1), edge(1))), "two of its edges are edge 1"),
+        (replace(CONTEXT, edges=(edge(1), edge(3))), "edge 3: the program has 2, numbered from 1"),
+        (replace(CONTEXT, edges=(edge(1), edge(2, port=4))), "edge 2: the switch has no port 4"),
+        (replace(CONTEXT, edges=(edge(1), edge(2, local=edge(1).local))), "has another connection"),
+    ],
+)
+def test_contexts_that_cannot_be_served_are_refused(context: PullContext, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        configuration(SMALL, [context])
+
+
+def test_two_contexts_of_a_number_are_refused() -> None:
+    with pytest.raises(InputError, match="two contexts have the same number"):
+        configuration(SMALL, [CONTEXT, CONTEXT])
