@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from p4gen.choices import ENGINES, EngineName
-from p4gen.model.behaviour import Generates, Runs, behaviour_of, engines, native_of, packages
+from p4gen.model.behaviour import Generates, Holds, Runs, behaviour_of, engines, native_of, packages
 from p4gen.model.errors import ControlError
 from p4gen.model.externs import MeterConfig, Trap
 from p4gen.model.frozen import SwitchState
@@ -76,6 +76,14 @@ class Model(Resources):
     def generate(self, trace: Trace | None = None) -> list[tuple[int, bytes]]:
         """Process the packets that the switch itself has made until now, if it makes any."""
         return self._runs.generate(trace) if isinstance(self._runs, Generates) else []
+
+    def hold_recirculated(self) -> None:
+        """From now on a packet that recirculates does not come back at once: it leaves by the port ``HELD``
+        (``p4gen.model.passes``), together with the metadata that it keeps, and comes back when ``process`` is given it
+        at that port. Raises ``ValueError`` if the architecture's model cannot do so."""
+        if not (behaviour_of(self.program).holds and isinstance(self._runs, Holds)):
+            raise ValueError(f"packets of {self.program.package} that recirculate come back at once")
+        self._runs.hold()
 
     @property
     def machine(self) -> Runs:

@@ -34,6 +34,14 @@ class Native(Protocol):
 
 
 @runtime_checkable
+class Holds(Protocol):
+    """A program whose recirculated packets can be held back."""
+
+    def hold(self) -> None:
+        """See ``Model.hold_recirculated``."""
+
+
+@runtime_checkable
 class Generates(Protocol):
     """A switch that makes packets by itself."""
 
@@ -54,6 +62,8 @@ class Behaviour(ArchitectureFacet):
     """Without it, only the interpreter runs the programs."""
     state: type[ModelState] = ModelState
     """What outlives a packet, for the interpreter."""
+    holds: bool = False
+    """Whether both can hold back packets that recirculate (``Model.hold_recirculated``); they have ``hold`` then."""
 
 
 def packages() -> tuple[str, ...]:

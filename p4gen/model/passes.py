@@ -13,6 +13,9 @@ from p4gen.model.trace import Trace
 MAX_PASSES = 1000
 """Passes through ingress or egress that one received packet may cause; more is endless recirculation."""
 
+HELD = 1 << 16
+"""In place of a port: packets that recirculate leave by it, and come back by it, where the switch holds them back."""
+
 A = TypeVar("A")
 D = TypeVar("D")
 

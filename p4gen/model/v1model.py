@@ -6,6 +6,7 @@ targets/simple_switch/simple_switch.cpp decides.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ from p4gen.arch.ports import DROP_PORT
 from p4gen.model.codec import packed
 from p4gen.model.entries import Replica
 from p4gen.model.interp import Context, Frame, Interpreter, Reject
-from p4gen.model.passes import Passes
+from p4gen.model.passes import HELD, Passes
 from p4gen.model.poison import initial
 from p4gen.model.state import ModelState
 from p4gen.model.trace import Trace, show
@@ -66,6 +67,11 @@ class V1Model:
         self._state = state
         self._plain = _Pipeline(program, Interpreter(program, state), poison=state.poison)
         self._traced: _Pipeline | None = None
+        self._holds = False
+
+    def hold(self) -> None:
+        """See ``Model.hold_recirculated``."""
+        self._holds = True
 
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:
         """Process ``packet``, which arrives at ``port``. Returns the output as (port, packet), in order of
@@ -80,7 +86,7 @@ class V1Model:
                     poison=self._state.poison,
                 )
             pipeline = self._traced
-        return _Run(self._state, pipeline, trace).packet(port, packet)
+        return _Run(self._state, pipeline, trace, holds=self._holds).packet(port, packet)
 
 
 class _Pipeline:
@@ -161,11 +167,15 @@ def _restore(meta: Any, preserved: Preserved) -> None:
 class _Run(Passes[_Arrival, _Departure]):
     """One received packet and everything it causes."""
 
-    def __init__(self, state: ModelState, pipeline: _Pipeline, trace: Trace | None) -> None:
+    def __init__(self, state: ModelState, pipeline: _Pipeline, trace: Trace | None, *, holds: bool) -> None:
         super().__init__(state, pipeline.positions["ig"], trace)
         self._pipeline = pipeline
+        self._holds = holds
 
     def _arrival(self, port: int, packet: bytes) -> _Arrival:
+        if port == HELD:
+            data, preserved = pickle.loads(packet)  # noqa: S301 - written below
+            return _Arrival(data, 0, RECIRCULATED, preserved)
         return _Arrival(packet, port, timestamp=self._state.clock())
 
     # --- ingress ---
@@ -295,6 +305,9 @@ class _Run(Passes[_Arrival, _Departure]):
         if ctx.recirculate is not None:
             preserved = pipeline.preserve(meta, ctx.recirculate[0])
             self._note("decision", f"recirculate {len(data)} bytes")
+            if self._holds:
+                self._outputs.append((HELD, pickle.dumps((data, preserved))))
+                return
             self._arrivals.append(_Arrival(data, 0, RECIRCULATED, preserved))
             return
         limits = [n for n in (ctx.truncate, packet.keep or None) if n is not None]

@@ -13,6 +13,7 @@ from p4gen.groups.group import SwitchConfig
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.nic import Nic
 from p4gen.model import EngineName, Model
+from p4gen.model.behaviour import behaviour_of
 from p4gen.net.buffer import SharedBuffer
 from p4gen.net.faults import DirectionFaults, Faults, Impairment, Outage, ScriptState
 from p4gen.net.kinds import Kinds
@@ -99,7 +100,7 @@ class Network:
             switch = Model(programs[name], clock=lambda: loop.now // US, seed=chance, engine=engine)
             placement.switches[name].install(switch)
             self.switches[name] = switch
-            self.nodes[name] = SwitchNode(switch, topology.switch_latency, loop)
+            self.nodes[name] = SwitchNode(switch, topology.switch_latency, loop, self._recirculation(name))
             if topology.buffer is not None:
                 self.buffers[name] = SharedBuffer(topology.buffer)
         self._check_places([*faults.impairments, *faults.outages])
@@ -107,6 +108,16 @@ class Network:
         for link in topology.links:
             for src, dst in (link.ends, link.ends[::-1]):
                 self._connect(link, src, dst, faults, scripts, seed)
+
+    def _recirculation(self, switch: str) -> int:
+        """How long a packet takes to come back to a switch's ingress."""
+        delay, model = self.topology.recirculation_delay, self.switches[switch]
+        if delay and not behaviour_of(model.program).holds:
+            raise InputError(
+                f"{self.topology.name}: recirculation_delay: packets of {model.program.package} that recirculate come"
+                " back at once"
+            )
+        return delay
 
     def watch(self, watcher: Watcher) -> None:
         """Call ``watcher`` for every frame on every link, when it is sent."""

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from p4gen.host.transport.nic import Nic
 from p4gen.model import Model
+from p4gen.model.passes import HELD
 from p4gen.net.link import Deliver, Direction
 from p4gen.net.loop import EventLoop
 
@@ -31,15 +32,17 @@ class HostNode:
 
 
 class SwitchNode:
-    """A switch: a packet enters the queue of its output port ``latency`` after its arrival.
+    """A switch: a packet enters the queue of its output port ``latency`` after its arrival. One that recirculates
+    arrives again ``recirculation`` after its last arrival; 0: as if it took no time.
 
     Packets are given to the program in batches, in order of arrival. This affects the speed only: an output cannot
-    leave before ``latency`` has passed, and by then all earlier arrivals are known.
+    leave before ``latency`` has passed, and by then all earlier arrivals are known; and no batch reaches further than
+    to where its first packet may arrive again.
     """
 
     STATE: ClassVar = ("received", "lost_ports", "_inbox", "_number", "_wake_at")
 
-    def __init__(self, switch: Model, latency: int, loop: EventLoop) -> None:
+    def __init__(self, switch: Model, latency: int, loop: EventLoop, recirculation: int = 0) -> None:
         self.switch = switch
         self.outputs: dict[int, Direction] = {}
         """The outgoing direction of the link, by port."""
@@ -47,6 +50,9 @@ class SwitchNode:
         self.lost_ports = 0
         """Number of packets sent to ports without a link."""
         self._latency = latency
+        self._recirculation = recirculation
+        if recirculation:
+            switch.hold_recirculated()
         self._loop = loop
         self._inbox: list[_Arrived] = []
         self._number = 0
@@ -83,10 +89,11 @@ class SwitchNode:
         self._wake_at = None
         inbox = self._inbox
         inbox.sort()
-        count = bisect_right(inbox, now, key=_arrival)
+        until = min(now, inbox[0][0] + self._recirculation) if self._recirculation else now
+        count = bisect_right(inbox, until, key=_arrival)
         batch = inbox[:count]
         del inbox[:count]
-        self.received += count
+        self.received += sum(port != HELD for _, _, port, _ in batch)
         if self._lengths or self.observer is not None:
             # A packet's way depends on the queues that those before it have joined.
             for entry in batch:
@@ -95,7 +102,7 @@ class SwitchNode:
         else:
             self._send(batch)
         if inbox and self._wake_at is None:
-            self._wake_at = inbox[0][0] + self._latency
+            self._wake_at = max(min(inbox)[0] + self._latency, now)
             self._loop.at(self._wake_at, self._wake)
 
     def _refresh(self, at: int) -> None:
@@ -108,11 +115,15 @@ class SwitchNode:
         sent = self._process(batch)
         if self.observer is not None:
             sent = list(sent)
-            ((arrival, _, _, frame),) = batch
-            self.observer(arrival, frame, [packet for _, _, packet in sent])
+            ((arrival, _, port, frame),) = batch
+            if port != HELD:
+                self.observer(arrival, frame, [packet for _, out, packet in sent if out != HELD])
         for source, out, packet in sent:
             direction = outputs.get(out)
-            if direction is None:
+            if out == HELD:
+                self._number += 1
+                self._inbox.append((batch[source][0] + self._recirculation, self._number, HELD, packet))
+            elif direction is None:
                 self.lost_ports += 1
             else:
                 direction.transmit(packet, batch[source][0] + latency)

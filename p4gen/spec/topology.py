@@ -128,6 +128,10 @@ class TopologySpec(BaseModel):
     switch_latency: Annotated[
         Duration, Field(description="from the arrival of a packet at a switch to its place in the output queue")
     ] = 400_000
+    recirculation_delay: Annotated[
+        Duration,
+        Field(description="from a packet's arrival at a switch to its next arrival there, if it recirculates; 0: none"),
+    ] = 0
     buffer: Annotated[
         Buffer | None, Field(description="memory that a switch's queues share; by default each has its own")
     ] = None

@@ -22,4 +22,4 @@ def _native(program: ir.Program, clock: Clock | None, seed: int, cache: Path | N
     return Engine(program, NativeState(program, clock, seed), cache, generate, V1Model)
 
 
-FACET = Behaviour(V1Model, _native)
+FACET = Behaviour(V1Model, _native, holds=True)

@@ -136,6 +136,10 @@ class Engine:
     def _get(self, offset: int) -> int:
         return self._exchange[offset // 8]
 
+    def hold(self) -> None:
+        """See ``Model.hold_recirculated``."""
+        self._set(x.HOLD, 1)
+
     # --- packets ---
 
     def process(self, port: int, packet: bytes, trace: Trace | None = None) -> list[tuple[int, bytes]]:

@@ -16,12 +16,14 @@ from __future__ import annotations
     NOW, SOURCE, OUT_AT, OUT_BASE,
     IN_ENDS,
     QUEUE_ROOM, ARRIVALS_ROOM, ARENA, ARENA_ROOM, ARENA_USED, ARENA_CHUNKS,
-) = range(0, 34 * 8, 8)  # fmt: skip
+    HOLD,
+) = range(0, 35 * 8, 8)  # fmt: skip
 """Packets in: bytes, n offsets (8 bytes each), ports (4 each), times in microseconds (8 each, or null), n; and n ends.
 Packets out: bytes, and records. Events. Frames of packets on their way, and one to work on; departures;
 arrivals. The time, the number of the packet being processed. The deparser's position in
 bits and the start of what it writes. The sizes of queues that grow, and memory that is free again when a packet is
-done: its address, its size, how much is used, and a list of further pieces."""
+done: its address, its size, how much is used, and a list of further pieces. Whether packets that recirculate are held
+back (``p4gen.model.passes.HELD``)."""
 
 EXCHANGE_SIZE = 512
 

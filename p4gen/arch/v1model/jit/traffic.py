@@ -15,7 +15,7 @@ from p4gen.model.jit.build import EXCHANGE, FRAME, STATE, Gen
 from p4gen.model.jit.driver import PASSED, SLACK, at_bytes, batch, replicas, send, single
 from p4gen.model.jit.emit import Address, Function, Value, const
 from p4gen.model.jit.runtime import grow_output, set_word, word
-from p4gen.model.passes import MAX_PASSES
+from p4gen.model.passes import HELD, MAX_PASSES
 from p4gen.model.v1model import (
     EGRESS_CLONE,
     INGRESS_CLONE,
@@ -126,6 +126,7 @@ class Traffic(Pieces):
         self._deparse(g, emitted)
         total = word(fn, EXCHANGE, x.OUT_AT)
         with fn.when(fn.compare("ne", g.context(at.RECIRCULATE), const(0, 64))):
+            self._hold(g, total)
             copied = fn.ins(f"call ptr @malloc(i64 {fn.op('add', total, const(8, 64)).ref})")
             fn.copy(copied, fn.load_pointer(Address(EXCHANGE, x.OUT_BASE)), total)
             self._again(g, copied, total, RECIRCULATED, g.context(at.RECIRCULATE_LIST), copied)
@@ -134,6 +135,24 @@ class Traffic(Pieces):
         send(fn, size, fn.load(port, 64))
         fn.ret()
         return fn.text()
+
+    @property
+    def _kept_size(self) -> int:
+        """Bytes behind a packet that is held back: its user metadata, and the number of its field list."""
+        return self._meta_size + 8
+
+    def _hold(self, g: Gen, total: Value) -> None:
+        """If packets are held back, the one of ``total`` bytes behind the output leaves with its user metadata."""
+        fn = g.fn
+        with fn.when(fn.compare("ne", word(fn, EXCHANGE, x.HOLD), const(0, 64)), rare=True):
+            # OUT_AT is in bits while a deparser writes, and in bytes now.
+            set_word(fn, EXCHANGE, x.OUT_AT, fn.op("shl", total, const(3, 64)))
+            grow_output(fn, const(self._kept_size + SLACK, 64))
+            end = fn.offset(fn.load_pointer(Address(EXCHANGE, x.OUT_BASE)), total)
+            fn.copy(end, fn.pointer(Address(FRAME, self._frame.meta)), self._meta_size)
+            fn.store(g.context(at.RECIRCULATE_LIST), Address(end, self._meta_size))
+            send(fn, fn.op("add", total, const(self._kept_size, 64)), const(HELD, 64))
+            fn.ret()
 
     def _limited(self, g: Gen, total: Value, keep: Value) -> Value:
         """The packet's size after ``truncate`` and what its clone session keeps."""
@@ -180,8 +199,7 @@ class Traffic(Pieces):
         for offset in (x.QUEUE_HEAD, x.QUEUE_TAIL, x.ARRIVALS_HEAD, x.ARRIVALS_TAIL):
             set_word(fn, EXCHANGE, offset, 0)
         set_word(fn, EXCHANGE, x.NOW, Value("%time", 64))
-        fn.do(f"call ptr @arrive(ptr {EXCHANGE}, ptr %data, i64 %size, i64 %port, i64 {NORMAL}, i64 -1, i64 %time, "
-              "ptr null)")  # fmt: skip
+        self._first(fn)
         passes = fn.local(64)
         fn.store(const(0, 64), passes)
         with fn.loop() as (again, after):
@@ -208,6 +226,26 @@ class Traffic(Pieces):
         self._release(fn)
         fn.ret()
         return fn.text()
+
+    def _first(self, fn: Function) -> None:
+        """The packet itself: one that arrives, or one that was held back (``_hold``)."""
+        size, port, kind, time = (fn.local(64) for _ in range(4))
+        for place, value in ((size, "%size"), (port, "%port"), (time, "%time")):
+            fn.store(Value(value, 64), place)
+        fn.store(const(NORMAL, 64), kind)
+        field_list = fn.local(64)
+        fn.store(const(-1, 64), field_list)
+        held = fn.compare("eq", Value("%port", 64), const(HELD, 64))
+        with fn.when(held, rare=True):
+            whole = fn.op("sub", Value("%size", 64), const(self._kept_size, 64))
+            fn.store(whole, size)
+            fn.store(fn.load(Address(fn.offset("%data", whole), self._meta_size), 64), field_list)
+            for place, known in ((port, 0), (kind, RECIRCULATED), (time, 0)):
+                fn.store(const(known, 64), place)
+        arguments = ", ".join(f"i64 {fn.load(place, 64).ref}" for place in (size, port, kind, field_list, time))
+        meta = fn.ins(f"call ptr @arrive(ptr {EXCHANGE}, ptr %data, {arguments}, ptr null)")
+        with fn.when(held, rare=True):
+            fn.copy(meta, fn.offset("%data", fn.load(size, 64)), self._meta_size)
 
     def _release(self, fn: Function) -> None:
         """Free what recirculated packets were kept in; the first arrival is the caller's."""

@@ -1,0 +1,142 @@
+"""Recirculation takes the time that a topology says, and what arrives meanwhile is handled in between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from p4gen.errors import InputError
+from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.host.collectives.control import Collective
+from p4gen.model import EngineName, Model
+from p4gen.model.passes import HELD
+from p4gen.net.loop import EventLoop
+from p4gen.net.nodes import SwitchNode
+from p4gen.net.simulation import SimConfig, Simulation
+from p4gen.p4.compile import compile_text
+
+from .runs import star, tiny, trouble
+
+PROGRAM = """
+#include <core.p4>
+#include <v1model.p4>
+header task_t { bit<8> left; bit<8> kept; bit<8> number; bit<8> port; }
+struct headers_t { task_t task; }
+struct meta_t { @field_list(1) bit<8> kept; @field_list(1) bit<16> sum; bit<8> lost; }
+parser P(packet_in packet, out headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {
+    state start { packet.extract(hdr.task); transition accept; }
+}
+control V(inout headers_t hdr, inout meta_t meta) { apply { } }
+control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {
+    register<bit<8>>(1) passes;
+    apply {
+        passes.read(hdr.task.number, 0);
+        passes.write(0, hdr.task.number + 1);
+        meta.kept = meta.kept + 1 + meta.lost;
+        meta.sum = meta.sum + (bit<16>)hdr.task.left;
+        meta.lost = 100;
+        hdr.task.port = (bit<8>)std.ingress_port;
+        std.egress_spec = 2;
+    }
+}
+control E(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {
+    apply {
+        hdr.task.kept = meta.kept + (bit<8>)meta.sum;
+        if (hdr.task.left != 0) {
+            hdr.task.left = hdr.task.left - 1;
+            recirculate_preserving_field_list(1);
+        }
+    }
+}
+control C(inout headers_t hdr, inout meta_t meta) { apply { } }
+control D(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr.task); } }
+V1Switch(P(), V(), I(), E(), C(), D()) main;
+"""
+LATENCY, DELAY = 400, 1000
+ENGINES: tuple[EngineName, ...] = ("interp", "jit")
+
+
+class Line:
+    """The link of port 2."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[int, bytes]] = []
+
+    def transmit(self, frame: bytes, at: int) -> None:
+        self.sent.append((at, frame))
+
+
+def arriving(engine: EngineName, delay: int, *packets: tuple[int, int]) -> list[tuple[int, list[int]]]:
+    """When what leaves, as {left, kept, number of its last pass, port}: packets arrive at port 1, each at a time, and
+    have so many recirculations before them."""
+    loop, line = EventLoop(), Line()
+    node = SwitchNode(Model(compile_text(PROGRAM, "round.p4").program, engine=engine), LATENCY, loop, delay)
+    node.outputs[2] = line  # type: ignore[assignment]
+    deliver = node.port(1)
+    for at, left in packets:
+        deliver(at, bytes([left, 0, 0, 0]) + b"rest")
+    loop.run()
+    assert node.received == len(packets)
+    assert all(frame.endswith(b"rest") for _, frame in line.sent)
+    return [(at, list(frame[:4])) for at, frame in line.sent]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_packet_comes_back_after_the_delay(engine: EngineName) -> None:
+    """Kept metadata comes back with it: 4 passes, and the sum 3 + 2 + 1 of what was left in each."""
+    assert arriving(engine, DELAY, (50, 3)) == [(50 + 3 * DELAY + LATENCY, [0, 4 + 6, 3, 0])]
+    assert arriving(engine, 0, (50, 3)) == [(50 + LATENCY, [0, 4 + 6, 3, 0])]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("delay", [150, LATENCY, DELAY])
+def test_what_arrives_meanwhile_goes_between(engine: EngineName, delay: int) -> None:
+    """The passes of two packets in the order of their times; without a delay those of one come first."""
+    second = delay * 3 // 2
+    found = arriving(engine, delay, (0, 2), (second, 1))
+    assert [(at, packet[2]) for at, packet in found] == [(2 * delay + LATENCY, 3), (second + delay + LATENCY, 4)]
+    assert [packet[2] for _, packet in arriving(engine, 0, (0, 2), (second, 1))] == [2, 4]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_held_packets_leave_by_a_port_of_their_own(engine: EngineName) -> None:
+    model = Model(compile_text(PROGRAM, "round.p4").program, engine=engine)
+    model.hold_recirculated()
+    ((port, held),) = model.process(1, bytes([1, 0, 0, 0]))
+    assert port == HELD
+    assert model.process(HELD, held) == [(2, bytes([0, 3, 1, 0]))]
+
+
+def config(delay: int, **fields: Any) -> SimConfig:
+    topology = star(2).model_copy(update={"recirculation_delay": delay})
+    defaults: dict[str, Any] = {"program": tiny(mode=Mode.I, message=4, slots=16), "size": 128, "engine": "jit"}
+    return SimConfig(**({"topology": topology} | defaults | fields))
+
+
+def test_a_cursor_sends_a_packet_a_recirculation() -> None:
+    """A message of four packets leaves in four passes of a cursor, one recirculation each, as each is far longer than a
+    packet on the link."""
+    delay = 5_000_000
+    without, result = (Simulation(config(each, ticks=False)).run() for each in (0, delay))
+    assert without.ok and result.ok  # noqa: PT018 - the same of both
+    assert 4 * delay <= result.duration - without.duration < 5 * delay
+
+
+@pytest.mark.parametrize("collective", [Collective.ALLREDUCE, Collective.REDUCE_SCATTER])
+def test_results_are_right_while_cursors_go_round(collective: Collective) -> None:
+    """Messages become whole, packets are lost and ticks come while cursors are under way."""
+    for mode in (Mode.I, Mode.III):
+        program = tiny(mode=mode, message=4)
+        done = Simulation(
+            config(
+                300_000, program=program, collective=collective, size=2048, faults=trouble(loss=0.05, duplicate=0.01)
+            )
+        ).run()
+        assert done.ok, (mode, done.errors)
+
+
+def test_models_that_cannot_wait_are_refused() -> None:
+    program = EpicSpec(mode=Mode.III, arch="t2na", lanes=8, window=4, message=2, groups=4)
+    with pytest.raises(InputError, match="recirculation_delay: packets of"):
+        Simulation(config(1000, program=program, engine="interp"))
