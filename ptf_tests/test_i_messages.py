@@ -256,7 +256,19 @@ class WaitingIsNotGivenUp(MessageTest):
         self.check(flow.group, {}, to([edge], *map(again, results)))
 
 
-class LostEmitterIsReplaced(MessageTest):
+class UnderWay(MessageTest):
+    """A cursor is under way: a switch that handles a packet with all that it causes shows none, so the word of its pipe
+    says so."""
+
+    def say(self, flow: Flow, *, down: bool, next_one: int, ready: int) -> None:
+        """The word of one of a node's pipes: what is sent next, and the last that is whole."""
+        pipe = "broadcast" if down else "aggregation"
+        index = flow.group.pipeline * self.spec.bank_contexts + flow.group.context
+        word = EMISSION.pack(epoch=flow.group.epoch, next=self.psn(next_one), ready=self.psn(ready))
+        self.control.write_register(f"{pipe}.emission", index, word)
+
+
+class LostEmitterIsReplaced(UnderWay):
     """The cursor that sends a message has been lost on its way round: a tick's goes on where it was. Messages that have
     become whole meanwhile follow; each packet leaves once."""
 
@@ -265,11 +277,7 @@ class LostEmitterIsReplaced(MessageTest):
         length = min(self.length, (self.window - 1) // 2)
         message, second = self.message(flow, length), self.message(flow, length)
         last = self.psn(length)
-        # The pipe's word says that the message is whole, as it would if a cursor were under way.
-        pipe = "broadcast" if self.role.down else "aggregation"
-        index = flow.group.pipeline * self.spec.bank_contexts + flow.group.context
-        word = EMISSION.pack(epoch=flow.group.epoch, next=self.psn(1), ready=last)
-        self.control.write_register(f"{pipe}.emission", index, word)
+        self.say(flow, down=self.role.down, next_one=1, ready=length)
         for edge in flow.sources:
             self.send_message(flow, edge, 1, message)
             self.send_message(flow, edge, 1 + length, second)
@@ -292,6 +300,72 @@ class LostEmitterOfADownMessageIsReplaced(LostEmitterIsReplaced):
 
 class LostEmitterOfAReduceIsReplaced(LostEmitterIsReplaced):
     role = REDUCE_TO_PARENT
+
+
+class NextMessageCompletesDuringEmission(UnderWay):
+    """A message becomes whole while the one before it is leaving: no second cursor starts. The one that is under way
+    goes on with it, so that all leaves once, and in order."""
+
+    def runTest(self) -> None:
+        flow = self.begun(self.role)
+        length = min(self.length, (self.window - 1) // 2)
+        first, second = self.message(flow, length), self.message(flow, length)
+        last = 2 * length
+        self.say(flow, down=self.role.down, next_one=1, ready=length)
+        for edge in flow.sources:
+            self.send_message(flow, edge, 1, first)
+        self.check(flow.group, to(flow.sources, ack_of(self.psn(length))))
+        # Its first packet has left, and the next message becomes whole.
+        self.say(flow, down=self.role.down, next_one=2, ready=length)
+        for edge in flow.sources:
+            self.send_message(flow, edge, 1 + length, second)
+        self.check(flow.group, to(flow.sources, ack_of(self.psn(last))))
+        # A cursor that a tick has started takes over: for its edge again what that edge lacks, for all what follows.
+        edge, *others = flow.outputs
+        self.tick(flow.group, edge, edge)
+        results = [*self.results(1, first), *self.results(1 + length, second)]
+        self.check(flow.group, {}, {edge: [again(results[0]), *results[1:]], **to(others, *results[1:])})
+        self.ack(flow.group, flow.outputs, self.psn(last))
+        self.round(flow, self.psn(1 + last))
+
+    def unfit(self) -> str | None:
+        return super().unfit() or ("N is too small for two messages of two packets" if self.window < 5 else None)
+
+
+class NextMessageToTheParentCompletesDuringEmission(NextMessageCompletesDuringEmission):
+    role = UP
+
+
+class NextMessageDownCompletesDuringEmission(NextMessageCompletesDuringEmission):
+    role = DOWN
+
+
+class OneEmitterAPipe(UnderWay):
+    """A pipe whose cursor is under way starts no other, whatever becomes whole; the node's other pipe has its own."""
+
+    def runTest(self) -> None:
+        up = self.make_flow(UP)
+        down = flow_at(up.group, Collective.ALLREDUCE, down=True)
+        self.serve(up.group)
+        for flow in (up, down):
+            self.begin(flow)
+        for busy, other in ((up, down), (down, up)):
+            offset = 1 if busy is up else 1 + self.length
+            message, rest = self.message(busy), self.message(other)
+            last = offset + self.length - 1
+            self.say(busy, down=busy is down, next_one=offset, ready=last)
+            for flow, contributions in ((busy, message), (other, rest)):
+                for edge in flow.sources:
+                    self.send_message(flow, edge, offset, contributions)
+            acks = to((*busy.sources, *other.sources), ack_of(self.psn(last)))
+            self.check(up.group, acks, to(other.outputs, *self.results(offset, rest)))
+            self.ack(up.group, other.outputs, self.psn(last))
+            self.tick(up.group, busy.outputs[0], busy.outputs[0])
+            self.check(up.group, {}, to(busy.outputs, *self.results(offset, message)))
+            self.ack(up.group, busy.outputs, self.psn(last))
+
+    def unfit(self) -> str | None:
+        return super().unfit() or ("N is too small for two messages" if self.window < 2 * self.length else None)
 
 
 class RnrWhenNoBuffer(MessageTest):

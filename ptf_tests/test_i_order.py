@@ -1,4 +1,4 @@
-"""Mode I ends each connection: PSNs of edges and directions are unrelated, and results are folded in rank order.
+"""Mode I ends each connection: PSNs of edges and directions are unrelated.
 
 Every group of this suite has random first PSNs, different for each edge and direction; scenarios speak of packets by
 their numbers on their way, and ``inc`` turns them into PSNs.
@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 from inc import reduce_to
 from mode_iii import (
     DOWN,
-    REDUCE_TO_CHILD,
-    REDUCE_TO_PARENT,
     ROOT,
     UP,
     ModeIIITest,
@@ -25,13 +22,11 @@ from mode_iii import (
     nak_of,
     to,
 )
-from test_i_messages import MessageTest
 
 from p4gen.families.epic.spec import Mode
 from p4gen.groups.group import GroupContext
 from p4gen.host.collectives.control import Collective
 from p4gen.rocev2 import psn as serial
-from p4gen.spec import DType
 
 
 class FirstPsnsDiffer(ModeIIITest):
@@ -129,55 +124,3 @@ class AnnouncementInPlaceOfData(ModeIIITest):
         (edge, *_), psn = flow.sources, self.psn(2)
         self.announce(flow.group, [edge], psn, self.immediate(flow, 1))
         self.check(flow.group, to([edge], invalid_of(psn)))
-
-
-class FoldOrderIsRankOrder(MessageTest):
-    """Sums that saturate depend on the order: contributions are reduced in the order of edges, whoever comes first."""
-
-    modes = (Mode.I,)
-
-    def unfit(self) -> str | None:
-        wrong = not self.spec.folds or not self.spec.saturating or self.spec.dtype is not DType.INT32
-        return super().unfit() or ("it is about saturating sums of signed integers" if wrong else None)
-
-    def runTest(self) -> None:
-        flow = self.begun(ROOT, edges=3)
-        least, greatest = self.limits
-        inputs = {0: self.lanes(greatest), 1: self.lanes(5), 2: self.lanes(-7)}
-        for offset, order in enumerate(([0, 1, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]), start=1):
-            psn = self.psn(offset)
-            self.push(flow, order, psn, inputs)
-            sums = [int(values[0]) for values in inputs.values()]
-            total = sums[0]
-            for each in sums[1:]:
-                total = int(np.clip(total + each, least, greatest))
-            result = self.result(psn, {0: self.lanes(total)})
-            self.check(flow.group, to(flow.sources, ack_of(psn)), to(flow.outputs, result))
-            # What is sent again has saturated once.
-            self.nak(flow.group, flow.outputs[0], psn)
-            self.check(flow.group, {}, to(flow.outputs[:1], again(result)))
-            self.equal("overflows counted", self.counts("overflows"), {flow.group.context: offset})
-            self.ack(flow.group, flow.outputs, psn)
-
-
-class NonSourceIsSkipped(ModeIIITest):
-    """The edge to which a Reduce goes contributes nothing: what its buffer still holds of others does not count."""
-
-    modes = (Mode.I,)
-    role: Role = REDUCE_TO_CHILD
-
-    def unfit(self) -> str | None:
-        wrong = not self.spec.folds or self.spec.pipelines > 1
-        return super().unfit() or ("it is about buffers of edges, in one pipeline" if wrong else None)
-
-    def runTest(self) -> None:
-        flow = self.served(self.role)
-        (edge,) = flow.outputs
-        for slot in range(flow.group.base, flow.group.base + flow.group.slots):
-            self.control.write_register(f"lane_0.edge_{edge}", slot, self.random.getrandbits(self.spec.lane_bits - 1))
-        self.begin(flow)
-        self.rounds(flow, 1, self.window)
-
-
-class ParentIsSkipped(NonSourceIsSkipped):
-    role = REDUCE_TO_PARENT

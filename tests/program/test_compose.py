@@ -120,6 +120,13 @@ def test_state_of_mode_i_follows_the_formula(fold: Fold, buffers: int) -> None:
     assert compose(spec).state_bits == slots + contexts + (4 * 8 + 1) * EDGE
 
 
+def test_mode_iii_has_a_buffer_for_each_edge_if_it_folds_in_order() -> None:
+    arriving = EpicSpec(mode=Mode.III, lanes=64, groups=4, fan_in=8)
+    ordered = EpicSpec(mode=Mode.III, lanes=64, groups=4, fold=Fold.ORDERED)
+    payloads = 2 * 4 * arriving.slots_per_group * 64 * 32
+    assert compose(ordered).state_bits - compose(arriving).state_bits == 7 * payloads
+
+
 def test_every_pipeline_has_a_bank_of_everything() -> None:
     one = EpicSpec(mode=Mode.III, lanes=64, groups=4, fan_in=7)
     four = EpicSpec(mode=Mode.III, lanes=64, groups=4, fan_in=7, pipelines=4)

@@ -1,4 +1,4 @@
-"""Mode I's buffers beside EPIC's formulas (section F.3)."""
+"""Buffers of stored contributions beside EPIC's formulas (section F.3)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,13 @@ def test_a_node_needs_what_the_paper_says() -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", [SPEC, EpicSpec(mode=Mode.I, op=Op.MAX, fold=Fold.ARRIVAL), EpicSpec(mode=Mode.I, pipelines=2)]
+    "spec",
+    [
+        SPEC,
+        EpicSpec(mode=Mode.I, op=Op.MAX, fold=Fold.ARRIVAL),
+        EpicSpec(mode=Mode.I, pipelines=2),
+        EpicSpec(mode=Mode.III, fold=Fold.ORDERED),
+    ],
 )
 def test_the_registers_hold_what_is_reported(spec: EpicSpec) -> None:
     composition = compose(spec)
@@ -49,6 +55,12 @@ def test_a_build_says_so() -> None:
     assert said is not None
     for text in ("262,144 bytes", "147,456", "2BL = 16,384 bytes, D = 8, H = 2", "II 32,768"):
         assert re.search(re.escape(text), said), said
+
+
+def test_reproducible_sums_of_mode_iii_take_what_the_paper_says() -> None:
+    own = buffers(EpicSpec(mode=Mode.III, fold=Fold.ORDERED, lanes=64, window=16, message=4))
+    assert own.needed == formulas(own.window // 2, 2, 8).mode_iii_reproducible
+    assert own.kept == 524_288
 
 
 def test_other_modes_say_nothing_of_it() -> None:

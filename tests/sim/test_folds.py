@@ -1,11 +1,11 @@
-"""Sums of floating-point numbers in Mode I are those of the tree's nodes in rank order, bit by bit."""
+"""Sums of stored floating-point numbers in Modes I and III are those of the tree's nodes in rank order, bit by bit."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from p4gen.families.epic.spec import Mode
+from p4gen.families.epic.spec import Fold, Mode
 from p4gen.host.collectives.arrays import Tree, array_type, folded
 from p4gen.host.collectives.control import Collective
 from p4gen.net.faults import Faults, Impairment
@@ -17,8 +17,9 @@ from .runs import star, tiny
 
 TROUBLE = Faults((Impairment(loss=0.05, reorder=0.02, duplicate=0.01),))
 SIZE = 600
-RUNS = 4
-"""Each with other losses, duplicates and packets that overtake others."""
+RUNS = {Mode.I: 4, Mode.III: 2}
+EVERY_RUN = 50
+"""Each with other losses, duplicates and packets that overtake others; all of them with ``--full``."""
 TREE = TopologySpec.model_validate(
     {
         "name": "tree",
@@ -31,9 +32,12 @@ TREE = TopologySpec.model_validate(
 TREES: list[tuple[TopologySpec, Tree]] = [(star(4), [0, 1, 2, 3]), (TREE, [[0, 1], [2, 3]])]
 
 
+@pytest.mark.parametrize("mode", RUNS, ids=str)
 @pytest.mark.parametrize("dtype", [DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16], ids=str)
 @pytest.mark.parametrize(("topology", "tree"), TREES, ids=lambda each: getattr(each, "name", ""))
-def test_bits_do_not_depend_on_what_happens(dtype: DType, topology: TopologySpec, tree: Tree) -> None:
+def test_bits_do_not_depend_on_what_happens(
+    mode: Mode, dtype: DType, topology: TopologySpec, tree: Tree, pytestconfig: pytest.Config
+) -> None:
     if dtype is DType.BFLOAT16:
         pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed: pip install 'p4gen[floats]'")
     ranks, elements = len(topology.rank_hosts), SIZE // dtype.number_format.bytes
@@ -44,8 +48,8 @@ def test_bits_do_not_depend_on_what_happens(dtype: DType, topology: TopologySpec
     right = folded(Op.SUM, tree, values)
     # Other orders make other sums: otherwise this test would show nothing.
     assert (folded(Op.SUM, [*range(ranks)][::-1], values) != right).any()
-    for seed in range(RUNS):
-        program = tiny(mode=Mode.I, dtype=dtype, groups=8)
+    for seed in range(EVERY_RUN if pytestconfig.getoption("--full") else RUNS[mode]):
+        program = tiny(mode=mode, fold=Fold.ORDERED, dtype=dtype, groups=8)
         config = SimConfig(topology, program, Collective.ALLREDUCE, SIZE, faults=TROUBLE, seed=seed, engine="jit")
         simulation = Simulation(config)
         (group,) = simulation.groups

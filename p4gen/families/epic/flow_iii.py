@@ -7,6 +7,7 @@ from p4gen.families.epic import modules as m
 from p4gen.families.epic.flow_ii import DROPPED, IN_ITS_BANK, OURS, drop, ordinary, recirculate
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, when
+from p4gen.program.module import Module
 from p4gen.rocev2.layouts import SYNDROME
 
 ANSWER = "meta.lookup.kind == kind_t.ANSWER"
@@ -36,7 +37,7 @@ def ingress(spec: EpicSpec, first_slot: str) -> Flow:
                 otherwise=(
                     *_accepted(spec),
                     *_by_kind(spec),
-                    *(_stored(spec) if spec.mode.stores else _in_its_slot(arch)),
+                    *(_stored(spec) if spec.mode.stores else _in_its_slot(spec)),
                     *_answered(spec),
                 ),
             ),
@@ -129,9 +130,14 @@ def _by_kind(spec: EpicSpec) -> tuple[Step, ...]:
     return (when(OURS, *kinds), *((notify,) if spec.notifies else ()))
 
 
-def _in_its_slot(arch: Architecture) -> tuple[Step, ...]:
+def _buffer(spec: EpicSpec) -> Module:
+    """What keeps contributions, or their sum."""
+    return m.STORE_DATA if spec.folds else m.AGGREGATE_DATA
+
+
+def _in_its_slot(spec: EpicSpec) -> tuple[Step, ...]:
     """An accepted packet joins its slot; a cursor reads it."""
-    inout = arch.arguments("inout")
+    inout = spec.architecture.arguments("inout")
     return (
         Do("bit<1> uses_slot = meta.order.accepted | cursor;"),
         when("uses_slot == 1", Apply(m.CHECK_DUPLICATE, "hdr.bth, hdr.ipv4.ecn, meta")),
@@ -147,7 +153,7 @@ def _in_its_slot(arch: Architecture) -> tuple[Step, ...]:
             ),
             when(
                 OURS,
-                Apply(m.AGGREGATE_DATA, "hdr.payload, meta", "lines 37 and 39"),
+                Apply(_buffer(spec), "hdr.payload, meta", "lines 37 and 39"),
                 when("cursor == 0", Apply(m.REPLICATE_DATA, f"meta, {inout}", "lines 38 and 40")),
             ),
             when(
@@ -165,7 +171,6 @@ def _in_its_slot(arch: Architecture) -> tuple[Step, ...]:
 def _stored(spec: EpicSpec) -> tuple[Step, ...]:
     """Mode I: an accepted packet is stored; a cursor sends what is stored."""
     inout = spec.architecture.arguments("inout")
-    buffer = m.STORE_DATA if spec.folds else m.AGGREGATE_DATA
     return (
         Do("bit<1> uses_slot = meta.order.accepted | cursor;"),
         when(
@@ -185,7 +190,7 @@ def _stored(spec: EpicSpec) -> tuple[Step, ...]:
             when("cursor == 1", Apply(m.RETRANSMISSION, f"hdr, meta, {inout}")),
             when(
                 OURS,
-                Apply(buffer, "hdr.payload, meta"),
+                Apply(_buffer(spec), "hdr.payload, meta"),
                 when("cursor == 0", Apply(m.START_CURSOR, f"hdr, meta, {inout}")),
             ),
         ),

@@ -1,4 +1,4 @@
-"""Memory of Mode I's buffers, and what EPIC's formulas say for all modes (section F.3)."""
+"""Memory of buffers for each edge, and what EPIC's formulas say for all modes (section F.3)."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def formulas(hop: int, tiers: int, degree: int) -> Formulas:
 
 @dataclass(frozen=True)
 class Buffers:
-    """The buffers of a program of Mode I, in bytes of payload for a group."""
+    """The buffers of a program that stores contributions, in bytes of payload for a group."""
 
     window: int
-    """N slots of U bytes: a window of one hop, the paper's 2BL."""
+    """N slots of U bytes: the paper's 2BL, in Mode I a window of one hop."""
     needed: int
     """A window for each edge, and one for what comes down."""
     kept: int
@@ -60,7 +60,7 @@ class Buffers:
 
 
 def buffers(spec: EpicSpec) -> Buffers:
-    """Those of a program of Mode I."""
+    """Those of a program that stores contributions."""
     window = spec.slots_per_group * spec.payload_bytes
     stores = spec.fan_in if spec.folds else 1
     return Buffers(window, (stores + 1) * window, spec.pipes * stores * window)

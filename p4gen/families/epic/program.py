@@ -116,6 +116,8 @@ MODES: dict[Mode, tuple[Module, ...]] = {
         m.RESEND_TIMER,
         m.START_CURSOR,
         m.RETRANSMISSION,
+        m.FOLD_DATA,
+        m.STORE_DATA,
         m.AGGREGATE_DATA,
         m.REPLICATE_DATA,
         m.SEND_ACK,
@@ -344,14 +346,14 @@ EXPERIMENT = "Mode III on a Tofino is an experiment: p4gen's model runs it, p4c'
 
 def _report(composition: Composition) -> str | None:
     spec = _spec(composition)
-    if spec.mode.stores:
+    if spec.mode.stores or spec.folds:
         return memory.report(spec)
     return EXPERIMENT if static.static(spec) and spec.mode.augmented else folding.report(spec)
 
 
 def _figures(composition: Composition) -> dict[str, Any]:
     spec = _spec(composition)
-    if spec.mode.stores:
+    if spec.mode.stores or spec.folds:
         return {"memory": memory.figures(spec)}
     if not static.static(spec):
         return {}

@@ -13,9 +13,9 @@ from p4gen.spec.program import DEFAULT_ARCH, Icrc, SpecConflictError, whole
 from p4gen.spec.reductions import Op
 
 NARROW_FAN_IN: Final = 8
-"""The most edges of a group of Mode III on a Tofino, and by default of Mode I, which has a buffer for each edge."""
+"""The most edges of a group of Mode III on a Tofino, and by default of programs that have a buffer for each edge."""
 MOST_STORES: Final = 2048
-"""The most registers of Mode I's buffers, one for each lane of each edge."""
+"""The most registers of buffers for each edge, one for each lane of it."""
 SERIAL_COMPARISONS: Final = 3
 """What an action on a slot compares to tell an older PSN from a newer one."""
 
@@ -54,7 +54,7 @@ class Mode(StrEnum):
 
 
 class Fold(StrEnum):
-    """When Mode I reduces the contributions that it stores."""
+    """When a switch reduces contributions."""
 
     ORDERED = "ordered"
     """When it sends the result, in the order of ranks: the same bits whatever the order of arrival."""
@@ -119,8 +119,9 @@ class EpicSpec(CollectiveSpec):
     fold: Annotated[
         Fold | None,
         Field(
-            description="mode I: contributions are stored and reduced in the order of ranks (ordered, the default), or "
-            "reduced as they arrive (arrival: sums that wrap, min, max, of integers)"
+            description="modes I and III: contributions are stored and reduced in the order of ranks (ordered, mode "
+            "I's default), or reduced as they arrive (arrival, mode III's; in mode I sums that wrap, min, max, of "
+            "integers)"
         ),
     ] = None
     variant: Annotated[Variant | None, Field(description="a wrong design, for tests only; none by default")] = None
@@ -152,7 +153,7 @@ class EpicSpec(CollectiveSpec):
         edges by default."""
         if not isinstance(values, dict) or str(values.get("mode")) not in (Mode.I, Mode.III):
             return values
-        if str(values["mode"]) == Mode.I:
+        if str(values["mode"]) == Mode.I or str(values.get("fold")) == Fold.ORDERED:
             return {"fan_in": NARROW_FAN_IN, **values}
         arch = architectures().get(values.get("arch", DEFAULT_ARCH))
         narrow = arch is not None and Feature.WIDE_STATE not in arch.features
@@ -173,22 +174,36 @@ class EpicSpec(CollectiveSpec):
 
     @model_validator(mode="after")
     def _stores_fit(self) -> EpicSpec:
-        if not self.mode.stores:
+        if not self.mode.augmented:
             if self.fold is not None:
-                raise SpecConflictError("fold", f"is for mode I; mode {self.mode} reduces in the order of arrival")
+                raise SpecConflictError("fold", "is for modes I and III; mode II reduces in the order of arrival")
             return self
-        if Feature.WIDE_STATE not in self.architecture.features:
-            raise SpecConflictError("mode", f"I needs wide registers that any pass can read; {self.arch} has none")
-        if not self.loss_recovery.in_order:
-            raise SpecConflictError("reliability", f"{self.reliability} is for mode III; mode I takes packets in order")
+        if not self.mode.stores and not self.folds:
+            return self
+        which, wide = f"mode {self.mode}", Feature.WIDE_STATE in self.architecture.features
+        if self.mode.stores:
+            if not wide:
+                raise SpecConflictError("mode", f"I needs wide registers that any pass can read; {self.arch} has none")
+            if not self.loss_recovery.in_order:
+                raise SpecConflictError(
+                    "reliability", f"{self.reliability} is for mode III; mode I takes packets in order"
+                )
+            if not self.folds and (self.saturating or not self.dtype.number_format.integer):
+                raise SpecConflictError(
+                    "fold",
+                    "arrival is for results that do not depend on the order: sums that wrap, min, max, of integers",
+                )
+        else:
+            which += " with fold ordered"
+            if not wide:
+                raise SpecConflictError(
+                    "fold",
+                    f"ordered accesses a register for each edge of each lane in a pass; {self.arch} has no room for it",
+                )
         if self.op is Op.DYNAMIC:
-            raise SpecConflictError("op", "dynamic is for modes II and III; in mode I the program has its op")
+            raise SpecConflictError("op", f"dynamic is for modes II and III; in {which} the program has its op")
         if self.variant is not None:
-            raise SpecConflictError("variant", f"{self.variant} is a wrong design of mode III")
-        if not self.folds and (self.saturating or not self.dtype.number_format.integer):
-            raise SpecConflictError(
-                "fold", "arrival is for results that do not depend on the order: sums that wrap, min, max, of integers"
-            )
+            raise SpecConflictError("variant", f"{self.variant} is a wrong design of mode III with fold arrival")
         if self.folds and self.fan_in * self.lanes > MOST_STORES:
             raise SpecConflictError(
                 "fan_in",
@@ -253,7 +268,12 @@ class EpicSpec(CollectiveSpec):
     @property
     def folds(self) -> bool:
         """Whether contributions are reduced in the order of ranks."""
-        return self.mode.stores and self.fold is not Fold.ARRIVAL
+        return self.folding is Fold.ORDERED
+
+    @property
+    def folding(self) -> Fold:
+        """``fold``, with its default resolved."""
+        return self.fold or (Fold.ORDERED if self.mode.stores else Fold.ARRIVAL)
 
     @property
     def wants_ticks(self) -> bool:
@@ -299,8 +319,8 @@ class EpicSpec(CollectiveSpec):
         if self.op is not Op.DYNAMIC:
             parts.append(str(self.dtype))
         parts.append(f"x{self.lanes}")
-        if self.fold is Fold.ARRIVAL:
-            parts.append("arrival")
+        if self.folds is not self.mode.stores:
+            parts.append(str(self.folding))
         if self.payload_pipes > 1:
             parts.append(f"fold{self.payload_pipes}")
         if self.pipelines > 1:
@@ -341,7 +361,7 @@ class EpicSpec(CollectiveSpec):
             "slots": self.slots_per_group,
             "overflow": self._resolved_overflow,
             "reproducible": self.reproducible,
-            "fold": str(self.fold or Fold.ORDERED) if self.mode.stores else None,
+            "fold": str(self.folding),
             "reliability": str(self.loss_recovery),
             "congestion": ("cnp" if self.notifies else "none") if self.mode.augmented else None,
         }

@@ -37,9 +37,10 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         _ARITHMETIC,
         ("sum-wraps", "sum-unsigned", "lane-misplaced", "minimum-of-plain-numbers", "maximum-of-signed-numbers",
          "minimum-is-maximum", "unsigned-sum-wraps", "any-numbers", "op-not-looked-at", "any-op-and-dtype",
+         "fold-in-another-order",
          "an-op-is-missing", "announced-op-forgotten", "latest-op-for-all", "numbers-not-kept"),
     ),
-    (_COUNTERS, ("overflow-uncounted", "drops-uncounted", "given-up-in-silence")),
+    (_COUNTERS, ("overflow-uncounted", "drops-uncounted", "given-up-in-silence", "saturation-counted-again")),
     (
         _TIME,
         ("one-tick-is-enough", "no-back-off", "never-given-up", "given-up-for-good", "the-idle-are-given-up",

@@ -76,7 +76,7 @@ NOT_HERE = {
 """Faults of Mode III that have no form in Mode I, and why."""
 
 _own = partial(Mutation, program="plain")
-_MESSAGES, _ORDER = "test_i_messages", "test_i_order"
+_MESSAGES, _ORDER, _STORES = "test_i_messages", "test_i_order", "test_iii_stores"
 
 MODE_I: tuple[Mutation, ...] = (
     _own(
@@ -176,6 +176,42 @@ MODE_I: tuple[Mutation, ...] = (
         "if (true) { aggregation.apply(meta, adv",
     ),
     _own(
+        "fold-in-another-order", "StoreData", "held_0, held_1, held_2, held_3,\n", "held_1, held_2, held_3, held_0,\n"
+    ),
+    _own(
+        "immediate-on-every-packet", "Retransmission", "if (hdr.bth.opcode == opcode_t.SEND_ONLY_IMM) {", "if (true) {"
+    ),
+    _own(
+        "last-marked-middle",
+        "CheckDuplicate",
+        "bth.opcode = (opcode_t)(3w0 ++ word[36:32]);",
+        "bth.opcode = (opcode_t)(3w0 ++ (word[36:32] == 2 ? 5w1 : word[36:32]));",
+    ),
+    _own(
+        "down-cut-through",
+        "EmitMessage",
+        "if (hdr.bth.opcode == opcode_t.SEND_FIRST) { ends = 0; }",
+        "if (hdr.bth.opcode == opcode_t.SEND_FIRST) { ends = meta.flow.pipe; }",
+    ),
+    _own(
+        "down-store-shared",
+        "StoreData",
+        "slot_t at = meta.flow.slot;",
+        "slot_t at = meta.flow.slot & meta.flow.slot_mask;",
+    ),
+    _own(
+        "whole-bit-of-another-edge",
+        "CheckDuplicate",
+        "} else {\n            arrived = arrived | meta.lookup.edge_bit;",
+        "} else {\n            arrived = arrived | meta.lookup.edge_bit | (meta.lookup.edge_bit << 1);",
+    ),
+    _own(
+        "rnr-forgets-psn",
+        "CheckOrder",
+        "meta.order.syndrome = SYNDROME_RNR;",
+        "meta.order.syndrome = SYNDROME_RNR; next = next + 1;",
+    ),
+    _own(
         "arrival-keeps-the-last",
         "AggregateData",
         "if (slot_use == slot_use_t.MERGE) {",
@@ -215,8 +251,8 @@ SEEDING = Seeding(
         "TranslateHeader": (_ORDER, *MODE_III_SEEDING.first["TranslateHeader"]),
         "CheckMessages": (_MESSAGES, "test_iii_range"),
         "EmitMessage": (_MESSAGES, "test_iii_retransmission"),
-        "StoreData": (_MESSAGES, "test_iii_collectives"),
-        "FoldData": (_ORDER, _MESSAGES),
+        "StoreData": (_MESSAGES, _STORES, "test_iii_collectives"),
+        "FoldData": (_STORES, _MESSAGES),
         "ClassifyTraffic": (_MESSAGES,),
         "StartCursor": (_MESSAGES, "test_iii_retransmission"),
         "Retransmission": (_MESSAGES, "test_iii_retransmission"),

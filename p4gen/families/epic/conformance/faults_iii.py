@@ -13,6 +13,7 @@ PROGRAMS: dict[str, dict[str, object]] = {
     "sack": {**SIZE, "reliability": "sack"},
     "pipelines": {**SIZE, "pipelines": 2},
     "dynamic": {**SIZE, "op": "dynamic"},
+    "ordered": {**SIZE, "fold": "ordered"},
 }
 
 _ORDER, _RANGE, _RESEND = "test_iii_order", "test_iii_range", "test_iii_retransmission"
@@ -297,6 +298,27 @@ MODE_III: tuple[Mutation, ...] = (
     Mutation("all-since-resent", "StartCursor", "if (hdr.aeth.msn < BURST) { count = hdr.aeth.msn; }", "", "sack"),
     Mutation("one-bank", "CheckDuplicate", "slots.read(word, meta.flow.slot);", "slots.read(word, 0);", "pipelines"),
     Mutation("numbers-not-kept", "CheckOrder", "numbers = meta.invocation.numbers;", "", "dynamic"),
+    Mutation(
+        "fold-in-another-order",
+        "StoreData",
+        "held_0, held_1, held_2, held_3,\n",
+        "held_1, held_2, held_3, held_0,\n",
+        "ordered",
+    ),
+    Mutation(
+        "last-contribution-not-stored",
+        "StoreData",
+        "{ edge_3.write(slot, element); }\n            else",
+        "{ }\n            else",
+        "ordered",
+    ),
+    Mutation("last-contribution-not-folded", "StoreData", "lane_t held_3 = element;", "lane_t held_3 = 0;", "ordered"),
+    Mutation("cursor-is-stored", "StoreData", "if (meta.lookup.kind == kind_t.CURSOR) { sender = 0; }", "", "ordered"),
+    Mutation("saturation-counted-again", "StoreData", "{ full = 0; } ", "{ } ", "ordered"),
+    Mutation("fold-skips-last-edge", "FoldData", "if (sources[3:3] == 1) {", "if (false) {", "ordered"),
+    Mutation(
+        "store-to-edge-zero", "StoreData", "bitmap_t sender = meta.lookup.edge_bit;", "bitmap_t sender = 1;", "ordered"
+    ),
 )
 """Patterns stand once in their program; each program has all of the modules."""
 
@@ -308,6 +330,7 @@ SEEDING = Seeding(
         "sack": (_SELECTIVE,),
         "pipelines": (_PIPELINES,),
         "dynamic": (_COLLECTIVES, _ORDER),
+        "ordered": ("test_iii_stores", _ORDER),
     },
     first={
         "FindContext": (_COLLECTIVES,),

@@ -137,6 +137,7 @@ NONE: Final[Mapping[str, str]] = {
     "sr": "selective",
     "sack": "selective",
     "dynamic": "op dynamic has too many actions for a register",
+    "ordered": "fold ordered accesses a register for each edge of each lane in a pass",
     "pipelines": "several pipelines need recirculation between them",
     "TrackInvocation": "announcements",
     "FindContext": "what may be announced is in the keys of flows, not in the program",

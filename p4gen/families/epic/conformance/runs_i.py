@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from p4gen.families.epic.conformance.runs_iii import ARITHMETIC, FLOATS, LARGE, MODULES, PIPELINES, SUMS, WHOLE_RANGE
+from p4gen.families.epic.conformance.runs_iii import (
+    ARITHMETIC,
+    FLOATS,
+    FOLDS,
+    LARGE,
+    MODULES,
+    PIPELINES,
+    STORES,
+    SUMS,
+    WHOLE_RANGE,
+)
 from p4gen.families.epic.conformance.small import small
 from p4gen.families.epic.spec import EpicSpec, Fold, Mode
 from p4gen.ptf.family import SuiteRun
@@ -13,7 +23,6 @@ from p4gen.spec.reductions import all_numbers
 
 OWN = ("test_i_messages", "test_i_order")
 """What only Mode I does."""
-FOLDS = ("test_i_floats",)
 
 
 def mode_i_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
@@ -21,7 +30,7 @@ def mode_i_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
     made = partial(small, type(spec), arch=spec.arch, mode=Mode.I, slots=8)
     large = spec.slots_per_group > LARGE
     long = small(type(spec), arch=spec.arch, mode=Mode.I, lanes=8, slots=256, name="modei_n256")
-    runs = [SuiteRun(spec, (*OWN, *MODULES, *PIPELINES) if large else ())]
+    runs = [SuiteRun(spec, (*OWN, *STORES, *MODULES, *PIPELINES) if large else ())]
     if large:
         runs.append(SuiteRun(made(), WHOLE_RANGE))
     runs += [
@@ -38,7 +47,7 @@ def mode_i_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
         if not numbers.dtype.number_format.integer:
             runs.append(SuiteRun(made(**named), (*ARITHMETIC, *FLOATS, *OWN, *FOLDS)))
         elif numbers.op.overflows:
-            runs += [SuiteRun(made(**named, overflow=how), SUMS) for how in Overflow]
+            runs += [SuiteRun(made(**named, overflow=how), (*SUMS, *STORES)) for how in Overflow]
             runs.append(SuiteRun(made(**named, overflow=Overflow.WRAP, fold=Fold.ARRIVAL), (*ARITHMETIC, *OWN)))
         else:
             runs.append(SuiteRun(made(**named), ARITHMETIC))

@@ -6,17 +6,21 @@ from collections.abc import Callable
 from functools import partial
 
 from p4gen.families.epic.conformance.small import small
-from p4gen.families.epic.spec import EpicSpec, Mode
+from p4gen.families.epic.spec import EpicSpec, Fold, Mode
 from p4gen.families.epic.static import static
 from p4gen.families.epic.static_iii import problems
 from p4gen.ptf.family import SuiteRun
-from p4gen.spec import Icrc, Op, Overflow, Reliability
+from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
 from p4gen.spec.reductions import all_numbers
 
 Made = Callable[..., EpicSpec]
 """``small`` of Mode III, for a family's spec."""
 SUMS = ("test_iii_collectives.SumsSaturateOrWrap",)
 FLOATS = ("test_iii_floats",)
+FOLDS = ("test_iii_folds",)
+"""Of floating-point numbers that are folded in the order of ranks."""
+STORES = ("test_iii_stores",)
+"""Of any numbers that are."""
 ARITHMETIC = ("test_iii_order.Contributions", "test_iii_order.ResultsFromTheParent")
 RANGE = "test_iii_range"
 WHOLE_RANGE = (RANGE, "test_iii_generations")
@@ -76,10 +80,25 @@ def mode_iii_runs(spec: EpicSpec) -> tuple[SuiteRun[EpicSpec], ...]:
         names = ("test_iii_collectives.ThirtyTwoEdges", "test_iii_collectives.ChildrenOfALargeNode")
         checks = ("test_iii_order.CorruptPacketsLeaveNoTrace", *ARITHMETIC)
         runs.append(SuiteRun(made(lanes=8, fan_in=32, ports=32), (*names, *checks)))
-    if static(spec):
+    if not static(spec):
+        runs += _ordered(made)
+    else:
         # What has no program of this form cannot be tested on one.
         runs = [run for run in runs if run.spec is spec or not any(problems(run.spec))]
     return tuple(run for index, run in enumerate(runs) if not index or run.spec.resolved() != spec.resolved())
+
+
+def _ordered(made: Made) -> list[SuiteRun[EpicSpec]]:
+    """Contributions that are stored, and folded in the order of ranks."""
+    ordered = partial(made, lanes=8, fold=Fold.ORDERED)
+    return [
+        SuiteRun(ordered(), (*STORES, *SUMS, *ARITHMETIC, "test_iii_retransmission", "test_iii_phases")),
+        SuiteRun(ordered(reliability=Reliability.SR), (*STORES, "test_iii_selective", *HOLES)),
+        SuiteRun(ordered(pipelines=2, groups=4, fan_in=8), PIPELINES),
+        *(SuiteRun(ordered(dtype=dtype), (*STORES, *FOLDS)) for dtype in (DType.FLOAT32, DType.FLOAT16)),
+        SuiteRun(ordered(op=Op.MIN, dtype=DType.FLOAT16), ("test_iii_folds.MinOfNan",)),
+        SuiteRun(ordered(op=Op.MAX, dtype=DType.FLOAT32), ("test_iii_folds.MaxOfZeros",)),
+    ]
 
 
 _BANKS = ((2, Reliability.GBN), (4, Reliability.GBN), (2, Reliability.SR))

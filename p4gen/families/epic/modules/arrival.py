@@ -129,7 +129,7 @@ FIND_CONTEXT = Module(
     provides=(
         Metadata("epoch", "epoch_t", "generation of the context's state; older state counts as empty"),
         Metadata("first_psn", "psn_t", "the PSN that all its flows begin with", wanted=augmented),
-        Metadata("announced", "bit<32>", "what a control message announces; in Mode III 0 for data"),
+        Metadata("announced", "bit<32>", "what a control message announces; in Modes I and III 0 for data"),
         Metadata("code", "bit<8>", "collective and root"),
         Metadata("numbers", "numbers_t", "op and dtype", wanted=dynamic),
     ),

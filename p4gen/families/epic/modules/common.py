@@ -38,7 +38,7 @@ def stores(spec: EpicSpec) -> bool:
 
 
 def ordered(spec: EpicSpec) -> bool:
-    """Mode I, unless it reduces in the order of arrival."""
+    """Whether contributions are stored, and reduced in the order of ranks."""
     return spec.folds
 
 

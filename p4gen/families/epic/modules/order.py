@@ -11,7 +11,13 @@ from p4gen.families.epic.modules.common import (
     passes_on,
     stores,
 )
+from p4gen.families.epic.spec import EpicSpec
 from p4gen.program.module import Drop, Metadata, Module, Register, Size
+
+
+def _selective_naks(spec: EpicSpec) -> bool:
+    return spec.loss_recovery.selective_naks
+
 
 FILTER_ORDER = Module(
     name="FilterOrder",
@@ -92,7 +98,14 @@ CHECK_ORDER = Module(
         Metadata("answers", "bit<1>", "1: its sender gets an answer", kept=True),
         Metadata("answer_psn", "psn_t", "the answer's PSN", kept=True),
         Metadata("syndrome", "bit<8>", "the answer's AETH syndrome", kept=True),
-        Metadata("msn", "bit<24>", "the answer's MSN; in a selective NAK how many packets it asks for", kept=True),
+        Metadata("msn", "bit<24>", "the answer's MSN", kept=True, wanted=lambda spec: not _selective_naks(spec)),
+        Metadata(
+            "msn",
+            "bit<24>",
+            "the answer's MSN; in a selective NAK how many packets it asks for",
+            kept=True,
+            wanted=_selective_naks,
+        ),
         Metadata("whole", "bit<1>", "1: nothing is missing", wanted=words.selective),
         Metadata("notifies", "bit<1>", "1: its sender gets a congestion notification", kept=True, wanted=notifies),
     ),

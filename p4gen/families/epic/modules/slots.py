@@ -70,7 +70,7 @@ STORE_DATA = Module(
     paper="section 4.2; footnote 4",
     purpose="stores contributions, each edge's apart, and hands results back",
     needs=("hdr.payload", "kind", "edge_bit", "slot", "source_mask"),
-    may_need=("context", "turn"),
+    may_need=("context", "turn", "complete"),
     changes=("hdr.payload",),
     keeps=(
         Register(
@@ -88,7 +88,7 @@ FOLD_DATA = Module(
     name="FoldData",
     folder="epic",
     gress="ingress",
-    paper="section 4.2; section F.3: Mode I forces reproducibility",
+    paper="section F.3: Mode I forces reproducibility, Mode III has it as an option",
     purpose="reduces stored contributions in the order of ranks",
     within="StoreData",
     needs=(),

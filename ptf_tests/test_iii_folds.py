@@ -1,4 +1,5 @@
-"""Floating-point numbers in Mode I: folded in the order of ranks, bit for bit; halves in binary32, rounded once."""
+"""Floating-point numbers that are stored, and folded in the order of ranks, bit for bit; halves in binary32, rounded
+once. Mode I does so by default, Mode III with ``fold ordered``."""
 
 from __future__ import annotations
 
@@ -13,9 +14,8 @@ import numpy.typing as npt
 from halves import Case
 from mode_iii import REDUCE_TO_CHILD, ROOT, Flow, ModeIIITest, ack_of, data_of, to
 
-from p4gen.families.epic.spec import Mode
 from p4gen.host.collectives.arrays import array_type
-from p4gen.spec import DType, Op
+from p4gen.spec import DType, Op, Reliability
 
 FLOATS = (DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16)
 HALVES = (DType.FLOAT16, DType.BFLOAT16)
@@ -25,13 +25,15 @@ NAN = {DType.FLOAT32: floats.NAN, DType.FLOAT16: halves.FLOAT16.nan, DType.BFLOA
 class Folds(ModeIIITest):
     """Contributions to a root in the order of ranks, which arrive in any order."""
 
-    modes = (Mode.I,)
+    reliability = tuple(Reliability)
     op: ClassVar[Op] = Op.SUM
     dtypes: ClassVar[tuple[DType, ...]] = FLOATS
 
     def unfit(self) -> str | None:
         spec = self.spec
-        wrong = not spec.folds or spec.op is not self.op or spec.dtype not in self.dtypes
+        if not spec.folds:
+            return "the program reduces contributions as they arrive"
+        wrong = spec.op is not self.op or spec.dtype not in self.dtypes
         return super().unfit() or (f"the program is a {spec.op} of {spec.dtype}" if wrong else None)
 
     @property
