@@ -72,6 +72,9 @@ class Verification(Facet):
     unsearched: Callable[[Any], Mapping[str, str]] = lambda _: {}
     """Listed faults, and modules all of whose faults, that no search of sound hosts finds, with the reasons; for
     programs like a spec. All others should be found."""
+    shown: Callable[[Any], Mapping[str, str]] = lambda _: {}
+    """Listed faults, with the scope of ``p4gen.verify.ladder`` that shows each after few states; for programs like a
+    spec. It is searched first."""
     sound: Callable[[Any], Any] = lambda spec: spec
     """The program that a program with a known design error is to be compared with; takes the family's own spec."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from hashlib import blake2b
 
 from p4gen.errors import FailedError, InputError
 from p4gen.families import load_spec
@@ -86,6 +87,10 @@ def beyond(spec: ProgramSpec, fault: Mutation) -> str:
     return unsearched.get(fault.name, unsearched.get(fault.module, ""))
 
 
+def _shown(spec: ProgramSpec, fault: Mutation) -> str:
+    return verification_of(spec).shown(spec).get(fault.name, "")
+
+
 def doubt(system: System, problem: Problem) -> str:
     """Make a PTF scenario of a counterexample, and run it in memory with the program of ``system`` and the sound one.
     Returns what is wrong if it does not tell them apart."""
@@ -102,16 +107,16 @@ def doubt(system: System, problem: Problem) -> str:
 
 
 class Hunt:
-    """Faults of a list, searched for one after the other, each scope for ``seconds`` at most; all scopes of the ladder,
-    or those named.
+    """Faults of a list, searched for one after the other, each scope as far as about ``states`` states; all scopes of
+    the ladder, or those named. The one that the family says shows a fault is the first.
 
     A scope is searched with the sound program first. Where a program with a fault does the same at each step of the
     switches, its search is the same, and is left out.
     """
 
-    def __init__(self, seeding: Seeding, *, seconds: float, scopes: Sequence[str] = ()) -> None:
+    def __init__(self, seeding: Seeding, *, states: int, scopes: Sequence[str] = ()) -> None:
         self._seeding = seeding
-        self._seconds = seconds
+        self._states = states
         self._scopes = scopes
         self._sound: dict[tuple[str, str], tuple[Knowledge, bool]] = {}
 
@@ -122,16 +127,18 @@ class Hunt:
         if why := beyond(spec, fault):
             return Found(fault, why=why)
         best = Found(fault)
-        for name, scope in ladder(spec):
+        for name, scope in self._ladder(spec, fault):
             there = placed(scope.program, fault)
-            if (self._scopes and name not in self._scopes) or there is None:
+            if there is None:
                 continue
             knowledge, complete = self._steps(name, scope)
-            seeded = replace(scope, fault=there)
+            expected = name == _shown(spec, fault)
+            # After few states machine code is not worth its compilation.
+            seeded = replace(scope, fault=there, engine="interp" if expected else scope.engine)
             system = System(seeded)
-            if complete and all(step.same for step in repeated(knowledge, system)):
+            if complete and not expected and all(step.same for step in repeated(knowledge, system)):
                 continue
-            problem = Search(system, workers=1).run(seconds=self._seconds).problem
+            problem = Search(system, workers=1).run(states=self._states).problem
             if problem is not None:
                 found = Found(fault, name, seeded, problem, doubt=doubt(system, problem))
                 if not found.doubt:
@@ -139,12 +146,25 @@ class Hunt:
                 best = found if best.problem is None else best
         return best
 
+    def digest(self, fault: Mutation) -> str:
+        """A number for what ``find`` would do, in hexadecimal digits: others of the program, of the fault, of the bound
+        or of the first scope have another one."""
+        spec = program_of(self._seeding, fault)
+        said = _text(spec), fault, self._states, tuple(self._scopes), _shown(spec, fault), beyond(spec, fault)
+        return blake2b(repr(said).encode(), digest_size=12).hexdigest()
+
+    def _ladder(self, spec: ProgramSpec, fault: Mutation) -> list[tuple[str, Scope | FlowScope]]:
+        """The scopes for a fault, in the order of their searches."""
+        shown = _shown(spec, fault)
+        scopes = [(name, scope) for name, scope in ladder(spec) if not self._scopes or name in self._scopes]
+        return sorted(scopes, key=lambda named: named[0] != shown)
+
     def _steps(self, name: str, scope: Scope | FlowScope) -> tuple[Knowledge, bool]:
         """What the sound program's switches do in a scope, and whether that is everything."""
         key = name, repr(scope.program)
         if key not in self._sound:
             search = Search(System(scope), workers=1)
-            result = search.run(seconds=self._seconds)
+            result = search.run(states=self._states)
             if result.problem is not None:
                 raise FailedError(f"without a fault: {name}: {result.problem.property}: {result.problem.text}")
             self._sound[key] = search.knowledge, result.complete

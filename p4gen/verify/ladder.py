@@ -22,6 +22,8 @@ IDLE = WRAP + HALF - 64 & 0xFFFFFF
 """A first PSN of words that have idled until they seem newer than the first of a scope."""
 OTHER = 5
 """A seed of connections whose packets take the paths the other way round."""
+ODD = 2
+"""A seed of connections whose UDP source port is odd: it has a bit that a path may change."""
 SPREAD = {"star-2": ("h0", "h4"), "star-3": ("h0", "h1", "h4")}
 """The ranks on star-8 that take the place of a star's, if a program has two pipelines: of ports of both."""
 
@@ -36,7 +38,11 @@ def _star(spec: CollectiveSpec, name: str) -> TopologySpec:
 
 def ladder(spec: ProgramSpec) -> Iterator[tuple[str, Scope | FlowScope]]:
     """Small scopes for a program, with their names: cheap ones first."""
-    return _groups(spec) if isinstance(spec, CollectiveSpec) else _flows(spec)
+    if not isinstance(spec, CollectiveSpec):
+        return _flows(spec)
+    # Connections with PSNs of their own have none that refined synchronisation could set.
+    refined = {PsnSync.REFINED} if spec.own_psns else set()
+    return (named for named in _groups(spec) if named[1].sync not in refined)
 
 
 def _groups(spec: CollectiveSpec) -> Iterator[tuple[str, Scope]]:
@@ -206,6 +212,7 @@ def _flows(spec: ProgramSpec) -> Iterator[tuple[str, FlowScope]]:
     yield "PSNs wrap", replace(longer, first_psn=WRAP)
     yield "six packets", longer
     yield "another first path", replace(base, seed=OTHER)
+    yield "an odd port", replace(base, seed=ODD)
     yield "earlier connections", replace(base, stale=True)
     yield "earlier connections, a loss", replace(base, stale=True, budget=loss)
     if "queue" in spec.model_fields_set:
@@ -219,3 +226,7 @@ def _flows(spec: ProgramSpec) -> Iterator[tuple[str, FlowScope]]:
     yield "six packets, two losses", replace(longer, budget=Budget(losses=2))
     yield "two losses and a corruption", replace(base, budget=Budget(losses=2, corruptions=1))
     yield "two connections, a loss", replace(base, packets=3, connections=2, budget=loss)
+    yield "five packets, a loss and a duplicate", replace(base, packets=5, budget=Budget(losses=1, duplicates=1))
+    yield "eight packets, a loss", replace(base, packets=8, budget=loss)
+    yield "seven packets, two losses", replace(base, packets=7, budget=Budget(losses=2))
+    yield "seven packets, three losses", replace(base, packets=7, budget=Budget(losses=3))

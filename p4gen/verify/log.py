@@ -34,7 +34,7 @@ class Log:
 
     def _move(self) -> None:
         for part in self._parts:
-            part.tofile(self._file)
+            self._file.write(np.ascontiguousarray(part).data)
         self._size += self._held
         self._parts, self._held = [], 0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,6 +33,7 @@ class _Limits:
 
     seconds: float | None
     depth: int | None
+    states: int | None
     begun: float = field(default_factory=time.monotonic)
 
     @property
@@ -102,11 +105,13 @@ class Search:
         *,
         seconds: float | None = None,
         depth: int | None = None,
+        states: int | None = None,
         report: Callable[[Progress], None] | None = None,
     ) -> Result:
-        """Search until all states are known, something is wrong, or a limit is reached."""
+        """Search until all states are known, something is wrong, or a limit is reached: of time, of levels, or of
+        states, which is noticed after the batch that exceeds it."""
         with self._team as team:
-            return self._run(team, _Limits(seconds, depth), report)
+            return self._run(team, _Limits(seconds, depth, states), report)
 
     def _run(self, team: Team, limits: _Limits, report: Callable[[Progress], None] | None) -> Result:
         switches, hosts, contents = self.system.begin()
@@ -150,7 +155,13 @@ class Search:
         more = True
         while more and not self._why:
             expanded = team.expand()
-            counts = team.exchange()
+            try:
+                counts = team.exchange()
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+                self._why = f"no room for temporary files in {tempfile.gettempdir()}"
+                break
             self._progress.transitions += sum(each.found for each in expanded)
             self._progress.distinct = sum(counts)
             for each in expanded:
@@ -163,6 +174,8 @@ class Search:
             more = any(each.more for each in expanded)
             if self._progress.distinct > self._most:
                 self._why = "the set of states is full"
+            elif limits.states is not None and self._progress.distinct > limits.states:
+                self._why = f"{limits.states:,} states have been found"
             elif limits.seconds is not None and limits.passed > limits.seconds:
                 self._why = f"{limits.seconds:g} s have passed"
         return self._problem(team, min(wrong)) if wrong and self._heed else None

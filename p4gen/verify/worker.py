@@ -7,7 +7,6 @@ of k has the number n * k + s.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from p4gen.verify import kernel, transitions
 from p4gen.verify.events import END, MOST_HELD
+from p4gen.verify.frontier import Frontier
 from p4gen.verify.kernel import Found, Known, Longs, Shape, Words
 from p4gen.verify.log import Log
 from p4gen.verify.states import States
@@ -63,30 +63,6 @@ class Fresh(NamedTuple):
     events: Words
 
 
-class _Frontier:
-    """The rows of a level, in the order of their indices, in pieces; words of 16 bits are enough for most."""
-
-    def __init__(self) -> None:
-        self._pieces: deque[npt.NDArray[np.uint16] | Words] = deque()
-        self.count = 0
-
-    def add(self, rows: Words) -> None:
-        """Add rows at the end."""
-        if len(rows):
-            self._pieces.append(rows.astype(np.uint16) if int(rows.max()) < 1 << 16 else rows)
-            self.count += len(rows)
-
-    def take(self, least: int) -> Words:
-        """Take rows from the beginning: at least so many, if there are."""
-        taken: list[npt.NDArray[np.uint32]] = []
-        count = 0
-        while self._pieces and count < least:
-            taken.append(self._pieces.popleft().astype(np.uint32))
-            count += len(taken[-1])
-        self.count -= count
-        return np.concatenate(taken)
-
-
 class Worker:
     """Worker ``me`` of ``workers``, with room for ``most`` states. ``width`` is that of a row; ``room`` rows may be
     found before they are added to the sets."""
@@ -98,7 +74,7 @@ class Worker:
         self._room = _room(shape, width, room)
         self._piece = room // 4
         self._states = States(most + room * workers)
-        self._level, self._next = _Frontier(), _Frontier()
+        self._level, self._next = Frontier(width), Frontier(width)
         self._rows = np.zeros((0, width), np.uint32)
         self._waiting = np.zeros(0, np.uint32)
         self._first = self._after = 0
@@ -110,7 +86,7 @@ class Worker:
 
     def advance(self) -> int:
         """Begin the next level. Returns the number of its rows."""
-        self._level, self._next = self._next, _Frontier()
+        self._level, self._next = self._next, Frontier(self._rows.shape[1])
         return self._level.count
 
     def learn(self, known: Known) -> None:

@@ -87,7 +87,7 @@ def test_json_has_the_counts(tmp_path: Path) -> None:
 
 
 def test_a_search_without_enough_time_is_incomplete() -> None:
-    result = p4gen("tree-3-2", "--mode", "III", "--time", "0.001")
+    result = p4gen("star-2", "--mode", "III", "--time", "0.001")
     assert result.exit_code == 3, result.output
     assert "incomplete" in result.output
 

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
-from patience import PATIENCE_S
+from click.testing import CliRunner
 
-from p4gen.errors import FailedError
+from p4gen.cli.app import cli
+from p4gen.errors import FailedError, InputError
 from p4gen.families import load_collective, load_spec
 from p4gen.program import compose, render
 from p4gen.ptf.mutations import Mutation
 from p4gen.verify.family import verification_of
 from p4gen.verify.faults import Found, Hunt, beyond, doubt, placed, program_of, seeding_of
+from p4gen.verify.kept import Kept, Verdict
 from p4gen.verify.ladder import WRAP, ladder
 from p4gen.verify.results import Problem
 from p4gen.verify.search import Search
 from p4gen.verify.system import System
 
-SAMPLE = 3
+STATES = 400_000
+"""The most of a scope; the command's default."""
+SAMPLE = 2
 """Faults of each mode that a run without --full searches for, in these scopes of the ladder."""
+MODES = ("I", "II", "III", "themis")
 SCOPES = ("no faults", "a loss", "five packets, window 4, a loss")
 SEEN_AT_ONCE = {
     "II": ("half-the-buffer", "complete-at-once", "icrc-stale", "no-duplicate-check", "psn-not-kept", "qp-kept"),
@@ -54,10 +62,10 @@ def test_faults_are_found(mode: str, seed: int, pytestconfig: pytest.Config) -> 
     seeding = seeding_of(load_collective(None, {"mode": mode}))
     spec = load_collective(None, seeding.programs["plain"])
     if pytestconfig.getoption("--full"):
-        hunt = Hunt(seeding, seconds=120)
+        hunt = Hunt(seeding, states=STATES)
         faults: list[Mutation] = list(seeding.mutations)
     else:
-        hunt = Hunt(seeding, seconds=PATIENCE_S, scopes=SCOPES)
+        hunt = Hunt(seeding, states=STATES, scopes=SCOPES)
         assert set(SCOPES) <= {name for name, _ in ladder(spec)}
         chosen = random.Random(seed).sample(SEEN_AT_ONCE[mode], SAMPLE)
         faults = [fault for fault in seeding.mutations if fault.name in chosen]
@@ -72,7 +80,7 @@ def test_a_scope_shows_the_fault_that_it_is_there_for(mode: str, seed: int) -> N
     name, scope = random.Random(seed).choice(sorted(SHOWN_BY[mode].items()))
     seeding = seeding_of(load_spec(None, {"mode": mode}))
     (fault,) = [each for each in seeding.mutations if each.name == name]
-    found = Hunt(seeding, seconds=PATIENCE_S, scopes=(scope,)).find(fault)
+    found = Hunt(seeding, states=STATES, scopes=(scope,)).find(fault)
     assert (found.name, found.doubt, found.missing) == (scope, "", False)
 
 
@@ -86,19 +94,44 @@ def test_a_scenario_that_does_not_show_the_fault_is_a_doubt() -> None:
     assert found.missing
 
 
-@pytest.mark.parametrize("mode", ["II", "III", "themis"])
+@pytest.mark.parametrize("mode", MODES)
 def test_every_reason_is_for_a_listed_fault(mode: str) -> None:
-    seedings = [seeding_of(load_spec(None, {"mode": each})) for each in ("II", "III", "themis")]
+    seedings = [seeding_of(load_spec(None, {"mode": each})) for each in MODES]
     known = {name for seeding in seedings for fault in seeding.mutations for name in (fault.name, fault.module)}
     reasons = verification_of(load_spec(None, {"mode": mode})).unsearched(load_spec(None, {"mode": mode}))
     assert set(reasons) <= known
     assert all(reasons.values())
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_every_scope_that_shows_a_fault_is_one_of_the_ladder(mode: str) -> None:
+    """And the fault is listed, fits there, and has no reason not to be found."""
+    spec = load_spec(None, {"mode": mode})
+    seeding = seeding_of(spec)
+    faults = {fault.name: fault for fault in seeding.mutations}
+    ladders: dict[str, dict[str, Any]] = {}
+    for name, scope in verification_of(spec).shown(spec).items():
+        program = program_of(seeding, faults[name])
+        scopes = ladders.setdefault(repr(program), dict(ladder(program)))
+        assert placed(scopes[scope].program, faults[name]) is not None, name
+        assert beyond(program, faults[name]) == "", name
+
+
+@pytest.mark.parametrize("mode", ["III", "themis"])
+def test_a_scope_that_shows_a_fault_does_so_after_few_states(mode: str, seed: int, pytestconfig: pytest.Config) -> None:
+    spec = load_spec(None, {"mode": mode})
+    seeding, shown = seeding_of(spec), sorted(verification_of(spec).shown(spec).items())
+    faults = {fault.name: fault for fault in seeding.mutations}
+    chosen = shown if pytestconfig.getoption("--full") else random.Random(seed).sample(shown, 1)
+    for name, scope in chosen:
+        found = Hunt(seeding, states=STATES, scopes=(scope,)).find(faults[name])
+        assert (found.name, found.doubt, found.missing) == (scope, "", False), name
+
+
 def test_a_fault_that_no_search_can_find_has_a_reason() -> None:
     seeding = seeding_of(load_collective(None, {"mode": "III"}))
     (fault,) = [each for each in seeding.mutations if each.name == "no-back-off"]
-    found = Hunt(seeding, seconds=PATIENCE_S).find(fault)
+    found = Hunt(seeding, states=STATES).find(fault)
     assert (found.missing, found.problem) == (False, None)
     assert found.why == beyond(program_of(seeding, fault), fault) != ""
 
@@ -231,7 +264,7 @@ def test_a_fault_that_changes_nothing_is_missing() -> None:
     seeding = seeding_of(load_collective(None, {"mode": "III"}))
     (fault,) = [each for each in seeding.mutations if each.name == "nak-too-early"]
     harmless = replace(fault, name="harmless", module="CheckOrder", replace=fault.find + " ")
-    assert Hunt(seeding, seconds=PATIENCE_S, scopes=("no faults",)).find(harmless) == Found(harmless)
+    assert Hunt(seeding, states=STATES, scopes=("no faults",)).find(harmless) == Found(harmless)
 
 
 def test_a_scope_in_which_the_sound_program_fails_is_an_error() -> None:
@@ -241,4 +274,55 @@ def test_a_scope_in_which_the_sound_program_fails_is_an_error() -> None:
     (fault,) = [each for each in seeding.mutations if each.name == "no-becn"]
     named = replace(fault, name="harmless", module="CheckOrder")
     with pytest.raises(FailedError, match="without a fault: five packets, window 4, a loss: progress: a second NAK"):
-        Hunt(replace(seeding, programs=wrong), seconds=PATIENCE_S, scopes=SCOPES[2:]).find(named)
+        Hunt(replace(seeding, programs=wrong), states=STATES, scopes=SCOPES[2:]).find(named)
+
+
+def test_verdicts_are_kept_from_run_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that was stopped in a line goes on with the fault of that line; another bound searches again."""
+    file = tmp_path / "kept"
+    names = ("half-the-buffer", "no-back-off", "complete-at-once")
+    arguments = ["verify", "faults", "--mode", "III", "--keep", str(file), "--json"]
+    for name in names:
+        arguments += ["--fault", name]
+    hunted: list[str] = []
+
+    def find(self: Hunt, fault: Mutation) -> Found:
+        hunted.append(fault.name)
+        why = beyond(program_of(self._seeding, fault), fault)
+        return Found(fault, "a loss", None, None if why else Problem("results", "wrong", (1, 2)), why)
+
+    monkeypatch.setattr(Hunt, "find", find)
+    first = CliRunner().invoke(cli, arguments)
+    assert (first.exit_code, tuple(hunted)) == (0, names), first.output
+    report = json.loads(first.stdout)
+    assert [(each["found"], each["missing"], each["events"]) for each in report] == [
+        (True, False, 2),
+        (False, False, 0),
+        (True, False, 2),
+    ]
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    file.write_text("".join(lines[:2]) + lines[2][:30], encoding="utf-8")
+    assert CliRunner().invoke(cli, arguments).stdout == first.stdout
+    assert hunted[3:] == ["complete-at-once"]
+    assert file.read_text(encoding="utf-8") == "".join(lines)
+    CliRunner().invoke(cli, [*arguments, "--states", "10"])
+    assert tuple(hunted[4:]) == names
+
+
+@pytest.mark.parametrize("text", ["one line", "{}\n", '{"digest": "1", "name": 2}\n'])
+def test_a_file_of_anything_else_is_refused(text: str, tmp_path: Path) -> None:
+    """And is left as it was."""
+    file = tmp_path / "mine"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="of `p4gen verify faults`"):
+        Kept(file)
+    assert file.read_text(encoding="utf-8") == text
+    with pytest.raises(InputError, match="cannot write"):
+        Kept(tmp_path)
+
+
+def test_what_is_not_found_within_so_many_states_is_missing() -> None:
+    seeding = seeding_of(load_collective(None, {"mode": "III"}))
+    (fault,) = [each for each in seeding.mutations if each.name == "nak-too-early"]
+    found = Hunt(seeding, states=1, scopes=("no faults",)).find(fault)
+    assert (Verdict.of(found).missing, Verdict.of(found).text) == (True, "not found")

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from p4gen.cli.options import json_option, report_console, spec_from, spec_options
-from p4gen.cli.verb import FiniteRange, verb
+from p4gen.cli.verb import verb
 from p4gen.errors import Diagnostic, InputError
 from p4gen.inputs import shown
 
@@ -17,18 +17,23 @@ from p4gen.inputs import shown
     examples=[
         ("--mode III", "every listed fault of Mode III: takes an hour"),
         ("--mode II --fault half-the-buffer", "one fault"),
+        ("--mode themis --keep themis.jsonl", "may be stopped, and goes on where it was when it is started again"),
     ]
 )
 @spec_options
 @json_option
 @click.option("--fault", "names", multiple=True, metavar="NAME", help="These faults alone.  [all]")
 @click.option(
-    "--time",
-    "seconds",
-    type=FiniteRange(0, min_open=True),
-    default=30,
+    "--states",
+    type=click.IntRange(1),
+    default=400_000,
     show_default=True,
-    help="For one scope, seconds.",
+    help="For one scope: about so many are searched.",
+)
+@click.option(
+    "--keep",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write each verdict to this file, and take those that it has from an earlier run.",
 )
 @click.pass_context
 def command(
@@ -37,7 +42,8 @@ def command(
     spec_file: Path | None,
     as_json: bool,
     names: tuple[str, ...],
-    seconds: float,
+    states: int,
+    keep: Path | None,
     **flags: str | None,
 ) -> None:
     """Seed each listed fault of the conformance suite, and search small scopes until one shows what it breaks.
@@ -47,34 +53,27 @@ def command(
     Exit status 1 if another one is not found.
     """
     from p4gen.verify.faults import Hunt, seeding_of  # noqa: PLC0415 - the search needs Numba, which is slow to load
+    from p4gen.verify.kept import Kept, Verdict  # noqa: PLC0415
 
     seeding = seeding_of(spec_from(spec_file, flags))
     known = {fault.name: fault for fault in seeding.mutations}
     if wrong := [name for name in names if name not in known]:
         raise InputError(Diagnostic("--fault", f"there is no fault {shown(wrong[0])}; `p4gen ptf mutate` lists them"))
     console = report_console(quiet=as_json)
-    report = []
-    hunt = Hunt(seeding, seconds=seconds)
+    report: list[Verdict] = []
+    hunt, kept = Hunt(seeding, states=states), None if keep is None else Kept(keep)
     for fault in (known[name] for name in names) if names else seeding.mutations:
-        found = hunt.find(fault)
-        if found.problem is not None:
-            text = f"{found.name}: {found.problem.property}: {found.problem.text}, {len(found.problem.events)} events"
-        else:
-            text = f"not for a search: {found.why}" if found.why else "not found"
-        text += f"; {found.doubt}" if found.doubt else ""
-        console.print(f"{fault.module}: {fault.name}: {text}", highlight=False)
-        report.append(
-            {
-                "fault": fault.name,
-                "module": fault.module,
-                "found": found.problem is not None,
-                "missing": found.missing,
-                "text": text,
-            }
-        )
-    count, missing = sum(each["found"] is True for each in report), sum(each["missing"] is True for each in report)
-    others = len(report) - count - missing
+        digest = hunt.digest(fault)
+        verdict = None if kept is None else kept.get(digest)
+        if verdict is None:
+            verdict = Verdict.of(hunt.find(fault))
+            if kept is not None:
+                kept.add(digest, verdict)
+        console.print(f"{verdict.module}: {verdict.fault}: {verdict.text}", highlight=False)
+        report.append(verdict)
+    count, missing = sum(each.found for each in report), sum(each.missing for each in report)
+    others = len(report) - sum(each.found or each.missing for each in report)
     console.print(f"{count} of {len(report)} faults found, {missing} not found; {others} are not for a search")
     if as_json:
-        click.echo(json.dumps(report))
+        click.echo(json.dumps([each.summary() for each in report]))
     ctx.exit(1 if missing else 0)

@@ -25,6 +25,9 @@ _SURPLUS = "more packets are sent, which is wrong only where nothing is lost"
 _NEXT_CALL = "the PSN behind a call is that of the next control message, which announces itself: no data has it"
 _ALL_ACKED = "ranks begin no Broadcast before all have acknowledged the one in front of it: CommLib waits"
 _FREE_PLACE = "contexts have numbers of their own in a switch: the words are kept in other places, which are free"
+_REFINED_ONLY = (
+    "an edge idles only with refined synchronisation, where a timer may repair what leaves the filter out of order"
+)
 _ANNOUNCED = "a rank's packets are taken in order, and sound ones send their control message in front of data"
 
 _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -51,7 +54,7 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         _MARKS,
         ("cnp-not-parsed", "NotifyCongestion", "RelayNotification", "answers-are-marked", "resent-with-the-ticks-ecn",
          "no-becn", "switches-are-notified", "nobody-is-notified", "everybody-is-a-rank", "notification-by-psn",
-         "notifications-are-combined"),
+         "notifications-are-combined", "cnp-with-a-psn"),
     ),
     (_UNREAD, ("CountMessages", "udp-checksum-kept", "dscp-zeroed", "credit-given", "answer-asks")),
     (
@@ -69,6 +72,7 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_ANNOUNCED, ("announcements-not-needed",)),
     (_NEVER_SENT, ("never-sent-is-believed", "one-pipe-sends")),
     (_SURPLUS, ("alone-ignored",)),
+    (_REFINED_ONLY, ("idle-epsn-is-newer",)),
 )  # fmt: skip
 
 
@@ -76,5 +80,5 @@ def unsearched(spec: EpicSpec) -> Mapping[str, str]:
     """See ``Verification.unsearched``."""
     found = {name: reason for reason, names in _REASONS for name in names}
     if not spec.dtype.number_format.integer:
-        found["AggregateData"] = _INTEGERS
+        found |= dict.fromkeys(("AggregateData", "FoldData"), _INTEGERS)
     return {**found, "idle-slot-is-newer": _LEFT_OVER if spec.mode is Mode.III else _TAKEN}

@@ -1,6 +1,7 @@
 """EPIC's programs for searches of states: only the timers of Mode III's edges measure time. And what the paper checked
 (§5.1, §H; Tables 7 and 8)."""
 
+from p4gen.families.epic.shown import shown
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.families.epic.unsearched import unsearched
 from p4gen.host.collectives.control import Collective
@@ -44,6 +45,7 @@ FACET = Verification(
     idles=lambda spec: spec.mode.augmented,  # in Mode II Broadcasts take slots, too
     tables={7: _TABLES, 8: _TABLES},
     unsearched=unsearched,
+    shown=shown,
     searched=lambda _: ({"message": 1, "window": 1}, {"message": 1}),
     sound=_sound,
 )

@@ -21,6 +21,7 @@ _UNREAD = "a field that no host of a search reads"
 _NUMBERS = "both ends of a connection have the same QP number in a search"
 _COVERED = "the ACK that takes a NAK's place says nothing that a later one does not say, too"
 _CHECKSUMS = "hosts send no UDP checksums, and check none"
+_MARKED = "all data of a search passes a switch that marks it if its path changes the port"
 _TAGS = "hosts send no tags"
 _HANDSHAKES = "hosts of a search are connected from the beginning: they send no CM messages"
 
@@ -47,10 +48,11 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         _UNREAD,
         ("ack-request-of-trigger", "solicited-as-trigger", "pad-of-trigger", "source-port-of-trigger",
-         "dscp-of-trigger", "mark-of-trigger", "ttl-of-trigger", "msn-not-kept", "msn-zero"),
+         "dscp-of-trigger", "mark-of-trigger", "ttl-of-trigger", "msn-not-kept", "msn-zero", "mark-kept"),
     ),
     (_NUMBERS, ("qp-of-responder",)),
     (_COVERED, ("ack-icrc-stale",)),
+    (_MARKED, ("unmarked-restored",)),
     (_TAGS, ("tag-not-counted",)),
     (
         _HANDSHAKES,

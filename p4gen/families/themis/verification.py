@@ -1,5 +1,6 @@
 """Themis's programs for searches of states: nothing in them measures time."""
 
+from p4gen.families.themis.shown import shown
 from p4gen.families.themis.spec import Evidence, Mode, Spread, ThemisSpec
 from p4gen.families.themis.unsearched import unsearched
 from p4gen.verify.family import Verification
@@ -33,5 +34,6 @@ FACET = Verification(
     filters=lambda spec: spec.filters and spec.icrc.checked,
     exact=lambda spec: spec.evidence is Evidence.QUEUE,
     unsearched=unsearched,
+    shown=shown,
     sound=_sound,
 )
