@@ -26,9 +26,9 @@ class Frontier:
         self._pieces: deque[Rows] = deque()
         self._held = 0
         self._file: IO[bytes] | None = None
-        self._on_disk: deque[tuple[type[np.uint16 | np.uint32], int]] = deque()
-        """Of each piece in the file, which are read in the order in which they were written: its words, and their
-        number."""
+        self._on_disk: deque[tuple[bool, int]] = deque()
+        """Of each piece in the file, which are read in the order in which they were written: whether its words have 16
+        bits, and their number."""
         self._read = 0
         """Bytes of the file that have been read."""
         self.count = 0
@@ -45,7 +45,7 @@ class Frontier:
             if self._file is None:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the level
             self._file.write(piece.data)
-            self._on_disk.append((piece.dtype.type, piece.size))
+            self._on_disk.append((piece.itemsize == 2, piece.size))
         self.count += len(rows)
 
     def take(self, least: int) -> Words:
@@ -61,8 +61,9 @@ class Frontier:
 
     def _next(self) -> Rows:
         assert self._file is not None
-        kind, size = self._on_disk.popleft()
+        short, size = self._on_disk.popleft()
         self._file.seek(self._read)
-        data = self._file.read(size * np.dtype(kind).itemsize)
+        data = self._file.read(size * (2 if short else 4))
         self._read += len(data)
-        return np.frombuffer(data, kind).reshape(-1, self._width)
+        words: Rows = np.frombuffer(data, np.uint16) if short else np.frombuffer(data, np.uint32)
+        return words.reshape(-1, self._width)
