@@ -49,7 +49,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("host.collectives",),
     ("groups",),
     ("placement",),
-    ("manager", "net", "ptf"),
+    ("flow", "manager", "net", "ptf", "route"),
     ("difftest",),
     ("verify",),
     ("bench", "lab"),

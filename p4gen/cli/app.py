@@ -33,6 +33,8 @@ VERBS = {
     "bench": "Measure the speed of programs, of the virtual network, or of the switch on interfaces.",
     "switch": "Run the embedded switch, with a P4Runtime server.",
     "sim": "Run a collective over a virtual network that loses, reorders, duplicates and corrupts; sweeps and tables.",
+    "flow": "Simulate training jobs as flows, under policies of sharing switches; the paper's tables of them.",
+    "route": "Find the fastest aggregation of workers to a parameter server on a leaf-spine fabric, with a bound.",
     "lab": "Bring up switches, hosts and a manager under Mininet, with a prompt or a scenario.",
     "manager": "Manage groups on switches that register, for hosts and operators.",
     "top": "Show groups, rates, retransmissions and drops of a running manager, live.",

@@ -168,14 +168,15 @@ class Ledger:
     ) -> tuple[PlacedGroup, Pools]:
         """A placement for a group, as if ``instead_of`` held nothing. Raises ``NoPlaceError``."""
         view = self.fabric.view
-        live = [placed for record, placed in self.live() if record is not instead_of]
+        named = [(record.spec.name, placed) for record, placed in self.live() if record is not instead_of]
+        live = [placed for _, placed in named]
         limits = {name: Limits.of(program) for name, program in view.specs.items()}
         histories, tree, qp = self.histories, self._next_tree, self._next_qp
 
         def pools() -> Pools:
             return Pools(limits, live, histories, next_tree=tree, next_qp=qp)
 
-        return plan(spec, view, self._policy, pools, self._random.randrange(1 << 24), avoid)
+        return plan(spec, view, self._policy, pools, self._random.randrange(1 << 24), avoid, named)
 
     def live(self) -> Iterator[tuple[Record, PlacedGroup]]:
         """All placements, in use or being installed."""

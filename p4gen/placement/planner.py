@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import Final
@@ -13,10 +13,10 @@ from p4gen.errors import InputError
 from p4gen.groups.family import group_entries
 from p4gen.placement.placed import GroupRequest, PlacedGroup
 from p4gen.placement.placer import Names, Placer, switch_of
-from p4gen.placement.policy import Candidate, FabricView, PlacementPolicy, SwitchRoom
+from p4gen.placement.policy import Candidate, FabricView, GroupView, PlacementPolicy, SwitchRoom
 from p4gen.placement.pools import NoRoomError, Pools
 from p4gen.placement.request import Code, GroupSpec, ManagerError
-from p4gen.placement.tree import IncTree, build_tree, no_path, tree_problems
+from p4gen.placement.tree import IncTree, build_tree, no_path, tree_links, tree_problems
 from p4gen.spec import CollectiveSpec, ProgramSpec
 from p4gen.spec.topology import TopologySpec
 
@@ -94,11 +94,12 @@ def plan(
     pools: Callable[[], Pools],
     first_psn: int,
     avoid: Mapping[str, str],
+    live: Iterable[tuple[str, PlacedGroup]] = (),
 ) -> tuple[PlacedGroup, Pools]:
     """The group on the first candidate that fits, and the pools after it.
 
-    ``avoid`` has switches that are not to be used, each with the reason. Raises ``NoPlaceError``, whose message has
-    every candidate with what each switch lacks there.
+    ``avoid`` has switches that are not to be used, each with the reason; ``live`` all groups that have a place, by
+    name. Raises ``NoPlaceError``, whose message has every candidate with what each switch lacks there.
     """
     topology = view.topology
     problems = list(tree_problems(topology, spec.ranks, spec.root))
@@ -114,7 +115,8 @@ def plan(
     refused: dict[str, None] = {}
     epochs: frozenset[str] = frozenset()
     tried: set[IncTree] = set()
-    for candidate in _candidates(spec, view, policy, pools(), down):
+    groups = tuple(GroupView(name, placed.tree, topology) for name, placed in live)
+    for candidate in _candidates(spec, view, policy, pools(), down, groups):
         try:
             tree = candidate.tree or build_tree(
                 topology, spec.ranks, candidate.root, ports_per_pipeline=per_pipeline, down=down
@@ -128,12 +130,15 @@ def plan(
         try:
             tried.add(tree)
             where = f"root {tree.root.key.switch}"
-            problems = list(_unfit(tree, view.specs, request))
+            wanted = replace(request, slots=request.slots or candidate.slots)
+            problems = list(_unfit(tree, view.specs, wanted))
+            if candidate.disjoint:
+                problems += _shared(tree, topology, spec.name, groups)
             if problems:
                 refused |= dict.fromkeys(f"{where}: {problem}" for problem in problems)
                 continue
             mine = pools()
-            return Placer(topology, view.names, view.specs, mine).place(request, tree), mine
+            return Placer(topology, view.names, view.specs, mine).place(wanted, tree), mine
         except InputError as error:
             if isinstance(error, NoRoomError):
                 epochs |= error.epochs
@@ -152,7 +157,12 @@ def plan(
 
 
 def _candidates(
-    spec: GroupSpec, view: View, policy: PlacementPolicy, pools: Pools, down: Mapping[str, str]
+    spec: GroupSpec,
+    view: View,
+    policy: PlacementPolicy,
+    pools: Pools,
+    down: Mapping[str, str],
+    groups: tuple[GroupView, ...],
 ) -> Iterable[Candidate]:
     if spec.root is not None:
         return [Candidate(spec.root)]
@@ -162,7 +172,17 @@ def _candidates(
             pool = pools.switch(name)
             free = tuple(pool.slots_free(pipeline) for pipeline in range(program.pipelines))
             room[name] = SwitchRoom(program, pool.contexts_free, free)
-    return _proposals(policy, FabricView(view.topology, down, room), spec)
+    return _proposals(policy, FabricView(view.topology, down, room, groups), spec)
+
+
+def _shared(tree: IncTree, topology: TopologySpec, name: str, groups: Iterable[GroupView]) -> Iterator[str]:
+    """Which links of a tree other groups use."""
+    links = tree_links(tree, topology)
+    for group in groups:
+        both = sorted(links & group.links)
+        if both and group.name != name:
+            more = f" and {len(both) - 1} more" if len(both) > 1 else ""
+            yield f"link {both[0]}{more} of its tree is in that of group {group.name}"
 
 
 def _proposals(policy: PlacementPolicy, view: FabricView, spec: GroupSpec) -> Iterator[Candidate]:

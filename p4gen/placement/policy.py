@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.metadata import entry_points
 from typing import Final, Protocol, runtime_checkable
 
 from p4gen.errors import InputError
 from p4gen.inputs import shown
 from p4gen.placement.request import GroupSpec
-from p4gen.placement.tree import IncTree, by_distance
+from p4gen.placement.tree import IncTree, by_distance, tree_links
 from p4gen.spec import CollectiveSpec
 from p4gen.spec.topology import TopologySpec
 
@@ -33,6 +34,20 @@ class SwitchRoom:
 
 
 @dataclass(frozen=True)
+class GroupView:
+    """A group that has a place."""
+
+    name: str
+    tree: IncTree
+    topology: TopologySpec = field(repr=False)
+
+    @cached_property
+    def links(self) -> frozenset[str]:
+        """Names of the links that its tree runs over."""
+        return tree_links(self.tree, self.topology)
+
+
+@dataclass(frozen=True)
 class FabricView:
     """The fabric as a policy sees it."""
 
@@ -41,6 +56,8 @@ class FabricView:
     """Names of links that cannot be used, each with the reason; all links of a switch that cannot."""
     switches: Mapping[str, SwitchRoom]
     """Those that have registered and answer."""
+    groups: tuple[GroupView, ...] = ()
+    """All groups that have a place, also the one to be placed if it is moved beside its present one."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +68,10 @@ class Candidate:
     tree: IncTree | None = None
     """By default ``p4gen.placement.tree.build_tree``'s for this root. One of another shape keeps to its rules: children
     by lowest rank, then the parent; a node for each pipeline that has edges."""
+    disjoint: bool = False
+    """Only if no other group's tree runs over a link of this one's."""
+    slots: int | None = None
+    """Slots of each pipe, if the request does not say how many; the program's by default."""
 
 
 @runtime_checkable
@@ -85,7 +106,12 @@ class LowestCommonSwitch:
         yield from (Candidate(reach.switch) for reach in found)
 
 
-BUILT_IN: Final[Mapping[str, type[PlacementPolicy]]] = {"lowest-common-switch": LowestCommonSwitch}
+BUILT_IN: Final[Mapping[str, str]] = {
+    "lowest-common-switch": "p4gen.placement.policy:LowestCommonSwitch",
+    "edge-disjoint": "p4gen.placement.sharing:EdgeDisjoint",
+    "widest-path": "p4gen.placement.sharing:WidestPath",
+    "widest-path-near": "p4gen.placement.sharing:WidestPathNear",
+}
 
 
 def known_policies() -> list[str]:
@@ -96,14 +122,13 @@ def known_policies() -> list[str]:
 def find_policy(name: str) -> PlacementPolicy:
     """A policy by its name, built in or of an entry point, or by ``module:Class``. Raises ``InputError``."""
     found: object
-    if name in BUILT_IN:
-        return BUILT_IN[name]()
+    where = BUILT_IN.get(name, name)
     others = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
     try:
         if name in others:
             found = others[name].load()
-        elif ":" in name:
-            module, _, attribute = name.partition(":")
+        elif ":" in where:
+            module, _, attribute = where.partition(":")
             found = getattr(importlib.import_module(module), attribute)
         else:
             known = ", ".join(known_policies())

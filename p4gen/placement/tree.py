@@ -165,6 +165,17 @@ def build_tree(
     return IncTree(tuple(ranks), tuple(_Builder(topology, ranks, below, per_pipeline, every_switch).walk(top)))
 
 
+def tree_links(tree: IncTree, topology: TopologySpec) -> frozenset[str]:
+    """The names of the links that a tree's edges run over."""
+    pairs = {
+        frozenset(pair)
+        for node in tree.nodes
+        for edge in node.edges
+        for pair in zip(edge.path, edge.path[1:], strict=False)
+    }
+    return frozenset(link.name for link in topology.links if frozenset(link.ends) in pairs)
+
+
 def nearest(topology: TopologySpec, ranks: Sequence[str], down: Mapping[str, str] = NOTHING_DOWN) -> str:
     """The switch with the fewest links to all ranks together; the first of several, or of all where none has a path
     to every rank."""

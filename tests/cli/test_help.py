@@ -19,6 +19,7 @@ from p4gen.spec.topology import packaged_folder
 
 GROUPS = {
     "bench": ("program", "net", "wire"),
+    "flow": ("run", "table"),
     "ptf": ("run", "mutate", "list"),
     "sim": ("run", "sweep", "traffic", "table", "figure"),
     "verify": ("run", "table", "faults", "replay"),

@@ -1,0 +1,19 @@
+"""``p4gen flow``: jobs on a fabric as flows, under EPIC's policies of sharing switches."""
+
+import click
+
+from p4gen.cli.commands import Commands
+
+
+@click.command(
+    cls=Commands,
+    package=__name__,
+    about={
+        "run": "Simulate a workload under one or all policies.",
+        "table": "Repeat the paper's tables of policies, each cell beside ours.",
+    },
+    default="run",
+    flags={"--table=": "table"},
+)
+def command() -> None:
+    """Simulate jobs as flows, without packets, under policies of sharing switches."""

@@ -1,0 +1,168 @@
+"""``p4gen route``: aggregator-aware routing of one task on random leaf-spine fabrics, beside the paper's baselines."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from p4gen.cli.files import write_text, writing
+from p4gen.cli.options import json_option, report_console
+from p4gen.cli.seeds import drawn, seed_option
+from p4gen.cli.values import parsed
+from p4gen.cli.verb import FiniteRange, verb
+from p4gen.errors import InputError
+from p4gen.inputs import shown
+from p4gen.route.drawing import plot_plan
+from p4gen.route.instance import MAPPINGS, LeafSpine
+from p4gen.route.plan import paths, problems
+from p4gen.route.solve import solver
+from p4gen.route.study import ALGORITHMS, PAPER, Solved, Summary, solve, summary
+from p4gen.spec import units
+
+_FORM = re.compile(r"([0-9]{1,3})x([0-9]{1,3})x([0-9]{1,3})")
+
+
+@verb(
+    examples=[
+        ("--seed 0 --repeat 30", "the paper's Figure 7a: a minute"),
+        ("--seed 3 --plot route.svg --out plan.json", "one instance: its picture, its paths"),
+        ("--fabric 8x4x8 --workers 20 --pipelines 2 --algorithm aro --seed 1", "a smaller fabric, the best plan only"),
+    ]
+)
+@click.option("--fabric", default="24x24x24", show_default=True, metavar="LxSxH",
+              help="Leaves, spines, hosts of each leaf.")  # fmt: skip
+@click.option("--workers", type=click.IntRange(1, 100_000), default=200, show_default=True,
+              help="Hosts that send to the parameter server.")  # fmt: skip
+@click.option("--ina", default="20%", show_default=True, metavar="SHARE", help="Switches that aggregate.")
+@click.option("--pipelines", type=click.IntRange(1, 64), default=4, show_default=True, help="Of an aggregator.")
+@click.option("--mapping", type=click.Choice(MAPPINGS), default="mod", show_default=True,
+              help="How ports belong to pipelines.")  # fmt: skip
+@click.option("--algorithm", "algorithms", multiple=True, type=click.Choice(list(ALGORITHMS)),
+              help="Only this one; may be repeated.")  # fmt: skip
+@click.option("--repeat", type=click.IntRange(1, 10_000), default=1, show_default=True,
+              help="Instances, with seeds from the given one on.")  # fmt: skip
+@click.option("--time-limit", type=FiniteRange(min=0.01, max=86_400), default=60.0, show_default=True,
+              help="Seconds for each integer program.")  # fmt: skip
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw the first instance's best plan.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the first instance's plans as JSON."
+)
+@seed_option("the instances.")
+@json_option
+def command(
+    fabric: str,
+    workers: int,
+    ina: str,
+    pipelines: int,
+    mapping: str,
+    algorithms: tuple[str, ...],
+    repeat: int,
+    time_limit: float,
+    plot: Path | None,
+    out: Path | None,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Route one task's workers to its parameter server so that the slowest worker is as fast as can be (ARO's SJST).
+
+    A leaf-spine fabric with links of 100 Gb/s, some of whose switches aggregate, is drawn at random, with its workers.
+    Algorithms: random and aggtree (the paper's baselines), aro (the optimum, by HiGHS), aro-acc (its accelerations
+    SRO and APP). Without the package highspy, exit status 3.
+    """
+    match = _FORM.fullmatch(fabric)
+    if match is None or "0" in match.groups():
+        raise InputError(f"--fabric {shown(fabric)}: it is leaves x spines x hosts, such as 24x24x24")
+    leaves, spines, hosts = map(int, match.groups())
+    shape = LeafSpine(leaves, spines, hosts, pipelines=pipelines, mapping=mapping)
+    aggregators = max(1, int(parsed("--ina", units.share, ina) * (shape.leaves + shape.spines)))
+    chosen = [name for name in ALGORITHMS if name in algorithms] if algorithms else list(ALGORITHMS)
+    if any(name.startswith("aro") for name in chosen):
+        solver()
+    seed = drawn(seed)
+    console = report_console(quiet=as_json)
+    console.print(f"seed {seed}")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+        solved = [
+            solve(shape, workers, aggregators, seed + number, chosen, time_limit)
+            for number in bar.track(range(repeat), description="instances")
+        ]
+    found = {name: summary(solved, name) for name in chosen}
+    usual = (fabric, workers, ina, pipelines) == ("24x24x24", 200, "20%", 4)
+    _show(solved, found, usual, console)
+    if out is not None:
+        write_text(out, json.dumps(_plans(solved[0]), indent=1) + "\n")
+        console.print(f"wrote {out}")
+    if plot is not None:
+        with writing(plot):
+            plot_plan(solved[0].instance, solved[0].plans[chosen[-1]], plot)
+        console.print(f"wrote {plot}")
+    if as_json:
+        click.echo(json.dumps({"seed": seed, "instances": repeat, "algorithms": _json(found)}))
+
+
+def _show(solved: list[Solved], found: dict[str, Summary], usual: bool, console: Console) -> None:
+    instance = solved[0].instance
+    switches = len(instance.aggregating_leaves) + len(instance.aggregating_spines)
+    console.print(
+        f"{len(solved)} instances: {len(instance.workers)} workers, {switches} switches aggregate with "
+        f"{instance.fabric.pipelines} pipelines ({instance.fabric.mapping}); rates in Gb/s, in hundredths of a link's"
+    )
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("algorithm")
+    for head in ("mean", "std. error", *(("paper",) if usual else ()), "gap", "slowest, s"):
+        table.add_column(head, justify="right")
+    for name, each in found.items():
+        gap = "" if each.worst_gap is None else f"{each.worst_gap:.1%}"
+        paper = [f"{PAPER[name]:.2f}" if name in PAPER else ""] if usual else []
+        table.add_row(name, f"{each.mean:.2f}", f"{each.error:.2f}", *paper, gap, f"{each.slowest:.2f}")
+    console.print(table)
+    if "aro" in found:
+        console.print(_why(solved[0]))
+
+
+def _why(solved: Solved) -> str:
+    """What keeps the first instance's best plan from being faster."""
+    instance, plan = solved.instance, solved.plans["aro"]
+    fullest = plan.fullest(instance)
+    least = max(1, len(instance.own))
+    if fullest == least:
+        return f"seed {solved.seed}: {fullest} pipelines of the server's leaf carry its own workers: no plan is faster"
+    proven = "no plan has fewer" if plan.gap(instance) == 0 else f"no plan has fewer than {plan.bound:.2f}"
+    return f"seed {solved.seed}: {fullest} flows on the fullest link; {proven}"
+
+
+def _json(found: dict[str, Summary]) -> dict[str, Any]:
+    return {
+        name: {"mean_gbps": s.mean, "standard_error": s.error, "worst_gap": s.worst_gap, "slowest_s": s.slowest}
+        for name, s in found.items()
+    }
+
+
+def _plans(solved: Solved) -> dict[str, Any]:
+    instance = solved.instance
+    return {
+        "seed": solved.seed,
+        "server": f"leaf{instance.server[0]}:{instance.server[1]}",
+        "aggregating": [f"leaf{n}" for n in sorted(instance.aggregating_leaves)]
+        + [f"spine{n}" for n in sorted(instance.aggregating_spines)],
+        "plans": {
+            name: {
+                "rate_bps": plan.throughput(instance),
+                "fullest": plan.fullest(instance),
+                "bound": plan.bound,
+                "gap": plan.gap(instance),
+                "problems": list(problems(instance, plan)),
+                "flows": [[f"leaf{leaf}", f"spine{spine}", n] for (leaf, spine), n in sorted(plan.up.items())],
+                "paths": {f"leaf{leaf}:{port}": list(path) for (leaf, port), path in paths(instance, plan).items()},
+            }
+            for name, plan in solved.plans.items()
+        },
+    }

@@ -1,0 +1,52 @@
+"""``p4gen flow``: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from p4gen.cli.app import cli
+from p4gen.errors import InputError
+
+WORKLOAD = """\
+fabric: {leaves: 2, spines: 2, hosts: 4}
+slots: 8
+jobs:
+  - {name: a, tp: 2, dp: 2, compute: 1s, tp_volume: 12500M, dp_volume: 12500M, iterations: 2, count: 2}
+"""
+
+
+def test_a_workload_under_all_policies(tmp_path: Path) -> None:
+    file, table, plot = tmp_path / "w.yaml", tmp_path / "jobs.csv", tmp_path / "jct.svg"
+    file.write_text(WORKLOAD)
+    arguments = ["flow", str(file), "--seed", "1", "--csv", str(table), "--plot", str(plot), "--json"]
+    done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    assert done.exit_code == 0
+    found = json.loads(done.stdout)
+    assert list(found["policies"]) == ["ring", "edge-disjoint", "spatial", "temporal"]
+    mean = {policy: each["mean_jct"] for policy, each in found["policies"].items()}
+    assert max(mean.values()) == mean["ring"] > mean["temporal"]
+    rows = list(csv.DictReader(table.open()))
+    assert len(rows) == 8
+    assert rows[0]["job"] == "a.0"
+    assert plot.read_text().startswith("<?xml")
+
+
+def test_a_table_beside_the_papers(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli, ["flow", "--table", "42", "--out", str(tmp_path)], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "Table 42: JCT of llama-65b" in done.output
+    assert done.output.count("misprint in the paper") == 4
+    lines = (tmp_path / "table-42.csv").read_text().splitlines()
+    assert lines[0] == "table,row,column,ours,paper,holds,note"
+    assert len(lines) == 17
+
+
+@pytest.mark.parametrize("wrong", ["46", "x", "7-35", "6,"])
+def test_tables_that_are_not_there_are_refused(wrong: str) -> None:
+    with pytest.raises(InputError, match="there are 6, 36 to 45, and all"):
+        CliRunner().invoke(cli, ["flow", "table", wrong], catch_exceptions=False)

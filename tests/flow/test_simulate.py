@@ -1,0 +1,136 @@
+"""The simulator against closed forms: phases, sharing, grants and how long they are kept, queueing, failures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from p4gen.errors import FailedError, InputError
+from p4gen.flow.fabric import FatTree
+from p4gen.flow.jobs import MODELS, Group, Job, Phase, parallel_job, training_job
+from p4gen.flow.placing import Placing
+from p4gen.flow.policies import POLICIES, Volume
+from p4gen.flow.simulate import Failure, Result, Setting, Simulation
+
+LEAF = FatTree(pods=1, leaves=1, spines=1, cores=1, hosts=8)
+TWO = FatTree(pods=1, leaves=2, spines=2, cores=1, hosts=4)
+"""Two leaves under two spines."""
+G = 12.5e9
+"""Bytes that a link of 100 Gb/s carries in a second."""
+
+
+def run(
+    policy: str,
+    jobs: Sequence[Job],
+    fabric: FatTree = TWO,
+    *,
+    slots: int = 8,
+    paper: bool = False,
+    unit: int = 1,
+    failures: tuple[Failure, ...] = (),
+) -> Result:
+    placing = Placing(unit=unit)
+    return Simulation(Setting(fabric, POLICIES[policy], slots, Volume(paper), placing, failures), jobs).run()
+
+
+def across(name: str, pairs: int, volume: float, iterations: int = 1, compute: float = 0.0) -> Job:
+    """A job with one GPU under each of the two leaves for each of its groups, if it has the fabric for itself."""
+    groups = tuple(Group(f"g{i}", (i, 4 + i)) for i in range(pairs))
+    return Job(name, 8, groups, (Phase(compute, tuple(range(pairs)), volume),), iterations)
+
+
+@pytest.mark.parametrize(
+    ("policy", "paper", "seconds"),
+    [("ring", False, 2 * 7 / 8), ("spatial", False, 1.0), ("ring", True, 4.0), ("spatial", True, 2.0)],
+)
+def test_one_group_takes_its_volume_over_the_bandwidth(policy: str, paper: bool, seconds: float) -> None:
+    job = parallel_job("j", 8, 1, compute=3.0, tp_volume=G, dp_volume=0, iterations=5)
+    result = run(policy, [job], LEAF, paper=paper)
+    assert result.mean_jct == pytest.approx(5 * (3 + seconds))
+
+
+def test_groups_that_share_a_link_take_longer_and_the_longer_one_has_it_alone_at_the_end() -> None:
+    # Four groups, two on each spine; with one slot a switch only one group is by switches: 1 x and 1 x (2 ranks in a
+    # ring move as much as an aggregation), so two units for each link.
+    assert run("ring", [across("j", 4, G)]).mean_jct == pytest.approx(2.0)
+    # In the paper's reading rings move 4, aggregation 2: 8 on each link; 6 where one of the two is granted; 4.
+    times = [run("spatial", [across("j", 4, G)], slots=slots, paper=True).mean_jct for slots in (0, 1, 2, 4)]
+    assert times == pytest.approx([8.0, 8.0, 6.0, 4.0])
+
+
+def test_grants_are_kept_for_the_job_or_for_the_collective() -> None:
+    # Both are under leaf 0, with one slot. The first one's collectives are from 3 s to 5 s and from 8 s to 10 s.
+    pair = (Group("g", (0, 1)),)
+    first = Job("first", 2, pair, (Phase(3.0, (0,), G),), 2)
+    second = Job("second", 2, pair, (Phase(5.5, (0,), G),), 2)  # at 5.5 s, and after the first has ended
+
+    def granted(policy: str) -> list[int]:
+        return [o.granted for o in run(policy, [first, second], slots=1, paper=True).outcomes]
+
+    assert granted("temporal") == [2, 2]
+    assert granted("spatial") == [2, 1]
+    assert granted("ring") == [0, 0]
+
+
+def test_trees_of_edge_disjoint_groups_share_no_link() -> None:
+    # Four groups, two spines: a tree for each spine is granted, for as long as the job lasts.
+    result = run("edge-disjoint", [across("j", 4, G, iterations=3)], slots=0)
+    assert (result.outcomes[0].calls, result.outcomes[0].granted) == (12, 6)
+
+
+def test_jobs_wait_for_gpus_in_the_order_of_their_submission() -> None:
+    long, wide, small = (
+        parallel_job(name, tp, 1, compute=seconds, tp_volume=0, dp_volume=0, iterations=1, start=start)
+        for name, tp, seconds, start in (("long", 6, 10.0, 0.0), ("wide", 8, 1.0, 1.0), ("small", 2, 1.0, 2.0))
+    )
+    result = run("ring", [long, wide, small], LEAF)
+    assert [(o.began, o.ended) for o in result.outcomes] == [(0, 10), (10, 11), (11, 12)]
+    assert result.outcomes[1].jct == 1.0
+
+
+def test_a_failed_link_moves_groups_and_their_collectives_begin_again() -> None:
+    job = across("j", 1, 10 * G)
+    uplink = TWO.link_named("leaf0-spine0")
+    result = run("spatial", [job], failures=(Failure("x", (uplink,), 4.0, None),))
+    assert result.moved == 1
+    assert result.mean_jct == pytest.approx(4 + 10)
+    assert result.outcomes[0].granted == 2
+
+
+def test_without_another_path_a_collective_waits_for_the_link() -> None:
+    job = across("j", 1, 10 * G)
+    own = TWO.link_named("h0-leaf0")
+    assert run("ring", [job], failures=(Failure("x", (own,), 4.0, 9.0),)).mean_jct == pytest.approx(10 + 5)
+    with pytest.raises(FailedError, match="job j never ends"):
+        run("ring", [job], failures=(Failure("x", (own,), 4.0, None),))
+
+
+def test_a_failed_switch_takes_its_links_and_a_repaired_one_gives_them_back() -> None:
+    jobs = [across("j", 2, 10 * G)]
+    spine = TWO.links_of(TWO.switch_named("spine1"))
+    assert run("spatial", jobs).mean_jct == pytest.approx(10)
+    # From 5 s on both groups are on one spine. The moved one begins again: 5 s shared for the other's rest, then alone.
+    hurt = run("spatial", jobs, failures=(Failure("spine1", spine, 5.0, 30.0),))
+    assert hurt.mean_jct == pytest.approx(5 + 2 * 5 + 5)
+
+
+def test_a_job_that_the_fabric_cannot_hold_is_refused() -> None:
+    with pytest.raises(InputError, match="job j takes 16 GPUs; the fabric has 8"):
+        run("ring", [parallel_job("j", 16, 1, 1.0, 0, 0, 1)], LEAF)
+
+
+def test_models_have_the_papers_times() -> None:
+    job = training_job("j", MODELS["llama-7b"])
+    assert job.gpus == 128
+    assert job.phases[0].compute == pytest.approx(6 * 6.7e9 * 4096 * 128 / (128 * 312e12))
+    assert (job.phases[0].volume, job.phases[1].volume) == (4 * 32 * 8 * 4096 * 4096 * 2, 6.7e9 * 2 / 8)
+    assert training_job("j", MODELS["gpt-3-175b"]).gpus == 1024
+
+
+def test_the_same_input_has_the_same_result() -> None:
+    jobs = [parallel_job(f"j{i}", 2, 2, 0.1 * i, G, G / 2, 3, start=0.3 * i) for i in range(9)]
+    setting = Setting(TWO, POLICIES["temporal"], 2, placing=Placing("random", 1, "random", seed=5))
+    first, second = Simulation(setting, jobs).run(), Simulation(setting, jobs).run()
+    assert first == second
+    assert len({o.ended for o in first.outcomes}) > 5
