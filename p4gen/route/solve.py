@@ -81,7 +81,10 @@ class _Program:
         for low, high, terms in self.rows:
             ends = (-infinite if low == -_ANY else low, infinite if high == _ANY else high)
             model.addRow(*ends, len(terms), list(terms), list(terms.values()))
-        model.run()
+        # The threads of a process are made by whoever runs HiGHS first, and it refuses another number of them later.
+        highspy.Highs.resetGlobalScheduler(True)
+        if model.run() == highspy.HighsStatus.kError:
+            raise FailedError("HiGHS refuses the integer program")
         status = model.getModelStatus()
         if status == highspy.HighsModelStatus.kInfeasible:
             return None, float("inf")

@@ -80,6 +80,18 @@ def test_the_optimum_is_that_of_all_plans(seed: int) -> None:
 
 
 @highs
+def test_another_user_of_the_solver_in_the_process_is_not_in_the_way() -> None:
+    highspy = importlib.import_module("highspy")
+    other = highspy.Highs()
+    other.setOptionValue("output_flag", False)
+    other.setOptionValue("threads", 2)
+    other.addVar(0.0, 1.0)
+    other.run()
+    instance = small(5)
+    assert optimum(instance).gap(instance) == 0
+
+
+@highs
 def test_accelerations_are_no_better_than_the_optimum_and_keep_its_rules(seed: int) -> None:
     for number in range(15):
         instance = small(seed * 1000 + number)
