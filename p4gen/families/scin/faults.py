@@ -97,8 +97,14 @@ _DATA = (
     Mutation("slot-not-recycled", "CheckDuplicate", "bitmap = 0;\n            older =", "older ="),
     Mutation("slots-of-all-contexts", "CheckDuplicate", "meta.flow.slots + (bit<32>)", "(bit<32>)"),
     Mutation("first-is-added", "AggregateData", "if (slot_use == use_t.MERGE) {", "if (slot_use != use_t.READ) {"),
-    Mutation("wraps", "AggregateData", "element = held |+| element;", "element = held + element;"),
-    Mutation("saturates", "AggregateData", "element = held + element;", "element = held |+| element;", program="wrap"),
+    Mutation("wraps", "AggregateData", "(int<32>)held |+| (int<32>)element", "(int<32>)held + (int<32>)element"),
+    Mutation(
+        "saturates",
+        "AggregateData",
+        "element = held + element;",
+        "element = (lane_t)((int<32>)held |+| (int<32>)element);",
+        program="wrap",
+    ),
     Mutation("data-of-anybody", "FindContext", "meta.drop = drop_t.FindContext_no_source;", "meta.drop = drop_t.NONE;"),
     Mutation(
         "acks-of-anybody", "FindContext", "meta.drop = drop_t.FindContext_no_destination;", "meta.drop = drop_t.NONE;"

@@ -45,15 +45,20 @@ def _templates(composition: Composition) -> tuple[str, ...]:
 
 def _names(composition: Composition) -> dict[str, Any]:
     spec = _spec(composition)
-    signed = spec.dtype == "int32"
-    sums = {"saturate": "held |+| element", "wrap": "held + element"}
-    choice = {"min": "held < element ? held : element", "max": "held > element ? held : element"}
+    # BMv2 reads registers and fields of signed types as unsigned: lanes are bits, and operands are made signed.
+    held, element, back = "held", "element", ""
+    if spec.dtype == "int32":
+        held, element, back = "(int<32>)held", "(int<32>)element", "(lane_t)"
+    sums = {"saturate": f"{back}({held} |+| {element})", "wrap": "held + element"}
+    choice = {
+        "min": f"{held} < {element} ? held : element",
+        "max": f"{held} > {element} ? held : element",
+    }
     return {
         "arrival": "SCIN, section 3.4",
         "ipv4_checksum": CHECKSUM,
         "edges": range(1, spec.edges + 1),
         "lanes": range(spec.lanes),
-        "lane_type": "int<32>" if signed else "bit<32>",
         "reduced": sums[spec.overflow] if spec.op == "sum" else choice[spec.op],
         "numbers": NUMBERS[spec.dtype],
         "announced": ANNOUNCED,
