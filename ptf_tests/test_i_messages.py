@@ -265,7 +265,7 @@ class UnderWay(MessageTest):
         pipe = "broadcast" if down else "aggregation"
         index = flow.group.pipeline * self.spec.bank_contexts + flow.group.context
         word = EMISSION.pack(epoch=flow.group.epoch, next=self.psn(next_one), ready=self.psn(ready))
-        self.control.write_register(f"{pipe}.emission", index, word)
+        self.write_register(f"{pipe}.emission", index, word)
 
 
 class LostEmitterIsReplaced(UnderWay):

@@ -77,7 +77,7 @@ class NonSourceIsSkipped(ModeIIITest):
         flow = self.served(self.role)
         (edge,) = flow.outputs
         for slot in range(flow.group.base, flow.group.base + flow.group.slots):
-            self.control.write_register(f"lane_0.edge_{edge}", slot, self.random.getrandbits(self.spec.lane_bits - 1))
+            self.write_register(f"lane_0.edge_{edge}", slot, self.random.getrandbits(self.spec.lane_bits - 1))
         self.begin(flow)
         self.rounds(flow, 1, self.window)
 
