@@ -133,8 +133,7 @@ class Hunt:
                 continue
             knowledge, complete = self._steps(name, scope)
             expected = name == _shown(spec, fault)
-            # After few states machine code is not worth its compilation.
-            seeded = replace(scope, fault=there, engine="interp" if expected else scope.engine)
+            seeded = replace(scope, fault=there)
             system = System(seeded)
             if complete and not expected and all(step.same for step in repeated(knowledge, system)):
                 continue
