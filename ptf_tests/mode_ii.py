@@ -32,8 +32,9 @@ class ModeIITest(IncTest):
         return "the program takes an edge's packets in order only" if gbn else None
 
     def misfit(self, spec: EpicSpec) -> str | None:
-        """Includes what programs of static groups lack."""
-        return super().misfit(spec) or missing(spec, f"{type(self).__module__}.{type(self).__name__}")
+        """Includes what programs of static groups lack, which says more than how this program is set."""
+        lacked = missing(spec, f"{type(self).__module__}.{type(self).__name__}") if self.is_about(spec.mode) else None
+        return lacked or super().misfit(spec)
 
     @property
     def announces(self) -> bool:

@@ -95,8 +95,9 @@ class ModeIIITest(IncTest):
             self.first_psn = (1 << 24) - 3
 
     def misfit(self, spec: EpicSpec) -> str | None:
-        """Includes what programs of static groups lack."""
-        return super().misfit(spec) or missing(spec, f"{type(self).__module__}.{type(self).__name__}")
+        """Includes what programs of static groups lack, which says more than how this program is set."""
+        lacked = missing(spec, f"{type(self).__module__}.{type(self).__name__}") if self.is_about(spec.mode) else None
+        return lacked or super().misfit(spec)
 
     def is_about(self, mode: Mode) -> bool:
         """Mode I takes packets in order only."""

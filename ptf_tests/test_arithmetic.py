@@ -39,8 +39,8 @@ class Arithmetic(ModeIITest):
             return f"elements are {spec.dtype}"
         if self.fitting() and self.saturating in (None, spec.saturating):
             return None
-        what = spec.op if spec.op is Op.DYNAMIC else f"{spec.dtype} {spec.op}"
-        return f"the program is a {what}{' that saturates' if spec.saturating else ''}"
+        what = "has op dynamic" if spec.op is Op.DYNAMIC else f"is a {spec.op} of {spec.dtype}"
+        return f"the program {what}{' that saturates' if spec.saturating else ''}"
 
     def group_of(self, ranks: int, *, context: int = 0, first_port: int = 0, psn: int | None = None) -> GroupContext:
         self._psn = serial.add(self.random_psn(), -1)

@@ -24,7 +24,7 @@ class Dynamic(ModeIITest):
         self.group: GroupContext = self.node_of(self.ranks, allreduce())
 
     def unfit(self) -> str | None:
-        return None if self.spec.op is Op.DYNAMIC else f"the program is a {self.spec.dtype} {self.spec.op}"
+        return None if self.spec.op is Op.DYNAMIC else f"the program is a {self.spec.op} of {self.spec.dtype}"
 
     @property
     def everything(self) -> list[Numbers]:
@@ -140,7 +140,7 @@ class GroupsComputeTheirOwn(ModeIITest):
     def unfit(self) -> str | None:
         if self.spec.groups < 2:
             return "the program serves one group"
-        return None if self.spec.op is Op.DYNAMIC else f"the program is a {self.spec.dtype} {self.spec.op}"
+        return None if self.spec.op is Op.DYNAMIC else f"the program is a {self.spec.op} of {self.spec.dtype}"
 
     def runTest(self) -> None:
         kinds = [Numbers(Op.MIN, DType.INT32), Numbers(Op.SUM, DType.UINT32)]

@@ -100,7 +100,7 @@ def test_v1model_programs_lack_nothing(tmp_path: Path) -> None:
         ),
         ({"op": Op.DYNAMIC}, "op dynamic needs 8 actions a lane; a register has at most 4"),
         ({"reliability": Reliability.GBN}, "reliability gbn compares PSNs of 24 bits"),
-        ({"pipelines": 2}, "2 pipelines need recirculation"),
+        ({"pipelines": 2}, "2 pipelines recirculate every partial result"),
     ],
     ids=str,
 )

@@ -65,7 +65,7 @@ def test_the_program_builds_as_an_experiment(tmp_path: Path) -> None:
         ({"icrc": Icrc.RECOMPUTE}, "icrc recompute needs a CRC over the payload"),
         ({"ports": 80}, "80 ports are of several pipes"),
         ({"lanes": 64}, "64 lanes need 64 normal containers"),
-        ({"pipelines": 2}, "2 pipelines need recirculation"),
+        ({"pipelines": 2}, "2 pipelines recirculate every partial result"),
         ({"variant": "no-nak"}, "there is no variant no-nak"),
     ],
     ids=str,

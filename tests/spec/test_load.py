@@ -74,7 +74,16 @@ def test_a_wrong_flag_is_named() -> None:
         ({"mode": "I", "op": "dynamic"}, "--op", "in mode I the program has its op"),
         ({"mode": "I", "variant": "no-nak"}, "--variant", "no-nak is a wrong design of mode III"),
         ({"mode": "I", "lanes": 256, "fan_in": 16}, "--fan-in", "at most 2048"),
-        ({"mode": "I", "arch": "tna", "lanes": 16}, "--mode", "needs wide registers"),
+        (
+            {"mode": "I", "arch": "tna", "lanes": 16},
+            "--mode",
+            "128 stored lanes are read in a pass, by as many stateful ALUs: 48 there",
+        ),
+        (
+            {"mode": "I", "arch": "t2na", "lanes": 8, "fan_in": 2},
+            "--mode",
+            "104 bits of a slot in one access; a stateful ALU of t2na takes 64",
+        ),
         ({"mode": "III", "fold": "ordered", "op": "dynamic"}, "--op", "in mode III with fold ordered"),
         ({"mode": "III", "fold": "ordered", "variant": "no-nak"}, "--variant", "of mode III with fold arrival"),
         ({"mode": "III", "fold": "ordered", "lanes": 256, "fan_in": 9}, "--fan-in", "2304 registers; fold ordered"),

@@ -15,6 +15,7 @@ import click
 from rich.console import Console
 
 from p4gen import runs
+from p4gen.arch import architecture, architectures
 from p4gen.builder import build
 from p4gen.choices import TARGETS, TOFINO_MODEL
 from p4gen.cli.ending import terminable
@@ -43,6 +44,7 @@ from p4gen.ptf.runner import SuiteResult
 from p4gen.ptf.scenarios import are_there, check_names, drawn_names, scenarios
 from p4gen.scratch import scratch
 from p4gen.spec import ProgramSpec
+from p4gen.spec.program import DEFAULT_ARCH
 from p4gen.switch import targets
 from p4gen.switch.running import Program, Running
 
@@ -129,7 +131,7 @@ def command(
     if share and (tests or matrix or sample):
         other = "--test" if tests else "--matrix" if matrix else "--sample"
         raise click.UsageError(f"--share does not go with {other}")
-    spec = spec_from(spec_file, flags)
+    spec = spec_from(spec_file, _for_target(target, spec_file, flags))
     targets.check_runs(target, spec.architecture)
     targets.check_queue_lengths(target, spec)
     targets.check(target, spec.architecture)
@@ -146,6 +148,15 @@ def command(
     if as_json:
         click.echo(json.dumps({"seed": seed, "passed": passed} | found))
     ctx.exit(0 if passed else 1)
+
+
+def _for_target(target: str, spec_file: Path | None, flags: dict[str, str | None]) -> dict[str, str | None]:
+    """The flags, with an architecture that the target runs where neither they nor the file name one."""
+    if target in architecture(DEFAULT_ARCH).targets or flags.get("arch") is not None:
+        return flags
+    if spec_file is not None and "arch" in spec_from(spec_file, {}).model_fields_set:
+        return flags
+    return flags | {"arch": next(name for name, arch in architectures().items() if target in arch.targets)}
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,18 @@ CAPABILITIES: Final = (
     Capability("patterns", "a group runs one pattern, as nothing remembers which of several was announced"),
     Capability("broadcast", "CombineAcks needs the word of each edge in one pass; a pass has an access to a register"),
     Capability("mixed_opcode", "a slot's PSN, epoch and bitmap fill its words, so the operation is not kept in it"),
-    Capability("ack_request", "the same: a result has the AckReq and the mark of the packet that completes it"),
+    Capability(
+        "ack_request",
+        "a slot's PSN, epoch and bitmap fill its words: a result has the AckReq and the mark of its last packet",
+    ),
     Capability("padding", "ingress does not know a frame's length, so bytes behind a datagram are not noticed"),
     Capability("overflows", "the sum is the one result of a lane's stateful ALU, so saturated packets are not counted"),
+    Capability("dynamic", "op dynamic needs 8 actions a lane: six reductions, write and recall; a register has 4"),
+    Capability("floats", "a stateful ALU has no elements of floating point; it has integers of 8, 16 and 32 bits"),
+    Capability(
+        "pipelines", "partial results of pipelines are recirculated and merged; each pipe works for itself here"
+    ),
+    Capability("in_order", "reliability gbn compares PSNs of 24 bits with a sum, in one access; an ALU has none of 24"),
 )
 """What all static programs lack."""
 ICRC: Final = Capability("icrc", "it is neither checked nor set: the NICs must ignore it")
@@ -40,7 +49,17 @@ FIFO: Final = Capability("stale", "an ALU has two comparisons and one result; li
 HALF: Final = Capability("half", "PSNs 2^23 apart differ by a number without an opposite: the packet's counts as newer")
 """What the others lack."""
 
-_LIKE_II: Final = ("announcements", "patterns", "mixed_opcode", "padding", "overflows", "icrc")
+_LIKE_II: Final = (
+    "announcements",
+    "patterns",
+    "mixed_opcode",
+    "padding",
+    "overflows",
+    "dynamic",
+    "floats",
+    "pipelines",
+    "icrc",
+)
 CAPABILITIES_III: Final = (
     *(each for each in (*CAPABILITIES, ICRC) if each.name in _LIKE_II),
     Capability("selective", "reliability sr and sack keep 128 PSNs an edge in a word; a stateful ALU cannot shift one"),

@@ -16,6 +16,12 @@ NARROW_FAN_IN: Final = 8
 """The most edges of a group of Mode III on a Tofino, and by default of programs that have a buffer for each edge."""
 MOST_STORES: Final = 2048
 """The most registers of buffers for each edge, one for each lane of it."""
+SLOT_BITS: Final = 104
+"""Width of a slot's word in Modes I and III (``words.slot``)."""
+ALU_BITS: Final = 64
+"""The most bits that a stateful ALU of a Tofino takes from a packet; there are four in a stage."""
+NARROW_LANES: Final = 8
+"""Default lanes of Mode III on a Tofino, the most that fit into the stages by p4gen's own estimate."""
 SERIAL_COMPARISONS: Final = 3
 """What an action on a slot compares to tell an older PSN from a newer one."""
 
@@ -150,14 +156,14 @@ class EpicSpec(CollectiveSpec):
     @classmethod
     def _fan_in_of_arch(cls, values: Any) -> Any:
         """Where a pass takes the minimum of a register for each edge, or a buffer is for an edge, a group has fewer
-        edges by default."""
+        edges by default; and fewer lanes, where answers and cursors take stages beside them."""
         if not isinstance(values, dict) or str(values.get("mode")) not in (Mode.I, Mode.III):
             return values
         if str(values["mode"]) == Mode.I or str(values.get("fold")) == Fold.ORDERED:
             return {"fan_in": NARROW_FAN_IN, **values}
         arch = architectures().get(values.get("arch", DEFAULT_ARCH))
         narrow = arch is not None and Feature.WIDE_STATE not in arch.features
-        return {"fan_in": NARROW_FAN_IN, **values} if narrow else values
+        return {"fan_in": NARROW_FAN_IN, "lanes": NARROW_LANES, **values} if narrow else values
 
     @model_validator(mode="after")
     def _mode_fits(self) -> EpicSpec:
@@ -183,7 +189,13 @@ class EpicSpec(CollectiveSpec):
         which, wide = f"mode {self.mode}", Feature.WIDE_STATE in self.architecture.features
         if self.mode.stores:
             if not wide:
-                raise SpecConflictError("mode", f"I needs wide registers that any pass can read; {self.arch} has none")
+                lanes, units = self.fan_in * self.lanes, 4 * self.architecture.stages
+                stored = f"; and {lanes} stored lanes are read in a pass, by as many stateful ALUs: {units} there are"
+                raise SpecConflictError(
+                    "mode",
+                    f"I has {SLOT_BITS} bits of a slot in one access; a stateful ALU of {self.arch} takes {ALU_BITS}"
+                    f"{stored if self.folds and lanes > units else ''}",
+                )
             if not self.loss_recovery.in_order:
                 raise SpecConflictError(
                     "reliability", f"{self.reliability} is for mode III; mode I takes packets in order"

@@ -57,7 +57,11 @@ def common_problems(spec: EpicSpec) -> Iterator[str]:
     yield from folding.problems(spec)
     yield from _too_wide(spec)
     if spec.pipelines > 1:
-        yield f"{arch}: {spec.pipelines} pipelines need recirculation, which programs for {arch} do not use: use 1"
+        yield (
+            f"{arch}: {spec.pipelines} pipelines recirculate every partial result by one port of "
+            f"{spec.architecture.recirculation_gbps} Gb/s, and no program for {arch} merges them: use 1, whose groups "
+            "are in one pipe"
+        )
     if spec.variant is not None:
         yield f"{arch}: there is no variant {spec.variant}"
 

@@ -80,10 +80,19 @@ NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
         "test_reliability.HalfTheNumberSpaceDividesNewFromOld",
         "test_reliability.StaleAtTheEndOfItsCollective",
         "test_reliability.StalePsnIsIgnored",
+        "test_static_slots.LateControlMessagesAreStale",
         "test_static_slots.OlderPsnsAreStale",
     ),
     "overflows": ("test_arithmetic.OverflowIsCounted",),
     "truncated": ("test_validation.TruncatedPayload", "test_vlan.TaggedFrameThatEndsTooSoon"),
+    "dynamic": ("test_dynamic", "test_iii_dynamic"),
+    "floats": ("test_floats", "test_iii_floats"),
+    "pipelines": ("test_pipelines", "test_iii_pipelines"),
+    "in_order": (
+        "test_order",
+        "test_idle.OrderOfEdgesThatIdled",
+        "test_idle.OrderOfEdgesThatIdledAlmostOnceRound",
+    ),
     "apart": ("test_static_pipes.PipesHaveMemoriesOfTheirOwn",),
 }
 """By capability, the modules or single scenarios."""
