@@ -7,14 +7,14 @@ from dataclasses import replace
 from itertools import permutations
 
 from brute_force import Node
-from writes import ACK, NAK, WriteTest
+from writes import ACK, NAK, SourceTest, WriteTest
 
 ACCESS = 0x62
 """NAK, remote access error: a window is not what the control plane thinks."""
 RNR = 0x2E
 
 
-class AckWaitsForAllOfThisPacket(WriteTest):
+class AckWaitsForAllOfThisPacket(SourceTest):
     """The source hears of a packet when the last of its destinations has acknowledged, in every order."""
 
     def runTest(self) -> None:
@@ -29,7 +29,7 @@ class AckWaitsForAllOfThisPacket(WriteTest):
         return Counter({"PrunePort.not_named": writes * (self.spec.edges - 3)} if self.spec.prunes else {})
 
 
-class IdleEdgeDoesNotHoldBack(WriteTest):
+class IdleEdgeDoesNotHoldBack(SourceTest):
     """An edge that nothing was sent to, or that has acknowledged all, counts for nothing."""
 
     def runTest(self) -> None:
@@ -43,7 +43,7 @@ class IdleEdgeDoesNotHoldBack(WriteTest):
         self.says(context, 2, 1, 5)
 
 
-class SlowEdgeHoldsItsPacketsOnly(WriteTest):
+class SlowEdgeHoldsItsPacketsOnly(SourceTest):
     """Packets for others go on to N while one destination is silent; then one answer tells of them all."""
 
     def runTest(self) -> None:
@@ -57,7 +57,7 @@ class SlowEdgeHoldsItsPacketsOnly(WriteTest):
         self.says(context, 3, 0, self.spec.slots + 1)
 
 
-class VaryingSets(WriteTest):
+class VaryingSets(SourceTest):
     """Random sets, answers in random order, some cumulative, some lost: what the source hears is what brute force
     finds."""
 
@@ -89,7 +89,7 @@ class VaryingSets(WriteTest):
             told = node.start
 
 
-class CumulativeAckCoversSeveral(WriteTest):
+class CumulativeAckCoversSeveral(SourceTest):
     """An ACK stands for all before it."""
 
     def runTest(self) -> None:
@@ -101,7 +101,7 @@ class CumulativeAckCoversSeveral(WriteTest):
         self.says(context, 2, 4, 5)
 
 
-class NakWaitsForSlowerEdges(WriteTest):
+class NakWaitsForSlowerEdges(SourceTest):
     """A NAK acknowledges all before its PSN, so the source hears it when the other edges have come as far."""
 
     def runTest(self) -> None:
@@ -115,7 +115,7 @@ class NakWaitsForSlowerEdges(WriteTest):
         self.says(context, 2, 2, 3)
 
 
-class NakIsHeardAtOnce(WriteTest):
+class NakIsHeardAtOnce(SourceTest):
     """A NAK of what holds everything up goes to the source, translated into its PSN; each time it is said."""
 
     def runTest(self) -> None:
@@ -132,7 +132,7 @@ class NakIsHeardAtOnce(WriteTest):
         self.says(context, 2, 1, 3)
 
 
-class NakIsForgottenWhenMended(WriteTest):
+class NakIsForgottenWhenMended(SourceTest):
     """Once an edge has acknowledged more, what it missed is no longer asked for."""
 
     def runTest(self) -> None:
@@ -147,7 +147,7 @@ class NakIsForgottenWhenMended(WriteTest):
         self.says(context, 2, 3, 4)
 
 
-class OtherNaksKeepTheirSyndrome(WriteTest):
+class OtherNaksKeepTheirSyndrome(SourceTest):
     """Of a destination that refuses, or is not ready, the source hears what it said."""
 
     def runTest(self) -> None:
@@ -160,7 +160,7 @@ class OtherNaksKeepTheirSyndrome(WriteTest):
         self.says(context, 3, 1, 1, told=ACCESS)
 
 
-class AckBeyondSentIsIgnored(WriteTest):
+class AckBeyondSentIsIgnored(SourceTest):
     """An answer to what was never sent is not believed."""
 
     def runTest(self) -> None:
@@ -174,7 +174,7 @@ class AckBeyondSentIsIgnored(WriteTest):
         self.says(context, 2, 0, 1)
 
 
-class OldAckChangesNothing(WriteTest):
+class OldAckChangesNothing(SourceTest):
     """An answer that another one has overtaken, or that comes twice, says nothing new."""
 
     def runTest(self) -> None:
@@ -191,7 +191,7 @@ class OldAckChangesNothing(WriteTest):
         self.says(context, 2, 3, None, syndrome=NAK)
 
 
-class AnswersWrap(WriteTest):
+class AnswersWrap(SourceTest):
     """PSNs are compared as serial numbers, the source's and those of edges."""
 
     def runTest(self) -> None:
@@ -224,7 +224,7 @@ class NotificationGoesToTheSource(WriteTest):
             self.equal("frame", output, self._out(3, expected, packet))
 
 
-class MarksStay(WriteTest):
+class MarksStay(SourceTest):
     """A mark of congestion reaches the destinations, and does not come back on an answer."""
 
     def runTest(self) -> None:

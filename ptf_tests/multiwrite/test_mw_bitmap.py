@@ -142,6 +142,8 @@ class FenceIsLast(_Trees):
             for edge in self.edges_of(context, write.bitmap):
                 expected.append(self.copy(write, edge, counted[edge]))
                 counted[edge] += 1
+            if self.spec.holds and write.packet.bth.ack_request:
+                expected.append(self.reply(context, write.packet, write.psn + 1))
         for write in writes:
             self.post(write)
         self.expect(expected)

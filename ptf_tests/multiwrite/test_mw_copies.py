@@ -87,7 +87,8 @@ class SwitchesAreNotTold(_Refused):
 
 
 class RefusalClaimsNothing(WriteTest):
-    """A NAK acknowledges everything before its PSN, so a refusal's PSN is the first one that is not everywhere."""
+    """A NAK acknowledges everything before its PSN, so a refusal's PSN is the first one that is not everywhere; where each
+    hop repairs, the first one that has not come."""
 
     def runTest(self) -> None:
         context = self.served()
@@ -96,7 +97,7 @@ class RefusalClaimsNothing(WriteTest):
         self.says(context, 2, 2, None)
         self.says(context, 3, 0, 1)
         write = self.write(context, 3, 0)
-        told = [self.reply(context, write.packet, 1, INVALID)]
+        told = [self.reply(context, write.packet, 3 if self.spec.holds else 1, INVALID)]
         self.refused(self.ports[1], write.packet.to_bytes(), "ReachPorts.empty_bitmap", told)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from writes import NAK, WriteTest
+from writes import NAK, SourceTest
 
 
-class GapIsNakedOnce(WriteTest):
+class GapIsNakedOnce(SourceTest):
     """What is asked for is the first packet that is not everywhere: a NAK acknowledges all before its PSN."""
 
     def runTest(self) -> None:
@@ -27,7 +27,7 @@ class GapIsNakedOnce(WriteTest):
         self.expect([self.reply(context, again.packet, 1, NAK)])
 
 
-class NothingAheadOfItsTurn(WriteTest):
+class NothingAheadOfItsTurn(SourceTest):
     """A packet that comes too early reaches nobody and takes no edge's PSN."""
 
     def runTest(self) -> None:
@@ -39,7 +39,7 @@ class NothingAheadOfItsTurn(WriteTest):
         self.posts(self.write(context, 1, self.bits([2, 3])), {2: 0, 3: 1})
 
 
-class RepetitionReachesOnlyWhoLacksIt(WriteTest):
+class RepetitionReachesOnlyWhoLacksIt(SourceTest):
     """A repetition goes to the edges that have not acknowledged it, under the PSN that it had."""
 
     def runTest(self) -> None:
@@ -54,7 +54,7 @@ class RepetitionReachesOnlyWhoLacksIt(WriteTest):
         self.posts(self.write(context, 2, self.bits([2, 3])), {2: 1, 3: 2})
 
 
-class RepetitionOfAllIsAcknowledged(WriteTest):
+class RepetitionOfAllIsAcknowledged(SourceTest):
     """A repetition of what is everywhere is acknowledged again, or the loss of an ACK would never be mended."""
 
     def runTest(self) -> None:
@@ -70,7 +70,7 @@ class RepetitionOfAllIsAcknowledged(WriteTest):
         self.posts(writes[2], {2: 2})
 
 
-class RepetitionThatNobodyLacks(WriteTest):
+class RepetitionThatNobodyLacks(SourceTest):
     """Its own destinations have it, others lack an earlier one: the source hears how far all are."""
 
     def runTest(self) -> None:
@@ -86,7 +86,7 @@ class RepetitionThatNobodyLacks(WriteTest):
         self.equal("dropped", self.drops()["CombineAcks.nobody_lacks"], 1)
 
 
-class OlderWordsOfRingsAreNotTaken(WriteTest):
+class OlderWordsOfRingsAreNotTaken(SourceTest):
     """Rings are used again: what they held of packets N before does not count for an edge that was skipped since."""
 
     def runTest(self) -> None:
@@ -104,7 +104,7 @@ class OlderWordsOfRingsAreNotTaken(WriteTest):
             self.posts(self.write(context, write.psn, self.bits([2, 3])), {3: count + i})
 
 
-class OlderPsnsAreNotOtherPackets(WriteTest):
+class OlderPsnsAreNotOtherPackets(SourceTest):
     """A PSN that an edge had for a packet in an older generation, and has for another one now, is not that packet's."""
 
     def runTest(self) -> None:
@@ -118,7 +118,7 @@ class OlderPsnsAreNotOtherPackets(WriteTest):
         self.posts(self.write(new, 1, self.bits([2, 3])), {3: 0})
 
 
-class OlderEpochsOfRingsAreNotTaken(WriteTest):
+class OlderEpochsOfRingsAreNotTaken(SourceTest):
     """Nor does what they held in an older generation, under the same PSNs."""
 
     def runTest(self) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from writes import WriteTest
+from writes import SourceTest
 
 
-class ExactlyN(WriteTest):
+class ExactlyN(SourceTest):
     """N packets are taken; the next one is dropped in silence until the first is everywhere, and then taken."""
 
     def runTest(self) -> None:
@@ -21,7 +21,7 @@ class ExactlyN(WriteTest):
         self.refused(self.ports[1], further.packet.to_bytes(), "CheckOrder.ahead")
 
 
-class RoomIsFreedByTheLastOfItsSet(WriteTest):
+class RoomIsFreedByTheLastOfItsSet(SourceTest):
     """A packet's words are free when the last of its destinations has acknowledged it, and not before."""
 
     def runTest(self) -> None:
@@ -38,7 +38,7 @@ class RoomIsFreedByTheLastOfItsSet(WriteTest):
         self.posts(beyond, {3: count})
 
 
-class RangesWrap(WriteTest):
+class RangesWrap(SourceTest):
     """The range goes on over the wrap of the source's PSNs."""
 
     def runTest(self) -> None:

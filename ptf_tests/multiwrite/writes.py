@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from p4gen.families.multiwrite.control import Window, WriteContext, WriteEdge, configuration
 from p4gen.families.multiwrite.headers import VERSION, mweth
-from p4gen.families.multiwrite.spec import MultiwriteSpec
+from p4gen.families.multiwrite.spec import MultiwriteSpec, Repair
 from p4gen.groups.group import Endpoint
 from p4gen.program import compose
 from p4gen.ptf.scenario import Output, SwitchTest
@@ -21,6 +21,7 @@ from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode
 from p4gen.rocev2.packet import RocePacket
+from p4gen.spec import ticks
 
 ACK = Ack().syndrome
 NAK = Nak(NakCode.PSN_SEQUENCE_ERROR).syndrome
@@ -29,7 +30,7 @@ KEY = 0x5EED0001
 SLOT_SHIFT = 12
 RING = 4
 HOPS = 7
-STATE = ("psn_start", "receive", "edge_1.next", "edge_2.next", "edge_1.acked", "edge_2.acked", "edge_2.seen")
+STATE = ("psn_start", "receive", "edge_1.next", "edge_2.next", "edge_1.acked", "edge_2.acked", "edge_2.sources")
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,16 @@ class WriteTest(SwitchTest):
     spec: MultiwriteSpec
     kind = MultiwriteSpec
     least_edges = 4
+    by: ClassVar[Repair | None] = None
+    """Whose repair the scenario is about; None: it is the same with both."""
 
     def misfit(self, spec: MultiwriteSpec) -> str | None:
         """Why this scenario does not apply to a program; None if it does."""
         self.spec = spec
         if spec.edges < self.least_edges:
             return f"the program has {spec.edges} edges"
+        if self.by not in (None, spec.repair):
+            return f"it is about repair by {self.by}, the program's is {spec.repair}"
         return self.unfit()
 
     def setUp(self) -> None:
@@ -187,6 +192,12 @@ class WriteTest(SwitchTest):
             context, edge, BTH(Opcode.ACKNOWLEDGE, 0, serial.add(context.first_psn, psn)), AETH(syndrome, 5)
         )
 
+    def tick(self, context: WriteContext, edge: int, units: int = ticks.EVERY_US // 10) -> RocePacket:
+        """The agent sends a tick for an edge, which stands for ``units`` times 10 us."""
+        packet = self._from(context, edge, BTH(ticks.OPCODE, 0, 0), AETH(0, units))
+        self.send(self.spec.architecture.cpu_port, packet.to_bytes())
+        return packet
+
     def notification(self, context: WriteContext, edge: int) -> RocePacket:
         """A congestion notification from there."""
         return self._from(context, edge, BTH(Opcode.CNP, 0, 0, becn=True), None, bytes(16))
@@ -250,6 +261,11 @@ class WriteTest(SwitchTest):
             payload=write.data,
         )
 
+    def again(self, write: Write, edge: int, psn: int, by: RocePacket) -> Output:
+        """The copy of a write when the switch sends it again, made of the packet ``by``: a NAK or a tick."""
+        ip = replace(by.ip, tos=by.ip.tos & ~3 | write.packet.ip.tos & 3)
+        return self.copy(replace(write, packet=replace(write.packet, ip=ip)), edge, psn)
+
     def reply(self, context: WriteContext, to: RocePacket, start: int, syndrome: int = ACK) -> Output:
         """The source's answer, made of the packet ``to``: all before its ``start``-th packet are everywhere; a NAK asks
         for that one."""
@@ -269,15 +285,20 @@ class WriteTest(SwitchTest):
         return Output(self.ports[edge], packet.sealed(icrc=icrc).to_bytes())
 
     def posts(self, write: Write, copies: Mapping[int, int]) -> None:
-        """The source sends a write, and copies leave, whose numbers are given by edge, and nothing else does."""
+        """The source sends a write, and copies leave, whose numbers are given by edge, and nothing else does; but where
+        each hop repairs, the answer that the write asks for."""
         self.post(write)
-        self.expect([self.copy(write, edge, psn) for edge, psn in copies.items()])
+        answers = self.spec.holds and write.packet.bth.ack_request
+        told = [self.reply(write.context, write.packet, write.psn + 1)] if answers else []
+        self.expect([self.copy(write, edge, psn) for edge, psn in copies.items()] + told)
 
     def says(self, context: WriteContext, edge: int, psn: int, start: int | None, **syndromes: int) -> None:
         """A destination answers, and the source hears that all before ``start`` is everywhere; None: it hears
-        nothing."""
+        nothing. Where each hop repairs, it never does."""
         packet = self.say(context, edge, psn, syndromes.get("syndrome", ACK))
-        told = [] if start is None else [self.reply(context, packet, start, syndromes.get("told", ACK))]
+        told = (
+            [] if start is None or self.spec.holds else [self.reply(context, packet, start, syndromes.get("told", ACK))]
+        )
         self.expect(told)
 
     # --- counters and registers ---
@@ -301,3 +322,15 @@ class WriteTest(SwitchTest):
 
     def _state(self) -> dict[str, list[int]]:
         return {name: self.control.registers(name) for name in STATE}
+
+
+class SourceTest(WriteTest):
+    """A scenario of programs where the source repairs losses."""
+
+    by = Repair.SOURCE
+
+
+class HopTest(WriteTest):
+    """A scenario of programs where each hop repairs them."""
+
+    by = Repair.HOP

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
+from p4gen.program import repair
+from p4gen.program.repair import RNR_10_US
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, RnrNak
 from p4gen.spec import ticks
 
@@ -13,7 +15,7 @@ class OwnOpcode(IntEnum):
     """BTH opcodes of mode III, of those for the manufacturer's use (InfiniBand 9.2.1)."""
 
     TICK = ticks.OPCODE
-    CURSOR = 0xC1
+    CURSOR = repair.CURSOR
     """Of a retransmission cursor, which never leaves the switch."""
     CHECKED = 0xC2
     """On a Tofino: of an answer in its second pass, which never leaves the switch."""
@@ -30,8 +32,6 @@ class Traffic(IntEnum):
     DOWN_ANSWER = 4
 
 
-RNR_10_US: Final = 1
-"""The code of the wait that RNR NAKs of switches ask for: 10 us (InfiniBand 9.7.5.2.8)."""
 SYNDROMES: Final = {
     "ack": Ack().syndrome,
     "rnr": RnrNak(RNR_10_US).syndrome,

@@ -23,10 +23,11 @@ from p4gen.families.epic.capabilities import capabilities
 from p4gen.families.epic.codes import SYNDROMES, OwnOpcode, Traffic
 from p4gen.families.epic.headers import headers
 from p4gen.families.epic.spec import EpicSpec, Mode, Variant
-from p4gen.families.epic.words import GIVEN_UP, reorder_window
+from p4gen.families.epic.words import reorder_window
 from p4gen.program.common import Ipv4Checksum
 from p4gen.program.compose import Composition, Flows, ProgramParts
 from p4gen.program.module import Module
+from p4gen.program.repair import GIVEN_UP, Repair
 from p4gen.rocev2.opcodes import Opcode, SyndromeType
 from p4gen.spec import Numbers, ticks
 from p4gen.spec.folds import Fold
@@ -223,6 +224,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "halves": [window >> i for i in range(1, window.bit_length())],
         "cursor_session": static_iii.cursor_session(spec) if hop_by_hop else spec.architecture.other_session,
         "given_up": GIVEN_UP,
+        "repair": Repair(epoch="meta.invocation.epoch", complete="meta.buffer.complete"),
         "opcodes": {opcode.name: opcode for opcode in (*Opcode, *OwnOpcode)},
         "syndromes": SYNDROMES,
         "SyndromeType": SyndromeType,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from p4gen.families.epic import static, static_iii, static_iii_state
 from p4gen.families.epic.control import codes_of
 from p4gen.families.epic.spec import EpicSpec
-from p4gen.families.epic.words import ANNOUNCEMENT, CODE, GIVEN_UP, PROGRESS, TIMER, receive, slot
+from p4gen.families.epic.words import ANNOUNCEMENT, CODE, PROGRESS, receive, slot
 from p4gen.groups.group import GroupContext, Pattern, PlacedEdge
 from p4gen.model import Model
 from p4gen.net.state import GroupReader, HeldEdge, HeldSlot, StateReader
+from p4gen.program.repair import runs
 from p4gen.rocev2.psn import PSN_MASK, diff
 from p4gen.spec.message import MESSAGE
 
@@ -73,8 +74,7 @@ def _pattern(spec: EpicSpec, switch: Model, context: GroupContext, psn: int) -> 
 def _timer_runs(spec: EpicSpec, switch: Model, placed: PlacedEdge) -> bool:
     if static.static(spec):
         return static_iii.TIMER.unpack(switch.register("timers", placed.index(spec)))["ticks"] > 0
-    timer = TIMER.unpack(switch.register("timers", placed.index(spec)))
-    return bool(timer["counts_down"]) or 0 < timer["time"] < GIVEN_UP
+    return runs(switch.register("timers", placed.index(spec)))
 
 
 def _at(spec: EpicSpec, context: GroupContext) -> int:

@@ -5,8 +5,6 @@ The epoch in a word is the generation of the group's state to which it belongs; 
 
 from __future__ import annotations
 
-from typing import Final
-
 from p4gen.families.epic.spec import EpicSpec
 from p4gen.layout import Field, Word
 from p4gen.rocev2.layouts import PSN_BITS, SYNDROME
@@ -32,14 +30,6 @@ EMISSION = Word(
     Field("ready", PSN_BITS, "last of the newest whole message"),
 )
 """How far a pipe has sent the messages that it has whole; numbers of packets on their way."""
-TIMER = Word(
-    Field("stands", 32, "", Word(EPOCH, Field("acked", PSN_BITS, "lastAcked"))),
-    Field("counts_down", 1, "counts down"),
-    Field("refusals", 4, "RNR NAKs"),
-    Field("time", 27, "time"),
-)
-GIVEN_UP: Final = 0x100000
-"""The time, in units of 10 us, at which a timer stays: the edge is given up."""
 ANSWER = Word(Field("psn", PSN_BITS, "PSN"), Field("syndrome", SYNDROME.bits, "syndrome", SYNDROME))
 """Mode II: how far an edge has acknowledged a broadcast, and how."""
 TAG = Word(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from p4gen.families.multiwrite.faults import SEEDING
-from p4gen.families.multiwrite.spec import MultiwriteSpec, Place, Replicate
+from p4gen.families.multiwrite.spec import MultiwriteSpec, Place, Repair, Replicate
 from p4gen.ptf.family import Conformance, SuiteRun
 from p4gen.resources import resource
 
@@ -20,6 +20,7 @@ def small(**fields: Any) -> MultiwriteSpec:
 def _runs(spec: MultiwriteSpec) -> tuple[SuiteRun[MultiwriteSpec], ...]:
     """All scenarios on ``spec``'s program, and on small ones that differ from it in one field."""
     own = {"receivers": spec.receivers, "replicate": spec.replication, "place": spec.place, "icrc": spec.icrc}
+    own |= {"repair": spec.repair}
     other = Replicate.SUBSET if spec.prunes else Replicate.PRUNE
     place = Place.SYMMETRIC if spec.appends else Place.APPEND
     widths = (1024, 64) if spec.receivers == 32 else (32,)
@@ -27,13 +28,17 @@ def _runs(spec: MultiwriteSpec) -> tuple[SuiteRun[MultiwriteSpec], ...]:
         SuiteRun(spec),
         SuiteRun(small(**own | {"replicate": other})),
         SuiteRun(small(**own | {"place": place})),
+        SuiteRun(small(**own | {"repair": Repair.SOURCE if spec.holds else Repair.HOP})),
         *(SuiteRun(small(**own | {"receivers": width})) for width in widths),
     )
 
 
 def _every_program(spec: MultiwriteSpec) -> list[MultiwriteSpec]:
     return [
-        small(receivers=spec.receivers, replicate=replicate, place=place) for replicate in Replicate for place in Place
+        small(receivers=spec.receivers, repair=repair, replicate=replicate, place=place)
+        for repair in Repair
+        for replicate in Replicate
+        for place in Place
     ]
 
 
@@ -41,7 +46,7 @@ FACET = Conformance(
     serves=lambda _spec, _module: True,
     runs=_runs,
     seeding=lambda _: SEEDING,
-    axes={"replicate": tuple(Replicate), "place": tuple(Place)},
+    axes={"repair": tuple(Repair), "replicate": tuple(Replicate), "place": tuple(Place)},
     kept=("receivers",),
     every_program=_every_program,
     mutated=lambda _spec, _reliabilities, _pipelines: (),

@@ -14,7 +14,7 @@ from p4gen.errors import InputError
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.groups.family import GroupEntries
 from p4gen.groups.group import Endpoint, GroupContext, SwitchConfig
-from p4gen.model.entries import Action, Entry, Exact, MulticastGroup, Replica
+from p4gen.model.entries import Action, CloneSession, Entry, Exact, MulticastGroup, Replica
 
 ALL_EDGES: Final = 1
 """The multicast group of all edges of programs that prune copies. With a group for each set of edges, a group's number
@@ -93,7 +93,15 @@ def configuration(spec: MultiwriteSpec, contexts: Sequence[WriteContext], ports:
     entries += _neighbours({end.ip: end.mac for end in ends})
     for context in contexts:
         entries += _entries(spec, context, ports)
-    return SwitchConfig(tuple(entries), tuple(_copies(spec, ports)), ())
+    sessions = tuple(_sessions(spec, ports)) if spec.holds else ()
+    return SwitchConfig(tuple(entries), tuple(_copies(spec, ports)), sessions)
+
+
+def _sessions(spec: MultiwriteSpec, ports: Mapping[int, int]) -> Iterator[CloneSession]:
+    """One for the answers to each port, and one for cursors, which go round."""
+    arch = spec.architecture
+    yield from (CloneSession(arch.port_session(port), (Replica(port),)) for port in sorted(set(ports.values())))
+    yield CloneSession(arch.other_session, (Replica(0),))
 
 
 def problems(spec: MultiwriteSpec, contexts: Sequence[WriteContext], ports: Mapping[int, int]) -> Iterator[str]:
@@ -172,7 +180,7 @@ def _entries(spec: MultiwriteSpec, context: WriteContext, ports: Mapping[int, in
     }
     yield Entry("contexts", key, Action("set_context", state | ({"group_number": context.group} if spec.wide else {})))
     for edge in context.edges:
-        yield _endpoint(context, edge)
+        yield _endpoint(spec, context, edge, ports[edge.edge])
         both = {**key, "edge": Exact(edge.edge)}
         yield Entry("translate_header.edges", both, _addressed(edge))
         if not edge.reach:
@@ -184,7 +192,12 @@ def _entries(spec: MultiwriteSpec, context: WriteContext, ports: Mapping[int, in
             yield Entry("windows", both, _placed(spec, edge.window))
 
 
-def _endpoint(context: WriteContext, edge: WriteEdge) -> Entry:
+def edge_index(spec: MultiwriteSpec, context: int, edge: int) -> int:
+    """Where a switch keeps the timer of an edge."""
+    return context * spec.edges + edge - 1
+
+
+def _endpoint(spec: MultiwriteSpec, context: WriteContext, edge: WriteEdge, port: int) -> Entry:
     key = {"hdr.ipv4.dst_addr": Exact(edge.local.ip), "hdr.bth.dest_qp": Exact(edge.local.qp)}
     arguments = {
         "context": context.context,
@@ -193,6 +206,8 @@ def _endpoint(context: WriteContext, edge: WriteEdge) -> Entry:
         "remote_address": edge.remote.ip,
         "source": int(edge.edge == context.source),
     }
+    if spec.holds:
+        arguments |= {"index": edge_index(spec, context.context, edge.edge), "port": port}
     return Entry("endpoints", key, Action("set_edge", arguments))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from p4gen.families.multiwrite.faults_hop import FIRST as FIRST_OF_HOPS
+from p4gen.families.multiwrite.faults_hop import HOP
 from p4gen.ptf.mutations import Mutation, Seeding
 
 _SMALL = {"mode": "multiwrite", "payload": 64, "contexts": 4, "edges": 5, "slots": 8, "ports": 8}
@@ -10,6 +12,8 @@ PROGRAMS: dict[str, dict[str, object]] = {
     "prune": {**_SMALL, "replicate": "prune"},
     "append": {**_SMALL, "place": "append"},
     "wide": {**_SMALL, "receivers": 64},
+    "hop": {**_SMALL, "repair": "hop"},
+    "wide-hop": {**_SMALL, "receivers": 64, "repair": "hop"},
 }
 
 _COPIES = (
@@ -217,25 +221,22 @@ _FIRST = {
     "RewriteBitmap": ("test_mw_bitmap",),
     "FindContext": ("test_mw_place", "test_mw_bitmap"),
     "PlaceWrite": ("test_mw_place", "test_mw_bitmap"),
-    "AssignPsn": ("test_mw_psns", "test_mw_order", "test_mw_acks"),
-    "CombineAcks": ("test_mw_acks", "test_mw_order", "test_mw_psns"),
+    "AssignPsn": ("test_mw_psns", "test_mw_order", "test_mw_acks", "test_mw_hop"),
+    "CombineAcks": ("test_mw_acks", "test_mw_hop", "test_mw_order", "test_mw_psns"),
     "CheckRange": ("test_mw_range", "test_mw_acks"),
-    "CheckOrder": ("test_mw_order",),
-    "SendAck": ("test_mw_order",),
+    "CheckOrder": ("test_mw_order", "test_mw_hop"),
+    "SendAck": ("test_mw_order", "test_mw_hop"),
     "MakeAck": ("test_mw_acks",),
     "RelayNotification": ("test_mw_acks",),
-    "LookupTable": ("test_mw_place",),
+    "LookupTable": ("test_mw_place", "test_mw_hop"),
     "CheckIcrc": ("test_mw_place",),
 }
 
 SEEDING = Seeding(
-    mutations=(*_COPIES, *_BITMAPS, *_PLACES, *_PSNS, *_ACKS),
+    mutations=(*_COPIES, *_BITMAPS, *_PLACES, *_PSNS, *_ACKS, *HOP),
     programs=PROGRAMS,
-    first=_FIRST,
+    first=_FIRST | FIRST_OF_HOPS,
     left_out={
-        "cursor-bitmap-of-packet": "there are no cursors where the source repairs losses",
-        "cursor-psn-of-source": "there are no cursors where the source repairs losses",
-        "late-nak-cursor": "there are no cursors where the source repairs losses",
         "patch-length-wrong": "ICRCs are recomputed, not patched",
     },
 )

@@ -25,9 +25,7 @@ def ingress(spec: MultiwriteSpec) -> Flow:
     """The handling of a packet on arrival."""
     arch = spec.architecture
     inout = arch.arguments("inout")
-    routed = when("hdr.arp.isValid()", Apply(m.ANSWER_ARP, f"hdr, meta, {inout}"),
-                  otherwise=(Apply(m.FORWARD, f"hdr, meta, {inout}"),))  # fmt: skip
-    count, away = _drop(arch, "ingress")
+    count, away = drop(arch, "ingress")
     return Flow(
         (
             Do("meta.drop = drop_t.NONE;"),
@@ -35,7 +33,7 @@ def ingress(spec: MultiwriteSpec) -> Flow:
             Apply(m.LOOKUP_TABLE, "hdr, meta", "section 4.1"),
             when(
                 "meta.lookup.kind == kind_t.ORDINARY",
-                Ordinary((routed,)),
+                Ordinary((routed(inout),)),
                 otherwise=(
                     Apply(m.VALIDATE_PACKET, f"hdr, meta, {arch.arguments('in')}"),
                     *((Apply(m.CHECK_ICRC, "hdr, meta"),) if spec.icrc.checked else ()),
@@ -96,13 +94,22 @@ def egress(spec: MultiwriteSpec) -> Flow:
                     otherwise=(when(DATA, *pruned),),
                 ),
                 *((when(OURS, addressed, *sealed),) if spec.prunes else (addressed, *sealed)),
-                when(DROPPED, *_drop(arch, "egress")),
+                when(DROPPED, *drop(arch, "egress")),
                 otherwise=(Ordinary(),),
             ),
         )
     )
 
 
-def _drop(arch: Architecture, stage: Stage) -> tuple[Do, Do]:
+def routed(inout: str) -> Step:
+    """What is not the program's own is routed."""
+    return when(
+        "hdr.arp.isValid()",
+        Apply(m.ANSWER_ARP, f"hdr, meta, {inout}"),
+        otherwise=(Apply(m.FORWARD, f"hdr, meta, {inout}"),),
+    )
+
+
+def drop(arch: Architecture, stage: Stage) -> tuple[Do, Do]:
     """A dropped packet is counted by reason, and leaves by no port."""
     return Do(arch.count("drops", "(bit<32>)(bit<8>)meta.drop")), Do(arch.drop(stage))

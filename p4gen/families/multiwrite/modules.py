@@ -22,6 +22,11 @@ ENDPOINTS = Size("contexts", "edges")
 _FOLDER = "multiwrite"
 
 
+def holds(spec: MultiwriteSpec) -> bool:
+    """Whether switches keep packets until their next hops have them."""
+    return spec.holds
+
+
 _ICRC_NEEDS = (
     "hdr.ipv4",
     "hdr.udp",
@@ -42,11 +47,13 @@ LOOKUP_TABLE = Module(
     part="lookup",
     needs=("hdr.ipv4", "hdr.bth", "hdr.aeth", "hdr.cnp", "hdr.payload"),
     provides=(
-        Metadata("kind", "kind_t", "what kind of packet this is"),
-        Metadata("context", "context_t", "the context: a source of a group"),
+        Metadata("kind", "kind_t", "what kind of packet this is", kept=True),
+        Metadata("context", "context_t", "the context: a source of a group", kept=True),
         Metadata("context_index", "bit<32>", "index of the context's words of state"),
-        Metadata("edge", "edge_t", "ingress: the edge it came over; egress: the edge it leaves by"),
+        Metadata("edge", "edge_t", "ingress: the edge it came over; egress: the edge it leaves by", kept=True),
         Metadata("edge_bit", "edges_t", "that edge's bit"),
+        Metadata("edge_index", "bit<32>", "index of that edge's words of state", wanted=holds),
+        Metadata("edge_port", "bit<9>", "that edge's port", wanted=holds),
     ),
     tables=(
         Table("addresses", CONTEXTS, "IPv4 addresses of this switch's endpoints"),
@@ -104,6 +111,8 @@ FIND_CONTEXT = Module(
         Metadata("port", "bit<9>", "the port of the edge toward the source"),
         Metadata("source_edge", "edge_t", "that edge"),
         Metadata("first_hop", "bit<1>", "1: the source itself is at its other end"),
+        Metadata("rkey", "bit<32>", "the key in its writes", wanted=holds),
+        Metadata("group_number", "bit<16>", "its group, in the MWETH", wanted=lambda spec: spec.holds and spec.wide),
     ),
     tables=(Table("contexts", CONTEXTS, "context to its state, and to its source"),),
     drops=(
@@ -126,7 +135,7 @@ REACH_PORTS = Module(
     provides=(
         Metadata("out_mask", "edges_t", "edges that get a copy"),
         Metadata("answers", "bit<1>", "1: the source gets an answer"),
-        Metadata("syndrome", "bit<8>", "the answer's AETH syndrome"),
+        Metadata("syndrome", "bit<8>", "the answer's AETH syndrome", kept=True),
     ),
     tables=(Table("edge_*.reach", CONTEXTS, "context to the destinations behind an edge"),),
     drops=(
@@ -251,7 +260,7 @@ COMBINE_ACKS = Module(
         Metadata("lowest_syndrome", "bit<8>", "what such an edge has said last, if that is a NAK"),
         Metadata("naks", "bit<1>", "1: this answer is a NAK of an edge that waits for it"),
     ),
-    keeps=(Register("edge_*.acked", words.ACKED, CONTEXTS, "how far an edge has acknowledged", EDGES),),
+    keeps=(Register("edge_*.acked", words.acked, CONTEXTS, "how far an edge has acknowledged", EDGES),),
     drops=(Drop("nobody_lacks", "a repetition of what its destinations have; acknowledged again", loss=False),),
 )
 
@@ -286,8 +295,8 @@ SEND_ACK = Module(
     changes=("edge",),
     provides=(
         Metadata("turns", "bit<1>", "1: it becomes the answer"),
-        Metadata("answer_psn", "psn_t", "the answer's PSN"),
-        Metadata("msn", "bit<24>", "the answer's MSN: each packet is a message"),
+        Metadata("answer_psn", "psn_t", "the answer's PSN", kept=True),
+        Metadata("msn", "bit<24>", "the answer's MSN: each packet is a message", kept=True),
     ),
 )
 
@@ -370,7 +379,7 @@ SET_ICRC = Module(
     uses=(Feature.PACKET_CRC,),
 )
 
-_ALL = (
+ALL = (
     LOOKUP_TABLE,
     VALIDATE_PACKET,
     CHECK_ICRC,
@@ -393,21 +402,4 @@ _ALL = (
     TRANSLATE_HEADER,
     SET_ICRC,
 )
-_BITMAP_READERS = {"FindContext", "ReachPorts", "CheckIcrc", "SetIcrc"}
-_BITMAP_WRITERS = {"RewriteBitmap", "PlaceWrite", "MakeAck"}
-
-
-def modules(spec: MultiwriteSpec) -> tuple[Module, ...]:
-    """The modules of a program, in the order in which a packet meets them. With a wide bitmap, those that use it use
-    the MWETH, too."""
-    if not spec.wide:
-        return _ALL
-    return tuple(_with_mweth(module) for module in _ALL)
-
-
-def _with_mweth(module: Module) -> Module:
-    if module.name in _BITMAP_READERS:
-        return replace(module, needs=(*module.needs, "hdr.mweth"))
-    if module.name in _BITMAP_WRITERS:
-        return replace(module, changes=(*module.changes, "hdr.mweth"))
-    return module
+"""Those of a program where the source repairs losses, in the order in which a packet meets them."""

@@ -14,7 +14,7 @@ from p4gen.errors import InputError
 from p4gen.families.multiwrite.control import Window, WriteContext, WriteEdge, configuration
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.groups.config import routing
-from p4gen.groups.group import Endpoint, SwitchConfig
+from p4gen.groups.group import Edge, Endpoint, PlacedEdge, SwitchConfig
 from p4gen.host.transport.verbs import Peer
 from p4gen.placement.placer import Names, routes, switch_of
 from p4gen.spec.topology import TopologySpec
@@ -111,6 +111,23 @@ class WritePlacement:
             for switch, contexts in self._contexts.items()
             if contexts
         }
+
+    @property
+    def ticked(self) -> tuple[PlacedEdge, ...]:
+        """The edges that have timers: those that lead to destinations, by switch and context."""
+        arch = self._spec.architecture
+        return tuple(
+            PlacedEdge(
+                switch,
+                0,
+                context.context,
+                Edge(edge.edge, arch.front_port(edge.edge - 1), edge.local, edge.remote, edge.udp_src_port),
+            )
+            for switch, contexts in self._contexts.items()
+            for context in contexts
+            for edge in context.edges
+            if edge.reach
+        )
 
     def _local(self, switch: str, source: int, edge: int) -> Endpoint:
         ip = SWITCH_NETWORK + 1 + self._topology.switches.index(switch)

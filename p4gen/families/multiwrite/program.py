@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from p4gen.families.multiwrite import flow
-from p4gen.families.multiwrite.headers import VERSION, headers
-from p4gen.families.multiwrite.modules import modules
+from p4gen.families.multiwrite import flow, flow_hop
+from p4gen.families.multiwrite.headers import VERSION, WORD_BITS, headers
+from p4gen.families.multiwrite.selection import modules
 from p4gen.families.multiwrite.spec import MultiwriteSpec
+from p4gen.program import repair
 from p4gen.program.common import Ipv4Checksum
 from p4gen.program.compose import Composition, Flows, ProgramParts
-from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode
+from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak, SyndromeType
+from p4gen.spec import ticks
 
 CHECKSUM = Ipv4Checksum(
     verified="hdr.bth.isValid()",
@@ -44,7 +46,15 @@ def _templates(composition: Composition) -> tuple[str, ...]:
 def _names(composition: Composition) -> dict[str, Any]:
     spec = _spec(composition)
     return {
-        "arrival": "MultiWrite, with losses repaired by the source",
+        "arrival": f"MultiWrite, with losses repaired by {'each hop' if spec.holds else 'the source'}",
+        "holds": spec.holds,
+        "payload_words": range(spec.words),
+        "word_bits": WORD_BITS,
+        "ticks": ticks,
+        "cursor_opcode": repair.CURSOR,
+        "given_up": repair.GIVEN_UP,
+        "repair": repair.Repair(epoch="meta.source.epoch", complete="meta.held.complete"),
+        "SyndromeType": SyndromeType,
         "ipv4_checksum": CHECKSUM,
         "wide": spec.wide,
         "bitmap": "hdr.mweth.bitmap" if spec.wide else "hdr.immediate.value",
@@ -56,15 +66,28 @@ def _names(composition: Composition) -> dict[str, Any]:
         "syndromes": {
             "ack": Ack().syndrome,
             "nak": Nak(NakCode.PSN_SEQUENCE_ERROR).syndrome,
+            "rnr": RnrNak(repair.RNR_10_US).syndrome,
             "invalid": Nak(NakCode.INVALID_REQUEST).syndrome,
         },
     }
 
 
+def _flows(spec: MultiwriteSpec) -> Flows:
+    form = flow_hop if spec.holds else flow
+    return Flows(form.ingress(spec), form.egress(spec))
+
+
+def _ticks(spec: MultiwriteSpec) -> dict[str, Any] | None:
+    if not spec.wants_ticks:
+        return None
+    return {"every_us": ticks.EVERY_US, "opcode": f"{ticks.OPCODE:#x}", "port": spec.architecture.cpu_port}
+
+
 FACET = ProgramParts(
     headers=headers,
     modules=modules,
-    flows=lambda spec: Flows(flow.ingress(spec), flow.egress(spec)),
+    flows=_flows,
     templates=_templates,
     names=_names,
+    ticks=_ticks,
 )

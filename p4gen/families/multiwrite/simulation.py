@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from p4gen.errors import InputError
+from p4gen.families.multiwrite.control import edge_index
 from p4gen.families.multiwrite.hosts import Layout, Member
 from p4gen.families.multiwrite.placing import Addresses, WritePlacement
 from p4gen.families.multiwrite.spec import MultiwriteSpec
@@ -18,9 +19,11 @@ from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
 from p4gen.net.faults import Faults
 from p4gen.net.network import Network
+from p4gen.net.ticks import Ticker
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
 from p4gen.program import compose, render
+from p4gen.program.repair import runs
 from p4gen.spec.topology import TopologySpec
 from p4gen.switch.drops import losses
 
@@ -71,6 +74,7 @@ class WriteSimulation:
         placement = WritePlacement(topology, spec, windows, layout.size, psns)
         for switch, held in placement.switches.items():
             held.install(self.network.switches[switch])
+        self._ticker = self._start_ticks(placement) if spec.wants_ticks else None
         for rank, member in enumerate(self.members):
             ends = {source: placement.destinations[source, rank] for source in ranks if source != rank}
             member.connect(
@@ -81,6 +85,30 @@ class WriteSimulation:
                 timeout_ps=config.timeout,
                 retry_count=None,
             )
+
+    def _start_ticks(self, placement: WritePlacement) -> Ticker:
+        network, spec = self.network, self.config.spec
+        edges = placement.ticked
+
+        def waits() -> bool:
+            words = (
+                network.switches[placed.switch].register(
+                    "timers", edge_index(spec, placed.context, placed.edge.edge_id)
+                )
+                for placed in edges
+            )
+            return any(map(runs, words))
+
+        return Ticker(
+            network.nodes,
+            edges,
+            network.loop,
+            lambda _switch, _context: True,
+            waits,
+            lambda: sum(direction.packets for direction in network.directions.values()),
+            self.config.topology.switch_latency,
+            spec.architecture.cpu_port,
+        )
 
     def run(self, *calls: Callable[[Member], None]) -> int:
         """All ranks make these calls, each as soon as it is done with the one before. Returns the time of the last

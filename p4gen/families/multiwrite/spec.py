@@ -16,6 +16,15 @@ MOST_SUBSET_EDGES: Final = 10
 PAYLOAD_STEP: Final = 64
 
 
+class Repair(StrEnum):
+    """Who sends again what is lost."""
+
+    SOURCE = "source"
+    """The source; an acknowledgement says that all destinations have a packet."""
+    HOP = "hop"
+    """Each switch, to its next hops; an acknowledgement says that the next hop has a packet."""
+
+
 class Replicate(StrEnum):
     """How a switch makes the copies of a write."""
 
@@ -49,9 +58,12 @@ class MultiwriteSpec(ProgramSpec):
         ),
     ] = 32
     repair: Annotated[
-        Literal["source"],
-        Field(description="who sends again what is lost: the source; switches keep no payloads"),
-    ] = "source"
+        Repair,
+        Field(
+            description="who sends again what is lost: source, and switches keep no payloads, or hop, and each switch "
+            "keeps the packets that its next hops have not acknowledged"
+        ),
+    ] = Repair.SOURCE
     replicate: Annotated[
         Replicate | None,
         Field(
@@ -115,6 +127,21 @@ class MultiwriteSpec(ProgramSpec):
         return self.replicate or (Replicate.SUBSET if self.edges <= MOST_SUBSET_EDGES else Replicate.PRUNE)
 
     @property
+    def words(self) -> int:
+        """Words of 512 bits that a packet's data is kept in."""
+        return self.payload // PAYLOAD_STEP
+
+    @property
+    def holds(self) -> bool:
+        """Whether switches keep packets until their next hops have them."""
+        return self.repair is Repair.HOP
+
+    @property
+    def wants_ticks(self) -> bool:
+        """Whether switches have timers, which ticks drive."""
+        return self.holds
+
+    @property
     def prunes(self) -> bool:
         """Whether copies that nobody wants are dropped in egress."""
         return self.replication is Replicate.PRUNE
@@ -130,6 +157,8 @@ class MultiwriteSpec(ProgramSpec):
         if self.name:
             return self.name
         parts = ["multiwrite", f"r{self.receivers}", f"x{self.edges}", str(self.replication)]
+        if self.holds:
+            parts.append("hop")
         if self.appends:
             parts.append("append")
         parts.append(f"p{self.payload}")

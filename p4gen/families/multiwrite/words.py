@@ -6,6 +6,7 @@ word of another epoch counts as empty.
 
 from __future__ import annotations
 
+from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.layout import Field, Word
 from p4gen.rocev2.layouts import PSN_BITS, SYNDROME
 
@@ -17,11 +18,29 @@ START = Word(_EPOCH, Field("psn", PSN_BITS, "PSN"))
 """CheckRange: the first PSN that is not yet at all its destinations."""
 NEXT = Word(_EPOCH, Field("psn", PSN_BITS, "PSN"))
 """AssignPsn: the PSN that an edge's next copy gets."""
-ACKED = Word(
-    _EPOCH,
-    Field("psn", PSN_BITS, "acknowledged PSN"),
-    Field("low", PSN_BITS, "source's PSN that it waits for"),
-    Field("busy", 1, "1: waits for one"),
-    Field("syndrome", SYNDROME.bits, "last syndrome other than an ACK's"),
-)
-"""CombineAcks: how far an edge has acknowledged its copies, and the oldest of the source's PSNs that it has not."""
+
+
+def acked(spec: MultiwriteSpec) -> Word:
+    """CombineAcks: how far an edge has acknowledged its copies, and the oldest of the source's PSNs that it has not."""
+    said = () if spec.holds else (Field("syndrome", SYNDROME.bits, "last syndrome other than an ACK's"),)
+    return Word(
+        _EPOCH,
+        Field("psn", PSN_BITS, "acknowledged PSN"),
+        Field("low", PSN_BITS, "source's PSN that it waits for"),
+        Field("busy", 1, "1: waits for one"),
+        *said,
+    )
+
+
+def slot(spec: MultiwriteSpec) -> Word:
+    """HoldPacket: the headers of a packet that is kept."""
+    wide = Field("hop_limit", 8, "hop limit"), Field("immediate", 32, "immediate data")
+    return Word(
+        _EPOCH,
+        Field("psn", PSN_BITS, "PSN of the source"),
+        Field("fence", 1, "1: a fence"),
+        Field("ecn", 2, "ECN"),
+        *(wide if spec.wide else ()),
+        Field("address", 64, "offset"),
+        Field("bitmap", spec.receivers, "destinations"),
+    )

@@ -11,7 +11,7 @@ from p4gen.families.epic.modules.common import (
     ENDPOINTS,
     sets_icrc,
 )
-from p4gen.program import common
+from p4gen.program import common, repair
 from p4gen.program.module import Drop, Metadata, Module, Register, Size, Table
 
 REFLECT_ACK = Module(
@@ -63,16 +63,7 @@ FORWARD = replace(
     drops=(Drop("not_ipv4", "neither IPv4 nor for the IncEngine"), *common.FORWARD.drops[1:]),
 )
 
-ADVANCE_CURSOR = Module(
-    name="AdvanceCursor",
-    folder="epic",
-    gress="egress",
-    paper="Algorithm 3, line 9",
-    purpose="a cursor goes round once for each slot",
-    needs=("hdr.bth", "goes_round"),
-    changes=("hdr.bth",),
-    uses=(Feature.RECIRCULATION,),
-)
+ADVANCE_CURSOR = replace(repair.ADVANCE_CURSOR, paper="Algorithm 3, line 9")
 
 MAKE_ACK = Module(
     name="MakeAck",

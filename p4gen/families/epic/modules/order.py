@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from p4gen.arch import Feature
 from p4gen.families.epic import words
 from p4gen.families.epic.modules.common import (
@@ -12,6 +14,7 @@ from p4gen.families.epic.modules.common import (
     stores,
 )
 from p4gen.families.epic.spec import EpicSpec
+from p4gen.program import repair
 from p4gen.program.module import Drop, Metadata, Module, Register, Size
 
 
@@ -165,16 +168,8 @@ RECEIVE_ACK = Module(
     ),
 )
 
-RESEND_TIMER = Module(
-    name="ResendTimer",
-    folder="epic",
-    gress="ingress",
-    paper="Algorithm 2, line 14; Algorithm 3, lines 3 and 14: resend",
-    purpose="when an edge that acknowledges nothing is sent it again, and when it is given up",
-    part="progress",
-    needs=("hdr.bth", "hdr.aeth", "kind", "edge_index", "epoch", "acked", "complete"),
-    provides=(Metadata("stalled", "bit<1>", "1: a tick that sends again what is outstanding"),),
-    keeps=(Register("timers", words.TIMER, EDGES, "the timer of what each edge has not acknowledged"),),
+RESEND_TIMER = replace(
+    repair.resend_timer(EDGES, "complete"), paper="Algorithm 2, line 14; Algorithm 3, lines 3 and 14: resend"
 )
 
 NOTIFY_CONGESTION = Module(

@@ -1,0 +1,28 @@
+"""The modules of a program, by its spec."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from p4gen.families.multiwrite.modules import ALL
+from p4gen.families.multiwrite.modules_hop import instead
+from p4gen.families.multiwrite.spec import MultiwriteSpec
+from p4gen.program.module import Module
+
+_BITMAP_READERS = {"FindContext", "ReachPorts", "CheckIcrc", "SetIcrc"}
+_BITMAP_WRITERS = {"RewriteBitmap", "PlaceWrite", "MakeAck", "HoldPacket", "Retransmission"}
+
+
+def modules(spec: MultiwriteSpec) -> tuple[Module, ...]:
+    """The modules of a program, in the order in which a packet meets them. With a wide bitmap, those that use it use
+    the MWETH, too."""
+    found = instead(ALL) if spec.holds else ALL
+    return tuple(map(_with_mweth, found)) if spec.wide else found
+
+
+def _with_mweth(module: Module) -> Module:
+    if module.name in _BITMAP_READERS:
+        return replace(module, needs=(*module.needs, "hdr.mweth"))
+    if module.name in _BITMAP_WRITERS:
+        return replace(module, changes=(*module.changes, "hdr.mweth"))
+    return module

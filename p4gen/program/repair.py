@@ -1,0 +1,75 @@
+"""Repair by the switch: modules of families whose switches send again what an edge has not acknowledged.
+
+A cursor is a packet that goes round through the switch, one stored packet a pass, and sends each by its edge (EPIC
+Algorithm 3). A NAK starts one, or the timer of the edge, which ticks drive. Besides what ``p4gen.program.common``
+lists, ``shared/resend_timer`` asks for ``repair``, a ``Repair``; for ``EDGES``, the size of its counter and register;
+for the constants ``GIVEN_UP`` and ``MOST_PATIENT``; for the kinds ``TICK`` and ``CURSOR``; and for
+``meta.lookup.edge_index`` and ``meta.progress.acked``, the PSN up to which the edge has acknowledged.
+``shared/advance_cursor`` asks for ``meta.path.goes_round``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from p4gen.arch import Feature
+from p4gen.layout import Field, Word
+from p4gen.program.module import Metadata, Module, Register, Size
+from p4gen.rocev2.layouts import PSN_BITS
+
+CURSOR: Final = 0xC1
+"""BTH opcode of a cursor, one of those for the manufacturer's use (InfiniBand 9.2.1). It never leaves a switch."""
+RNR_10_US: Final = 1
+"""The code of the wait that RNR NAKs of switches ask for: 10 us (InfiniBand 9.7.5.2.8)."""
+GIVEN_UP: Final = 0x100000
+"""The time, in units of 10 us, at which a timer stays: the edge is given up."""
+TIMER: Final = Word(
+    Field("stands", 32, "", Word(Field("epoch", 8, "epoch"), Field("acked", PSN_BITS, "lastAcked"))),
+    Field("counts_down", 1, "counts down"),
+    Field("refusals", 4, "RNR NAKs"),
+    Field("time", 27, "time"),
+)
+"""The timer of an edge."""
+
+
+@dataclass(frozen=True)
+class Repair:
+    """P4 expressions that differ from family to family."""
+
+    epoch: str
+    """The generation of the state to which an edge belongs."""
+    complete: str
+    """Of a cursor's pass: 1 if there is something to send, 1 bit."""
+
+
+def runs(word: int) -> bool:
+    """Whether the timer in a register's word runs, so that ticks will do something."""
+    timer = TIMER.unpack(word)
+    return bool(timer["counts_down"]) or 0 < timer["time"] < GIVEN_UP
+
+
+def resend_timer(edges: Size, *needs: str) -> Module:
+    """The module ResendTimer of a program that has a timer for each of ``edges``. ``needs`` is metadata of the family's
+    own."""
+    return Module(
+        name="ResendTimer",
+        gress="ingress",
+        paper="EPIC Algorithm 2, line 14; Algorithm 3, lines 3 and 14: resend",
+        purpose="when an edge that acknowledges nothing is sent it again, and when it is given up",
+        part="progress",
+        needs=("hdr.bth", "hdr.aeth", "kind", "edge_index", "epoch", "acked", *needs),
+        provides=(Metadata("stalled", "bit<1>", "1: a tick that sends again what is outstanding"),),
+        keeps=(Register("timers", TIMER, edges, "the timer of what each edge has not acknowledged"),),
+    )
+
+
+ADVANCE_CURSOR: Final = Module(
+    name="AdvanceCursor",
+    gress="egress",
+    paper="EPIC Algorithm 3, line 9",
+    purpose="a cursor goes round once for each slot",
+    needs=("hdr.bth", "goes_round"),
+    changes=("hdr.bth",),
+    uses=(Feature.RECIRCULATION,),
+)
