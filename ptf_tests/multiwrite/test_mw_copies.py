@@ -87,8 +87,8 @@ class SwitchesAreNotTold(_Refused):
 
 
 class RefusalClaimsNothing(WriteTest):
-    """A NAK acknowledges everything before its PSN, so a refusal's PSN is the first one that is not everywhere; where each
-    hop repairs, the first one that has not come."""
+    """A NAK acknowledges everything before its PSN, so a refusal's PSN is the first one that is not everywhere; where
+    each hop repairs, the first one that has not come."""
 
     def runTest(self) -> None:
         context = self.served()

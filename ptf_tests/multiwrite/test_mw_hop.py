@@ -277,6 +277,9 @@ class TickResendsWhatIsLacking(_Repair):
             self.expect_nothing()
             packet = self.tick(context, edge)
             self.expect([self.again(write, edge, number, packet) for number, write in again.items()])
+        for stalls in (True, True, False, True):  # after 3, 5, 7 and 9 units
+            packet = self.tick(context, 3)
+            self.expect([self.again(write, 3, n, packet) for n, write in due[3].items()] if stalls else [])
         self.says(context, 2, 0, None)
         self.tick(context, 2)
         self.expect_nothing()

@@ -12,7 +12,12 @@ def _fault(name: str, module: str, find: str, replace: str, program: str = PROGR
 
 
 HOP = (
-    _fault("late-nak-cursor", "StartCursor", "psn_t first = meta.progress.acked + 1;", "psn_t first = hdr.bth.psn;"),
+    _fault(
+        "late-nak-cursor",
+        "StartCursor",
+        "psn_t first = meta.progress.acked + 1;\n        if (first == meta.sending.due)",
+        "psn_t first = hdr.bth.psn;\n        if (first == meta.sending.due)",
+    ),
     _fault(
         "cursor-without-end", "StartCursor", "hdr.aeth.msn = meta.sending.due - 1;", "hdr.aeth.msn = hdr.bth.psn + 9;"
     ),
@@ -24,7 +29,7 @@ HOP = (
     _fault("cursor-sends-one", "Retransmission", "if (hdr.bth.psn != hdr.aeth.msn) {", "if (false) {"),
     _fault("cursor-goes-on", "Retransmission", "if (hdr.bth.psn != hdr.aeth.msn) {", "if (true) {"),
     _fault("resent-key-of-destination", "Retransmission", "hdr.reth.rkey = meta.source.rkey;", "hdr.reth.rkey = 0;"),
-    _fault("resent-unasked", "Retransmission", "bth.ack_request = 1;", "bth.ack_request = 0;"),
+    _fault("resent-unasked", "Retransmission", "hdr.bth.ack_request = 1;", "hdr.bth.ack_request = 0;"),
     _fault("cursor-bitmap-of-packet", "HoldPacket", "hdr.immediate.value = word[31:0];", "hdr.immediate.value = 2;"),
     _fault(
         "cursor-bitmap-forgotten",
@@ -36,9 +41,6 @@ HOP = (
     _fault("fence-is-not-kept", "HoldPacket", "hdr.bth.solicited = word[98:98];", "hdr.bth.solicited = 0;"),
     _fault("mark-is-not-kept", "HoldPacket", "hdr.ipv4.ecn = word[97:96];", ""),
     _fault("place-is-not-kept", "HoldPacket", "hdr.reth.address = word[95:32];", "hdr.reth.address = 0;"),
-    _fault("slot-of-another", "HoldPacket", "if (word[122:99] == psn) { meta", "if (true) { meta"),
-    _fault("slot-epoch-ignored", "HoldPacket", "} else if (word[130:123] == meta.source.epoch) {", "} else {"),
-    _fault("acknowledged-is-resent", "HoldPacket", "{ meta.held.complete = lacks; }", "{ meta.held.complete = 1; }"),
     _fault("data-is-not-kept", "HoldPacket", "if (stores == 1) { held.write(", "if (false) { held.write("),
     _fault("cursor-psn-of-source", "AssignPsn", "packet.following = source;", "packet.following = there;"),
     _fault("cursor-finds-the-next", "AssignPsn", "packet.acked = packet.acked - 1;                          //", "//"),
