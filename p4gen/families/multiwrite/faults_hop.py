@@ -12,12 +12,7 @@ def _fault(name: str, module: str, find: str, replace: str, program: str = PROGR
 
 
 HOP = (
-    _fault(
-        "late-nak-cursor",
-        "StartCursor",
-        "psn_t first = meta.progress.acked + 1;\n        if (first == meta.sending.due)",
-        "psn_t first = hdr.bth.psn;\n        if (first == meta.sending.due)",
-    ),
+    _fault("late-nak-cursor", "HoldPacket", "{ meta.held.complete = lacks; }", "{ meta.held.complete = 1; }"),
     _fault(
         "cursor-without-end", "StartCursor", "hdr.aeth.msn = meta.sending.due - 1;", "hdr.aeth.msn = hdr.bth.psn + 9;"
     ),
