@@ -61,6 +61,14 @@ def test_the_state_of_a_leaf_for_64_sources() -> None:
     assert bits / 8 / 1024 <= 110
 
 
+def test_the_state_of_a_leaf_that_keeps_packets() -> None:
+    spec = MultiwriteSpec(receivers=64, edges=16, contexts=64, slots=16, repair="hop")
+    bits = sum(module.state_bits(spec) for module in compose(spec).modules)
+    held = 64 * 16 * (8 * 1024 + 8 + 24 + 1 + 2 + 8 + 32 + 64 + 64)
+    assert bits == 64 * (32 + 33) + 16 * 64 * (32 + 57 + 64) + 16 * 64 * 16 * 24 + held
+    assert bits / 8 / 1024**2 <= 1.1
+
+
 def test_the_header_of_wide_bitmaps() -> None:
     assert [mweth(receivers).size for receivers in (64, 1024)] == [16, 136]
 
@@ -72,7 +80,7 @@ def test_replication_is_by_sets_for_few_edges() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"repair": "hop"}, "--repair: error: repair = 'hop': must be source"),
+        ({"repair": "host"}, "--repair: error: repair = 'host': must be source or hop"),
         ({"icrc": "patch"}, "--icrc: error: icrc = 'patch': must be recompute, set or ignore"),
         ({"lanes": 8}, "--lanes: error: unknown field 'lanes'"),
         ({"receivers": 48}, "--receivers: error: receivers = 48: must be 32, 64, 128, 256, 512 or 1024"),

@@ -51,7 +51,10 @@ HOP = (
     _fault("hop-unasked-answers", "CheckOrder", "meta.copies.answers = bth.ack_request;", "meta.copies.answers = 1;"),
     _fault("hop-range-ignored", "CheckOrder", "} else if (meta.range.ahead == 1) {", "} else if (false) {"),
     _fault(
-        "hop-switches-told", "CheckOrder", "meta.copies.answers = meta.source.first_hop;", "meta.copies.answers = 1;"
+        "hop-switches-told",
+        "CheckOrder",
+        "meta.copies.answers = meta.source.first_hop;          //",
+        "meta.copies.answers = 1;  //",
     ),
     _fault("hop-not-notified", "CheckOrder", "meta.order.notifies = meta.source.first_hop;", ""),
     _fault(
@@ -62,7 +65,12 @@ HOP = (
     ),
     _fault("hop-refused-taken", "CheckOrder", "if (meta.drop == drop_t.NONE) { arrives = 1; }", "arrives = 1;"),
     _fault("ack-of-before", "SendAck", "meta.order.expected + (psn_t)meta.order.fresh;", "meta.order.expected;"),
-    _fault("answer-instead-of-copies", "SendAck", "if (meta.order.fresh == 1) {", "if (false) {"),
+    _fault(
+        "answer-instead-of-copies",
+        "SendAck",
+        "if (meta.order.fresh == 1) {\n            clone",
+        "if (false) {\n            clone",
+    ),
     _fault("tick-of-anyone", "LookupTable", "if (std_meta.ingress_port == CPU_PORT) {", "if (true) {"),
     _fault(
         "cursor-of-anyone",
