@@ -108,7 +108,8 @@ class Cluster:
             while True:
                 try:
                     wait(futures, timeout=_PATIENCE)
-                    return list(self._client.gather(futures))
+                    # A worker may leave between the two, and its results with it.
+                    return [future.result(timeout=_PATIENCE) for future in futures]
                 except TimeoutError:
                     # What is for a worker that has left waits for ever.
                     if not set(self._addresses).issubset(self._client.scheduler_info(n_workers=-1)["workers"]):

@@ -13,7 +13,7 @@ from p4gen.errors import InputError
 from p4gen.families import load_spec
 from p4gen.families.multiwrite.control import Window, WriteContext, WriteEdge, configuration
 from p4gen.families.multiwrite.headers import mweth
-from p4gen.families.multiwrite.spec import MultiwriteSpec, Place, Replicate
+from p4gen.families.multiwrite.spec import MultiwriteSpec, Place, Repair, Replicate
 from p4gen.groups.group import Endpoint
 from p4gen.model import Model
 from p4gen.p4.compile import compile_text
@@ -62,7 +62,7 @@ def test_the_state_of_a_leaf_for_64_sources() -> None:
 
 
 def test_the_state_of_a_leaf_that_keeps_packets() -> None:
-    spec = MultiwriteSpec(receivers=64, edges=16, contexts=64, slots=16, repair="hop")
+    spec = MultiwriteSpec(receivers=64, edges=16, contexts=64, slots=16, repair=Repair.HOP)
     bits = sum(module.state_bits(spec) for module in compose(spec).modules)
     held = 64 * 16 * (8 * 1024 + 8 + 24 + 1 + 2 + 8 + 32 + 64 + 64)
     assert bits == 64 * (32 + 33) + 16 * 64 * (32 + 57 + 64) + 16 * 64 * 16 * 24 + held

@@ -19,8 +19,13 @@ def small(**fields: Any) -> MultiwriteSpec:
 
 def _runs(spec: MultiwriteSpec) -> tuple[SuiteRun[MultiwriteSpec], ...]:
     """All scenarios on ``spec``'s program, and on small ones that differ from it in one field."""
-    own = {"receivers": spec.receivers, "replicate": spec.replication, "place": spec.place, "icrc": spec.icrc}
-    own |= {"repair": spec.repair}
+    own: dict[str, Any] = {
+        "receivers": spec.receivers,
+        "replicate": spec.replication,
+        "place": spec.place,
+        "icrc": spec.icrc,
+        "repair": spec.repair,
+    }
     other = Replicate.SUBSET if spec.prunes else Replicate.PRUNE
     place = Place.SYMMETRIC if spec.appends else Place.APPEND
     widths = (1024, 64) if spec.receivers == 32 else (32,)
