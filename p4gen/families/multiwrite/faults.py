@@ -97,7 +97,7 @@ _PLACES = (
         program="append",
     ),
     Mutation("append-unmasked", "PlaceWrite", "(hdr.bth.psn & slot_mask)", "hdr.bth.psn", program="append"),
-    Mutation("key-ignored", "FindContext", "if (hdr.reth.rkey != key)", "if (false)"),
+    Mutation("key-ignored", "FindContext", "if (hdr.reth.rkey != group_key)", "if (false)"),
     Mutation("place-ignored", "FindContext", "else if (hdr.reth.address > last_place)", "else if (false)"),
     Mutation("place-off-by-one", "FindContext", "hdr.reth.address > last_place", "hdr.reth.address >= last_place"),
     Mutation("dma-length-ignored", "FindContext", "if (hdr.reth.dma_length != DMA_LENGTH)", "if (false)"),
