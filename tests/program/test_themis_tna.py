@@ -122,6 +122,7 @@ def test_a_table_is_applied_once() -> None:
     assert text.count("data_flows.apply()") == 1
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_the_source_passes_its_scenarios(arch: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["ptf", "run", "--mode", "themis-s", "--arch", arch, "--out", str(tmp_path)]
@@ -129,6 +130,7 @@ def test_the_source_passes_its_scenarios(arch: str, tmp_path: Path, capsys: pyte
     assert "\n20 passed, 0 failed" in capsys.readouterr().out
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_the_destination_passes_its_scenarios(arch: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A sample; ``p4gen ptf run`` has all of them."""

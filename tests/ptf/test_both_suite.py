@@ -24,6 +24,7 @@ def ptf(out: Path, *arguments: str) -> int:
     return int(cli.main(["ptf", "run", *SMALL, "--out", str(out), *arguments], standalone_mode=False) or 0)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("mode", "own"), [("II", "test_aggregation"), ("III", "test_iii_retransmission")])
 def test_scenarios_of_both_families_and_about_both_pass(tmp_path: Path, mode: str, own: str) -> None:
     chosen = [word for name in ("test_both", "test_compensation", own) for word in ("--test", name)]

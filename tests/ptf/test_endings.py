@@ -80,6 +80,7 @@ def left(place: Path) -> list[object]:
     return [*running("", place), *(place / "tmp").iterdir()]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("verb", "number"), TOLD)
 def test_told_to_end_it_does_not_wait_for_scenarios(verb: str, number: signal.Signals, place: Path) -> None:
     with start(verb, place) as process:
