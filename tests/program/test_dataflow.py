@@ -13,7 +13,7 @@ from p4gen.builder import build
 from p4gen.dataflow import accesses, undeclared, unused
 from p4gen.errors import FailedError
 from p4gen.families.epic.conformance.matrix import every_program
-from p4gen.families.epic.spec import EpicSpec, Mode, Variant
+from p4gen.families.epic.spec import EpicSpec, Fold, Mode, Variant
 from p4gen.p4.compile import compile_text
 from p4gen.program import Composition, compose, render
 from p4gen.spec import ProgramSpec
@@ -21,6 +21,7 @@ from p4gen.spec import ProgramSpec
 SPECS = [
     *(spec for mode in Mode for spec in every_program(mode)[::11]),
     *(EpicSpec(mode=Mode.III, lanes=8, fan_in=4, variant=variant) for variant in Variant),
+    EpicSpec(mode=Mode.III, lanes=8, fan_in=4, fold=Fold.ORDERED),
 ]
 
 

@@ -11,7 +11,7 @@ from p4gen.families.epic.spec import EpicSpec
 from p4gen.layout import Word
 from p4gen.net import simulation
 from p4gen.net.config import Work
-from p4gen.program import Register
+from p4gen.program import Register, repair
 from p4gen.spec import ProgramSpec
 
 from .runs import all_six, run, scripted, tiny, trouble
@@ -43,8 +43,8 @@ def reversed_words(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return lambda spec: reverse(layout(spec))
 
     monkeypatch.setattr(Register, "word_of", word_of)
-    for name in ("ANNOUNCEMENT", "PROGRESS", "TIMER"):
-        monkeypatch.setattr(state, name, reverse(getattr(state, name)))
+    for module, name in ((state, "ANNOUNCEMENT"), (state, "PROGRESS"), (repair, "TIMER")):
+        monkeypatch.setattr(module, name, reverse(getattr(module, name)))
     for name in ("slot", "receive"):
         monkeypatch.setattr(state, name, turned(getattr(state, name)))
     simulation.program_of.cache_clear()
