@@ -176,7 +176,7 @@ def test_the_command_names_and_counts_exceptions(tmp_path: Path) -> None:
 
     done = ended("--against", "v1model", "--packets", "300", "--seed", "5")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "without ack_request: a result has the AckReq" in done.stdout
+    assert "without ack_request: a slot's PSN, epoch and bitmap fill its words: a result has the AckReq" in done.stdout
     (folder,) = (tmp_path / "build" / "runs").iterdir()
     record = json.loads((folder / "run.json").read_text())
     assert record["passed"]
