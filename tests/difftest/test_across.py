@@ -108,6 +108,7 @@ def test_icrcs_are_equal_too(icrc: str) -> None:
     assert "icrc" not in traffic.capabilities
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 @pytest.mark.parametrize("side", ["t2na", "v1model"])
 def test_faults_in_either_program_are_found(fault: Mutation, side: str) -> None:

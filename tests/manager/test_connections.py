@@ -383,6 +383,7 @@ def flow_of(rig: Rig, switch: str, action: str) -> Mapping[str, int]:
     return min(found, key=lambda entry: entry.action.args["connection"]).action.args
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("switch", ["leaf0", "leaf1"])
 @pytest.mark.parametrize(
     ("request_", "left"), [("register", 0), ("release", 0), ("link", 1)], ids=["register", "release", "link"]

@@ -305,6 +305,7 @@ def failing(rig: Rig, kind: str, left: list[int]) -> Callable[[str, str], None]:
     return fault
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", STEPS)
 @pytest.mark.parametrize("verb", ["init", "destroy", "resize", "replace"])
 def test_failing_at_every_step(tmp_path: Path, kind: str, verb: str) -> None:

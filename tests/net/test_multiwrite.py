@@ -83,6 +83,7 @@ class Collectives:
             assert np.array_equal(received.tokens, self.tokens[source, index])
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("recovery", [Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT])
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_no_token_is_lost_and_none_comes_twice(trouble: str, recovery: Recovery) -> None:
@@ -92,6 +93,7 @@ def test_no_token_is_lost_and_none_comes_twice(trouble: str, recovery: Recovery)
     collectives.check(run)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "fields",
     [

@@ -149,6 +149,7 @@ def test_data_is_as_without_themis(pytestconfig: pytest.Config) -> None:
     every()
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("writes", [False, True], ids=["send", "write"])
 @pytest.mark.parametrize("evidence", Evidence)
 @pytest.mark.parametrize("tiers", [2, 3])

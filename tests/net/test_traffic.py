@@ -36,6 +36,7 @@ def test_groups_have_one_host_of_each_leaf() -> None:
     assert by_position(load_topology("clos:3x2x2")) == [("h0", "h2", "h4"), ("h1", "h3", "h5")]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("recovery", [Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT, Recovery.ORACLE])
 @pytest.mark.parametrize("pattern", Pattern)
 def test_all_traffic_arrives_despite_loss(pattern: Pattern, recovery: Recovery) -> None:
@@ -87,6 +88,7 @@ def test_other_switches_may_have_another_program() -> None:
     assert simulation.run().ok
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("recovery", [Recovery.SELECTIVE_REPEAT, Recovery.ORACLE])
 @pytest.mark.parametrize("pattern", Pattern)
 def test_a_frozen_run_goes_on_as_if_nothing_had_happened(pattern: Pattern, recovery: Recovery) -> None:

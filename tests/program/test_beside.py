@@ -46,6 +46,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("spec", PROGRAMS, ids=lambda spec: spec.program)
 def test_programs_of_both_compile_and_keep_the_rules(spec: EpicSpec) -> None:
     composition = compose(spec)

@@ -250,6 +250,7 @@ def test_the_paths_of_a_class_have_strides() -> None:
     assert alone.action.args == {"path": 0, "stride": 1}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("mode", "evidence"), [*((mode, Evidence.QUEUE) for mode in Mode), (Mode.BOTH, Evidence.CLASSES)]
 )

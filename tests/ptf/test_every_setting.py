@@ -25,6 +25,7 @@ def build(spec: EpicSpec) -> Callable[[], ir.Program]:
     return lambda: compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("mode", Mode)
 def test_scenarios_pass_on_small_programs_of_every_setting(mode: Mode, seed: int, pytestconfig: pytest.Config) -> None:
     """All ops, dtypes, overflows, reliabilities, ICRC settings, congestion notifications and numbers of pipelines."""

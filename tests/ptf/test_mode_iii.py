@@ -54,6 +54,7 @@ def test_programs_overwrite_no_build(spec: EpicSpec) -> None:
     assert all(name.startswith("variant_") for name in list(specs.values())[1:])
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("variant", [None, *Variant])
 def test_wrong_designs_are_noticed(variant: Variant | None, tmp_path: Path) -> None:
     spec = small(EpicSpec, mode=Mode.III, lanes=8, variant=variant)

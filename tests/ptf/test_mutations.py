@@ -37,6 +37,7 @@ COMPILED = {"v1model": 30, "tna": 10, "t2na": 10}
 """Faults of each program that a run without --full compiles."""
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("arch", "mode"), SEEDINGS)
 def test_every_fault_fits_its_program_and_compiles(
     arch: str, mode: Mode, seed: int, pytestconfig: pytest.Config

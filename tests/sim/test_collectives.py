@@ -65,6 +65,7 @@ def test_allreduce_is_numpys_sum_on_every_rank_and_ends(
     assert result.ok, (result.errors, result.diagnosis and result.diagnosis.lines())
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("topology", sorted(file.stem for file in packaged_folder().glob("*.yaml")))
 def test_every_topology_carries_an_allreduce(topology: str, engine: EngineName) -> None:

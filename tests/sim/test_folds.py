@@ -32,6 +32,7 @@ TREE = TopologySpec.model_validate(
 TREES: list[tuple[TopologySpec, Tree]] = [(star(4), [0, 1, 2, 3]), (TREE, [[0, 1], [2, 3]])]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("mode", RUNS, ids=str)
 @pytest.mark.parametrize("dtype", [DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16], ids=str)
 @pytest.mark.parametrize(("topology", "tree"), TREES, ids=lambda each: getattr(each, "name", ""))
