@@ -82,7 +82,7 @@ def test_a_wrong_flag_is_named() -> None:
         (
             {"mode": "I", "arch": "t2na", "lanes": 8, "fan_in": 2},
             "--mode",
-            "104 bits of a slot in one access; a stateful ALU of t2na takes 64",
+            "3 numbers of a slot in one access (epoch, PSN, bitmap); a stateful ALU of t2na has 2",
         ),
         ({"mode": "III", "fold": "ordered", "op": "dynamic"}, "--op", "in mode III with fold ordered"),
         ({"mode": "III", "fold": "ordered", "variant": "no-nak"}, "--variant", "of mode III with fold arrival"),

@@ -16,10 +16,10 @@ NARROW_FAN_IN: Final = 8
 """The most edges of a group of Mode III on a Tofino, and by default of programs that have a buffer for each edge."""
 MOST_STORES: Final = 2048
 """The most registers of buffers for each edge, one for each lane of it."""
-SLOT_BITS: Final = 104
-"""Width of a slot's word in Modes I and III (``words.slot``)."""
-ALU_BITS: Final = 64
-"""The most bits that a stateful ALU of a Tofino takes from a packet; there are four in a stage."""
+SLOT_NUMBERS: Final = ("epoch", "PSN", "bitmap")
+"""What Mode I compares and changes of a slot in one access (``words.slot``)."""
+ALU_NUMBERS: Final = 2
+"""The most numbers that a stateful ALU of a Tofino has in a word; there are four such units in a stage."""
 NARROW_LANES: Final = 8
 """Default lanes of Mode III on a Tofino, the most that fit into the stages by p4gen's own estimate."""
 SERIAL_COMPARISONS: Final = 3
@@ -193,7 +193,8 @@ class EpicSpec(CollectiveSpec):
                 stored = f"; and {lanes} stored lanes are read in a pass, by as many stateful ALUs: {units} there are"
                 raise SpecConflictError(
                     "mode",
-                    f"I has {SLOT_BITS} bits of a slot in one access; a stateful ALU of {self.arch} takes {ALU_BITS}"
+                    f"I changes {len(SLOT_NUMBERS)} numbers of a slot in one access ({', '.join(SLOT_NUMBERS)}); a "
+                    f"stateful ALU of {self.arch} has {ALU_NUMBERS}"
                     f"{stored if self.folds and lanes > units else ''}",
                 )
             if not self.loss_recovery.in_order:
