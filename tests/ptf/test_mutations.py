@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from p4gen.errors import FailedError
-from p4gen.families.epic.conformance import faults_ii, faults_iii, faults_static, faults_static_iii
+from p4gen.families.epic.conformance import faults_i, faults_ii, faults_iii, faults_static, faults_static_iii
 from p4gen.families.epic.conformance.small import small
 from p4gen.families.epic.spec import EpicSpec, Mode, Variant
 from p4gen.p4.compile import compile_text
@@ -26,6 +26,7 @@ from p4gen.switch.running import Program
 
 STATIC = ("tna", "t2na")
 SEEDINGS = {
+    ("v1model", Mode.I): faults_i.SEEDING,
     ("v1model", Mode.II): faults_ii.SEEDING,
     ("v1model", Mode.III): faults_iii.SEEDING,
     **{(arch, Mode.II): faults_static.seeding(EpicSpec(arch=arch)) for arch in STATIC},
@@ -90,6 +91,14 @@ def test_scenarios_that_faults_look_for_are_there(arch: str, mode: Mode) -> None
     modules = set(scenario_modules(EpicSpec(arch=arch, mode=mode)))
     seeding = SEEDINGS[arch, mode]
     assert {name for names in (*seeding.tests.values(), *seeding.first.values()) for name in names} <= modules
+
+
+def test_faults_of_mode_iii_are_in_mode_i_or_have_a_reason() -> None:
+    seeded = {fault.name for fault in faults_i.SEEDING.mutations}
+    listed = {fault.name for fault in faults_iii.MODE_III if fault.program in ("plain", "pipelines")}
+    assert listed - seeded == faults_i.NOT_HERE.keys() & listed
+    assert faults_i.NOT_HERE.keys() | faults_i.ELSEWHERE.keys() <= {fault.name for fault in faults_iii.MODE_III}
+    assert not faults_i.NOT_HERE.keys() & seeded
 
 
 def test_a_fault_that_does_not_fit_is_an_error() -> None:
