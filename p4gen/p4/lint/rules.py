@@ -7,6 +7,8 @@ equals a constant and the other that it does not, do not conflict.
 
 The second rule is for programs with several pipelines: each has a bank of every register, and a pass accesses only the
 bank of its own pipeline, which the metadata's field ``pipeline`` names.
+
+The third: no field of a header is used where the program may have taken the header away (``validity``).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Mapping
 from p4gen.arch import Stage, of_package
 from p4gen.errors import Diagnostic, Pos
 from p4gen.p4 import ir
+from p4gen.p4.lint import validity
 from p4gen.p4.lint.paths import Paths
 from p4gen.p4.lint.values import Access, Path, PathState, Value, banked, lookup
 from p4gen.p4.types import Bits, Fields, Type
@@ -59,8 +62,8 @@ def _bank_field(metadata: Type) -> tuple[Path, int] | None:
 
 def lint(program: ir.Program, pipelines: int = 1) -> list[Diagnostic]:
     """Violations of the rules, in the order of positions: a register accessed more than once in one pass of ingress or
-    egress, in both of them, or never; with several ``pipelines``, an index that is not provably in the bank of the
-    packet's pipeline."""
+    egress, in both of them, or never; a field of a header that may be invalid; with several ``pipelines``, an index
+    that is not provably in the bank of the packet's pipeline."""
     found: dict[tuple[Pos, str], Diagnostic] = {}
     touched: dict[ir.ExternInstance, dict[str, Pos]] = {}
     for name, pipeline in _pipelines(program).items():
@@ -69,7 +72,8 @@ def lint(program: ir.Program, pipelines: int = 1) -> list[Diagnostic]:
             continue
         checker = _Checker(pipeline, pipelines)
         checker.run(block)
-        for problem in checker.problems:
+        invalid = [Diagnostic(pos, message) for pos, message in validity.reads(block)]
+        for problem in (*checker.problems, *invalid):
             assert isinstance(problem.where, Pos)
             found.setdefault((problem.where, problem.message), problem)
         for call in used_by(block).calls:
