@@ -86,7 +86,7 @@ class RandomTraffic:
         self._entries = [*self._config.entries, *routing(routes, hops)]
         self._removed: list[Entry] = []
         self._recent: list[Packet] = []
-        self._if_sound: Callable[[], None] | None = None
+        self._if_sound: list[Callable[[], None]] = []
         """What a stream learns of the packet in the making if nothing is wrong with it."""
 
     def setup(self) -> list[Event]:
@@ -143,7 +143,7 @@ class RandomTraffic:
     def _packet(self) -> Packet:
         rng, stream = self._random, self._random.choice(self._streams)
         chance = rng.random()
-        self._if_sound = None
+        self._if_sound.clear()
         if self._recent and chance < 0.03:
             return replace(rng.choice(self._recent), kind="repeated")
         if chance < 0.06:
@@ -159,8 +159,8 @@ class RandomTraffic:
         frame = packet.to_bytes()
         if rng.random() < 0.03:
             return Packet(port, self._spoilt(frame), f"spoilt {kind}")
-        if self._if_sound is not None:
-            self._if_sound()
+        for learn in self._if_sound:
+            learn()
         return Packet(port, frame, kind)
 
     def _written(self, stream: Stream) -> tuple[int, RocePacket, str]:
@@ -196,7 +196,7 @@ class RandomTraffic:
             return context.source - 1, self._dressed(other), "other opcode"
         refused = offset > WINDOW_BYTES - spec.payload or (spec.wide and (not version or not limit))
         if kind == "write" and not refused and not full:
-            self._if_sound = partial(stream.wrote, bitmap, data)
+            self._if_sound.append(partial(stream.wrote, bitmap, data))
         return context.source - 1, self._dressed(made), kind
 
     def _bitmap(self, context: WriteContext) -> int:
@@ -227,7 +227,7 @@ class RandomTraffic:
             packet = self._to(packet, context.toward, packet.bth)
             kind = f"{kind} of the source"
         else:
-            self._if_sound = partial(stream.acknowledged, edge.edge, number - (syndrome != ACK))
+            self._if_sound.append(partial(stream.acknowledged, edge.edge, number - (syndrome != ACK)))
         return edge.edge - 1, self._dressed(packet), kind
 
     def _to(self, packet: RocePacket, edge: WriteEdge, bth: BTH) -> RocePacket:
@@ -254,7 +254,7 @@ class RandomTraffic:
         )  # fmt: skip
         bth = packet.bth
         if rng.random() < 0.04:
-            self._if_sound = None
+            self._if_sound.clear()
             bth = rng.choice(
                 (
                     replace(bth, pkey=rng.getrandbits(16)),
