@@ -74,7 +74,7 @@ def test_traffic_reaches_every_module(fields: dict[str, Any]) -> None:
     """Every reason for a drop is given, most writes are taken, and each edge sends and hears something."""
     spec = small(**fields)
     model, copies, kinds = switch(spec), Counter[int](), Counter[str]()
-    for event in events(spec, 3, 2000):
+    for event in events(spec, 3, 3000):
         copies.update(port for port, _ in carried_out(model, event))
         if isinstance(event, Packet):
             kinds[event.kind] += 1
@@ -111,7 +111,7 @@ def test_traffic_shows_faults(fault: str, fields: dict[str, Any]) -> None:
     text = render(compose(spec)).text
     (mutation,) = (each for each in SEEDING.mutations if each.name == fault)
     sound, faulty = switch(spec, text), switch(spec, mutation.apply(text))
-    differing = (carried_out(sound, event) != carried_out(faulty, event) for event in events(spec, 3, 2000))
+    differing = (carried_out(sound, event) != carried_out(faulty, event) for event in events(spec, 3, 3000))
     assert any(differing)
 
 

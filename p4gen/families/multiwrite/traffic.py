@@ -31,6 +31,8 @@ from p4gen.spec import ticks
 
 _REQUEST_EVERY, _CONTEXTS, _LEAST_EDGES, _MOST_REMOVED, _BETWEEN = 40, 4, 3, 2, 6
 _REMEMBERED: Final = 24
+_HEADERS: Final = 54
+"""Bytes of the headers up to the BTH, where half of the wrong bits are."""
 _NAK: Final = Nak(NakCode.PSN_SEQUENCE_ERROR).syndrome
 _RNR: Final = RnrNak(1).syndrome
 _OPCODES: Final = (*range(0x18), 0x20, 0x64, 0xC0, 0xC1, 0xFF)
@@ -291,7 +293,7 @@ class RandomTraffic:
         return how(frame)
 
     def _flipped(self, frame: bytes) -> bytes:
-        at = self._random.randrange(len(frame))
+        at = self._random.randrange(min(len(frame), self._random.choice((_HEADERS, len(frame)))))
         return frame[:at] + bytes((frame[at] ^ 1 << self._random.randrange(8),)) + frame[at + 1 :]
 
     def _cut(self, frame: bytes) -> bytes:
