@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from p4gen.errors import Diagnostic, InputError
+from p4gen.families import families
 from p4gen.inputs import shown
 from p4gen.net.capture import Capture
 from p4gen.net.ladder import Ladder
 from p4gen.spec.positions import read_yaml
+from p4gen.verify.family import Verification
 from p4gen.verify.flows import FlowScope
 from p4gen.verify.results import Problem
 from p4gen.verify.scope import Scope
@@ -110,7 +113,16 @@ def read_schedule(path: Path) -> tuple[Explored, str, tuple[Event, ...]]:
             where, position = where.rsplit(" ", 1)
             events.append(Event(what, where, int(position)))
         data = value["scope"]
-        scope = FlowScope.from_data(data) if data["kind"] == "flows" else Scope.from_data(data)
-        return scope, str(value["violates"]["property"]), tuple(events)
+        return _scope(data), str(value["violates"]["property"]), tuple(events)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(Diagnostic(str(path), f"is not a schedule of `p4gen verify`: {error}")) from None
+
+
+def _scope(data: Mapping[str, Any]) -> Explored:
+    kind = data["kind"]
+    if kind in families():
+        own = families()[kind].facet(Verification).scopes
+        if own is None:
+            raise ValueError(f"the family {kind} has no scopes of its own")
+        return own.read(data)
+    return FlowScope.from_data(data) if kind == "flows" else Scope.from_data(data)

@@ -9,7 +9,11 @@ from typing import Any, ClassVar
 from p4gen.errors import InputError
 from p4gen.families import Facet, family_of
 from p4gen.host.collectives.control import Collective
+from p4gen.host.transport.verbs import Recovery
+from p4gen.ptf.mutations import Mutation
 from p4gen.spec import ProgramSpec
+from p4gen.spec.topology import TopologySpec
+from p4gen.verify.world import Budget, Explored
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,32 @@ class PaperTable:
     packets: int
     losses: int
     rows: tuple[PaperSearch, ...]
+
+
+@dataclass(frozen=True)
+class ScopeOrder:
+    """What a command line asks to be explored of a program that serves neither groups nor connections."""
+
+    topology: TopologySpec
+    packets: int
+    budget: Budget
+    recovery: Recovery | None
+    """The NICs' loss recovery; None: the one that suits the program."""
+    first_psn: int
+    fault: Mutation | None
+    """A fault to be seeded into the program."""
+
+
+@dataclass(frozen=True)
+class OwnScopes:
+    """How scopes are made of a family's programs that serve neither groups nor connections."""
+
+    topology: str
+    """The topology if none is named."""
+    make: Callable[[Any, ScopeOrder], Explored]
+    """The scope of a spec's program. Raises ``InputError``."""
+    read: Callable[[Mapping[str, Any]], Explored]
+    """Undo ``Explored.as_data``, whose ``kind`` is the name of the family."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +105,8 @@ class Verification(Facet):
     shown: Callable[[Any], Mapping[str, str]] = lambda _: {}
     """Listed faults, with the scope of ``p4gen.verify.ladder`` that shows each after few states; for programs like a
     spec. It is searched first."""
+    scopes: OwnScopes | None = None
+    """The scopes of its programs if these serve neither groups nor connections."""
     sound: Callable[[Any], Any] = lambda spec: spec
     """The program that a program with a known design error is to be compared with; takes the family's own spec."""
 

@@ -105,6 +105,11 @@ class Explored(Protocol):
         ...
 
     @property
+    def program(self) -> ProgramSpec:
+        """The program that it is about."""
+        ...
+
+    @property
     def budget(self) -> Budget:
         """How often the network may commit each fault."""
         ...

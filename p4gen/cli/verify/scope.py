@@ -19,10 +19,10 @@ from p4gen.ptf.mutations import Mutation
 from p4gen.rocev2.psn import PSN_MASK
 from p4gen.spec import CollectiveSpec, ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology
-from p4gen.verify.family import verification_of
+from p4gen.verify.family import ScopeOrder, verification_of
 from p4gen.verify.flows import FlowScope
 from p4gen.verify.scope import Scope
-from p4gen.verify.world import Budget
+from p4gen.verify.world import Budget, Explored
 
 TREE, FLOWS = "tree-3-2", "clos:2x2x1"
 """The topologies of groups, and of connections, if none is named."""
@@ -45,7 +45,7 @@ def small_program(topology: TopologySpec, flags: Mapping[str, str | None]) -> Co
     return collective_from(None, chosen | given)
 
 
-def scope_of(topology_name: str | None, spec_file: Path | None, options: Mapping[str, Any]) -> Scope | FlowScope:
+def scope_of(topology_name: str | None, spec_file: Path | None, options: Mapping[str, Any]) -> Explored:
     """The scope that options describe. Raises ``InputError``."""
     flags = {name: options[name] for name in spec_fields()}
     given = spec_from(spec_file, flags)
@@ -54,7 +54,10 @@ def scope_of(topology_name: str | None, spec_file: Path | None, options: Mapping
             chosen = {name: value for name, value in flags.items() if value is not None}
             small = {name: str(value) for name, value in verification_of(given).small(given).items()}
             given = spec_from(None, {**small, **chosen})
-        return _flows(load_topology(topology_name or FLOWS), given, options)
+        own = verification_of(given).scopes
+        if own is None:
+            return _flows(load_topology(topology_name or FLOWS), given, options)
+        return own.make(given, _order(load_topology(topology_name or own.topology), given, options))
     topology = load_topology(topology_name or TREE)
     spec = small_program(topology, flags) if spec_file is None else given
     names = [name.strip() for name in options["collectives"].split(",")]
@@ -82,10 +85,7 @@ def _flows(topology: TopologySpec, spec: ProgramSpec, options: Mapping[str, Any]
     facet = connection_entries(spec)
     if facet is None:
         raise InputError(f"{spec.program} serves neither groups nor connections: there is nothing to search")
-    for name, default in OF_GROUPS.items():
-        if options[name] != default:
-            flag = {"collectives": "collective"}.get(name, name).replace("_", "-")
-            raise InputError(Diagnostic(f"--{flag}", f"is for groups; {spec.program} serves connections"))
+    _refuse_groups(f"{spec.program} serves connections", options)
     return FlowScope(
         topology,
         spec,
@@ -95,6 +95,26 @@ def _flows(topology: TopologySpec, spec: ProgramSpec, options: Mapping[str, Any]
         recovery=Recovery(options["recovery"]) if options["recovery"] else Recovery.SELECTIVE_REPEAT,
         fault=_fault(spec, options["fault"]),
     )
+
+
+def _order(topology: TopologySpec, spec: ProgramSpec, options: Mapping[str, Any]) -> ScopeOrder:
+    """The same for a family with scopes of its own."""
+    _refuse_groups(f"{spec.program} serves none", {**options, "first_psn": OF_GROUPS["first_psn"]})
+    return ScopeOrder(
+        topology,
+        options["packets"],
+        _budget(options),
+        Recovery(options["recovery"]) if options["recovery"] else None,
+        parsed("--first-psn", _psn, options["first_psn"]),
+        _fault(spec, options["fault"]),
+    )
+
+
+def _refuse_groups(what: str, options: Mapping[str, Any]) -> None:
+    for name, default in OF_GROUPS.items():
+        if options[name] != default:
+            flag = {"collectives": "collective"}.get(name, name).replace("_", "-")
+            raise InputError(Diagnostic(f"--{flag}", f"is for groups; {what}"))
 
 
 def _budget(options: Mapping[str, Any]) -> Budget:

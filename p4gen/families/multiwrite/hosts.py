@@ -78,6 +78,25 @@ class Layout:
         return Window(at, rkey, self.slot_shift, self.slots)
 
 
+def mtu(spec: MultiwriteSpec) -> int:
+    """Bytes that a NIC sends as the data of a packet: with a wide bitmap, the MWETH, too."""
+    return spec.payload + (mweth(spec.receivers).size if spec.wide else 0)
+
+
+def write_request(
+    spec: MultiwriteSpec, rank: int, wr_id: int, data: bytes, bitmap: int, offset: int, *, fence: bool
+) -> SendWr:
+    """What a rank posts to write a packet to the destinations in a bitmap, at an offset in their windows."""
+    place = 0 if spec.appends else offset
+    if not spec.wide:
+        return SendWr(wr_id, data, bitmap, GROUP_KEY, place, fence)
+    header = mweth(spec.receivers)
+    said = header.word.pack(
+        version=VERSION, flags=int(fence) << 3, hop_limit=HOP_LIMIT, group_id=0, immediate=rank, bitmap=bitmap
+    )
+    return SendWr(wr_id, said.to_bytes(header.size) + data, None, GROUP_KEY, place)
+
+
 class Member:
     """A rank of a group. Errors of its connections are in ``problems``."""
 
@@ -103,9 +122,8 @@ class Member:
         """Create the connections: the one to write over, and those from other ranks. ``qp`` are more attributes."""
 
         def config(rank: int) -> QpConfig:
-            header = mweth(self._spec.receivers).size if self._spec.wide else 0
             return QpConfig(
-                mtu=self._spec.payload + header,
+                mtu=mtu(self._spec),
                 initial_psn=first_psns[rank],
                 max_outstanding=self._spec.slots,
                 **qp,  # type: ignore[arg-type]
@@ -158,20 +176,7 @@ class Member:
         return bitmap
 
     def _post(self, wr_id: int, data: bytes, bitmap: int, offset: int, *, fence: bool) -> None:
-        place = 0 if self._spec.appends else offset
-        if not self._spec.wide:
-            self._writer.post_send(SendWr(wr_id, data, bitmap, GROUP_KEY, place, fence))
-            return
-        header = mweth(self._spec.receivers)
-        said = header.word.pack(
-            version=VERSION,
-            flags=int(fence) << 3,
-            hop_limit=HOP_LIMIT,
-            group_id=0,
-            immediate=self.rank,
-            bitmap=bitmap,
-        )
-        self._writer.post_send(SendWr(wr_id, said.to_bytes(header.size) + data, None, GROUP_KEY, place))
+        self._writer.post_send(write_request(self._spec, self.rank, wr_id, data, bitmap, offset, fence=fence))
 
     # --- collectives ---
 
