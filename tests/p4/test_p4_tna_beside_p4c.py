@@ -27,6 +27,8 @@ TENTHS = ("SRAM", "TCAM")
 FIFTHS = ("hash bits", PHV)
 FURTHER: Mapping[tuple[str, str], str] = {
     ("tna_table_entries_range", PHV): "with bypass_egress always set, p4c leaves out egress",
+    ("themisq_tna", PHV): "metadata with disjoint lives share containers",
+    ("themisq_t2na", STAGES): "p4c places late what need not come earlier",
 }
 """What is further off, and why; the same is in docs/tofino-resources.md."""
 

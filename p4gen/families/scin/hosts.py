@@ -43,6 +43,8 @@ class Member:
         """Calls that it has arrived at."""
         self.statuses: list[Status] = []
         """How those have ended for which it has its flag."""
+        self.flagged = 0
+        """When it got the newest flag, ps."""
 
     def connect(self, ends: dict[Role, tuple[int, Peer]], config: QpConfig) -> None:
         """Create the connections: the QP and the switch's end of each."""
@@ -81,4 +83,5 @@ class Member:
             if said["call"] != wanted:
                 self.problems.append(f"a flag of call {said['call']}, not {wanted}")
             self.statuses.append(Status(said["status"]))
+            self.flagged = self._nic.clock.now
             self._sync.post_recv(RecvWr(0))

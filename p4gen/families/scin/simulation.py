@@ -217,6 +217,22 @@ class PullSimulation:
                 raise InputError(f"no flag has come since {duration_text(since)}")
         return loop.now
 
+    def timed_call(self, context: int, packets: int, data: Mapping[int, Buffer]) -> int:
+        """A call in place, which must succeed. Returns the time until the last rank has its flag, ps.
+
+        Raises ``InputError`` as ``call`` does.
+        """
+        members, began = self.members[context], self.network.loop.now
+        self.start(context, packets, data, data)
+        self.finish()
+        self._succeeded(context)
+        return max(member.flagged for member in members.values()) - began
+
+    def _succeeded(self, context: int) -> None:
+        found = {member.statuses[-1] for member in self.members[context].values()}
+        if found != {Status.SUCCESS}:
+            raise InputError(f"the call has ended with {', '.join(sorted(status.name.lower() for status in found))}")
+
     def call(
         self, context: int, operands: Sequence[Array], *, in_place: bool = False, late: Mapping[int, int] | None = None
     ) -> list[Array | None]:
@@ -238,9 +254,7 @@ class PullSimulation:
         }
         self.start(context, self.packets(held[0]), sources, results, late)
         self.finish()
-        found = {member.statuses[-1] for member in self.members[context].values()}
-        if found != {Status.SUCCESS}:
-            raise InputError(f"the call has ended with {', '.join(sorted(status.name.lower() for status in found))}")
+        self._succeeded(context)
         return [got[rank].astype(wire[1:]) if rank in results else None for rank in ranks]
 
     def drops(self) -> Counter[str]:

@@ -136,8 +136,8 @@ RECORD_PSN: Final = replace(
 )
 JUDGE_NACK: Final = replace(
     m.JUDGE_NACK,
-    needs=("again", "hdr.walk"),
-    changes=("of_class",),
+    needs=("again",),
+    changes=("hdr.walk", "of_class"),
     provides=(*m.JUDGE_NACK.provides, Metadata("seen", "bit<8>", "what the rows so far tell")),
 )
 

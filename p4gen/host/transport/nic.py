@@ -194,10 +194,11 @@ class Nic:
 
     def _next_frame(self, at: int) -> bytes | None:
         while self._answering:
-            frame = self._answering[0].take_answer()
+            answering = self._answering.popleft()
+            frame = answering.take_answer()
             if frame is not None:
+                self._answering.append(answering)  # behind the others: a READ's responses do not hold up their ACKs
                 return frame
-            self._answering.popleft()
         turns = self._turns
         for _ in range(len(turns)):
             pair = turns.popleft()

@@ -130,7 +130,9 @@ def matching(node: Node, table: ir.Table, chip: chips.Chip, *, guarded: bool = F
         deep = ceil(_lines(table, keys, entries) / chips.TCAM_ENTRIES)
         line = 1 << max(3, (overhead - 1).bit_length())
         rams = ceil(deep * chips.TCAM_ENTRIES * line / chips.RAM_BITS) if overhead else 0
-        return Match(rams, deep * max(1, ceil(key_bits / chips.TCAM_WIDTH)), 0, deep * chips.TCAM_ENTRIES)
+        return Match(
+            rams, deep * max(1, ceil(sum(map(_matched, keys)) / chips.TCAM_WIDTH)), 0, deep * chips.TCAM_ENTRIES
+        )
     return _exact(key_bits, entries, overhead, _direct_data(node, table))
 
 
@@ -178,6 +180,13 @@ def _direct_data(node: Node, table: ir.Table) -> int:
 def _key_width(key: ir.Key) -> int:
     """A range takes two bits of TCAM for each of its own."""
     return (width(key.expr.type) or 1) * (2 if key.match_kind == "range" else 1)
+
+
+def _matched(key: ir.Key) -> int:
+    """Bits that a key takes of a line of TCAM: all bytes that it touches."""
+    if isinstance(key.expr, ir.Slice):
+        return 8 * (key.expr.hi // 8 - key.expr.lo // 8 + 1)
+    return 8 * ceil(_key_width(key) / 8)
 
 
 def _algorithmic(table: ir.Table) -> bool:

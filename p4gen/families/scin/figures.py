@@ -1,0 +1,12 @@
+"""Figures of SCIN's paper, repeated in the simulator."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from p4gen.families.scin.figure_10 import FIGURE_10
+from p4gen.families.scin.figure_11 import FIGURE_11
+from p4gen.families.scin.figure_fpga import FIGURE_FPGA
+from p4gen.net.figure import Figures
+
+FACET: Final = Figures("SCIN", {"fpga": FIGURE_FPGA, "10": FIGURE_10, "11": FIGURE_11})

@@ -1,0 +1,46 @@
+"""Figures of SCIN's paper: what a call takes by first principles, and that a figure which does not hold says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from p4gen.families.scin import figure_fpga
+from p4gen.families.scin.figures import FACET
+from p4gen.families.scin.spec import ScinSpec
+from p4gen.families.scin.study import capacity, star, timed
+from p4gen.net.figure import Order
+
+SPEC = ScinSpec(lanes=64, waves=4, wave=4, contexts=1, edges=4, ports=8)
+LINK_US, SWITCH_US = 1.0, 0.3
+RATE = 10_000_000_000
+
+
+def test_a_call_takes_six_links_and_a_barrier_two() -> None:
+    found = timed(SPEC, star(4, RATE, "1us", "300ns"), 1, "jit", 1)
+    sending = 5 * 350 * 8 / RATE * 1e6  # less than five packets' times
+    assert 2 * LINK_US + SWITCH_US < found.barrier / 1e6 < 2 * LINK_US + SWITCH_US + sending
+    assert 6 * LINK_US + 3 * SWITCH_US < found.call / 1e6 < 6 * LINK_US + 3 * SWITCH_US + sending
+    assert found.data == found.call - found.barrier
+
+
+def test_long_calls_fill_the_link_if_enough_is_in_flight() -> None:
+    network = star(4, RATE, "1us", "300ns")
+    times = {waves: timed(SPEC.model_copy(update={"waves": waves}), network, 512, "jit", 1).data for waves in (1, 8)}
+    shares = {waves: 512 * SPEC.payload / (time * 1e-12) / capacity(SPEC, RATE) for waves, time in times.items()}
+    assert shares[1] < 0.3
+    assert 0.9 < shares[8] < 1
+
+
+def test_the_figures_are_there() -> None:
+    assert set(FACET.figures) == {"fpga", "10", "11"}
+
+
+def test_a_figure_that_does_not_hold_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figure_fpga, "SPEC", ScinSpec(lanes=256, waves=2, wave=2, contexts=1, edges=4, ports=8))
+    monkeypatch.setattr(figure_fpga, "LARGE", 1 << 20)
+    monkeypatch.setattr(figure_fpga, "PAPER", {figure_fpga.SMALL: 2.62, 1 << 20: 142.0})
+    done: list[str] = []
+    report = FACET.figures["fpga"].draw(Order("paper", 1), done.append)
+    assert done == ["4 KiB", "1 MiB"]
+    assert [check.ok for check in report.checks] == [True, False]
+    assert not report.ok
