@@ -32,7 +32,7 @@ def test_long_calls_fill_the_link_if_enough_is_in_flight() -> None:
 
 
 def test_the_figures_are_there() -> None:
-    assert set(FACET.figures) == {"fpga", "10", "11"}
+    assert set(FACET.figures) == {"fpga", "10", "11", "inq"}
 
 
 def test_a_figure_that_does_not_hold_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
