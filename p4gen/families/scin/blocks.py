@@ -32,7 +32,7 @@ def to_mxint8(numbers: Array) -> tuple[Array, Array]:
     The scale is the power of two at or below the greatest magnitude (MX v1.0, section 6.3), elements are rounded to
     even and saturate at ±127. A block with an infinity or a NaN has the scale 255.
     """
-    finite = np.isfinite(numbers).all(axis=-1)
+    finite = np.asarray(np.isfinite(numbers).all(axis=-1))
     numbers = np.where(finite[..., np.newaxis], numbers, 0.0)
     greatest = np.abs(numbers).max(axis=-1)
     _, exponent = np.frexp(np.where(greatest > 0, greatest, 1.0))
