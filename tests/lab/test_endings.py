@@ -49,6 +49,7 @@ def test_a_full_disk(tmp_path: Path, machine: Traces) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=str
 )
@@ -135,6 +136,7 @@ def test_a_switch_that_does_not_start_is_named_with_its_cause(
     assert "s2" not in done.stderr.partition("command")[0]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("which", ["the manager", "host h1", "switch s0"])
 def test_a_run_does_not_wait_for_the_dead(which: str, tmp_path: Path, machine: Traces) -> None:
     process = start(tmp_path, *LONG, "--deadline", str(10 * PATIENCE_S))

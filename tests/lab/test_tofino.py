@@ -51,6 +51,7 @@ def test_a_session(tmp_path: Path, machine: Traces) -> None:
     assert "lane_7" in trace.read_text()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("arch", "faults"), [("t2na", "loss, duplication and reordering"), ("tna", "loss and duplication")]
 )
