@@ -180,6 +180,9 @@ def _groups(spec: CollectiveSpec) -> Iterator[tuple[str, Scope]]:
     yield "a loss and a duplicate", replace(base, budget=Budget(losses=1, duplicates=1))
     yield "two losses", replace(base, budget=Budget(losses=2))
     yield "star-3, a loss", replace(third, packets=2, budget=loss)
+    if spec.pipelines == 1 and spec.fan_in >= 4:
+        yield "star-4, no faults", replace(base, topology=load_topology("star-4"), packets=2)
+        yield "star-4, a loss", replace(base, topology=load_topology("star-4"), packets=2, budget=loss)
     if not spec.terminates:
         yield (
             "broadcast on star-3, Go-Back-N, window 4, two losses",

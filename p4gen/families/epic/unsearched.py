@@ -28,6 +28,12 @@ _FREE_PLACE = "contexts have numbers of their own in a switch: the words are kep
 _REFINED_ONLY = (
     "an edge idles only with refined synchronisation, where a timer may repair what leaves the filter out of order"
 )
+_IN_TURN = "in Mode I no slot idles: a context serves one collective, and its packets take their slots in turn"
+_FROM_ZERO = "a context of Mode I counts packets from 0, so that 2^24 of them show it"
+_AT_ONCE = "a cursor goes all its way in one step of a search: none is lost, and two never meet"
+_EARLY = "a result that leaves before its message is whole is the same result"
+_ASKED_MORE = "an ACK that is asked for and not needed changes nothing"
+_SOURCES = "in a search a context has the same sources in each group: an edge that is none has stored nothing there"
 _ANNOUNCED = "a rank's packets are taken in order, and sound ones send their control message in front of data"
 
 _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -76,9 +82,26 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 
+_BY_MODE: Mapping[Mode, tuple[tuple[str, tuple[str, ...]], ...]] = {
+    Mode.I: (
+        (_IN_TURN, ("idle-slot-is-newer", "idle-slot-is-joined")),
+        (_FROM_ZERO, ("first-psn-is-zero", "emission-begins-at-zero", "wrap-forgotten-in-range")),
+        (_NEXT_CALL, ("announced-off-by-one",)),
+        (_AT_ONCE, ("emits-out-of-order", "tick-ignores-what-is-due")),
+        (_EARLY, ("forward-before-whole", "middle-releases", "down-cut-through")),
+        (_ASKED_MORE, ("ackreq-on-every-packet",)),
+        (_SURPLUS, ("resent-to-all",)),
+        (_SOURCES, ("fold-adds-non-source",)),
+    ),
+    Mode.II: ((_TAKEN, ("idle-slot-is-newer",)),),
+    Mode.III: ((_LEFT_OVER, ("idle-slot-is-newer",)),),
+}
+"""Those of one mode alone."""
+
+
 def unsearched(spec: EpicSpec) -> Mapping[str, str]:
     """See ``Verification.unsearched``."""
-    found = {name: reason for reason, names in _REASONS for name in names}
+    found = {name: reason for reason, names in _REASONS + _BY_MODE[spec.mode] for name in names}
     if not spec.dtype.number_format.integer:
         found |= dict.fromkeys(("AggregateData", "FoldData"), _INTEGERS)
-    return {**found, "idle-slot-is-newer": _LEFT_OVER if spec.mode is Mode.III else _TAKEN}
+    return found
