@@ -36,6 +36,11 @@ SEEN_AT_ONCE = {
 }
 """Some of the faults that these scopes show."""
 SHOWN_BY = {
+    "I": {
+        "fold-skips-last-edge": "star-4, no faults",
+        "no-cursor-starts": "no faults",
+        "ready-not-advanced": "messages of three packets",
+    },
     "II": {
         "slot-off-by-one": "two groups of two",
         "stale-starts-afresh": "a duplicate",
@@ -47,6 +52,7 @@ SHOWN_BY = {
         "root-forgotten": "reduce on star-3, rank 1 is the root",
         "epoch-ignored": "an earlier group that was cut short, window 4",
         "one-bank": "no faults",
+        "last-contribution-not-folded": "star-4, no faults",
     },
     "themis": {
         "answers-sprayed": "four packets",
@@ -117,7 +123,7 @@ def test_every_scope_that_shows_a_fault_is_one_of_the_ladder(mode: str) -> None:
         assert beyond(program, faults[name]) == "", name
 
 
-@pytest.mark.parametrize("mode", ["III", "themis"])
+@pytest.mark.parametrize("mode", ["I", "III", "themis"])
 def test_a_scope_that_shows_a_fault_does_so_after_few_states(mode: str, seed: int, pytestconfig: pytest.Config) -> None:
     spec = load_spec(None, {"mode": mode})
     seeding, shown = seeding_of(spec), sorted(verification_of(spec).shown(spec).items())
@@ -126,6 +132,14 @@ def test_a_scope_that_shows_a_fault_does_so_after_few_states(mode: str, seed: in
     for name, scope in chosen:
         found = Hunt(seeding, states=STATES, scopes=(scope,)).find(faults[name])
         assert (found.name, found.doubt, found.missing) == (scope, "", False), name
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"), [("I", "in Mode I no slot idles"), ("II", "in Mode II no slot idles"), ("III", "left over")]
+)
+def test_a_fault_that_modes_share_has_each_modes_own_reason(mode: str, reason: str) -> None:
+    spec = load_spec(None, {"mode": mode})
+    assert reason in verification_of(spec).unsearched(spec)["idle-slot-is-newer"]
 
 
 def test_a_fault_that_no_search_can_find_has_a_reason() -> None:
