@@ -54,23 +54,9 @@ _III = {
     "star-4, a loss": ("last-contribution-not-stored",),
 }  # fmt: skip
 _I = {
-    "a corruption": ("corruption-laundered",),
-    "two groups of two": ("shared-slots", "down-store-shared"),
-    "five packets, window 4, a loss": ("one-packet-bursts", "cursor-stands-still", "resent-without-ackreq"),
-    "five packets, window 4, two losses": ("second-gap-silent",),
-    "messages of three packets": (
-        "opcode-forgotten", "ready-not-advanced", "one-packet-of-a-message", "emitter-begins-at-the-end",
-        "last-marked-middle",
-    ),
-    "messages of three packets, one ACK each, a loss": ("ack-for-all",),
-    "flow acks, a loss": ("any-range", "rnr-never", "rnr-forgets-psn"),
-    "flow acks, window 2, seven packets": ("gap-after-not-ready",),
-    "reduce on star-3, rank 1 is the root": ("root-forgotten",),
-    "an earlier group, a loss": ("epoch-is-one", "range-epoch-ignored", "emission-epoch-ignored"),
-    "an earlier group that was cut short, window 4": ("epoch-ignored",),
-    "allreduce on tree-3-2, a loss": ("one-pipe", "one-range-for-both-pipes"),
+    "messages of three packets": ("ready-not-advanced",),
     "star-4, no faults": ("fold-skips-last-edge",),
-}  # fmt: skip
+}
 _BY_MODE: Mapping[Mode, Mapping[str, tuple[str, ...]]] = {Mode.I: _I, Mode.II: _II, Mode.III: _III}
 
 
