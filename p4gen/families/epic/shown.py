@@ -54,7 +54,7 @@ _III = {
     "star-4, a loss": ("last-contribution-not-stored",),
 }  # fmt: skip
 _I = {
-    "messages of three packets": ("ready-not-advanced",),
+    "messages of three packets": ("ready-not-advanced", "opcode-forgotten"),
     "star-4, no faults": ("fold-skips-last-edge",),
 }
 _BY_MODE: Mapping[Mode, Mapping[str, tuple[str, ...]]] = {Mode.I: _I, Mode.II: _II, Mode.III: _III}
