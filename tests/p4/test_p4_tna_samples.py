@@ -146,7 +146,7 @@ def cases() -> Iterator[str]:
     yield from (name for name in WRONG if name not in BACK_END)
 
 
-@pytest.mark.parametrize("name", cases())
+@pytest.mark.parametrize("name", list(cases()))
 def test_p4c_refuses_what_we_refuse(name: str, tmp_path: Path) -> None:
     local, _ = WRONG[name]
     assert not p4test(ingress("", local), tmp_path)
