@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from p4gen.arch import Architecture, Stage
 from p4gen.families.scin import modules as m
+from p4gen.families.scin import modules_calls as calls
+from p4gen.families.scin import modules_leaving as leaving
+from p4gen.families.scin import modules_repair as repair
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, when
 
@@ -47,11 +50,11 @@ def ingress(spec: ScinSpec) -> Flow:
                 otherwise=(
                     Apply(m.VALIDATE_PACKET, f"hdr, meta, {arch.arguments('in')}"),
                     *((Apply(m.CHECK_ICRC, "hdr, meta"),) if spec.icrc.checked else ()),
-                    when(OURS, Apply(m.FIND_CONTEXT, "meta")),
-                    when(OURS, Apply(m.TRACK_CALL, "hdr, meta", "section 3.4.2")),
+                    when(OURS, Apply(calls.FIND_CONTEXT, "meta")),
+                    when(OURS, Apply(calls.TRACK_CALL, "hdr, meta", "section 3.4.2")),
                     when(OURS, *_by_kind()),
-                    when("meta.round.what != cursor_kind_t.NONE", Apply(m.START_CURSOR, f"meta, {inout}")),
-                    Apply(m.REPLICATE_DATA, f"meta, {inout}"),
+                    when("meta.round.what != cursor_kind_t.NONE", Apply(repair.START_CURSOR, f"meta, {inout}")),
+                    Apply(leaving.REPLICATE_DATA, f"meta, {inout}"),
                 ),
             ),
             when(DROPPED, count, when("meta.emission.leaves == out_t.NOTHING", away)),
@@ -64,10 +67,10 @@ def _kind(name: str) -> str:
 
 
 def _by_kind() -> tuple[Step, ...]:
-    acked, issue = Apply(m.RECEIVE_ACK, "hdr, meta"), Apply(m.ISSUE_WAVE, "hdr, meta", "section 3.4.1")
-    slot, release = Apply(m.CHECK_DUPLICATE, "hdr, meta"), Apply(m.RELEASE_RESULT, "hdr, meta")
-    lanes, flags = Apply(m.AGGREGATE_DATA, "hdr, meta"), Apply(m.SIGNAL_COMPLETION, "hdr, meta", "section 3.3")
-    again = Apply(m.RETRANSMISSION, "hdr, meta")
+    acked, issue = Apply(calls.RECEIVE_ACK, "hdr, meta"), Apply(calls.ISSUE_WAVE, "hdr, meta", "section 3.4.1")
+    slot, release = Apply(calls.CHECK_DUPLICATE, "hdr, meta"), Apply(calls.RELEASE_RESULT, "hdr, meta")
+    lanes, flags = Apply(calls.AGGREGATE_DATA, "hdr, meta"), Apply(repair.SIGNAL_COMPLETION, "hdr, meta", "section 3.3")
+    again = Apply(repair.RETRANSMISSION, "hdr, meta")
     sends = "meta.emission.leaves == out_t.WRITE"
     cursor = when(
         f"{_CURSOR}ISSUE",
@@ -95,7 +98,7 @@ def _by_kind() -> tuple[Step, ...]:
     return (
         when(
             _kind("ARRIVAL"),
-            Apply(m.TRACK_ARRIVAL, "hdr, meta", "section 3.3"),
+            Apply(calls.TRACK_ARRIVAL, "hdr, meta", "section 3.3"),
             otherwise=(
                 when(
                     _kind("DATA"),
@@ -115,7 +118,7 @@ def _by_kind() -> tuple[Step, ...]:
                                     issue,
                                     release,
                                     flags,
-                                    Apply(m.WATCH_PROGRESS, "meta"),
+                                    Apply(repair.WATCH_PROGRESS, "meta"),
                                     otherwise=(
                                         when(
                                             _kind("CURSOR"),
@@ -123,7 +126,7 @@ def _by_kind() -> tuple[Step, ...]:
                                             otherwise=(
                                                 when(
                                                     _kind("READ_NAK"),
-                                                    Apply(m.ANSWER_NAK, "hdr, meta"),
+                                                    Apply(repair.ANSWER_NAK, "hdr, meta"),
                                                     otherwise=(when(_kind("FLAG_ACK"), flags),),
                                                 ),
                                             ),
@@ -146,16 +149,16 @@ def egress(spec: ScinSpec) -> Flow:
     leaves = "meta.emission.leaves == out_t."
     made = when(
         f"{leaves}ACK",
-        Apply(m.MAKE_ACK, "hdr, meta"),
+        Apply(leaving.MAKE_ACK, "hdr, meta"),
         otherwise=(
             when(
                 f"{leaves}READ",
-                Apply(m.MAKE_READ, "hdr, meta"),
+                Apply(leaving.MAKE_READ, "hdr, meta"),
                 otherwise=(
                     when(
                         f"{leaves}WRITE",
-                        Apply(m.MAKE_WRITE, "hdr, meta"),
-                        otherwise=(Apply(m.MAKE_FLAG, "hdr, meta"),),
+                        Apply(leaving.MAKE_WRITE, "hdr, meta"),
+                        otherwise=(Apply(leaving.MAKE_FLAG, "hdr, meta"),),
                     ),
                 ),
             ),
@@ -168,18 +171,18 @@ def egress(spec: ScinSpec) -> Flow:
                 "meta.lookup.kind != kind_t.ORDINARY",
                 when(
                     arch.cloned_on_arrival,
-                    Apply(m.ADVANCE_CURSOR, "hdr, meta"),
+                    Apply(repair.ADVANCE_CURSOR, "hdr, meta"),
                     otherwise=(
                         when(
                             f"{rid} != 0",
                             Do(f"meta.lookup.edge = {rid};", "a copy is for the rank it is numbered after"),
-                            Apply(m.PRUNE_PORT, "meta"),
+                            Apply(leaving.PRUNE_PORT, "meta"),
                         ),
                         when(
                             OURS,
-                            Apply(m.STORE_ADDRESSES, "hdr, meta"),
+                            Apply(leaving.STORE_ADDRESSES, "hdr, meta"),
                             made,
-                            Apply(m.TRANSLATE_HEADER, "hdr, meta"),
+                            Apply(leaving.TRANSLATE_HEADER, "hdr, meta"),
                         ),
                     ),
                 ),

@@ -1,0 +1,12 @@
+"""How often SCIN's programs have what a context, a rank or a slot needs."""
+
+from __future__ import annotations
+
+from p4gen.program.module import Size
+
+FOLDER = "scin"
+"""The folder of the modules' templates."""
+CONTEXTS = Size("contexts")
+EDGES = Size("contexts", "edges")
+ENDPOINTS = Size(3, "contexts", "edges")
+SLOTS = Size("contexts", "slots")
