@@ -88,7 +88,7 @@ def test_those_that_come_with_p4gen() -> None:
     names = {file.stem: load_topology(file) for file in packaged_folder().glob("*.yaml")}
     assert {name: len(t.rank_hosts) for name, t in names.items()} == {
         "star-2": 2, "star-3": 3, "star-4": 4, "star-8": 8, "tree-3-2": 4, "tree-3-4": 16, "tree-5-2": 16,
-        "leaf-spine": 8, "fat-tree-k4": 16,
+        "leaf-spine": 8, "fat-tree-k4": 16, "mesh-8": 8, "two-servers": 16,
     }  # fmt: skip
     assert all(t.name == name for name, t in names.items())
 

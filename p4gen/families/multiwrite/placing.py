@@ -6,7 +6,7 @@ that they make a tree. An edge of a switch is one of its links, numbered from 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from p4gen.arch import Architecture
@@ -25,6 +25,10 @@ GROUP_KEY = 0x00C0_FFEE
 _SWITCH_QP, _SOURCE_QP, _DESTINATION_QP = 0x1000, 0x100, 0x200
 _EDGES = 64
 """QPs of a context at a switch."""
+_LAYER = 0x20000
+"""QPs of a layer of trees, at a switch or a host."""
+Waypoint = Callable[[int, int], str | None]
+"""A function from source and rank to a switch that the source's writes to the rank pass; None: they go straight."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +63,10 @@ class End:
 class WritePlacement:
     """A group on a network: the ends of its connections, and what its switches must hold.
 
-    ``windows`` are those of destinations, by (source, destination); ``first_psns`` those of sources. Raises
-    ``InputError`` if ranks are too many for the program, or routes make no tree.
+    ``windows`` are those of destinations, by (source, destination); ``first_psns`` those of sources. ``waypoint`` sends
+    writes other ways than the shortest one. A placement ``after`` another one has trees beside its, a layer more, and
+    its ``switches`` are those of both. Raises ``InputError`` if ranks are too many for the program, or routes make no
+    tree.
     """
 
     def __init__(
@@ -71,12 +77,20 @@ class WritePlacement:
         window_bytes: int,
         first_psns: Sequence[int],
         epoch: int = 1,
+        waypoint: Waypoint = lambda _source, _rank: None,
+        after: WritePlacement | None = None,
     ) -> None:
         self._topology, self._spec, self._names = topology, spec, Names.of(topology)
         self._hosts = topology.rank_hosts
         self._windows, self._window_bytes = windows, window_bytes
         self._first_psns, self._epoch = first_psns, epoch
-        self._contexts: dict[str, list[WriteContext]] = {switch: [] for switch in topology.switches}
+        self._waypoint = waypoint
+        self._layer: int = 0 if after is None else after._layer + 1
+        self._contexts: dict[str, list[WriteContext]] = {
+            switch: [] if after is None else after._contexts[switch] for switch in topology.switches
+        }
+        self._passed: set[tuple[str, int]] = set()
+        """Switches that a source's writes reach."""
         self.sources: dict[int, End] = {}
         """The ends that write, by rank."""
         self.destinations: dict[tuple[int, int], End] = {}
@@ -94,9 +108,11 @@ class WritePlacement:
             switch = switch_of(topology, host)
             edge = 1 + topology.ports[switch].index(link)
             local = self._local(switch, source, edge)
-            self.sources[source] = End(_SOURCE_QP, Peer(local.mac, local.ip, local.qp, 0xD000 + source))
-            remote = Endpoint(self._names.mac[host], self._names.ip[host], _SOURCE_QP)
-            self._walk(switch, source, WriteEdge(edge, local, remote, udp_src_port=0xC000 + source), others, True)
+            qp = _SOURCE_QP + _LAYER * self._layer
+            self.sources[source] = End(qp, Peer(local.mac, local.ip, local.qp, 0xD000 + source))
+            remote = Endpoint(self._names.mac[host], self._names.ip[host], qp)
+            targets = {rank: waypoint(source, rank) or self._hosts[rank] for rank in others}
+            self._walk(switch, source, WriteEdge(edge, local, remote, udp_src_port=0xC000 + source), targets, True)
 
     @property
     def switches(self) -> dict[str, SwitchConfig]:
@@ -131,17 +147,21 @@ class WritePlacement:
 
     def _local(self, switch: str, source: int, edge: int) -> Endpoint:
         ip = SWITCH_NETWORK + 1 + self._topology.switches.index(switch)
-        return Endpoint(self._names.mac[switch], ip, _SWITCH_QP + _EDGES * source + edge)
+        qp = _SWITCH_QP + _LAYER * self._layer + _EDGES * source + edge
+        return Endpoint(self._names.mac[switch], ip, qp)
 
-    def _walk(self, switch: str, source: int, toward: WriteEdge, ranks: Sequence[int], first_hop: bool) -> None:
-        """The context of a source at a switch, over which it reaches some ranks, and those at switches behind it."""
-        by_port: dict[int, list[int]] = {}
-        for rank in ranks:
-            ports = self._topology.next_ports(switch, self._hosts[rank])
-            by_port.setdefault(ports[source % len(ports)], []).append(rank)
+    def _walk(self, switch: str, source: int, toward: WriteEdge, targets: Mapping[int, str], first_hop: bool) -> None:
+        """The context of a source at a switch, over which it reaches some ranks, and those at switches behind it.
+        ``targets`` are the next waypoints of ranks, or their hosts."""
+        by_port: dict[int, dict[int, str]] = {}
+        for rank, target in targets.items():
+            goal = self._hosts[rank] if target == switch else target
+            ports = self._topology.next_ports(switch, goal)
+            by_port.setdefault(ports[source % len(ports)], {})[rank] = goal
         contexts = self._contexts[switch]
-        if any(context.rank == source for context in contexts):
+        if (switch, source) in self._passed:
             raise InputError(f"routes from {self._hosts[source]} reach {switch} twice: they make no tree")
+        self._passed.add((switch, source))
         edges, further = [toward], []
         for port, behind in by_port.items():
             link = self._topology.ports[switch][port]
@@ -157,7 +177,8 @@ class WritePlacement:
                 further.append((neighbour, WriteEdge(far_edge, far, local, udp_src_port=udp), behind))
                 continue
             (rank,) = behind
-            end = End(_DESTINATION_QP + source, Peer(local.mac, local.ip, local.qp, 0xD000 + source))
+            qp = _DESTINATION_QP + _LAYER * self._layer + source
+            end = End(qp, Peer(local.mac, local.ip, local.qp, 0xD000 + source))
             self.destinations[source, rank] = end
             remote = Endpoint(self._names.mac[neighbour], self._names.ip[neighbour], end.qp)
             edges.append(WriteEdge(number, local, remote, reach, self._windows[source, rank], udp))

@@ -1,0 +1,104 @@
+"""The paper's arithmetic, and small runs of its figures."""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+import pytest
+
+from p4gen.errors import InputError
+from p4gen.families.multiwrite import arithmetic
+from p4gen.families.multiwrite.dispatching import (
+    BY_EXPERT,
+    BY_RANK,
+    MULTIWRITE,
+    SCHEMES,
+    SERVER,
+    choices,
+    dispatch,
+    remote,
+)
+from p4gen.families.multiwrite.figures import FACET
+from p4gen.families.multiwrite.figures_dispatch import expected_copies
+from p4gen.families.multiwrite.gathering import DIRECT, FULL, UNICAST, gather
+from p4gen.families.multiwrite.gathering import MULTIWRITE as RELAYED
+from p4gen.families.multiwrite.gathering import SCHEMES as GATHERS
+from p4gen.families.multiwrite.paths import Paths, Piece, straight
+from p4gen.families.multiwrite.spec import MultiwriteSpec
+from p4gen.net.figure import Order, figure_named
+from p4gen.spec.topology import load_topology
+
+
+def test_the_arithmetic_of_the_paper() -> None:
+    """Sections 2.3.2, 4.1 and 6.4."""
+    assert arithmetic.eid_bytes(8) == 128
+    assert arithmetic.groups(64, 8) == comb(64, 8) == 4_426_165_368
+    assert round(100 * arithmetic.bitmap_share(1024, 4096), 2) == 3.12  # the paper rounds 3.125 to 3.13
+    assert [scheme.direct for scheme in GATHERS] == [
+        float(arithmetic.direct_share(4, scheme.relays, multicast=scheme.multicast)) for scheme in GATHERS
+    ]
+    assert [scheme.factor for scheme in GATHERS] == [1, 0.75, 0.5, 0.6, 0.5]
+
+
+def test_expected_copies_are_those_of_random_tokens() -> None:
+    """The hypergeometric formulas beside 100,000 tokens, within 1 %."""
+    rows = choices(12_800, 3).reshape(-1, 8)
+    by_hand = {
+        BY_EXPERT: (rows >= 32).sum(axis=1).mean(),
+        BY_RANK: np.mean([len(set(remote(row))) for row in rows[:20_000]]),
+        MULTIWRITE: (rows >= 32).any(axis=1).mean(),
+    }
+    for scheme in SCHEMES:
+        assert abs(by_hand[scheme] / expected_copies(scheme) - 1) < 0.01
+    counts = np.bincount(rows.ravel(), minlength=64)
+    assert set(counts) == {len(rows) // 8}  # balanced
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_links_carry_the_copies_that_tokens_ask_for(scheme: str) -> None:
+    """Every token at each rank that it names, and as many copies on the way there as NumPy counts."""
+    tokens = 8
+    found = dispatch(scheme, tokens, seed=5)
+    ranks = [remote(row) for row in choices(tokens, 5).reshape(-1, 8)]
+    copies = {
+        BY_EXPERT: sum(map(len, ranks)),
+        BY_RANK: sum(len(set(row)) for row in ranks),
+        MULTIWRITE: sum(bool(row) for row in ranks),
+    }
+    assert found.copies * SERVER * tokens == copies[scheme]
+    assert all(SERVER <= rank < 2 * SERVER for row in ranks for rank in row)
+
+
+def test_relaying_is_faster_and_multiwrite_the_fastest() -> None:
+    """A small AllGather, whose ends are a larger part of it; the figure has the ratios."""
+    took = {scheme: gather(scheme, 96) for scheme in (DIRECT, UNICAST, RELAYED, FULL)}
+    assert took[DIRECT] > took[UNICAST] > took[RELAYED]
+    assert took[RELAYED] / took[DIRECT] == pytest.approx(0.5, abs=0.05)
+    assert took[FULL] / took[DIRECT] == pytest.approx(0.5, abs=0.05)
+
+
+def test_trees_that_are_none_are_refused() -> None:
+    spec = MultiwriteSpec(payload=64, contexts=64, edges=8, slots=8, ports=8)
+    crossed = {(0, 1): "n2", (0, 2): "n1"}  # each past the other
+    with pytest.raises(InputError, match=r"routes from h0 reach n[12] twice: they make no tree"):
+        Paths(load_topology("mesh-8"), spec, [lambda source, rank: crossed.get((source, rank))], 64)
+
+
+def test_what_nobody_can_take_ends_a_run() -> None:
+    spec = MultiwriteSpec(payload=64, contexts=8, edges=8, slots=8, ports=8)
+    net = Paths(load_topology("mesh-8"), spec, [straight], 64, engine="interp")
+    with pytest.raises(InputError, match="nothing has arrived since"):
+        net.run([Piece(0, 0, bytes(64), (1,), 64)])  # beyond the window
+
+
+def test_the_figures_have_names() -> None:
+    assert set(FACET.figures) == {"6", "7", "8", "table1"}
+    assert figure_named("multiwrite-table1")[0] == "MultiWrite"
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("number", ["6", "7", "8", "table1"])
+def test_what_must_hold_holds(number: str) -> None:
+    report = FACET.figures[number].draw(Order("quick", 1), lambda _: None)
+    assert report.ok, [check.text for check in report.checks if not check.ok]
