@@ -73,7 +73,7 @@ def test_files_that_are_no_topology(tmp_path: Path) -> None:
     assert "a topology is a mapping" in load(tmp_path, "[1]")
     with pytest.raises(InputError, match="cannot read"):
         load_topology(tmp_path / "none.yaml")
-    with pytest.raises(InputError, match="there are fat-tree-k4, leaf-spine, star-2, star-3, star-4"):
+    with pytest.raises(InputError, match="there are fat-tree-k4, leaf-spine, mesh-8, star-2, star-3, star-4"):
         load_topology("star-9")
 
 
