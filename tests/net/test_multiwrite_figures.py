@@ -21,7 +21,7 @@ from p4gen.families.multiwrite.dispatching import (
 )
 from p4gen.families.multiwrite.figures import FACET
 from p4gen.families.multiwrite.figures_dispatch import expected_copies
-from p4gen.families.multiwrite.gathering import DIRECT, FULL, UNICAST, gather
+from p4gen.families.multiwrite.gathering import DIRECT, FULL, IN_HOSTS, LINK, RELAY, UNICAST, gather
 from p4gen.families.multiwrite.gathering import MULTIWRITE as RELAYED
 from p4gen.families.multiwrite.gathering import SCHEMES as GATHERS
 from p4gen.families.multiwrite.paths import Paths, Piece, straight
@@ -35,10 +35,12 @@ def test_the_arithmetic_of_the_paper() -> None:
     assert arithmetic.eid_bytes(8) == 128
     assert arithmetic.groups(64, 8) == comb(64, 8) == 4_426_165_368
     assert round(100 * arithmetic.bitmap_share(1024, 4096), 2) == 3.12  # the paper rounds 3.125 to 3.13
-    assert [scheme.direct for scheme in GATHERS] == [
-        float(arithmetic.direct_share(4, scheme.relays, multicast=scheme.multicast)) for scheme in GATHERS
+    in_network = [scheme for scheme in GATHERS if not scheme.in_hosts]
+    assert [scheme.direct for scheme in in_network] == [
+        float(arithmetic.direct_share(4, scheme.relays, multicast=scheme.multicast)) for scheme in in_network
     ]
-    assert [scheme.factor for scheme in GATHERS] == [1, 0.75, 0.5, 0.6, 0.5]
+    assert [scheme.factor for scheme in in_network] == [1, 0.75, 0.5, 0.6, 0.5]
+    assert IN_HOSTS.direct == LINK / (LINK + RELAY) == 0.7  # section 5.2: both ways end together
 
 
 def test_expected_copies_are_those_of_random_tokens() -> None:
@@ -72,9 +74,10 @@ def test_links_carry_the_copies_that_tokens_ask_for(scheme: str) -> None:
 
 def test_relaying_is_faster_and_multiwrite_the_fastest() -> None:
     """A small AllGather, whose ends are a larger part of it; the figure has the ratios."""
-    took = {scheme: gather(scheme, 96) for scheme in (DIRECT, UNICAST, RELAYED, FULL)}
+    took = {scheme: gather(scheme, 96) for scheme in (DIRECT, UNICAST, RELAYED, FULL, IN_HOSTS)}
     assert took[DIRECT] > took[UNICAST] > took[RELAYED]
     assert took[RELAYED] / took[DIRECT] == pytest.approx(0.5, abs=0.05)
+    assert took[IN_HOSTS] / took[DIRECT] == pytest.approx(0.7, abs=0.05)
     assert took[FULL] / took[DIRECT] == pytest.approx(0.5, abs=0.05)
 
 
