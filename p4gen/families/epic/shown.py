@@ -54,6 +54,7 @@ _III = {
     "star-4, a loss": ("last-contribution-not-stored",),
 }  # fmt: skip
 _I = {
+    "five packets, window 4, a loss": ("resent-to-all",),
     "messages of three packets": ("ready-not-advanced", "opcode-forgotten"),
     "star-4, no faults": ("fold-skips-last-edge",),
 }

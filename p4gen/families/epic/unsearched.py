@@ -90,7 +90,6 @@ _BY_MODE: Mapping[Mode, tuple[tuple[str, tuple[str, ...]], ...]] = {
         (_AT_ONCE, ("emits-out-of-order", "tick-ignores-what-is-due")),
         (_EARLY, ("forward-before-whole", "middle-releases", "down-cut-through")),
         (_ASKED_MORE, ("ackreq-on-every-packet",)),
-        (_SURPLUS, ("resent-to-all",)),
         (_SOURCES, ("fold-adds-non-source",)),
     ),
     Mode.II: ((_TAKEN, ("idle-slot-is-newer",)),),
