@@ -6,6 +6,7 @@ their numbers on their way, and ``inc`` turns them into PSNs.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from inc import reduce_to
@@ -124,3 +125,18 @@ class AnnouncementInPlaceOfData(ModeIIITest):
         (edge, *_), psn = flow.sources, self.psn(2)
         self.announce(flow.group, [edge], psn, self.immediate(flow, 1))
         self.check(flow.group, to([edge], invalid_of(psn)))
+
+
+class ParentAnnouncesSomethingElse(ModeIIITest):
+    """What came up and what comes down have slots of their own, so only the announcements show that they disagree."""
+
+    modes = (Mode.I,)
+
+    def runTest(self) -> None:
+        flow = self.served(UP)
+        psn, value = self.psn(0), self.immediate(flow, 4)
+        self.begin(flow, 4)
+        (parent,) = flow.outputs
+        self.announce(flow.group, [parent], psn, value ^ 1)
+        self.check(flow.group, {parent: [invalid_of(psn)]})
+        self.equal("losses", self.losses(), Counter({"TrackInvocation.mixed_control": 1}))
