@@ -57,6 +57,7 @@ def test_expected_copies_are_those_of_random_tokens() -> None:
     assert set(counts) == {len(rows) // 8}  # balanced
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_links_carry_the_copies_that_tokens_ask_for(scheme: str) -> None:
     """Every token at each rank that it names, and as many copies on the way there as NumPy counts."""

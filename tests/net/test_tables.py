@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -80,7 +81,7 @@ def test_barriers() -> None:
     assert 1 / two == pytest.approx(4.8e-6, rel=0.05)
 
 
-def test_under_loss_mode_iii_beats_mode_ii() -> None:
+def under_loss_mode_iii_beats_mode_ii() -> None:
     rows = table(31, 0, 8, seeds=3)
     two, three = rows[Solution.MODE_II], rows[Solution.MODE_III]
     assert [len(cell.results) for cell in two] == [1, 3]
@@ -89,7 +90,7 @@ def test_under_loss_mode_iii_beats_mode_ii() -> None:
     assert three[1].ours > 1.2 * two[1].ours
 
 
-def test_without_loss_mode_i_is_as_fast_as_mode_iii_and_loss_costs_it_too() -> None:
+def without_loss_mode_i_is_as_fast_as_mode_iii_and_loss_costs_it_too() -> None:
     of = (Solution.MODE_I, Solution.GO_BACK_N)
     cells = perform([point for point in table_points(31, BASE, (0, 5)) if point.solution in of], 3)
     assert all(cell.ok for cell in cells)
@@ -98,9 +99,22 @@ def test_without_loss_mode_i_is_as_fast_as_mode_iii_and_loss_costs_it_too() -> N
     assert found[Solution.MODE_I, 5] < found[Solution.MODE_I, 0]
 
 
-def test_with_more_lossy_links_mode_iii_beats_mode_ii() -> None:
+def with_more_lossy_links_mode_iii_beats_mode_ii() -> None:
     rows = table(32, 4, seeds=3)
     assert rows[Solution.MODE_III][0].ours > 1.2 * rows[Solution.MODE_II][0].ours
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize(
+    "it_holds_that",
+    [
+        under_loss_mode_iii_beats_mode_ii,
+        without_loss_mode_i_is_as_fast_as_mode_iii_and_loss_costs_it_too,
+        with_more_lossy_links_mode_iii_beats_mode_ii,
+    ],
+)
+def test_loss(it_holds_that: Callable[[], None]) -> None:
+    it_holds_that()
 
 
 def test_congestion_notifications_keep_ranks_together() -> None:
