@@ -69,6 +69,7 @@ def switch(spec: MultiwriteSpec, text: str | None = None) -> Model:
     return Model(compile_text(text or render(compose(spec)).text).program, engine="interp")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("fields", PROGRAMS, ids=str)
 def test_traffic_reaches_every_module(fields: dict[str, Any]) -> None:
     """Every reason for a drop is given, most writes are taken, and each edge sends and hears something."""

@@ -150,6 +150,7 @@ UNREACHED = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(4)
 @BOTH
 @PIPELINES
 def test_traffic_reaches_what_there_is_to_reach(mode: Mode, pipelines: int) -> None:

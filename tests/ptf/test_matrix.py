@@ -77,6 +77,7 @@ def test_wrong_wishes(fields: dict[str, object], wanted: str, cause: str) -> Non
         chosen_programs(EpicSpec.model_validate(fields), wanted, SEED)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("mode", Mode)
 def test_the_variants_of_the_default_program_leave_no_scenario_out(mode: Mode) -> None:
     """What ``p4gen ptf`` runs without further wishes is the whole suite of a mode."""

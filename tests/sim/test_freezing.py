@@ -87,6 +87,7 @@ def busy_events(make: Callable[[], Simulation]) -> int:
     return simulation.network.loop.handled
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize("mode", Mode)
 def test_a_hundred_restored_runs_end_alike(
@@ -140,6 +141,7 @@ KINDS: dict[str, Callable[[], Simulation]] = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_runs_is_restored_into_a_fresh_simulation(kind: str, seed: int) -> None:
     chance, make = random.Random(seed), KINDS[kind]

@@ -8,6 +8,7 @@ from p4gen.families.epic.latency import MESSAGES, RECIRCULATING, TIERS, measured
 from p4gen.spec.topology import load_topology
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("message", MESSAGES)
 @pytest.mark.parametrize("topology", TIERS)
 def test_each_switch_on_the_way_waits_for_the_rest_of_a_message(topology: str, message: int) -> None:

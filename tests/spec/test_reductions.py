@@ -133,6 +133,7 @@ def outcomes(folder: Path, *arguments: str) -> dict[str, str]:
     return {test["name"]: test["outcome"] for run in json.loads(ran.stdout)["runs"] for test in run["tests"]}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 def test_a_new_reduction_takes_one_definition(with_xor: Path, engine: str) -> None:
     tests = [
