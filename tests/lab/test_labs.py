@@ -19,7 +19,7 @@ NAMES = 7
 """Steps of the suite."""
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("topology", "mode"),
     [*((topology, mode) for topology in ("star-4", "tree-3-2") for mode in ("I", "II", "III")), ("leaf-spine", "III")],
