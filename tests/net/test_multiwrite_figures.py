@@ -104,5 +104,6 @@ def test_the_figures_have_names() -> None:
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("number", ["6", "7", "8", "table1"])
 def test_what_must_hold_holds(number: str) -> None:
-    report = FACET.figures[number].draw(Order("quick", 1), lambda _: None)
+    scale = "small" if number == "table1" else "quick"  # a ratio of slopes needs more tokens
+    report = FACET.figures[number].draw(Order(scale, 1), lambda _: None)
     assert report.ok, [check.text for check in report.checks if not check.ok]

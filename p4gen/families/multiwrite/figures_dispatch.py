@@ -37,6 +37,9 @@ FIXED: Final = {BY_EXPERT: 33.0, BY_RANK: 33.0, MULTIWRITE: 19.0}
 GAINS: Final = (None, 0.0, -0.12, -0.27)
 """Figure 8: MultiWrite against the baseline; worse at 64 by an amount that is not given."""
 TOLERANCE: Final = 0.02
+"""Of a slope."""
+RATIO_TOLERANCE: Final = 0.01
+"""Of the ratio of the slopes, which the networks' speed does not change."""
 
 
 def _paper_slope(scheme: str) -> float:
@@ -107,7 +110,8 @@ def _table(order: Order, doing: Callable[[str], None]) -> Report:
     theirs = _paper_slope(BY_EXPERT) / _paper_slope(MULTIWRITE)
     checks.append(
         Check(
-            f"ratio of slopes {ratio:.3f}, the paper's {theirs:.3f}, within 2 %", abs(ratio / theirs - 1) <= TOLERANCE
+            f"ratio of slopes {ratio:.3f}, the paper's {theirs:.3f}, within 1 %",
+            abs(ratio / theirs - 1) <= RATIO_TOLERANCE,
         )
     )
     return Report(
