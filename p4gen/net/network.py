@@ -191,6 +191,14 @@ class Network:
                 found[f"{host} nic.{reason}"] += count
         return found
 
+    def silent_scripts(self) -> tuple[str, ...]:
+        """Scripts that have dropped nothing so far, with the number of packets of their kind."""
+        return tuple(
+            f"'{state.script.text}' dropped nothing: there were {state.seen:,} packets of its kind"
+            for state in self.scripts
+            if state.seen < state.script.first
+        )
+
     def _check_places(self, faults: Iterable[Impairment | Outage]) -> None:
         links = [(link, *ends) for link in self.topology.links for ends in (link.ends, link.ends[::-1])]
         for fault in faults:

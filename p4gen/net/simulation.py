@@ -294,11 +294,7 @@ class Simulation:
             events=network.loop.handled,
             cnps=sum(s.cnps for s in senders),
             diagnosis=diagnosis,
-            silent=tuple(
-                f"'{state.script.text}' dropped nothing: there were {state.seen:,} packets of its kind"
-                for state in network.scripts
-                if state.seen < state.script.first
-            ),
+            silent=network.silent_scripts(),
         )
 
     def drops(self) -> Counter[str]:

@@ -205,9 +205,9 @@ def test_what_a_member_refuses() -> None:
         member.multi_write(bytes(130), [0], 0)
     with pytest.raises(ValueError, match="65536 packets for rank 0 are not in 0 to 65,535"):
         member.fence({0: 1 << 16})
-    wide = np.zeros((1, 128 - RECORD + 1), np.uint8)
-    with pytest.raises(ValueError, match="1 tokens of 121 bytes; at most 20 of 120 fit"):
-        member.dispatch(wide, np.zeros((1, 1), np.int64))
+    wide = np.zeros((TOKENS // 2 + 1, 128 - RECORD + 1), np.uint8)
+    with pytest.raises(ValueError, match="11 tokens of 121 bytes take 22 packets; windows have room for 20"):
+        member.dispatch(wide, np.zeros((len(wide), 1), np.int64))
 
 
 @pytest.mark.parametrize(

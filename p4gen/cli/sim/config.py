@@ -41,7 +41,10 @@ def configuration(
     """The run that options describe; if ``studied``, what they omit is as in the paper. Raises ``InputError``."""
     o = {**_SAID_BY_TABLES, **options}
     flags = {name: o[name] for name in spec_fields()}
-    collective = Collective(o["collective"])
+    name = o["collective"] or str(Collective.ALLREDUCE)
+    if name not in list(Collective):
+        raise InputError(Diagnostic("--collective", f"{shown(name)} is none of {', '.join(Collective)}"))
+    collective = Collective(name)
     barrier = collective is Collective.BARRIER
     if barrier and o["size"]:
         raise click.UsageError("a barrier has no data: omit --size")

@@ -28,12 +28,17 @@ def simulation_options(
     timeout: str = DEFAULT_TIMEOUT,
     without: Collection[str] = (),
     always: bool = True,
+    more: Collection[str] = (),
 ) -> Callable[[F], F]:
     """Topology, spec, and the options of a simulation but those in ``without``; help names the defaults given here.
-    Unless ``always``, the topology may be left out."""
+    Unless ``always``, the topology may be left out. ``more`` are calls that only some families' programs serve."""
+    collectives = [str(c) for c in Collective]
     options = {
         "collective": click.option(
-            "--collective", type=click.Choice([str(c) for c in Collective]), default="allreduce", show_default=True
+            "--collective",
+            type=click.Choice([*collectives, *(name for name in more if name not in collectives)]),
+            default=None,
+            help=f"What ranks call.  [{Collective.ALLREDUCE}{'; of a family with its own, its first' if more else ''}]",
         ),
         "size": click.option(
             "--size", default=None, metavar="BYTES", help=f"Each rank's data, such as 256K or 4M.  [{size}]"

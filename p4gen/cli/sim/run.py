@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from p4gen.cli.files import write_text, writing
-from p4gen.cli.options import report_console
+from p4gen.cli.options import report_console, spec_fields, spec_from
 from p4gen.cli.sim.config import configuration
 from p4gen.cli.sim.options import simulation_options
+from p4gen.cli.sim.own import collective_names, own_options, own_run, refuse_own
+from p4gen.cli.sim.report import show_own, show_problems, show_traffic, traffic_json
 from p4gen.cli.sim.schedule import play_schedule
 from p4gen.cli.verb import verb
 from p4gen.host.collectives.arrays import agreement
@@ -24,10 +26,13 @@ from p4gen.host.transport.clock import SECOND, duration_text
 from p4gen.net.capture import Capture
 from p4gen.net.ladder import Ladder
 from p4gen.net.link import Passage, Watcher
+from p4gen.net.network import Network
 from p4gen.net.notes import observe
-from p4gen.net.simulation import SimConfig, SimResult, Simulation
+from p4gen.net.own import OwnRun
+from p4gen.net.simulation import SimResult, Simulation
+from p4gen.spec import ProgramSpec
 
-_BUSIEST = 8
+R = TypeVar("R")
 
 
 @verb(
@@ -35,10 +40,12 @@ _BUSIEST = 8
         ("star-8 --mode III --size 4M", "AllReduce of 4 MiB by eight ranks"),
         ("tree-3-2 --mode II --loss 1% --seed 7", "with losses, repeatable"),
         ("star-4 --script 'drop the 3rd UP_DATA of rank 2' --ladder run.svg", "one loss, drawn as a diagram"),
+        ("leaf-spine --mode multiwrite --collective dispatch --loss 1%", "tokens to their experts, by MultiWrite"),
         ("--schedule build/counterexample/schedule.yaml", "the events that `p4gen verify --out` has written"),
     ]
 )
-@simulation_options(always=False)
+@simulation_options(always=False, more=collective_names())
+@own_options
 @click.option(
     "--schedule",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
@@ -74,9 +81,16 @@ def command(
         ctx.exit(0 if passed else 1)
     if topology is None:
         raise click.UsageError("Missing argument 'TOPOLOGY'.", ctx)
+    spec = spec_from(spec_file, {name: options[name] for name in spec_fields()})
+    own = own_run(topology, spec, options)
+    if own is not None:
+        ctx.exit(0 if _own(*own, capture, ladder, options, console) else 1)
+    refuse_own(options)
     config = configuration(topology, spec_file, options, studied=False)
     console.print(f"seed {config.seed}")
-    result = _run(config, capture, ladder, console)
+    simulation = Simulation(config)
+    specs = dict.fromkeys(config.topology.switches, config.program)
+    result = _run(simulation.run, simulation.network, specs, str(config.collective), capture, ladder, console)
     _show(result, console)
     passed = result.ok and not result.silent
     if options["as_json"]:
@@ -84,9 +98,29 @@ def command(
     ctx.exit(0 if passed else 1)
 
 
-def _run(config: SimConfig, capture: Path | None, ladder: Path | None, console: Console) -> SimResult:
-    simulation = Simulation(config)
-    network = simulation.network
+def _own(
+    run: OwnRun, seed: int, capture: Path | None, ladder: Path | None, options: Mapping[str, Any], console: Console
+) -> bool:
+    """A run that a family brings itself. Returns whether it ended as it should."""
+    console.print(f"seed {seed}")
+    result = _run(run.run, run.network, run.programs, run.title, capture, ladder, console)
+    show_own(run.title, result, options["repeat"], console)
+    passed = result.ok and not result.silent
+    if options["as_json"]:
+        said = {"topology": run.network.topology.name, "ended": result.ended, "stuck": list(result.stuck)}
+        click.echo(json.dumps({"seed": seed, "passed": passed} | said | dict(result.figures) | traffic_json(result)))
+    return passed
+
+
+def _run(
+    go: Callable[[Callable[[int, int], None]], R],
+    network: Network,
+    specs: Mapping[str, ProgramSpec],
+    title: str,
+    capture: Path | None,
+    ladder: Path | None,
+    console: Console,
+) -> R:
     watchers: list[Watcher] = []
     drawing = None
     with ExitStack() as stack:
@@ -95,9 +129,8 @@ def _run(config: SimConfig, capture: Path | None, ladder: Path | None, console: 
                 file = stack.enter_context(capture.open("wb"))
             watchers.append(Capture(file, network.directions))
         if ladder is not None:
-            drawing = Ladder([*config.topology.hosts, *config.topology.switches], network.kinds)
+            drawing = Ladder([*network.topology.hosts, *network.topology.switches], network.kinds)
             watchers.append(drawing)
-            specs = dict.fromkeys(config.topology.switches, config.program)
             observe(network, specs, drawing.note, lambda: not drawing.full)
         if watchers:
 
@@ -108,8 +141,8 @@ def _run(config: SimConfig, capture: Path | None, ladder: Path | None, console: 
             network.watch(watch)
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
         with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-            task = bar.add_task(str(config.collective), total=None)
-            result = simulation.run(lambda done, total: bar.update(task, completed=done, total=total))
+            task = bar.add_task(title, total=None)
+            result = go(lambda done, total: bar.update(task, completed=done, total=total))
     if ladder is not None and drawing is not None:
         write_text(ladder, drawing.svg())
     for file_written in (capture, ladder):
@@ -131,30 +164,8 @@ def _show(result: SimResult, console: Console) -> None:
         each = result.duration // config.repeat
         per_second = f" ({SECOND / each:,.0f} a second)" if config.collective is Collective.BARRIER else ""
         console.print(f"{rate}completion time {duration_text(each)}{per_second}")
-    console.print(
-        f"{result.sent} packets sent by ranks, {result.resent} of them retransmissions; {result.timeouts} timeouts, "
-        f"{result.naks} NAKs, {result.cnps} CNPs; {result.packet_hops} packet-hops in all"
-    )
-    if result.drops:
-        table = Table("dropped", "packets", box=None, pad_edge=False, header_style="bold")
-        for reason, count in result.drops.most_common():
-            table.add_row(reason, f"{count:,}")
-        console.print(table)
-    table = Table("busiest links", "packets", "utilisation", "marked", box=None, pad_edge=False, header_style="bold")
-    for link in sorted(result.links, key=lambda use: -use.utilisation)[:_BUSIEST]:
-        table.add_row(
-            link.name, f"{link.packets:,}", f"{link.utilisation:.1%}", f"{link.marked:,}" if link.marked else ""
-        )
-    console.print(table)
-    if result.diagnosis is not None:
-        console.print("[red]did not end[/red]")
-        for line in result.diagnosis.lines():
-            console.print(f"  {line}", markup=False)
-    for error in result.errors:
-        console.print(f"[red]wrong[/red]  {error}")
-    for script in result.silent:
-        console.print("[red]script[/red]  ", end="")
-        console.print(script, markup=False)
+    show_traffic(result, console)
+    show_problems(result.diagnosis.lines() if result.diagnosis is not None else (), result, console)
     if result.ok:
         agrees = f"every rank's result {agreement(config.program.dtype)}"
         console.print(f"[green]{agrees if config.size else 'synchronised'}[/green]")
@@ -162,25 +173,14 @@ def _show(result: SimResult, console: Console) -> None:
 
 def _json(result: SimResult) -> dict[str, Any]:
     diagnosis = result.diagnosis
-    return {
+    return traffic_json(result) | {
         "topology": result.config.topology.name,
         "program": result.config.program.program,
         "collective": str(result.config.collective),
         "size": result.config.size,
         "ended": result.ended,
         "correct": result.correct,
-        "errors": list(result.errors),
         "gbps": round(result.throughput / 1e9, 3),
-        "seconds": result.duration / SECOND,
         "seconds_to_last_result": None if result.last_result is None else result.last_result / SECOND,
-        "sent": result.sent,
-        "resent": result.resent,
-        "timeouts": result.timeouts,
-        "naks": result.naks,
-        "cnps": result.cnps,
-        "packet_hops": result.packet_hops,
-        "drops": dict(result.drops.most_common()),
-        "links": {link.name: {"packets": link.packets, "utilisation": link.utilisation} for link in result.links},
-        "silent_scripts": list(result.silent),
         "diagnosis": diagnosis.lines() if diagnosis is not None else None,
     }

@@ -24,9 +24,10 @@ from p4gen.host.transport.verbs import Completion, QpConfig, RecvWr, SendWr, Sta
 Bytes = npt.NDArray[np.uint8]
 HOP_LIMIT: Final = 16
 RECORD: Final = 8
-"""Bytes before a token, and before the numbers in a fence: the number of the call, from 1, and the token's place in it,
-or of a fence what the call is."""
-_GATHER, _DISPATCH = 1, 2
+"""Bytes before a token, and before the numbers in a fence: the number of the call, from 1, and the packet's place in
+it, or of a fence what the call is."""
+GATHER, DISPATCH = 1, 2
+"""What a fence says that its call is."""
 _FENCE: Final = 1 << 62
 
 
@@ -83,6 +84,11 @@ def mtu(spec: MultiwriteSpec) -> int:
     return spec.payload + (mweth(spec.receivers).size if spec.wide else 0)
 
 
+def pieces_of(spec: MultiwriteSpec, token_bytes: int) -> int:
+    """Packets of a token, each of which begins with a record."""
+    return max(1, -(-token_bytes // (spec.payload - RECORD)))
+
+
 def write_request(
     spec: MultiwriteSpec, rank: int, wr_id: int, data: bytes, bitmap: int, offset: int, *, fence: bool
 ) -> SendWr:
@@ -115,6 +121,8 @@ class Member:
         """With ``append``, the PSN of the next packet of each source."""
         self._mine: list[bytes] = []
         self._sent = True
+        self.ended = 0
+        """When this rank was done with its last call, ps."""
 
     def connect(
         self, source: End, destinations: Mapping[int, End], first_psns: Mapping[int, int], **qp: object
@@ -149,7 +157,7 @@ class Member:
         for start in range(0, len(data), self._spec.payload):
             self._post(0, data[start : start + self._spec.payload], bitmap, offset + start, fence=False)
 
-    def fence(self, counts: Mapping[int, int], kind: int = _DISPATCH) -> None:
+    def fence(self, counts: Mapping[int, int], kind: int = DISPATCH) -> None:
         """Tell all other ranks that this rank's writes of the call are done, and how many packets each of them got.
 
         Raises ``ValueError`` if a number has more than 16 bits, or they do not fit a packet.
@@ -186,7 +194,7 @@ class Member:
         self._begin([block[at : at + self._spec.payload] for at in range(0, len(block), self._spec.payload)])
         others = [rank for rank in range(self.layout.ranks) if rank != self.rank]
         self.multi_write(block, others, self.rank * self.layout.area)
-        self.fence(dict.fromkeys(others, len(block) // self._spec.payload), _GATHER)
+        self.fence(dict.fromkeys(others, len(block) // self._spec.payload), GATHER)
 
     def gathered(self) -> bytes:
         """The blocks of all ranks, in their order."""
@@ -196,34 +204,46 @@ class Member:
         """Start sending each token (a row of ``tokens``) to the ranks in its row of ``topk``, once each; ``received``
         has the result once ``done``.
 
-        Raises ``ValueError`` if there are more tokens than the window has room for, or larger ones than packets.
+        Raises ``ValueError`` if the tokens take more packets than windows have room for.
         """
-        if len(tokens) > self.layout.packets or tokens.shape[1] + RECORD > self._spec.payload:
+        room = self._spec.payload - RECORD
+        pieces = pieces_of(self._spec, tokens.shape[1])
+        if len(tokens) * pieces > self.layout.packets:
             raise ValueError(
-                f"{len(tokens)} tokens of {tokens.shape[1]} bytes; at most {self.layout.packets} of "
-                f"{self._spec.payload - RECORD} fit"
+                f"{len(tokens)} tokens of {tokens.shape[1]} bytes take {len(tokens) * pieces} packets; windows have "
+                f"room for {self.layout.packets}"
             )
         self._begin([])
         counts: dict[int, int] = {}
         for index, (token, named) in enumerate(zip(tokens, topk, strict=True)):
-            record = self._call.to_bytes(4) + index.to_bytes(4) + token.tobytes()
-            record = record.ljust(self._spec.payload, b"\0")
+            data = token.tobytes()
+            first = index * pieces
+            records = [
+                (self._call.to_bytes(4) + (first + i).to_bytes(4) + data[i * room : (i + 1) * room])
+                .ljust(self._spec.payload, b"\0")
+                for i in range(pieces)
+            ]  # fmt: skip
             ranks = {int(rank) for rank in named}
             if self.rank in ranks:
-                self._mine.append(record)
+                self._mine += records
             if others := ranks - {self.rank}:
-                place = self.rank * self.layout.area + index * self.layout.slot_bytes
-                self.multi_write(record, others, place)
+                place = self.rank * self.layout.area + first * self.layout.slot_bytes
+                for i, record in enumerate(records):
+                    self.multi_write(record, others, place + i * self.layout.slot_bytes)
             for rank in others:
-                counts[rank] = counts.get(rank, 0) + 1
+                counts[rank] = counts.get(rank, 0) + pieces
         self.fence(counts)
 
     def received(self, token_bytes: int) -> Received:
         """The tokens of a dispatch, each of this many bytes."""
+        pieces = pieces_of(self._spec, token_bytes)
         found: list[tuple[int, int, bytes]] = []
         for source in range(self.layout.ranks):
             packets = self._of(source)
-            found += [(source, int.from_bytes(p[4:RECORD]), p[RECORD : RECORD + token_bytes]) for p in packets]
+            for first in range(0, len(packets), pieces):
+                token = b"".join(packet[RECORD:] for packet in packets[first : first + pieces])
+                index = int.from_bytes(packets[first][4:RECORD]) // pieces
+                found.append((source, index, token[:token_bytes]))
         return Received(
             np.frombuffer(b"".join(token for _, _, token in found), np.uint8).reshape(-1, token_bytes),
             np.array([source for source, _, _ in found], np.int64),
@@ -252,6 +272,7 @@ class Member:
             self.problems.append(f"rank {self.rank}: {completion.status}")
         elif completion.wr_id == _FENCE:
             self._sent = True
+            self._note_end()
 
     def _on_fence(self, source: int, completion: Completion) -> None:
         """A source's fence: what it has sent in this call is taken out of the window, and must be as much as it
@@ -264,6 +285,11 @@ class Member:
         self._pairs[source].post_recv(RecvWr(0))
         self._fences[source] += 1
         self._found[self._fences[source], source] = self._take(source, self._fences[source])
+        self._note_end()
+
+    def _note_end(self) -> None:
+        if self.done:
+            self.ended = self._nic.clock.now
 
     def _take(self, source: int, call: int) -> list[bytes]:
         layout = self.layout
@@ -281,7 +307,7 @@ class Member:
         wanted = int(np.frombuffer(fence[RECORD:], np.uint16)[self.rank])
         if not self._spec.appends:
             of_call = call.to_bytes(4)
-            packets = packets[:wanted] if kind == _GATHER else [p for p in packets if p[:4] == of_call]
+            packets = packets[:wanted] if kind == GATHER else [p for p in packets if p[:4] == of_call]
         if (said, len(packets)) != (call, wanted):
             self.problems.append(
                 f"rank {self.rank}: {len(packets)} packets of rank {source} in call {call}; its fence of call {said} "

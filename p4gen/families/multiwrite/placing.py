@@ -7,7 +7,7 @@ that they make a tree. An edge of a switch is one of its links, numbered from 1.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from p4gen.arch import Architecture
 from p4gen.errors import InputError
@@ -31,6 +31,11 @@ Waypoint = Callable[[int, int], str | None]
 """A function from source and rank to a switch that the source's writes to the rank pass; None: they go straight."""
 
 
+def switch_ip(topology: TopologySpec, switch: str) -> int:
+    """The address of a switch's endpoints."""
+    return SWITCH_NETWORK + 1 + topology.switches.index(switch)
+
+
 @dataclass(frozen=True)
 class Addresses:
     """A network's addresses and routes, before any group is set up."""
@@ -39,7 +44,8 @@ class Addresses:
     ip: Mapping[str, int]
     switches: Mapping[str, SwitchConfig]
     architectures: Mapping[str, Architecture]
-    tree_depths: Mapping[int, int] = field(default_factory=dict)
+    tree_depths: Mapping[int, int]
+    """The addresses of switches' endpoints: from a host a packet goes up, to a host down."""
 
     @classmethod
     def of(cls, topology: TopologySpec, spec: MultiwriteSpec) -> Addresses:
@@ -49,7 +55,8 @@ class Addresses:
             switch: SwitchConfig(routing(*routes(topology, names, switch, {}, arch)), (), ())
             for switch in topology.switches
         }
-        return cls(names.mac, names.ip, plain, dict.fromkeys(topology.switches, arch))
+        ends = {switch_ip(topology, switch): 0 for switch in topology.switches}
+        return cls(names.mac, names.ip, plain, dict.fromkeys(topology.switches, arch), ends)
 
 
 @dataclass(frozen=True)
@@ -146,7 +153,7 @@ class WritePlacement:
         )
 
     def _local(self, switch: str, source: int, edge: int) -> Endpoint:
-        ip = SWITCH_NETWORK + 1 + self._topology.switches.index(switch)
+        ip = switch_ip(self._topology, switch)
         qp = _SWITCH_QP + _LAYER * self._layer + _EDGES * source + edge
         return Endpoint(self._names.mac[switch], ip, qp)
 

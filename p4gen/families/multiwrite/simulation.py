@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -15,6 +15,8 @@ from p4gen.families.multiwrite.hosts import Layout, Member
 from p4gen.families.multiwrite.placing import Addresses, WritePlacement
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.host.transport.clock import MS, US, duration_text
+from p4gen.host.transport.dcqcn import DcqcnConfig
+from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
 from p4gen.net.faults import Faults
@@ -48,6 +50,9 @@ class WriteConfig:
     recovery: Recovery = Recovery.GO_BACK_N
     timeout: int = 100 * US
     """The NICs' retransmission timer, ps."""
+    retry_count: int | None = None
+    """Timeouts after which a NIC gives up; None: never."""
+    dcqcn: DcqcnConfig | None = None
     seed: int = 1
     engine: EngineName = "interp"
 
@@ -70,7 +75,8 @@ class WriteSimulation:
             for source in ranks
             for rank in ranks
         }
-        psns = [chance.randrange(1 << 24) for _ in ranks]
+        self.first_psns = psns = [chance.randrange(1 << 24) for _ in ranks]
+        """Those of the sources' contexts, by rank."""
         placement = WritePlacement(topology, spec, windows, layout.size, psns)
         for switch, held in placement.switches.items():
             held.install(self.network.switches[switch])
@@ -83,7 +89,9 @@ class WriteSimulation:
                 dict(enumerate(psns)),
                 recovery=config.recovery,
                 timeout_ps=config.timeout,
-                retry_count=None,
+                retry_count=config.retry_count,
+                rnr_retry=None,
+                dcqcn=config.dcqcn,
             )
 
     def _start_ticks(self, placement: WritePlacement) -> Ticker:
@@ -110,9 +118,14 @@ class WriteSimulation:
             spec.architecture.cpu_port,
         )
 
-    def run(self, *calls: Callable[[Member], None]) -> int:
+    @property
+    def pairs(self) -> Iterator[QueuePair]:
+        """The queue pairs of all ranks."""
+        return (pair for nic in self.network.nics.values() for pair in nic.pairs.values())
+
+    def run(self, *calls: Callable[[Member], None], progress: Callable[[int, int], None] | None = None) -> int:
         """All ranks make these calls, each as soon as it is done with the one before. Returns the time of the last
-        event, ps.
+        event, ps. ``progress`` is told how many calls have begun, of how many.
 
         Raises ``InputError``, with the reason, for a run that does not end, and for errors of connections.
         """
@@ -131,7 +144,9 @@ class WriteSimulation:
             if loop.idle:
                 raise InputError(f"deadlock: no packet is in flight and no timer runs, at {duration_text(loop.now)}")
             loop.run(count=64)
-            done = sum(pair.responder.expected for nic in self.network.nics.values() for pair in nic.pairs.values())
+            if progress is not None:
+                progress(len(calls) * len(left) - sum(map(len, left)), len(calls) * len(left))
+            done = sum(pair.responder.expected for pair in self.pairs)
             if done != seen:
                 seen, since = done, loop.now
             elif loop.now - since > STALL:

@@ -1,0 +1,163 @@
+"""Runs of families whose programs take no part in collectives of IncTrees: a family brings its simulation.
+
+``p4gen sim run`` makes the network's faults of its options, hands them over, and reports how the run has ended.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from p4gen.families import Facet
+from p4gen.host.transport.clock import NS
+from p4gen.host.transport.dcqcn import DcqcnConfig
+from p4gen.host.transport.rc import QueuePair
+from p4gen.host.transport.verbs import Recovery
+from p4gen.model import EngineName
+from p4gen.net.faults import Faults
+from p4gen.net.network import Network
+from p4gen.net.simulation import LinkUse
+from p4gen.spec import ProgramSpec
+from p4gen.spec.topology import TopologySpec
+
+
+@dataclass(frozen=True)
+class OwnOption:
+    """An option that only runs of this family have; its flag is ``--name``."""
+
+    description: str
+    default: str
+    parse: Callable[[str], Any]
+    """The value of a text. Raises ``ValueError``."""
+    values: tuple[str, ...] = ()
+    """All values, if they are few."""
+
+
+@dataclass(frozen=True)
+class RunOrder:
+    """What a command line asks for."""
+
+    topology: TopologySpec
+    program: Any
+    """The spec of all switches' programs. The family may fit fields that are not set to the run."""
+    collective: str
+    size: int | None
+    """Bytes, as in ``p4gen.net.config.Call``; None: the family's default."""
+    repeat: int
+    faults: Faults
+    seed: int
+    recovery: Recovery | None
+    """The NICs' loss recovery; None: the one that suits the program."""
+    timeout: int | None
+    """The NICs' retransmission timer, ps; 0: none; None: the one that suits the run."""
+    retry_count: int | None
+    dcqcn: DcqcnConfig | None
+    engine: EngineName
+    options: Mapping[str, Any]
+    """The values of the family's own options, all of them."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run has ended. Times are in ps."""
+
+    duration: int
+    errors: tuple[str, ...]
+    """What is wrong with memories and results."""
+    stuck: tuple[str, ...]
+    """Why it did not end; empty if it did."""
+    said: tuple[str, ...]
+    """What else there is to say, a line each."""
+    figures: Mapping[str, float | int | str]
+    """The same for ``--json``."""
+    sent: int
+    resent: int
+    timeouts: int
+    naks: int
+    cnps: int
+    packet_hops: int
+    drops: Counter[str] = field(repr=False)
+    links: tuple[LinkUse, ...] = field(repr=False)
+    silent: tuple[str, ...] = ()
+    """Scripts that dropped nothing."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether all ranks were done."""
+        return not self.stuck
+
+    @property
+    def ok(self) -> bool:
+        """Whether the run ended, and nothing is wrong."""
+        return self.ended and not self.errors
+
+
+class OwnRun(Protocol):
+    """A run that is ready to begin."""
+
+    @property
+    def title(self) -> str:
+        """What runs where, as in "dispatch of 64 tokens by each of 8 ranks on leaf-spine"."""
+        ...
+
+    @property
+    def network(self) -> Network:
+        """What it runs on."""
+        ...
+
+    @property
+    def programs(self) -> Mapping[str, ProgramSpec]:
+        """Those of the switches, by name."""
+        ...
+
+    def run(self, progress: Callable[[int, int], None] | None = None) -> Outcome:
+        """Run until all ranks are done, or nothing more happens. ``progress`` is told how much of how much is done."""
+        ...
+
+
+@dataclass(frozen=True)
+class OwnRuns(Facet):
+    """The runs of a family."""
+
+    module: ClassVar[str] = "runs"
+
+    collectives: tuple[str, ...]
+    """What ranks can call. The first is the default."""
+    options: Mapping[str, OwnOption]
+    """By name, with underscores."""
+    make: Callable[[RunOrder], OwnRun]
+    """Raises ``InputError`` if the program cannot serve the run."""
+
+
+def outcome(
+    network: Network,
+    pairs: Iterable[QueuePair],
+    drops: Counter[str],
+    duration: int,
+    *,
+    errors: Iterable[str] = (),
+    stuck: Iterable[str] = (),
+    said: Iterable[str] = (),
+    figures: Mapping[str, float | int | str] | None = None,
+) -> Outcome:
+    """How a run on a network has ended: with what links and the hosts' connections have counted."""
+    senders = [pair.requester.stats for pair in pairs]
+    span = max(duration, NS)
+    return Outcome(
+        duration,
+        tuple(errors),
+        tuple(stuck),
+        tuple(said),
+        dict(figures or {}),
+        sent=sum(s.sent for s in senders),
+        resent=sum(s.resent for s in senders),
+        timeouts=sum(s.timeouts for s in senders),
+        naks=sum(s.naks for s in senders),
+        cnps=sum(s.cnps for s in senders),
+        packet_hops=sum(d.packets for d in network.directions.values()),
+        drops=drops,
+        links=tuple(LinkUse(d.name, d.packets, d.bytes, d.busy / span, d.marked) for d in network.directions.values()),
+        silent=network.silent_scripts(),
+    )
