@@ -65,6 +65,48 @@ def test_a_hang_exits_with_1_and_its_cause() -> None:
     assert "waits for rank 2" in result.output
 
 
+WRITES = ("sim", "run", "star-4", "--mode", "multiwrite", "--payload", "64", "--engine", "interp", "--seed", "1")
+
+
+def test_a_run_that_a_family_brings_itself(tmp_path: Path) -> None:
+    files = ("--capture", f"{tmp_path}/c.pcapng", "--ladder", f"{tmp_path}/l.svg")
+    result = p4gen(*WRITES, "--size", "512", "--script", "drop the 2nd UP_DATA of rank 1", *files)
+    assert result.return_value == 0, result.output
+    for text in (
+        "seed 1",
+        "allgather of 512 bytes, 4 ranks on star-4, multiwrite_r32_x8_subset_p64, gbn",
+        "completion time",
+        "h1>s0 script",
+        "busiest links",
+        "every rank's results and memory are as NumPy says",
+    ):
+        assert text in result.output
+    assert (tmp_path / "c.pcapng").stat().st_size > 1000
+    assert (tmp_path / "l.svg").read_text().startswith("<svg")
+
+
+def test_a_run_that_a_family_brings_itself_as_json() -> None:
+    said = p4gen(*WRITES, "--collective", "dispatch", "--tokens", "2", "--hidden", "56", "--choice", "next", "--json")
+    report = json.loads(said.output)
+    # two tokens and a fence from each rank; each rank gets two tokens, and three fences
+    assert (report["passed"], report["sent"], report["received"], report["errors"]) == (True, 12, 20, [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        ([*WRITES, "--collective", "allreduce"], "'allreduce' is none of those of multiwrite: allgather, dispatch"),
+        ([*WRITES, "--root", "1"], "--root: error: is for collectives of IncTrees, not for multiwrite"),
+        ([*WRITES, "--tokens", "many"], "--tokens: error: "),
+        ([*WRITES, "--choice", "best"], "--choice: error: "),
+        (["sim", "star-4", "--tokens", "4"], "--tokens: error: is for runs of multiwrite's programs"),
+        (["sim", "star-4", "--collective", "dispatch"], "--collective: error: 'dispatch' is none of allreduce"),
+    ],
+)
+def test_options_of_other_families(arguments: list[str], cause: str) -> None:
+    assert cause in str(p4gen(*arguments).exception)
+
+
 def test_a_barrier() -> None:
     assert "synchronised" in sim("--collective", "barrier", "--repeat", "3").output
 

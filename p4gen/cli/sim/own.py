@@ -69,11 +69,8 @@ def own_run(topology_name: str, spec: ProgramSpec, o: Mapping[str, Any]) -> tupl
     facet = family.facet(OwnRuns)
     collective = o["collective"] or facet.collectives[0]
     if collective not in facet.collectives:
-        raise InputError(
-            Diagnostic(
-                "--collective", f"{shown(collective)} is none of {', '.join(facet.collectives)}, {family.name}'s"
-            )
-        )
+        known = ", ".join(facet.collectives)
+        raise InputError(Diagnostic("--collective", f"{shown(collective)} is none of those of {family.name}: {known}"))
     for name, default in _OF_GROUPS.items():
         if o[name] != default:
             raise InputError(Diagnostic(flag_name(name), f"is for collectives of IncTrees, not for {family.name}"))

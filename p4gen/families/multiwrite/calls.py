@@ -40,9 +40,7 @@ def choose(choice: Choice, ranks: int, tokens: int, experts: int, top: int, chan
             order = chance.permuted(np.broadcast_to(np.arange(experts), (ranks, tokens, experts)).copy(), axis=2)
             return order[:, :, :top] // each
         case Choice.BALANCED:
-            rounds = -(-tokens * top // experts)
-            flat = np.stack([_rounds(experts, rounds, top, chance) for _ in range(ranks)])
-            return flat[:, :tokens] // each
+            return np.stack([_balanced(tokens, experts, top, chance) for _ in range(ranks)]) // each
         case Choice.ONE:
             return np.full((ranks, tokens, 1), ranks - 1)
         case Choice.ALL:
@@ -51,24 +49,15 @@ def choose(choice: Choice, ranks: int, tokens: int, experts: int, top: int, chan
             return np.broadcast_to(((np.arange(ranks) + 1) % ranks)[:, None, None], (ranks, tokens, 1))
 
 
-def _rounds(experts: int, rounds: int, top: int, chance: np.random.Generator) -> Choices:
-    """Tokens that take experts in turn, in a new order in each round; an expert that a token has already is taken by
-    the next one."""
-    left = [int(expert) for _ in range(rounds) for expert in chance.permutation(experts)]
+def _balanced(tokens: int, experts: int, top: int, chance: np.random.Generator) -> Choices:
+    """Each token takes the experts that have the fewest tokens so far, of equal ones any."""
+    loads = np.zeros(experts)
     rows = []
-    while len(left) >= top:
-        row: list[int] = []
-        for expert in left:
-            if expert not in row:
-                row.append(expert)
-            if len(row) == top:
-                break
-        for expert in row:
-            left.remove(expert)
-        if len(row) < top:
-            break
+    for _ in range(tokens):
+        row = np.argsort(loads + chance.random(experts))[:top]
+        loads[row] += 1
         rows.append(row)
-    return np.array(rows, np.int64)
+    return np.stack(rows)
 
 
 @dataclass

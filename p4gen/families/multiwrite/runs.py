@@ -74,7 +74,8 @@ class WriteRun:
         self.title = f"{what} on {topology.name}, {self.spec.program}, {self._recovery}"
         if packets * self.spec.payload * ranks * ranks > _MOST_DATA:
             raise InputError(f"{what}: all ranks' windows together have {_MOST_DATA >> 20:,} MiB at most")
-        self._calls = [draw(drawn) for _ in range(order.repeat)]
+        self.calls = [draw(drawn) for _ in range(order.repeat)]
+        """What all ranks call, one after the other."""
         self.simulation = WriteSimulation(
             WriteConfig(
                 topology,
@@ -154,7 +155,7 @@ class WriteRun:
     def run(self, progress: Callable[[int, int], None] | None = None) -> Outcome:
         """See ``OwnRun``."""
         simulation, stuck = self.simulation, ()
-        steps = [self._step(number) for number in range(len(self._calls))]
+        steps = [self._step(number) for number in range(len(self.calls))]
         try:
             simulation.run(*steps, progress=progress)
         except InputError as error:
@@ -177,22 +178,22 @@ class WriteRun:
     def _step(self, number: int) -> Callable[[Member], None]:
         def make(member: Member) -> None:
             self._check(member, number)
-            self._calls[number].start(member)
+            self.calls[number].start(member)
 
         return make
 
     def _check(self, member: Member, number: int) -> None:
         """A rank's result of the call before."""
-        if number and (problem := self._calls[number - 1].problem(member)):
+        if number and (problem := self.calls[number - 1].problem(member)):
             self._problems.append(f"rank {member.rank}, call {number}: {problem}")
 
     def _wrong(self) -> Iterator[str]:
         """The last call's results, and windows: after all calls, they hold what NumPy says, and nothing else."""
         simulation = self.simulation
         for member in simulation.members:
-            if problem := self._calls[-1].problem(member):
-                yield f"rank {member.rank}, call {len(self._calls)}: {problem}"
-            if problem := memory_problem(member, self._calls, simulation.first_psns):
+            if problem := self.calls[-1].problem(member):
+                yield f"rank {member.rank}, call {len(self.calls)}: {problem}"
+            if problem := memory_problem(member, self.calls, simulation.first_psns):
                 yield f"rank {member.rank}: {problem}"
 
 
