@@ -32,7 +32,7 @@ def _facets() -> dict[str, OwnRuns]:
 def own_options(function: F) -> F:
     """A flag for each option of families' own runs."""
     for family, facet in _facets().items():
-        for name, option in reversed(facet.options.items()):
+        for name, option in reversed(list(facet.options.items())):
             function = click.option(
                 flag_name(name),
                 name,

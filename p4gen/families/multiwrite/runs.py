@@ -109,7 +109,7 @@ class WriteRun:
     def _timeout(self, ranks: int) -> int:
         """Twice the time in which all packets that sources may have outstanding pass the slowest link."""
         topology = self._order.topology
-        slowest = min(topology.setting(link, "bandwidth") for link in topology.links)
+        slowest: int = min(topology.setting(link, "bandwidth") for link in topology.links)
         bits = 8 * ranks * self.spec.slots * (self.spec.payload + _HEADERS)
         return max(100 * US, 2 * bits * SECOND // slowest)
 
@@ -154,7 +154,8 @@ class WriteRun:
 
     def run(self, progress: Callable[[int, int], None] | None = None) -> Outcome:
         """See ``OwnRun``."""
-        simulation, stuck = self.simulation, ()
+        simulation = self.simulation
+        stuck: tuple[str, ...] = ()
         steps = [self._step(number) for number in range(len(self.calls))]
         try:
             simulation.run(*steps, progress=progress)
