@@ -165,7 +165,10 @@ def _solving(solution: Solution, base: SimConfig) -> SimConfig:
             return replace(base, program=program, recovery=EPIC_RECOVERY, timeout=EPIC_TIMEOUT[mode])
         case Solution.MODE_I | Solution.GO_BACK_N:
             mode = Mode.I if solution is Solution.MODE_I else Mode.III
-            program = _program(base.program, mode, reliability="gbn")
+            # Mode I does with W x M slots. But then the fastest rank finds no room once a result is lost, and what it
+            # has under way is lost as well; here both have as many slots as Mode III needs.
+            slots = _program(base.program, Mode.III).slots_per_group
+            program = _program(base.program, mode, reliability="gbn", slots=slots)
             return replace(base, program=program, recovery=Recovery.GO_BACK_N, timeout=EPIC_TIMEOUT[mode])
         case Solution.RING | Solution.TO_RANK0:
             program = _program(base.program, Mode.II)
@@ -227,11 +230,10 @@ def assumptions(points: Sequence[Point]) -> list[str]:
     ]
     for solution in solutions:
         mine = next(point.config for point in points if point.solution is solution)
+        program = f"{mine.program.program}, {mine.program.slots_per_group} slots"
         rate = "DCQCN" if mine.dcqcn else "no congestion control"
-        lines.append(
-            f"{solution}: {mine.program.program}, recovery '{mine.nic_recovery}', timer "
-            f"{duration_text(mine.timeout)}, {rate}"
-        )
+        timer = duration_text(mine.timeout)
+        lines.append(f"{solution}: {program}, recovery '{mine.nic_recovery}', timer {timer}, {rate}")
     if any(point.config.faults.impairments for point in points):
         lines.append("loss affects both directions of a link, data and ACKs alike")
     if {Solution.CNP, Solution.NO_CNP} & set(solutions):
