@@ -124,7 +124,10 @@ class Paths(ABC):
         """The state after ``s``; None if control does not reach its end."""
         match s:
             case ir.Block(body=body):
-                return self.sequence(body, state)
+                after = self.sequence(body, state)
+                if after is not None:
+                    after.forget(d.variable for d in body if isinstance(d, ir.Declare))
+                return after
             case ir.Declare(variable=variable, init=init):
                 if init is not None and not self.expression(init, state):
                     return None

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from p4gen.errors import Pos
 from p4gen.p4 import ir
 from p4gen.p4.types import Bits, Fields, Stack
 
+K = TypeVar("K")
+V = TypeVar("V")
 Value = tuple[object, ...]
 Path = tuple[str, ...]
 """Field names below a variable."""
@@ -213,25 +216,31 @@ def place_of(e: ir.Expr) -> tuple[ir.Variable, Path] | None:
     return (e.variable, tuple(reversed(names))) if isinstance(e, ir.Var) else None
 
 
+def _shared(mappings: Sequence[Mapping[K, V]]) -> dict[K, V]:
+    """What all mappings have: the same key with the same object."""
+    shared = dict(mappings[0])
+    for other in mappings[1:]:
+        get = other.get
+        shared = {key: value for key, value in shared.items() if get(key) is value}
+    return shared
+
+
 def join(states: Sequence[PathState], values: Values) -> PathState | None:
     """The state where these paths join; None if there is none."""
     if len(states) < 2:
         return states[0] if states else None
     first, *others = states
-    env: dict[ir.Variable, Held] = {}
-    for variable in {v: None for s in states for v in s.env}:
+    # Of wide headers and many registers, most are the very same objects on all paths: those need no comparison.
+    env = _shared([s.env for s in states])
+    for variable in {v: None for s in states for v in s.env if v not in env}:
         held = [values.held(variable, s) for s in states]
-        if all(h is held[0] for h in held):
-            env[variable] = held[0]
-            continue
-        merged: dict[Path, Value] = {}
-        for path in {p: None for h in held for p in h}:
-            found = [lookup(h, path) for h in held]
-            merged[path] = _meeting(found, values)
+        merged = _shared(held)
+        for path in {p: None for h in held for p in h if p not in merged}:
+            merged[path] = _meeting([lookup(h, path) for h in held], values)
         env[variable] = merged
-    accesses: dict[ir.ExternInstance, frozenset[Access | None]] = {}
+    accesses = _shared([s.accesses for s in states])
     nothing: frozenset[Access | None] = frozenset((None,))
-    for register in {r: None for s in states for r in s.accesses}:
+    for register in {r: None for s in states for r in s.accesses if r not in accesses}:
         accesses[register] = first.accesses.get(register, nothing).union(
             *(s.accesses.get(register, nothing) for s in others)
         )
