@@ -26,6 +26,9 @@ from p4gen.verify.scope import Scope
 from p4gen.verify.search import Search
 from p4gen.verify.system import System
 
+DEEPER = 10
+"""How many times as far a scope is searched that a family says shows a fault."""
+
 
 @dataclass(frozen=True)
 class Found:
@@ -108,7 +111,7 @@ def doubt(system: System, problem: Problem) -> str:
 
 class Hunt:
     """Faults of a list, searched for one after the other, each scope as far as about ``states`` states; all scopes of
-    the ladder, or those named. The one that the family says shows a fault is the first.
+    the ladder, or those named. The one that the family says shows a fault is the first, and searched ten times as far.
 
     A scope is searched with the sound program first. Where a program with a fault does the same at each step of the
     switches, its search is the same, and is left out.
@@ -137,7 +140,8 @@ class Hunt:
             system = System(seeded)
             if complete and not expected and all(step.same for step in repeated(knowledge, system)):
                 continue
-            problem = Search(system, workers=1).run(states=self._states).problem
+            states = self._states * DEEPER if expected else self._states
+            problem = Search(system, workers=1).run(states=states).problem
             if problem is not None:
                 found = Found(fault, name, seeded, problem, doubt=doubt(system, problem))
                 if not found.doubt:

@@ -11,6 +11,7 @@ from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import Flow, PsnSync
 from p4gen.spec import CollectiveSpec, ProgramSpec
 from p4gen.spec.topology import TopologySpec, load_topology
+from p4gen.verify.family import verification_of
 from p4gen.verify.flows import FlowScope
 from p4gen.verify.scope import Scope
 from p4gen.verify.world import Budget, links_of
@@ -173,6 +174,9 @@ def _groups(spec: CollectiveSpec) -> Iterator[tuple[str, Scope]]:
             f"broadcast on star-3, window 4, idle since {since:#x}",
             replace(idle, program=wide, topology=three, collectives=(_B,), idle_since=since),
         )
+    if not spec.terminates and not verification_of(spec).idles(spec):
+        passing = replace(base, sync=PsnSync.REFINED, collectives=(_B, _A), packets=spec.slots_per_group + 1)
+        yield f"broadcast and allreduce, slots idle since {WRAP:#x}", replace(passing, idle_since=WRAP)
     yield (
         "idle slots, window 4, five packets, a loss",
         replace(idle, program=wide, packets=5, idle_since=IDLE),
@@ -232,4 +236,5 @@ def _flows(spec: ProgramSpec) -> Iterator[tuple[str, FlowScope]]:
     yield "five packets, a loss and a duplicate", replace(base, packets=5, budget=Budget(losses=1, duplicates=1))
     yield "eight packets, a loss", replace(base, packets=8, budget=loss)
     yield "seven packets, two losses", replace(base, packets=7, budget=Budget(losses=2))
+    yield "nine packets, two losses", replace(base, packets=9, budget=Budget(losses=2))
     yield "seven packets, three losses", replace(base, packets=7, budget=Budget(losses=3))

@@ -98,9 +98,12 @@ class Scope:
         idle = replace(self.config, initial_psn=self.idle_since)
         if verification_of(self.program).idles(self.program):
             return (idle,)
-        # What has passed since: of that, the last packets have taken all slots.
+        # What has passed since: of that, the last packets have taken all slots. A Broadcast of that many may be the
+        # scope's own first call.
         slots = self.program.slots_per_group
         refined = self.sync is PsnSync.REFINED
+        if refined and self.collectives[0] is Collective.BROADCAST and self.packets > slots:
+            return (idle,)
         passed = (Collective.BROADCAST,) if refined else self.collectives
         return idle, replace(
             replace(self, collectives=passed, packets=slots + 1).config,

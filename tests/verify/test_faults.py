@@ -153,7 +153,7 @@ def test_a_fault_that_no_search_can_find_has_a_reason() -> None:
 @pytest.mark.parametrize(
     ("mode", "name", "calls"),
     [
-        ("II", "broadcast-takes-no-slot", "slots"),
+        ("II", "broadcast-takes-no-slot", "broadcast and allreduce, slots"),
         ("III", "cursor-sends-the-unsent", "broadcast on star-3, window 4,"),
         ("III", "sent-before-the-wrap-counts", "broadcast on star-3, window 4,"),
         ("III", "cursor-fills-a-gap", "broadcast on star-3, window 4,"),
@@ -164,7 +164,10 @@ def test_slots_that_idle_for_a_whole_wrap_show_what_would_take_them_for_new(mode
     (fault,) = [each for each in seeding.mutations if each.name == name]
     scope = replace(dict(ladder(program_of(seeding, fault)))[f"{calls} idle since {WRAP:#x}"], engine="interp")
     assert Search(System(scope), workers=1, liveness=False).run().complete
-    assert Search(System(replace(scope, fault=fault)), workers=1).run().problem is not None
+    seeded = System(replace(scope, fault=fault))
+    problem = Search(seeded, workers=1).run().problem
+    assert problem is not None
+    assert doubt(seeded, problem) == ""
 
 
 FRESH = " { slot_use = slot_use_t.FRESH; }"

@@ -29,7 +29,7 @@ _II = {
     "an earlier group, a loss": ("epoch-ignored", "announcement-of-any-epoch"),
     "an earlier group, window 4, five packets, a loss": ("filter-forgets-the-epoch",),
     "an earlier group whose broadcast was cut short, window 4, a loss": ("zero-is-announced",),
-    "slots idle since 0xfffffe": ("broadcast-takes-no-slot",),
+    "broadcast and allreduce, slots idle since 0xfffffe": ("broadcast-takes-no-slot",),
 }  # fmt: skip
 _III = {
     "a corruption": ("corruption-laundered",),

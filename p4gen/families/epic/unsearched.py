@@ -34,6 +34,8 @@ _AT_ONCE = "a cursor goes all its way in one step of a search: none is lost, and
 _EARLY = "a result that leaves before its message is whole is the same result"
 _ASKED_MORE = "an ACK that is asked for and not needed changes nothing"
 _SOURCES = "in a search a context has the same sources in each group: an edge that is none has stored nothing there"
+_EARLY_AND_AGAIN = "data in front of an edge's first control message come again behind it: they only take a slot early"
+_STILL_HELD = "a cursor goes over what has been sent and is not acknowledged, and its slots hold that still"
 _ANNOUNCED = "a rank's packets are taken in order, and sound ones send their control message in front of data"
 
 _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -92,8 +94,8 @@ _BY_MODE: Mapping[Mode, tuple[tuple[str, tuple[str, ...]], ...]] = {
         (_ASKED_MORE, ("ackreq-on-every-packet",)),
         (_SOURCES, ("fold-adds-non-source",)),
     ),
-    Mode.II: ((_TAKEN, ("idle-slot-is-newer",)),),
-    Mode.III: ((_LEFT_OVER, ("idle-slot-is-newer",)),),
+    Mode.II: ((_TAKEN, ("idle-slot-is-newer",)), (_EARLY_AND_AGAIN, ("filter-takes-any-beginning",))),
+    Mode.III: ((_LEFT_OVER, ("idle-slot-is-newer",)), (_STILL_HELD, ("cursor-takes-any-slot",))),
 }
 """Those of one mode alone."""
 

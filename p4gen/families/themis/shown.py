@@ -17,7 +17,9 @@ _SCOPES = {
     "two connections, a loss": ("orders-shared",),
     "five packets, a loss and a duplicate": ("new-verdict-keeps-block",),
     "eight packets, a loss": ("unsure-of-closed-gaps",),
-    "seven packets, two losses": ("gap-of-one",),
+    "seven packets, two losses": ("gap-of-one", "forgotten-is-blocked"),
+    "seven packets, three losses": ("unsure-goes-back",),
+    "nine packets, two losses": ("unsure-not-kept",),
 }
 
 
