@@ -126,7 +126,8 @@ class Receiver:
 
 
 class Resends:
-    """A sender sends again what is asked for, and asks for an ACK of it, which may be what was lost."""
+    """A sender sends again what is asked for, and asks for an ACK of it, which may be what was lost. What a timer makes
+    it send again leaves over one edge."""
 
     first: Hashable = ()
     excused = False
@@ -137,6 +138,8 @@ class Resends:
     def step(self, memory: tuple[()], port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[Hashable, str]:
         """See ``Monitor``."""
         again = [frame for _, frames in sent for frame in frames if is_data(frame)]
+        if not arrived and sum(any(map(is_data, frames)) for _, frames in sent) > 1:
+            return memory, "what a timer makes it send again leaves over more than one edge"
         for cause in arrived:
             if is_data(cause):
                 continue

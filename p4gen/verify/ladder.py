@@ -197,6 +197,18 @@ def _groups(spec: CollectiveSpec) -> Iterator[tuple[str, Scope]]:
             f"{name} on tree-3-2, a loss",
             replace(base, topology=tree, packets=2, collectives=(collective,), budget=loss),
         )
+    if spec.own_psns:
+        # Where hosts run ahead of the slots, and of what has been acknowledged.
+        tight = replace(base, program=other(window=1, message=1, slots=2), packets=5)
+        yield "two slots, a duplicate", replace(tight, budget=duplicate)
+        yield "two slots, flow acks", replace(tight, flow=Flow.ACKS)
+        yield "two slots, flow acks, a duplicate", replace(tight, flow=Flow.ACKS, budget=duplicate)
+        yield (
+            "four slots, messages of two packets, flow acks",
+            replace(tight, program=other(window=1, message=2, slots=4), packets=7, flow=Flow.ACKS),
+        )
+        yield "two calls, an earlier group", replace(base, packets=2, collectives=(_A, _A), stale=True)
+        yield "allreduce on tree-3-2, no faults", replace(base, topology=tree, packets=2)
     yield "a loss, a duplicate and a delay", replace(base, packets=2, budget=Budget(1, 1, 1))
     yield (
         "refined, flow acks, a loss and a duplicate",

@@ -57,6 +57,20 @@ _I = {
     "five packets, window 4, a loss": ("resent-to-all",),
     "messages of three packets": ("ready-not-advanced", "opcode-forgotten"),
     "star-4, no faults": ("fold-skips-last-edge",),
+    "a loss": ("emits-what-is-not-next",),
+    "two slots, a duplicate": ("range-too-small", "range-starts-at-the-acked", "no-ackreq-at-the-end"),
+    "two slots, flow acks": (
+        "outputs-are-all",
+        "range-off-by-one",
+        "range-never-moves",
+        "any-range",
+        "rnr-never",
+        "rnr-forgets-psn",
+    ),
+    "two slots, flow acks, a duplicate": ("old-ack-wins",),
+    "four slots, messages of two packets, flow acks": ("gap-after-not-ready",),
+    "two calls, an earlier group": ("emission-epoch-ignored",),
+    "allreduce on tree-3-2, no faults": ("cursors-are-answers",),
 }
 _BY_MODE: Mapping[Mode, Mapping[str, tuple[str, ...]]] = {Mode.I: _I, Mode.II: _II, Mode.III: _III}
 

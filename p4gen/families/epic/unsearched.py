@@ -35,6 +35,7 @@ _EARLY = "a result that leaves before its message is whole is the same result"
 _ASKED_MORE = "an ACK that is asked for and not needed changes nothing"
 _SOURCES = "in a search a context has the same sources in each group: an edge that is none has stored nothing there"
 _EARLY_AND_AGAIN = "data in front of an edge's first control message come again behind it: they only take a slot early"
+_WAITS = "a message that waits for slots in its middle is the same message"
 _STILL_HELD = "a cursor goes over what has been sent and is not acknowledged, and its slots hold that still"
 _ANNOUNCED = "a rank's packets are taken in order, and sound ones send their control message in front of data"
 
@@ -89,7 +90,12 @@ _BY_MODE: Mapping[Mode, tuple[tuple[str, tuple[str, ...]], ...]] = {
         (_IN_TURN, ("idle-slot-is-newer", "idle-slot-is-joined")),
         (_FROM_ZERO, ("first-psn-is-zero", "emission-begins-at-zero", "wrap-forgotten-in-range")),
         (_NEXT_CALL, ("announced-off-by-one",)),
-        (_AT_ONCE, ("emits-out-of-order", "tick-ignores-what-is-due")),
+        (
+            _AT_ONCE,
+            ("emits-out-of-order", "tick-ignores-what-is-due", "emits-twice", "results-to-those-who-answer"),
+        ),
+        (_STILL_HELD, ("cursor-takes-any-slot",)),
+        (_WAITS, ("room-for-a-packet-is-enough",)),
         (_EARLY, ("forward-before-whole", "middle-releases", "down-cut-through")),
         (_ASKED_MORE, ("ackreq-on-every-packet",)),
         (_SOURCES, ("fold-adds-non-source",)),
