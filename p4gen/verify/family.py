@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -68,6 +68,8 @@ class OwnScopes:
     """The scope of a spec's program. Raises ``InputError``."""
     read: Callable[[Mapping[str, Any]], Explored]
     """Undo ``Explored.as_data``, whose ``kind`` is the name of the family."""
+    ladder: Callable[[Any], Iterator[tuple[str, Explored]]]
+    """Small scopes of a spec's program, with their names, in which listed faults are searched for: cheap ones first."""
 
 
 @dataclass(frozen=True)

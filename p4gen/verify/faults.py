@@ -17,14 +17,13 @@ from p4gen.spec import ProgramSpec
 from p4gen.verify.confirm import repeated
 from p4gen.verify.counterexample import SCHEDULE, schedule, told
 from p4gen.verify.family import verification_of
-from p4gen.verify.flows import FlowScope
 from p4gen.verify.knowledge import Knowledge
 from p4gen.verify.ladder import ladder
 from p4gen.verify.results import Problem
 from p4gen.verify.scenario import switch_in, tried, write
-from p4gen.verify.scope import Scope
 from p4gen.verify.search import Search
 from p4gen.verify.system import System
+from p4gen.verify.world import Explored
 
 DEEPER = 10
 """How many times as far a scope is searched that a family says shows a fault."""
@@ -37,7 +36,7 @@ class Found:
 
     fault: Mutation
     name: str = ""
-    scope: Scope | FlowScope | None = None
+    scope: Explored | None = None
     problem: Problem | None = None
     why: str = ""
     doubt: str = ""
@@ -136,7 +135,7 @@ class Hunt:
                 continue
             knowledge, complete = self._steps(name, scope)
             expected = name == _shown(spec, fault)
-            seeded = replace(scope, fault=there)
+            seeded = scope.with_fault(there)
             system = System(seeded)
             if complete and not expected and all(step.same for step in repeated(knowledge, system)):
                 continue
@@ -156,13 +155,13 @@ class Hunt:
         said = _text(spec), fault, self._states, tuple(self._scopes), _shown(spec, fault), beyond(spec, fault)
         return blake2b(repr(said).encode(), digest_size=12).hexdigest()
 
-    def _ladder(self, spec: ProgramSpec, fault: Mutation) -> list[tuple[str, Scope | FlowScope]]:
+    def _ladder(self, spec: ProgramSpec, fault: Mutation) -> list[tuple[str, Explored]]:
         """The scopes for a fault, in the order of their searches."""
         shown = _shown(spec, fault)
         scopes = [(name, scope) for name, scope in ladder(spec) if not self._scopes or name in self._scopes]
         return sorted(scopes, key=lambda named: named[0] != shown)
 
-    def _steps(self, name: str, scope: Scope | FlowScope) -> tuple[Knowledge, bool]:
+    def _steps(self, name: str, scope: Explored) -> tuple[Knowledge, bool]:
         """What the sound program's switches do in a scope, and whether that is everything."""
         key = name, repr(scope.program)
         if key not in self._sound:

@@ -133,6 +133,10 @@ class FlowScope:
         """See ``Explored``."""
         return replace(self, engine=engine)
 
+    def with_fault(self, fault: Mutation) -> FlowScope:
+        """See ``Explored``."""
+        return replace(self, fault=fault)
+
     def sound(self) -> FlowScope | None:
         """See ``Explored``."""
         program = verification_of(self.program).sound(self.program)

@@ -14,7 +14,7 @@ from p4gen.spec.topology import TopologySpec, load_topology
 from p4gen.verify.family import verification_of
 from p4gen.verify.flows import FlowScope
 from p4gen.verify.scope import Scope
-from p4gen.verify.world import Budget, links_of
+from p4gen.verify.world import Budget, Explored, links_of
 
 WRAP = 0xFFFFFE
 """The first PSN of most scopes: PSNs wrap around within them."""
@@ -37,8 +37,11 @@ def _star(spec: CollectiveSpec, name: str) -> TopologySpec:
     return TopologySpec.model_validate(links_of(load_topology("star-8")) | {"ranks": SPREAD[name]})
 
 
-def ladder(spec: ProgramSpec) -> Iterator[tuple[str, Scope | FlowScope]]:
+def ladder(spec: ProgramSpec) -> Iterator[tuple[str, Explored]]:
     """Small scopes for a program, with their names: cheap ones first."""
+    own = verification_of(spec).scopes
+    if own is not None:
+        return own.ladder(spec)
     if not isinstance(spec, CollectiveSpec):
         return _flows(spec)
     # Connections with PSNs of their own have none that refined synchronisation could set.

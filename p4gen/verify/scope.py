@@ -78,6 +78,10 @@ class Scope:
         """See ``Explored``."""
         return replace(self, engine=engine)
 
+    def with_fault(self, fault: Mutation) -> Scope:
+        """See ``Explored``."""
+        return replace(self, fault=fault)
+
     def sound(self) -> Scope | None:
         """See ``Explored``."""
         program = verification_of(self.program).sound(self.program)

@@ -11,6 +11,7 @@ from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.verbs import Recovery
 from p4gen.model import EngineName
 from p4gen.net.network import Network
+from p4gen.ptf.mutations import Mutation
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec
 from p4gen.verify.hosts import Task
@@ -128,6 +129,10 @@ class Explored(Protocol):
 
     def with_engine(self, engine: EngineName) -> Explored:
         """The same on another engine."""
+        ...
+
+    def with_fault(self, fault: Mutation) -> Explored:
+        """The same with a fault in the program."""
         ...
 
     def sound(self) -> Explored | None:

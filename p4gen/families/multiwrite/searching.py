@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
 from functools import partial
 from typing import Any
 
@@ -39,10 +40,19 @@ SOURCE = 0
 """The rank that writes."""
 
 
-def named(token: int, ranks: int) -> tuple[int, ...]:
-    """The ranks that a token goes to: all, the first, the last, then again."""
-    sets = tuple(range(1, ranks)), (1,), (ranks - 1,)
-    return sets[token % len(sets)]
+class Sets(StrEnum):
+    """The destinations of tokens, one after the other, then again."""
+
+    CHANGING = "all, next, last"
+    LAST_TWICE = "all, last, last"
+    ALL = "all"
+
+
+def named(token: int, ranks: int, sets: Sets = Sets.CHANGING) -> tuple[int, ...]:
+    """The ranks that a token goes to."""
+    known = {"all": tuple(range(1, ranks)), "next": (1,), "last": (ranks - 1,)}
+    words = sets.split(", ")
+    return known[words[token % len(words)]]
 
 
 def token(number: int, size: int) -> bytes:
@@ -55,11 +65,13 @@ class Writer:
 
     STATE = ("_acknowledged", "problem")
 
-    def __init__(self, nic: Nic, end: End, config: QpConfig, spec: MultiwriteSpec, tokens: int, ranks: int) -> None:
+    def __init__(
+        self, nic: Nic, end: End, config: QpConfig, spec: MultiwriteSpec, tokens: Sequence[tuple[int, ...]]
+    ) -> None:
         self.name = f"rank {SOURCE}"
         self.problem = ""
         self._acknowledged = 0
-        self._spec, self._tokens, self._ranks = spec, tokens, ranks
+        self._spec, self._tokens = spec, tokens
         self._pair = nic.create_pair(end.qp, end.peer, config, self._completed)
 
     def parts(self) -> dict[str, object]:
@@ -69,8 +81,8 @@ class Writer:
     def start(self) -> None:
         """Post all writes."""
         size = self._spec.payload
-        for number in range(self._tokens):
-            bitmap = sum(1 << rank for rank in named(number, self._ranks))
+        for number, ranks in enumerate(self._tokens):
+            bitmap = sum(1 << rank for rank in ranks)
             self._pair.post_send(
                 write_request(self._spec, SOURCE, number, token(number, size), bitmap, number * size, fence=False)
             )
@@ -78,7 +90,7 @@ class Writer:
     @property
     def done(self) -> bool:
         """See ``Task``."""
-        return self._acknowledged == self._tokens
+        return self._acknowledged == len(self._tokens)
 
     def forget_times(self) -> None:
         """See ``Task``."""
@@ -168,10 +180,21 @@ class WriteScope:
     first_psn: int = 5
     engine: EngineName = "jit"
     fault: Mutation | None = None
+    sets: Sets = Sets.CHANGING
+
+    @property
+    def _named(self) -> list[tuple[int, ...]]:
+        """The ranks of each token."""
+        ranks = len(self.topology.rank_hosts)
+        return [named(number, ranks, self.sets) for number in range(self.packets)]
 
     def with_engine(self, engine: EngineName) -> WriteScope:
         """See ``Explored``."""
         return replace(self, engine=engine)
+
+    def with_fault(self, fault: Mutation) -> WriteScope:
+        """See ``Explored``."""
+        return replace(self, fault=fault)
 
     def sound(self) -> WriteScope | None:
         """See ``Explored``."""
@@ -181,8 +204,8 @@ class WriteScope:
         """See ``Explored``."""
         seeded = f", with the fault {self.fault.name}" if self.fault is not None else ""
         return (
-            f"{self.program.program}{seeded} on {self.topology.name}: the first host writes {self.packets} tokens, to "
-            f"all, to the next host, to the last one and so on; {self.budget.sentence()}"
+            f"{self.program.program}{seeded} on {self.topology.name}: the first host writes {self.packets} tokens to "
+            f"other hosts, in turn to {self.sets}; {self.budget.sentence()}"
         )
 
     def as_data(self) -> dict[str, Any]:
@@ -196,6 +219,7 @@ class WriteScope:
             "recovery": str(self.recovery),
             "first_psn": self.first_psn,
             "fault": None if self.fault is None else asdict(self.fault),
+            "sets": str(self.sets),
         }
 
     @classmethod
@@ -211,6 +235,7 @@ class WriteScope:
             Recovery(data["recovery"]),
             data["first_psn"],
             fault=None if data["fault"] is None else Mutation(**data["fault"]),
+            sets=Sets(data["sets"]),
         )
 
     def world(self) -> World:
@@ -262,6 +287,6 @@ class WriteScope:
         self, rank: int, placement: WritePlacement, config: QpConfig, layout: Layout, nic: Nic
     ) -> Sequence[Task]:
         if rank == SOURCE:
-            return [Writer(nic, placement.sources[SOURCE], config, self.program, self.packets, layout.ranks)]
-        mine = [number for number in range(self.packets) if rank in named(number, layout.ranks)]
+            return [Writer(nic, placement.sources[SOURCE], config, self.program, self._named)]
+        mine = [number for number, ranks in enumerate(self._named) if rank in ranks]
         return [Destination(nic, rank, placement.destinations[SOURCE, rank], config, layout, mine)]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from p4gen.families.multiwrite.searching import TOPOLOGY, WriteScope
+from p4gen.families.multiwrite.shown import ladder
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.host.transport.verbs import Recovery
 from p4gen.verify.family import OwnScopes, ScopeOrder, Verification
@@ -12,6 +13,14 @@ from p4gen.verify.family import OwnScopes, ScopeOrder, Verification
 
 def _small(_: MultiwriteSpec) -> dict[str, object]:
     return {"payload": 64, "contexts": 4, "edges": 4, "slots": 4, "ports": 4}
+
+
+_FEWER: Final = {"edges": 4, "slots": 4, "ports": 4}
+"""Of programs in which listed faults are searched for."""
+
+
+def _searched(_: MultiwriteSpec) -> tuple[dict[str, object], ...]:
+    return (_FEWER,)
 
 
 def _scope(spec: Any, order: ScopeOrder) -> WriteScope:
@@ -30,5 +39,6 @@ FACET = Verification(
     clocks=("IncIngress.resend_timer.timers",),
     ticks=2,
     small=_small,
-    scopes=OwnScopes(TOPOLOGY, _scope, WriteScope.from_data),
+    searched=_searched,
+    scopes=OwnScopes(TOPOLOGY, _scope, WriteScope.from_data, ladder),
 )
