@@ -7,12 +7,14 @@ from p4gen.families.family import Family
 from p4gen.families.guests import answering, implied_family, text_of
 from p4gen.families.load import (
     WrittenCollective,
+    WrittenServing,
     WrittenSpec,
     collective,
     flag_name,
     load_collective,
     load_spec,
     parse_spec,
+    serving,
 )
 from p4gen.families.registry import add_folder, families, family_of, folder_of
 from p4gen.plugins import Facet
@@ -21,6 +23,7 @@ __all__ = [
     "Facet",
     "Family",
     "WrittenCollective",
+    "WrittenServing",
     "WrittenSpec",
     "add_folder",
     "answering",
@@ -33,5 +36,6 @@ __all__ = [
     "load_collective",
     "load_spec",
     "parse_spec",
+    "serving",
     "text_of",
 ]

@@ -21,6 +21,7 @@ from p4gen.inputs import shown
 from p4gen.spec.collective import CollectiveSpec
 from p4gen.spec.positions import KEY, read_yaml
 from p4gen.spec.program import COMMON, ProgramSpec, SpecConflictError
+from p4gen.spec.serving import ServingSpec
 
 Where = Pos | str | None
 
@@ -90,6 +91,15 @@ WrittenSpec = Annotated[SerializeAsAny[ProgramSpec], BeforeValidator(_read_back)
 """The type of a field of a record that holds a program's spec: it is read as the spec of its own family."""
 WrittenCollective = Annotated[SerializeAsAny[CollectiveSpec], BeforeValidator(_read_back)]
 """The same for a program that takes part in collectives."""
+WrittenServing = Annotated[SerializeAsAny[ServingSpec], BeforeValidator(_read_back)]
+"""The same for a program that serves groups."""
+
+
+def serving(spec: ProgramSpec) -> ServingSpec:
+    """A spec of a program that serves groups; ``InputError`` for another."""
+    if not isinstance(spec, ServingSpec):
+        raise InputError(f"{spec.program}: programs of the family {spec.family} serve no groups")
+    return spec
 
 
 def collective(spec: ProgramSpec) -> CollectiveSpec:

@@ -10,12 +10,12 @@ from itertools import pairwise
 from p4gen.groups.family import group_entries
 from p4gen.groups.group import Edge, GroupContext
 from p4gen.host.collectives.control import MAX_RANKS, Collective
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ServingSpec
 
 _SERVED = (Collective.ALLREDUCE, Collective.REDUCE, Collective.BROADCAST)
 
 
-def problems(spec: CollectiveSpec, groups: Sequence[GroupContext]) -> Iterator[str]:
+def problems(spec: ServingSpec, groups: Sequence[GroupContext]) -> Iterator[str]:
     """Every reason, in a sentence each; none when a program of ``spec`` can serve all of ``groups`` on one switch."""
     if len(groups) > spec.groups:
         yield f"{len(groups)} groups; the program has room for {spec.groups}"
@@ -36,7 +36,7 @@ def problems(spec: CollectiveSpec, groups: Sequence[GroupContext]) -> Iterator[s
         yield from (f"{what} {value} is used {count} times" for value, count in Counter(values).items() if count > 1)
 
 
-def _of_group(spec: CollectiveSpec, group: GroupContext) -> Iterator[str]:
+def _of_group(spec: ServingSpec, group: GroupContext) -> Iterator[str]:
     if not 0 <= group.context < spec.groups:
         yield f"contexts of this program are 0 to {spec.groups - 1}"
     if not 1 <= len(group.edges) <= spec.fan_in:
@@ -52,7 +52,7 @@ def _of_group(spec: CollectiveSpec, group: GroupContext) -> Iterator[str]:
         yield f"it is in pipeline {group.pipeline}; the program has {spec.pipelines}"
 
 
-def _of_edge(spec: CollectiveSpec, group: GroupContext, edge: Edge) -> Iterator[str]:
+def _of_edge(spec: ServingSpec, group: GroupContext, edge: Edge) -> Iterator[str]:
     where = f"edge {edge.edge_id}"
     last = group_entries(spec).last_edge_id(spec)
     pipeline = min(spec.architecture.front_number(edge.port) // (spec.ports // spec.pipelines), spec.pipelines - 1)
@@ -93,7 +93,7 @@ def _of_patterns(group: GroupContext) -> Iterator[str]:
     yield from (f"{what} {root} is given {count} times" for (what, root), count in served.items() if count > 1)
 
 
-def _of_slots(spec: CollectiveSpec, group: GroupContext) -> Iterator[str]:
+def _of_slots(spec: ServingSpec, group: GroupContext) -> Iterator[str]:
     yield from group_entries(spec).problems(spec, group)
     ranges = group.ranges()
     needed, formula = spec.needed_slots, spec.slots_formula
@@ -119,7 +119,7 @@ def _dangling(groups: Sequence[GroupContext]) -> Iterator[str]:
                 yield f"group {group.context}: edge {edge.edge_id} has no other end in pipeline {edge.to_pipeline}"
 
 
-def _overlaps(spec: CollectiveSpec, groups: Sequence[GroupContext]) -> Iterator[str]:
+def _overlaps(spec: ServingSpec, groups: Sequence[GroupContext]) -> Iterator[str]:
     banks: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for group in groups:
         banks[group.pipeline] += [(first, end, group.context) for first, end in group.ranges()]
@@ -130,5 +130,5 @@ def _overlaps(spec: CollectiveSpec, groups: Sequence[GroupContext]) -> Iterator[
                 yield f"group {left} and group {right} overlap at slot {first}{bank}"
 
 
-def _memory(spec: CollectiveSpec) -> str:
+def _memory(spec: ServingSpec) -> str:
     return "pipeline" if spec.pipelines > 1 else "switch"

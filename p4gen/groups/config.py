@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 
 from p4gen.errors import InputError
-from p4gen.families import collective
+from p4gen.families import serving
 from p4gen.groups.checks import problems
 from p4gen.groups.connections import connection_entries
 from p4gen.groups.family import group_entries
@@ -30,7 +30,7 @@ def configure(
 
     Raises ``InputError``, naming every group that the program cannot serve and why.
     """
-    found = list(problems(collective(spec), groups)) if groups else []
+    found = list(problems(serving(spec), groups)) if groups else []
     if found:
         raise InputError(*found)
     routes, next_hops = tuple(routes), tuple(next_hops)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from p4gen.families import Facet, family_of
-from p4gen.groups.group import GroupContext, SwitchConfig
+from p4gen.groups.group import Edge, GroupContext, SwitchConfig
 from p4gen.host.collectives.plan import ChannelKey
 from p4gen.model.entries import Entry
 from p4gen.spec import ProgramSpec
@@ -28,6 +28,8 @@ class GroupEntries(Facet):
     """Whether the entries that a switch has contain the context in its epoch, so that its state counts."""
     lacking: Callable[[Any, Sequence[Sequence[ChannelKey]]], Iterable[str]] = lambda _spec, _channels: ()
     """Why a program cannot serve groups with such channels, whatever their place, a sentence each."""
+    ticked: Callable[[GroupContext, Edge], bool] = lambda _group, _edge: True
+    """Whether an edge of a context has a timer that ticks drive, in programs that want ticks."""
     problems: Callable[[Any, GroupContext], Iterable[str]] = lambda _spec, _group: ()
     """Why a program cannot serve a group, a sentence each, beside what ``p4gen.groups.checks`` finds for any family."""
 

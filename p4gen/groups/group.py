@@ -27,6 +27,16 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
+class Memory:
+    """A rank's registered memory, which switches write to."""
+
+    address: int
+    rkey: int
+    size: int
+    """Bytes."""
+
+
+@dataclass(frozen=True)
 class Edge:
     """An edge of an IncTree as a switch sees it; ``remote`` is the endpoint at the other end."""
 
@@ -46,6 +56,10 @@ class Edge:
     (``spec.own_psns``)."""
     first_sent: int = field(default=0, metadata={"later": True})
     """The PSN of the first packet that leaves by it."""
+    ranks: int = field(default=0, metadata={"later": True})
+    """The ranks behind it, as a bitmap; of programs by which ranks write to each other (``spec.writes``)."""
+    memory: Memory | None = field(default=None, metadata={"later": True})
+    """The same programs': where the rank at the other end is written to."""
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from typing import Protocol
 
 from p4gen.arch.ports import CPU_PORT
 from p4gen.errors import FailedError
-from p4gen.families import WrittenCollective, WrittenSpec
+from p4gen.families import WrittenServing, WrittenSpec
 from p4gen.groups.connections import Tally
-from p4gen.groups.group import PlacedEdge, SwitchConfig
+from p4gen.groups.group import Memory, PlacedEdge, SwitchConfig
 from p4gen.host.collectives.plan import ChannelKey, PsnSync
 from p4gen.host.transport.verbs import Peer
 from p4gen.placement.request import Code, ConnectionSpec, GroupSpec, ManagerError
@@ -24,7 +24,7 @@ from p4gen.placement.request import Code, ConnectionSpec, GroupSpec, ManagerErro
 __all__ = [
     "Agent", "AgentError", "Changes", "Code", "ConnectionCount", "ConnectionSpec", "ConnectionState",
     "ConnectionStatus", "GroupSpec", "GroupState", "GroupStatus", "HostAddresses", "HostInfo", "HostManager",
-    "LinkPort", "Manager", "ManagerError", "Membership", "RankChannel", "RankConfig", "RankReport", "Status",
+    "LinkPort", "Manager", "ManagerError", "Membership", "Memory", "RankChannel", "RankConfig", "RankReport", "Status",
     "SwitchInfo", "SwitchStatus",
 ]  # fmt: skip
 
@@ -114,7 +114,7 @@ class RankConfig:
     first_psn: int
     slots: int
     sync: PsnSync
-    spec: WrittenCollective
+    spec: WrittenServing
     """The program of the first switch: payload, W, M, op, dtype, mode, reliability."""
 
 

@@ -9,7 +9,8 @@ import base64
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
-from typing import Any, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from p4gen.records import from_plain, to_plain
 
@@ -55,6 +56,9 @@ def _named(kind: Any, data: Any) -> Any:
     if kind is bytes:
         return base64.b85decode(data)
     origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):  # something that may be missing
+        (one,) = [arg for arg in args if arg is not NoneType] if len(args) == 2 and NoneType in args else [None]
+        return data if data is None or one is None else _named(one, data)
     if origin is tuple and args[-1] is Ellipsis:
         return [_named(args[0], item) for item in data]
     if isinstance(origin, type) and issubclass(origin, Mapping):

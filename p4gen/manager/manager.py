@@ -46,7 +46,7 @@ from p4gen.manager.watch import Watch
 from p4gen.placement.placed import PlacedGroup
 from p4gen.placement.planner import View, check
 from p4gen.placement.policy import PlacementPolicy, find_policy
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ServingSpec
 from p4gen.spec.topology import TopologySpec
 
 LOGGER = logging.getLogger("p4gen.manager")
@@ -373,9 +373,9 @@ class IncManager:
             reachable=thread.stale_since is None and silent is None,
             problem=thread.problem or silent or "",
             contexts=len(contexts),
-            contexts_total=spec.groups if isinstance(spec, CollectiveSpec) else 0,
+            contexts_total=spec.groups if isinstance(spec, ServingSpec) else 0,
             slots=sum(end - first for context in contexts for first, end in context.ranges()),
-            slots_total=spec.total_slots * spec.pipelines if isinstance(spec, CollectiveSpec) else 0,
+            slots_total=spec.total_slots * spec.pipelines if isinstance(spec, ServingSpec) else 0,
             entries=thread.entries,
             drops=thread.drops,
             links_down=fabric.links_down(name),

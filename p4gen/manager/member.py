@@ -28,7 +28,7 @@ from p4gen.host.transport.raw import RawNic
 from p4gen.manager.api import Code, GroupState, HostManager, ManagerError, Membership, RankConfig, RankReport
 from p4gen.manager.calls import Call, CallResult, check_call
 from p4gen.manager.ranks import TIMEOUT, group_config
-from p4gen.spec import Op
+from p4gen.spec import CollectiveSpec, Op
 
 KEPT: Final = 8
 """Number of completed calls whose inputs a rank keeps; no rank is further ahead of another."""
@@ -256,6 +256,8 @@ class Member:
         self.state, self.reason = news.state, news.reason
         if news.gone:
             self.end(f"group {self.group} was destroyed")
+        elif news.config is not None and not isinstance(news.config.spec, CollectiveSpec):
+            self.end(f"group {self.group} is of {news.config.spec.family}, whose writes this CommLib does not make")
         elif news.state is GroupState.ACTIVE and news.config is not None:
             self._wanted = self._last = news.config
             if self._communicator is None or news.config.generation != self.generation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from p4gen.families import collective
 from p4gen.groups.ranks import ACK_EVERY, host_config
 from p4gen.host.collectives.plan import GroupConfig
 from p4gen.host.transport.clock import MS
@@ -17,7 +18,7 @@ def group_config(config: RankConfig, *, timeout_ps: int = TIMEOUT, ack_every: in
     """The configuration of a rank's CommLib in real time."""
     channels = {channel.key: (channel.qp, channel.peer) for channel in config.channels}
     return host_config(
-        config.spec,
+        collective(config.spec),
         config.rank,
         config.size,
         channels,

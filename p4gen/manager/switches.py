@@ -17,7 +17,8 @@ from typing import Any, Final, Protocol
 from p4gen.errors import P4genError
 from p4gen.families import collective
 from p4gen.groups.connections import Tally
-from p4gen.groups.group import PlacedEdge, placed_edges
+from p4gen.groups.family import group_entries
+from p4gen.groups.group import PlacedEdge
 from p4gen.manager.api import Agent, AgentError, ConnectionCount, SwitchInfo
 from p4gen.manager.tallies import Tallies
 from p4gen.manager.wanted import (
@@ -33,7 +34,7 @@ from p4gen.manager.wanted import (
 from p4gen.manager.worker import Worker
 from p4gen.placement.placed import PlacedGroup
 from p4gen.placement.planner import View
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import CollectiveSpec, ServingSpec
 
 Agents = Callable[[SwitchInfo], Agent]
 
@@ -371,10 +372,18 @@ class SwitchThread(Worker):
 
     def _tick(self) -> None:
         agent, spec = self._agent, self._info.spec
-        if agent is not None and isinstance(spec, CollectiveSpec) and spec.wants_ticks:
+        if agent is not None and isinstance(spec, ServingSpec) and spec.wants_ticks:
             contexts = contexts_of(self.name, {key: p for key, p in self._admitted.items() if key in self._ticking})
-            edges = placed_edges(self.name, contexts)
+            ticked = group_entries(spec).ticked
+            edges = tuple(
+                PlacedEdge(self.name, context.pipeline, context.context, edge)
+                for context in contexts
+                for edge in context.edges
+                if ticked(context, edge)
+            )
             _asked(lambda: agent.set_ticks(edges))
+            if not isinstance(spec, CollectiveSpec):  # whose programs count no edges that are given up
+                return
             if edges != self._edges:
                 self._edges, self._given_up = edges, None
 

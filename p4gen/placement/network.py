@@ -16,7 +16,7 @@ from p4gen.placement.placed import TREES, GroupRequest, PlacedGroup
 from p4gen.placement.placer import GATEWAY, Names, Placer, routes, switch_of, tree_routes
 from p4gen.placement.pools import Pools
 from p4gen.placement.tree import IncTree, build_tree
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ServingSpec
 from p4gen.spec.topology import TopologySpec
 
 
@@ -56,7 +56,7 @@ class Placement:
 
 def place(
     topology: TopologySpec,
-    spec: CollectiveSpec,
+    spec: ServingSpec,
     groups: Sequence[GroupRequest] | None = None,
     *,
     sync: PsnSync = PsnSync.SUBGROUPS,
@@ -91,9 +91,7 @@ def place(
     return _placement(topology, spec, names, placed)
 
 
-def _placement(
-    topology: TopologySpec, spec: CollectiveSpec, names: Names, groups: tuple[PlacedGroup, ...]
-) -> Placement:
+def _placement(topology: TopologySpec, spec: ServingSpec, names: Names, groups: tuple[PlacedGroup, ...]) -> Placement:
     passed = tree_routes(topology, groups)
     switches: dict[str, SwitchConfig] = {}
     edges: list[PlacedEdge] = []

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from p4gen.errors import InputError
-from p4gen.groups.group import GroupContext
+from p4gen.groups.group import GroupContext, Memory
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import SYMMETRIC, ChannelKey, PsnSync
 from p4gen.host.transport.verbs import Peer
@@ -43,10 +43,15 @@ class GroupRequest:
     """N; by default the program's."""
     every_switch: bool = False
     """Make every switch on the way a node."""
+    memories: tuple[Memory, ...] = field(default=(), metadata={"later": True})
+    """Of a group whose ranks write to each other's memory: that of each rank."""
 
     def channels(self) -> tuple[Serves, ...]:
         """The patterns it needs, together where they share contexts and QPs. AllReduce is always among them, for the
-        Barriers between others. ReduceScatter is N Reduces, AllGather N Broadcasts (EPIC §A)."""
+        Barriers between others. ReduceScatter is N Reduces, AllGather N Broadcasts (EPIC §A). A group of ranks that
+        write to each other has a Broadcast from each, and no other."""
+        if self.memories:
+            return tuple(((Collective.BROADCAST, rank),) for rank in range(len(self.ranks)))
         wanted = self.collectives
         roots = range(len(self.ranks)) if self.roots is None else sorted(self.roots)
         found = [SYMMETRIC]
@@ -60,6 +65,8 @@ class GroupRequest:
         """What is invalid about it, on any tree."""
         if not self.collectives:
             yield "it has no collectives"
+        if self.memories and len(self.memories) != len(self.ranks):
+            yield f"it has the memory of {len(self.memories)} ranks; there are {len(self.ranks)}"
         yield from (
             f"rank {root} cannot be a root; there are {len(self.ranks)} ranks"
             for root in sorted(self.roots or ())

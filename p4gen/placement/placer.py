@@ -16,7 +16,7 @@ from p4gen.placement.placed import TREE_NETWORK, Channel, GroupRequest, PlacedGr
 from p4gen.placement.pools import HOST_QP, Need, NoRoomError, Pools, Taken
 from p4gen.placement.tree import NOTHING_DOWN, IncTree, NodeKey, TreeNode, port_to
 from p4gen.rocev2.headers import ipv4, ipv4_text
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ServingSpec
 from p4gen.spec.topology import TopologySpec
 
 HOST_NETWORK = ipv4("10.0.0.0")
@@ -59,7 +59,7 @@ def switch_of(topology: TopologySpec, host: str) -> str:
 class Placer:
     """Allocates resources of ``pools`` to groups, in the order of calls. ``specs`` are the programs of the switches."""
 
-    def __init__(self, topology: TopologySpec, names: Names, specs: Mapping[str, CollectiveSpec], pools: Pools) -> None:
+    def __init__(self, topology: TopologySpec, names: Names, specs: Mapping[str, ServingSpec], pools: Pools) -> None:
         self._topology = topology
         self._names = names
         self._specs = specs
@@ -112,10 +112,13 @@ class Placer:
                 far = local(*tree.opposite(node, index))
                 to_ip, to_qp = far.ip, far.qp
             edge_id, own_qp = taken[node.key].edge_ids[index], local(node, index).qp
-            own_psns = self._specs[node.key.switch].own_psns
+            program = self._specs[node.key.switch]
+            own_psns = program.own_psns
+            ranks = sum(1 << rank for rank in seen.ranks) if program.writes else 0
+            memory = request.memories[ranks.bit_length() - 1] if ranks and seen.far is None else None
             return Edge(
                 edge_id,
-                self._specs[node.key.switch].architecture.front_port(seen.port or 0),
+                program.architecture.front_port(seen.port or 0),
                 local(node, index),
                 Endpoint(mac[seen.path[1] if len(seen.path) > 1 else node.key.switch], to_ip, to_qp),
                 udp_src_port=0xC000 + (edge_id - 1) % UDP_PORTS,
@@ -123,6 +126,8 @@ class Placer:
                 to_pipeline=seen.far.pipeline if seen.internal and seen.far is not None else None,
                 first_received=stream_psn(to_qp, own_qp, request.first_psn) if own_psns else 0,
                 first_sent=stream_psn(own_qp, to_qp, request.first_psn) if own_psns else 0,
+                ranks=ranks,
+                memory=memory,
             )
 
         contexts = {}

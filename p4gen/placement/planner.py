@@ -17,7 +17,7 @@ from p4gen.placement.policy import Candidate, FabricView, GroupView, PlacementPo
 from p4gen.placement.pools import NoRoomError, Pools
 from p4gen.placement.request import Code, GroupSpec, ManagerError
 from p4gen.placement.tree import IncTree, build_tree, no_path, tree_links, tree_problems
-from p4gen.spec import CollectiveSpec, ProgramSpec
+from p4gen.spec import ProgramSpec, ServingSpec
 from p4gen.spec.topology import TopologySpec
 
 _PROPOSALS: Final = 10_000
@@ -37,9 +37,9 @@ class View:
     """Names of links that cannot be used, each with the reason."""
 
     @cached_property
-    def specs(self) -> Mapping[str, CollectiveSpec]:
-        """The registered switches whose programs take part in collectives."""
-        return {name: spec for name, spec in self.programs.items() if isinstance(spec, CollectiveSpec)}
+    def specs(self) -> Mapping[str, ServingSpec]:
+        """The registered switches whose programs serve groups."""
+        return {name: spec for name, spec in self.programs.items() if isinstance(spec, ServingSpec)}
 
     @cached_property
     def _next_ports(self) -> dict[tuple[str, str], tuple[int, ...]]:
@@ -75,7 +75,7 @@ def check(spec: GroupSpec, view: View) -> None:
     if not _NAME.fullmatch(spec.name):
         problems.append(f"'{spec.name}' is not a name for a group: letters, digits, '_', '.', ':', '-', 63 at most")
     problems += tree_problems(view.topology, spec.ranks, spec.root)
-    problems += GroupRequest(spec.ranks, collectives=spec.collectives).problems()
+    problems += GroupRequest(spec.ranks, collectives=spec.collectives, memories=spec.memories).problems()
     lacks = [list(_lacking(spec, program)) for program in view.specs.values()]
     if lacks and all(lacks):
         problems += dict.fromkeys(reason for some in lacks for reason in some)
@@ -110,7 +110,14 @@ def plan(
         down |= {link.name: reason for link in topology.ports[switch]}
     per_pipeline = {name: program.ports // program.pipelines for name, program in view.programs.items()}
     request = GroupRequest(
-        spec.ranks, None, spec.sync, spec.collectives, epoch=None, first_psn=first_psn, slots=spec.slots
+        spec.ranks,
+        None,
+        spec.sync,
+        spec.collectives,
+        epoch=None,
+        first_psn=first_psn,
+        slots=spec.slots,
+        memories=spec.memories,
     )
     refused: dict[str, None] = {}
     epochs: frozenset[str] = frozenset()
@@ -200,12 +207,12 @@ def _proposals(policy: PlacementPolicy, view: FabricView, spec: GroupSpec) -> It
         raise ManagerError(Code.REFUSED, f"{name} failed: {type(error).__name__}: {error}") from error
 
 
-def _unfit(tree: IncTree, specs: Mapping[str, CollectiveSpec], request: GroupRequest) -> Iterator[str]:
+def _unfit(tree: IncTree, specs: Mapping[str, ServingSpec], request: GroupRequest) -> Iterator[str]:
     """Why the programs of a tree's switches cannot serve it, regardless of free resources."""
     names = list(dict.fromkeys(node.key.switch for node in tree.nodes))
     others = [name for name in names if name not in specs]
     if others:
-        yield from (f"{name}: its program does not take part in collectives" for name in others)
+        yield from (f"{name}: its program serves no groups" for name in others)
         return
     first = names[0]
     for name in names[1:]:
@@ -223,12 +230,15 @@ def _unfit(tree: IncTree, specs: Mapping[str, CollectiveSpec], request: GroupReq
             yield f"{name}: {reason}"
 
 
-def _lacking(spec: GroupSpec | GroupRequest, program: CollectiveSpec) -> Iterable[str]:
-    channels = GroupRequest(spec.ranks, sync=spec.sync, collectives=spec.collectives).channels()
-    return group_entries(program).lacking(program, channels)
+def _lacking(spec: GroupSpec | GroupRequest, program: ServingSpec) -> Iterable[str]:
+    if bool(spec.memories) != program.writes:
+        what = "needs the memory of each rank" if program.writes else "knows no memory of ranks"
+        return [f"{program.program} {what}"]
+    request = GroupRequest(spec.ranks, sync=spec.sync, collectives=spec.collectives, memories=spec.memories)
+    return group_entries(program).lacking(program, request.channels())
 
 
-def _slot_problems(slots: int, spec: CollectiveSpec) -> Iterator[str]:
+def _slot_problems(slots: int, spec: ServingSpec) -> Iterator[str]:
     needed = spec.needed_slots
     if slots < needed or slots & (slots - 1):
         yield f"{slots} slots; it takes a power of two of at least {spec.slots_formula} = {needed}"

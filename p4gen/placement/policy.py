@@ -17,7 +17,7 @@ from p4gen.errors import InputError
 from p4gen.inputs import shown
 from p4gen.placement.request import GroupSpec
 from p4gen.placement.tree import IncTree, by_distance, tree_links
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ServingSpec
 from p4gen.spec.topology import TopologySpec
 
 ENTRY_POINTS: Final = "p4gen.placement_policies"
@@ -27,7 +27,7 @@ ENTRY_POINTS: Final = "p4gen.placement_policies"
 class SwitchRoom:
     """A usable switch, and its free resources."""
 
-    spec: CollectiveSpec
+    spec: ServingSpec
     contexts_free: int
     slots_free: tuple[int, ...]
     """Free slots in the memory of each pipeline."""

@@ -21,7 +21,7 @@ from p4gen.errors import Diagnostic, InputError
 from p4gen.groups.family import group_entries
 from p4gen.groups.group import GroupContext
 from p4gen.placement.placed import TREES, PlacedGroup
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ServingSpec
 
 HOST_QP: Final = 0x200
 """First QP of the hosts."""
@@ -156,7 +156,7 @@ class Limits:
     slots: int = 1 << 40
 
     @classmethod
-    def of(cls, spec: CollectiveSpec) -> Limits:
+    def of(cls, spec: ServingSpec) -> Limits:
         """Those of a program."""
         return cls(spec.groups, group_entries(spec).last_edge_id(spec), spec.total_slots)
 

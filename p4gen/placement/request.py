@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from p4gen.errors import FailedError
+from p4gen.groups.group import Memory
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
 
@@ -50,6 +51,8 @@ class GroupSpec:
     collectives: frozenset[Collective] = frozenset(Collective)
     slots: int | None = None
     """N for each pipe; the program's by default."""
+    memories: tuple[Memory, ...] = field(default=(), metadata={"later": True})
+    """Of a group whose ranks write to each other's memory: that of each rank."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from p4gen.errors import InputError
 from p4gen.placement.policy import Candidate, FabricView
 from p4gen.placement.request import GroupSpec
 from p4gen.placement.tree import IncTree, build_tree, tree_links
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ServingSpec
 
 _SECOND: Final = 1e12
 """Picoseconds."""
@@ -121,12 +121,12 @@ class WidestPathNear(WidestPath):
     prefers_depth = True
 
 
-def _banks(program: CollectiveSpec) -> int:
+def _banks(program: ServingSpec) -> int:
     """How many times a group's slots are taken of a pipeline's memory: for data up, and for data down."""
     return 2 if program.pipes > 1 else 1
 
 
-def _slots(program: CollectiveSpec, free: int, useful: float) -> int:
+def _slots(program: ServingSpec, free: int, useful: float) -> int:
     """The least power of two of at least ``useful`` slots, or the greatest that leaves half of what is free to others;
     never less than a program needs for a group."""
     slots = max(2, 1 << (program.needed_slots - 1).bit_length())

@@ -4,6 +4,7 @@ from p4gen.spec.collective import CollectiveSpec, Overflow, Reliability
 from p4gen.spec.formats import DType
 from p4gen.spec.program import Icrc, ProgramSpec, SpecConflictError
 from p4gen.spec.reductions import Numbers, Op
+from p4gen.spec.serving import ServingSpec
 
 __all__ = [
     "CollectiveSpec",
@@ -14,5 +15,6 @@ __all__ = [
     "Overflow",
     "ProgramSpec",
     "Reliability",
+    "ServingSpec",
     "SpecConflictError",
 ]

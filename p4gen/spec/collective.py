@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal, assert_never
 from pydantic import Field, field_validator, model_validator
 
 from p4gen.spec.formats import DType
-from p4gen.spec.program import ProgramSpec, SpecConflictError, whole
+from p4gen.spec.program import SpecConflictError, whole
 from p4gen.spec.reductions import Numbers, Op, all_numbers
+from p4gen.spec.serving import ServingSpec
 
 DYNAMIC_BITS = 32
 """Bits of an element in programs that compute with what each control message announces."""
@@ -61,7 +62,7 @@ class Reliability(StrEnum):
                 assert_never(other)
 
 
-class CollectiveSpec(ProgramSpec):
+class CollectiveSpec(ServingSpec):
     """A program that reduces and distributes what ranks send."""
 
     lanes: Annotated[

@@ -67,7 +67,13 @@ class Wires:
     def _member(self, host: str, config: RankConfig) -> Communicator:
         channels = {channel.key: (channel.qp, channel.peer) for channel in config.channels}
         made = host_config(
-            config.spec, config.rank, config.size, channels, config.first_psn, config.sync, timeout_ps=50 * US
+            collective(config.spec),
+            config.rank,
+            config.size,
+            channels,
+            config.first_psn,
+            config.sync,
+            timeout_ps=50 * US,
         )
         nic = self.network.nics[host]
         nic.checks_icrc = config.spec.icrc.right
@@ -81,7 +87,7 @@ class Wires:
         host = self.rig.manager.group(name).spec.ranks[0]
         config = news_of(self.rig, host)[name].config
         assert config is not None
-        spec = config.spec
+        spec = collective(config.spec)
         values = [draw(call, spec, len(members), chance, overflowing=False) for call in calls]
         made = [
             [invoke(member, call, mine[rank]) for call, mine in zip(calls, values, strict=True)]

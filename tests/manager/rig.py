@@ -36,11 +36,13 @@ def key_of(item: Entry | MulticastGroup | CloneSession) -> Key:
         (name, (m.value, m.prefix_len) if isinstance(m, Lpm) else m.value if isinstance(m, Exact) else m)
         for name, m in item.match.items()
     )
-    return (item.table.rpartition(".")[2], *sorted(match, key=str))
+    return (_short(item.table), *sorted(match, key=str))
 
 
 def _short(name: str) -> str:
-    return name.rpartition(".")[2]
+    """A table's own name; with that of its control where there are several, which are numbered."""
+    above, _, own = name.rpartition(".")
+    return f"{above.rpartition('.')[2]}.{own}" if above[-1:].isdigit() else own
 
 
 def content(item: Entry | MulticastGroup | CloneSession) -> object:

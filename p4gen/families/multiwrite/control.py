@@ -13,13 +13,17 @@ from typing import Final
 from p4gen.errors import InputError
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.groups.family import GroupEntries
-from p4gen.groups.group import Endpoint, GroupContext, SwitchConfig
+from p4gen.groups.group import Edge, Endpoint, GroupContext, Memory, SwitchConfig
+from p4gen.host.collectives.control import Collective
+from p4gen.host.collectives.plan import ChannelKey
 from p4gen.model.entries import Action, CloneSession, Entry, Exact, MulticastGroup, Replica
 
 ALL_EDGES: Final = 1
 """The multicast group of all edges of programs that prune copies. With a group for each set of edges, a group's number
 is the set itself."""
 _LAST_ADDRESS: Final = 1 << 64
+GROUP_KEY: Final = 0x00C0_FFEE
+"""The key in the writes of sources. Which group they are of, their connection says."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +84,14 @@ class WriteContext:
         raise InputError(f"context {self.context}: there is no edge {self.source}, which is to lead to the source")
 
 
-def configuration(spec: MultiwriteSpec, contexts: Sequence[WriteContext], ports: Mapping[int, int]) -> SwitchConfig:
-    """What a switch must hold to serve contexts. ``ports`` are those of its edges, by their numbers.
+def configuration(
+    spec: MultiwriteSpec,
+    contexts: Sequence[WriteContext],
+    ports: Mapping[int, int],
+    gateways: Mapping[int, int] | None = None,
+) -> SwitchConfig:
+    """What a switch must hold to serve contexts. ``ports`` are those of its edges, by their numbers; ``gateways`` more
+    addresses that it answers ARP for.
 
     Raises ``InputError``, naming every context that the program cannot serve, and why.
     """
@@ -90,7 +100,7 @@ def configuration(spec: MultiwriteSpec, contexts: Sequence[WriteContext], ports:
         raise InputError(*found)
     ends = [edge.local for context in contexts for edge in context.edges]
     entries = [Entry("addresses", {"hdr.ipv4.dst_addr": Exact(ip)}, Action("NoAction")) for ip in _addresses(ends)]
-    entries += _neighbours({end.ip: end.mac for end in ends})
+    entries += _neighbours({**(gateways or {}), **{end.ip: end.mac for end in ends}})
     for context in contexts:
         entries += _entries(spec, context, ports)
     sessions = tuple(_sessions(spec, ports)) if spec.holds else ()
@@ -251,12 +261,113 @@ def _neighbours(macs: Mapping[int, int]) -> Iterator[Entry]:
         yield Entry("neighbours", {"hdr.arp.dst_addr": Exact(ip)}, Action("answer", {"mac": mac}))
 
 
-def _of_groups(_spec: MultiwriteSpec, _groups: Sequence[GroupContext], gateways: Mapping[int, int]) -> SwitchConfig:
-    return SwitchConfig(tuple(_neighbours(gateways)), (), ())
+# --- groups of the manager: a context for each source, which is placed like EPIC's Broadcasts; the group's IncTree says
+# which ranks are behind each edge ---
 
 
-def _no_groups(_spec: MultiwriteSpec, _group: GroupContext) -> Iterator[str]:
-    yield "MultiWrite's programs serve no groups of collectives"
+def _configuration(spec: MultiwriteSpec, groups: Sequence[GroupContext], gateways: Mapping[int, int]) -> SwitchConfig:
+    if not groups:
+        return SwitchConfig(tuple(_neighbours(gateways)), (), ())
+    ports = {1 + number: spec.architecture.front_port(number) for number in range(spec.edges)}
+    return configuration(spec, [_context(spec, group) for group in groups], ports, gateways)
 
 
-FACET = GroupEntries(configuration=_of_groups, last_edge_id=lambda _: 0, problems=_no_groups)
+def _context(spec: MultiwriteSpec, group: GroupContext) -> WriteContext:
+    (pattern,) = group.patterns
+    assert pattern.toward is not None
+    memories = [edge.memory for edge in group.edges if edge.memory is not None]
+    ranks = sum(edge.ranks for edge in group.edges).bit_length()
+    edges = tuple(
+        WriteEdge(
+            _number(spec, edge),
+            edge.local,
+            edge.remote,
+            0 if i == pattern.toward else edge.ranks,
+            None if i == pattern.toward or edge.memory is None else _window(spec, edge.memory, pattern.root, ranks),
+            edge.udp_src_port,
+        )
+        for i, edge in enumerate(group.edges)
+    )
+    # The windows of a group are equally large; a switch without hosts places nothing, so any size will do.
+    return WriteContext(
+        group.context,
+        pattern.root,
+        edges,
+        edges[pattern.toward].edge,
+        GROUP_KEY,
+        min((memory.size for memory in memories), default=1 << 48),
+        group.epoch,
+        group.first_psn,
+        group.edges[pattern.toward].first_hop,
+    )
+
+
+def _number(spec: MultiwriteSpec, edge: Edge) -> int:
+    """The number of an edge at its switch: each has a port."""
+    return 1 + spec.architecture.front_number(edge.port)
+
+
+def _window(spec: MultiwriteSpec, memory: Memory, source: int, ranks: int) -> Window:
+    """A destination's memory as a source's writes see it: all of it, or with ``append`` a part of it for each source,
+    which is a ring."""
+    if not spec.appends:
+        return Window(memory.address, memory.rkey)
+    shift, area = (spec.payload - 1).bit_length(), memory.size // ranks
+    slots = max(1, 1 << (area >> shift).bit_length() >> 1)
+    return Window(memory.address + source * area, memory.rkey, shift, slots)
+
+
+def _problems(spec: MultiwriteSpec, group: GroupContext) -> Iterator[str]:
+    if len(group.patterns) != 1 or group.patterns[0].collective is not Collective.BROADCAST:
+        yield "a context of MultiWrite is one source, whose writes go the way of a Broadcast"
+        return
+    if group.slots != spec.slots:
+        yield f"{group.slots} slots; each context of the program has {spec.slots}"
+    for i, edge in enumerate(group.edges):
+        number = spec.architecture.front_number(edge.port)
+        if number >= spec.edges:
+            yield f"edge {edge.edge_id} is on port {number}; the program has {spec.edges} edges, a port each"
+        if edge.first_hop and i != group.patterns[0].toward and edge.memory is None:
+            yield f"edge {edge.edge_id}: the memory of the rank there is not known"
+
+
+def _lacking(spec: MultiwriteSpec, channels: Sequence[Sequence[ChannelKey]]) -> Iterator[str]:
+    patterns = [pattern for serves in channels for pattern in serves]
+    if any(collective is not Collective.BROADCAST for collective, _ in patterns):
+        yield f"{spec.program} reduces nothing: its groups have a Broadcast from each rank"
+    if len(patterns) > spec.receivers:
+        yield f"{len(patterns)} ranks; bitmaps of {spec.program} have {spec.receivers} bits"
+
+
+def _holds(_: MultiwriteSpec, entries: Sequence[Entry], group: GroupContext) -> bool:
+    """The entry of a context says its epoch."""
+    return any(
+        entry.table.rpartition(".")[2] == "contexts"
+        and _value(entry) == group.context
+        and entry.action.args.get("epoch") == group.epoch
+        for entry in entries
+    )
+
+
+def _value(entry: Entry) -> object:
+    (match,) = entry.match.values()
+    return match.value if isinstance(match, Exact) else match
+
+
+def _ticked(group: GroupContext, edge: Edge) -> bool:
+    """Edges toward destinations have timers."""
+    return group.edges.index(edge) != group.patterns[0].toward
+
+
+def _last_edge_id(spec: MultiwriteSpec) -> int:
+    return spec.contexts * spec.edges
+
+
+FACET = GroupEntries(
+    configuration=_configuration,
+    last_edge_id=_last_edge_id,
+    holds=_holds,
+    lacking=_lacking,
+    ticked=_ticked,
+    problems=_problems,
+)

@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from p4gen.families.multiwrite.control import Window
+from p4gen.families.multiwrite.control import GROUP_KEY, Window
 from p4gen.families.multiwrite.headers import VERSION, mweth
-from p4gen.families.multiwrite.placing import GROUP_KEY, End
+from p4gen.families.multiwrite.placing import End
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.verbs import Completion, QpConfig, RecvWr, SendWr, Status

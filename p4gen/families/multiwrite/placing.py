@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from p4gen.arch import Architecture
 from p4gen.errors import InputError
-from p4gen.families.multiwrite.control import Window, WriteContext, WriteEdge, configuration
+from p4gen.families.multiwrite.control import GROUP_KEY, Window, WriteContext, WriteEdge, configuration
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.groups.config import routing
 from p4gen.groups.group import Edge, Endpoint, PlacedEdge, SwitchConfig
@@ -21,7 +21,6 @@ from p4gen.spec.topology import TopologySpec
 
 SWITCH_NETWORK = 0x0AFE_0000
 """10.254.0.0: the addresses of switches' endpoints."""
-GROUP_KEY = 0x00C0_FFEE
 _SWITCH_QP, _SOURCE_QP, _DESTINATION_QP = 0x1000, 0x100, 0x200
 _EDGES = 64
 """QPs of a context at a switch."""
