@@ -7,6 +7,7 @@ from typing import Any, Final
 from p4gen.families.multiwrite.searching import TOPOLOGY, WriteScope
 from p4gen.families.multiwrite.shown import ladder
 from p4gen.families.multiwrite.spec import MultiwriteSpec
+from p4gen.families.multiwrite.unsearched import unsearched
 from p4gen.host.transport.verbs import Recovery
 from p4gen.verify.family import OwnScopes, ScopeOrder, Verification
 
@@ -40,5 +41,6 @@ FACET = Verification(
     ticks=2,
     small=_small,
     searched=_searched,
+    unsearched=unsearched,
     scopes=OwnScopes(TOPOLOGY, _scope, WriteScope.from_data, ladder),
 )

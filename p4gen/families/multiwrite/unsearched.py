@@ -1,0 +1,39 @@
+"""Listed faults of MultiWrite's programs that no search of sound hosts finds, with the reasons. The suite catches
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from p4gen.families.multiwrite.spec import MultiwriteSpec
+
+_NAMED = "hosts of a search name ranks that there are, and write within their windows, with the right key and length"
+_HEADERS = "hosts of a search send headers as they should be, and no write goes round in a circle"
+_FENCES = "hosts of a search send no fences"
+_MARKS = "links of a search mark nothing, so that nobody notifies anybody"
+_ROLES = "hosts of a search keep to their addresses and their parts, and send neither ticks nor cursors"
+_KNOWN = "the source is told what it knows: it takes the answer for one that has come twice"
+_ONE = "one source writes in a search"
+_MSN = "NICs do not look at MSNs"
+_ROOM = "a search has no more tokens than a context has room for"
+
+_REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        _NAMED,
+        ("empty-taken", "unknown-taken", "switches-told", "refusal-is-ack", "key-ignored", "place-ignored",
+         "place-off-by-one", "dma-length-ignored", "hop-refused-taken"),
+    ),
+    (_HEADERS, ("hop-limit-forgotten", "hop-limit-endless", "version-ignored", "group-ignored")),
+    (_FENCES, ("fence-is-plain", "fence-has-bitmap", "fence-without-immediate", "fence-is-not-kept")),
+    (_MARKS, ("mark-comes-back", "mark-is-not-kept", "notification-to-itself", "hop-not-notified")),
+    (_ROLES, ("source-not-checked", "destinations-write", "source-answers", "tick-of-anyone", "cursor-of-anyone")),
+    (_KNOWN, ("nak-overtakes", "every-answer-told")),
+    (_ONE, ("rings-shared",)),
+    (_MSN, ("msn-is-psn",)),
+    (_ROOM, ("range-too-wide", "hop-range-ignored", "hop-switches-told", "hop-ahead-is-a-gap")),
+)  # fmt: skip
+
+
+def unsearched(_: MultiwriteSpec) -> Mapping[str, str]:
+    """See ``Verification.unsearched``."""
+    return {name: reason for reason, names in _REASONS for name in names}
