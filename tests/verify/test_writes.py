@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ from click.testing import CliRunner
 from p4gen.cli.app import cli
 from p4gen.errors import InputError
 from p4gen.families.multiwrite.faults import SEEDING
-from p4gen.families.multiwrite.searching import WriteScope, named
+from p4gen.families.multiwrite.searching import Sets, WriteScope, named
 from p4gen.families.multiwrite.spec import MultiwriteSpec
+from p4gen.families.multiwrite.unsearched import unsearched
 from p4gen.spec.topology import load_topology, packaged
 from p4gen.verify.counterexample import played, save
+from p4gen.verify.faults import Hunt
 from p4gen.verify.results import Result
 from p4gen.verify.search import Search
 from p4gen.verify.story import Story, events_of
@@ -32,7 +35,7 @@ def searched(of: WriteScope) -> Result:
 
 def seeded(of: WriteScope, fault: str) -> WriteScope:
     (mutation,) = (each for each in SEEDING.mutations if each.name == fault)
-    return WriteScope(of.topology, of.program, of.packets, of.budget, fault=mutation)
+    return of.with_fault(mutation)
 
 
 @pytest.mark.sample(3)
@@ -72,6 +75,30 @@ def test_what_no_network_loses_is_not_dropped() -> None:
 
 def test_sets_of_destinations_differ() -> None:
     assert [named(token, 4) for token in range(4)] == [(1, 2, 3), (1,), (3,), (1, 2, 3)]
+    assert [named(token, 4, Sets.LAST_TWICE) for token in range(4)] == [(1, 2, 3), (3,), (3,), (1, 2, 3)]
+    assert "in turn to all, last, last" in replace(scope(), sets=Sets.LAST_TWICE).sentence()
+
+
+def test_reasons_are_of_listed_faults() -> None:
+    listed = {mutation.name for mutation in SEEDING.mutations}
+    assert unsearched(MultiwriteSpec()).keys() <= listed
+
+
+@pytest.mark.parametrize(
+    ("fault", "scope"),
+    [("subset-of-all", "three tokens"), ("min-is-max", "a loss"), ("nak-overtakes", "")],
+)
+def test_listed_faults_are_searched_for(fault: str, scope: str) -> None:
+    (mutation,) = (each for each in SEEDING.mutations if each.name == fault)
+    found = Hunt(SEEDING, states=20_000, scopes=("three tokens", "a loss")).find(mutation)
+    assert (found.name, found.missing, found.doubt) == (scope, False, "")
+    assert bool(found.why) == (not scope)
+
+
+def test_what_a_nak_that_overtakes_does_is_no_harm() -> None:
+    """The source is answered once more, and by an ACK: why no search finds it, and only the suite does."""
+    of = scope(packets=3, budget=Budget(losses=2))
+    assert searched(seeded(replace(of, sets=Sets.LAST_TWICE), "nak-overtakes")).complete
 
 
 def test_a_counterexample_can_be_played_again(tmp_path: Any) -> None:
