@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -28,6 +28,8 @@ def ladder(spec: MultiwriteSpec) -> Iterator[tuple[str, WriteScope]]:
     yield "a corruption", replace(two, budget=Budget(corruptions=1))
     yield "an early timeout", replace(two, budget=Budget(timeouts=1))
     yield "four tokens", replace(base, packets=4)
+    tree = replace(base, topology=load_topology("tree-3-2"), packets=1)
+    yield "a tree, a token", tree
     yield "a loss, the last host twice", replace(base, sets=Sets.LAST_TWICE, budget=loss)
     yield "three tokens, a loss", replace(base, budget=loss)
     yield "three tokens, an early timeout", replace(base, budget=Budget(timeouts=1))
@@ -35,6 +37,17 @@ def ladder(spec: MultiwriteSpec) -> Iterator[tuple[str, WriteScope]]:
     yield "a loss and a duplicate", replace(two, budget=Budget(losses=1, duplicates=1))
     yield "two losses", replace(two, budget=Budget(losses=2))
     yield "two losses, the last host twice", replace(base, sets=Sets.LAST_TWICE, budget=Budget(losses=2))
-    yield "a tree, a token, a loss", replace(base, topology=load_topology("tree-3-2"), packets=1, budget=loss)
+    yield "a tree, a token, a loss", replace(tree, budget=loss)
     yield "three tokens, two losses", replace(base, budget=Budget(losses=2))
     yield "a loss, a duplicate and a delay", replace(two, budget=Budget(1, 1, 1))
+
+
+_SCOPES: Final = {
+    "a loss": ("min-is-max", "low-always-set"),
+    "a tree, a token": ("bitmap-not-rewritten", "bitmap-cleared"),
+}
+
+
+def shown(_: MultiwriteSpec) -> Mapping[str, str]:
+    """See ``Verification.shown``."""
+    return {name: scope for scope, names in _SCOPES.items() for name in names}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from p4gen.families.multiwrite.searching import TOPOLOGY, WriteScope
-from p4gen.families.multiwrite.shown import ladder
+from p4gen.families.multiwrite.shown import ladder, shown
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.families.multiwrite.unsearched import unsearched
 from p4gen.host.transport.verbs import Recovery
@@ -42,5 +42,6 @@ FACET = Verification(
     small=_small,
     searched=_searched,
     unsearched=unsearched,
+    shown=shown,
     scopes=OwnScopes(TOPOLOGY, _scope, WriteScope.from_data, ladder),
 )
