@@ -16,7 +16,7 @@ def _small(_: MultiwriteSpec) -> dict[str, object]:
     return {"payload": 64, "contexts": 4, "edges": 4, "slots": 4, "ports": 4}
 
 
-_FEWER: Final = {"edges": 4, "slots": 4, "ports": 4}
+_FEWER: Final[dict[str, object]] = {"edges": 4, "slots": 4, "ports": 4}
 """Of programs in which listed faults are searched for."""
 
 
