@@ -94,7 +94,7 @@ def test_a_scenario_that_does_not_show_the_fault_is_a_doubt() -> None:
     seeding = seeding_of(load_collective(None, {"mode": "II"}))
     (fault,) = [each for each in seeding.mutations if each.name == "half-the-buffer"]
     scope = dict(ladder(program_of(seeding, fault)))["no faults"]
-    harmless = System(replace(scope, fault=replace(fault, replace=fault.find + " "), engine="interp"))
+    harmless = System(scope.with_fault(replace(fault, replace=fault.find + " ")).with_engine("interp"))
     assert doubt(harmless, Problem("results", "nothing", ())).startswith("no switch does anything else")
     found = Found(fault, doubt="the scenario passes with the fault")
     assert found.missing
@@ -162,9 +162,9 @@ def test_a_fault_that_no_search_can_find_has_a_reason() -> None:
 def test_slots_that_idle_for_a_whole_wrap_show_what_would_take_them_for_new(mode: str, name: str, calls: str) -> None:
     seeding = seeding_of(load_collective(None, {"mode": mode}))
     (fault,) = [each for each in seeding.mutations if each.name == name]
-    scope = replace(dict(ladder(program_of(seeding, fault)))[f"{calls} idle since {WRAP:#x}"], engine="interp")
+    scope = dict(ladder(program_of(seeding, fault)))[f"{calls} idle since {WRAP:#x}"].with_engine("interp")
     assert Search(System(scope), workers=1, liveness=False).run().complete
-    seeded = System(replace(scope, fault=fault))
+    seeded = System(scope.with_fault(fault))
     problem = Search(seeded, workers=1).run().problem
     assert problem is not None
     assert doubt(seeded, problem) == ""
@@ -198,7 +198,7 @@ def test_hangs_that_reviews_have_found(hang: str) -> None:
     (fault,) = [each for each in seeding.mutations if each.name == name]
     if before is not None:
         fault = replace(fault, find=before[0], replace=before[1])
-    seeded = replace(dict(ladder(program_of(seeding, fault)))[scope], fault=fault)
+    seeded = dict(ladder(program_of(seeding, fault)))[scope].with_fault(fault)
     assert Search(System(seeded), workers=1).run().problem is not None
 
 
@@ -221,7 +221,7 @@ def test_hangs_that_reviews_have_found(hang: str) -> None:
 def test_what_a_timer_would_repair_is_seen(name: str, scope: str, wrong: str) -> None:
     seeding = seeding_of(load_collective(None, {"mode": "III"}))
     (fault,) = [each for each in seeding.mutations if each.name == name]
-    seeded = replace(dict(ladder(program_of(seeding, fault)))[scope], fault=fault)
+    seeded = dict(ladder(program_of(seeding, fault)))[scope].with_fault(fault)
     problem = Search(System(seeded), workers=1, liveness=False).run().problem
     assert problem is not None
     assert (problem.property, wrong in problem.text) == ("progress", True)
@@ -242,7 +242,7 @@ def test_what_a_timer_would_repair_is_seen(name: str, scope: str, wrong: str) ->
 def test_naks_that_a_switch_filters_are_judged_one_by_one(name: str, scope: str, wrong: str) -> None:
     seeding = seeding_of(load_spec(None, {"mode": "themis"}))
     (fault,) = [each for each in seeding.mutations if each.name == name]
-    seeded = replace(dict(ladder(program_of(seeding, fault)))[scope], fault=fault)
+    seeded = dict(ladder(program_of(seeding, fault)))[scope].with_fault(fault)
     problem = Search(System(seeded), workers=1, liveness=False).run().problem
     assert problem is not None
     assert wrong in problem.text
