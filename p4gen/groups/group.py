@@ -56,9 +56,9 @@ class Edge:
     (``spec.own_psns``)."""
     first_sent: int = field(default=0, metadata={"later": True})
     """The PSN of the first packet that leaves by it."""
-    ranks: int = field(default=0, metadata={"later": True})
+    ranks: int = field(default=0, repr=False, metadata={"later": True})
     """The ranks behind it, as a bitmap; of programs by which ranks write to each other (``spec.writes``)."""
-    memory: Memory | None = field(default=None, metadata={"later": True})
+    memory: Memory | None = field(default=None, repr=False, metadata={"later": True})
     """The same programs': where the rank at the other end is written to."""
 
 

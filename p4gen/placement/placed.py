@@ -43,7 +43,7 @@ class GroupRequest:
     """N; by default the program's."""
     every_switch: bool = False
     """Make every switch on the way a node."""
-    memories: tuple[Memory, ...] = field(default=(), metadata={"later": True})
+    memories: tuple[Memory, ...] = field(default=(), repr=False, metadata={"later": True})
     """Of a group whose ranks write to each other's memory: that of each rank."""
 
     def channels(self) -> tuple[Serves, ...]:
