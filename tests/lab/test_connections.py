@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE_S
 
+from p4gen.p4 import p4c
+
 from .labs import lab
 from .traces import Traces
 
@@ -47,7 +49,7 @@ def test_suite(tmp_path: Path, machine: Traces, seed: int) -> None:
 
 
 @pytest.mark.skipif(
-    shutil.which("simple_switch_grpc") is None or shutil.which("p4c") is None, reason="needs p4c and BMv2 on PATH"
+    shutil.which("simple_switch_grpc") is None or p4c.find() is None, reason="needs p4c and BMv2 on PATH"
 )
 def test_suite_on_bmv2(tmp_path: Path, machine: Traces, seed: int) -> None:
     notes = run_suite(tmp_path, "--target", "bmv2", seed=seed)

@@ -10,6 +10,7 @@ import pytest
 
 from p4gen.lab import suite
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus
+from p4gen.p4 import p4c
 from p4gen.spec.topology import load_topology
 
 from .labs import SMALL, lab
@@ -44,7 +45,7 @@ def test_suite(topology: str, mode: str, tmp_path: Path, machine: Traces, seed: 
 
 
 @pytest.mark.skipif(
-    shutil.which("simple_switch_grpc") is None or shutil.which("p4c") is None, reason="needs p4c and BMv2 on PATH"
+    shutil.which("simple_switch_grpc") is None or p4c.find() is None, reason="needs p4c and BMv2 on PATH"
 )
 @pytest.mark.parametrize(("topology", "mode"), [("star-4", "III"), ("tree-3-2", "II")])
 def test_suite_on_bmv2(topology: str, mode: str, tmp_path: Path, machine: Traces, seed: int) -> None:

@@ -33,7 +33,7 @@ def good(config: SimConfig) -> None:
     assert result.ok, (config.seed, result.errors, result.diagnosis and result.diagnosis.lines())
 
 
-@pytest.mark.sample(18)
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("sync", PsnSync)
 @pytest.mark.parametrize("pipelines", [1, 2, 4])
 @pytest.mark.parametrize("mode", Mode)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from p4gen.cli.app import cli
 from p4gen.errors import InputError, MissingToolError
+from p4gen.p4 import p4c
 from p4gen.spec import CollectiveSpec
 from p4gen.switch import bmv2
 from p4gen.verify.confirm import confirm, local_steps
@@ -24,7 +25,7 @@ from p4gen.verify.world import Budget
 from verify.scopes import scope
 
 needs_bmv2 = pytest.mark.skipif(
-    not (shutil.which("simple_switch_grpc") and shutil.which("p4c")),
+    not (shutil.which("simple_switch_grpc") and p4c.find()),
     reason="simple_switch_grpc and p4c are not on PATH",
 )
 

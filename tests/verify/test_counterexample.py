@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from p4gen.cli.app import cli
 from p4gen.errors import InputError
+from p4gen.p4 import p4c
 
 WRONG = (
     "star-2", "--mode", "III", "--variant", "psn-recycling", "--flow", "acks", "--window", "1", "--packets", "4",
@@ -55,7 +56,7 @@ def test_a_schedule_violates_the_same_again(folder: Path) -> None:
 
 @pytest.mark.parametrize("target", ["embedded", "bmv2"])
 def test_the_scenario_tells_the_wrong_program_from_the_sound_one(folder: Path, target: str) -> None:
-    if target == "bmv2" and not (shutil.which("simple_switch_grpc") and shutil.which("p4c")):
+    if target == "bmv2" and not (shutil.which("simple_switch_grpc") and p4c.find()):
         pytest.skip("simple_switch_grpc and p4c are not on PATH")
     result = p4gen("replay", str(folder / "schedule.yaml"), "--target", target)
     assert result.exit_code == 0, result.output

@@ -33,6 +33,7 @@ def found(one: Scope, *, reduce: bool = False, symmetry: bool = False, workers: 
     return Search(System(one), reduce=reduce, symmetry=symmetry, workers=workers).run(**limits)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("mode", ["II", "III"])
 @pytest.mark.parametrize("name", SCOPES)
 def test_the_kernel_finds_what_a_plain_search_finds(mode: str, name: str) -> None:
