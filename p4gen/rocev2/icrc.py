@@ -21,6 +21,22 @@ _VLAN_TAGS: Final = (ETHERTYPE_VLAN, 0x88A8)
 _UDP_BTH: Final = 8 + 12
 
 
+def behind(size: int) -> tuple[int, ...]:
+    """How a difference in the CRC of the first part of a packet changes the ICRC, if ``size`` bytes follow.
+
+    The CRC is linear: each bit of the difference flips the same bits of the ICRC, whatever the bytes are. For each bit,
+    the lowest first, these bits; both as 32-bit numbers in wire order.
+    """
+    end = bytes(size)
+    none = zlib.crc32(end)
+    columns = (zlib.crc32(end, _swapped(1 << bit)) ^ none for bit in range(8 * ICRC_SIZE))
+    return tuple(map(_swapped, columns))
+
+
+def _swapped(crc: int) -> int:
+    return int.from_bytes(crc.to_bytes(ICRC_SIZE, "little"), "big")
+
+
 def icrc(ip_packet: bytes) -> bytes:
     """The four ICRC bytes, in wire order, of a packet given without them.
 

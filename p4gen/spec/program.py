@@ -34,6 +34,8 @@ class Icrc(StrEnum):
     """What leaves changed has a right one, whatever it came with."""
     IGNORE = "ignore"
     """It stays as it came, so NICs must ignore it too."""
+    PATCH = "patch"
+    """It is changed by what changed headers change of it, so what leaves is as right or wrong as what came."""
 
     @classmethod
     def _missing_(cls, value: object) -> Icrc | None:
@@ -49,7 +51,14 @@ class Icrc(StrEnum):
         """Whether what leaves has a right one."""
         return self is not Icrc.IGNORE
 
+    @property
+    def patched(self) -> bool:
+        """Whether it is changed by what changed headers change of it."""
+        return self is Icrc.PATCH
 
+
+COMMON_ICRC: Final = (Icrc.RECOMPUTE, Icrc.SET, Icrc.IGNORE)
+"""What the programs of every family can do; a family that can do more has a field of its own."""
 DEFAULT_ARCH: Final = "v1model"
 DEFAULT_FAMILY: Final = "epic"
 """The family of a spec that names none."""
@@ -82,6 +91,12 @@ def _known(name: str) -> str:
 
 def _listed(schema: dict[str, Any]) -> None:
     schema["enum"] = _generated()
+
+
+def _common(icrc: Icrc) -> Icrc:
+    if icrc not in COMMON_ICRC:
+        raise PydanticCustomError("enum", "", {"expected": "'recompute', 'set' or 'ignore'"})
+    return icrc
 
 
 class ProgramSpec(BaseModel):
@@ -124,9 +139,11 @@ class ProgramSpec(BaseModel):
     ] = 32
     icrc: Annotated[
         Icrc,
+        AfterValidator(_common),
         Field(
             description="RoCEv2's invariant CRC: check it and recompute it (check is another name for this), only "
-            "set it in what is sent, or ignore it (then NICs must too)"
+            "set it in what is sent, or ignore it (then NICs must too)",
+            json_schema_extra={"enum": list(COMMON_ICRC)},
         ),
     ] = Icrc.RECOMPUTE
 

@@ -20,6 +20,10 @@ from p4gen.model import Model
 from p4gen.model.errors import ControlError
 from p4gen.p4.compile import compile_text
 from p4gen.program import compose, render
+from p4gen.rocev2 import icrc
+from p4gen.rocev2.headers import HeaderError
+from p4gen.rocev2.packet import parse
+from p4gen.spec import Icrc
 from p4gen.switch.bmv2 import check_tools
 from p4gen.switch.running import scratch
 
@@ -28,6 +32,7 @@ PROGRAMS: tuple[dict[str, Any], ...] = (
     {"receivers": 64, "place": "append", "replicate": "prune"},
     {"repair": "hop"},
     {"repair": "hop", "receivers": 64, "place": "append"},
+    {"icrc": "patch", "receivers": 64},
 )
 UNREACHED = {"Retransmission.done"}
 """A cursor is overtaken only by packets that come between its passes; here each goes all its way first."""
@@ -90,6 +95,30 @@ def test_traffic_reaches_every_module(fields: dict[str, Any]) -> None:
     assert set(copies) >= set(range(spec.edges))
     assert {"write", "write again", "ACK", "NAK", "notification", "question"} <= set(kinds)
     assert ("tick" in kinds) == spec.holds
+
+
+def sound(frame: bytes) -> bool:
+    """Whether a frame is no datagram with a wrong ICRC."""
+    try:
+        parse(frame)
+    except HeaderError:
+        return True
+    return icrc.check(frame)
+
+
+@pytest.mark.parametrize("fields", [{}, {"receivers": 64, "place": "append", "replicate": "prune"}], ids=str)
+def test_patched_icrcs_are_those_that_are_recomputed(fields: dict[str, Any]) -> None:
+    """Packets whose ICRC is right cause the same frames, whether their ICRC is patched or computed again."""
+    patching, computing = small(icrc=Icrc.PATCH, **fields), small(**fields)
+    one, other = (Model(compile_text(render(compose(spec)).text).program) for spec in (patching, computing))
+    copies = 0
+    for event in events(patching, 5, 3000):
+        if isinstance(event, Packet) and not sound(event.frame):
+            continue
+        outputs = carried_out(one, event)
+        assert outputs == carried_out(other, event)
+        copies += len(outputs)
+    assert copies > 1000
 
 
 def test_a_seed_gives_the_same_events_every_time() -> None:

@@ -54,6 +54,20 @@ def test_programs_without_a_check_of_the_icrc(tmp_path: Path, icrc: str) -> None
     assert ("SetIcrc" in text) == (icrc == "set")
 
 
+def test_programs_that_patch_icrcs_compute_nothing_over_data(tmp_path: Path) -> None:
+    spec = load_spec(flags={"mode": "multiwrite", "payload": 64, "edges": 2, "icrc": "patch"})
+    build(spec, tmp_path, use_p4c=False)
+    text = render(compose(spec)).text
+    assert spec.program.endswith("_patchicrc")
+    assert "PatchIcrc" in text
+    assert "hdr.payload }" not in text
+
+
+def test_other_families_do_not_patch_icrcs() -> None:
+    with pytest.raises(InputError, match="icrc = 'patch': must be recompute, set or ignore"):
+        load_spec(flags={"mode": "II", "icrc": "patch"})
+
+
 def test_the_state_of_a_leaf_for_64_sources(tmp_path: Path) -> None:
     spec = MultiwriteSpec(receivers=64, edges=16, contexts=64, slots=16)
     bits = build(spec, tmp_path, use_p4c=False).manifest["state_bits"]
@@ -81,7 +95,11 @@ def test_replication_is_by_sets_for_few_edges() -> None:
     ("fields", "message"),
     [
         ({"repair": "host"}, "--repair: error: repair = 'host': must be source or hop"),
-        ({"icrc": "patch"}, "--icrc: error: icrc = 'patch': must be recompute, set or ignore"),
+        ({"icrc": "none"}, "--icrc: error: icrc = 'none': must be recompute, set, ignore or patch"),
+        (
+            {"icrc": "patch", "repair": "hop"},
+            "--icrc: error: icrc = 'patch': packets that a switch keeps are sent again with an ICRC of their own",
+        ),
         ({"lanes": 8}, "--lanes: error: unknown field 'lanes'"),
         ({"receivers": 48}, "--receivers: error: receivers = 48: must be 32, 64, 128, 256, 512 or 1024"),
         ({"slots": 12}, "--slots: error: slots = 12: must be 2, 4, 8"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import zlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,3 +116,22 @@ def test_a_cut_frame_is_refused() -> None:
         icrc.check(frame[:-1])
     with pytest.raises(HeaderError, match="0x0806 is not IP"):
         icrc.check(frame[:12] + b"\x08\x06" + frame[14:])
+
+
+@pytest.mark.parametrize("size", [0, 64, 1024, 4096])
+def test_changed_headers_change_the_icrc_whatever_the_data_is(size: int) -> None:
+    """The patch is the difference of two CRCs that are computed over whole packets, also of headers of two lengths."""
+    rng = random.Random(size)
+    columns = icrc.behind(size)
+    for _ in range(20):
+        data, old, new = rng.randbytes(size), rng.randbytes(60), rng.randbytes(rng.choice((56, 60)))
+        difference = _word(old) ^ _word(new)
+        patch = 0
+        for bit, column in enumerate(columns):
+            patch ^= column * (difference >> bit & 1)
+        assert _word(old + data) ^ patch == _word(new + data)
+
+
+def _word(part: bytes) -> int:
+    """A CRC as a 32-bit number in wire order."""
+    return int.from_bytes(zlib.crc32(part).to_bytes(4, "little"))

@@ -8,7 +8,10 @@ from p4gen.families.multiwrite.faults import SEEDING
 from p4gen.families.multiwrite.spec import MultiwriteSpec, Place, Repair, Replicate
 from p4gen.ptf.family import Conformance, SuiteRun
 from p4gen.resources import resource
+from p4gen.spec import Icrc
 
+_REPAIRS = (Repair.SOURCE, Icrc.RECOMPUTE), (Repair.SOURCE, Icrc.PATCH), (Repair.HOP, Icrc.RECOMPUTE)
+"""Who repairs losses, and what becomes of ICRCs: who keeps packets does not patch them."""
 SMALL: dict[str, Any] = {"payload": 64, "contexts": 4, "edges": 5, "slots": 8, "ports": 8}
 
 
@@ -29,19 +32,22 @@ def _runs(spec: MultiwriteSpec) -> tuple[SuiteRun[MultiwriteSpec], ...]:
     other = Replicate.SUBSET if spec.prunes else Replicate.PRUNE
     place = Place.SYMMETRIC if spec.appends else Place.APPEND
     widths = (1024, 64) if spec.receivers == 32 else (32,)
+    other_icrc = Icrc.RECOMPUTE if spec.icrc.patched else Icrc.PATCH
+    other_repair = {"repair": Repair.SOURCE} if spec.holds else {"repair": Repair.HOP, "icrc": Icrc.RECOMPUTE}
     return (
         SuiteRun(spec),
         SuiteRun(small(**own | {"replicate": other})),
         SuiteRun(small(**own | {"place": place})),
-        SuiteRun(small(**own | {"repair": Repair.SOURCE if spec.holds else Repair.HOP})),
+        SuiteRun(small(**own | other_repair)),
+        SuiteRun(small(**own | {"repair": Repair.SOURCE, "icrc": other_icrc})),
         *(SuiteRun(small(**own | {"receivers": width})) for width in widths),
     )
 
 
 def _every_program(spec: MultiwriteSpec) -> list[MultiwriteSpec]:
     return [
-        small(receivers=spec.receivers, repair=repair, replicate=replicate, place=place)
-        for repair in Repair
+        small(receivers=spec.receivers, repair=repair, replicate=replicate, place=place, icrc=icrc)
+        for repair, icrc in _REPAIRS
         for replicate in Replicate
         for place in Place
     ]
@@ -51,7 +57,12 @@ FACET = Conformance(
     serves=lambda _spec, _module: True,
     runs=_runs,
     seeding=lambda _: SEEDING,
-    axes={"repair": tuple(Repair), "replicate": tuple(Replicate), "place": tuple(Place)},
+    axes={
+        "repair": tuple(Repair),
+        "icrc": (Icrc.RECOMPUTE, Icrc.PATCH),
+        "replicate": tuple(Replicate),
+        "place": tuple(Place),
+    },
     kept=("receivers",),
     every_program=_every_program,
     mutated=lambda _spec, _reliabilities, _pipelines: (),

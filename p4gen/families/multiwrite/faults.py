@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from p4gen.families.multiwrite.faults_hop import FIRST as FIRST_OF_HOPS
 from p4gen.families.multiwrite.faults_hop import HOP
+from p4gen.families.multiwrite.faults_patch import FIRST as FIRST_OF_PATCHES
+from p4gen.families.multiwrite.faults_patch import PATCH
 from p4gen.ptf.mutations import Mutation, Seeding
 
 _SMALL = {"mode": "multiwrite", "payload": 64, "contexts": 4, "edges": 5, "slots": 8, "ports": 8}
@@ -14,6 +16,7 @@ PROGRAMS: dict[str, dict[str, object]] = {
     "wide": {**_SMALL, "receivers": 64},
     "hop": {**_SMALL, "repair": "hop"},
     "wide-hop": {**_SMALL, "receivers": 64, "repair": "hop"},
+    "patch": {**_SMALL, "icrc": "patch"},
 }
 
 _COPIES = (
@@ -229,14 +232,11 @@ _FIRST = {
     "MakeAck": ("test_mw_acks",),
     "RelayNotification": ("test_mw_acks",),
     "LookupTable": ("test_mw_place", "test_mw_hop"),
-    "CheckIcrc": ("test_mw_place",),
+    "CheckIcrc": ("test_mw_icrc", "test_mw_place"),
 }
 
 SEEDING = Seeding(
-    mutations=(*_COPIES, *_BITMAPS, *_PLACES, *_PSNS, *_ACKS, *HOP),
+    mutations=(*_COPIES, *_BITMAPS, *_PLACES, *_PSNS, *_ACKS, *HOP, *PATCH),
     programs=PROGRAMS,
-    first=_FIRST | FIRST_OF_HOPS,
-    left_out={
-        "patch-length-wrong": "ICRCs are recomputed, not patched",
-    },
+    first=_FIRST | FIRST_OF_HOPS | FIRST_OF_PATCHES,
 )

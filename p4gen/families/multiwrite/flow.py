@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from p4gen.arch import Architecture, Stage
 from p4gen.families.multiwrite import modules as m
+from p4gen.families.multiwrite import modules_patch as patch
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, when
 
@@ -36,9 +37,9 @@ def ingress(spec: MultiwriteSpec) -> Flow:
                 Ordinary((routed(inout),)),
                 otherwise=(
                     Apply(m.VALIDATE_PACKET, f"hdr, meta, {arch.arguments('in')}"),
-                    *((Apply(m.CHECK_ICRC, "hdr, meta"),) if spec.icrc.checked else ()),
+                    *_checked(spec),
                     when(OURS, Apply(m.FIND_CONTEXT, "hdr, meta")),
-                    when(OURS, _by_kind(inout)),
+                    when(OURS, _by_kind(spec, inout)),
                     when("meta.copies.answers == 1", Apply(m.SEND_ACK, f"meta, {inout}")),
                 ),
             ),
@@ -47,7 +48,14 @@ def ingress(spec: MultiwriteSpec) -> Flow:
     )
 
 
-def _by_kind(inout: str) -> Step:
+def _checked(spec: MultiwriteSpec) -> tuple[Step, ...]:
+    """Corrupt packets end here; where ICRCs are patched, writes go on, and stay corrupt."""
+    if spec.icrc.patched:
+        return (when(f"!({DATA})", Apply(patch.CHECK_ICRC, "hdr, meta")),)
+    return (Apply(m.CHECK_ICRC, "hdr, meta"),) if spec.icrc.checked else ()
+
+
+def _by_kind(spec: MultiwriteSpec, inout: str) -> Step:
     range_, order = Apply(m.CHECK_RANGE, "hdr.bth, meta"), Apply(m.CHECK_ORDER, "hdr.bth, meta")
     numbers, acks = Apply(m.ASSIGN_PSN, "hdr, meta"), Apply(m.COMBINE_ACKS, "hdr, meta")
     return when(
@@ -56,7 +64,11 @@ def _by_kind(inout: str) -> Step:
         range_,
         when(OURS, order),
         when(OURS, numbers, acks),
-        when(OURS, Apply(m.REPLICATE_DATA, f"meta, {inout}", "one copy a port")),
+        when(
+            OURS,
+            *((Apply(patch.KEEP_HEADER_CRC, "hdr, meta"),) if spec.icrc.patched else ()),
+            Apply(m.REPLICATE_DATA, f"meta, {inout}", "one copy a port"),
+        ),
         otherwise=(
             when(
                 ANSWER,
@@ -81,7 +93,6 @@ def egress(spec: MultiwriteSpec) -> Flow:
     )
     pruned = (Apply(m.PRUNE_PORT, "meta"), when(OURS, *copy)) if spec.prunes else copy
     addressed = Apply(m.TRANSLATE_HEADER, "hdr, meta")
-    sealed = (Apply(m.SET_ICRC, "hdr"),) if spec.icrc.right else ()
     return Flow(
         (
             Do("meta.drop = drop_t.NONE;"),
@@ -93,12 +104,25 @@ def egress(spec: MultiwriteSpec) -> Flow:
                     Apply(m.MAKE_ACK, "hdr, meta"),
                     otherwise=(when(DATA, *pruned),),
                 ),
-                *((when(OURS, addressed, *sealed),) if spec.prunes else (addressed, *sealed)),
+                *((when(OURS, addressed, *_sealed(spec)),) if spec.prunes else (addressed, *_sealed(spec))),
                 when(DROPPED, *drop(arch, "egress")),
                 otherwise=(Ordinary(),),
             ),
         )
     )
+
+
+def _sealed(spec: MultiwriteSpec) -> tuple[Step, ...]:
+    """What leaves has a right ICRC; where ICRCs are patched, a write's is as right as it came."""
+    if spec.icrc.patched:
+        return (
+            when(
+                "hdr.payload.isValid()",
+                Apply(patch.PATCH_ICRC, "hdr, meta"),
+                otherwise=(Apply(patch.SET_ICRC, "hdr"),),
+            ),
+        )
+    return (Apply(m.SET_ICRC, "hdr"),) if spec.icrc.right else ()
 
 
 def routed(inout: str) -> Step:

@@ -11,6 +11,7 @@ from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.program import repair
 from p4gen.program.common import Ipv4Checksum
 from p4gen.program.compose import Composition, Flows, ProgramParts
+from p4gen.rocev2.icrc import behind
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode, RnrNak, SyndromeType
 from p4gen.spec import ticks
 
@@ -56,6 +57,8 @@ def _names(composition: Composition) -> dict[str, Any]:
         "repair": repair.Repair(epoch="meta.source.epoch", complete="meta.held.complete"),
         "SyndromeType": SyndromeType,
         "ipv4_checksum": CHECKSUM,
+        "patches": spec.icrc.patched,
+        "behind_data": behind(spec.payload) if spec.icrc.patched else (),
         "wide": spec.wide,
         "bitmap": "hdr.mweth.bitmap" if spec.wide else "hdr.immediate.value",
         "mweth_version": VERSION,

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from p4gen.families.multiwrite import modules_hop, modules_patch
 from p4gen.families.multiwrite.modules import ALL
-from p4gen.families.multiwrite.modules_hop import instead
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.program.module import Module
 
-_BITMAP_READERS = {"FindContext", "ReachPorts", "CheckIcrc", "SetIcrc"}
+_BITMAP_READERS = {"FindContext", "ReachPorts", "CheckIcrc", "KeepHeaderCrc", "SetIcrc", "PatchIcrc"}
 _BITMAP_WRITERS = {"RewriteBitmap", "PlaceWrite", "MakeAck", "HoldPacket", "Retransmission"}
 
 
 def modules(spec: MultiwriteSpec) -> tuple[Module, ...]:
     """The modules of a program, in the order in which a packet meets them. With a wide bitmap, those that use it use
     the MWETH, too."""
-    found = instead(ALL) if spec.holds else ALL
+    found = modules_hop.instead(ALL) if spec.holds else ALL
+    found = modules_patch.instead(found) if spec.icrc.patched else found
     return tuple(map(_with_mweth, found)) if spec.wide else found
 
 

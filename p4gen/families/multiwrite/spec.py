@@ -15,6 +15,7 @@ IMMEDIATE_RECEIVERS: Final = 32
 MOST_SUBSET_EDGES: Final = 10
 """Edges of a switch that still has a multicast group for each set of them: 1,023 groups."""
 PAYLOAD_STEP: Final = 64
+_ICRC_PARTS: Final = {Icrc.SET: "seticrc", Icrc.IGNORE: "noicrc", Icrc.PATCH: "patchicrc"}
 
 
 class Repair(StrEnum):
@@ -94,6 +95,15 @@ class MultiwriteSpec(ServingSpec):
         Field(description="packets that a source may send before the first of them is acknowledged; a power of two"),
     ] = 16
 
+    icrc: Annotated[
+        Icrc,
+        Field(
+            description="RoCEv2's invariant CRC: check it and recompute it (check is another name for this), only "
+            "set it in what is sent, patch that of a write by what changed headers change of it, without a look at the "
+            "data, or ignore it (then NICs must too)"
+        ),
+    ] = Icrc.RECOMPUTE
+
     @field_validator("receivers", "slots", mode="before")
     @classmethod
     def _whole_number(cls, value: Any) -> Any:
@@ -107,6 +117,10 @@ class MultiwriteSpec(ServingSpec):
             raise SpecConflictError("pipelines", "a write's copies share the state of one pipeline: must be 1")
         if self.beside is not None:
             raise SpecConflictError("beside", "MultiWrite's programs have no second family")
+        if self.icrc.patched and self.holds:
+            raise SpecConflictError(
+                "icrc", "packets that a switch keeps are sent again with an ICRC of their own: not patch"
+            )
         if self.payload % PAYLOAD_STEP:
             raise SpecConflictError("payload", f"must be a multiple of {PAYLOAD_STEP}")
         if self.edges > self.ports:
@@ -227,7 +241,7 @@ class MultiwriteSpec(ServingSpec):
             parts.append("append")
         parts.append(f"p{self.payload}")
         if self.icrc is not Icrc.RECOMPUTE:
-            parts.append("noicrc" if self.icrc is Icrc.IGNORE else "seticrc")
+            parts.append(_ICRC_PARTS[self.icrc])
         return "_".join(parts)
 
     def resolved(self) -> dict[str, Any]:

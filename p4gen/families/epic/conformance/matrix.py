@@ -9,15 +9,15 @@ from pydantic import ValidationError
 
 from p4gen.families.epic.conformance.small import small
 from p4gen.families.epic.spec import Congestion, EpicSpec, Mode
-from p4gen.spec import DType, Icrc, Op, Overflow, Reliability
-from p4gen.spec.program import DEFAULT_ARCH
+from p4gen.spec import DType, Op, Overflow, Reliability
+from p4gen.spec.program import COMMON_ICRC, DEFAULT_ARCH
 
 AXES: dict[str, Sequence[object]] = {
     "op": tuple(Op),
     "dtype": tuple(DType),
     "overflow": (None, *Overflow),
     "reliability": (None, *Reliability),
-    "icrc": tuple(Icrc),
+    "icrc": COMMON_ICRC,
     "congestion": (None, *Congestion),
     "pipelines": (1, 2, 4),
 }

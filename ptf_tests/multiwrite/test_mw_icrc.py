@@ -1,0 +1,85 @@
+"""The ICRC of copies and answers where a program patches it, and what becomes of packets with a wrong one.
+
+All other scenarios compare each frame that leaves with its ICRC, too; these are about the ICRC alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from writes import Write, WriteTest
+
+from p4gen.rocev2 import icrc
+from p4gen.rocev2.packet import parse
+
+
+class _PatchTest(WriteTest):
+    """A scenario of programs that patch ICRCs."""
+
+    def unfit(self) -> str | None:
+        return None if self.spec.icrc.patched else "the program does not patch ICRCs"
+
+
+class PatchEqualsRecompute(_PatchTest):
+    """Whatever headers and data are, a copy's patched ICRC is the one that is computed over the whole copy: of copies
+    for destinations and for switches, of fences, of writes with any mark and any TTL."""
+
+    def runTest(self) -> None:
+        context = self.served(behind={3: self.bits([3, self.spec.edges + 1])})
+        edges = self.others(context)
+        counted = dict.fromkeys(edges, 0)
+        for psn in range(24):
+            named = self.random.sample(edges, self.random.randint(1, len(edges)))
+            write = self.write(context, psn, self.bits(named), fence=psn % 5 == 4, ecn=self.random.randrange(4))
+            ip = replace(write.packet.ip, ttl=self.random.randrange(1, 256))
+            self.posts(replace(write, packet=replace(write.packet, ip=ip).sealed()), {e: counted[e] for e in named})
+            for edge in named:
+                self.say(context, edge, counted[edge])
+                counted[edge] += 1
+            self.outputs()
+
+
+class CorruptStaysCorrupt(_PatchTest):
+    """A write whose data is corrupt is one at its destinations, whose NICs drop it: the error in its ICRC stays what
+    it was, bit for bit. Once the destination has reported the gap and the source has sent it again, the copy is
+    right."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        everybody = self.others(context)
+        for psn in range(3):
+            good = self.write(context, psn, self.bits(everybody))
+            self.post(self._corrupt(good))
+            for output in self.outputs():
+                packet = parse(output.frame)
+                self.equal("a copy with a right ICRC", icrc.check(output.frame), False)
+                right = self._error(good.packet.icrc, self._corrupt(good).packet.sealed().icrc)
+                self.equal("the error of the ICRC", self._error(packet.icrc, packet.sealed().icrc), right)
+            self.posts(good, dict.fromkeys(everybody, psn))
+
+    def _corrupt(self, write: Write) -> Write:
+        """The write with a wrong bit in its data, and the ICRC of the right data."""
+        payload = bytearray(write.packet.payload)
+        at = len(payload) - 1 - write.psn * (self.spec.payload - 1) // 2
+        payload[at] ^= 1 << (3 * write.psn)
+        return replace(write, packet=replace(write.packet, payload=bytes(payload)))
+
+    def _error(self, one: bytes, other: bytes) -> int:
+        return int.from_bytes(one) ^ int.from_bytes(other)
+
+
+class CorruptAnswersTouchNothing(WriteTest):
+    """An answer or a notification with a wrong ICRC is dropped before it reaches any state: it would acknowledge what
+    nobody has."""
+
+    def unfit(self) -> str | None:
+        checks = self.spec.icrc.checked or self.spec.icrc.patched
+        return None if checks else "the program does not check ICRCs"
+
+    def runTest(self) -> None:
+        context = self.served()
+        self.posts(self.write(context, 0, self.bits([2])), {2: 0})
+        for packet in (self.answer(context, 2, 0), self.notification(context, 2)):
+            wrong = replace(packet, icrc=bytes([packet.icrc[0] ^ 1, *packet.icrc[1:]]))
+            self.refused(self.ports[2], wrong.to_bytes(), "CheckIcrc.bad_icrc")
+        self.says(context, 2, 0, 1)
