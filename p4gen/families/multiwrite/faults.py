@@ -34,6 +34,13 @@ _COPIES = (
     ),
     Mutation("reach-of-neighbour", "ReachPorts", "found.out_mask | edge_bit;", "found.out_mask | (edge_bit << 1);"),
     Mutation("last-edge-only", "ReachPorts", "found.out_mask | edge_bit;", "edge_bit;"),
+    Mutation(
+        "fence-not-multicast",
+        "ReachPorts",
+        "meta.copies.out_mask = found.out_mask;",
+        "meta.copies.out_mask = found.out_mask;\n"
+        "        if (hdr.bth.solicited == 1) { meta.copies.out_mask = found.out_mask & (~found.out_mask + 1); }",
+    ),
     Mutation("empty-taken", "ReachPorts", "if (bitmap == 0)", "if (false)"),
     Mutation("unknown-taken", "ReachPorts", "else if (found.unknown != 0)", "else if (false)"),
     Mutation("switches-told", "ReachPorts", "meta.copies.answers = meta.source.first_hop;", "meta.copies.answers = 1;"),
