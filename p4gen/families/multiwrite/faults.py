@@ -118,8 +118,8 @@ _PSNS = (
     Mutation(
         "next-counted-for-skipped",
         "AssignPsn",
-        "if (takes == 1) { next.write(",
-        "if (packet.answers == 0) { next.write(",
+        "edges_t concerned = meta.copies.out_mask | mine;",
+        "edges_t concerned = mine; if (meta.order.fresh == 1) { takes = 31; concerned = 31; }",
     ),
     Mutation("next-by-two", "AssignPsn", "psn_t after = due + 1;", "psn_t after = due + 2;"),
     Mutation("next-counted-twice-on-repeat", "AssignPsn", "} else if (meta.order.fresh == 1) {", "} else {"),
@@ -143,8 +143,8 @@ _PSNS = (
 )
 
 _ACKS = (
-    Mutation("low-not-set-when-idle", "CombineAcks", "low = acks.psn;\n            busy = 1;", "busy = 1;"),
-    Mutation("low-always-set", "CombineAcks", "bit<1> begins = takes & ~busy;", "bit<1> begins = takes;"),
+    Mutation("low-not-set-when-idle", "CombineAcks", "low = acks.psn;\n                busy = 1;", "busy = 1;"),
+    Mutation("low-always-set", "CombineAcks", "if (busy == 0) {", "if (true) {"),
     Mutation("idle-counts-as-lowest", "CombineAcks", "bit<1> lower = busy & (", "bit<1> lower = ("),
     Mutation("idle-never-set", "CombineAcks", "busy = acks.more;", "busy = 1;"),
     Mutation("min-is-max", "CombineAcks", "precedes(low, acks.lowest)", "precedes(acks.lowest, low)"),
@@ -157,19 +157,22 @@ _ACKS = (
     Mutation("nak-overtakes", "CombineAcks", "if (acks.mine_low == meta.progress.lowest) {", "if (true) {"),
     Mutation("nak-swallowed", "CombineAcks", "{ meta.progress.naks = acks.mine_waits; }", "{ }"),
     Mutation(
-        "nak-not-kept", "CombineAcks", "syndrome = acks.syndrome;\n        } else", "syndrome = 0;\n        } else"
+        "nak-not-kept",
+        "CombineAcks",
+        "syndrome = acks.syndrome;\n            } else",
+        "syndrome = 0;\n            } else",
     ),
     Mutation(
         "nak-kept-for-good",
         "CombineAcks",
-        "busy = acks.more;\n            syndrome = acks.syndrome;",
+        "busy = acks.more;\n                syndrome = acks.syndrome;",
         "busy = acks.more;",
     ),
     Mutation(
         "old-nak-heard",
         "CombineAcks",
-        "if (through == acks.acked) {                                  //",
-        "if (mine == 1) { //",
+        "if (through == acks.acked) {                              //",
+        "if (true) { //",
     ),
     Mutation("old-answer-taken", "CombineAcks", "acks.believed & precedes(through, acks.acked);", "acks.believed;"),
     Mutation("syndrome-of-none", "CombineAcks", "if (acks.lowest_syndrome != 0)", "if (false)"),

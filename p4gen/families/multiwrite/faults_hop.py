@@ -40,7 +40,7 @@ HOP = (
     _fault("cursor-psn-of-source", "AssignPsn", "packet.following = source;", "packet.following = there;"),
     _fault("cursor-finds-the-next", "AssignPsn", "packet.acked = packet.acked - 1;                          //", "//"),
     _fault("ticks-are-believed", "AssignPsn", "meta.sending.believed = 0;", "meta.sending.believed = packet.believed;"),
-    _fault("hop-low-is-not-set", "CombineAcks", "low = acks.psn;\n            busy = 1;", "busy = 1;"),
+    _fault("hop-low-is-not-set", "CombineAcks", "low = acks.psn;\n                busy = 1;", "busy = 1;"),
     _fault("hop-idle-never-set", "CombineAcks", "busy = acks.more;", "busy = 1;"),
     _fault("hop-min-is-max", "CombineAcks", "precedes(low, acks.lowest)", "precedes(acks.lowest, low)"),
     _fault("hop-old-answer-taken", "CombineAcks", "acks.believed & precedes(through, acks.acked);", "acks.believed;"),

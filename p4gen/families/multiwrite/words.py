@@ -22,7 +22,8 @@ NEXT = Word(_EPOCH, Field("psn", PSN_BITS, "PSN"))
 
 def acked(spec: MultiwriteSpec) -> Word:
     """CombineAcks: how far an edge has acknowledged its copies, and the oldest of the source's PSNs that it has not."""
-    said = () if spec.holds else (Field("syndrome", SYNDROME.bits, "last syndrome other than an ACK's"),)
+    # The first bit of a syndrome is reserved (InfiniBand 9.7.5.1). Without it a word has 64 bits.
+    said = () if spec.holds else (Field("syndrome", SYNDROME.bits - 1, "last syndrome other than an ACK's"),)
     return Word(
         _EPOCH,
         Field("psn", PSN_BITS, "acknowledged PSN"),
