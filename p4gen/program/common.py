@@ -1,27 +1,31 @@
 """What templates that every family may use ask of the family that uses them.
 
-=========================  ==============================================================================
-template                   asks for (``ProgramParts.names``, and what the family's own templates declare)
-=========================  ==============================================================================
-``shared/headers``         ``ProgramParts.headers``; the types that their fields name, such as ``mac_addr_t``
-``arch/*/checksum``        ``ipv4_checksum``, an ``Ipv4Checksum``; ``hdr.ipv4``
-``arch/*/pipelines``       ``arrival``, what a packet's arrival is called; ``drop_t``, ``DROP_REASONS``
-``arch/*/deparser``        the parser ``PacketParser``; the templates above, or controls of the same names
-``shared/forward``         ``mac_addr_t``, ``ipv4_addr_t``; ``hdr.ethernet``, ``hdr.ipv4``, ``hdr.udp``
-``shared/answer_arp``      the same types; ``hdr.ethernet``, ``hdr.arp``; ``ARP_REQUEST``, ``ARP_REPLY``
-``shared/invariant_crc``   ``hdr.ipv4``, ``hdr.udp``, ``hdr.bth``, and what may follow it
-``shared/check_icrc``      ``shared/invariant_crc``; ``hdr.icrc``
-``shared/set_icrc``        ``shared/invariant_crc``; ``hdr.icrc``
-=========================  ==============================================================================
+===========================  ==============================================================================
+template                     asks for (``ProgramParts.names``, and what the family's own templates declare)
+===========================  ==============================================================================
+``shared/headers``           ``ProgramParts.headers``; the types that their fields name, such as ``mac_addr_t``
+``arch/*/checksum``          ``ipv4_checksum``, an ``Ipv4Checksum``; ``hdr.ipv4``
+``arch/*/pipelines``         ``arrival``, what a packet's arrival is called; ``drop_t``, ``DROP_REASONS``
+``arch/*/deparser``          the parser ``PacketParser``; the templates above, or controls of the same names
+``shared/forward``           ``mac_addr_t``, ``ipv4_addr_t``; ``hdr.ethernet``, ``hdr.ipv4``, ``hdr.udp``
+``shared/answer_arp``        the same types; ``hdr.ethernet``, ``hdr.arp``; ``ARP_REQUEST``, ``ARP_REPLY``
+``shared/validate_packet``   ``hdr.vlan``, ``hdr.ipv4``, ``hdr.udp``, ``hdr.bth``; ``kind_t.MALFORMED``; ``opcode_t``;
+                             ``known_opcodes``: a malformed datagram of one of these has a wrong length; if there are
+                             none, the family's module has the drop reason ``unknown``
+``shared/invariant_crc``     ``hdr.ipv4``, ``hdr.udp``, ``hdr.bth``, and what may follow it
+``shared/check_icrc``        ``shared/invariant_crc``; ``hdr.icrc``
+``shared/set_icrc``          ``shared/invariant_crc``; ``hdr.icrc``
+===========================  ==============================================================================
 
 All modules among them give their drop reason as ``meta.drop``, of the type ``drop_t``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from p4gen.arch import Feature
 from p4gen.program.module import Drop, Module, Size, Table
 
 BODIES: Final = ("payload", "immediate", "cnp", "aeth")
@@ -84,3 +88,49 @@ FORWARD = Module(
     ),
 )
 """The module of ``shared/forward``."""
+
+VALIDATE_PACKET = Module(
+    name="ValidatePacket",
+    gress="ingress",
+    paper="InfiniBand 1.2.1, 9.6 (header validation)",
+    purpose="keeps packets that a NIC would refuse from any state",
+    needs=("hdr.vlan", "hdr.ipv4", "hdr.udp", "hdr.bth", "kind"),
+    drops=(
+        Drop("truncated", "the frame ends before its headers say it does"),
+        Drop("bad_ip_checksum", "the IPv4 header checksum is wrong"),
+        Drop("bad_version", "the BTH version is not 0"),
+        Drop("bad_pkey", "the P_Key is not the default partition's"),
+    ),
+)
+"""The module of ``shared/validate_packet``; a family adds what becomes of other lengths and opcodes."""
+
+_ICRC_NEEDS = ("hdr.ipv4", "hdr.udp", "hdr.bth")
+
+CHECK_ICRC = Module(
+    name="CheckIcrc",
+    gress="ingress",
+    paper="RoCEv2 (InfiniBand Annex A17.3.3)",
+    purpose="keeps a wrong invariant CRC from being replaced by a right one",
+    needs=(*_ICRC_NEEDS, "hdr.icrc"),
+    drops=(Drop("bad_icrc", "the invariant CRC is wrong"),),
+    wanted=lambda spec: spec.icrc.checked,
+    uses=(Feature.PACKET_CRC,),
+)
+"""The module of ``shared/check_icrc``; a family adds the headers that it covers beyond the BTH."""
+
+SET_ICRC = Module(
+    name="SetIcrc",
+    gress="egress",
+    paper="RoCEv2 (InfiniBand Annex A17.3.3)",
+    purpose="gives what leaves a right invariant CRC",
+    needs=_ICRC_NEEDS,
+    changes=("hdr.icrc",),
+    wanted=lambda spec: spec.icrc.right,
+    uses=(Feature.PACKET_CRC,),
+)
+"""The module of ``shared/set_icrc``; a family adds the headers that it covers beyond the BTH."""
+
+
+def covering(module: Module, *headers: str) -> Module:
+    """CheckIcrc or SetIcrc of a program in whose datagrams these headers may follow the BTH."""
+    return replace(module, needs=(*module.needs, *headers))

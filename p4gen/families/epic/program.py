@@ -178,6 +178,10 @@ def _ticks_of(spec: EpicSpec) -> dict[str, Any] | None:
     return {"every_us": ticks.EVERY_US, "opcode": f"{ticks.OPCODE:#x}", "port": spec.architecture.cpu_port}
 
 
+KNOWN_OPCODES = ("SEND_FIRST", "SEND_MIDDLE", "SEND_LAST", "SEND_ONLY", "SEND_ONLY_IMM", "ACKNOWLEDGE", "CNP")
+"""Opcodes of datagrams that a program works on if their length is right."""
+
+
 def _names(composition: Composition) -> dict[str, Any]:
     spec = _spec(composition)
     numbers = spec.numbers
@@ -225,6 +229,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "cursor_session": static_iii.cursor_session(spec) if hop_by_hop else spec.architecture.other_session,
         "given_up": GIVEN_UP,
         "repair": Repair(epoch="meta.invocation.epoch", complete="meta.buffer.complete"),
+        "known_opcodes": KNOWN_OPCODES,
         "opcodes": {opcode.name: opcode for opcode in (*Opcode, *OwnOpcode)},
         "syndromes": SYNDROMES,
         "SyndromeType": SyndromeType,

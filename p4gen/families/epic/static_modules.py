@@ -33,6 +33,7 @@ LOOKUP_TABLE = replace(
 )
 VALIDATE_PACKET = replace(
     m.VALIDATE_PACKET,
+    folder="epic",
     part="lookup",
     needs=("hdr.ipv4", "hdr.bth"),
     provides=(

@@ -27,16 +27,8 @@ def holds(spec: MultiwriteSpec) -> bool:
     return spec.holds
 
 
-_ICRC_NEEDS = (
-    "hdr.ipv4",
-    "hdr.udp",
-    "hdr.bth",
-    "hdr.reth",
-    "hdr.aeth",
-    "hdr.immediate",
-    "hdr.cnp",
-    "hdr.payload",
-)
+_COVERED = ("hdr.reth", "hdr.aeth", "hdr.immediate", "hdr.cnp", "hdr.payload")
+"""What may follow the BTH."""
 
 LOOKUP_TABLE = Module(
     name="LookupTable",
@@ -66,33 +58,16 @@ LOOKUP_TABLE = Module(
     ),
 )
 
-VALIDATE_PACKET = Module(
-    name="ValidatePacket",
-    folder=_FOLDER,
-    gress="ingress",
-    paper="InfiniBand 1.2.1, 9.6 (header validation)",
-    purpose="keeps packets that a NIC would refuse from any state",
-    needs=("hdr.vlan", "hdr.ipv4", "hdr.udp", "hdr.bth", "kind"),
+VALIDATE_PACKET = replace(
+    common.VALIDATE_PACKET,
     drops=(
-        Drop("truncated", "the frame ends before its headers say it does"),
-        Drop("bad_ip_checksum", "the IPv4 header checksum is wrong"),
-        Drop("bad_version", "the BTH version is not 0"),
-        Drop("bad_pkey", "the P_Key is not the default partition's"),
+        *common.VALIDATE_PACKET.drops,
         Drop("bad_opcode", "neither a write with a bitmap nor an answer to one"),
         Drop("bad_length", "not the length that this program was generated for, or padded"),
     ),
 )
 
-CHECK_ICRC = Module(
-    name="CheckIcrc",
-    gress="ingress",
-    paper="RoCEv2 (InfiniBand Annex A17.3.3)",
-    purpose="keeps a wrong invariant CRC from being replaced by a right one",
-    needs=(*_ICRC_NEEDS, "hdr.icrc"),
-    drops=(Drop("bad_icrc", "the invariant CRC is wrong"),),
-    wanted=lambda spec: spec.icrc.checked,
-    uses=(Feature.PACKET_CRC,),
-)
+CHECK_ICRC = common.covering(common.CHECK_ICRC, *_COVERED)
 
 FIND_CONTEXT = Module(
     name="FindContext",
@@ -368,16 +343,7 @@ TRANSLATE_HEADER = Module(
     drops=(Drop("unknown_edge", "a copy was made for an edge that has no addresses"),),
 )
 
-SET_ICRC = Module(
-    name="SetIcrc",
-    gress="egress",
-    paper="RoCEv2 (InfiniBand Annex A17.3.3)",
-    purpose="gives what leaves a right invariant CRC",
-    needs=_ICRC_NEEDS,
-    changes=("hdr.icrc",),
-    wanted=lambda spec: spec.icrc.right,
-    uses=(Feature.PACKET_CRC,),
-)
+SET_ICRC = common.covering(common.SET_ICRC, *_COVERED)
 
 ALL = (
     LOOKUP_TABLE,

@@ -65,6 +65,12 @@ def _names(composition: Composition) -> dict[str, Any]:
         "prunes": spec.prunes,
         "appends": spec.appends,
         "edges": range(1, spec.edges + 1),
+        "known_opcodes": (
+            "WRITE_ONLY" if spec.wide else "WRITE_ONLY_IMM",
+            "ACKNOWLEDGE",
+            *(("TICK",) if spec.wants_ticks else ()),
+            "CNP",
+        ),
         "opcodes": {opcode.name: opcode for opcode in Opcode},
         "syndromes": {
             "ack": Ack().syndrome,

@@ -12,10 +12,7 @@ from p4gen.families.scin.sizes import CONTEXTS, ENDPOINTS, FOLDER
 from p4gen.program import common
 from p4gen.program.module import Drop, Metadata, Module, Table
 
-_ICRC_NEEDS = (
-    "hdr.ipv4",
-    "hdr.udp",
-    "hdr.bth",
+_COVERED = (
     "hdr.reth",
     "hdr.aeth",
     "hdr.immediate",
@@ -25,6 +22,7 @@ _ICRC_NEEDS = (
     "hdr.cnp",
     "hdr.payload",
 )
+"""What may follow the BTH."""
 
 LOOKUP_TABLE = Module(
     name="LookupTable",
@@ -52,47 +50,21 @@ LOOKUP_TABLE = Module(
     uses=(Feature.TICKS, Feature.RECIRCULATION),
 )
 
-VALIDATE_PACKET = Module(
-    name="ValidatePacket",
-    folder=FOLDER,
-    gress="ingress",
-    paper="InfiniBand 1.2.1, 9.6 (header validation)",
-    purpose="keeps packets that a NIC would refuse from any state",
-    needs=("hdr.vlan", "hdr.ipv4", "hdr.udp", "hdr.bth", "kind"),
+VALIDATE_PACKET = replace(
+    common.VALIDATE_PACKET,
     drops=(
-        Drop("truncated", "the frame ends before its headers say it does"),
-        Drop("bad_ip_checksum", "the IPv4 header checksum is wrong"),
-        Drop("bad_version", "the BTH version is not 0"),
-        Drop("bad_pkey", "the P_Key is not the default partition's"),
+        *common.VALIDATE_PACKET.drops,
         Drop("bad_length", "its lengths contradict each other, or it is padded"),
         Drop("unknown", "of an opcode or a length that the queue pair has no use for, or forged"),
     ),
 )
 
-CHECK_ICRC = Module(
-    name="CheckIcrc",
-    gress="ingress",
-    paper="RoCEv2 (InfiniBand Annex A17.3.3)",
-    purpose="keeps a wrong invariant CRC from being replaced by a right one",
-    needs=(*_ICRC_NEEDS, "hdr.icrc"),
-    drops=(Drop("bad_icrc", "the invariant CRC is wrong"),),
-    wanted=lambda spec: spec.icrc.checked,
-    uses=(Feature.PACKET_CRC,),
-)
+CHECK_ICRC = common.covering(common.CHECK_ICRC, *_COVERED)
 
 ANSWER_ARP = replace(common.ANSWER_ARP, paper="beside the paper: RFC 826")
 FORWARD = replace(common.FORWARD, paper="section 3.2: the switch core")
 
-SET_ICRC = Module(
-    name="SetIcrc",
-    gress="egress",
-    paper="RoCEv2 (InfiniBand Annex A17.3.3)",
-    purpose="gives what leaves a right invariant CRC",
-    needs=_ICRC_NEEDS,
-    changes=("hdr.icrc",),
-    wanted=lambda spec: spec.icrc.right,
-    uses=(Feature.PACKET_CRC,),
-)
+SET_ICRC = common.covering(common.SET_ICRC, *_COVERED)
 
 ALL = (
     LOOKUP_TABLE,

@@ -67,6 +67,7 @@ def _names(composition: Composition) -> dict[str, Any]:
         "tick": ticks.OPCODE,
         "cursor": ticks.OPCODE + 1,
         "cursor_session": composition.arch.other_session,
+        "known_opcodes": (),  # an opcode is known by its queue pair only
         "opcodes": {opcode.name: opcode for opcode in Opcode},
         "syndromes": {
             "ack": Ack().syndrome,

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from p4gen.arch import Feature
 from p4gen.families.epic import words
 from p4gen.families.epic.modules.common import (
     CONTEXTS,
+    COVERED,
     EDGES,
     ENDPOINTS,
     augmented,
-    checks_icrc,
     dynamic,
     passes_on,
     stores,
     translated,
 )
 from p4gen.families.epic.spec import EpicSpec, Variant
+from p4gen.program import common
 from p4gen.program.module import Drop, Metadata, Module, Register, Size, Table
 
 
@@ -69,32 +72,21 @@ LOOKUP_TABLE = Module(
     uses=_looked_up,
 )
 
-VALIDATE_PACKET = Module(
-    name="ValidatePacket",
-    folder="epic",
-    gress="ingress",
+VALIDATE_PACKET = replace(
+    common.VALIDATE_PACKET,
     paper="beside EPIC: InfiniBand 1.2.1, 9.6 (header validation)",
     purpose="a packet that a NIC would refuse must not reach any state",
-    needs=("hdr.vlan", "hdr.ipv4", "hdr.udp", "hdr.bth", "kind"),
     drops=(
-        Drop("truncated", "the frame ends before its headers say it does"),
-        Drop("bad_ip_checksum", "the IPv4 header checksum is wrong"),
-        Drop("bad_version", "the BTH version is not 0"),
-        Drop("bad_pkey", "the P_Key is not the default partition's"),
+        *common.VALIDATE_PACKET.drops,
         Drop("bad_opcode", "neither RC SEND nor an answer to one"),
         Drop("bad_length", "not the length that this program was generated for, or padded"),
     ),
 )
 
-CHECK_ICRC = Module(
-    name="CheckIcrc",
-    gress="ingress",
+CHECK_ICRC = replace(
+    common.covering(common.CHECK_ICRC, *COVERED),
     paper="beside EPIC: RoCEv2 (InfiniBand Annex A17.3.3)",
     purpose="a wrong invariant CRC must not be replaced by a right one",
-    needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", "hdr.immediate", "hdr.cnp", "hdr.payload", "hdr.icrc"),
-    drops=(Drop("bad_icrc", "the invariant CRC is wrong"),),
-    wanted=checks_icrc,
-    uses=(Feature.PACKET_CRC,),
 )
 
 LEARN_TAG = Module(

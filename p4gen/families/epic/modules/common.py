@@ -10,11 +10,8 @@ SLOTS = Size("pipelines", "bank_slots")
 CONTEXTS = Size("pipelines", "bank_contexts")
 EDGES = Size("pipelines", "bank_edges")
 ENDPOINTS = Size("groups", "fan_in")
-
-
-def checks_icrc(spec: EpicSpec) -> bool:
-    """Whether the program drops packets with a wrong ICRC."""
-    return spec.icrc.checked
+COVERED = ("hdr.aeth", "hdr.immediate", "hdr.cnp", "hdr.payload")
+"""What may follow the BTH, and is covered by the ICRC."""
 
 
 def sets_icrc(spec: EpicSpec) -> bool:

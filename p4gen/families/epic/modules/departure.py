@@ -8,8 +8,8 @@ from p4gen.arch import Feature
 from p4gen.families.epic import words
 from p4gen.families.epic.modules.common import (
     CONTEXTS,
+    COVERED,
     ENDPOINTS,
-    sets_icrc,
 )
 from p4gen.program import common, repair
 from p4gen.program.module import Drop, Metadata, Module, Register, Size, Table
@@ -91,13 +91,8 @@ TRANSLATE_HEADER = Module(
     drops=(Drop("unknown_edge", "a copy was made for an edge that has no addresses"),),
 )
 
-SET_ICRC = Module(
-    name="SetIcrc",
-    gress="egress",
+SET_ICRC = replace(
+    common.covering(common.SET_ICRC, *COVERED),
     paper="beside EPIC: RoCEv2 (InfiniBand Annex A17.3.3)",
     purpose="a NIC drops what leaves with a stale invariant CRC",
-    needs=("hdr.ipv4", "hdr.udp", "hdr.bth", "hdr.aeth", "hdr.immediate", "hdr.cnp", "hdr.payload"),
-    changes=("hdr.icrc",),
-    wanted=sets_icrc,
-    uses=(Feature.PACKET_CRC,),
 )
