@@ -25,8 +25,8 @@ class Value(NamedTuple):
 class Address(NamedTuple):
     """A place in memory: ``offset`` bytes from ``base``.
 
-    ``exact``: a local scalar, kept as an integer of exactly its width rather than in a container of bytes, so
-    that LLVM can put it into a register.
+    ``exact``: a local scalar, kept as an integer of its width, or of the next one that LLVM can put into a register,
+    rather than in a container of bytes.
     """
 
     base: str
@@ -41,6 +41,11 @@ class Address(NamedTuple):
 def const(value: int, width: int) -> Value:
     """``value`` modulo 2^width."""
     return Value(str(value & ((1 << width) - 1)), width)
+
+
+def _kept(width: int) -> int:
+    """The width in which a local scalar is kept: LLVM's SROA leaves integers in memory that do not fill their bytes."""
+    return width if width <= 16 else -(-width // 8) * 8
 
 
 TRUE, FALSE = const(1, 1), const(0, 1)
@@ -124,7 +129,7 @@ class Function:
 
     def local(self, width: int) -> Address:
         """A scalar of ``width`` bits on the stack."""
-        return Address(self.alloca(f"i{width}"), 0, True)
+        return Address(self.alloca(f"i{_kept(width)}"), 0, True)
 
     def pointer(self, at: Address) -> str:
         """An address as a pointer register."""
@@ -143,8 +148,10 @@ class Function:
 
     def load(self, at: Address | str, width: int, align: int = 1) -> Value:
         """Load an integer of exactly ``width`` bits."""
-        ref = at if isinstance(at, str) else self.pointer(at)
-        return Value(self.ins(f"load i{width}, ptr {ref}, align {align}"), width)
+        if isinstance(at, str):
+            return Value(self.ins(f"load i{width}, ptr {at}, align {align}"), width)
+        kept = _kept(width) if at.exact else width
+        return self.resize(Value(self.ins(f"load i{kept}, ptr {self.pointer(at)}, align {align}"), kept), width)
 
     def load_pointer(self, at: Address) -> str:
         """Load a pointer."""
@@ -152,8 +159,11 @@ class Function:
 
     def store(self, value: Value, at: Address | str, align: int = 1) -> None:
         """Store all bits of ``value``."""
-        ref = at if isinstance(at, str) else self.pointer(at)
-        self.do(f"store i{value.width} {value.ref}, ptr {ref}, align {align}")
+        if isinstance(at, str):
+            self.do(f"store i{value.width} {value.ref}, ptr {at}, align {align}")
+            return
+        value = self.resize(value, _kept(value.width) if at.exact else value.width)
+        self.do(f"store i{value.width} {value.ref}, ptr {self.pointer(at)}, align {align}")
 
     def store_pointer(self, ref: str, at: Address) -> None:
         """Store a pointer."""
