@@ -13,11 +13,15 @@ from p4gen.errors import InputError
 from p4gen.families import load_spec
 from p4gen.families.multiwrite.control import Window, WriteContext, WriteEdge, configuration
 from p4gen.families.multiwrite.headers import mweth
+from p4gen.families.multiwrite.simulation import WriteConfig, WriteSimulation
 from p4gen.families.multiwrite.spec import MultiwriteSpec, Place, Repair, Replicate
 from p4gen.groups.group import Endpoint
 from p4gen.model import Model
+from p4gen.net.faults import Faults, Impairment
 from p4gen.p4.compile import compile_text
 from p4gen.program import compose, render
+from p4gen.spec import Icrc
+from p4gen.spec.topology import load_topology, packaged
 
 SMALL = MultiwriteSpec(payload=64, contexts=2, edges=3, slots=4, ports=4)
 PORTS = {1: 0, 2: 1, 3: 2}
@@ -61,6 +65,12 @@ def test_programs_that_patch_icrcs_compute_nothing_over_data(tmp_path: Path) -> 
     assert spec.program.endswith("_patchicrc")
     assert "PatchIcrc" in text
     assert "hdr.payload }" not in text
+
+
+def test_corrupt_headers_are_not_for_programs_that_patch_icrcs() -> None:
+    spec, faults = SMALL.model_copy(update={"icrc": Icrc.PATCH}), Faults((Impairment(corrupt=0.01),))
+    with pytest.raises(InputError, match="does not check the ICRC of writes"):
+        WriteSimulation(WriteConfig(load_topology(packaged("star-3")), spec, packets=4, faults=faults))
 
 
 def test_other_families_do_not_patch_icrcs() -> None:

@@ -63,6 +63,11 @@ class WriteSimulation:
     def __init__(self, config: WriteConfig) -> None:
         self.config = config
         topology, spec = config.topology, config.spec
+        if spec.icrc.patched and any(impairment.corrupt for impairment in config.faults.impairments):
+            raise InputError(
+                f"{spec.program} does not check the ICRC of writes, so it takes corrupt headers for right ones: no "
+                "packets may be corrupted on links"
+            )
         chance = random.Random(f"{config.seed} PSNs")  # noqa: S311 - a simulation, to be repeatable
         ranks = range(len(topology.rank_hosts))
         programs = dict.fromkeys(topology.switches, _program(spec))
