@@ -24,7 +24,10 @@ _REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
          "place-off-by-one", "dma-length-ignored", "hop-refused-taken"),
     ),
     (_HEADERS, ("hop-limit-forgotten", "hop-limit-endless", "version-ignored", "group-ignored")),
-    (_FENCES, ("fence-is-plain", "fence-has-bitmap", "fence-without-immediate", "fence-is-not-kept")),
+    (
+        _FENCES,
+        ("fence-not-multicast", "fence-is-plain", "fence-has-bitmap", "fence-without-immediate", "fence-is-not-kept"),
+    ),
     (_MARKS, ("mark-comes-back", "mark-is-not-kept", "notification-to-itself", "hop-not-notified")),
     (_ROLES, ("source-not-checked", "destinations-write", "source-answers", "tick-of-anyone", "cursor-of-anyone")),
     (_KNOWN, ("nak-overtakes", "every-answer-told")),
