@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,11 +15,12 @@ from patience import PATIENCE_S, until
 
 from p4gen.errors import FailedError, InputError
 from p4gen.families import load_collective
+from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import MS
 from p4gen.host.transport.verbs import Status
-from p4gen.manager.api import Code, GroupState, ManagerError
+from p4gen.manager.api import Code, GroupState, ManagerError, Membership
 from p4gen.manager.calls import CallResult
 from p4gen.manager.host import Member
 from p4gen.manager.member import KEPT
@@ -347,6 +349,17 @@ def test_another_group_of_the_same_name_is_a_new_one(cluster_iii: Cluster) -> No
     again = members(cluster, hosts=["h3", "h2", "h1", "h0"])
     until(lambda: [member.rank for member in again] == [0, 1, 2, 3])
     run(cluster, again, Call(Collective.BROADCAST, 400, root=1))
+
+
+def test_groups_whose_ranks_write_to_each_other_are_not_for_this_commlib(cluster_iii: Cluster) -> None:
+    member = activate(cluster_iii)[0]
+    run(cluster_iii, members(cluster_iii), Call(Collective.BARRIER, 0))
+    config = member._last
+    assert config is not None
+    news = Membership("g", GroupState.ACTIVE, 2, replace(config, generation=2, spec=MultiwriteSpec()))
+    member._loop.call_soon_threadsafe(member.follow, news)
+    with pytest.raises(FailedError, match="barrier of group g: group g is of multiwrite, whose writes this CommLib"):
+        member.begin(Collective.BARRIER).result(PATIENCE_S)
 
 
 def test_what_no_program_can_do_is_refused_at_once(cluster_iii: Cluster) -> None:
