@@ -472,7 +472,7 @@ def test_groups_and_connections_share_a_fabric() -> None:
         status = manager.init_group(group("g", "h0", "h2", "h4"))
         assert [name for name, parent in status.tree.items() if parent is None] == ["spine0"]
         why = refused(Code.NO_ROOM, manager.init_group, group("two", "h0", "h1", "h2"))
-        assert "leaf0: its program does not take part in collectives" in why
+        assert "leaf0: its program serves no groups" in why
         rig.check()
 
 
