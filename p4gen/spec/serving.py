@@ -15,62 +15,62 @@ class ServingSpec(ProgramSpec):
         @property
         def groups(self) -> int:
             """Contexts that the switch has at the same time."""
-            raise NotImplementedError
+            ...
 
         @property
         def fan_in(self) -> int:
             """Most edges of a context."""
-            raise NotImplementedError
+            ...
 
         @property
         def slots_per_group(self) -> int:
             """N, with its default resolved."""
-            raise NotImplementedError
+            ...
 
         @property
         def needed_slots(self) -> int:
             """The least N."""
-            raise NotImplementedError
+            ...
 
         @property
         def slots_formula(self) -> str:
             """``needed_slots`` in symbols."""
-            raise NotImplementedError
+            ...
 
         @property
         def buffered_windows(self) -> int:
             """How many windows of a rank the slots of a group hold at least."""
-            raise NotImplementedError
+            ...
 
         @property
         def total_slots(self) -> int:
             """Slots in one pipeline's memory."""
-            raise NotImplementedError
+            ...
 
         @property
         def pipes(self) -> int:
             """How many ranges of N slots a group may have at a switch."""
-            raise NotImplementedError
+            ...
 
         @property
         def payload_bytes(self) -> int:
             """Bytes of payload in a data packet."""
-            raise NotImplementedError
+            ...
 
         @property
         def own_psns(self) -> bool:
             """Whether each direction of each connection begins with a PSN of its own, unrelated to all others."""
-            raise NotImplementedError
+            ...
 
         @property
         def wants_ticks(self) -> bool:
             """Whether the program makes progress by ticks, which its agent sends for each edge."""
-            raise NotImplementedError
+            ...
 
         @property
         def alike(self) -> dict[str, str]:
             """The values that all switches of a tree must share, as text."""
-            raise NotImplementedError
+            ...
 
     @property
     def writes(self) -> bool:
