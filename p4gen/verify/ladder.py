@@ -177,7 +177,7 @@ def _groups(spec: CollectiveSpec) -> Iterator[tuple[str, Scope]]:
             f"broadcast on star-3, window 4, idle since {since:#x}",
             replace(idle, program=wide, topology=three, collectives=(_B,), idle_since=since),
         )
-    if not spec.terminates and not verification_of(spec).idles(spec):
+    if not verification_of(spec).idles(spec):
         passing = replace(base, sync=PsnSync.REFINED, collectives=(_B, _A), packets=spec.slots_per_group + 1)
         yield f"broadcast and allreduce, slots idle since {WRAP:#x}", replace(passing, idle_since=WRAP)
     yield (

@@ -131,6 +131,11 @@ def test_scripted_losses(kind: str) -> None:
     passed(order(faults=faults))
 
 
+@pytest.mark.parametrize("icrc", ["recompute", "patch", "set", "ignore"])
+def test_nics_check_the_icrc_that_programs_give(icrc: str) -> None:
+    passed(order(spec={"icrc": icrc}))
+
+
 def test_memory_that_differs_is_told() -> None:
     """One wrong byte anywhere in a window: in a token, in a fence, where nothing was ever written."""
     run = passed(order())

@@ -2,7 +2,7 @@
 
 CRC-32 is linear. What changed headers change of a packet's ICRC follows from the CRC of the headers before and after,
 and from the length of the data; the data itself is never read. What came corrupt leaves corrupt, so the destination's
-NIC drops it, as its source's NIC would have it.
+NIC drops it; but the switch has believed its headers, so links must drop what they corrupt.
 """
 
 from __future__ import annotations

@@ -73,6 +73,8 @@ class WriteSimulation:
         programs = dict.fromkeys(topology.switches, _program(spec))
         addresses = Addresses.of(topology, spec)
         self.network = Network(topology, addresses, programs, config.faults, config.seed, config.engine)
+        for nic in self.network.nics.values():
+            nic.checks_icrc = spec.icrc.right
         layout = Layout(spec, len(ranks), config.packets)
         self.members = [Member(self.network.nics[host], rank, layout) for rank, host in enumerate(topology.rank_hosts)]
         windows = {
