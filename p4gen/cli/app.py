@@ -15,6 +15,7 @@ import click
 import p4gen
 from p4gen.cli.commands import Commands
 from p4gen.cli.complaints import usage_error
+from p4gen.cli.ending import hear
 from p4gen.errors import P4genError, storage_trouble
 
 COMPLETE = "_P4GEN_COMPLETE"
@@ -71,6 +72,7 @@ def cli() -> None:
 def main() -> None:
     """Entry point of the ``p4gen`` command; exits with the code that the module's docstring lists."""
     _open_standard_streams()
+    hear()
     try:
         # Without standalone mode, click hands a verb's exit code back as the result.
         sys.exit(cli.main(prog_name="p4gen", complete_var=COMPLETE, standalone_mode=False) or 0)

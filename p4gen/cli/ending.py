@@ -1,4 +1,4 @@
-"""How verbs that start processes react to signals that end them."""
+"""How commands react to signals that end them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ import sys
 from collections.abc import Iterator
 
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def hear() -> None:
+    """Let the signals that end a command arrive, also where its starter blocked them: programs inherit that."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)
 
 
 class _Told(BaseException):

@@ -75,6 +75,23 @@ def test_wrong_usage_is_exit_2(tmp_path: Path, args: list[str]) -> None:
     assert ": error: " in done.stderr.splitlines()[0]
 
 
+def test_signals_that_the_starter_blocked_arrive_all_the_same(tmp_path: Path) -> None:
+    code = """if True:
+        import signal
+        blocked = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+        signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+        from p4gen.cli import main
+        try:
+            main()
+        finally:
+            assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & blocked
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--version"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_schema_is_a_json_schema_of_the_spec(tmp_path: Path) -> None:
     schema = json.loads(p4gen("schema", cwd=tmp_path).stdout)
     assert schema["properties"]["lanes"]["enum"] == [8, 16, 32, 64, 128, 256]
