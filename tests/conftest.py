@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,11 +29,12 @@ assert callable(providers._get_local_constants)
 providers._get_local_constants = lambda: _NO_CONSTANTS
 
 
-# Children inherit what is ignored: SIGHUP under nohup, SIGINT and SIGQUIT in the background of a shell without job
-# control. Tests that send these signals must hold however they were started.
+# Children inherit what is ignored or blocked: SIGHUP under nohup, SIGINT and SIGQUIT in the background of a shell
+# without job control. Tests that send these signals must hold however they were started.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM))
 
 SEED = 1
 """The seed of runs that are given none. It is the same every time: what a change did not break must not fail."""
@@ -46,14 +48,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="Everything, where a test takes a sample.")
 
 
-MARKER = "sample(N): of this test's cases N are run, drawn by the seed; with --full, or named by itself, all of them"
+SAMPLE = "sample(N): of this test's cases N are run, drawn by the seed; with --full, or named by itself, all of them"
+LONG = "long: of a folder's long tests a third are run, drawn by the seed; with --full, or named by itself, all of them"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Settle the seed: for tests, for hypothesis, for commands that tests run, and for workers of xdist."""
     given = config.option
-    config.addinivalue_line("markers", MARKER)
+    for marker in (SAMPLE, LONG):
+        config.addinivalue_line("markers", marker)
     if given.seed is None:
         drawn = random.SystemRandom().randrange(1 << 32) if given.full else SEED
         given.seed = int(os.environ.get("P4GEN_SEED", drawn))
@@ -64,21 +68,34 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of the cases of a test that is marked ``sample(N)`` keep N, drawn by the seed; with --full, all of them."""
+    """Leave out what ``_not_drawn`` says, unless with ``--full``, or where tests are named."""
     if config.option.full or any("::" in argument for argument in config.args):
         return
-    cases: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if item.get_closest_marker("sample"):
-            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    dropped = set[pytest.Item]()
-    for name, group in cases.items():
-        (count,) = group[0].get_closest_marker("sample").args  # type: ignore[union-attr]  # all of the group have it
-        draw = random.Random(f"{config.option.seed} {name}")
-        dropped.update(draw.sample(group, max(0, len(group) - count)))
+    dropped = _not_drawn(items, config.option.seed)
     if dropped:
         config.hook.pytest_deselected(items=[item for item in items if item in dropped])
         items[:] = [item for item in items if item not in dropped]
+
+
+def _not_drawn(items: list[pytest.Item], seed: int) -> set[pytest.Item]:
+    """What is not run: of a test's cases all but a ``sample(N)``, and all cases of two thirds of a folder's ``long``
+    tests."""
+    cases: dict[str, list[pytest.Item]] = {}
+    long: dict[Path, dict[str, list[pytest.Item]]] = {}
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        if item.get_closest_marker("sample"):
+            cases.setdefault(name, []).append(item)
+        if item.get_closest_marker("long"):
+            long.setdefault(item.path.parent, {}).setdefault(name, []).append(item)
+    dropped = set[pytest.Item]()
+    for name, group in cases.items():
+        (count,) = group[0].get_closest_marker("sample").args  # type: ignore[union-attr]  # all of the group have it
+        dropped.update(random.Random(f"{seed} {name}").sample(group, max(0, len(group) - count)))
+    for folder, tests in long.items():
+        for group in random.Random(f"{seed} {folder.name}").sample(list(tests.values()), len(tests) * 2 // 3):
+            dropped.update(group)
+    return dropped
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from p4gen.families.registry import FOLDERS
 
 ROOT = Path(__file__).parents[1]
@@ -86,6 +88,7 @@ def fits(printed: str, shown: str) -> bool:
     return re.fullmatch(pattern, plain(printed)) is not None
 
 
+@pytest.mark.long
 def test_whoever_follows_the_document_sees_what_it_shows(tmp_path: Path) -> None:
     commands = 0
     for step in steps(DOCUMENT.read_text()):

@@ -74,6 +74,7 @@ def test_said(seed):
 """
 
 
+@pytest.mark.long
 def test_the_same_seed_draws_the_same_whatever_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
 

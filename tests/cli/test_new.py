@@ -73,6 +73,7 @@ def test_it_is_built(place: Path) -> None:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("repeats", ["ignore", "count"])
+@pytest.mark.long
 def test_its_scenarios_and_epics_pass(place: Path, repeats: str) -> None:
     small = ["--lanes", "8", "--ports", "8", "--fan-in", "4", "--repeats", repeats]
     tests = ["--test", "test_rank_counts", "--test", "test_aggregation.SumOfTwoRanks"]

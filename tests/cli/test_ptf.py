@@ -19,6 +19,7 @@ def p4gen(*args: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("mode", ["II", "III"])
+@pytest.mark.long
 def test_the_list_has_what_fits_and_why_the_rest_does_not(tmp_path: Path, mode: str) -> None:
     done = p4gen("ptf", "list", "--mode", mode, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -32,6 +33,7 @@ def test_the_list_has_what_fits_and_why_the_rest_does_not(tmp_path: Path, mode: 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_the_list_asked_for_by_a_flag(tmp_path: Path) -> None:
     """As scripts do that are older than ``p4gen ptf list``."""
     wishes = ("--mode", "III", "--test", "test_order", "--json")
@@ -41,6 +43,7 @@ def test_the_list_asked_for_by_a_flag(tmp_path: Path) -> None:
     assert json.loads(now.stdout)["scenarios"]
 
 
+@pytest.mark.long
 def test_a_run_recorded_before_there_was_ptf_run_is_repeated(tmp_path: Path) -> None:
     arguments = [*SMALL, "--mode", "II", "--test", "test_validation.WrongQp", "--seed", "5"]
     done = p4gen("ptf", *arguments, cwd=tmp_path)
@@ -66,6 +69,7 @@ def test_an_unknown_scenario_is_refused_before_anything_is_built(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_what_does_not_fit_is_named_and_no_failure(tmp_path: Path) -> None:
     tests = ("--test", "test_validation.WrongIcrc", "--test", "test_validation.WrongQp")
     done = p4gen("ptf", *SMALL, "--icrc", "ignore", *tests, cwd=tmp_path)
@@ -74,6 +78,7 @@ def test_what_does_not_fit_is_named_and_no_failure(tmp_path: Path) -> None:
     assert "1 passed, 0 failed, 1 not run" in done.stdout
 
 
+@pytest.mark.long
 def test_a_run_in_which_nothing_ran_is_no_pass(tmp_path: Path) -> None:
     alone = ("--icrc", "ignore", "--test", "test_validation.WrongIcrc")
     done = p4gen("ptf", *SMALL, *alone, cwd=tmp_path)
@@ -84,6 +89,7 @@ def test_a_run_in_which_nothing_ran_is_no_pass(tmp_path: Path) -> None:
     assert report["not_run"] == {"test_validation.WrongIcrc": "the program does not check the ICRC"}
 
 
+@pytest.mark.long
 def test_a_matrix_is_drawn_by_seed_and_can_be_run_again(tmp_path: Path) -> None:
     """The same programs again from the run's folder; a line each."""
     wishes = ("--mode", "III", "--op", "dynamic", "--matrix", "2", "--test", "test_iii_order.Contributions")

@@ -169,6 +169,7 @@ def test_a_difference_is_reduced_to_files_that_show_it(tmp_path: Path) -> None:
     assert not run_stf(compile_file(faulty).program, parse_file(stf)).passed
 
 
+@pytest.mark.long
 def test_the_command_names_and_counts_exceptions(tmp_path: Path) -> None:
     def ended(*words: str) -> subprocess.CompletedProcess[str]:
         common = ["--mode", "II", "--arch", "t2na", "--lanes", "8", "--window", "2", "--message", "2", "--ports", "8"]

@@ -230,6 +230,7 @@ def test_the_same_program_twice_shows_no_difference(place: Path, mode: Mode, pip
         ("nothing-recirculates", Mode.II, 2),
     ],
 )
+@pytest.mark.long
 def test_a_fault_is_found_reduced_and_saved(place: Path, fault: str, mode: Mode, pipelines: int) -> None:
     with ExitStack() as stack:
         compared, traffic = comparison(stack, place, spec(mode, pipelines, groups=pipelines, fan_in=4), fault, 2)

@@ -39,6 +39,7 @@ def run_suite(out: Path, *arguments: str, seed: int) -> dict[str, str]:
     return {step["name"]: step["note"] for step in report["steps"]}
 
 
+@pytest.mark.long
 def test_suite(tmp_path: Path, machine: Traces, seed: int) -> None:
     notes = run_suite(tmp_path, seed=seed)
     cut = notes["a link between switches cut under alltoalls, and restored"]
@@ -56,6 +57,7 @@ def test_suite_on_bmv2(tmp_path: Path, machine: Traces, seed: int) -> None:
     assert "26 connections went over to 1 path" in notes["a link between switches cut under alltoalls, and restored"]
 
 
+@pytest.mark.long
 def test_the_prompt(tmp_path: Path, machine: Traces) -> None:
     script = """\
 connections
@@ -96,6 +98,7 @@ groups
     assert done.stdout.count(RIGHT) == 4
 
 
+@pytest.mark.long
 def test_a_link_that_fails_under_load(tmp_path: Path, machine: Traces) -> None:
     script = """\
 run alltoall 32K
@@ -113,6 +116,7 @@ connections
     assert "3" in generations  # gone over to other paths, and back
 
 
+@pytest.mark.long
 def test_a_scenario_with_a_slow_spine_and_its_repetition(tmp_path: Path, machine: Traces, seed: int) -> None:
     arguments = ["--collective", "alltoall", "--size", "32K", "--repeat", "2", "--delay", "2ms@spine0"]
     done = lab(tmp_path, "leaf-spine", *SMALL, *arguments, "--loss", "1%@leaf3-spine1", "--seed", str(seed), "--json")
@@ -132,6 +136,7 @@ def test_a_scenario_with_a_slow_spine_and_its_repetition(tmp_path: Path, machine
     assert "alltoall" in again.stdout
 
 
+@pytest.mark.long
 def test_mistakes_are_told(tmp_path: Path, machine: Traces) -> None:
     script = """\
 run alltoal 4K

@@ -20,6 +20,7 @@ from .traces import Traces
 LONG = ("star-4", *SMALL, "--collective", "allreduce", "--size", "4M", "--repeat", "1000")
 
 
+@pytest.mark.long
 def test_a_prompt_that_ends(tmp_path: Path, machine: Traces) -> None:
     done = lab(tmp_path, "star-4", *SMALL, script="groups\n")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -53,6 +54,7 @@ def test_a_full_disk(tmp_path: Path, machine: Traces) -> None:
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=str
 )
+@pytest.mark.long
 def test_signals_in_the_middle_of_a_run(number: signal.Signals, status: int, tmp_path: Path, machine: Traces) -> None:
     process = start(tmp_path, *LONG)
     wait_until_up(tmp_path, process)
@@ -82,6 +84,7 @@ def test_the_inner_process_is_killed(tmp_path: Path, machine: Traces) -> None:
     assert "the lab's first process was killed" in said
 
 
+@pytest.mark.long
 def test_both_are_killed_and_the_next_lab_tidies_up(tmp_path: Path, machine: Traces) -> None:
     process = start(tmp_path, *LONG)
     wait_until_up(tmp_path, process)
@@ -143,6 +146,7 @@ def test_a_switch_that_does_not_start_is_named_with_its_cause(
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("which", ["the manager", "host h1", "switch s0"])
+@pytest.mark.long
 def test_a_run_does_not_wait_for_the_dead(which: str, tmp_path: Path, machine: Traces) -> None:
     process = start(tmp_path, *LONG, "--deadline", str(10 * PATIENCE_S))
     wait_until_up(tmp_path, process)
@@ -175,6 +179,7 @@ def _part(inner: int, which: str) -> int:
     return process
 
 
+@pytest.mark.long
 def test_a_manager_that_comes_back_knows_its_groups(tmp_path: Path, machine: Traces) -> None:
     script = "run allreduce 4K\nfail manager\ngroups\nrestart manager\ngroups\nrun allreduce 4K\nmove all\n"
     done = lab(tmp_path, "star-4", *SMALL, script=script + "run reduce 4K\n")
@@ -185,6 +190,7 @@ def test_a_manager_that_comes_back_knows_its_groups(tmp_path: Path, machine: Tra
     assert "generation 2" in done.stdout  # not 1: it is the same group
 
 
+@pytest.mark.long
 def test_the_rest_of_a_lab_whose_switch_dies_goes_on(tmp_path: Path, machine: Traces) -> None:
     script = "run allreduce 4K\nfail switch s0\nnet\nrestart switch s0\nrun allreduce 4K\n"
     done = lab(tmp_path, "star-4", *SMALL, script=script)

@@ -25,6 +25,7 @@ NAMES = 7
     ("topology", "mode"),
     [*((topology, mode) for topology in ("star-4", "tree-3-2") for mode in ("I", "II", "III")), ("leaf-spine", "III")],
 )
+@pytest.mark.long
 def test_suite(topology: str, mode: str, tmp_path: Path, machine: Traces, seed: int) -> None:
     done = lab(tmp_path, topology, "--suite", "--mode", mode, "--seed", str(seed), "--json")
     assert done.stdout, done.stderr
@@ -56,6 +57,7 @@ def test_suite_on_bmv2(topology: str, mode: str, tmp_path: Path, machine: Traces
     assert (done.returncode, report["passed"]) == (0, True), done.stdout
 
 
+@pytest.mark.long
 def test_scenario_with_faults_and_an_outage(tmp_path: Path, machine: Traces, seed: int) -> None:
     arguments = ["--collective", "reduce", "--size", "32K", "--root", "1", "--ranks", "h3,h0,h2", "--repeat", "4"]
     faults = ["--loss", "1%", "--loss", "5%@h0", "--delay", "1ms@h2", "--fail", "s0-s1@0.05s-0.3s"]
@@ -65,6 +67,7 @@ def test_scenario_with_faults_and_an_outage(tmp_path: Path, machine: Traces, see
         assert text in done.stdout
 
 
+@pytest.mark.long
 def test_measurement_stands_beside_the_paper(tmp_path: Path, machine: Traces) -> None:
     done = lab(tmp_path, "star-4", "--measure", "--repeat", "2", "--mode", "III", "--lanes", "64", "--json")
     report = json.loads(done.stdout)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from .labs import SMALL, lab
 from .traces import Traces
 
@@ -37,6 +39,7 @@ top
 """
 
 
+@pytest.mark.long
 def test_a_session(tmp_path: Path, machine: Traces) -> None:
     done = lab(tmp_path, "tree-3-2", *SMALL, "--seed", "5", script=SCRIPT)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -63,6 +66,7 @@ def test_a_session(tmp_path: Path, machine: Traces) -> None:
         assert path.read_bytes()[:4] == b"\x0a\x0d\x0d\x0a"
 
 
+@pytest.mark.long
 def test_mistakes_are_told_and_make_a_scripts_status_1(tmp_path: Path, machine: Traces) -> None:
     script = """\
 grups

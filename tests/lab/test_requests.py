@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from patience import PATIENCE_S
 
 from .labs import SMALL, command, lab
@@ -19,6 +20,7 @@ from .traces import Traces
 RIGHT = "every rank's result equals NumPy's"
 
 
+@pytest.mark.long
 def test_a_call_that_is_too_large_touches_nothing(tmp_path: Path, machine: Traces) -> None:
     script = "run allreduce 4K\nrun allreduce 100G\nrun barrier repeat 999999999999\ngroups\nrun allreduce 4K\n"
     done = lab(tmp_path, "star-4", *SMALL, script=script)
@@ -31,6 +33,7 @@ def test_a_call_that_is_too_large_touches_nothing(tmp_path: Path, machine: Trace
     assert "is destroyed" not in done.stdout
 
 
+@pytest.mark.long
 def test_runs_go_on_without_the_manager(tmp_path: Path, machine: Traces) -> None:
     script = "run allreduce 4K\nfail manager\nrun allreduce 64K repeat 2\nrun reduce 4K all root 1\nrun barrier h0 h1\n"
     done = lab(tmp_path, "tree-3-2", *SMALL, script=script + "restart manager\nrun barrier h0 h1\n")
@@ -41,6 +44,7 @@ def test_runs_go_on_without_the_manager(tmp_path: Path, machine: Traces) -> None
     assert done.stdout.count(RIGHT) == 4
 
 
+@pytest.mark.long
 def test_mode_iii_needs_the_managers_ticks_and_says_so(tmp_path: Path, machine: Traces) -> None:
     script = "run allreduce 4K\nfail manager\nrun reduce 4K all root 1\nrestart manager\nrun reduce 4K all root 1\n"
     done = lab(tmp_path, "star-4", *SMALL, "--mode", "III", script=script)
@@ -54,6 +58,7 @@ def test_mode_iii_needs_the_managers_ticks_and_says_so(tmp_path: Path, machine: 
     assert "generation 2" not in done.stdout  # the group is the one that there was
 
 
+@pytest.mark.long
 def test_tracing_is_set_and_unset_and_everybody_is_told(tmp_path: Path, machine: Traces) -> None:
     script = (
         "run allreduce 4K\ntrace s0 1000 ticks\ntrace s0 1000 ticks\nnet\ngroups\ncounters s0\nrun allreduce 4K\n"
@@ -74,6 +79,7 @@ def test_tracing_is_set_and_unset_and_everybody_is_told(tmp_path: Path, machine:
     assert after.count(RIGHT) == 1
 
 
+@pytest.mark.long
 def test_a_policy_is_the_managers(tmp_path: Path, machine: Traces) -> None:
     arguments = ["--collective", "barrier", "--policy", "lowest-common-switch", *SMALL]
     done = lab(tmp_path, "star-4", *arguments)

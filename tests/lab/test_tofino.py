@@ -32,6 +32,7 @@ top
 """
 
 
+@pytest.mark.long
 def test_a_session(tmp_path: Path, machine: Traces) -> None:
     done = lab(tmp_path, "star-4", "--arch", "t2na", *SMALL, "--seed", "5", script=SCRIPT)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -55,6 +56,7 @@ def test_a_session(tmp_path: Path, machine: Traces) -> None:
 @pytest.mark.parametrize(
     ("arch", "faults"), [("t2na", "loss, duplication and reordering"), ("tna", "loss and duplication")]
 )
+@pytest.mark.long
 def test_the_suite_has_what_the_program_serves_and_withstands(
     arch: str, faults: str, tmp_path: Path, machine: Traces
 ) -> None:
@@ -65,6 +67,7 @@ def test_the_suite_has_what_the_program_serves_and_withstands(
     assert not any(step["problem"] for step in steps)
 
 
+@pytest.mark.long
 def test_another_collective_is_refused_and_the_group_goes_on(tmp_path: Path, machine: Traces) -> None:
     script = "run allreduce 4K\nrun broadcast 4K\nrun allreduce 4K\n"
     done = lab(tmp_path, "star-4", "--arch", "t2na", *SMALL, "--seed", "5", script=script)

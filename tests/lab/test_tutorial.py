@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from .labs import SMALL, lab
 from .traces import Traces
 
@@ -31,6 +33,7 @@ groups
 RIGHT = "every rank's result equals NumPy's"
 
 
+@pytest.mark.long
 def test_without_another_tree_a_group_is_broken_until_the_link_is_back(tmp_path: Path, machine: Traces) -> None:
     done = lab(tmp_path, "tree-3-2", *SMALL, "--mode", "III", script=NO_OTHER_TREE)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -45,6 +48,7 @@ def test_without_another_tree_a_group_is_broken_until_the_link_is_back(tmp_path:
     assert_in_order(story, done.stdout)
 
 
+@pytest.mark.long
 def test_another_tree_is_taken_under_a_run(tmp_path: Path, machine: Traces) -> None:
     done = lab(tmp_path, "leaf-spine", *SMALL, "--mode", "III", script=ANOTHER_TREE)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -59,6 +63,7 @@ def test_another_tree_is_taken_under_a_run(tmp_path: Path, machine: Traces) -> N
     assert_in_order(story, done.stdout)
 
 
+@pytest.mark.long
 def test_a_short_cut_costs_hosts_nothing_in_mode_iii(tmp_path: Path, machine: Traces) -> None:
     # Whether the link monitor looks just then is chance; so there are a few tries.
     for attempt in range(5):

@@ -138,6 +138,7 @@ class Clients:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("topology", "mode"), [("leaf-spine", "II"), ("tree-3-2", "III")])
+@pytest.mark.long
 def test_churn_leaves_nothing(
     tmp_path: Path, topology: str, mode: str, seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,7 @@ SHORT = (Call(Collective.ALLREDUCE, 96), Call(Collective.REDUCE, 32, root=1), Ca
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("mode", ["II", "III"])
+@pytest.mark.long
 def test_more_generations_than_epochs(mode: str) -> None:
     """On one switch, beside a group that stays: every generation's results are right, and so are the survivor's."""
     rig = Rig("star-4", small(mode, groups=3), engine="jit")

@@ -429,6 +429,7 @@ def test_a_store_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", STEPS)
+@pytest.mark.long
 def test_without_room_for_both_the_new_takes_the_place_of_the_old(tmp_path: Path, kind: str) -> None:
     """And the old one comes back, untouched, when it fails at any step."""
     rig = Rig("tree-3-2", small("III", groups=1, slots=4), tmp_path / "store", grace=5.0)

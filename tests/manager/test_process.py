@@ -157,6 +157,7 @@ def test_groups_outlive_the_manager(manager: ManagerRig, client: ManagerClient, 
     assert held(switch) == {}
 
 
+@pytest.mark.long
 def test_a_manager_that_is_killed_at_any_moment_leaves_nothing_half_done(
     manager: ManagerRig, client: ManagerClient, switch: SwitchRig, seed: int
 ) -> None:
@@ -198,6 +199,7 @@ def test_a_manager_that_is_killed_at_any_moment_leaves_nothing_half_done(
     print(outcomes)  # noqa: T201
 
 
+@pytest.mark.long
 def test_what_is_wrong_is_told_at_once(manager: ManagerRig, tmp_path: Path) -> None:
     (tmp_path / "bad.db").write_bytes(b"this is no database" * 100)
     (tmp_path / "bad.yaml").write_text("switches: 7\n")

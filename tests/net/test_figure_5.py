@@ -20,6 +20,7 @@ from p4gen.net.traffic_simulation import TrafficSimulation
 TINY = Scale(4, 100, 1 << 19, 10, ti=(900, 10), td=(4,))
 
 
+@pytest.mark.long
 def test_a_few_cells_beside_the_papers() -> None:
     said: list[str] = []
     found = report(TINY, Order("tiny", 1), said.append)
@@ -53,12 +54,14 @@ def test_a_few_cells_beside_the_papers() -> None:
 SMALLEST = replace(TINY, ti=(10,), size=1 << 16)
 
 
+@pytest.mark.long
 def test_processes_change_nothing() -> None:
     alone, together = (report(SMALLEST, Order("tiny", 3, jobs=jobs), lambda _: None) for jobs in (1, 2))
     assert alone == together
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.long
 def test_an_interrupted_figure_goes_on_with_the_missing_cells(jobs: int, tmp_path: Path) -> None:
     whole = report(SMALLEST, Order("tiny", 3), lambda _: None)
 

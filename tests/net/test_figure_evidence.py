@@ -17,6 +17,7 @@ ORDER = Order("tiny", 1)
 SIZE = 512 << 10
 
 
+@pytest.mark.long
 def test_every_statement_holds_and_every_run_has_a_row() -> None:
     said: list[str] = []
     found = report(2 << 20, (2,), ORDER, said.append)

@@ -28,6 +28,7 @@ def watched(run: TrafficConfig) -> tuple[TrafficResult, Repairs]:
     return simulation.run(), repairs
 
 
+@pytest.mark.long
 def test_a_few_cells() -> None:
     said: list[str] = []
     found = report(TINY, Order("tiny", 2), said.append)

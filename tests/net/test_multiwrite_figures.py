@@ -59,6 +59,7 @@ def test_expected_copies_are_those_of_random_tokens() -> None:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.long
 def test_links_carry_the_copies_that_tokens_ask_for(scheme: str) -> None:
     """Every token at each rank that it names, and as many copies on the way there as NumPy counts."""
     tokens = 8
@@ -73,6 +74,7 @@ def test_links_carry_the_copies_that_tokens_ask_for(scheme: str) -> None:
     assert all(SERVER <= rank < 2 * SERVER for row in ranks for rank in row)
 
 
+@pytest.mark.long
 def test_relaying_is_faster_and_multiwrite_the_fastest() -> None:
     """A small AllGather, whose ends are a larger part of it; the figure has the ratios."""
     took = {scheme: gather(scheme, 96) for scheme in (DIRECT, UNICAST, RELAYED, FULL, IN_HOSTS)}
@@ -103,6 +105,7 @@ def test_the_figures_have_names() -> None:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("number", ["6", "7", "8", "table1"])
+@pytest.mark.long
 def test_what_must_hold_holds(number: str) -> None:
     scale = "small" if number == "table1" else "quick"  # a ratio of slopes needs more tokens
     report = FACET.figures[number].draw(Order(scale, 1), lambda _: None)

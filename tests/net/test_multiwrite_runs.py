@@ -92,6 +92,7 @@ def test_choices_of_experts(choice: Choice, recovery: Recovery, place: str, seed
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("topology", ["mesh-8", "two-servers", "fat-tree-k4", "clos:8x2x4", "clos:8x2x8"])
 @pytest.mark.parametrize("collective", FACET.collectives)
+@pytest.mark.long
 def test_networks_of_8_to_64_ranks(topology: str, collective: str, seed: int) -> None:
     ranks = len(load_topology(topology).rank_hosts)
     size = ranks * 256 if collective == ALLGATHER else None

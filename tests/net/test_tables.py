@@ -124,6 +124,7 @@ def with_more_lossy_links_mode_iii_beats_mode_ii() -> None:
         with_more_lossy_links_mode_iii_beats_mode_ii,
     ],
 )
+@pytest.mark.long
 def test_loss(it_holds_that: Callable[[], None]) -> None:
     it_holds_that()
 

@@ -187,6 +187,7 @@ def test_mode_ii_is_built_for_it_and_nothing_else_is_touched(plain: Path, tmp_pa
     assert sources() == before
 
 
+@pytest.mark.long
 def test_the_conformance_suite_passes_on_it(plain: Path, tmp_path: Path) -> None:
     """Results, recirculation, and routing; other processes find the architecture, too."""
     scenarios = "test_aggregation.SumOfTwoRanks", "test_pipelines.PartialResultsAreMerged", "test_forwarding"
@@ -224,6 +225,7 @@ def test_its_own_model_runs_its_programs(plain: Path, tmp_path: Path) -> None:
     assert device.send(70, b"\x2a") == []
 
 
+@pytest.mark.long
 def test_without_a_model_of_its_own_the_one_it_builds_on_runs_them(plain: Path, tmp_path: Path) -> None:
     (plain / "model.py").unlink()
     program, env = str(hub(tmp_path)), {FOLDERS: str(plain)}

@@ -34,6 +34,7 @@ def without(composition: Composition, module: str, **lost: str) -> Composition:
     return replace(composition, modules=tuple(found.values()))
 
 
+@pytest.mark.long
 def test_every_module_declares_what_it_reads_and_writes_and_nothing_else() -> None:
     declared: set[tuple[str, str]] = set()
     used: set[tuple[str, str]] = set()

@@ -124,6 +124,7 @@ def test_a_table_is_applied_once() -> None:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.long
 def test_the_source_passes_its_scenarios(arch: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["ptf", "run", "--mode", "themis-s", "--arch", arch, "--out", str(tmp_path)]
     assert int(cli.main(command, standalone_mode=False) or 0) == 0
@@ -132,6 +133,7 @@ def test_the_source_passes_its_scenarios(arch: str, tmp_path: Path, capsys: pyte
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.long
 def test_the_destination_passes_its_scenarios(arch: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A sample; ``p4gen ptf run`` has all of them."""
     chosen = (

@@ -26,11 +26,13 @@ def ptf(out: Path, *arguments: str) -> int:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("mode", "own"), [("II", "test_aggregation"), ("III", "test_iii_retransmission")])
+@pytest.mark.long
 def test_scenarios_of_both_families_and_about_both_pass(tmp_path: Path, mode: str, own: str) -> None:
     chosen = [word for name in ("test_both", "test_compensation", own) for word in ("--test", name)]
     assert ptf(tmp_path, "--mode", mode, "--engine", "jit", *chosen) == 0
 
 
+@pytest.mark.long
 def test_the_paper_s_listing_fails_beside_epic_as_well(tmp_path: Path) -> None:
     listing = "themis:paths=4,queue=16,queue-banks=4,connections=4,variant=late-compensation"
     scenario = ("--mode", "III", "--test", "test_psn_queue.LatePacketDoesNotArm")

@@ -123,6 +123,7 @@ def test_killed_it_leaves_nothing_either(verb: str, place: Path) -> None:
     until(lambda: left(place) == [], poll=0.1)
 
 
+@pytest.mark.long
 def test_a_second_signal_waits_for_nothing(place: Path) -> None:
     with start("programs side by side", place) as process:
         process.send_signal(signal.SIGTERM)
@@ -133,6 +134,7 @@ def test_a_second_signal_waits_for_nothing(place: Path) -> None:
 
 
 @pytest.mark.parametrize("victim", ["p4gen.ptf.child", "\0switch\0"])
+@pytest.mark.long
 def test_a_run_goes_on_when_a_child_is_killed(victim: str, place: Path) -> None:
     """The run ends by itself, as failed: nothing waits for what will not come."""
     with start("one program", place) as process:
@@ -143,6 +145,7 @@ def test_a_run_goes_on_when_a_child_is_killed(victim: str, place: Path) -> None:
     assert left(place) == []
 
 
+@pytest.mark.long
 def test_an_ignored_hangup_stays_ignored(place: Path) -> None:
     """As under nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)

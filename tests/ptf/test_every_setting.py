@@ -27,6 +27,7 @@ def build(spec: EpicSpec) -> Callable[[], ir.Program]:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("mode", Mode)
+@pytest.mark.long
 def test_scenarios_pass_on_small_programs_of_every_setting(mode: Mode, seed: int, pytestconfig: pytest.Config) -> None:
     """All ops, dtypes, overflows, reliabilities, ICRC settings, congestion notifications and numbers of pipelines."""
     programs = every_program(mode)

@@ -85,6 +85,7 @@ def p4gen(words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "p4gen", *words.split()], check=False, capture_output=True, text=True)
 
 
+@pytest.mark.long
 def test_faults_by_operators_from_the_command_line() -> None:
     result = p4gen("ptf mutate --mode II --operators --reliability gbn --pipelines 1 --faults 3 --seed 5 --json")
     report = json.loads(result.stdout)

@@ -22,6 +22,7 @@ def ptf(out: Path, *arguments: str) -> int:
     return int(cli.main(command, standalone_mode=False) or 0)
 
 
+@pytest.mark.long
 def test_the_suite_passes_with_three_tiers(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """A sample of it; all with --full."""
     some = () if pytestconfig.getoption("--full") else ("--sample", "80")

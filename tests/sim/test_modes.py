@@ -128,6 +128,7 @@ def configs(draw: st.DrawFn) -> SimConfig:
 
 @settings(max_examples=CASES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), print_blob=True)
 @given(config=configs())
+@pytest.mark.long
 def test_whatever_links_do_results_are_numpys(config: SimConfig) -> None:
     note(f"seed {config.seed}")
     good(config)

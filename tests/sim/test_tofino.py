@@ -101,6 +101,7 @@ def test_what_programs_lack_is_refused_once_with_the_reason(
     assert message == f"group 0: {lack(spec, capability)}"
 
 
+@pytest.mark.long
 def test_the_command() -> None:
     def ended(*words: str) -> tuple[int, str]:
         common = ["--mode", "II", "--engine", "interp", "--lanes", "8", "--size", "1K", "--seed", "1"]

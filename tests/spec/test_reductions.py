@@ -135,6 +135,7 @@ def outcomes(folder: Path, *arguments: str) -> dict[str, str]:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.long
 def test_a_new_reduction_takes_one_definition(with_xor: Path, engine: str) -> None:
     tests = [
         "test_arithmetic.ExtremesMeet",
@@ -165,6 +166,7 @@ def test_codes_do_not_depend_on_what_else_is_registered(with_xor: Path) -> None:
 
 
 @pytest.mark.parametrize(("op", "engine"), [("sum", "jit"), ("min", "interp")])
+@pytest.mark.long
 def test_a_narrow_format_takes_one_definition(with_xor: Path, op: str, engine: str) -> None:
     """Elements of 16 bits: half the payload, other limits, another sign bit."""
     tests = ["test_arithmetic.ExtremesMeet", "test_arithmetic.EachLaneIsItsOwn"]
@@ -178,6 +180,7 @@ def test_a_narrow_format_takes_one_definition(with_xor: Path, op: str, engine: s
     assert ("(lane_t)((int<16>)held |+| (int<16>)element)" in text) is (op == "sum")
 
 
+@pytest.mark.long
 def test_collectives_of_a_narrow_format_are_right(with_xor: Path) -> None:
     size = ["--lanes", "8", "--size", "1002", "--loss", "0.02", "--seed", "1"]
     for mode in ("II", "III"):
@@ -222,6 +225,7 @@ def test_results_may_differ_by_what_a_format_tolerates(monkeypatch: pytest.Monke
     assert list(differing(got, wanted)) == [1]
 
 
+@pytest.mark.long
 def test_a_new_reduction_can_be_announced(with_xor: Path) -> None:
     tests = ["test_dynamic.EveryOpAndDtypeIsAnnounced", "test_dynamic.OnlySumsOverflow"]
     flags = [word for test in tests for word in ("--test", test)]
@@ -231,6 +235,7 @@ def test_a_new_reduction_can_be_announced(with_xor: Path) -> None:
     assert "XOR_INT32" not in text
 
 
+@pytest.mark.long
 def test_a_new_reduction_in_mode_iii_and_with_commlib(with_xor: Path) -> None:
     test = "test_iii_order.Contributions"
     flags = ("--mode", "III", "--op", "xor", "--dtype", "uint32")

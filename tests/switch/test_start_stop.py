@@ -30,6 +30,7 @@ def wait_for(address: str, process: subprocess.Popen[str]) -> None:
     assert process.poll() is None
 
 
+@pytest.mark.long
 def test_starts_and_stops_in_a_row_leave_nothing_behind(echo: Path, place: Path) -> None:
     work, capture = place / "w", place / "c"
     work.mkdir()

@@ -28,6 +28,7 @@ def dask() -> Iterator[Any]:
         yield cluster
 
 
+@pytest.mark.long
 def test_counts_are_those_of_threads(dask: Any) -> None:
     one = scope("III", packets=2, budget=Budget(losses=1))
     teams = None, Cluster(dask.scheduler_address)
@@ -43,6 +44,7 @@ def test_a_violation_has_a_shortest_way(dask: Any) -> None:
     assert (problem.property, len(problem.events)) == ("results", 7)
 
 
+@pytest.mark.long
 def test_a_lost_worker_ends_the_search(dask: Any) -> None:
     """Its states are gone: nothing is said about them."""
     team = Cluster(dask.scheduler_address)
@@ -59,6 +61,7 @@ def test_an_address_where_nobody_is() -> None:
         Cluster("nonsense://")
 
 
+@pytest.mark.long
 def test_without_dask_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingToolError, match=r"p4gen\[cluster\]"):

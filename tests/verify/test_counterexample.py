@@ -36,6 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_a_counterexample_has_words_a_capture_a_drawing_a_schedule_and_a_scenario(folder: Path) -> None:
     assert {path.name for path in folder.iterdir() if path.is_file()} == {
         "trace.txt",

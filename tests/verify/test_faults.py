@@ -64,6 +64,7 @@ SHOWN_BY = {
 
 
 @pytest.mark.parametrize("mode", ["II", "III"])
+@pytest.mark.long
 def test_faults_are_found(mode: str, seed: int, pytestconfig: pytest.Config) -> None:
     seeding = seeding_of(load_collective(None, {"mode": mode}))
     spec = load_collective(None, seeding.programs["plain"])
@@ -191,6 +192,7 @@ both."""
 
 
 @pytest.mark.parametrize("hang", HANGS)
+@pytest.mark.long
 def test_hangs_that_reviews_have_found(hang: str) -> None:
     """In the programs as they were before the fix."""
     name, scope, before = HANGS[hang]

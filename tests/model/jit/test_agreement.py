@@ -45,6 +45,7 @@ def _agree(kind: type[Program] | type[LaneProgram], seed: int) -> None:
 
 @FUZZ
 @given(SEEDS)
+@pytest.mark.long
 def test_random_programs_agree(seed: int) -> None:
     """Expressions, headers, stacks, varbits, control flow, tables, externs, the traffic manager."""
     _agree(Program, seed)
@@ -52,6 +53,7 @@ def test_random_programs_agree(seed: int) -> None:
 
 @FUZZ
 @given(SEEDS)
+@pytest.mark.long
 def test_random_rows_of_lanes_agree(seed: int) -> None:
     """What becomes vector code does what the lanes do one by one, traps and their order included."""
     _agree(LaneProgram, seed)

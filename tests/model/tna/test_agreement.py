@@ -60,6 +60,7 @@ class Switches(Pair):
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 1 << 32))
+@pytest.mark.long
 def test_random_programs_agree(seed: int) -> None:
     """Registers with their actions, hashes, checksums, counters, meters, what is direct, requests, groups, pipes."""
     rng = Random(seed)
