@@ -57,6 +57,10 @@ class RunOrder:
     engine: EngineName
     options: Mapping[str, Any]
     """The values of the family's own options, all of them."""
+    root: int = 0
+    """A rank, for families whose runs have one (``OwnRuns.also``)."""
+    concurrent: int = 1
+    """How many groups of all ranks there are at once; likewise."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,8 @@ class OwnRuns(Facet):
     """By name, with underscores."""
     make: Callable[[RunOrder], OwnRun]
     """Raises ``InputError`` if the program cannot serve the run."""
+    also: frozenset[str] = frozenset()
+    """Options of collectives of IncTrees that its runs have too: ``root``, ``concurrent``."""
 
 
 def outcome(

@@ -10,7 +10,8 @@ import pytest
 
 from p4gen.errors import InputError
 from p4gen.families.scin.codes import Status
-from p4gen.families.scin.simulation import Pattern, PullConfig, PullSimulation
+from p4gen.families.scin.control import Pattern
+from p4gen.families.scin.simulation import PullConfig, PullSimulation
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Recovery, Resumption

@@ -72,7 +72,7 @@ def own_run(topology_name: str, spec: ProgramSpec, o: Mapping[str, Any]) -> tupl
         known = ", ".join(facet.collectives)
         raise InputError(Diagnostic("--collective", f"{shown(collective)} is none of those of {family.name}: {known}"))
     for name, default in _OF_GROUPS.items():
-        if o[name] != default:
+        if o[name] != default and name not in facet.also:
             raise InputError(Diagnostic(flag_name(name), f"is for collectives of IncTrees, not for {family.name}"))
     topology, seed = load_topology(topology_name), drawn(o["seed"])
     order = RunOrder(
@@ -92,5 +92,7 @@ def own_run(topology_name: str, spec: ProgramSpec, o: Mapping[str, Any]) -> tupl
             name: parsed(flag_name(name), option.parse, option.default if o[name] is None else o[name])
             for name, option in facet.options.items()
         },
+        o["root"],
+        o["concurrent"],
     )
     return facet.make(order), seed

@@ -26,6 +26,19 @@ class Role(IntEnum):
 
 
 @dataclass(frozen=True)
+class Pattern:
+    """Whose operands calls of a context read, and who gets their results: ranks as bitmaps."""
+
+    sources: int
+    destinations: int
+
+    @property
+    def participants(self) -> int:
+        """All that arrive, and get a flag."""
+        return self.sources | self.destinations
+
+
+@dataclass(frozen=True)
 class PullEdge:
     """A rank of a context. ``local`` and ``remote`` are the two ends of its connections, by ``Role``."""
 

@@ -6,6 +6,7 @@ over the third. It posts nothing else: reading, pacing and repair are the switch
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from p4gen.families.scin.codes import NUMBERS, Status
@@ -45,6 +46,8 @@ class Member:
         """How those have ended for which it has its flag."""
         self.flagged = 0
         """When it got the newest flag, ps."""
+        self.told: Callable[[], None] = lambda: None
+        """What is called at each flag."""
 
     def connect(self, ends: dict[Role, tuple[int, Peer]], config: QpConfig) -> None:
         """Create the connections: the QP and the switch's end of each."""
@@ -85,3 +88,4 @@ class Member:
             self.statuses.append(Status(said["status"]))
             self.flagged = self._nic.clock.now
             self._sync.post_recv(RecvWr(0))
+            self.told()

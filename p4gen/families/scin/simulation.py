@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -16,12 +16,14 @@ from p4gen.arch import Architecture
 from p4gen.arch.ports import CPU_PORT
 from p4gen.errors import InputError
 from p4gen.families.scin.codes import Status
-from p4gen.families.scin.control import PullContext, PullEdge, Role, configuration
+from p4gen.families.scin.collectives import Communicator
+from p4gen.families.scin.control import Pattern, PullContext, PullEdge, Role, configuration
 from p4gen.families.scin.hosts import Buffer, Member
 from p4gen.families.scin.spec import LANE_BYTES, ScinSpec
 from p4gen.groups.config import routing
 from p4gen.groups.group import Endpoint, SwitchConfig
 from p4gen.host.transport.clock import MS, US, duration_text
+from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Peer, QpConfig, Recovery, Resumption
 from p4gen.host.transport.wire import Writer
 from p4gen.model import EngineName
@@ -38,19 +40,11 @@ from p4gen.switch.drops import losses
 
 Array = npt.NDArray[Any]
 STALL: Final = 20 * MS
-"""Virtual time without any flag after which a run is given up."""
+"""Virtual time without any progress after which a run is given up."""
 SWITCH_ADDRESS: Final = 0x0AFE_0001
 _SWITCH_QP, _RANK_QP = 0x1000, 0x100
 _PER_CONTEXT: Final = 128
 """QPs of a context."""
-
-
-@dataclass(frozen=True)
-class Pattern:
-    """Whose operands calls of a context read, and who gets their results: ranks as bitmaps."""
-
-    sources: int
-    destinations: int
 
 
 @dataclass(frozen=True)
@@ -67,6 +61,8 @@ class PullConfig:
     """Time between ticks, ps."""
     timeout: int = 100 * US
     """The NICs' retransmission timer, ps, which repeats arrivals."""
+    retry_count: int | None = None
+    """Timeouts after which a NIC gives up; None: never."""
     seed: int = 1
     engine: EngineName = "interp"
 
@@ -79,7 +75,8 @@ class _Plain:
     ip: Mapping[str, int]
     switches: Mapping[str, SwitchConfig]
     architectures: Mapping[str, Architecture]
-    tree_depths: Mapping[int, int] = field(default_factory=dict)
+    tree_depths: Mapping[int, int] = field(default_factory=lambda: {SWITCH_ADDRESS: 0})
+    """The switch's endpoint: from a host a packet goes up, to a host down."""
 
 
 @lru_cache(maxsize=16)
@@ -100,6 +97,8 @@ class PullSimulation:
         plain = SwitchConfig(routing(*routes(topology, names, switch, {}, arch)), (), ())
         addresses = _Plain(names.mac, names.ip, {switch: plain}, {switch: arch})
         self.network = Network(topology, addresses, {switch: _program(spec)}, config.faults, config.seed, config.engine)
+        for nic in self.network.nics.values():
+            nic.checks_icrc = spec.icrc.right
         self._hosts, self._switch = topology.rank_hosts, switch
         self._chance = random.Random(f"{config.seed} PSNs")  # noqa: S311 - a simulation, to be repeatable
         self.members: list[dict[int, Member]] = []
@@ -117,7 +116,7 @@ class PullSimulation:
             initial_psn=first_psn,
             recovery=self.config.recovery,
             timeout_ps=self.config.timeout,
-            retry_count=None,
+            retry_count=self.config.retry_count,
             rnr_retry=None,
             resumption=self.config.resumption,
         )
@@ -166,6 +165,27 @@ class PullSimulation:
 
     _ticking = True
 
+    def wake(self) -> None:
+        """Have ticks go on, since a rank is about to arrive. They end when no rank waits for a flag."""
+        if not self._ticking:
+            self._ticking = True
+            self.network.loop.at(self.network.loop.now + self.config.tick, self._round)
+
+    @property
+    def pairs(self) -> Iterator[QueuePair]:
+        """The queue pairs of all ranks."""
+        return (pair for nic in self.network.nics.values() for pair in nic.pairs.values())
+
+    def communicators(self, contexts: range) -> list[Communicator]:
+        """A group of all ranks, whose calls are those of these contexts."""
+        patterns = {self.config.patterns[context]: self.members[context] for context in contexts}
+        found = []
+        for rank, host in enumerate(self._hosts):
+            mine = {pattern: members[rank] for pattern, members in patterns.items() if rank in members}
+            domain = self.network.nics[host].domain
+            found.append(Communicator(rank, len(self._hosts), self.config.spec, domain, mine))
+        return found
+
     def register(self, rank: int, array: Array) -> Buffer:
         """Register a rank's array, which calls then read and write in place, in network byte order."""
         return Buffer(self.network.nics[self._hosts[rank]].domain.register(array.data.cast("B")))
@@ -193,9 +213,7 @@ class PullSimulation:
                 loop.at(loop.now + late[rank], call.make)
             else:
                 call.make(None)
-        if not self._ticking:
-            self._ticking = True
-            loop.at(loop.now + self.config.tick, self._round)
+        self.wake()
 
     def finish(self, until: Callable[[], bool] | None = None) -> int:
         """Runs until all ranks have the flags of all calls. Returns the time, ps.
@@ -210,11 +228,11 @@ class PullSimulation:
             if problems:
                 raise InputError(*problems)
             loop.run(count=64)
-            done = sum(len(member.statuses) for member in everyone)
+            done = sum(pair.responder.expected for pair in self.pairs)
             if done != seen:
                 seen, since = done, loop.now
             elif loop.now - since > STALL:
-                raise InputError(f"no flag has come since {duration_text(since)}")
+                raise InputError(f"no packet has arrived since {duration_text(since)}")
         return loop.now
 
     def timed_call(self, context: int, packets: int, data: Mapping[int, Buffer]) -> int:

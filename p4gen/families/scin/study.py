@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from p4gen.families.scin.control import Pattern
 from p4gen.families.scin.hosts import Buffer
-from p4gen.families.scin.simulation import Pattern, PullConfig, PullSimulation
+from p4gen.families.scin.simulation import PullConfig, PullSimulation
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.host.transport.clock import MS
 from p4gen.model import EngineName

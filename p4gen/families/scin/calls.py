@@ -1,0 +1,191 @@
+"""Calls of collectives with drawn data, and what NumPy says of them: of every byte of a rank's operand and result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from p4gen.families.scin.collectives import Communicator, Operand, wire_of
+from p4gen.families.scin.control import Pattern
+from p4gen.families.scin.spec import LANE_BYTES, ScinSpec
+from p4gen.host.collectives.arrays import Array, array_type, reduced
+from p4gen.host.collectives.control import Collective
+from p4gen.spec import DType, Op
+
+CALL: Final = "call"
+"""What any two masks make, beside the collectives that have a name."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """What all ranks of a group call."""
+
+    name: str
+    ranks: int
+    elements: int
+    """Of an operand; of an AllGather, of the result."""
+    root: int = 0
+    masks: Pattern = Pattern(0, 0)
+    """Of ``CALL``."""
+    in_place: bool = True
+
+    @property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """The contexts that it takes."""
+        everybody = (1 << self.ranks) - 1
+        match self.name:
+            case Collective.REDUCE:
+                return (Pattern(everybody, 1 << self.root),)
+            case Collective.BROADCAST:
+                return (Pattern(1 << self.root, everybody),)
+            case Collective.REDUCE_SCATTER:
+                return tuple(Pattern(everybody, 1 << rank) for rank in range(self.ranks))
+            case Collective.ALLGATHER:
+                return tuple(Pattern(1 << rank, everybody) for rank in range(self.ranks))
+            case Collective.ALLREDUCE | Collective.BARRIER:
+                return (Pattern(everybody, everybody),)
+        return (self.masks,)
+
+    @property
+    def participants(self) -> list[int]:
+        """The ranks that arrive."""
+        all_of_them = 0
+        for pattern in self.patterns:
+            all_of_them |= pattern.participants
+        return [rank for rank in range(self.ranks) if all_of_them >> rank & 1]
+
+    @property
+    def operand_parts(self) -> int:
+        """The parts that an operand's memory has."""
+        gathers = self.name == Collective.ALLGATHER and self.in_place
+        return self.ranks if gathers or self.name == Collective.REDUCE_SCATTER else 1
+
+    @property
+    def result_parts(self) -> int:
+        """The parts of a result that is apart."""
+        return self.ranks if self.name == Collective.ALLGATHER else 1
+
+    @property
+    def operand_elements(self) -> int:
+        """The elements of an operand's memory."""
+        apart = self.name == Collective.ALLGATHER and not self.in_place
+        return self.elements // self.ranks if apart else self.elements
+
+    @property
+    def result_elements(self) -> int:
+        """The elements of a result that is apart."""
+        return self.elements // self.ranks if self.name == Collective.REDUCE_SCATTER else self.elements
+
+    def planned(self, packets: int, wave: int) -> int:
+        """Packets to ranks if nothing is lost: READs, WRITEs, flags, and ACKs of arrivals. A context's part of the call
+        has ``packets``, and a READ asks for a ``wave`` of them."""
+        return sum(
+            pattern.sources.bit_count() * -(-packets // wave)
+            + pattern.destinations.bit_count() * packets
+            + 2 * pattern.participants.bit_count()
+            for pattern in self.patterns
+        )
+
+    def start(self, rank: Communicator, operand: Operand, result: Operand | None) -> None:
+        """Have a rank make it."""
+        match self.name:
+            case Collective.ALLREDUCE:
+                rank.all_reduce(operand, result)
+            case Collective.REDUCE:
+                rank.reduce(self.root, operand, result)
+            case Collective.BROADCAST:
+                rank.broadcast(self.root, operand, result)
+            case Collective.REDUCE_SCATTER:
+                rank.reduce_scatter(operand, result)
+            case Collective.ALLGATHER:
+                rank.all_gather(operand, result)
+            case Collective.BARRIER:
+                rank.barrier()
+            case _:
+                rank.call(self.masks.sources, self.masks.destinations, operand, result)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A call with the arrays that ranks' operands hold before it."""
+
+    call: Call
+    spec: ScinSpec
+    values: Sequence[Array]
+
+    @cached_property
+    def results(self) -> list[Array | None]:
+        """Every rank's result by NumPy; None for ranks that get none."""
+        call, ranks, given = self.call, range(self.call.ranks), self.values
+        everybody = [rank in call.participants for rank in ranks]
+        match call.name:
+            case Collective.BARRIER:
+                return [None] * call.ranks
+            case Collective.BROADCAST:
+                return [given[call.root]] * call.ranks
+            case Collective.ALLGATHER:
+                own = [np.split(given[rank], call.ranks)[rank] for rank in ranks] if call.in_place else given
+                return [np.concatenate(list(own))] * call.ranks
+            case Collective.REDUCE_SCATTER:
+                return list(np.split(self._reduced(everybody), call.ranks))
+        (pattern,) = call.patterns
+        total = self._reduced([bool(pattern.sources >> rank & 1) for rank in ranks])
+        return [total if pattern.destinations >> rank & 1 else None for rank in ranks]
+
+    def _reduced(self, of: Sequence[bool]) -> Array:
+        given = [values for values, counts in zip(self.values, of, strict=True) if counts]
+        return reduced(Op(self.spec.op), given, saturating=self.spec.overflow == "saturate")
+
+    def _after(self, rank: int) -> Array:
+        """What a rank's operand holds after a call in place."""
+        result = self.results[rank]
+        if result is None:
+            return self.values[rank]
+        if self.call.name != Collective.REDUCE_SCATTER:
+            return result
+        held = self.values[rank].copy()
+        np.split(held, self.call.ranks)[rank][:] = result
+        return held
+
+    def problem(self, rank: int, operand: Operand, result: Operand | None) -> str:
+        """How a rank's memory differs from NumPy's; "" if it does not."""
+        if result is None:
+            return _difference("its operand", operand, self._after(rank))
+        wanted = self.results[rank]
+        if wanted is None:
+            wanted = np.zeros(result.elements, array_type(result.dtype))
+        return _difference("its operand", operand, self.values[rank]) or _difference("its result", result, wanted)
+
+
+def _difference(what: str, found: Operand, wanted: Array) -> str:
+    right = np.frombuffer(wire_of(wanted, found.parts, found.payload), np.uint8)
+    wrong = np.flatnonzero(np.frombuffer(found.region.buffer, np.uint8) != right)
+    if not wrong.size:
+        return ""
+    at = int(wrong[0])
+    return f"bytes of {what}: {found.region.buffer[at]} at {at:,}, not {right[at]}; {wrong.size:,} are wrong"
+
+
+def draw(call: Call, spec: ScinSpec, chance: np.random.Generator) -> Drawn:
+    """A call with random operands. Where sums saturate, half of them do not leave their range, and the operands of all
+    others have one sign, so that the order of additions does not matter."""
+    form = DType(spec.dtype).number_format
+    low, high, dtype = int(form.least), int(form.greatest), array_type(DType(spec.dtype))
+    shape = call.ranks, call.operand_elements
+    values = chance.integers(low, high, shape, dtype, endpoint=True)
+    if spec.op == "sum" and spec.overflow == "saturate":
+        signs = chance.integers(0, 2, shape[1]) * 2 - 1 if low < 0 else 1
+        large = (chance.integers(0, high, shape) * signs).astype(dtype)
+        values = np.where(chance.integers(0, 2, shape[1]), values // call.ranks, large).astype(dtype)
+    return Drawn(call, spec, list(values))
+
+
+def whole(call: Call, size: int) -> Call | None:
+    """The call with ``size`` bytes at each rank; None if they are no whole elements, or do not divide among ranks."""
+    divided = call.name in (Collective.REDUCE_SCATTER, Collective.ALLGATHER)
+    elements, rest = divmod(size, LANE_BYTES * (call.ranks if divided else 1))
+    return None if rest else replace(call, elements=size // LANE_BYTES)
