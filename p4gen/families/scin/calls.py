@@ -28,10 +28,10 @@ class Call:
     ranks: int
     elements: int
     """Of an operand; of an AllGather, of the result."""
-    root: int = 0
-    masks: Pattern = Pattern(0, 0)
+    root: int
+    masks: Pattern
     """Of ``CALL``."""
-    in_place: bool = True
+    in_place: bool
 
     @property
     def patterns(self) -> tuple[Pattern, ...]:
@@ -184,8 +184,8 @@ def draw(call: Call, spec: ScinSpec, chance: np.random.Generator) -> Drawn:
     return Drawn(call, spec, list(values))
 
 
-def whole(call: Call, size: int) -> Call | None:
+def sized(call: Call, size: int) -> Call | None:
     """The call with ``size`` bytes at each rank; None if they are no whole elements, or do not divide among ranks."""
     divided = call.name in (Collective.REDUCE_SCATTER, Collective.ALLGATHER)
-    elements, rest = divmod(size, LANE_BYTES * (call.ranks if divided else 1))
-    return None if rest else replace(call, elements=size // LANE_BYTES)
+    unit = LANE_BYTES * (call.ranks if divided else 1)
+    return None if size % unit else replace(call, elements=size // LANE_BYTES)

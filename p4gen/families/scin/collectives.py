@@ -1,7 +1,7 @@
 """The collectives of a rank: each is a call of the contexts that have its masks (section 3.4.2).
 
-An AllReduce reads all ranks and writes to all, a Reduce writes to one, a Broadcast reads one. A ReduceScatter is as many
-Reduces as there are ranks, an AllGather as many Broadcasts, of a part each, all at once; a Barrier has no data.
+An AllReduce reads all ranks and writes to all, a Reduce writes to one, a Broadcast reads one. A ReduceScatter is as
+many Reduces as there are ranks, an AllGather as many Broadcasts, of a part each, all at once; a Barrier has no data.
 """
 
 from __future__ import annotations

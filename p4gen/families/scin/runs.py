@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from p4gen.errors import Diagnostic, InputError
-from p4gen.families.scin.calls import CALL, Call, Drawn, draw, whole
+from p4gen.families.scin.calls import CALL, Call, Drawn, draw, sized
 from p4gen.families.scin.codes import Status
 from p4gen.families.scin.collectives import Communicator
 from p4gen.families.scin.control import Pattern
@@ -49,6 +49,12 @@ def _ranks(text: str) -> int | None:
     return mask
 
 
+def _yes(text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise ValueError(f"yes or no, not {shown(text)}")
+    return text == "yes"
+
+
 def _late(text: str) -> int:
     value = units.duration(text)
     if value > _LATEST:
@@ -59,9 +65,7 @@ def _late(text: str) -> int:
 OPTIONS: Final = {
     "sources": OwnOption("call: ranks whose operands are read, such as 0,3", _ALL, _ranks),
     "destinations": OwnOption("call: ranks that get the result", _ALL, _ranks),
-    "in_place": OwnOption(
-        "whether results go where operands are", "yes", {"yes": True, "no": False}.__getitem__, ("yes", "no")
-    ),
+    "in_place": OwnOption("whether results go where operands are", "yes", _yes, ("yes", "no")),
     "late": OwnOption("the longest that a rank waits before it arrives at a call; each time is drawn", "0", _late),
     "resumption": OwnOption(
         "how NICs answer a READ again: any part, or as Linux rxe, which narrows it",
@@ -145,7 +149,7 @@ class PullRun:
         if barrier and o.size:
             raise InputError(Diagnostic("--size", "a barrier has no data"))
         size = 0 if barrier else _SIZE if o.size is None else o.size
-        call = whole(Call(o.collective, ranks, 0, o.root, Pattern(*masks), o.options["in_place"]), size)
+        call = sized(Call(o.collective, ranks, 0, o.root, Pattern(*masks), o.options["in_place"]), size)
         if call is None or not (size or barrier):
             raise InputError(Diagnostic("--size", f"{o.collective} of {size} bytes: {_UNIT[o.collective]}"))
         if size * ranks * o.concurrent > MAX_DATA:
@@ -191,7 +195,7 @@ class PullRun:
         try:
             simulation.finish(over)
         except InputError as error:
-            stuck = tuple(str(diagnostic) for diagnostic in error.diagnostics)
+            stuck = tuple(diagnostic.message for diagnostic in error.diagnostics)
         flagged = [member.flagged for caller in callers for member in caller.rank.members]
         duration = simulation.network.loop.now if stuck else max(flagged)
         return self._outcome(duration, stuck)
@@ -231,16 +235,16 @@ class Group:
 
     def __init__(self, run: PullRun, ranks: list[Communicator], number: int) -> None:
         self.run = run
-        self._seed = [run.order.seed, number]
+        self.number = number
         self._calls: dict[int, tuple[Drawn, set[int]]] = {}
         self.callers = [Caller(self, ranks[rank]) for rank in run.call.participants]
-        self.packets = 0 if run.call.name == Collective.BARRIER else self.callers[0].packets
-        """Packets of a call in each context."""
+        self.packets = self.callers[0].packets
+        """Of a call in each context."""
 
     def drawn(self, number: int) -> Drawn:
         """A call's data."""
         if number not in self._calls:
-            chance = np.random.default_rng([*self._seed, number])
+            chance = np.random.default_rng([self.run.order.seed, self.number, number])
             self._calls[number] = draw(self.run.call, self.run.spec, chance), set(self.run.call.participants)
         return self._calls[number][0]
 
@@ -259,17 +263,17 @@ class Caller:
         self._group, self.rank = group, rank
         call = group.run.call
         empty = np.zeros(call.operand_elements, group.run.spec.dtype)
-        self._operand = rank.register(empty, call.operand_parts)
+        self.operand = rank.register(empty, call.operand_parts)
         self._result = None
         if not call.in_place:
             self._result = rank.register(np.zeros(call.result_elements, empty.dtype), call.result_parts)
-        self.packets = (self._result or self._operand).packets
-        if call.name == Collective.REDUCE_SCATTER:
-            self.packets = self._operand.packets
+        self.packets = self.operand.packets
+        """Of a call in each context."""
         self.ended = 0
         """Calls that it has ended."""
         self._broken = False
-        self._chance = random.Random(f"{group.run.order.seed} {rank.rank} late")  # noqa: S311 - to be repeatable
+        name = f"{group.run.order.seed} group {group.number} rank {rank.rank}"
+        self._chance = random.Random(name)  # noqa: S311 - a simulation, to be repeatable
         for member in rank.members:
             member.told = self._told
 
@@ -288,11 +292,11 @@ class Caller:
 
     def _begin(self, _: object) -> None:
         run = self._group.run
-        self._operand.put(self._group.drawn(self.ended).values[self.rank.rank])
+        self.operand.put(self._group.drawn(self.ended).values[self.rank.rank])
         if self._result is not None:
             self._result.put(np.zeros(self._result.elements, run.spec.dtype))
         run.simulation.wake()
-        run.call.start(self.rank, self._operand, self._result)
+        run.call.start(self.rank, self.operand, self._result)
 
     def _told(self) -> None:
         """A flag has come."""
@@ -300,7 +304,7 @@ class Caller:
             return
         run, number, status = self._group.run, self.ended, self.rank.status
         if status is Status.SUCCESS:
-            problem = self._group.drawn(number).problem(self.rank.rank, self._operand, self._result)
+            problem = self._group.drawn(number).problem(self.rank.rank, self.operand, self._result)
         else:
             problem = f"has ended with the status {status}, {status.name.lower()}"
             self._broken = True

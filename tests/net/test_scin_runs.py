@@ -1,0 +1,262 @@
+"""Runs of SCIN as ``p4gen sim run`` makes them: all collectives beside NumPy's, and every byte of memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from p4gen.errors import InputError
+from p4gen.families.scin.calls import CALL, Call, draw
+from p4gen.families.scin.codes import Status
+from p4gen.families.scin.control import Pattern
+from p4gen.families.scin.runs import FACET, PullRun, fitted
+from p4gen.families.scin.simulation import PullConfig, PullSimulation
+from p4gen.families.scin.spec import ScinSpec
+from p4gen.families.scin.study import star
+from p4gen.host.collectives.control import Collective
+from p4gen.host.transport.clock import SECOND, US
+from p4gen.host.transport.dcqcn import DcqcnConfig
+from p4gen.host.transport.verbs import Recovery
+from p4gen.net.faults import Faults, Impairment, Outage, Script
+from p4gen.net.own import Outcome, RunOrder
+from p4gen.spec.topology import TopologySpec, load_topology
+
+TROUBLES = {
+    "loss of 0.1 %": Faults((Impairment(loss=0.001),)),
+    "loss of 10 %": Faults((Impairment(loss=0.1),)),
+    "bursts": Faults((Impairment(loss=0.05, burst=3),)),
+    "disorder": Faults((Impairment(reorder=0.1, duplicate=0.1),)),
+    "corruption": Faults((Impairment(corrupt=0.05),)),
+    "everything": Faults((Impairment(loss=0.02, reorder=0.05, duplicate=0.05, corrupt=0.02),)),
+    "a link down": Faults(outages=(Outage("h1", 3 * US, 23 * US),)),
+}
+STAR = load_topology("star-4")
+EVERYTHING = TROUBLES["everything"]
+MIXED = {"sources": "0,2", "destinations": "1,2"}
+SMALL = {"lanes": 8, "waves": 4, "wave": 4, "contexts": 4, "edges": 4, "ports": 8, "patience": 200}
+
+
+def of(hosts: int) -> TopologySpec:
+    return star(hosts, 100_000_000_000, "1us", "400ns")
+
+
+@cache
+def parsed(**options: str) -> dict[str, Any]:
+    return {name: option.parse(options.get(name, option.default)) for name, option in FACET.options.items()}
+
+
+def order(topology: TopologySpec = STAR, collective: str = Collective.ALLREDUCE, **fields: Any) -> RunOrder:
+    """A small run of 21 packets; ``spec`` are fields of the program, ``options`` those of the call."""
+    spec = ScinSpec.model_validate(SMALL | fields.pop("spec", {}))
+    options = (MIXED if collective == CALL else {}) | fields.pop("options", {})
+    base = RunOrder(
+        topology,
+        spec,
+        str(collective),
+        None if collective == Collective.BARRIER else 656,
+        repeat=2,
+        faults=Faults(),
+        seed=1,
+        recovery=None,
+        timeout=None,
+        retry_count=None,
+        dcqcn=None,
+        engine="jit",
+        options=parsed(**options),
+    )
+    return replace(base, **fields)
+
+
+def passed(asked: RunOrder) -> Outcome:
+    result = PullRun(asked).run()
+    assert (result.stuck, result.errors, result.silent) == ((), (), ())
+    return result
+
+
+@pytest.mark.parametrize("collective", FACET.collectives)
+@pytest.mark.parametrize("in_place", ["yes", "no"])
+def test_without_losses_nothing_is_sent_again(collective: str, in_place: str, seed: int) -> None:
+    result = passed(order(collective=collective, options={"in_place": in_place}, seed=seed))
+    assert (result.figures["again"], result.naks, result.timeouts, dict(result.drops)) == (0, 0, 0, {})
+    assert result.duration > 0
+
+
+@pytest.mark.sample(12)
+@pytest.mark.parametrize("collective", FACET.collectives)
+@pytest.mark.parametrize("resumption", FACET.options["resumption"].values)
+@pytest.mark.parametrize("recovery", [Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT])
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_what_goes_wrong_is_mended(
+    collective: str, resumption: str, recovery: Recovery, trouble: str, seed: int
+) -> None:
+    options = {"resumption": resumption, "in_place": "no" if seed % 2 else "yes", "late": "30us"}
+    passed(order(collective=collective, options=options, recovery=recovery, faults=TROUBLES[trouble], seed=seed))
+
+
+def test_many_calls_in_place_by_ranks_that_are_late(seed: int) -> None:
+    """Each in the memory of the one before, while flags of that one are still on their way to others."""
+    passed(order(size=96, repeat=200, options={"late": "3us"}, faults=EVERYTHING, seed=seed))
+
+
+@pytest.mark.parametrize("collective", [Collective.ALLREDUCE, Collective.ALLGATHER])
+def test_groups_at_once(collective: str, seed: int) -> None:
+    passed(order(collective=collective, spec={"contexts": 16}, concurrent=4, faults=EVERYTHING, seed=seed))
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("op", ["sum", "min", "max"])
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+@pytest.mark.parametrize("overflow", ["saturate", "wrap"])
+def test_reductions(op: str, dtype: str, overflow: str, seed: int) -> None:
+    passed(order(spec={"op": op, "dtype": dtype, "overflow": overflow}, faults=EVERYTHING, seed=seed))
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize(("waves", "wave"), [(1, 1), (1, 8), (2, 4), (8, 2), (32, 1)])
+def test_masks_and_waves(waves: int, wave: int, seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    spec = {"waves": waves, "wave": wave}
+    for size in (4, 32, 388):
+        masks = (",".join(str(rank) for rank in range(4) if mask >> rank & 1) for mask in chance.integers(1, 16, 2))
+        options = dict(zip(("sources", "destinations"), masks, strict=True))
+        passed(order(collective=CALL, size=size, spec=spec, options=options, faults=EVERYTHING, seed=seed))
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("hosts", [8, 32])
+@pytest.mark.parametrize("collective", FACET.collectives)
+@pytest.mark.long
+def test_more_ranks(hosts: int, collective: str, seed: int) -> None:
+    size = None if collective == Collective.BARRIER else hosts * 68
+    spec = {"edges": hosts, "ports": hosts, "contexts": hosts}
+    passed(order(of(hosts), collective, size=size, spec=spec, faults=TROUBLES["bursts"], seed=seed))
+
+
+@pytest.mark.parametrize("kind", ["UP_CONTROL", "UP_DATA", "UP_ACK", "DOWN_DATA", "DOWN_ACK"])
+def test_scripted_losses(kind: str) -> None:
+    """Of every kind of packet that a rank sends or gets, the second and the third are lost."""
+    result = passed(order(faults=Faults(scripts=(Script.parse(f"drop 2-3 {kind} of rank 1"),)), repeat=4))
+    assert sum(count for reason, count in result.drops.items() if "script" in reason) == 2
+
+
+@pytest.mark.parametrize("icrc", ["recompute", "set", "ignore"])
+def test_nics_check_the_icrc_that_programs_give(icrc: str) -> None:
+    passed(order(spec={"icrc": icrc}))
+
+
+def test_a_dead_rank_ends_the_calls_of_all_others_with_a_status() -> None:
+    outage = Outage("h2", 2 * US, SECOND)
+    result = PullRun(order(spec={"patience": 5}, size=4096, faults=Faults(outages=(outage,)))).run()
+    assert not result.ok
+    assert "no packet has arrived since" in result.stuck[0]
+    assert result.errors == tuple(f"rank {rank}, call 1: has ended with the status 3, silence" for rank in (0, 1, 3))
+
+
+@pytest.mark.parametrize("collective", [Collective.REDUCE_SCATTER, Collective.ALLGATHER, CALL])
+@pytest.mark.parametrize("in_place", [True, False])
+def test_memory_that_differs_is_told(collective: str, in_place: bool) -> None:
+    """One wrong byte anywhere: in an operand, in a result, where a rank gets none, in what fills a packet."""
+    call = Call(str(collective), 4, 44, 0, Pattern(0b0101, 0b0110), in_place)
+    run = PullSimulation(PullConfig(STAR, ScinSpec.model_validate(SMALL), call.patterns, engine="jit"))
+    drawn = draw(call, run.config.spec, np.random.default_rng(1))
+    ranks = run.communicators(range(len(call.patterns)))
+    held = []
+    for rank, values in zip(ranks, drawn.values, strict=True):
+        operand = rank.register(values, call.operand_parts)
+        result = None
+        if not in_place:
+            result = rank.register(np.zeros(call.result_elements, values.dtype), call.result_parts)
+        held.append((operand, result))
+    for rank in call.participants:
+        call.start(ranks[rank], *held[rank])
+    run.finish()
+    for rank in call.participants:
+        operand, result = held[rank]
+        assert ranks[rank].status is Status.SUCCESS
+        assert drawn.problem(rank, operand, result) == ""
+        for memory, name in ((operand, "operand"), *(((result, "result"),) if result else ())):
+            buffer = memory.region.buffer
+            for at in (0, len(buffer) // 2, len(buffer) - 1):
+                buffer[at] ^= 1
+                assert f"bytes of its {name}: {buffer[at]} at {at:,}, not" in drawn.problem(rank, operand, result)
+                buffer[at] ^= 1
+
+
+def test_a_run_with_wrong_memory_fails() -> None:
+    """A rank's operand is changed while the switch reads it."""
+    run = PullRun(order(repeat=1))
+    caller = run.groups[0].callers[1]
+    run.network.loop.at(US, lambda _: caller.operand.region.buffer.__setitem__(3, caller.operand.region.buffer[3] ^ 1))
+    wrong = run.run().errors
+    assert [error.partition(":")[0] for error in wrong] == [f"rank {rank}, call 1" for rank in range(4)]
+    assert "bytes of its operand: " in wrong[0]
+
+
+def test_operands_are_what_the_program_reduces() -> None:
+    masks = Pattern(0b1111, 0b1111)
+    run = PullSimulation(PullConfig(STAR, ScinSpec.model_validate(SMALL), (masks,), engine="jit"))
+    rank = run.communicators(range(1))[2]
+    values = np.arange(12, dtype=np.int32)
+    operand = rank.register(values, 4)
+    assert (operand.packets, operand.part(2).offset, operand.array().tolist()) == (1, 64, values.tolist())
+    with pytest.raises(InputError, match="elements are uint32; scin_sum_int32_x8_k4_p4_e4 reduces int32"):
+        rank.register(values.astype(np.uint32))
+    with pytest.raises(InputError, match="10 elements do not divide among 4"):
+        rank.register(values[:10], 4)
+    with pytest.raises(InputError, match="rank 2 is in no context of sources 0xf and destinations 0x2"):
+        rank.reduce(1, operand)
+    with pytest.raises(InputError, match="root 4 is not a rank of this group of 4"):
+        rank.broadcast(4, operand)
+    with pytest.raises(InputError, match="an array of 1 parts; there are 4 ranks"):
+        rank.reduce_scatter(rank.register(values))
+    with pytest.raises(InputError, match="an operand of 1 packets, with room for a result of 2"):
+        rank.all_reduce(operand, rank.register(values))
+
+
+def test_the_program_is_fitted_to_the_run_unless_it_says_otherwise() -> None:
+    spec = fitted(ScinSpec(), of(16), 17)
+    assert (spec.contexts, spec.edges, spec.waves) == (17, 16, 16)
+    with pytest.raises(InputError, match="context 2: the program has 2"):
+        PullRun(order(collective=Collective.ALLGATHER, spec={"contexts": 2}))
+
+
+@pytest.mark.parametrize(
+    ("collective", "fields", "cause"),
+    [
+        (Collective.ALLREDUCE, {"size": 10}, "allreduce of 10 bytes: a positive multiple of 4"),
+        (Collective.ALLGATHER, {"size": 20}, "allgather of 20 bytes: a positive multiple of 4 for each rank"),
+        (Collective.ALLREDUCE, {"size": 0}, "a positive multiple of 4"),
+        (Collective.BARRIER, {"size": 4}, "a barrier has no data"),
+        (Collective.ALLREDUCE, {"size": 1 << 29}, "all ranks' data together have 1,024 MiB at most"),
+        (Collective.REDUCE, {"root": 4}, "root 4 is not a rank"),
+        (Collective.REDUCE, {"options": {"sources": "1"}}, "--sources: error: is for call, not for reduce"),
+        (CALL, {"options": {"destinations": "4"}}, "--destinations: error: there are the ranks 0 to 3"),
+        (Collective.ALLREDUCE, {"dcqcn": DcqcnConfig()}, "--dcqcn: error: "),
+        (Collective.ALLREDUCE, {"recovery": Recovery.IDEAL}, "--recovery: error: ideal is not for"),
+        (Collective.ALLGATHER, {"concurrent": 100}, "the run takes 400 contexts; a switch has 256 at most"),
+        (Collective.BARRIER, {"topology": load_topology("tree-3-2")}, "SCIN's groups are around one"),
+        (Collective.BARRIER, {"topology": of(33)}, "star-33 has 33 ranks; a group has 32 at most"),
+    ],
+)
+def test_what_cannot_be_run(collective: str, fields: dict[str, Any], cause: str) -> None:
+    with pytest.raises(InputError, match=cause):
+        PullRun(order(collective=collective, **fields))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "cause"),
+    [
+        ("sources", "0,x", "ranks such as 0,3, or all, not '0,x'"),
+        ("destinations", "32", "ranks such as 0,3"),
+        ("in_place", "maybe", "yes or no, not 'maybe'"),
+        ("late", "11ms", "10ms late at most"),
+        ("resumption", "never", "never"),
+    ],
+)
+def test_options_with_other_values(name: str, text: str, cause: str) -> None:
+    with pytest.raises(ValueError, match=cause):
+        FACET.options[name].parse(text)
