@@ -101,6 +101,11 @@ def test_example_of_multiwrite_works() -> None:
     exec(compile(example, "multiwrite.md", "exec"), {})
 
 
+def test_example_of_scin_works() -> None:
+    (example,) = blocks("scin.md", "python")
+    exec(compile(example, "scin.md", "exec"), {})
+
+
 def test_stf_md_lists_every_command_as_the_parser_takes_it() -> None:
     text = (ROOT / "docs" / "stf.md").read_text()
     section = text.partition("## Everything else")[2].partition("Checks, at the point")[0]

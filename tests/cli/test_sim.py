@@ -92,9 +92,27 @@ def test_a_run_that_a_family_brings_itself_as_json() -> None:
     assert (report["passed"], report["sent"], report["received"], report["errors"]) == (True, 12, 20, [])
 
 
+PULLS = ("sim", "run", "star-4", "--mode", "scin", "--lanes", "8", "--edges", "4", "--engine", "interp", "--seed", "1")
+
+
+def test_a_run_with_a_root_and_groups_at_once(tmp_path: Path) -> None:
+    call = ("--collective", "reduce", "--root", "2", "--concurrent", "2", "--size", "96", "--json")
+    result = p4gen(*PULLS, *call, "--ladder", f"{tmp_path}/l.svg")
+    assert result.return_value == 0, result.output
+    report = json.loads(result.output)
+    # each of two groups has four ACKs of arrivals, four READs of three packets, three WRITEs, four flags
+    assert (report["passed"], report["to_ranks"], report["again"]) == (True, 2 * (4 + 4 + 3 + 4), 0)
+    assert (tmp_path / "l.svg").read_text().startswith("<svg")
+
+
 @pytest.mark.parametrize(
     ("arguments", "cause"),
     [
+        ([*PULLS, "--collective", "dispatch"], "'dispatch' is none of those of scin: allreduce, reduce, broadcast"),
+        ([*PULLS, "--sync", "refined"], "--sync: error: is for collectives of IncTrees, not for scin"),
+        ([*PULLS, "--in-place", "maybe"], "--in-place: error: "),
+        (["sim", "star-4", "--late", "1us"], "--late: error: is for runs of scin's programs"),
+        (["sim", "star-4", "--collective", "call"], "--collective: error: 'call' is none of allreduce"),
         ([*WRITES, "--collective", "allreduce"], "'allreduce' is none of those of multiwrite: allgather, dispatch"),
         ([*WRITES, "--root", "1"], "--root: error: is for collectives of IncTrees, not for multiwrite"),
         ([*WRITES, "--tokens", "many"], "--tokens: error: "),

@@ -41,6 +41,7 @@ R = TypeVar("R")
         ("tree-3-2 --mode II --loss 1% --seed 7", "with losses, repeatable"),
         ("star-4 --script 'drop the 3rd UP_DATA of rank 2' --ladder run.svg", "one loss, drawn as a diagram"),
         ("leaf-spine --mode multiwrite --collective dispatch --loss 1%", "tokens to their experts, by MultiWrite"),
+        ("star-8 --mode scin --collective allgather --loss 1%", "started by the switch, which reads operands: SCIN"),
         ("--schedule build/counterexample/schedule.yaml", "the events that `p4gen verify --out` has written"),
     ]
 )
