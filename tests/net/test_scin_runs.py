@@ -165,11 +165,11 @@ def test_memory_that_differs_is_told(collective: str, in_place: bool) -> None:
     drawn = draw(call, run.config.spec, np.random.default_rng(1))
     ranks = run.communicators(range(len(call.patterns)))
     held = []
-    for rank, values in zip(ranks, drawn.values, strict=True):
-        operand = rank.register(values, call.operand_parts)
+    for communicator, values in zip(ranks, drawn.values, strict=True):
+        operand = communicator.register(values, call.operand_parts)
         result = None
         if not in_place:
-            result = rank.register(np.zeros(call.result_elements, values.dtype), call.result_parts)
+            result = communicator.register(np.zeros(call.result_elements, values.dtype), call.result_parts)
         held.append((operand, result))
     for rank in call.participants:
         call.start(ranks[rank], *held[rank])
@@ -227,8 +227,9 @@ def test_the_program_is_fitted_to_the_run_unless_it_says_otherwise() -> None:
 @pytest.mark.parametrize(
     ("collective", "fields", "cause"),
     [
-        (Collective.ALLREDUCE, {"size": 10}, "allreduce of 10 bytes: a positive multiple of 4"),
-        (Collective.ALLGATHER, {"size": 20}, "allgather of 20 bytes: a positive multiple of 4 for each rank"),
+        (Collective.ALLREDUCE, {"size": 10}, "allreduce of 10 bytes: it has to be a positive multiple of 4"),
+        (CALL, {"size": 10}, "call of 10 bytes: it has to be a positive multiple of 4"),
+        (Collective.ALLGATHER, {"size": 20}, "allgather of 20 bytes: it has to be a positive multiple of 16"),
         (Collective.ALLREDUCE, {"size": 0}, "a positive multiple of 4"),
         (Collective.BARRIER, {"size": 4}, "a barrier has no data"),
         (Collective.ALLREDUCE, {"size": 1 << 29}, "all ranks' data together have 1,024 MiB at most"),

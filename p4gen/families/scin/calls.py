@@ -18,6 +18,8 @@ from p4gen.spec import DType, Op
 
 CALL: Final = "call"
 """What any two masks make, beside the collectives that have a name."""
+DIVIDED: Final = (Collective.REDUCE_SCATTER, Collective.ALLGATHER)
+"""Collectives whose data have a part for each rank."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,5 @@ def draw(call: Call, spec: ScinSpec, chance: np.random.Generator) -> Drawn:
 
 def sized(call: Call, size: int) -> Call | None:
     """The call with ``size`` bytes at each rank; None if they are no whole elements, or do not divide among ranks."""
-    divided = call.name in (Collective.REDUCE_SCATTER, Collective.ALLGATHER)
-    unit = LANE_BYTES * (call.ranks if divided else 1)
+    unit = LANE_BYTES * (call.ranks if call.name in DIVIDED else 1)
     return None if size % unit else replace(call, elements=size // LANE_BYTES)

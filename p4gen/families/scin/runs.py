@@ -10,12 +10,12 @@ from typing import Final
 import numpy as np
 
 from p4gen.errors import Diagnostic, InputError
-from p4gen.families.scin.calls import CALL, Call, Drawn, draw, sized
+from p4gen.families.scin.calls import CALL, DIVIDED, Call, Drawn, draw, sized
 from p4gen.families.scin.codes import Status
 from p4gen.families.scin.collectives import Communicator
 from p4gen.families.scin.control import Pattern
 from p4gen.families.scin.simulation import PullConfig, PullSimulation
-from p4gen.families.scin.spec import ScinSpec
+from p4gen.families.scin.spec import LANE_BYTES, ScinSpec
 from p4gen.host.collectives.arrays import check_root
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import MS, SECOND, US
@@ -151,7 +151,10 @@ class PullRun:
         size = 0 if barrier else _SIZE if o.size is None else o.size
         call = sized(Call(o.collective, ranks, 0, o.root, Pattern(*masks), o.options["in_place"]), size)
         if call is None or not (size or barrier):
-            raise InputError(Diagnostic("--size", f"{o.collective} of {size} bytes: {_UNIT[o.collective]}"))
+            unit = LANE_BYTES * (ranks if o.collective in DIVIDED else 1)
+            raise InputError(
+                Diagnostic("--size", f"{o.collective} of {size} bytes: it has to be a positive multiple of {unit}")
+            )
         if size * ranks * o.concurrent > MAX_DATA:
             raise InputError(Diagnostic("--size", f"all ranks' data together have {MAX_DATA >> 20:,} MiB at most"))
         return call
@@ -160,7 +163,9 @@ class PullRun:
     def title(self) -> str:
         """See ``OwnRun``."""
         o, ranks = self._order, self.call.ranks
-        what = f"{self.call.name} of {4 * self.call.elements:,} bytes" if self.call.elements else self.call.name
+        what = (
+            f"{self.call.name} of {LANE_BYTES * self.call.elements:,} bytes" if self.call.elements else self.call.name
+        )
         groups = f"{o.concurrent} groups of " if o.concurrent > 1 else ""
         return f"{what}, {groups}{ranks} ranks on {o.topology.name}, {self.spec.program}, {self._recovery}"
 
@@ -210,7 +215,7 @@ class PullRun:
             call, repeat = self.call, self._order.repeat
             again = told - len(self.groups) * repeat * call.planned(self.groups[0].packets, self.spec.wave)
             said.append(f"{told:,} packets sent by the switch to ranks, {again:,} of them again")
-            rate = 8 * 4 * call.elements * repeat * SECOND / max(duration, 1)
+            rate = 8 * LANE_BYTES * call.elements * repeat * SECOND / max(duration, 1)
             if call.elements:
                 said.append(f"algorithm throughput {rate / 1e9:.2f} Gb/s{' of each group' * (len(self.groups) > 1)}")
             figures |= {"again": again, "gbps": round(rate / 1e9, 3)}
@@ -315,10 +320,5 @@ class Caller:
         if not self.over:
             self.next()
 
-
-_UNIT: Final = dict.fromkeys(Collective, "a positive multiple of 4") | {
-    Collective.REDUCE_SCATTER: "a positive multiple of 4 for each rank",
-    Collective.ALLGATHER: "a positive multiple of 4 for each rank",
-}
 
 FACET = OwnRuns((*map(str, Collective), CALL), OPTIONS, PullRun, frozenset({"root", "concurrent"}))
