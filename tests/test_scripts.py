@@ -292,7 +292,7 @@ def test_full_leaves_nothing_out(checkout: Checkout) -> None:
     calls.unlink()
     assert checkout.test("--full").returncode == 0
     assert any("ptf mutate --mode III --faults 4" in line for line in usual)
-    assert any("ptf run --mode III --share 15" in line for line in usual)
+    assert any("ptf run --mode III --share 10" in line for line in usual)
     assert not any("--faults" in line or "--share" in line for line in checkout.calls)
     assert any("p4gen ptf run --mode multiwrite --out build/test --engine jit" in line for line in checkout.calls)
     for mode in ("II", "III", "themis"):
