@@ -1,4 +1,7 @@
-"""A host that is controlled by a manager: it follows the state of its groups, and is a ``Member`` of each."""
+"""A host that is controlled by a manager: it follows the state of its groups, and is a ``Member`` of each.
+
+Of a group whose ranks write to each other's memory it is a ``WriteMember``: the memory is offered first.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,10 @@ from p4gen.errors import FailedError
 from p4gen.groups.ranks import ACK_EVERY
 from p4gen.host.transport.raw import RawNic
 from p4gen.manager.api import Code, HostInfo, HostManager, ManagerError, Membership, RankReport
+from p4gen.manager.follower import Follower
 from p4gen.manager.member import Member
 from p4gen.manager.ranks import TIMEOUT
+from p4gen.manager.writes import Make, WriteMember
 
 __all__ = ["Host", "Member"]
 
@@ -33,7 +38,7 @@ class Host:
         self.name = name
         self._manager, self._nic, self._loop = manager, nic, nic.loop
         self._timeout_ps, self._ack_every = timeout_ps, ack_every
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, Follower] = {}
         self._changed = threading.Condition()
         self._closed = threading.Event()
         self._watching: Iterator[Membership] | None = None
@@ -51,13 +56,59 @@ class Host:
     def member(self, group: str, timeout: float = 10.0) -> Member:
         """This host's rank of a group, once the manager has announced it. Raises ``FailedError`` when it does not
         within ``timeout`` seconds."""
+        found = self._found(group, timeout)
+        if not isinstance(found, Member):
+            raise FailedError(f"the ranks of group {group} write to each other's memory, and make no other calls")
+        return found
+
+    def write_member(self, group: str) -> WriteMember:
+        """This host's rank of a group to which it has offered memory. Raises ``FailedError`` for another one."""
+        found = self._found(group, 0)
+        if not isinstance(found, WriteMember):
+            raise FailedError(f"{self.name} has offered no memory to group {group}")
+        return found
+
+    def _found(self, group: str, timeout: float) -> Follower:
         with self._changed:
             if not self._changed.wait_for(lambda: group in self._members, timeout):
                 known = ", ".join(sorted(self._members)) or "none"
                 raise FailedError(f"{self.name} is not in group {group} (it is in: {known})")
             return self._members[group]
 
-    def members(self) -> dict[str, Member]:
+    def offer(self, group: str, make: Make, timeout: float = 10.0) -> WriteMember:
+        """Become a rank of a group whose ranks write to each other's memory, before the manager creates it; what
+        InitGroup has to know is the rank's ``memory``. If the group is not created, ``withdraw`` it.
+
+        Waits until this host has left an earlier group of this name; raises ``FailedError`` when it does not within
+        ``timeout`` seconds.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: group not in self._members, timeout):
+                raise FailedError(f"{self.name} is still in a group {group}")
+
+        def create() -> WriteMember:
+            member = WriteMember(group, self._nic, self._manager, self._reports.put, make, self._timeout_ps)
+            with self._changed:
+                self._members[group] = member
+                self._changed.notify_all()
+            return member
+
+        return self._loop.run_there(create)
+
+    def withdraw(self, group: str) -> None:
+        """Take back the memory that was offered to a group which was not created."""
+
+        def end() -> None:
+            member = self._members.get(group)
+            if isinstance(member, WriteMember) and not member.generation:
+                member.end(f"{self.name} has withdrawn its memory")
+                with self._changed:
+                    del self._members[group]
+                    self._changed.notify_all()
+
+        self._loop.run_there(end)
+
+    def members(self) -> dict[str, Follower]:
         """All groups that it is in, by name."""
         with self._changed:
             return dict(self._members)
@@ -101,7 +152,7 @@ class Host:
                     self._members[news.group] = member
                 self._changed.notify_all()
 
-    def _gone(self, member: Member) -> None:
+    def _gone(self, member: Follower) -> None:
         if self._members.get(member.group) is member:
             self._follow(Membership(member.group, member.state, member.generation, gone=True))
 
@@ -134,7 +185,7 @@ class Host:
                 for group, member in self.members().items():
                     self._ask(group, member)
 
-    def _ask(self, group: str, member: Member) -> None:
+    def _ask(self, group: str, member: Follower) -> None:
         """End a group that was destroyed while the manager was not reachable."""
         try:
             self._manager.group(group)

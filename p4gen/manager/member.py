@@ -1,20 +1,12 @@
-"""A rank of a group in real time: collectives as blocking calls, even if the group's tree changes meanwhile.
-
-The manager may place a group again at any time (a *generation*). A rank then creates new queue pairs, reports to the
-manager how many calls it has completed, and gets the least number of all ranks: from that call on everything is
-repeated, with the inputs that were kept. A rank that has completed such a call has its result; the others need its
-contribution.
-"""
+"""A rank of a group in real time: collectives as blocking calls, even if the group's tree changes meanwhile."""
 
 from __future__ import annotations
 
 import contextlib
-import threading
 import weakref
-from collections import Counter, deque
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import Final
 
 import numpy as np
 
@@ -23,23 +15,17 @@ from p4gen.groups.ranks import ACK_EVERY
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation
 from p4gen.host.collectives.control import Collective
-from p4gen.host.transport.clock import MS, SECOND
+from p4gen.host.transport.clock import SECOND
 from p4gen.host.transport.raw import RawNic
-from p4gen.manager.api import Code, GroupState, HostManager, ManagerError, Membership, RankConfig, RankReport
+from p4gen.host.transport.rc import QueuePair
+from p4gen.manager.api import HostManager, RankConfig, RankReport
 from p4gen.manager.calls import Call, CallResult, check_call
+from p4gen.manager.follower import KEPT, Follower
 from p4gen.manager.ranks import TIMEOUT, group_config
 from p4gen.spec import CollectiveSpec, Op
 
-KEPT: Final = 8
-"""Number of completed calls whose inputs a rank keeps; no rank is further ahead of another."""
-REPORT_EVERY: Final = SECOND // 2
-_RETRY_S: Final = 0.5
-_RETRY: Final = 100 * MS
-_NOT_OURS: Final = frozenset({"not_udp_over_ipv4", "not_rocev2", "truncated"})
-"""Reasons of frames that the NIC refuses because they belong to the kernel."""
 
-
-class Member:
+class Member(Follower):
     """A rank of a group; created by ``Host.member``. Methods may be called from all threads but the loop's.
 
     All ranks make the same calls in the same order. A call waits as long as the group is broken. With a ``deadline``
@@ -57,23 +43,10 @@ class Member:
         timeout_ps: int = TIMEOUT,
         ack_every: int = ACK_EVERY,
     ) -> None:
-        self.group = group
-        self.state = GroupState.INSTALLING
-        self.reason = ""
-        """The manager's reason why the group is broken."""
-        self.generation = 0
-        """The generation of the newest queue pairs; 0 before there are any."""
-        self.completed = 0
-        """Number of calls that this rank has completed."""
-        self._nic, self._loop, self._manager, self._submit = nic, nic.loop, manager, submit
+        super().__init__(group, nic, manager, submit)
         self._timeout_ps, self._ack_every = timeout_ps, ack_every
-        self._wanted: RankConfig | None = None
-        self._last: RankConfig | None = None
-        """The newest configuration of an active generation."""
         self._config: GroupConfig | None = None
         self._communicator: Communicator | None = None
-        self._running = False
-        """Whether all ranks are ready, so that calls are given to the communicator."""
         self._queue: deque[Call] = deque()
         """Calls that are not completed, in order."""
         self._kept: deque[Call] = deque(maxlen=KEPT)
@@ -81,25 +54,8 @@ class Member:
         """Calls that the communicator is executing, in order."""
         self._failure = ""
         """Why calls cannot complete in this generation."""
-        self._ended = ""
-        """Why no more calls are possible."""
-        self._past: Counter[str] = Counter()
-        """Counters of queue pairs that were destroyed."""
-        self._data_bytes = 0
-        self._reported: RankReport | None = None
-        self._report_set = False
 
     # --- collectives ---
-
-    @property
-    def rank(self) -> int | None:
-        """This host's rank; None before the group was active."""
-        return None if self._config is None else self._config.rank
-
-    @property
-    def size(self) -> int | None:
-        """The number of ranks; None before the group was active."""
-        return None if self._config is None else self._config.size
 
     def all_reduce(self, values: Array, op: Op | None = None, deadline: float | None = None) -> Array:
         """The reduction of all ranks' values."""
@@ -166,15 +122,6 @@ class Member:
         assert value is not None
         return value
 
-    def report(self) -> RankReport:
-        """The counters of this rank and of its host's NIC."""
-        counts = Counter(self._past)
-        communicator = self._communicator
-        if communicator is not None:
-            counts += _counted(communicator)
-        dropped = {reason: count for reason, count in self._nic.nic.dropped.items() if reason not in _NOT_OURS}
-        return RankReport(self.group, self.rank or 0, self.completed, self._data_bytes, **counts, dropped=dropped)
-
     # --- on the loop: calls ---
 
     def _add(self, call: Call) -> None:
@@ -197,15 +144,6 @@ class Member:
         call = reference()
         if call is not None:
             call.fail(f"{call.collective} of group {self.group} has not ended in {seconds:g} s: {self._why()}")
-
-    def _why(self) -> str:
-        if self.state is GroupState.BROKEN:
-            return f"the group is broken: {self.reason}" if self.reason else "the group is broken"
-        if self._communicator is None:
-            return "the group is not active"
-        if not self._running:
-            return f"not all ranks have joined generation {self.generation}"
-        return "other ranks have not called it, or packets are lost"
 
     def _make(self, call: Call) -> None:
         assert self._communicator is not None
@@ -246,115 +184,40 @@ class Member:
 
     # --- on the loop: generations ---
 
-    def continues(self, news: Membership) -> bool:
-        """Whether a membership belongs to the same group, not to another one of the same name."""
-        last, config = self._last, news.config
-        return last is None or config is None or config == last or config.generation > last.generation
+    def _unfit(self, config: RankConfig) -> str:
+        if isinstance(config.spec, CollectiveSpec):
+            return ""
+        return f"group {self.group} is of {config.spec.family}, and this host has offered it no memory to write to"
 
-    def follow(self, news: Membership) -> None:
-        """Handle a change of the group's membership."""
-        self.state, self.reason = news.state, news.reason
-        if news.gone:
-            self.end(f"group {self.group} was destroyed")
-        elif news.config is not None and not isinstance(news.config.spec, CollectiveSpec):
-            self.end(f"group {self.group} is of {news.config.spec.family}, whose writes this CommLib does not make")
-        elif news.state is GroupState.ACTIVE and news.config is not None:
-            self._wanted = self._last = news.config
-            if self._communicator is None or news.config.generation != self.generation:
-                self._leave()
-                self._join(news.config)
-        elif news.state in (GroupState.BROKEN, GroupState.REMOVING):
-            self._wanted = None
-            self._leave()
-
-    def end(self, reason: str) -> None:
-        """End the rank: waiting calls fail, and so do later ones."""
-        if self._ended:
-            return
-        self._ended = reason
-        self._wanted = None
-        self._leave()
-        while self._queue:
-            call = self._queue.popleft()
-            call.fail(f"{call.collective} of group {self.group}: {reason}")
-        self._kept.clear()
-
-    def _join(self, config: RankConfig) -> None:
-        if config is not self._wanted:
-            return
-        self.generation = config.generation
+    def _create(self, config: RankConfig) -> None:
         self._config = group_config(config, timeout_ps=self._timeout_ps, ack_every=self._ack_every)
-        if not config.spec.icrc.right:
-            self._nic.nic.checks_icrc = False
-        numbers = {connection.qp for connection in self._config.channels.values()}
-        if not numbers.isdisjoint(self._nic.nic.pairs):
-            # Also for a group that is being destroyed, of which the manager has not notified this rank yet.
-            self._loop.at(self._loop.now + _RETRY, self._join, config)
-            return
         self._communicator = Communicator(self._nic.nic, self._config, self._done)
-        arguments = self._communicator, config, self.completed
-        threading.Thread(target=self._get_ready, args=arguments, name=f"{self.group} ready", daemon=True).start()
 
-    def _get_ready(self, communicator: Communicator, config: RankConfig, completed: int) -> None:
-        """Wait for the other ranks, on a separate thread."""
-        pause = threading.Event()
-        while communicator is self._communicator:
-            try:
-                first = self._manager.ready(config.group, config.generation, config.rank, completed)
-                self._loop.call_soon_threadsafe(self._begin, (communicator, first))
-                return
-            except ManagerError as error:
-                if error.code in (Code.REFUSED, Code.NOT_FOUND):
-                    return  # this generation is over; another membership will arrive
-                pause.wait(_RETRY_S)
-            except FailedError:
-                return  # the loop has ended
+    def _destroy(self) -> None:
+        self._failure = ""
+        assert self._communicator is not None
+        self._communicator.destroy()
+        self._communicator = None
+        self._under_way.clear()
 
-    def _begin(self, ready: tuple[Communicator, int]) -> None:
-        communicator, first = ready
-        if communicator is not self._communicator:
-            return
-        self._running = True
-        again = self.completed - first
+    def _go_on(self, again: int) -> None:
         if again > len(self._kept):
-            self._failure = f"call {first} must be repeated, but its input is no longer kept"
+            self._failure = f"call {self.completed - again} must be repeated, but its input is no longer kept"
             for call in self._queue:
                 call.fail(f"{call.collective} of group {self.group}: {self._failure}")
             return
         kept = [*self._kept]
         for call in (*kept[len(kept) - again :], *self._queue):
             self._make(call)
-        self._watch_counters()
 
-    def _leave(self) -> None:
-        self._running = False
-        self._failure = ""
-        if self._communicator is not None:
-            self._past += _counted(self._communicator)
-            self._communicator.destroy()
-            self._communicator = None
-        self._under_way.clear()
+    def _fail_waiting(self, reason: str) -> None:
+        while self._queue:
+            call = self._queue.popleft()
+            call.fail(f"{call.collective} of group {self.group}: {reason}")
+        self._kept.clear()
 
-    # --- on the loop: counters ---
+    def _pairs(self) -> Iterable[QueuePair]:
+        return () if self._communicator is None else self._communicator.pairs
 
-    def _watch_counters(self) -> None:
-        if not self._report_set:
-            self._report_set = True
-            self._loop.at(self._loop.now + REPORT_EVERY, self._report)
-
-    def _report(self, _: object) -> None:
-        self._report_set = False
-        report = self.report()
-        if self._config is not None and not self._ended and (self._queue or report != self._reported):
-            self._reported = report
-            self._submit(report)
-            self._watch_counters()
-
-
-def _counted(communicator: Communicator) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for pair in communicator.pairs:
-        stats = pair.requester.stats
-        for name in ("sent", "resent", "timeouts", "naks", "cnps"):
-            found[name] += getattr(stats, name)
-    return found
+    def _waits(self) -> bool:
+        return bool(self._queue)

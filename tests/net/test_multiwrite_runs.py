@@ -10,7 +10,8 @@ import pytest
 
 from p4gen.errors import InputError
 from p4gen.families.multiwrite.calls import Choice, choose, memory_problem
-from p4gen.families.multiwrite.runs import FACET, WriteRun, fitted
+from p4gen.families.multiwrite.planning import fitted
+from p4gen.families.multiwrite.runs import FACET, WriteRun
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.families.multiwrite.words import RECEIVE, START
 from p4gen.host.transport.clock import US

@@ -196,4 +196,9 @@ def memory_problem(member: Member, calls: Sequence[Call], first_psns: Sequence[i
     window = Window(member.layout, member.rank, first_psns)
     for number, call in enumerate(calls, 1):
         call.fill(window, number)
+    return window_problem(member, window)
+
+
+def window_problem(member: Member, window: Window) -> str:
+    """How the bytes of a rank's window differ from those that it must hold; "" if they do not."""
     return _different("bytes of its window", np.frombuffer(member.memory, np.uint8), window.memory)

@@ -6,7 +6,7 @@ program's length. A window has an area for each source, and in it room for the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -19,6 +19,7 @@ from p4gen.families.multiwrite.headers import VERSION, mweth
 from p4gen.families.multiwrite.placing import End
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.host.transport.nic import Nic
+from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Completion, QpConfig, RecvWr, SendWr, Status
 
 Bytes = npt.NDArray[np.uint8]
@@ -106,21 +107,31 @@ def write_request(
 class Member:
     """A rank of a group. Errors of its connections are in ``problems``."""
 
-    def __init__(self, nic: Nic, rank: int, layout: Layout) -> None:
+    def __init__(
+        self, nic: Nic, rank: int, layout: Layout, changed: Callable[[], None] | None = None
+    ) -> None:
+        """``changed`` is called whenever a call may have ended."""
         self.rank, self.layout = rank, layout
         self.memory = bytearray(layout.size)
         self.region = nic.domain.register(self.memory)
+        self._nic, self._spec, self._changed = nic, layout.spec, changed
+        self._begin_afresh()
+
+    def _begin_afresh(self) -> None:
+        """Be a rank that has made no call."""
         self.problems: list[str] = []
-        self._nic, self._spec = nic, layout.spec
         self._call = 0
-        self._fences = dict.fromkeys(range(layout.ranks), 0)
+        self._fences = dict.fromkeys(range(self.layout.ranks), 0)
         """The fences of each source so far."""
         self._found: dict[tuple[int, int], list[bytes]] = {}
         """The packets of calls, by call and source. Others may be a call ahead of this rank."""
-        self._consumed = dict.fromkeys(range(layout.ranks), 0)
+        self._consumed = dict.fromkeys(range(self.layout.ranks), 0)
         """With ``append``, the PSN of the next packet of each source."""
         self._mine: list[bytes] = []
         self._sent = True
+        self._writer: QueuePair | None = None
+        self._pairs: dict[int, QueuePair] = {}
+        """The connections from other ranks."""
         self.ended = 0
         """When this rank was done with its last call, ps."""
 
@@ -142,7 +153,24 @@ class Member:
             pair = self._nic.create_pair(end.qp, end.peer, config(rank), partial(self._on_fence, rank))
             pair.post_recv(RecvWr(0))
             self._consumed[rank] = first_psns[rank]
-        self._pairs = {rank: self._nic.pairs[end.qp] for rank, end in destinations.items()}
+            self._pairs[rank] = pair
+
+    @property
+    def pairs(self) -> list[QueuePair]:
+        """All its connections."""
+        return [*filter(None, [self._writer]), *self._pairs.values()]
+
+    def disconnect(self) -> None:
+        """Destroy the connections and forget all calls; the window is empty again. ``connect`` creates new ones."""
+        for pair in self.pairs:
+            pair.fail(Status.FLUSHED)
+            self._nic.destroy_pair(pair)
+        self.memory[:] = bytes(len(self.memory))
+        self._begin_afresh()
+
+    def close(self) -> None:
+        """Nobody can write to the window any more."""
+        self._nic.domain.deregister(self.region)
 
     # --- writes ---
 
@@ -184,6 +212,7 @@ class Member:
         return bitmap
 
     def _post(self, wr_id: int, data: bytes, bitmap: int, offset: int, *, fence: bool) -> None:
+        assert self._writer is not None
         self._writer.post_send(write_request(self._spec, self.rank, wr_id, data, bitmap, offset, fence=fence))
 
     # --- collectives ---
@@ -255,6 +284,12 @@ class Member:
         """Whether all ranks have what this one sent, and this one has the fences of all others."""
         return self._sent and min(self._fences[rank] for rank in self._pairs) >= self._call
 
+    @property
+    def progress(self) -> float:
+        """The part of the other ranks whose fences of the last call have come."""
+        came = [self._fences[rank] >= self._call for rank in list(self._pairs)]
+        return sum(came) / len(came) if came else 0.0
+
     def _of(self, source: int) -> list[bytes]:
         """The packets of a source in this call."""
         return self._mine if source == self.rank else self._found[self._call, source]
@@ -269,7 +304,7 @@ class Member:
 
     def _on_sent(self, completion: Completion) -> None:
         if completion.status is not Status.SUCCESS:
-            self.problems.append(f"rank {self.rank}: {completion.status}")
+            self._note(f"rank {self.rank}: {completion.status}")
         elif completion.wr_id == _FENCE:
             self._sent = True
             self._note_end()
@@ -278,7 +313,7 @@ class Member:
         """A source's fence: what it has sent in this call is taken out of the window, and must be as much as it
         says."""
         if completion.status is not Status.SUCCESS:
-            self.problems.append(f"rank {self.rank}, from rank {source}: {completion.status}")
+            self._note(f"rank {self.rank}, from rank {source}: {completion.status}")
             return
         if completion.immediate != source:
             self.problems.append(f"rank {self.rank}: a fence of rank {source} says {completion.immediate}")
@@ -290,6 +325,12 @@ class Member:
     def _note_end(self) -> None:
         if self.done:
             self.ended = self._nic.clock.now
+        if self._changed is not None and (self.done or self.problems):
+            self._changed()
+
+    def _note(self, problem: str) -> None:
+        self.problems.append(problem)
+        self._note_end()
 
     def _take(self, source: int, call: int) -> list[bytes]:
         layout = self.layout

@@ -3,61 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
 
 import numpy as np
 
-from p4gen.errors import Diagnostic, InputError
-from p4gen.families.multiwrite.calls import Call, Choice, Dispatch, Gather, choose, memory_problem
-from p4gen.families.multiwrite.hosts import Member, pieces_of
+from p4gen.errors import InputError
+from p4gen.families.multiwrite.calls import memory_problem
+from p4gen.families.multiwrite.hosts import Member
+from p4gen.families.multiwrite.planning import ALLGATHER, DISPATCH, OPTIONS, fitted, plan
 from p4gen.families.multiwrite.simulation import WriteConfig, WriteSimulation
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.host.transport.clock import SECOND, US
 from p4gen.host.transport.verbs import Recovery
-from p4gen.inputs import shown
 from p4gen.net.network import Network
-from p4gen.net.own import Outcome, OwnOption, OwnRuns, RunOrder, outcome
-from p4gen.spec import units
-from p4gen.spec.topology import TopologySpec
+from p4gen.net.own import Outcome, OwnRuns, RunOrder, outcome
 
-ALLGATHER, DISPATCH = "allgather", "dispatch"
-_SIZE: Final = 1 << 20
-_MOST_DATA: Final = 1 << 30
-"""Bytes that all ranks may get in a call; they are held in memory, and so are NumPy's."""
-_WIDTHS: Final = (32, 64, 128, 256, 512, 1024)
-_HEADERS: Final = 150
+_HEADERS = 150
 """Bytes of a packet beside its data, more or less: for the time that a packet takes."""
-
-
-def _count(text: str) -> int:
-    value = units.size(text)
-    if not 1 <= value <= 1 << 20:
-        raise ValueError(f"a number from 1 to {1 << 20:,}, not {shown(text)}")
-    return value
-
-
-OPTIONS: Final = {
-    "tokens": OwnOption("dispatch: tokens of each rank", "64", _count),
-    "hidden": OwnOption("dispatch: bytes of a token, such as 7168", "1K", _count),
-    "experts": OwnOption("dispatch: experts of all ranks together, the same number each", "64", _count),
-    "top": OwnOption("dispatch: experts that each token goes to", "8", _count),
-    "choice": OwnOption("dispatch: how tokens choose their experts", "random", Choice, tuple(map(str, Choice))),
-}
-
-
-def fitted(spec: MultiwriteSpec, topology: TopologySpec) -> MultiwriteSpec:
-    """The program with as many edges, contexts and bits as a group of all ranks takes, unless the spec says how
-    many."""
-    ranks = len(topology.rank_hosts)
-    degree = max(len(topology.ports[switch]) for switch in topology.switches)
-    wanted: dict[str, object] = {
-        "receivers": next((width for width in _WIDTHS if width >= max(ranks, spec.receivers)), _WIDTHS[-1]),
-        "contexts": max(ranks, spec.contexts),
-        "edges": max(degree, spec.edges),
-        "ports": max(degree, spec.ports),
-    }
-    given = spec.model_dump(mode="json", exclude_unset=True)
-    return MultiwriteSpec.model_validate(wanted | given)
 
 
 class WriteRun:
@@ -69,18 +30,15 @@ class WriteRun:
         self.spec = fitted(order.program, topology)
         ranks = len(topology.rank_hosts)
         drawn = np.random.default_rng(order.seed)
-        make = {ALLGATHER: self._gather, DISPATCH: self._dispatch}[order.collective]
-        packets, what, draw = make(ranks)
-        self.title = f"{what} on {topology.name}, {self.spec.program}, {self._recovery}"
-        if packets * self.spec.payload * ranks * ranks > _MOST_DATA:
-            raise InputError(f"{what}: all ranks' windows together have {_MOST_DATA >> 20:,} MiB at most")
-        self.calls = [draw(drawn) for _ in range(order.repeat)]
+        made = plan(self.spec, ranks, order.collective, order.size, order.options)
+        self.title = f"{made.title} on {topology.name}, {self.spec.program}, {self._recovery}"
+        self.calls = [made.draw(drawn) for _ in range(order.repeat)]
         """What all ranks call, one after the other."""
         self.simulation = WriteSimulation(
             WriteConfig(
                 topology,
                 self.spec,
-                packets,
+                made.packets,
                 order.faults,
                 self._recovery,
                 self._timeout(ranks) if order.timeout is None else order.timeout,
@@ -112,43 +70,6 @@ class WriteRun:
         slowest: int = min(topology.setting(link, "bandwidth") for link in topology.links)
         bits = 8 * ranks * self.spec.slots * (self.spec.payload + _HEADERS)
         return max(100 * US, 2 * bits * SECOND // slowest)
-
-    # --- calls ---
-
-    def _gather(self, ranks: int) -> tuple[int, str, Callable[[np.random.Generator], Call]]:
-        size = _SIZE if self._order.size is None else self._order.size
-        unit = ranks * self.spec.payload
-        if size % unit or not size:
-            raise InputError(
-                Diagnostic("--size", f"allgather of {size} bytes: it has to be a positive multiple of {unit}")
-            )
-        block = size // ranks
-
-        def draw(chance: np.random.Generator) -> Call:
-            return Gather(chance.integers(0, 256, (ranks, block), np.uint8))
-
-        return block // self.spec.payload, f"{ALLGATHER} of {size:,} bytes, {ranks} ranks", draw
-
-    def _dispatch(self, ranks: int) -> tuple[int, str, Callable[[np.random.Generator], Call]]:
-        o = self._order.options
-        tokens, hidden, experts, top = o["tokens"], o["hidden"], o["experts"], o["top"]
-        choice = Choice(o["choice"])
-        if self._order.size is not None:
-            raise InputError(Diagnostic("--size", "is for allgather; dispatch has --tokens and --hidden"))
-        if experts % ranks:
-            raise InputError(Diagnostic("--experts", f"{experts} experts do not divide among {ranks} ranks"))
-        if top > experts:
-            raise InputError(Diagnostic("--top", f"a token cannot go to {top} of {experts} experts"))
-        packets = tokens * pieces_of(self.spec, hidden)
-        if packets >= 1 << 16:
-            raise InputError(Diagnostic("--tokens", f"they take {packets:,} packets; a fence can tell of 65,535"))
-
-        def draw(chance: np.random.Generator) -> Call:
-            data = chance.integers(0, 256, (ranks, tokens, hidden), np.uint8)
-            return Dispatch(data, choose(choice, ranks, tokens, experts, top, chance))
-
-        what = f"{DISPATCH} of {tokens:,} tokens of {hidden:,} bytes by each of {ranks} ranks, to {top} of {experts}"
-        return packets, f"{what} experts ({choice})", draw
 
     # --- running ---
 

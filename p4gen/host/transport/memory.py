@@ -22,11 +22,12 @@ class ProtectionDomain:
     """The memory regions of one NIC. Their addresses and keys are assigned in order, so they are the same in every
     run."""
 
-    STATE: ClassVar = ("_regions", "_next_address")
+    STATE: ClassVar = ("_regions", "_next_address", "_next_key")
 
     def __init__(self) -> None:
         self._regions: dict[int, MemoryRegion] = {}
         self._next_address = 0x10_0000
+        self._next_key = 0x1000
 
     def register(
         self,
@@ -40,11 +41,16 @@ class ProtectionDomain:
         view = memoryview(buffer).cast("B")
         if view.readonly:
             raise ValueError("a region for remote writes must be writable")
-        rkey = 0x1000 + 0x101 * len(self._regions)
+        rkey = self._next_key
+        self._next_key += 0x101
         region = MemoryRegion(self._next_address, view, rkey, remote_write, remote_read, remote_atomic)
         self._next_address += (len(view) + 0x1FFF) & ~0xFFF
         self._regions[rkey] = region
         return region
+
+    def deregister(self, region: MemoryRegion) -> None:
+        """Remove a region: remote ends cannot use it any more, and its key is not given again."""
+        del self._regions[region.rkey]
 
     def for_write(self, rkey: int, address: int, length: int) -> memoryview | None:
         """The memory that a remote WRITE fills; None when the key, the range or the permission is wrong."""
