@@ -39,6 +39,7 @@ from p4gen.lab.launch import Outcome, launch
 from p4gen.lab.peercalls import ALLTOALL, COLLECTIVES, PeerCall
 from p4gen.lab.scratch import scratch_folder
 from p4gen.lab.welcome import shown
+from p4gen.lab.writecalls import writes_of
 from p4gen.model import ENGINES
 from p4gen.net.config import Call
 from p4gen.net.faults import parse_place
@@ -46,7 +47,7 @@ from p4gen.placement.network import contexts_needed
 from p4gen.placement.placed import GroupRequest
 from p4gen.placement.policy import find_policy
 from p4gen.placement.served import served
-from p4gen.spec import CollectiveSpec, ProgramSpec, units
+from p4gen.spec import CollectiveSpec, ProgramSpec, ServingSpec, units
 from p4gen.spec.clos import clos_fields
 from p4gen.spec.topology import TopologySpec, is_generated, load_topology, packaged
 from p4gen.switch import targets
@@ -177,6 +178,9 @@ class _Request:
             default |= _MEASURED if o["measure"] else {}
             default |= _ON_BMV2 if o["target"] == targets.BMV2 else {}
         given = {name: value for name, value in flags.items() if value is not None}
+        if isinstance(spec, ServingSpec) and spec.writes:
+            fitted: ProgramSpec = writes_of(spec).fitted(spec, topology)
+            return fitted
         spec = spec_from(self.spec_file, default | given) if default else spec
         if isinstance(spec, CollectiveSpec) and "groups" not in spec.model_fields_set:
             hosts = wanted.ranks or topology.rank_hosts
@@ -196,6 +200,11 @@ class _Request:
                 )
             if o["spray"]:
                 raise click.UsageError("--spray goes with programs that know connections, as with --mode themis")
+            return
+        if isinstance(spec, ServingSpec) and spec.writes:
+            for name in ("collective", "suite", "measure", "spray"):
+                if o[name]:
+                    raise click.UsageError(f"--{name}: labs of {spec.family} have a prompt, and no scenarios")
             return
         if connection_entries(spec) is None:
             collective(spec)

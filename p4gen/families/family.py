@@ -20,6 +20,7 @@ facet                  asked by                                   a family's ans
 ``ConnectionEntries``  ``p4gen.placement``, ``p4gen.manager``     ``connections.py``
 ``Verification``       ``p4gen.verify``                           ``verification.py``
 ``Hardware``           ``p4gen hardware``                         ``hardware.py``
+``LabWrites``          ``p4gen.lab``                              ``lab.py``
 ``Studies``            ``p4gen.cli.sim``, ``p4gen.lab``           ``studies.py``
 =====================  =========================================  ================================
 

@@ -17,6 +17,7 @@ from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import SECOND
 from p4gen.lab.peercalls import PeerCall
 from p4gen.lab.session import Lab
+from p4gen.lab.writecalls import WriteCall
 from p4gen.manager.api import GroupStatus
 from p4gen.net.config import Call
 from p4gen.placement.served import missing, served
@@ -32,7 +33,7 @@ COUNTERS = ("sent", "resent", "timeouts", "naks", "cnps")
 class CallOutcome:
     """The result of one collective at all ranks."""
 
-    call: Call | PeerCall
+    call: Call | PeerCall | WriteCall
     duration: int
     """Time from the first rank's start to the last rank's end, in ps."""
     begun: int
@@ -117,17 +118,7 @@ class Running:
             raise
 
     def _give_up(self) -> str:
-        """Destroy the group, because its ranks are no longer in step. Returns a message about it."""
-        name = self._group.spec.name
-        if self._lab.without_manager:
-            return (
-                f"group {name} cannot be used any more, its ranks are out of step: restart manager, then destroy {name}"
-            )
-        try:
-            self._lab.manager.destroy_group(name)
-        except P4genError as error:
-            return f"group {name} cannot be used any more and could not be destroyed: {error.reason}"
-        return f"group {name} is destroyed: its ranks are out of step; the next run creates it again"
+        return give_up(self._lab, self._group.spec.name)
 
     def _result(self) -> RunOutcome:
         answers: list[dict[str, Any]] = []
@@ -222,6 +213,17 @@ def run(
     return Running(
         lab, group, calls, seed=seed, deadline=deadline, aligned=aligned, ahead=ahead, progress=progress
     ).result()
+
+
+def give_up(lab: Lab, name: str) -> str:
+    """Destroy a group, because its ranks are no longer in step. Returns a message about it."""
+    if lab.without_manager:
+        return f"group {name} cannot be used any more, its ranks are out of step: restart manager, then destroy {name}"
+    try:
+        lab.manager.destroy_group(name)
+    except P4genError as error:
+        return f"group {name} cannot be used any more and could not be destroyed: {error.reason}"
+    return f"group {name} is destroyed: its ranks are out of step; the next run creates it again"
 
 
 def slow(switch: str) -> str:

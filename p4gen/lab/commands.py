@@ -10,7 +10,7 @@ from typing import Final
 from p4gen.errors import InputError, P4genError
 from p4gen.families import collective as collective_spec
 from p4gen.host.collectives.control import Collective
-from p4gen.lab import faults, peercommands, trouble
+from p4gen.lab import faults, peercommands, trouble, writecommands
 from p4gen.lab.calls import check_calls, run, slow
 from p4gen.lab.report import counts_text, progress, show, size_text, table, tree_text, without_kernel
 from p4gen.lab.terminal import Command, Session, read_number, read_size, take_option
@@ -167,6 +167,8 @@ def _shell(session: Session, words: list[str]) -> bool:
 
 def _run(session: Session, words: list[str]) -> bool:
     lab = session.lab
+    if lab.job.writes:
+        return writecommands.run(session, words)
     if not lab.job.takes_part:
         return peercommands.run(session, words)
     near = [str(each) for each in Collective]

@@ -12,9 +12,10 @@ from p4gen.errors import FailedError, InputError
 from p4gen.families import collective as collective_spec
 from p4gen.lab.job import JOIN_S
 from p4gen.lab.nodes import Nodes
+from p4gen.lab.writegroups import WriteGroups
 from p4gen.manager.api import GroupSpec, GroupState, GroupStatus, Status
 from p4gen.placement.served import served
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ServingSpec
 
 _LOOK_S: Final = 0.2
 """Seconds between checks whether all awaited processes are running."""
@@ -29,11 +30,17 @@ class Groups:
         self._lab = lab
         self._known: dict[str, GroupStatus] = {}
         """The manager's last known groups."""
+        self.writes = WriteGroups(lab)
+        """What groups have whose ranks write to each other's memory."""
 
-    def init(self, name: str, ranks: Sequence[str], root: str | None = None) -> GroupStatus:
+    def init(self, name: str, ranks: Sequence[str], root: str | None = None, packets: int = 0) -> GroupStatus:
         """Create a group of these hosts, for all collectives that the program can serve. When this returns, all ranks
-        have joined."""
+        have joined. ``packets``: what the memory of ranks that write to each other has room for, at least."""
         self._lab.check_hosts(ranks)
+        if self._lab.job.writes:
+            status = self.writes.create(name, ranks, root, packets)
+            self.join(status)
+            return status
         sync, collectives = served(collective_spec(self._lab.job.spec), ranks)
         wanted = GroupSpec(name, tuple(ranks), root)
         # If it can serve none, the manager says why.
@@ -70,15 +77,16 @@ class Groups:
         """Raises ``InputError`` if calls could not end, because without the manager its agents do not send the ticks
         that Mode III needs."""
         spec = self._lab.job.spec
-        if self._lab.without_manager and isinstance(spec, CollectiveSpec) and spec.wants_ticks:
+        if self._lab.without_manager and isinstance(spec, ServingSpec) and spec.wants_ticks:
             raise InputError("the manager is dead, and its agents send the ticks that this mode needs: restart manager")
 
-    def of(self, ranks: Sequence[str]) -> GroupStatus:
-        """An existing group of exactly these ranks, or a new one."""
+    def of(self, ranks: Sequence[str], packets: int = 0) -> GroupStatus:
+        """An existing group of exactly these ranks, or a new one. If ranks write to each other's memory, it has room
+        for ``packets``; otherwise they are 0."""
         self._lab.check_hosts(ranks)
         groups = self.all()
         for status in groups:
-            if status.spec.ranks == tuple(ranks):
+            if status.spec.ranks == tuple(ranks) and self.writes.room(status.spec.name) >= packets:
                 return status
         if self._lab.without_manager:
             known = ", ".join(f"{status.spec.name} ({' '.join(status.spec.ranks)})" for status in groups) or "none"
@@ -87,7 +95,7 @@ class Groups:
         taken = {status.spec.name for status in groups}
         while name in taken:
             name += "x"
-        return self.init(name, ranks)
+        return self.init(name, ranks, packets=packets)
 
     def wait_for(self, name: str, state: GroupState, after: int = 0, timeout: float = JOIN_S) -> GroupStatus:
         """Wait until a group is in a state, in a generation after ``after``. Raises ``FailedError`` when it is not in

@@ -1,7 +1,8 @@
 """A host of a lab: a process in its network namespace.
 
 It registers with the manager, configures its interface with the addresses it is given, and runs CommLib on it, or
-collectives over connections of its own (``peers``). The lab sends it requests (``requests``).
+collectives over connections of its own (``peers``), or writes to other hosts' memory (``writers``). The lab sends it
+requests (``requests``).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from p4gen.lab.job import JOIN_S, LabJob
 from p4gen.lab.peers import Peers
 from p4gen.lab.prerequisites import interface
 from p4gen.lab.requests import Verb, serve
+from p4gen.lab.writers import Writers
 from p4gen.manager.api import GroupState, HostInfo
 from p4gen.manager.client import ManagerClient
 from p4gen.manager.host import Host
@@ -58,9 +60,9 @@ class Daemon:
         """The group of the most recent run."""
         self._done: list[dict[str, Any]] = []
         """Number of calls of that run that are done."""
-        self.peers = Peers(name, self.nic)
         self.loop.start()
         self.host = Host(self.manager, name, self.nic, timeout_ps=int(job.timeout_ms * 1e9))
+        self.peers = Writers(job.spec, self.host) if job.writes else Peers(name, self.nic)
 
     def close(self) -> None:
         """Leave all groups and close the NIC."""
@@ -73,7 +75,7 @@ class Daemon:
     def join(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Wait until this host is a rank of an active group, in the wanted generation or a later one."""
         deadline = time.monotonic() + float(request.get("timeout", JOIN_S))
-        member = self.host.member(request["group"], timeout=float(request.get("timeout", JOIN_S)))
+        member = self.host.follower(request["group"], timeout=float(request.get("timeout", JOIN_S)))
         while member.state is not GroupState.ACTIVE or member.generation < request.get("generation", 1):
             if time.monotonic() > deadline:
                 raise FailedError(f"{self.name} knows no active generation of {member.group}: {member.reason}")
@@ -107,8 +109,8 @@ class Daemon:
         return {"rank": member.rank, "calls": done, "generation": member.generation}
 
     def progress(self, _request: Mapping[str, Any]) -> dict[str, Any]:
-        """The number of calls of the run that are done, with the fraction of the current one; of a call over
-        connections the fraction."""
+        """The number of calls of the run that are done, with the fraction of the current one; of a call that is
+        begun by itself the fraction."""
         if not self.job.takes_part:
             return {"done": self.peers.progress()}
         group = self._running
@@ -138,7 +140,7 @@ class Daemon:
 
     def counters(self, _request: Mapping[str, Any]) -> dict[str, Any]:
         """The counters of the host's ranks and of its NIC."""
-        groups = self.peers.counters()
+        groups = {} if isinstance(self.peers, Writers) else self.peers.counters()
         for name, member in self.host.members().items():
             report = member.report()
             groups[name] = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from p4gen.families import WrittenSpec
 from p4gen.records import from_plain, to_plain
-from p4gen.spec import CollectiveSpec, ProgramSpec
+from p4gen.spec import CollectiveSpec, ProgramSpec, ServingSpec
 from p4gen.spec.topology import Link, TopologySpec, load_topology
 from p4gen.switch import targets
 from p4gen.switch.running import Program
@@ -80,8 +80,19 @@ class LabJob:
 
     @property
     def takes_part(self) -> bool:
-        """Whether switches take part in collectives, of groups. Otherwise hosts' collectives run over connections."""
+        """Whether switches take part in CommLib's collectives. Otherwise hosts run them over connections, or write to
+        each other."""
         return isinstance(self.spec, CollectiveSpec)
+
+    @property
+    def writes(self) -> bool:
+        """Whether ranks of groups write to each other's memory, through switches."""
+        return isinstance(self.spec, ServingSpec) and self.spec.writes
+
+    @property
+    def grouped(self) -> bool:
+        """Whether the manager has groups; otherwise connections."""
+        return isinstance(self.spec, ServingSpec)
 
     @property
     def bridged(self) -> tuple[Link, ...]:

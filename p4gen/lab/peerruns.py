@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from p4gen.errors import FailedError, P4genError
 from p4gen.host.collectives.control import Collective
@@ -17,11 +17,26 @@ from p4gen.lab.calls import CallOutcome, RunOutcome, counts_of, difference, grow
 from p4gen.lab.connections import PeerGroup
 from p4gen.lab.peercalls import PeerCall
 from p4gen.lab.session import Lab
+from p4gen.lab.writecalls import WriteCall
 from p4gen.records import to_plain
 
 _LOOK_S: Final = 0.2
 _ANSWER_S: Final = 10.0
 Tell = Callable[[float, int], None]
+
+
+class HostGroup(Protocol):
+    """Hosts that make calls together."""
+
+    @property
+    def name(self) -> str:
+        """What hosts know it by."""
+        ...
+
+    @property
+    def ranks(self) -> tuple[str, ...]:
+        """The hosts, in order of rank."""
+        ...
 
 
 def run(
@@ -41,6 +56,25 @@ def run(
     for call in set(calls):
         call.check(len(group.ranks))
         room(call.collective, call.size, len(group.ranks))
+
+    def end() -> str:
+        return _give_up(lab, group)
+
+    return over(lab, group, calls, end, seed=seed, deadline=deadline, progress=progress)
+
+
+def over(
+    lab: Lab,
+    group: HostGroup,
+    calls: Sequence[PeerCall | WriteCall],
+    give_up: Callable[[], str],
+    *,
+    seed: int,
+    deadline: float,
+    progress: Tell | None,
+) -> RunOutcome:
+    """Make calls of any hosts that do so one by one. After a failure ``give_up`` ends what they have in common, and
+    says so."""
     traced, before, drops = lab.traced(), counts_of(lab, group.name, group.ranks), lab.switch_drops()
     outcomes: list[CallOutcome] = []
     failures: list[str] = []
@@ -54,7 +88,7 @@ def run(
         failures += [slow(switch) for switch in {*traced, *lab.traced()}]
     after = counts_of(lab, group.name, group.ranks)
     if failures:
-        failures.append(_give_up(lab, group))
+        failures.append(give_up())
     ranks = tuple(difference(now, then) for now, then in zip(after, before, strict=True))
     changed = {switch: grown(counts, drops.get(switch, {})) for switch, counts in lab.switch_drops().items()}
     return RunOutcome(group.name, tuple(outcomes), ranks, changed, tuple(failures), tuple(traced))
@@ -81,7 +115,13 @@ class Running:
 
 
 def _one(
-    lab: Lab, group: PeerGroup, call: PeerCall, seed: int, number: int, deadline: float, tell: Callable[[float], None]
+    lab: Lab,
+    group: HostGroup,
+    call: PeerCall | WriteCall,
+    seed: int,
+    number: int,
+    deadline: float,
+    tell: Callable[[float], None],
 ) -> CallOutcome:
     _answers(lab, group, "prepare", deadline, call=to_plain(call), seed=seed, number=number)
     answers = _answers(lab, group, "begin", deadline, tell=tell, deadline=deadline)
@@ -90,11 +130,11 @@ def _one(
     if call.collective == Collective.BARRIER:
         problems += left_too_soon(number, answers)
     first, last = min(a["started"] for a in answers), max(a["finished"] for a in answers)
-    return CallOutcome(call, last - first, 1, tuple(problems))
+    return CallOutcome(call, last - first, max(a.get("begun", 1) for a in answers), tuple(problems))
 
 
 def _answers(
-    lab: Lab, group: PeerGroup, do: str, patience: float, *, tell: Callable[[float], None] | None = None, **fields: Any
+    lab: Lab, group: HostGroup, do: str, patience: float, *, tell: Callable[[float], None] | None = None, **fields: Any
 ) -> list[dict[str, Any]]:
     """Every host's answer. Raises ``FailedError`` when one fails, or cannot come any more."""
     asked = [lab.hosts[host].ask(do, name=group.name, **fields) for host in group.ranks]
@@ -116,7 +156,7 @@ def _answers(
     return found
 
 
-def _tell(lab: Lab, group: PeerGroup, tell: Callable[[float], None]) -> None:
+def _tell(lab: Lab, group: HostGroup, tell: Callable[[float], None]) -> None:
     asked: list[Future[dict[str, Any]]] = [lab.hosts[host].ask("progress") for host in group.ranks]
     wait(asked, _LOOK_S)
     done = [future.result()["done"] for future in asked if future.done() and future.exception() is None]

@@ -16,16 +16,25 @@ from p4gen.errors import InputError, P4genError
 from p4gen.host.collectives.control import Collective
 from p4gen.lab import faults
 from p4gen.lab.commands import COMMANDS, PING
+from p4gen.lab.job import LabJob
 from p4gen.lab.peercalls import COLLECTIVES
 from p4gen.lab.session import Lab
 from p4gen.lab.terminal import Command, Session
 from p4gen.lab.tracing import KINDS
+from p4gen.lab.writecalls import writes_of
 
 PROMPT = "lab> "
 PINGS = "3"
 """Number of echo requests of a ping without a count."""
 _FIRST_WORDS = ("exit", "help", "quit")
 _HOST_COMMANDS = ("ping", "ip addr", "bash")
+
+
+def _collectives(job: LabJob) -> tuple[str, ...]:
+    """What ``run`` can run."""
+    if job.writes:
+        return writes_of(job.spec).collectives
+    return tuple(map(str, Collective)) if job.takes_part else COLLECTIVES
 
 
 def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
@@ -49,13 +58,16 @@ class Prompt(cmd.Cmd):
         self.use_rawinput = self.interactive
         self.failed = False
         self._console = session.console
-        self._takes_part = session.lab.job.takes_part
+        self._collectives = _collectives(session.lab.job)
         self._hosts = tuple(session.lab.topology.hosts)
         self._nodes = (*session.lab.topology.switches, *self._hosts)
 
     def run(self) -> None:
         """Execute commands. Ctrl-C ends the current one."""
-        examples = "run allreduce 1M; groups" if self._takes_part else "run alltoall 256K; connections; spray off"
+        job = self.session.lab.job
+        examples = "run allreduce 1M; groups" if job.takes_part else "run alltoall 256K; connections; spray off"
+        if job.writes:
+            examples = writes_of(job.spec).example
         self._console.print(f"  type                   {examples}; {self._hosts[0]} ping {self._hosts[-1]}; help; exit")
         while True:
             try:
@@ -170,7 +182,14 @@ class Prompt(cmd.Cmd):
         if first in self._hosts:
             words = (*_HOST_COMMANDS, *self._hosts)
         elif first == "run" and not (rest[1:] or (rest and line.endswith(" "))):
-            words = tuple(map(str, Collective)) if self._takes_part else COLLECTIVES
+            words = self._collectives
+        elif first == "run" and self.session.lab.job.writes:
+            options = writes_of(self.session.lab.job.spec).others.get(rest[0], {})
+            words = (
+                options[line.split()[-1 - bool(text)]].values
+                if line.split()[-1 - bool(text)] in options
+                else (*options, *self._hosts, "repeat")
+            )
         elif first in ("fail", "restore", "restart") and not (rest[1:] or (rest and line.endswith(" "))):
             words = ("link", "switch") if first == "fail" else ("link",) if first == "restore" else ("switch",)
         elif first in faults.KINDS:

@@ -13,7 +13,7 @@ from p4gen.lab.peercommands import changes
 from p4gen.lab.report import tree_text
 from p4gen.lab.terminal import Session, read_seconds
 from p4gen.manager.api import GroupState, Status
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ServingSpec
 
 FAIL: Final = "fail link A B [after TIME] [for TIME] | fail switch S | fail manager"
 RESTORE: Final = "restore link A B"
@@ -44,8 +44,8 @@ def fail(session: Session, words: list[str]) -> bool:
     elif words == ["manager"]:
         session.lab.fail_manager()
         spec = session.lab.job.spec
-        goes_on = f"{'groups' if session.lab.job.takes_part else 'connections'} stay as they are, and run works on them"
-        if isinstance(spec, CollectiveSpec) and spec.wants_ticks:
+        goes_on = f"{'groups' if session.lab.job.grouped else 'connections'} stay as they are, and run works on them"
+        if isinstance(spec, ServingSpec) and spec.wants_ticks:
             goes_on = "groups stay as they are, but get no ticks, which their calls need, so run has to wait for it"
         session.console.print(f"the manager is dead: {goes_on}; restart manager starts it again, on its store")
     else:
@@ -78,7 +78,7 @@ def _unused(status: Status, switch: str) -> bool:
 @contextlib.contextmanager
 def _effects(session: Session, noticed: Callable[[Status], bool]) -> Iterator[None]:
     """Report how groups or connections change because of the block, once the manager has ``noticed`` the event."""
-    if not session.lab.job.takes_part:
+    if not session.lab.job.grouped:
         connections = session.lab.manager.connections()
         yield
         for line in changes(connections, session.lab.connections.settle(noticed) if connections else []):
@@ -98,7 +98,7 @@ def restart(session: Session, words: list[str]) -> bool:
     if words == ["manager"]:
         session.lab.restart_manager()
         session.console.print(
-            f"the manager is running again, and knows its {'groups' if session.lab.job.takes_part else 'connections'}"
+            f"the manager is running again, and knows its {'groups' if session.lab.job.grouped else 'connections'}"
         )
         return True
     if words[0] != "switch" or len(words) != 2:

@@ -33,9 +33,7 @@ _NOT_OURS: Final = frozenset({"not_udp_over_ipv4", "not_rocev2", "truncated"})
 class Follower(ABC):
     """A rank of a group. Everything but ``report`` and ``rank`` happens on the loop."""
 
-    def __init__(
-        self, group: str, nic: RawNic, manager: HostManager, submit: Callable[[RankReport], None]
-    ) -> None:
+    def __init__(self, group: str, nic: RawNic, manager: HostManager, submit: Callable[[RankReport], None]) -> None:
         self.group = group
         self.state = GroupState.INSTALLING
         self.reason = ""

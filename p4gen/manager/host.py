@@ -56,19 +56,20 @@ class Host:
     def member(self, group: str, timeout: float = 10.0) -> Member:
         """This host's rank of a group, once the manager has announced it. Raises ``FailedError`` when it does not
         within ``timeout`` seconds."""
-        found = self._found(group, timeout)
+        found = self.follower(group, timeout)
         if not isinstance(found, Member):
             raise FailedError(f"the ranks of group {group} write to each other's memory, and make no other calls")
         return found
 
     def write_member(self, group: str) -> WriteMember:
         """This host's rank of a group to which it has offered memory. Raises ``FailedError`` for another one."""
-        found = self._found(group, 0)
+        found = self.follower(group, 0)
         if not isinstance(found, WriteMember):
             raise FailedError(f"{self.name} has offered no memory to group {group}")
         return found
 
-    def _found(self, group: str, timeout: float) -> Follower:
+    def follower(self, group: str, timeout: float = 10.0) -> Follower:
+        """This host's rank of a group of any kind; see ``member``."""
         with self._changed:
             if not self._changed.wait_for(lambda: group in self._members, timeout):
                 known = ", ".join(sorted(self._members)) or "none"

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from p4gen.errors import FailedError, InputError
+from p4gen.errors import InputError
 from p4gen.groups.ranks import ACK_EVERY
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.commlib import Communicator, GroupConfig, Invocation

@@ -50,6 +50,10 @@ class Writer(Protocol):
         """The part of that call that is done."""
         ...
 
+    def unfit(self, config: RankConfig) -> str:
+        """Why it cannot be this rank; "" if it can."""
+        ...
+
     def connect(self, config: RankConfig, timeout_ps: int) -> None:
         """Create the queue pairs of a generation, with a retransmission timer of ``timeout_ps`` or more."""
 
@@ -208,8 +212,9 @@ class WriteMember(Follower):
     # --- on the loop: generations ---
 
     def _unfit(self, config: RankConfig) -> str:
-        fits = config.spec.writes
-        return "" if fits else f"group {self.group} is of {config.spec.family}, whose ranks do not write to each other"
+        if not config.spec.writes:
+            return f"group {self.group} is of {config.spec.family}, whose ranks do not write to each other"
+        return self._writer.unfit(config)
 
     def _create(self, config: RankConfig) -> None:
         self._writer.connect(config, self._timeout_ps)

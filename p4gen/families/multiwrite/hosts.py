@@ -107,9 +107,7 @@ def write_request(
 class Member:
     """A rank of a group. Errors of its connections are in ``problems``."""
 
-    def __init__(
-        self, nic: Nic, rank: int, layout: Layout, changed: Callable[[], None] | None = None
-    ) -> None:
+    def __init__(self, nic: Nic, rank: int, layout: Layout, changed: Callable[[], None] | None = None) -> None:
         """``changed`` is called whenever a call may have ended."""
         self.rank, self.layout = rank, layout
         self.memory = bytearray(layout.size)

@@ -57,9 +57,7 @@ class Plan:
     draw: Callable[[np.random.Generator], Call]
 
 
-def plan(
-    spec: MultiwriteSpec, ranks: int, collective: str, size: int | None, options: Mapping[str, Any]
-) -> Plan:
+def plan(spec: MultiwriteSpec, ranks: int, collective: str, size: int | None, options: Mapping[str, Any]) -> Plan:
     """A call of this many ranks; ``options`` are the values of all options. Raises ``InputError`` if the program cannot
     serve it."""
     made = _gather(spec, ranks, size) if collective == ALLGATHER else _dispatch(spec, ranks, size, options)
@@ -90,7 +88,7 @@ def _gather(spec: MultiwriteSpec, ranks: int, asked: int | None) -> Plan:
         raise InputError(Diagnostic("--size", f"allgather of {size} bytes: it has to be a positive multiple of {unit}"))
     block = size // ranks
     if block // spec.payload > MOST_PACKETS:
-        raise InputError(Diagnostic("--size", f"allgather of {size} bytes: a fence can tell of {MOST_PACKETS:,} packets"))
+        raise InputError(Diagnostic("--size", f"allgather of {size} bytes: fences tell of {MOST_PACKETS:,} packets"))
 
     def draw(chance: np.random.Generator) -> Call:
         return Gather(chance.integers(0, 256, (ranks, block), np.uint8))
