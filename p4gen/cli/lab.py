@@ -33,7 +33,7 @@ from p4gen.host.transport.clock import MS
 from p4gen.inputs import shown as shown_value
 from p4gen.lab import faults, prerequisites
 from p4gen.lab.calls import check_calls, room
-from p4gen.lab.impairments import check_order, links_at
+from p4gen.lab.impairments import check_withstood, links_at
 from p4gen.lab.job import LabJob, Wanted
 from p4gen.lab.launch import Outcome, launch
 from p4gen.lab.peercalls import ALLTOALL, COLLECTIVES, PeerCall
@@ -246,7 +246,7 @@ class _Request:
     def check_call(self, wanted: Wanted, spec: ProgramSpec, topology: TopologySpec) -> None:
         """Whether the group can do the scenario's call, and withstand its faults."""
         for kind, _, _ in wanted.impairments:
-            check_order(spec, kind)
+            check_withstood(spec, kind)
         if wanted.what != "scenario":
             return
         hosts = wanted.ranks or topology.rank_hosts

@@ -31,12 +31,17 @@ def links_at(topology: TopologySpec, place: str) -> list[Link]:
     return found
 
 
-def check_order(spec: ProgramSpec, kind: str) -> None:
+def check_withstood(spec: ProgramSpec, kind: str) -> None:
     """Raises ``InputError`` for a fault that a program cannot withstand."""
     if kind == "reorder" and isinstance(spec, CollectiveSpec) and spec.needs_order:
         raise InputError(
             f"{spec.program} takes an older PSN for a newer one: links must keep the order of packets, so none may "
             "be reordered"
+        )
+    if kind == "corrupt" and spec.icrc.patched:
+        raise InputError(
+            f"{spec.program} does not check the ICRC of what it changes, so it takes corrupt headers for right ones: "
+            "none may be corrupted"
         )
 
 
@@ -57,7 +62,7 @@ class Impairments:
         """Set one kind of fault of a host's link, of all hosts' (``all``), of a switch's links to other switches, or of
         one link between switches, in both directions. Returns the faults of the first of them."""
         amount = faults.parse(kind, value)
-        check_order(self._lab.job.spec, kind)
+        check_withstood(self._lab.job.spec, kind)
         if place == ALL or place in self._lab.hosts:
             names = list(self._lab.hosts) if place == ALL else [place]
             for name in names:

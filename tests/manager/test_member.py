@@ -22,8 +22,8 @@ from p4gen.host.transport.clock import MS
 from p4gen.host.transport.verbs import Status
 from p4gen.manager.api import Code, GroupState, ManagerError, Membership
 from p4gen.manager.calls import CallResult
+from p4gen.manager.follower import KEPT
 from p4gen.manager.host import Member
-from p4gen.manager.member import KEPT
 from p4gen.net.config import Call
 from p4gen.net.faults import DirectionFaults, Fate, Impairment
 from p4gen.net.kinds import Kinds

@@ -1,0 +1,187 @@
+"""Labs of MultiWrite: AllGather and dispatch at the prompt, every byte as NumPy has it, whatever happens to packets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import numpy as np
+import pytest
+
+from p4gen.errors import InputError
+from p4gen.families.multiwrite.spec import MultiwriteSpec
+from p4gen.lab.impairments import check_withstood
+from p4gen.lab.prompt import Prompt
+from p4gen.lab.terminal import Session
+from p4gen.lab.writecalls import WriteCall, writes_of
+from p4gen.spec.topology import load_topology
+
+from .labs import lab
+from .traces import Traces
+
+RIGHT = "every rank's result equals NumPy's"
+SCRIPT = """\
+run allgather 64K repeat 2
+run dispatch tokens 16
+loss h1 5%
+duplicate h2 2%
+reorder h3 2%
+corrupt h0 2%
+run allgather 64K
+run dispatch tokens 16 hidden 1500 choice all
+counters h1
+heal
+init pair h2 h0
+run dispatch tokens 8 experts 4 top 2 pair
+move pair s0
+run allgather 8K pair
+destroy pair
+run allgather 2M
+fail link h1 s0
+restore link h1 s0
+run dispatch tokens 4
+fail link s0 h2 after 1ms for 300ms
+run allgather 64K repeat 20
+groups
+h0 ping h3
+"""
+
+
+@pytest.mark.long
+def test_a_session(tmp_path: Path, machine: Traces, seed: int) -> None:
+    done = lab(tmp_path, "star-4", "--mode", "multiwrite", "--seed", str(seed), script=SCRIPT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = done.stdout
+    assert said.count(RIGHT) == 9
+    for text in (
+        "type                   run allgather 64K; run dispatch tokens 32",
+        "allgather of 65,536 bytes, 4 ranks, group all: s0 (root)",
+        "dispatch of 16 tokens of 1,500 bytes by each of 4 ranks, to 8 of 64 experts (all)",
+        "out loss",
+        "CheckOrder.gap",
+        "pair: s0 (root), 2 ranks",
+        "pair: s0 (root), generation 2",
+        "pair is gone",
+        "2,097,152 bytes, 4 ranks, group allx",  # for which the memory of "all" is too small
+        "group all is broken, generation 1: no path between h1 and s0: link h1-s0 is down",
+        "group all is active, generation 2: s0 (root)",
+        "s0-h2 is up",
+        "3 packets transmitted, 3 received",
+    ):
+        assert text in said, text
+
+
+PROGRAMS = [("--repair", "hop"), ("--place", "append"), ("--receivers", "64", "--replicate", "prune", "--icrc", "patch")]
+OVER_A_TREE = """\
+run allgather 64K
+loss all 2%
+run dispatch tokens 8 choice all
+heal
+fail link leaf0 spine0 after 20ms
+run allgather 128K h0 h2 h4 h7 repeat 5
+run dispatch tokens 8 hidden 3000 h0 h2 h4 h7
+groups
+"""
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program[1])
+@pytest.mark.long
+def test_over_a_tree_of_which_a_link_fails(
+    program: tuple[str, ...], tmp_path: Path, machine: Traces, seed: int
+) -> None:
+    done = lab(tmp_path, "leaf-spine", "--mode", "multiwrite", *program, "--seed", str(seed), script=OVER_A_TREE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(RIGHT) == 4
+    assert "leaf0-spine0 is down" in done.stdout
+    assert "spine1 (root)" in done.stdout.partition("lab> groups")[2]
+
+
+@pytest.mark.long
+def test_mistakes_are_told(tmp_path: Path, machine: Traces) -> None:
+    script = """\
+run allreduce 4K
+run allgather
+run allgather 100
+run allgather 64K h0 h9
+run allgather 64K h0 h0
+run dispatch tokens
+run dispatch choice some
+run dispatch experts 6
+run dispatch tokens 64K hidden 7168
+run dispatch repeat 0
+init g h0 h1
+init g h2 h3
+run allgather 2M g
+resize g 64
+spray on
+run allgather 4K h1
+corrupt h1 5%
+run allgather 8K g
+"""
+    done = lab(tmp_path, "star-4", "--mode", "multiwrite", "--icrc", "patch", script=script)
+    assert done.returncode == 1
+    for text in (
+        "'allreduce' is not a collective; there are allgather, dispatch",
+        "usage: run allgather SIZE [HOST …|GROUP] [repeat N]",
+        "allgather of 100 bytes: it has to be a positive multiple of 4096",
+        "there is no host 'h9'; there are h0, h1, h2, h3",
+        "a host can be only one rank",
+        "tokens must be followed by a value",
+        "choice 'some': must be one of random, balanced, one, all, next",
+        "6 experts do not divide among 4 ranks",
+        "fence can tell of 65,535",
+        "repeat must be at least 1",
+        "there is a group g already",
+        "the call takes 1,024 packets of each rank; the memory of group g has room for 255",
+        "64 slots; the program has 16",
+        "takes corrupt headers for right ones",
+    ):
+        assert text in done.stdout, text
+    assert done.stdout.count(RIGHT) == 1  # of the last call: nothing of this has harmed the group
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.fixture
+def prompt() -> Iterator[Prompt]:
+    topology = load_topology("star-4")
+    job = SimpleNamespace(spec=MultiwriteSpec(), writes=True, takes_part=False)
+    yield Prompt(cast(Session, SimpleNamespace(lab=SimpleNamespace(job=job, topology=topology), console=None)))
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "words"),
+    [
+        ("run ", "", ["allgather", "dispatch"]),
+        ("run d", "d", ["dispatch"]),
+        ("run dispatch t", "t", ["tokens", "top"]),
+        ("run dispatch choice ", "", ["random", "balanced", "one", "all", "next"]),
+        ("run dispatch choice b", "b", ["balanced"]),
+        ("run allgather 64K h", "h", ["h0", "h1", "h2", "h3"]),
+        ("run allgather 64K r", "r", ["repeat"]),
+    ],
+)
+def test_what_the_prompt_completes(prompt: Prompt, line: str, text: str, words: list[str]) -> None:
+    assert prompt.completedefault(text, line) == words
+
+
+def test_calls_are_the_familys() -> None:
+    spec = MultiwriteSpec(payload=128)
+    call = WriteCall.of(spec, 4, "dispatch", None, {"tokens": "3", "hidden": "100"})
+    assert (call.size, call.plan(spec, 4).packets) == (300, 3)
+    drawn = call.plan(spec, 4).draw(np.random.default_rng(1))
+    assert drawn.tokens.shape == (4, 3, 100)
+    assert WriteCall.of(spec, 4, "allgather", 1024, {}).plan(spec, 4).packets == 2
+    with pytest.raises(InputError, match="allgather has no option tokens; it has none"):
+        WriteCall.of(spec, 4, "allgather", 1024, {"tokens": "3"})
+    with pytest.raises(InputError, match="top 'x'"):
+        WriteCall.of(spec, 4, "dispatch", None, {"top": "x"})
+    assert writes_of(spec).collectives == ("allgather", "dispatch")
+
+
+def test_patched_icrcs_hide_corruption() -> None:
+    check_withstood(MultiwriteSpec(), "corrupt")
+    with pytest.raises(InputError, match="takes corrupt headers for right ones"):
+        check_withstood(MultiwriteSpec(icrc="patch"), "corrupt")
