@@ -134,6 +134,7 @@ run allgather 8K g
         "6 experts do not divide among 4 ranks",
         "fence can tell of 65,535",
         "repeat must be at least 1",
+        "allgather: at least two hosts are needed",
         "there is a group g already",
         "the call takes 1,024 packets of each rank; the memory of group g has room for 255",
         "64 slots; the program has 16",

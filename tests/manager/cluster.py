@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
+from p4gen.groups.group import Memory
 from p4gen.groups.ticks import tick
 from p4gen.host.collectives.plan import PsnSync
 from p4gen.host.transport.clock import MS
@@ -44,7 +45,7 @@ from p4gen.p4.compile import compile_text
 from p4gen.placement.network import Placement, place
 from p4gen.placement.placed import GroupRequest
 from p4gen.program import compose, render
-from p4gen.spec import CollectiveSpec
+from p4gen.spec import ServingSpec
 from p4gen.spec.ticks import PORT
 from p4gen.spec.topology import TopologySpec, load_topology
 
@@ -87,7 +88,7 @@ def socket_ports() -> tuple[SocketPort, SocketPort, list[socket.socket]]:
 
 
 @functools.cache
-def program_of(spec: CollectiveSpec) -> ir.Program:
+def program_of(spec: ServingSpec) -> ir.Program:
     return compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
 
 
@@ -95,7 +96,7 @@ class Switches:
     """All switches of a topology, in one thread; ``ports`` are the hosts' ends of cables, by switch and port."""
 
     def __init__(
-        self, topology: TopologySpec, spec: CollectiveSpec, ports: Mapping[tuple[str, int], SocketPort]
+        self, topology: TopologySpec, spec: ServingSpec, ports: Mapping[tuple[str, int], SocketPort]
     ) -> None:
         self._topology, self._spec, self._ports = topology, spec, dict(ports)
         self._models = {s: Model(program_of(spec), engine="jit") for s in topology.switches}
@@ -169,7 +170,7 @@ class FakeManager:
 
     switches: Switches
     topology: TopologySpec
-    spec: CollectiveSpec
+    spec: ServingSpec
     groups_ranks: dict[str, tuple[str, ...]] = field(default_factory=dict)
     sync: PsnSync = PsnSync.REFINED
     reports: dict[tuple[str, int], RankReport] = field(default_factory=dict)
@@ -177,6 +178,8 @@ class FakeManager:
     """(generation, completed by rank, first call) of each ``ready`` that all ranks came to."""
     hold_ready: threading.Event = field(default_factory=threading.Event)
     generation: int = 0
+    memories: tuple[Memory, ...] = ()
+    """What the ranks of the group have offered, if they write to each other."""
     absent: bool = False
     """Nobody reaches the manager."""
 
@@ -196,7 +199,11 @@ class FakeManager:
         requests = [
             # Far from the PSNs of before, of which packets may be under way; so it is in a manager, by chance.
             GroupRequest(
-                ranks, sync=self.sync, epoch=self.generation, first_psn=(self.generation * 0x345671 - 20) % (1 << 24)
+                ranks,
+                sync=self.sync,
+                epoch=self.generation,
+                first_psn=(self.generation * 0x345671 - 20) % (1 << 24),
+                memories=self.memories,
             )
             for ranks in self.groups_ranks.values()
         ]
@@ -288,7 +295,7 @@ class FakeManager:
 class Cluster:
     """All of a topology's hosts in one group ``g``, as yet of generation 0: the test activates it."""
 
-    def __init__(self, spec: CollectiveSpec, topology: str = "star-4", *, timeout_ms: int = 30) -> None:
+    def __init__(self, spec: ServingSpec, topology: str = "star-4", *, timeout_ms: int = 30) -> None:
         self.spec = spec
         self.topology = load_topology(TOPOLOGIES / f"{topology}.yaml")
         self._timeout = timeout_ms * MS

@@ -14,7 +14,7 @@ import pytest
 from patience import PATIENCE_S, until
 
 from p4gen.errors import FailedError, InputError
-from p4gen.families import load_collective
+from p4gen.families import collective, load_collective
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.host.collectives.arrays import Array
 from p4gen.host.collectives.control import Collective
@@ -80,8 +80,8 @@ def check(spec: CollectiveSpec, call: Call, values: Sequence[Array], futures: Fu
 
 
 def run(cluster: Cluster, ranks: Sequence[Member], call: Call, seed: int = 1) -> list[CallResult]:
-    values = draw(call, cluster.spec, len(ranks), np.random.default_rng(seed), overflowing=False)
-    return check(cluster.spec, call, values, begin(ranks, call, values))
+    values = draw(call, collective(cluster.spec), len(ranks), np.random.default_rng(seed), overflowing=False)
+    return check(collective(cluster.spec), call, values, begin(ranks, call, values))
 
 
 def same(future: Future[CallResult], wanted: Array) -> bool:
@@ -124,10 +124,10 @@ def test_all_collectives_are_right_under_loss_duplication_and_delay(
     ranks = activate(cluster)
     order = [ALL[i] for i in np.random.default_rng(seed).permutation(len(ALL))]
     chance = np.random.default_rng(seed)
-    values = [draw(call, cluster.spec, 4, chance, overflowing=False) for call in order]
+    values = [draw(call, collective(cluster.spec), 4, chance, overflowing=False) for call in order]
     calls = [begin(ranks, call, mine) for call, mine in zip(order, values, strict=True)]
     for call, mine, futures in zip(order, values, calls, strict=True):
-        results = check(cluster.spec, call, mine, futures)
+        results = check(collective(cluster.spec), call, mine, futures)
         if call.collective is Collective.BARRIER:
             assert min(r.finished for r in results) >= max(r.started for r in results)
     assert [member.completed for member in ranks] == [len(ALL)] * 4
@@ -166,7 +166,7 @@ def test_a_generation_in_the_middle_of_a_call(cluster: Cluster) -> None:
     run(cluster, ranks, Call(size=400))
     deafen(cluster, "h1")
     call = Call(size=4 * 2000)
-    values = draw(call, cluster.spec, 4, np.random.default_rng(5), overflowing=False)
+    values = draw(call, collective(cluster.spec), 4, np.random.default_rng(5), overflowing=False)
     futures = begin(ranks, call, values)
     until(lambda: all(member.report().sent > 20 for member in ranks))
     assert not any(future.done() for future in futures)
@@ -174,7 +174,7 @@ def test_a_generation_in_the_middle_of_a_call(cluster: Cluster) -> None:
     until(lambda: [member.generation for member in ranks] == [2] * 4)
     mended = time.monotonic_ns() * 1000
     deafen(cluster, "h1", deaf=False)
-    results = check(cluster.spec, call, values, futures)
+    results = check(collective(cluster.spec), call, values, futures)
     assert [r.begun for r in results] == [2] * 4
     assert max(r.started for r in results) < mended < min(r.finished for r in results)  # it took that long
     assert [member.generation for member in ranks] == [2] * 4
@@ -187,7 +187,7 @@ def test_ranks_that_have_completed_more_give_again_what_others_lack(cluster_iii:
     ranks = activate(cluster)
     deafen(cluster, "h3")
     call = Call(size=4 * 16)
-    values = draw(call, cluster.spec, 4, np.random.default_rng(6), overflowing=False)
+    values = draw(call, collective(cluster.spec), 4, np.random.default_rng(6), overflowing=False)
     futures = begin(ranks, call, values)
     wait(futures[:3], PATIENCE_S)
     assert [future.done() for future in futures] == [True, True, True, False]
@@ -197,8 +197,8 @@ def test_ranks_that_have_completed_more_give_again_what_others_lack(cluster_iii:
     activate(cluster)
     until(lambda: [member.generation for member in ranks] == [2] * 4)
     deafen(cluster, "h3", deaf=False)
-    check(cluster.spec, call, values, futures)
-    check(cluster.spec, later, more, after)
+    check(collective(cluster.spec), call, values, futures)
+    check(collective(cluster.spec), later, more, after)
     assert cluster.manager.agreed[-1] == (2, {0: 1, 1: 1, 2: 1, 3: 0}, 0)
     assert [member.completed for member in ranks] == [2] * 4
 
@@ -207,13 +207,13 @@ def test_many_generations_during_many_calls(cluster: Cluster, seed: int) -> None
     chance = random.Random(seed)
     ranks = activate(cluster)
     order = [chance.choice(ALL) for _ in range(20)]
-    values = [draw(call, cluster.spec, 4, np.random.default_rng(seed), overflowing=False) for call in order]
+    values = [draw(call, collective(cluster.spec), 4, np.random.default_rng(seed), overflowing=False) for call in order]
     calls = [begin(ranks, call, mine) for call, mine in zip(order, values, strict=True)]
     for _ in range(6):
         time.sleep(chance.random() * 0.05)
         activate(cluster)
     for call, mine, futures in zip(order, values, calls, strict=True):
-        check(cluster.spec, call, mine, futures)
+        check(collective(cluster.spec), call, mine, futures)
     until(lambda: [member.generation for member in ranks] == [7] * 4)
     assert [member.completed for member in ranks] == [len(order)] * 4
 
@@ -224,7 +224,7 @@ def test_a_broken_group_lets_calls_wait_until_it_comes_back(cluster: Cluster) ->
     cluster.manager.break_group("g", "no tree: s0 and h2 have no link")
     until(lambda: all(member.state is GroupState.BROKEN for member in ranks))
     call = Call(size=800)
-    values = draw(call, cluster.spec, 4, np.random.default_rng(8), overflowing=False)
+    values = draw(call, collective(cluster.spec), 4, np.random.default_rng(8), overflowing=False)
     with pytest.raises(FailedError, match=r"all|no tree: s0 and h2 have no link"):
         ranks[0].all_reduce(values[0], deadline=0.05)
     waiting = begin(ranks[1:], call, values[1:])
@@ -283,10 +283,10 @@ def test_two_groups_on_the_same_hosts(cluster: Cluster, seed: int) -> None:
     waiting = []
     for call in (Call(size=4000), Call(Collective.ALLGATHER, 1600), Call(Collective.BROADCAST, 2000, root=1)):
         for ranks in both:
-            values = draw(call, cluster.spec, len(ranks), chance, overflowing=False)
+            values = draw(call, collective(cluster.spec), len(ranks), chance, overflowing=False)
             waiting.append((call, values, begin(ranks, call, values)))
     for call, values, futures in waiting:
-        check(cluster.spec, call, values, futures)
+        check(collective(cluster.spec), call, values, futures)
 
 
 def test_reports_tell_what_was_done(cluster: Cluster) -> None:

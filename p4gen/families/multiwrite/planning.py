@@ -60,6 +60,8 @@ class Plan:
 def plan(spec: MultiwriteSpec, ranks: int, collective: str, size: int | None, options: Mapping[str, Any]) -> Plan:
     """A call of this many ranks; ``options`` are the values of all options. Raises ``InputError`` if the program cannot
     serve it."""
+    if ranks < 2:
+        raise InputError(f"{collective}: at least two hosts are needed")
     made = _gather(spec, ranks, size) if collective == ALLGATHER else _dispatch(spec, ranks, size, options)
     if made.packets * spec.payload * ranks * ranks > _MOST_DATA:
         raise InputError(f"{made.title}: all ranks' windows together have {_MOST_DATA >> 20:,} MiB at most")
