@@ -75,6 +75,7 @@ _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
         ("tree-3-2 --mode II --collective allreduce --size 1M", "a scenario: run it, compare with NumPy, end"),
         ("leaf-spine --mode III --suite", "all collectives, under faults, over a link that is cut"),
         ("star-4 --collective reduce --size 64K --root 2 --loss 1%@h0", "with losses at one host"),
+        ("star-4 --mode multiwrite", "a prompt: run allgather 64K; run dispatch tokens 32"),
         ("leaf-spine --mode themis --collective alltoall --delay 1ms@spine0", "over connections that leaves spray"),
     ]
 )
@@ -131,7 +132,8 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
     and Mininet; it leaves nothing behind, however it ends. Exit status 1 when a result is wrong.
 
     If switches do not take part in collectives (--mode themis), hosts run them over connections with each other: on a
-    ring, or as an AlltoAll. Leaves run the program; other switches only route.
+    ring, or as an AlltoAll. Leaves run the program; other switches only route. In labs of --mode multiwrite they write
+    to each other, each packet to several hosts: AllGather and dispatch, at the prompt.
     """
     request = _Request(topology, spec_file, options)
     network, file = request.network()

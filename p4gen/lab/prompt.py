@@ -184,12 +184,7 @@ class Prompt(cmd.Cmd):
         elif first == "run" and not (rest[1:] or (rest and line.endswith(" "))):
             words = self._collectives
         elif first == "run" and self.session.lab.job.writes:
-            options = writes_of(self.session.lab.job.spec).others.get(rest[0], {})
-            words = (
-                options[line.split()[-1 - bool(text)]].values
-                if line.split()[-1 - bool(text)] in options
-                else (*options, *self._hosts, "repeat")
-            )
+            words = self._of_a_write(rest, text)
         elif first in ("fail", "restore", "restart") and not (rest[1:] or (rest and line.endswith(" "))):
             words = ("link", "switch") if first == "fail" else ("link",) if first == "restore" else ("switch",)
         elif first in faults.KINDS:
@@ -203,6 +198,12 @@ class Prompt(cmd.Cmd):
         elif first == "help":
             words = tuple(COMMANDS)
         return [word for word in words if word.startswith(text)]
+
+    def _of_a_write(self, rest: list[str], text: str) -> tuple[str, ...]:
+        """Words after the collective of a family whose ranks write to each other."""
+        options = writes_of(self.session.lab.job.spec).others.get(rest[0], {})
+        before = rest[-2] if text else rest[-1]
+        return options[before].values if before in options else (*options, *self._hosts, "repeat")
 
     def _groups(self) -> tuple[str, ...]:
         with contextlib.suppress(P4genError):

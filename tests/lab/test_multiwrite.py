@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -16,6 +15,7 @@ from p4gen.lab.impairments import check_withstood
 from p4gen.lab.prompt import Prompt
 from p4gen.lab.terminal import Session
 from p4gen.lab.writecalls import WriteCall, writes_of
+from p4gen.spec.program import Icrc
 from p4gen.spec.topology import load_topology
 
 from .labs import lab
@@ -73,7 +73,11 @@ def test_a_session(tmp_path: Path, machine: Traces, seed: int) -> None:
         assert text in said, text
 
 
-PROGRAMS = [("--repair", "hop"), ("--place", "append"), ("--receivers", "64", "--replicate", "prune", "--icrc", "patch")]
+PROGRAMS = [
+    ("--repair", "hop"),
+    ("--place", "append"),
+    ("--receivers", "64", "--replicate", "prune", "--icrc", "patch"),
+]
 OVER_A_TREE = """\
 run allgather 64K
 loss all 2%
@@ -146,10 +150,10 @@ run allgather 8K g
 
 
 @pytest.fixture
-def prompt() -> Iterator[Prompt]:
+def prompt() -> Prompt:
     topology = load_topology("star-4")
     job = SimpleNamespace(spec=MultiwriteSpec(), writes=True, takes_part=False)
-    yield Prompt(cast(Session, SimpleNamespace(lab=SimpleNamespace(job=job, topology=topology), console=None)))
+    return Prompt(cast(Session, SimpleNamespace(lab=SimpleNamespace(job=job, topology=topology), console=None)))
 
 
 @pytest.mark.parametrize(
@@ -185,4 +189,4 @@ def test_calls_are_the_familys() -> None:
 def test_patched_icrcs_hide_corruption() -> None:
     check_withstood(MultiwriteSpec(), "corrupt")
     with pytest.raises(InputError, match="takes corrupt headers for right ones"):
-        check_withstood(MultiwriteSpec(icrc="patch"), "corrupt")
+        check_withstood(MultiwriteSpec(icrc=Icrc.PATCH), "corrupt")

@@ -95,9 +95,7 @@ def program_of(spec: ServingSpec) -> ir.Program:
 class Switches:
     """All switches of a topology, in one thread; ``ports`` are the hosts' ends of cables, by switch and port."""
 
-    def __init__(
-        self, topology: TopologySpec, spec: ServingSpec, ports: Mapping[tuple[str, int], SocketPort]
-    ) -> None:
+    def __init__(self, topology: TopologySpec, spec: ServingSpec, ports: Mapping[tuple[str, int], SocketPort]) -> None:
         self._topology, self._spec, self._ports = topology, spec, dict(ports)
         self._models = {s: Model(program_of(spec), engine="jit") for s in topology.switches}
         self._ticks: list[tuple[str, bytes]] = []

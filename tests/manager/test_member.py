@@ -192,7 +192,7 @@ def test_ranks_that_have_completed_more_give_again_what_others_lack(cluster_iii:
     wait(futures[:3], PATIENCE_S)
     assert [future.done() for future in futures] == [True, True, True, False]
     later = Call(size=4 * 64)
-    more = draw(later, cluster.spec, 4, np.random.default_rng(7), overflowing=False)
+    more = draw(later, collective(cluster.spec), 4, np.random.default_rng(7), overflowing=False)
     after = begin(ranks, later, more)
     activate(cluster)
     until(lambda: [member.generation for member in ranks] == [2] * 4)

@@ -107,6 +107,9 @@ def write_request(
 class Member:
     """A rank of a group. Errors of its connections are in ``problems``."""
 
+    _writer: QueuePair
+    """The connection to write over, once it is connected."""
+
     def __init__(self, nic: Nic, rank: int, layout: Layout, changed: Callable[[], None] | None = None) -> None:
         """``changed`` is called whenever a call may have ended."""
         self.rank, self.layout = rank, layout
@@ -127,7 +130,6 @@ class Member:
         """With ``append``, the PSN of the next packet of each source."""
         self._mine: list[bytes] = []
         self._sent = True
-        self._writer: QueuePair | None = None
         self._pairs: dict[int, QueuePair] = {}
         """The connections from other ranks."""
         self.ended = 0
@@ -156,7 +158,7 @@ class Member:
     @property
     def pairs(self) -> list[QueuePair]:
         """All its connections."""
-        return [*filter(None, [self._writer]), *self._pairs.values()]
+        return [self._writer, *self._pairs.values()] if self._pairs else []
 
     def disconnect(self) -> None:
         """Destroy the connections and forget all calls; the window is empty again. ``connect`` creates new ones."""
@@ -210,7 +212,6 @@ class Member:
         return bitmap
 
     def _post(self, wr_id: int, data: bytes, bitmap: int, offset: int, *, fence: bool) -> None:
-        assert self._writer is not None
         self._writer.post_send(write_request(self._spec, self.rank, wr_id, data, bitmap, offset, fence=fence))
 
     # --- collectives ---
