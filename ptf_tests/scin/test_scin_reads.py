@@ -12,6 +12,26 @@ class ShortLastWave(PullTest):
         self.finish(self.begin(self.served(), self.spec.wave + max(1, self.spec.wave // 2)))
 
 
+class ShortLastWaveWaits(PullTest):
+    """A short last wave has to wait for as much room as any other: a NIC answers its k newest READs again, and that of
+    a wave of which not all packets are acknowledged has to be among them."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), self.spec.waves * self.spec.wave + 1)
+        packets = self.of_wave(call, 0)
+        self.respond(call, [1, 2, 3], *packets)
+        self.expect(self.writes(call, *packets))
+        for count in range(len(packets) - 1):
+            for edge in (1, 2, 3):
+                self.ack(call, edge, count)
+            self.expect_nothing()
+        for edge in (1, 2):
+            self.ack(call, edge, packets[-1])
+        self.expect_nothing()
+        self.ack(call, 3, packets[-1])
+        self.expect(self.reads(call, [self.spec.waves]))
+
+
 class AtMostKWaves(PullTest):
     """There are k READs of each rank, and not one more until the slowest destination has acknowledged a wave."""
 

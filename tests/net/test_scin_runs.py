@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from p4gen.errors import InputError
+from p4gen.families.scin import words
 from p4gen.families.scin.calls import CALL, Call, draw
 from p4gen.families.scin.codes import Status
 from p4gen.families.scin.control import Pattern
@@ -22,6 +23,7 @@ from p4gen.host.transport.clock import SECOND, US
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.verbs import Recovery
 from p4gen.net.faults import Faults, Impairment, Outage, Script
+from p4gen.net.link import Passage
 from p4gen.net.own import Outcome, RunOrder
 from p4gen.spec.topology import TopologySpec, load_topology
 
@@ -116,7 +118,7 @@ def test_reductions(op: str, dtype: str, overflow: str, seed: int) -> None:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize(("waves", "wave"), [(1, 1), (1, 8), (2, 4), (8, 2), (32, 1)])
+@pytest.mark.parametrize(("waves", "wave"), [(1, 1), (1, 8), (2, 4), (8, 2), (16, 1)])
 def test_masks_and_waves(waves: int, wave: int, seed: int) -> None:
     chance = np.random.default_rng(seed)
     spec = {"waves": waves, "wave": wave}
@@ -124,6 +126,30 @@ def test_masks_and_waves(waves: int, wave: int, seed: int) -> None:
         masks = (",".join(str(rank) for rank in range(4) if mask >> rank & 1) for mask in chance.integers(1, 16, 2))
         options = dict(zip(("sources", "destinations"), masks, strict=True))
         passed(order(collective=CALL, size=size, spec=spec, options=options, faults=EVERYTHING, seed=seed))
+
+
+def test_no_more_reads_are_outstanding_than_nics_answer_again(seed: int) -> None:
+    """At no time does a rank have READs of more than k waves of which not all packets are acknowledged; the last wave
+    of a call is short."""
+    spec = {"waves": 2, "wave": 4}
+    run = PullRun(order(size=21 * 32, spec=spec, faults=EVERYTHING, repeat=8, seed=seed))
+    switch, first = run.network.switches["s0"], run.simulation.first_psns[0]
+    most = 0
+
+    def watch(_: Passage) -> None:
+        nonlocal most
+        active = words.ACTIVE.unpack(switch.register("track_call.active", 0))
+        if not active["packets"]:
+            return
+        held = [words.ACKED.unpack(switch.register(f"receive_ack.edge_{edge}.acked", 0)) for edge in (1, 2, 3, 4)]
+        left = min((ack["psn"] + 1 if ack["epoch"] else first) - active["first"] for ack in held) % (1 << 24)
+        read = (words.NEXT_READ.unpack(switch.register("issue_wave.next_read", 0))["psn"] - active["first"]) % (1 << 24)
+        most = max(most, -(-read // 4) - left // 4)
+
+    run.network.watch(watch)
+    result = run.run()
+    assert (result.stuck, result.errors) == ((), ())
+    assert most == 2
 
 
 @pytest.mark.sample(1)
@@ -238,6 +264,11 @@ def test_the_program_is_fitted_to_the_run_unless_it_says_otherwise() -> None:
         (CALL, {"options": {"destinations": "4"}}, "--destinations: error: there are the ranks 0 to 3"),
         (Collective.ALLREDUCE, {"dcqcn": DcqcnConfig()}, "--dcqcn: error: "),
         (Collective.ALLREDUCE, {"recovery": Recovery.IDEAL}, "--recovery: error: ideal is not for"),
+        (
+            Collective.REDUCE,
+            {"spec": {"waves": 32}, "faults": EVERYTHING},
+            "--waves: error: NICs answer their 16 newest",
+        ),
         (Collective.ALLGATHER, {"concurrent": 100}, "the run takes 400 contexts; a switch has 256 at most"),
         (Collective.BARRIER, {"topology": load_topology("tree-3-2")}, "SCIN's groups are around one"),
         (Collective.BARRIER, {"topology": of(33)}, "star-33 has 33 ranks; a group has 32 at most"),

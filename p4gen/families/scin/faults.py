@@ -58,6 +58,12 @@ _WAVES = (
         "wave-too-few", "IssueWave", "if (used > SLOT_MASK + 1) { may = 0; }", "if (used > SLOT_MASK) { may = 0; }"
     ),
     Mutation(
+        "short-wave-early",
+        "IssueWave",
+        "psn_t used = next + WAVE - meta.progress.acked",
+        "psn_t used = next + count - meta.progress.acked",
+    ),
+    Mutation(
         "one-wave-an-ack",
         "IssueWave",
         "meta.round.what = cursor_kind_t.ISSUE;\n            next = next",

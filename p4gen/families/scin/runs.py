@@ -19,9 +19,10 @@ from p4gen.families.scin.spec import LANE_BYTES, ScinSpec
 from p4gen.host.collectives.arrays import check_root
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import MS, SECOND, US
-from p4gen.host.transport.verbs import Recovery, Resumption
+from p4gen.host.transport.verbs import QpConfig, Recovery, Resumption
 from p4gen.inputs import shown
 from p4gen.net.config import MAX_DATA
+from p4gen.net.faults import Faults
 from p4gen.net.network import Network
 from p4gen.net.own import Outcome, OwnOption, OwnRuns, RunOrder, outcome
 from p4gen.spec import units
@@ -106,6 +107,13 @@ class PullRun:
         self.call = self._call()
         contexts = len(self.call.patterns)
         self.spec = fitted(order.program, topology, contexts * order.concurrent)
+        remembered = QpConfig.max_dest_rd_atomic
+        if self.spec.waves > remembered and order.faults != Faults():
+            raise InputError(
+                Diagnostic(
+                    "--waves", f"NICs answer their {remembered} newest READs again: with losses {remembered} at most"
+                )
+            )
         self.simulation = PullSimulation(
             PullConfig(
                 topology,

@@ -103,6 +103,8 @@ class PullSimulation:
         self._chance = random.Random(f"{config.seed} PSNs")  # noqa: S311 - a simulation, to be repeatable
         self.members: list[dict[int, Member]] = []
         """The ranks of each context."""
+        self.first_psns: list[int] = []
+        """Those of the contexts."""
         contexts = [self._context(number, pattern, names) for number, pattern in enumerate(config.patterns)]
         configuration(spec, contexts).install(self.network.switches[switch])
         self._ticks = [self._tick(context) for context in contexts]
@@ -111,6 +113,7 @@ class PullSimulation:
     def _context(self, number: int, pattern: Pattern, names: Names) -> PullContext:
         topology, spec, arch = self.config.topology, self.config.spec, self.config.spec.architecture
         first_psn = self._chance.randrange(1 << 24)
+        self.first_psns.append(first_psn)
         config = QpConfig(
             mtu=spec.payload,
             initial_psn=first_psn,
