@@ -25,7 +25,7 @@ from p4gen.cli.seeds import drawn, seed_option
 from p4gen.cli.values import POLICY, TOPOLOGY, parsed
 from p4gen.cli.verb import FiniteRange, verb
 from p4gen.errors import InputError
-from p4gen.families import collective
+from p4gen.families import collective, families
 from p4gen.groups.connections import connection_entries
 from p4gen.host.collectives.control import Collective
 from p4gen.host.collectives.plan import PsnSync
@@ -37,9 +37,10 @@ from p4gen.lab.impairments import check_withstood, links_at
 from p4gen.lab.job import LabJob, Wanted
 from p4gen.lab.launch import Outcome, launch
 from p4gen.lab.peercalls import ALLTOALL, COLLECTIVES, PeerCall
+from p4gen.lab.scenario import write_call
 from p4gen.lab.scratch import scratch_folder
 from p4gen.lab.welcome import shown
-from p4gen.lab.writecalls import writes_of
+from p4gen.lab.writecalls import LabWrites, writes_of
 from p4gen.model import ENGINES
 from p4gen.net.config import Call
 from p4gen.net.faults import parse_place
@@ -56,7 +57,7 @@ from p4gen.switch.running import Program
 ADDRESS_FILE = Path("lab") / "manager"
 """Below ``--out``: where ``p4gen top`` looks for the manager of the running lab."""
 _LONGEST_TIMER = 60_000 * MS
-_SCENARIO = ("collective", "size", "root", "ranks", "repeat", "fail")
+_SCENARIO = ("collective", "size", "set", "root", "ranks", "repeat", "fail")
 _TIMEOUT = {targets.EMBEDDED: "50ms", targets.BMV2: "300ms"}
 """BMv2 handles about a thousand packets a second: a window must take much less time than this."""
 _ON_BMV2 = {"window": "4", "message": "2"}
@@ -67,6 +68,12 @@ many whenever it wakes up."""
 
 _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
 """Calls of each size that --measure makes by default; 1 MB takes BMv2 some seconds."""
+
+
+def _of_writes() -> tuple[str, ...]:
+    """Collectives that only families have whose ranks write to each other."""
+    with_writes = [family.facet(LabWrites) for family in families().values() if family.answers(LabWrites)]
+    return tuple(sorted({name for facet in with_writes for name in facet.collectives} - set(COLLECTIVES)))
 
 
 @verb(
@@ -85,7 +92,14 @@ _REPEAT = {targets.EMBEDDED: 10, targets.BMV2: 3}
 @click.option(
     "--engine", type=click.Choice(ENGINES), default="jit", show_default=True, help="What runs embedded switches."
 )
-@click.option("--collective", type=click.Choice(COLLECTIVES), help="Run it, and end; alltoall over connections only.")
+@click.option(
+    "--collective",
+    type=click.Choice((*COLLECTIVES, *_of_writes())),
+    help="Run it, and end; alltoall over connections only, dispatch with MultiWrite only.",
+)
+@click.option(
+    "--set", multiple=True, metavar="NAME=VALUE", help="An option of a dispatch, as at the prompt: --set tokens=32."
+)
 @click.option("--size", metavar="BYTES", help="Each rank's data, such as 64K or 1M.  [1M]")
 @click.option("--root", type=click.IntRange(0, 1023), help="Root rank of reduce and broadcast.  [0]")
 @click.option("--ranks", metavar="all|h0,h2,...", help="Hosts, in order of rank.  [the topology's ranks]")
@@ -133,7 +147,7 @@ def command(ctx: click.Context, /, topology: str, spec_file: Path | None, **opti
 
     If switches do not take part in collectives (--mode themis), hosts run them over connections with each other: on a
     ring, or as an AlltoAll. Leaves run the program; other switches only route. In labs of --mode multiwrite they write
-    to each other, each packet to several hosts: AllGather and dispatch, at the prompt.
+    to each other, each packet to several hosts: AllGather and dispatch.
     """
     request = _Request(topology, spec_file, options)
     network, file = request.network()
@@ -195,6 +209,14 @@ class _Request:
     def check_kind(self, spec: ProgramSpec) -> None:
         """Whether the options go with the program: in-network collectives, or connections between hosts."""
         o = self.options
+        if isinstance(spec, ServingSpec) and spec.writes:
+            for name in ("measure", "spray", "root"):
+                if o[name]:
+                    raise click.UsageError(f"--{name} goes with other programs: ranks of {spec.family} only write")
+            return
+        if o["collective"] in _of_writes() or o["set"]:
+            wrong = "--set" if o["set"] else f"--collective {o['collective']}"
+            raise click.UsageError(f"{wrong} goes with programs whose hosts write to each other (--mode multiwrite)")
         if isinstance(spec, CollectiveSpec):
             if o["collective"] == ALLTOALL:
                 raise InputError(
@@ -202,11 +224,6 @@ class _Request:
                 )
             if o["spray"]:
                 raise click.UsageError("--spray goes with programs that know connections, as with --mode themis")
-            return
-        if isinstance(spec, ServingSpec) and spec.writes:
-            for name in ("collective", "suite", "measure", "spray"):
-                if o[name]:
-                    raise click.UsageError(f"--{name}: labs of {spec.family} have a prompt, and no scenarios")
             return
         if connection_entries(spec) is None:
             collective(spec)
@@ -225,7 +242,7 @@ class _Request:
             given = [f"--{name}" for name in _SCENARIO if o[name]] + ["--json"] * o["as_json"]
             if given:
                 raise click.UsageError(f"{given[0]} goes with a scenario: give --collective, --suite or --measure, too")
-        if what == "suite" and (o["ranks"] or o["size"] or o["repeat"]):
+        if what == "suite" and (o["ranks"] or o["size"] or o["repeat"] or o["set"]):
             raise click.UsageError("--suite has its own sizes and ranks")
         collective = o["collective"] or str(Collective.ALLREDUCE)
         if collective == Collective.BARRIER and o["size"]:
@@ -242,6 +259,7 @@ class _Request:
             drawn(o["seed"]),
             o["as_json"],
             o["spray"] != "off",
+            tuple(_given(text) for text in o["set"]),
             o["deadline"],
         )
 
@@ -252,7 +270,11 @@ class _Request:
         if wanted.what != "scenario":
             return
         hosts = wanted.ranks or topology.rank_hosts
-        if isinstance(spec, CollectiveSpec):
+        if isinstance(spec, ServingSpec) and spec.writes:
+            call = write_call(spec, wanted, len(hosts))
+            if self.options["size"] and call.collective not in writes_of(spec).sized:
+                raise click.UsageError(f"--size does not go with {call.collective}, which has options (--set)")
+        elif isinstance(spec, CollectiveSpec):
             check_calls([Call(Collective(wanted.collective), wanted.size, wanted.root)], spec, hosts)
         else:
             PeerCall(wanted.collective, wanted.size, wanted.root).check(len(hosts))
@@ -283,6 +305,13 @@ class _Request:
                         raise InputError(f"--{kind} {text}: {error.reason}") from None
                 found.append((kind, value, place))
         return found
+
+
+def _given(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise InputError(f"--set {text}: it has to be NAME=VALUE")
+    return name, value
 
 
 def _timer(text: str) -> int:

@@ -43,6 +43,8 @@ class Wanted:
     as_json: bool = False
     spray: bool = True
     """Whether connections are sprayed from the start."""
+    given: tuple[tuple[str, str], ...] = ()
+    """Options of a collective that has its own, by name."""
     deadline: float = 120.0
     """Seconds after which a scenario has failed."""
 

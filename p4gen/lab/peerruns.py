@@ -97,9 +97,9 @@ def over(
 class Running:
     """A run in the background."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, make: Callable[[], RunOutcome]) -> None:
         self._pool = ThreadPoolExecutor(1)
-        self._done = self._pool.submit(run, *arguments, **options)
+        self._done = self._pool.submit(make)
 
     @property
     def done(self) -> bool:

@@ -120,7 +120,7 @@ class PeerSuite:
         count = len(lab.topology.rank_hosts)
         alltoall, _ = self._groups()
         calls = [PeerCall(ALLTOALL, _rounded(_LONG[lab.job.target], count))] * _LONG_CALLS
-        running = Running(lab, alltoall, calls, seed=self._seed, deadline=_STEP_S)
+        running = Running(lambda: run(lab, alltoall, calls, seed=self._seed, deadline=_STEP_S))
         before = {status.number: status for status in lab.manager.connections()}
         touched = [n for n, status in before.items() if self._uses(status, link)]
         lab.network.set_link(*link.ends, up=False)

@@ -7,15 +7,20 @@ from typing import Any
 
 from rich.console import Console
 
+from p4gen.errors import InputError
 from p4gen.host.collectives.control import Collective
 from p4gen.lab.calls import Running
+from p4gen.lab.job import Wanted
 from p4gen.lab.outages import fail_links
 from p4gen.lab.peercalls import PeerCall
 from p4gen.lab.peerruns import run
 from p4gen.lab.report import progress, show, size_text, to_json
 from p4gen.lab.session import Lab
+from p4gen.lab.writecalls import WriteCall, writes_of
+from p4gen.lab.writecommands import run_calls
 from p4gen.net.config import Call
 from p4gen.records import to_plain
+from p4gen.spec import ProgramSpec
 
 
 def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
@@ -23,6 +28,8 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     wanted = lab.job.wanted
     for kind, value, place in wanted.impairments:
         lab.impairments.suffer(place or "all", kind, value)
+    if lab.job.writes:
+        return _by_writes(lab, console)
     if not lab.job.takes_part:
         return _over_connections(lab, console)
     group = lab.groups.of(wanted.ranks or lab.topology.rank_hosts)
@@ -36,6 +43,29 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
         outcome = running.result()
     show(outcome, console)
     return 0 if outcome.ok else 1, {"passed": outcome.ok, "seed": wanted.seed} | to_json(outcome)
+
+
+def _by_writes(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
+    wanted = lab.job.wanted
+    hosts = wanted.ranks or lab.topology.rank_hosts
+    call = write_call(lab.job.spec, wanted, len(hosts))
+    plan = call.plan(lab.job.spec, len(hosts))
+    group = lab.groups.of(hosts, plan.packets)
+    console.print(f"{plan.title}, {wanted.repeat} times, seed {wanted.seed}", markup=False)
+    with progress(console, call.collective) as tell:
+        outages = threading.Thread(target=fail_links, args=(lab, wanted.outages, console), daemon=True)
+        outages.start()
+        outcome = run_calls(lab, group, [call] * wanted.repeat, wanted.seed, tell)
+    show(outcome, console)
+    return 0 if outcome.ok else 1, {"passed": outcome.ok, "seed": wanted.seed} | to_json(outcome)
+
+
+def write_call(spec: ProgramSpec, wanted: Wanted, ranks: int) -> WriteCall:
+    """The scenario's call of a family whose ranks write to each other. Raises ``InputError`` if there is none."""
+    family, name = writes_of(spec), wanted.collective
+    if name not in family.collectives:
+        raise InputError(f"{spec.program} has no {name}; there are {', '.join(family.collectives)}")
+    return WriteCall.of(spec, ranks, name, wanted.size if name in family.sized else None, dict(wanted.given))
 
 
 def _over_connections(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:

@@ -6,16 +6,17 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from rich.console import Console
 
 from p4gen.errors import FailedError, P4genError
 from p4gen.host.collectives.control import Collective
-from p4gen.lab.calls import Running, RunOutcome, run
+from p4gen.lab.calls import Running, RunOutcome
 from p4gen.lab.commands import PING
 from p4gen.lab.peersuite import PeerSuite
 from p4gen.lab.session import Lab
+from p4gen.lab.writesuite import WriteCalls
 from p4gen.manager.api import GroupState, GroupStatus
 from p4gen.net.config import Call
 from p4gen.rocev2.headers import ipv4_text
@@ -44,11 +45,71 @@ class Step:
     note: str = ""
 
 
+class Run(Protocol):
+    """A run that is under way."""
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+        ...
+
+    def result(self) -> RunOutcome:
+        """Wait for its end."""
+        ...
+
+
+class Calls(Protocol):
+    """What ranks of a group can call."""
+
+    def all(self, group: GroupStatus, size: int) -> list[Any]:
+        """All kinds of calls, of about this many bytes."""
+        ...
+
+    def packets(self, ranks: int, size: int) -> int:
+        """What the memory of ranks that write to each other must have room for."""
+        ...
+
+    def begin(self, group: GroupStatus, calls: list[Any], seed: int) -> Run:
+        """Make calls one after the other."""
+        ...
+
+
+class Collectives:
+    """The collectives that switches take part in (``Calls``). Those with a root have the first and the last rank as
+    root."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+
+    def all(self, group: GroupStatus, size: int) -> list[Any]:
+        """See ``Calls``."""
+        last = len(group.spec.ranks) - 1
+        found = [
+            Call(Collective.ALLREDUCE, size),
+            Call(Collective.REDUCE, size, 0),
+            Call(Collective.REDUCE, size, last),
+            Call(Collective.BROADCAST, size, 0),
+            Call(Collective.BROADCAST, size, last),
+            Call(Collective.BARRIER, 0),
+            Call(Collective.REDUCE_SCATTER, size),
+            Call(Collective.ALLGATHER, size),
+        ]
+        return [call for call in found if call.collective in group.spec.collectives]
+
+    def packets(self, ranks: int, size: int) -> int:
+        """See ``Calls``."""
+        return 0
+
+    def begin(self, group: GroupStatus, calls: list[Any], seed: int) -> Run:
+        """See ``Calls``."""
+        return Running(self._lab, group, calls, seed=seed, deadline=_STEP_S)
+
+
 class Suite:
     """The steps in order. Each restores the lab's state."""
 
-    def __init__(self, lab: Lab, seed: int) -> None:
-        self._lab, self._seed = lab, seed
+    def __init__(self, lab: Lab, seed: int, calls: Calls) -> None:
+        self._lab, self._seed, self._calls = lab, seed, calls
         self._group: GroupStatus | None = None
 
     @property
@@ -90,11 +151,13 @@ class Suite:
 
     def init(self) -> str:
         """Create the group of all ranks."""
-        self._group = self._lab.groups.init("suite", self._lab.topology.rank_hosts)
+        hosts = self._lab.topology.rank_hosts
+        packets = self._calls.packets(len(hosts), self._long)
+        self._group = self._lab.groups.init("suite", hosts, packets=packets)
         return "tree " + ", ".join(f"{s} under {up}" if up else f"{s} at the root" for s, up in self.group.tree.items())
 
     def collectives(self) -> str:
-        """Run all collectives that the group serves, those with a root with the first and the last rank as root."""
+        """Run all collectives that the group serves."""
         return _rate(self._run(self._all()))
 
     def under_loss(self) -> str:
@@ -113,14 +176,13 @@ class Suite:
         return f"{taken} packets lost, {resent} sent again"
 
     def cut(self) -> str:
-        """Cut a link of the tree during AllReduces. If another tree exists the group moves to it; otherwise it is
-        broken until the link is restored. All results must be right in the end."""
+        """Cut a link of the tree during calls of the first kind. If another tree exists the group moves to it;
+        otherwise it is broken until the link is restored. All results must be right in the end."""
         lab = self._lab
         link = tree_link(lab.topology, self.group)
         elsewhere = connected_without(lab.topology, link)
-        share = _LONG[lab.job.target] // (len(lab.switches) * len(lab.hosts))
-        calls = [Call(size=1 << max(12, share.bit_length() - 1))] * _LONG_CALLS
-        running = Running(lab, self.group, calls, seed=self._seed, deadline=_STEP_S)
+        calls = self._calls.all(self.group, self._long)[:1] * _LONG_CALLS
+        running = self._calls.begin(self.group, calls, self._seed)
         time.sleep(_CUT_AFTER_S)
         before = self.group.generation
         lab.network.set_link(*link.ends, up=False)
@@ -167,22 +229,18 @@ class Suite:
         lacking = {"reorder"} if self._lab.job.needs_order else set()
         return [kind for kind in _SHARES if kind not in lacking | (set() if spec.icrc.checked else {"corrupt"})]
 
-    def _all(self) -> list[Call]:
-        size, last = _SIZE[self._lab.job.target], len(self.group.spec.ranks) - 1
-        found = [
-            Call(Collective.ALLREDUCE, size),
-            Call(Collective.REDUCE, size, 0),
-            Call(Collective.REDUCE, size, last),
-            Call(Collective.BROADCAST, size, 0),
-            Call(Collective.BROADCAST, size, last),
-            Call(Collective.BARRIER, 0),
-            Call(Collective.REDUCE_SCATTER, size),
-            Call(Collective.ALLGATHER, size),
-        ]
-        return [call for call in found if call.collective in self.group.spec.collectives]
+    @property
+    def _long(self) -> int:
+        """Bytes of the calls during which a link is cut."""
+        lab = self._lab
+        share = _LONG[lab.job.target] // (len(lab.switches) * len(lab.hosts))
+        return 1 << max(12, share.bit_length() - 1)
 
-    def _run(self, calls: list[Call]) -> RunOutcome:
-        outcome = run(self._lab, self.group, calls, seed=self._seed, deadline=_STEP_S)
+    def _all(self) -> list[Any]:
+        return self._calls.all(self.group, _SIZE[self._lab.job.target])
+
+    def _run(self, calls: list[Any]) -> RunOutcome:
+        outcome = self._calls.begin(self.group, calls, self._seed).result()
         if outcome.problems:
             raise FailedError(*outcome.problems)
         return outcome
@@ -193,8 +251,8 @@ def work(lab: Lab, console: Console) -> tuple[int, dict[str, Any]]:
     done: list[Step] = []
     seed = lab.job.wanted.seed
     console.print(f"seed {seed}")
-    of_groups = Suite(lab, seed)
-    steps = of_groups.steps if lab.job.takes_part else [of_groups.steps[0], *PeerSuite(lab, seed).steps]
+    of_groups = Suite(lab, seed, WriteCalls(lab) if lab.job.writes else Collectives(lab))
+    steps = of_groups.steps if lab.job.grouped else [of_groups.steps[0], *PeerSuite(lab, seed).steps]
     for name, step in steps:
         began = time.monotonic()
         problem = note = ""
@@ -242,4 +300,4 @@ def _listed(kinds: list[str]) -> str:
 
 def _rate(outcome: RunOutcome) -> str:
     first = outcome.calls[0]
-    return f"all right, AllReduce at {first.throughput / 1e6:.1f} Mb/s"
+    return f"all right, {first.call.collective} at {first.throughput / 1e6:.1f} Mb/s"

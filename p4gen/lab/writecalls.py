@@ -5,7 +5,7 @@ The family says which there are, what users give for them, and what NumPy says o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -57,6 +57,8 @@ class CheckedWriter(Writer, Protocol):
 
 
 Changed = Callable[[], None]
+Asked = tuple[str, int | None, Mapping[str, str]]
+"""What a user says of a call: the collective, bytes if it is one of a size, and options."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class LabWrites(Facet):
     """The program with room for a group of all ranks, unless its spec says otherwise."""
     plan: Callable[[Any, int, str, int | None, Mapping[str, Any]], Plan]
     """From program, number of ranks, collective, bytes, and the options' values. Raises ``InputError``."""
+    samples: Callable[[Any, int, int], Sequence[Asked]]
+    """Calls of every kind, from program, number of ranks, and about how many bytes; the first is one of that size."""
     rank: Callable[[Any, int, int, int, Nic, Changed], CheckedWriter]
     """From program, rank, number of ranks, packets of each that memory has room for, NIC, and what to call when a call
     may have ended."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import click
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from p4gen.cli.app import cli
 from p4gen.errors import InputError
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.lab.impairments import check_withstood
@@ -101,6 +105,53 @@ def test_over_a_tree_of_which_a_link_fails(
     assert done.stdout.count(RIGHT) == 4
     assert "leaf0-spine0 is down" in done.stdout
     assert "spine1 (root)" in done.stdout.partition("lab> groups")[2]
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize(
+    ("topology", "program"), [("star-4", ()), ("star-4", ("--place", "append")), ("leaf-spine", ("--repair", "hop"))]
+)
+@pytest.mark.long
+def test_suite(topology: str, program: tuple[str, ...], tmp_path: Path, machine: Traces, seed: int) -> None:
+    done = lab(tmp_path, topology, "--mode", "multiwrite", *program, "--suite", "--seed", str(seed), "--json")
+    assert done.stdout, done.stderr
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["passed"], len(report["steps"])) == (0, True, 7), done.stdout
+    notes = {step["name"]: step["note"] for step in report["steps"]}
+    assert "generation 2" in notes["a link cut under a collective, and restored"]
+
+
+@pytest.mark.long
+def test_scenarios(tmp_path: Path, machine: Traces, seed: int) -> None:
+    asked = ("--collective", "dispatch", "--set", "tokens=16", "--set", "experts=6", "--set", "top=2")
+    faults = ("--loss", "5%@h0", "--ranks", "h3,h0,h2", "--repeat", "3")
+    done = lab(tmp_path, "star-4", "--mode", "multiwrite", *asked, *faults, "--seed", str(seed))
+    assert done.returncode == 0, done.stdout + done.stderr
+    for text in ("dispatch of 16 tokens of 1,024 bytes by each of 3 ranks, to 2 of 6 experts", "3 times", RIGHT):
+        assert text in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        ("--mode multiwrite --collective allreduce", "has no allreduce; there are allgather, dispatch"),
+        ("--mode multiwrite --collective allgather --size 100", "it has to be a positive multiple of 4096"),
+        ("--mode multiwrite --collective allgather --set tokens=4", "allgather has no option tokens; it has none"),
+        ("--mode multiwrite --collective dispatch --size 4K", "--size does not go with dispatch"),
+        ("--mode multiwrite --collective dispatch --set tokens", "--set tokens: it has to be NAME=VALUE"),
+        ("--mode multiwrite --collective dispatch --set experts=6", "6 experts do not divide among 4 ranks"),
+        ("--mode multiwrite --measure", "--measure goes with other programs"),
+        ("--mode multiwrite --icrc patch --suite --corrupt 1%", "takes corrupt headers for right ones"),
+        ("--mode III --collective dispatch", "--collective dispatch goes with programs whose hosts write"),
+        ("--mode themis --collective allreduce --set tokens=4", "--set goes with programs whose hosts write"),
+    ],
+)
+def test_command_lines_that_are_refused(arguments: str, cause: str, tmp_path: Path) -> None:
+    asked = ["lab", "star-4", *arguments.split(), "--out", str(tmp_path)]
+    done = CliRunner().invoke(cli, asked, standalone_mode=False)
+    assert isinstance(done.exception, InputError | click.UsageError)
+    assert cause in str(done.exception)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.long

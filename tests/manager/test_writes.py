@@ -131,6 +131,13 @@ def test_a_wrong_byte_anywhere_in_the_memory_is_found(plain: Cluster) -> None:
     assert "bytes of its window" in problems[2]
 
 
+def test_what_memory_has_no_room_for_is_refused(plain: Cluster) -> None:
+    members = activate(plain)
+    for future in begin(members, Gather(np.zeros((4, 128 * (PACKETS + 1)), np.uint8))):
+        with pytest.raises(FailedError, match="2176 bytes take more packets than the 16 that windows have room for"):
+            future.result(PATIENCE_S)
+
+
 def test_memory_that_is_not_offered_or_taken_back_is_not_written_to(plain: Cluster) -> None:
     member, *others = offer(plain)
     host = plain.hosts["h0"]

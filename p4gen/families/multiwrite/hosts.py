@@ -218,7 +218,14 @@ class Member:
 
     def all_gather(self, block: bytes) -> None:
         """Start an AllGather of a block, a whole number of packets, the same at all ranks; ``gathered`` has the result
-        once ``done``."""
+        once ``done``.
+
+        Raises ``ValueError`` if it takes more packets than windows have room for.
+        """
+        if len(block) > self.layout.packets * self._spec.payload:
+            raise ValueError(
+                f"{len(block)} bytes take more packets than the {self.layout.packets} that windows have room for"
+            )
         self._begin([block[at : at + self._spec.payload] for at in range(0, len(block), self._spec.payload)])
         others = [rank for rank in range(self.layout.ranks) if rank != self.rank]
         self.multi_write(block, others, self.rank * self.layout.area)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from p4gen.families.multiwrite.calls import Call, Window, window_problem
+from p4gen.families.multiwrite.calls import Call, Choice, Window, window_problem
 from p4gen.families.multiwrite.hosts import Layout, Member
 from p4gen.families.multiwrite.placing import End
 from p4gen.families.multiwrite.planning import ALLGATHER, DISPATCH, OPTIONS, fitted, plan
@@ -13,7 +13,7 @@ from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.groups.group import Memory
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
-from p4gen.lab.writecalls import LabWrites
+from p4gen.lab.writecalls import Asked, LabWrites
 from p4gen.manager.api import RankConfig
 
 
@@ -101,5 +101,12 @@ class Rank:
         return drawn.problem(self._member) or window_problem(self._member, self._window)
 
 
+def _samples(spec: MultiwriteSpec, ranks: int, size: int) -> list[Asked]:
+    unit = ranks * spec.payload
+    given = {"tokens": "8", "hidden": "1500", "experts": str(4 * ranks), "top": "4"}
+    dispatches: list[Asked] = [(DISPATCH, None, given | {"choice": str(choice)}) for choice in Choice]
+    return [(ALLGATHER, max(size // unit, 1) * unit, {}), *dispatches]
+
+
 _EXAMPLE: Final = "run allgather 64K; run dispatch tokens 32"
-FACET = LabWrites((ALLGATHER,), {DISPATCH: OPTIONS}, _EXAMPLE, fitted, plan, Rank)
+FACET = LabWrites((ALLGATHER,), {DISPATCH: OPTIONS}, _EXAMPLE, fitted, plan, _samples, Rank)
