@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -164,6 +165,7 @@ MODE_I: tuple[Fields, ...] = (
     {"congestion": "none"},
     {"reliability": "gbn", "dtype": "float32"},
     {"dtype": "float32", "op": "min"},
+    *(Fields(dtype=dtype, op=op) for dtype in ("float16", "bfloat16") for op in ("sum", "min")),
 )
 VARIANTS: tuple[Fields, ...] = (
     {"mode": "II", "variant": Variant.STALE_ARRIVED},
@@ -235,6 +237,8 @@ def test_every_spec_compiles_and_keeps_the_rules(any_spec: EpicSpec) -> None:
     assert lint(compiled.program, spec.pipelines) == []
     assert pipelines(compiled.program) == spec.pipelines
     assert not compiled.beyond_targets
+    constants = re.findall(r"^const .* (\w+) += ", text, re.MULTILINE)
+    assert {name for name in constants if len(re.findall(rf"\b{name}\b", text)) == 1} == set(), "p4c warns of these"
 
 
 @pytest.mark.skipif(p4c.find() is None, reason=f"{p4c.COMPILER} is not on PATH")

@@ -29,7 +29,7 @@ from p4gen.program.compose import Composition, Flows, ProgramParts
 from p4gen.program.module import Module
 from p4gen.program.repair import GIVEN_UP, Repair
 from p4gen.rocev2.opcodes import Opcode, SyndromeType
-from p4gen.spec import Numbers, ticks
+from p4gen.spec import DType, Numbers, ticks
 from p4gen.spec.folds import Fold
 from p4gen.spec.formats import NUMBERS_LAYOUT
 
@@ -149,7 +149,7 @@ def _templates(composition: Composition) -> tuple[str, ...]:
     crc = composition.has("CheckIcrc") or composition.has("SetIcrc")
     return (
         "epic/preamble.p4.j2",
-        *(["shared/floats.p4.j2"] if _floats(_spec(composition)) else []),
+        *(["shared/floats.p4.j2"] if any(DType.FLOAT32 in name for name in _floats(_spec(composition))) else []),
         *(["shared/halves.p4.j2"] if _spec(composition).dtype.number_format.wide else []),
         "shared/headers.p4.j2",
         "epic/metadata.p4.j2",
