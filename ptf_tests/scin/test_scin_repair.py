@@ -154,8 +154,10 @@ class SilenceAborts(PullTest):
         self.expect(self.flags(call, Status.SILENCE))
         self.took_flag(call, 1, 3)
         self.tick(call.context)
-        self.tick(call.context)
-        self.expect([self.flag(call, 2, Status.SILENCE)])
+        self.expect_nothing()
+        for _ in range(self.spec.patience + 2):
+            self.tick(call.context)
+            self.expect([self.flag(call, 2, Status.SILENCE)])
 
 
 class NothingOfNaksThatMeanNothing(PullTest):

@@ -182,6 +182,13 @@ def test_a_dead_rank_ends_the_calls_of_all_others_with_a_status() -> None:
     assert result.errors == tuple(f"rank {rank}, call 1: has ended with the status 3, silence" for rank in (0, 1, 3))
 
 
+def test_a_rank_that_was_away_gets_its_flag() -> None:
+    """Its link is down for longer than a call has patience, when all data has come."""
+    script = Script.parse("drop 4-20 DOWN_DATA of rank 2")  # after a READ and two WRITEs: flags
+    result = passed(order(spec={"patience": 3}, size=64, repeat=1, faults=Faults(scripts=(script,))))
+    assert result.figures["again"] == 17
+
+
 @pytest.mark.parametrize("collective", [Collective.REDUCE_SCATTER, Collective.ALLGATHER, CALL])
 @pytest.mark.parametrize("in_place", [True, False])
 def test_memory_that_differs_is_told(collective: str, in_place: bool) -> None:

@@ -183,6 +183,12 @@ _REPAIR = (
     Mutation("ticks-act-at-once", "WatchProgress", "if (same == 0) { count = 0; }", "if (same == 0) { count = 1; }"),
     Mutation("no-patience", "WatchProgress", "} else if (count == PATIENCE) {", "} else if (count == PATIENCE - 1) {"),
     Mutation("flags-to-all-again", "WatchProgress", f"{_RECEIVERS}meta.flags.unflagged;", f"{_RECEIVERS}{_ALL};"),
+    Mutation(
+        "flags-given-up",
+        "WatchProgress",
+        f"{_RECEIVERS}meta.flags.unflagged;",
+        f"{_RECEIVERS}meta.flags.unflagged;\n                if (count == PATIENCE) {{ {_RECEIVERS}0; }}",
+    ),
     Mutation("flag-acks-ignored", "SignalCompletion", "reached = reached | meta.lookup.edge_bit;", ""),
     Mutation("forged-ticks", "LookupTable", f"if (std_meta.ingress_port == CPU_PORT) {_BY_TICK}", _BY_TICK),
     Mutation("forged-cursors", "LookupTable", f"if (std_meta.instance_type == RECIRCULATED) {_BY_CURSOR}", _BY_CURSOR),
