@@ -73,8 +73,8 @@ def over(
     deadline: float,
     progress: Tell | None,
 ) -> RunOutcome:
-    """Make calls of any hosts that do so one by one. After a failure ``give_up`` ends what they have in common, and
-    says so."""
+    """Make calls of any hosts that do so one by one. After a failure or Ctrl-C ``give_up`` ends what they have in
+    common, and says so."""
     traced, before, drops = lab.traced(), counts_of(lab, group.name, group.ranks), lab.switch_drops()
     outcomes: list[CallOutcome] = []
     failures: list[str] = []
@@ -83,6 +83,9 @@ def over(
             outcomes.append(_one(lab, group, call, seed, number, deadline, _teller(progress, number, len(calls))))
             if outcomes[-1].problems:
                 break
+    except KeyboardInterrupt:
+        give_up()
+        raise
     except FailedError as error:
         failures = [diagnostic.message for diagnostic in error.diagnostics]
         failures += [slow(switch) for switch in {*traced, *lab.traced()}]

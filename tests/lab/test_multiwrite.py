@@ -15,10 +15,13 @@ from click.testing import CliRunner
 from p4gen.cli.app import cli
 from p4gen.errors import InputError
 from p4gen.families.multiwrite.spec import MultiwriteSpec
+from p4gen.lab import peerruns
 from p4gen.lab.impairments import check_withstood
 from p4gen.lab.prompt import Prompt
+from p4gen.lab.session import Lab
 from p4gen.lab.terminal import Session
 from p4gen.lab.writecalls import WriteCall, writes_of
+from p4gen.lab.writegroups import WriteGroup
 from p4gen.spec.program import Icrc
 from p4gen.spec.topology import load_topology
 
@@ -235,6 +238,24 @@ def test_calls_are_the_familys() -> None:
     with pytest.raises(InputError, match="top 'x'"):
         WriteCall.of(spec, 4, "dispatch", None, {"top": "x"})
     assert writes_of(spec).collectives == ("allgather", "dispatch")
+
+
+def test_ctrl_c_ends_the_group_because_a_call_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(peerruns, "counts_of", lambda *_: [])
+    monkeypatch.setattr(peerruns, "_one", interrupted)
+    nobody = cast(Lab, SimpleNamespace(traced=list, switch_drops=dict))
+    call, ended = WriteCall.of(MultiwriteSpec(), 2, "allgather", 8192, {}), []
+
+    def end() -> str:
+        ended.append(True)
+        return "it is destroyed"
+
+    with pytest.raises(KeyboardInterrupt):
+        peerruns.over(nobody, WriteGroup("g", ("h0", "h1")), [call], end, seed=1, deadline=1, progress=None)
+    assert ended
 
 
 def test_patched_icrcs_hide_corruption() -> None:
