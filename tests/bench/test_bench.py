@@ -142,6 +142,7 @@ def test_bmv2_is_given_the_whole_load(mode: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["II", "III"])
+@pytest.mark.long
 def test_a_whole_run_measures_every_engine(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("p4gen.bench.bm.why_not", lambda: "not in this test")
     monkeypatch.setattr("p4gen.bench.measure.ROUNDS", 1)

@@ -113,6 +113,7 @@ def test_other_programs_have_loads_too(fields: dict[str, Any]) -> None:
         assert model.counter(*work.counter).packets > 0
 
 
+@pytest.mark.long
 def test_a_load_can_be_drawn_again() -> None:
     assert workloads(small(), 32, 1) == workloads(small(), 32, 1)
     assert workloads(small(), 32, 2) != workloads(small(), 32, 1)
@@ -123,6 +124,7 @@ def test_a_program_without_room_is_refused() -> None:
         workloads(small(ports=2), 32, 1)
 
 
+@pytest.mark.long
 def test_a_run_reports_each_load_with_its_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("p4gen.bench.bm.why_not", lambda: "not in this test")
     monkeypatch.setattr("p4gen.bench.measure.ROUNDS", 1)

@@ -12,6 +12,7 @@ from p4gen.switch.veth import veth_pairs
 
 
 @pytest.mark.parametrize("mode", ["II", "III"])
+@pytest.mark.long
 def test_everything_comes_through(mode: str) -> None:
     try:
         with veth_pairs([0]):

@@ -97,6 +97,7 @@ def test_a_program_with_errors_has_no_p4info(tmp_path: Path) -> None:
     assert not (tmp_path / "wrong.bin").exists()
 
 
+@pytest.mark.long
 def test_build_writes_p4info_where_asked_and_leaves_line_directives_out(tmp_path: Path) -> None:
     done = p4gen("build", "--lanes", "8", "--no-line", "--p4info", "program.bin", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -23,6 +23,7 @@ def p4gen(*args: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=4 * PATIENCE_S, check=False)
 
 
+@pytest.mark.long
 def test_build_prints_a_table_and_what_to_type_next(tmp_path: Path) -> None:
     done = p4gen("build", "--mode", "II", "--lanes", "8", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -110,6 +111,7 @@ def test_doctor_reports_every_part(tmp_path: Path) -> None:
     assert (found["root"]["found"] is None) == bool(os.geteuid())
 
 
+@pytest.mark.long
 def test_ptf_runs_one_scenario_with_its_trace(tmp_path: Path) -> None:
     scenario = "test_reliability.StalePsnIsIgnored"
     done = p4gen("ptf", "--lanes", "8", "--seed", "7", "--test", scenario, "--trace", cwd=tmp_path)
@@ -120,6 +122,7 @@ def test_ptf_runs_one_scenario_with_its_trace(tmp_path: Path) -> None:
     assert "\n1 passed, 0 failed, 0 not run\n" in done.stdout
 
 
+@pytest.mark.long
 def test_build_names_the_registers_of_mode_iii_with_their_widths(tmp_path: Path) -> None:
     done = p4gen("build", "--mode", "III", "--lanes", "8", "--pipelines", "2", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -127,6 +130,7 @@ def test_build_names_the_registers_of_mode_iii_with_their_widths(tmp_path: Path)
     assert (tmp_path / "build" / "modeiii_sum_int32_x8_p2" / "manifest.json").exists()
 
 
+@pytest.mark.long
 def test_check_knows_how_many_pipelines_a_generated_program_has(tmp_path: Path) -> None:
     assert p4gen("build", "--lanes", "8", "--pipelines", "2", cwd=tmp_path).returncode == 0
     program = tmp_path / "build" / "modeii_sum_int32_x8_p2" / "modeii_sum_int32_x8_p2.p4"

@@ -115,6 +115,7 @@ OPTIONS = {
 
 @fuzzing
 @given(st.data())
+@pytest.mark.long
 def test_values_of_options(data: st.DataObject) -> None:
     verb = data.draw(st.sampled_from(sorted(OPTIONS)))
     names = data.draw(st.lists(st.sampled_from(OPTIONS[verb]), min_size=1, max_size=3))
@@ -218,6 +219,7 @@ def test_programs(content: bytes) -> None:
 
 @fuzzing
 @given(tests)
+@pytest.mark.long
 def test_stf(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path("f.p4").write_text(ECHO)

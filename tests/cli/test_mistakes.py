@@ -104,6 +104,7 @@ def test_an_address_that_is_taken_is_told_of_once(verb: str, tmp_path: Path) -> 
     assert lines == [f"p4gen: error: cannot listen at {address}: {cause}"]
 
 
+@pytest.mark.long
 def test_a_script_that_never_matches_is_told(tmp_path: Path) -> None:
     script = "drop the 900th UP_DATA of rank 2"
     arguments = ["sim", "star-4", "--lanes", "16", "--size", "4K", "--seed", "1", "--engine", "interp"]

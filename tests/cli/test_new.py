@@ -62,6 +62,7 @@ def test_all_files_are_written_under_the_familys_name(place: Path) -> None:
     assert "class RankCountsSpec(EpicSpec)" in (place / "rank_counts" / "spec.py").read_text()
 
 
+@pytest.mark.long
 def test_it_is_built(place: Path) -> None:
     built = json.loads(done("build", "--family", "rank_counts", "--lanes", "8", "--json", cwd=place))
     assert built["spec"]["family"] == "rank_counts"
@@ -89,6 +90,7 @@ def test_its_scenarios_and_epics_pass(place: Path, repeats: str) -> None:
         assert again.returncode == 0, again.stderr
 
 
+@pytest.mark.long
 def test_its_scenarios_are_listed_before_epics(place: Path) -> None:
     listed = json.loads(done("ptf", "list", "--family", "rank_counts", "--json", cwd=place))["scenarios"]
     names = [scenario["name"] for scenario in listed if not scenario["of_another_mode"]]
@@ -97,6 +99,7 @@ def test_its_scenarios_are_listed_before_epics(place: Path) -> None:
     assert not any(name.startswith("test_iii_") for name in names)
 
 
+@pytest.mark.long
 def test_its_fault_is_caught_and_one_that_nothing_notices_is_not(place: Path, tmp_path: Path) -> None:
     report = json.loads(done("ptf", "mutate", "--family", "rank_counts", "--json", cwd=place))
     found = [(fault["name"], fault["finding"], fault["caught_by"]) for fault in report["mutations"]]
@@ -110,11 +113,13 @@ def test_its_fault_is_caught_and_one_that_nothing_notices_is_not(place: Path, tm
     assert json.loads(missed.stdout)["mutations"][0]["finding"] == "survived"
 
 
+@pytest.mark.long
 def test_collectives_over_its_switches_are_right(place: Path) -> None:
     run = ["sim", "run", "tree-3-2", "--family", "rank_counts", "--size", "8K", "--loss", "1%", "--seed", "1"]
     assert "every rank's result equals NumPy's" in done(*run, cwd=place)
 
 
+@pytest.mark.long
 def test_it_is_compared_with_epic_and_with_itself(place: Path) -> None:
     def parts(*flags: str) -> dict[str, str]:
         report = json.loads(done("diff", *flags, "--json", cwd=place))

@@ -58,6 +58,7 @@ def test_a_run_recorded_before_there_was_ptf_run_is_repeated(tmp_path: Path) -> 
     assert "1 passed, 0 failed" in again.stdout
 
 
+@pytest.mark.long
 def test_an_unknown_scenario_is_refused_before_anything_is_built(tmp_path: Path) -> None:
     done = p4gen("ptf", "--test", "test_validatoin", "--test", "test_order", cwd=tmp_path)
     assert done.returncode == 2

@@ -137,6 +137,7 @@ def test_a_sweep_writes_csv_and_plot(tmp_path: Path) -> None:
     assert "6.10" in result.output
 
 
+@pytest.mark.long
 def test_tables_are_printed_and_written_with_a_ratio_for_each_cell(tmp_path: Path) -> None:
     result = sim("--values", "4K", "--out", str(tmp_path), "--json", command=("table", "25,30"))
     assert result.return_value == 0, result.output

@@ -64,6 +64,7 @@ def pair(
 
 
 @pytest.mark.parametrize(("arch", "stale"), [("t2na", "half"), ("tna", "stale")])
+@pytest.mark.long
 def test_what_leaves_is_equal_but_for_the_capabilities(arch: str, stale: str) -> None:
     both, traffic = pair(arch)
     found = both.run(traffic.steps(), 800)

@@ -107,6 +107,7 @@ def sound(frame: bytes) -> bool:
 
 
 @pytest.mark.parametrize("fields", [{}, {"receivers": 64, "place": "append", "replicate": "prune"}], ids=str)
+@pytest.mark.long
 def test_patched_icrcs_are_those_that_are_recomputed(fields: dict[str, Any]) -> None:
     """Packets whose ICRC is right cause the same frames, whether their ICRC is patched or computed again."""
     patching, computing = small(icrc=Icrc.PATCH, **fields), small(**fields)

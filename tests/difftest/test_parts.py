@@ -211,6 +211,7 @@ def test_ticks_are_addressed_to_edges() -> None:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("mode", "pipelines"), [(Mode.I, 2), (Mode.II, 1), (Mode.III, 2)])
+@pytest.mark.long
 def test_the_same_program_twice_shows_no_difference(place: Path, mode: Mode, pipelines: int) -> None:
     with ExitStack() as stack:
         compared, traffic = comparison(stack, place, spec(mode, pipelines), "none", 1)

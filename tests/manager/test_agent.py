@@ -324,6 +324,7 @@ def test_the_order_of_writes(embedded: SwitchRig, agents: Agents, monkeypatch: p
 # --- switches that go ---
 
 
+@pytest.mark.long
 def test_a_switch_that_is_killed_and_comes_back(rig: SwitchRig, agents: Agents) -> None:
     lost: list[str] = []
     agent = agents(rig, lost=lost.append)
@@ -416,6 +417,7 @@ def test_ticks_arrive_and_pause_with_the_connection(rig: SwitchRig, agents: Agen
     with_ticks.close()
 
 
+@pytest.mark.long
 def test_a_switch_without_a_cpu_port_gets_no_more_ticks(agents: Agents, caplog: pytest.LogCaptureFixture) -> None:
     with scratch() as folder:
         rig = SwitchRig(folder, cpu_port=0)

@@ -24,6 +24,7 @@ def rig_of_both(mode: str) -> Rig:
 
 
 @pytest.mark.parametrize("mode", ["II", "III"])
+@pytest.mark.long
 def test_a_switch_serves_groups_and_connections(mode: str) -> None:
     rig = rig_of_both(mode)
     with rig.register() as manager:
@@ -54,6 +55,7 @@ def test_a_switch_serves_groups_and_connections(mode: str) -> None:
         assert set(ends.leaves(range(8))) == {base}
 
 
+@pytest.mark.long
 def test_each_familys_limits_are_its_own() -> None:
     """Tables of connections that are full leave room for groups."""
     rig = rig_of_both("III")

@@ -63,6 +63,7 @@ def request(rig: Rig, chance: random.Random) -> str:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02])
+@pytest.mark.long
 def test_whatever_happens_switches_hold_what_the_books_say(tmp_path: Path, share: float, seed: int) -> None:
     chance = Chance(seed)
     requests = random.Random(seed)

@@ -139,6 +139,7 @@ def test_an_agent_reads_what_a_switch_has_counted(target: str) -> None:
         assert list(agent.tallies(wanted)) == [0] * len(wanted)
 
 
+@pytest.mark.long
 def test_connections_outlive_managers_and_switches(fabric: Fabric, tmp_path: Path) -> None:
     with fabric.manager(tmp_path / "db") as manager:
         for name in fabric.topology.switches:

@@ -251,6 +251,7 @@ def test_a_manager_takes_over(tmp_path: Path) -> None:
         assert "there is no host 'h5'" in manager.group("a").reason
 
 
+@pytest.mark.long
 def test_switches_of_one_tree_run_programs_that_go_together() -> None:
     base = small("III")
     for other, reason in (

@@ -40,6 +40,7 @@ def test_more_generations_than_epochs(mode: str) -> None:
         assert rig.switches["s0"].loads == 1
 
 
+@pytest.mark.long
 def test_a_program_is_loaded_anew_when_its_epochs_are_used_up() -> None:
     rig = Rig("star-4", small(groups=1), engine="jit")
     with rig.register() as manager:
@@ -53,6 +54,7 @@ def test_a_program_is_loaded_anew_when_its_epochs_are_used_up() -> None:
         rig.check()
 
 
+@pytest.mark.long
 def test_unless_another_group_lives_there() -> None:
     rig = Rig("star-4", small(groups=2))
     with rig.register() as manager:

@@ -98,6 +98,7 @@ def held(switch: SwitchRig) -> dict[str, int]:
     return {name: count for name, count in found.items() if count and name in GROUP_TABLES}
 
 
+@pytest.mark.long
 def test_a_group_s_life(manager: ManagerRig, client: ManagerClient, switch: SwitchRig) -> None:
     register(client, switch)
     watch = client.watch("h0")
@@ -125,6 +126,7 @@ def test_a_group_s_life(manager: ManagerRig, client: ManagerClient, switch: Swit
     assert not Path(manager.address.removeprefix("unix:")).exists()
 
 
+@pytest.mark.long
 def test_a_switch_that_dies_unasked_is_noticed_and_comes_back(
     manager: ManagerRig, client: ManagerClient, switch: SwitchRig
 ) -> None:
@@ -141,6 +143,7 @@ def test_a_switch_that_dies_unasked_is_noticed_and_comes_back(
 
 
 @pytest.mark.parametrize("end", ["terminate", "kill"])
+@pytest.mark.long
 def test_groups_outlive_the_manager(manager: ManagerRig, client: ManagerClient, switch: SwitchRig, end: str) -> None:
     register(client, switch)
     before = client.init_group(GroupSpec("g", HOSTS))
@@ -233,6 +236,7 @@ def test_it_ends_with_whoever_started_it(manager: ManagerRig) -> None:
     assert manager.process.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.long
 def test_ctrl_c(manager: ManagerRig) -> None:
     assert manager.process is not None
     os.kill(manager.process.pid, signal.SIGINT)

@@ -67,6 +67,7 @@ def configs_of(rig: Rig, name: str, hosts: Sequence[str]) -> list[RankConfig]:
 
 
 @pytest.mark.parametrize("fields", [{}, {"place": "append"}, {"replicate": "prune", "receivers": 64}], ids=str)
+@pytest.mark.long
 def test_a_group_is_placed_and_its_writes_arrive(fields: dict[str, Any]) -> None:
     spec = program(**fields)
     hosts = ("h1", "h4", "h0", "h6", "h7")  # of three leaves, in another order than the network's

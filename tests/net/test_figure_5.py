@@ -134,6 +134,7 @@ def test_scales() -> None:
 
 
 @pytest.mark.parametrize("size", [1 << 16, 1 << 20])
+@pytest.mark.long
 def test_a_ring_without_arrays_takes_as_long_as_one_with_arrays(size: int) -> None:
     """To the picosecond, where a part is one message; nearly, where it is several."""
     cell = Cell(Pattern.ALLREDUCE, 900, 4, Spread.THEMIS)

@@ -31,6 +31,7 @@ def test_every_statement_holds_and_every_run_has_a_row() -> None:
     assert any("classes 86,400 B for 4 paths" in text for text in found.assumptions)
 
 
+@pytest.mark.long
 def test_losses_on_the_last_hop_cost_classes_more_timeouts() -> None:
     """Data is right with both; in these runs packets overtake each other most of the time."""
     timeouts = {}

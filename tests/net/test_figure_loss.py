@@ -43,6 +43,7 @@ def test_a_few_cells() -> None:
     assert late[0]["spurious, %"] > 1  # type: ignore[operator]
 
 
+@pytest.mark.long
 def test_processes_change_nothing() -> None:
     scale = replace(TINY, paths=(2,), schemes=SCHEMES[:1])
     alone, together = (report(scale, Order("tiny", 3, jobs=jobs), lambda _: None) for jobs in (1, 2))

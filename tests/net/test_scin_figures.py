@@ -23,6 +23,7 @@ def test_a_call_takes_six_links_and_a_barrier_two() -> None:
     assert found.data == found.call - found.barrier
 
 
+@pytest.mark.long
 def test_long_calls_fill_the_link_if_enough_is_in_flight() -> None:
     network = star(4, RATE, "1us", "300ns")
     times = {waves: timed(SPEC.model_copy(update={"waves": waves}), network, 512, "jit", 1).data for waves in (1, 8)}

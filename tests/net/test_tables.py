@@ -129,6 +129,7 @@ def test_loss(it_holds_that: Callable[[], None]) -> None:
     it_holds_that()
 
 
+@pytest.mark.long
 def test_congestion_notifications_keep_ranks_together() -> None:
     # Links so short that not the window but the rate decides who is ahead.
     far = BASE.topology

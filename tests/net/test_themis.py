@@ -52,6 +52,7 @@ def config(
 
 @settings(max_examples=12, deadline=None)
 @given(st.integers(1, 8), st.sampled_from(Pattern), st.integers(0, 99), st.sampled_from(Evidence))
+@pytest.mark.long
 def test_without_loss_nothing_is_sent_twice(spines: int, pattern: Pattern, seed: int, evidence: Evidence) -> None:
     run = replace(config(spines, Spread.THEMIS, pattern, seed=seed), program=leaf(Spread.THEMIS, evidence))
     result = TrafficSimulation(run).run()
@@ -67,6 +68,7 @@ def test_without_loss_nothing_is_sent_twice(spines: int, pattern: Pattern, seed:
     st.sampled_from([0.001, 0.01, 0.1]),
     st.sampled_from(Evidence),
 )
+@pytest.mark.long
 def test_with_loss_everything_arrives(
     spines: int, pattern: Pattern, seed: int, loss: float, evidence: Evidence
 ) -> None:
@@ -76,6 +78,7 @@ def test_with_loss_everything_arrives(
 
 
 @pytest.mark.parametrize("evidence", Evidence)
+@pytest.mark.long
 def test_losses_are_repaired_without_a_timeout(evidence: Evidence) -> None:
     lost = timeouts = 0
     for spines in (2, 3, 5):
@@ -118,6 +121,7 @@ def figure(*arguments: str) -> Result:
     return CliRunner().invoke(cli, ["sim", "figure", *arguments], standalone_mode=False)
 
 
+@pytest.mark.long
 def test_figure_1_holds_and_is_written(tmp_path: Path) -> None:
     result = figure("themis-1", "--scale", "quick", "--seed", "1", "--out", str(tmp_path), "--json")
     report = json.loads(result.output)

@@ -135,6 +135,7 @@ def holds(case: Case) -> None:
             assert (mine.total("resent"), mine.total("naks"), mine.total("timeouts")) == (0, 0, 0)
 
 
+@pytest.mark.long
 def test_data_is_as_without_themis(pytestconfig: pytest.Config) -> None:
     @settings(
         max_examples=FULL if pytestconfig.getoption("--full") else SAMPLE,

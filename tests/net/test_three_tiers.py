@@ -79,6 +79,7 @@ def test_all_paths_are_used_alike_and_nothing_is_sent_twice(network: str) -> Non
         assert min(counts) > 0, (name, counts)
 
 
+@pytest.mark.long
 def test_losses_are_repaired() -> None:
     lost = late = 0
     for seed in (1, 2):
@@ -102,6 +103,7 @@ def test_losses_are_repaired() -> None:
     st.sampled_from(Pattern),
     st.integers(0, 99),
 )
+@pytest.mark.long
 def test_any_network_of_powers_of_two(
     pods: int, leaves: int, aggs: int, cores: int, pattern: Pattern, seed: int
 ) -> None:

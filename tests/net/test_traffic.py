@@ -79,6 +79,7 @@ def test_the_same_seed_gives_the_same_run_and_another_one_another() -> None:
     assert replace(results[0], config=results[2].config) != results[2]
 
 
+@pytest.mark.long
 def test_other_switches_may_have_another_program() -> None:
     core = EpicSpec(lanes=16, groups=1)
     traffic = config(core=core, programs={"leaf2": EpicSpec(lanes=32, groups=1)})
@@ -123,6 +124,7 @@ def test_a_run_without_a_timer_says_why_it_does_not_end() -> None:
     assert "deadlock: no packet is in flight" in result.errors[-1]
 
 
+@pytest.mark.long
 def test_a_run_that_makes_no_progress_is_given_up() -> None:
     result = TrafficSimulation(config(faults=Faults((Impairment("h0>leaf0", loss=1),)), timeout=2 * US)).run()
     assert not result.ok

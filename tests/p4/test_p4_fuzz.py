@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 
+import pytest
 import tna_programs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -109,6 +110,7 @@ EDIT = st.tuples(
 
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(EDIT, min_size=1, max_size=6))
+@pytest.mark.long
 def test_mutations_of_a_program(edits: list[tuple[str, int, int, str]]) -> None:
     compiles_or_is_refused(mutated(SEED, edits))
 

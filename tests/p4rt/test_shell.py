@@ -67,6 +67,7 @@ def place() -> Iterator[Path]:
         yield folder
 
 
+@pytest.mark.long
 def test_the_shell_does_all_that_a_user_needs(place: Path) -> None:
     address = f"unix:{place / 's'}"
     command = [sys.executable, "-m", "p4gen", "switch", str(SOURCE), "--unix", str(place), "--ports", "4"]

@@ -152,6 +152,7 @@ TestPools = PoolMachine.TestCase
 TestPools.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
+@pytest.mark.long
 def test_first_fit_first_and_elsewhere_when_its_epochs_are_used() -> None:
     history = History()
     need = Need(0, 2, 8, True, False)

@@ -245,6 +245,7 @@ def test_an_engine_that_it_does_not_have_is_refused(plain: Path, tmp_path: Path)
     assert done.stderr.strip().endswith("hub.p4:1:1: error: the engine jit does not run PlainSwitch; interp does")
 
 
+@pytest.mark.long
 def test_programs_are_checked_against_its_limits(plain: Path, tmp_path: Path) -> None:
     env = {FOLDERS: str(plain)}
     done = p4gen("check", str(hub(tmp_path)), cwd=tmp_path, env=env)
@@ -318,6 +319,7 @@ def test_what_is_wrong_is_said_in_a_line(plain: Path, tmp_path: Path, arguments:
     assert not (tmp_path / "build").exists()
 
 
+@pytest.mark.long
 def test_a_target_that_does_not_run_its_programs_is_refused(plain: Path, tmp_path: Path) -> None:
     done = p4gen("ptf", "run", "--arch", "./plain", "--target", "bmv2", "--json", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
@@ -326,6 +328,7 @@ def test_a_target_that_does_not_run_its_programs_is_refused(plain: Path, tmp_pat
     assert not (tmp_path / "build").exists()
 
 
+@pytest.mark.long
 def test_help_and_schema_list_the_architectures(plain: Path, tmp_path: Path) -> None:
     env = {FOLDERS: str(plain)}
     assert "--arch t2na|tna|v1model|plain" in p4gen("build", "--help", cwd=tmp_path, env=env).stdout

@@ -278,6 +278,7 @@ def test_a_run_with_a_family_in_a_folder_can_be_repeated(
     assert (tmp_path / "build" / "gate" / "manifest.json").exists()
 
 
+@pytest.mark.long
 def test_help_has_the_flags_of_all_families(gate: Path, tmp_path: Path) -> None:
     done = p4gen("build", "--family", gate, "--help", cwd=tmp_path)
     assert "--known" in done.stdout
@@ -332,6 +333,7 @@ def test_what_is_wrong_is_said_in_a_line(
     assert not (tmp_path / "build").exists()
 
 
+@pytest.mark.long
 def test_a_missing_template_and_a_wrong_one_are_named(gate: Path, tmp_path: Path) -> None:
     (gate / "templates" / "gate.p4.j2").write_text("control Gate() {\n    {{ nothing }}\n}\n")
     done = p4gen("build", "--family", gate, cwd=tmp_path)
@@ -353,12 +355,14 @@ MODULES = {"Conformance": "conformance", "Traffic": "traffic", "Benchmark": "ben
 
 
 @pytest.mark.parametrize(("verb", "facet"), [("ptf", "Conformance"), ("difftest", "Traffic"), ("bench", "Benchmark")])
+@pytest.mark.long
 def test_tests_need_what_the_family_does_not_say(gate: Path, tmp_path: Path, verb: str, facet: str) -> None:
     done = p4gen(verb, "--family", gate, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"p4gen: error: the family gate has no {MODULES[facet]}.py: it does not provide {facet}\n"
 
 
+@pytest.mark.long
 def test_a_verb_names_the_facet_that_is_missing(tmp_path: Path) -> None:
     """A family whose programs take part in collectives, as far as its spec goes."""
     folder = write(tmp_path / "gate", init=INIT.replace("ProgramSpec", "CollectiveSpec"))

@@ -57,6 +57,7 @@ def test_a_payload_of_more_pipes_is_named_where_it_would_do(tmp_path: Path) -> N
     assert not excess(spec(**large, payload_pipes=2))
 
 
+@pytest.mark.long
 def test_epics_table_17_stands_beside_programs_of_the_same_sizes() -> None:
     command = [sys.executable, "-m", "p4gen", "hardware", "--mode", "II", "--arch", "tna", "--lanes", "16"]
     told = json.loads(subprocess.run([*command, "--json"], capture_output=True, check=True).stdout)

@@ -34,6 +34,7 @@ def test_two_renderings_are_byte_identical(spec: EpicSpec) -> None:
     assert render(compose(spec)) == render(compose(spec))
 
 
+@pytest.mark.long
 def test_other_hash_values_give_the_same_text() -> None:
     """Sets of strings have another order in each process."""
     lines = [

@@ -177,6 +177,7 @@ def test_what_p4c_did_not_place_is_called_an_experiment(arch: str, fields: dict[
     assert ("placed it in 13 stages" in (composition.report or "")) is marked
 
 
+@pytest.mark.long
 def test_a_nack_walks_through_a_queue(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A sample; ``p4gen ptf run`` has all of them."""
     chosen = ("OldestRowIsPartlyNew", "WalkEndsEarly", "EveryVerdictIsCounted")

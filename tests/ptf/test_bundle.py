@@ -91,6 +91,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_run(name: str, tmp
         bundle.check_path(tmp_path / name)
 
 
+@pytest.mark.long
 def test_the_command_writes_it(tmp_path: Path) -> None:
     small = ["--lanes", "8", "--window", "2", "--message", "2", "--groups", "2", "--fan-in", "4", "--ports", "8"]
     words = ["ptf", "run", *small, "--mode", "II", "--seed", "5", "--test", "test_validation.WrongQp"]

@@ -82,6 +82,7 @@ def left(place: Path) -> list[object]:
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(("verb", "number"), TOLD)
+@pytest.mark.long
 def test_told_to_end_it_does_not_wait_for_scenarios(verb: str, number: signal.Signals, place: Path) -> None:
     with start(verb, place) as process:
         for child in workers(process, place):
@@ -93,6 +94,7 @@ def test_told_to_end_it_does_not_wait_for_scenarios(verb: str, number: signal.Si
     assert left(place) == []
 
 
+@pytest.mark.long
 def test_a_signal_while_it_forks_is_not_lost(place: Path) -> None:
     """Python loses exceptions that are raised in hooks of ``os.fork``, among others by handlers of signals."""
     told_in_hook = (
@@ -117,6 +119,7 @@ def test_a_signal_while_it_forks_is_not_lost(place: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.long
 def test_killed_it_leaves_nothing_either(verb: str, place: Path) -> None:
     with start(verb, place) as process:
         process.kill()

@@ -54,6 +54,7 @@ def test_a_sample_of_eight_leaves_no_value_out(mode: Mode) -> None:
     assert chosen == sample(programs, 8, seed)
 
 
+@pytest.mark.long
 def test_what_is_given_stays_so() -> None:
     spec = EpicSpec(mode=Mode.III, op=Op.MAX, reliability=Reliability.SACK, congestion=Congestion.NONE)
     programs = chosen_programs(spec, "all", SEED)
@@ -80,6 +81,7 @@ def test_wrong_wishes(fields: dict[str, object], wanted: str, cause: str) -> Non
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("mode", Mode)
+@pytest.mark.long
 def test_the_variants_of_the_default_program_leave_no_scenario_out(mode: Mode) -> None:
     """What ``p4gen ptf`` runs without further wishes is the whole suite of a mode."""
     covered: set[str] = set()

@@ -57,6 +57,7 @@ def test_programs_overwrite_no_build(spec: EpicSpec) -> None:
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("variant", [None, *Variant])
+@pytest.mark.long
 def test_wrong_designs_are_noticed(variant: Variant | None, tmp_path: Path) -> None:
     spec = small(EpicSpec, mode=Mode.III, lanes=8, variant=variant)
     program = Program.of_text(render(compose(spec)).text, tmp_path)

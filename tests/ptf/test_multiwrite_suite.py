@@ -62,6 +62,7 @@ def _frame(chance: random.Random, spec: MultiwriteSpec) -> tuple[int, bytes]:
 
 
 @pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.long
 def test_pruned_copies_are_those_of_sets(engine: EngineName, pytestconfig: pytest.Config) -> None:
     chance = random.Random(pytestconfig.getoption("--seed"))
     switches = []

@@ -40,6 +40,7 @@ COMPILED = {"v1model": 30, "tna": 10, "t2na": 10}
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(("arch", "mode"), SEEDINGS)
+@pytest.mark.long
 def test_every_fault_fits_its_program_and_compiles(
     arch: str, mode: Mode, seed: int, pytestconfig: pytest.Config
 ) -> None:
@@ -164,6 +165,7 @@ def test_a_program_that_fails_without_a_fault_proves_nothing() -> None:
         list(run_mutants(seeding, {"plain": broken}, seed=1, jobs=1))
 
 
+@pytest.mark.long
 def test_arrived_bits_that_outlive_their_psn_are_noticed(tmp_path: Path) -> None:
     """Algorithm 1 does not say who clears them; the variant that does not is a wrong design."""
     wrong = sound(variant=Variant.STALE_ARRIVED)

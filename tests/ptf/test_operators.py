@@ -23,6 +23,7 @@ def programs() -> list[Subject]:
     return [subject for mode in (Mode.II, Mode.III) for subject in subjects(EpicSpec(mode=mode))]
 
 
+@pytest.mark.long
 def test_every_equivalent_mutation_is_one_and_says_why(programs: list[Subject]) -> None:
     """An entry that fits no mutation is stale: the template has changed, and with it the reason."""
     listed = equivalents_in(conformance_of(EpicSpec()).equivalents).listed

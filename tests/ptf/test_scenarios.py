@@ -37,6 +37,7 @@ class Second(First):
 '''
 
 
+@pytest.mark.long
 def test_a_suite_is_read_in_a_process_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "test_toy.py").write_text(SUITE)
     (tmp_path / "base.py").write_text("raise AssertionError('is not imported unless somebody wants it')")
@@ -74,6 +75,7 @@ def test_a_suite_that_cannot_be_read_says_why(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", Mode)
+@pytest.mark.long
 def test_our_own_suite(mode: Mode) -> None:
     known = scenarios(EpicSpec(mode=mode, icrc=Icrc.IGNORE))
     by_name = {s.name: s for s in known}

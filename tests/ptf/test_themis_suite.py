@@ -29,6 +29,7 @@ def test_the_suite_passes_with_three_tiers(tmp_path: Path, pytestconfig: pytest.
     assert ptf(tmp_path, "--tiers", "3", "--engine", "jit", *some) == 0
 
 
+@pytest.mark.long
 def test_the_listing_of_the_paper_fails(tmp_path: Path) -> None:
     scenario = ("--test", "test_psn_queue.LatePacketDoesNotArm")
     assert ptf(tmp_path, *scenario) == 0

@@ -141,6 +141,7 @@ def test_baselines_have_the_papers_means() -> None:
 
 
 @highs
+@pytest.mark.long
 def test_the_papers_mean(request: pytest.FixtureRequest) -> None:
     full = request.config.getoption("--full")
     seeds = range(30) if full else (0, 1)

@@ -38,6 +38,7 @@ ENGINE: EngineName = "jit" if CASES > 60 else "interp"
     overflowing=st.booleans(),
     skew=st.sampled_from([0, 30 * US]),
 )
+@pytest.mark.long
 def test_allreduce_is_numpys_sum_on_every_rank_and_ends(
     ranks: int,
     elements: int,

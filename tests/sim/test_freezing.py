@@ -90,6 +90,7 @@ def busy_events(make: Callable[[], Simulation]) -> int:
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize("mode", Mode)
+@pytest.mark.long
 def test_a_hundred_restored_runs_end_alike(
     mode: Mode, engine: EngineName, pytestconfig: pytest.Config, seed: int
 ) -> None:
@@ -143,6 +144,7 @@ KINDS: dict[str, Callable[[], Simulation]] = {
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.long
 def test_whatever_runs_is_restored_into_a_fresh_simulation(kind: str, seed: int) -> None:
     chance, make = random.Random(seed), KINDS[kind]
     whole, events = end_of(make()), busy_events(make)
@@ -176,6 +178,7 @@ def test_a_state_of_another_network_is_refused() -> None:
         Simulation(config(Mode.II)).restore(Simulation(config(Mode.II, topology=star(3))).freeze())
 
 
+@pytest.mark.long
 def test_wiring_never_changes() -> None:
     """What is in no STATE is the same at the end as at the beginning, but for caches and what a run has made."""
     caches = {"_known", "_durations", "_frames", "watcher", "_events"}
@@ -204,6 +207,7 @@ def repr_of(value: Any) -> str:
     ("part", "forgotten"),
     [(Requester, "una"), (DirectionFaults, "random"), (SwitchNode, "_inbox")],
 )
+@pytest.mark.long
 def test_a_forgotten_attribute_is_noticed(part: type, forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests above can fail: without one attribute, runs that go on end otherwise, or not at all."""
 

@@ -26,6 +26,7 @@ def test_a_deadlock_is_reported(recovery: Recovery) -> None:
     assert any("timer is off" in cause for cause in found.causes)
 
 
+@pytest.mark.long
 def test_a_run_that_goes_in_circles_is_given_up() -> None:
     result = run(3, size=128, faults=scripted("drop every DOWN_DATA of rank 1"), engine="jit")
     assert result.diagnosis is not None

@@ -114,6 +114,7 @@ def config(delay: int, **fields: Any) -> SimConfig:
     return SimConfig(**({"topology": topology} | defaults | fields))
 
 
+@pytest.mark.long
 def test_a_cursor_sends_a_packet_a_recirculation() -> None:
     """A message of four packets leaves in four passes of a cursor, one recirculation each, as each is far longer than a
     packet on the link."""

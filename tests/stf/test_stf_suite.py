@@ -160,6 +160,7 @@ def test_check_says_what_is_wrong_with_exit_1(folder: Path) -> None:
     assert [(e["line"], e["column"]) for e in content["errors"]] == [(36, 22), (51, 22)]
 
 
+@pytest.mark.long
 def test_check_lints_on_demand_and_knows_what_bmv2_cannot_do(folder: Path) -> None:
     text = (CORPUS / "register.p4").read_text()
     twice = folder / "twice.p4"

@@ -191,6 +191,7 @@ def test_missing_tools_are_named() -> None:
 
 @pytest.mark.usefixtures("no_tools")
 @pytest.mark.parametrize("verb", [["ptf", "--mode", "II", "--target", "bmv2"], ["difftest", "--mode", "II"]])
+@pytest.mark.long
 def test_both_verbs_say_in_one_line_what_is_missing(verb: list[str], tmp_path: Path) -> None:
     command = [sys.executable, "-m", "p4gen", *verb]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE_S, check=False)

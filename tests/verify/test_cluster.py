@@ -37,6 +37,7 @@ def test_counts_are_those_of_threads(dask: Any) -> None:
     assert len({(r.distinct, r.transitions, r.depth, r.ends, r.complete, r.stood) for r in results}) == 1
 
 
+@pytest.mark.long
 def test_a_violation_has_a_shortest_way(dask: Any) -> None:
     one = scope("III", variant="psn-recycling", flow=Flow.ACKS, window=1, packets=4)
     problem = Search(System(one), reduce=False, team=Cluster(dask.scheduler_address)).run().problem
@@ -53,6 +54,7 @@ def test_a_lost_worker_ends_the_search(dask: Any) -> None:
         Search(System(one), team=team).run(report=lambda _: dask.scale(1))
 
 
+@pytest.mark.long
 def test_an_address_where_nobody_is() -> None:
     pytest.importorskip("distributed", reason=WHY)
     with pytest.raises(InputError, match="1 to 64"):

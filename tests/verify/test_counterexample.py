@@ -56,6 +56,7 @@ def test_a_schedule_violates_the_same_again(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["embedded", "bmv2"])
+@pytest.mark.long
 def test_the_scenario_tells_the_wrong_program_from_the_sound_one(folder: Path, target: str) -> None:
     if target == "bmv2" and not (shutil.which("simple_switch_grpc") and p4c.find()):
         pytest.skip("simple_switch_grpc and p4c are not on PATH")
@@ -94,6 +95,7 @@ def test_a_search_without_enough_time_is_incomplete() -> None:
     assert "incomplete" in result.output
 
 
+@pytest.mark.long
 def test_a_simulation_plays_a_schedule(folder: Path, tmp_path: Path) -> None:
     schedule, capture, ladder = folder / "schedule.yaml", tmp_path / "run.pcapng", tmp_path / "run.svg"
     sim = ["sim", "run", "--schedule", str(schedule)]

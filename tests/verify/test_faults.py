@@ -125,6 +125,7 @@ def test_every_scope_that_shows_a_fault_is_one_of_the_ladder(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["I", "III", "themis"])
+@pytest.mark.long
 def test_a_scope_that_shows_a_fault_does_so_after_few_states(mode: str, seed: int, pytestconfig: pytest.Config) -> None:
     spec = load_spec(None, {"mode": mode})
     seeding, shown = seeding_of(spec), sorted(verification_of(spec).shown(spec).items())
@@ -160,6 +161,7 @@ def test_a_fault_that_no_search_can_find_has_a_reason() -> None:
         ("III", "cursor-fills-a-gap", "broadcast on star-3, window 4,"),
     ],
 )
+@pytest.mark.long
 def test_slots_that_idle_for_a_whole_wrap_show_what_would_take_them_for_new(mode: str, name: str, calls: str) -> None:
     seeding = seeding_of(load_collective(None, {"mode": mode}))
     (fault,) = [each for each in seeding.mutations if each.name == name]
@@ -272,6 +274,7 @@ def test_a_fault_is_placed_in_its_module() -> None:
 
 
 @pytest.mark.parametrize("reliability", ["gbn", "sr", "sack"])
+@pytest.mark.long
 def test_sound_programs_owe_nothing(reliability: str) -> None:
     spec = load_collective(None, {"mode": "III", "window": 4, "message": 1, "lanes": 8, "reliability": reliability})
     scope = dict(ladder(spec))["five packets, window 4, a loss"]

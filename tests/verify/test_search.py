@@ -36,6 +36,7 @@ def found(one: Scope, *, reduce: bool = False, symmetry: bool = False, workers: 
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("mode", ["II", "III"])
 @pytest.mark.parametrize("name", SCOPES)
+@pytest.mark.long
 def test_the_kernel_finds_what_a_plain_search_finds(mode: str, name: str) -> None:
     one = scope(mode, **SCOPES[name])
     plain, result = search(System(one)), found(one)

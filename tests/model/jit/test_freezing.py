@@ -34,6 +34,7 @@ TELLING = (
 
 @FUZZ
 @given(st.integers(0, 1 << 32))
+@pytest.mark.long
 def test_a_restored_switch_goes_on_as_the_frozen_one(seed: int) -> None:
     """Random programs, entries and packets; the entries change while frozen states wait."""
     rng = Random(seed)
@@ -99,6 +100,7 @@ class Mover:
 
 
 @pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.long
 def test_a_switch_that_moves_before_each_packet_passes_the_language_tests(
     engine: EngineName, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -240,6 +240,7 @@ def test_all_that_is_missing_of_the_machine_is_named(tmp_path: Path, monkeypatch
     assert "sysctl vm.nr_hugepages=196" in pages
 
 
+@pytest.mark.long
 def test_programs_that_are_not_for_tofino_are_refused() -> None:
     words = [sys.executable, "-m", "p4gen", "ptf", "run", "--mode", "II", "--target", "tofino-model"]
     done = subprocess.run([*words, "--arch", "v1model"], capture_output=True, text=True, check=False)
