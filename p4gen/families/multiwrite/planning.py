@@ -16,6 +16,7 @@ from p4gen.families.multiwrite.calls import Call, Choice, Dispatch, Gather, choo
 from p4gen.families.multiwrite.hosts import pieces_of
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.inputs import shown
+from p4gen.net.config import MAX_DATA
 from p4gen.net.own import OwnOption
 from p4gen.spec import units
 from p4gen.spec.topology import TopologySpec
@@ -24,8 +25,6 @@ ALLGATHER, DISPATCH = "allgather", "dispatch"
 MOST_PACKETS: Final = (1 << 16) - 1
 """Packets of a source in a call of which its fence can tell."""
 _SIZE: Final = 1 << 20
-_MOST_DATA: Final = 1 << 30
-"""Bytes that all ranks may get in a call; they are held in memory, and so are NumPy's."""
 _WIDTHS: Final = (32, 64, 128, 256, 512, 1024)
 
 
@@ -63,8 +62,8 @@ def plan(spec: MultiwriteSpec, ranks: int, collective: str, size: int | None, op
     if ranks < 2:
         raise InputError(f"{collective}: at least two hosts are needed")
     made = _gather(spec, ranks, size) if collective == ALLGATHER else _dispatch(spec, ranks, size, options)
-    if made.packets * spec.payload * ranks * ranks > _MOST_DATA:
-        raise InputError(f"{made.title}: all ranks' windows together have {_MOST_DATA >> 20:,} MiB at most")
+    if made.packets * spec.payload * ranks * ranks > MAX_DATA:
+        raise InputError(f"{made.title}: all ranks' windows together have {MAX_DATA >> 20:,} MiB at most")
     return made
 
 
