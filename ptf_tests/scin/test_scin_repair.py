@@ -94,6 +94,21 @@ class LostWriteComesAgain(PullTest):
         self.expect(self.flags(call))
 
 
+class OldNakTakesFewPasses(PullTest):
+    """A NAK of what is acknowledged long ago has no cursor go all the way from there."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 3)
+        self.respond(call, [1, 2, 3], 0, 1, 2)
+        self.expect(self.writes(call, 0, 1, 2))
+        for edge in (1, 2, 3):
+            self.ack(call, edge, 1)
+        before = self.drops()
+        self.ack(call, 2, -500, NAK)
+        self.expect([self.write(call, 2, 2, again=True)])
+        self.equal("passes without output", (self.drops() - before)["ReplicateData.absorbed"], 3)
+
+
 class LostAckHeals(PullTest):
     """Without progress the result is written again to those who have not acknowledged it."""
 

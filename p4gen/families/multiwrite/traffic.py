@@ -13,30 +13,23 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
+from p4gen.difftest import noise
 from p4gen.difftest.events import Event, Mirroring, Packet, Replication, Request
 from p4gen.difftest.family import Traffic
 from p4gen.errors import InputError
 from p4gen.families.multiwrite.control import WriteContext, WriteEdge
 from p4gen.families.multiwrite.frames import ACK, WINDOW_BYTES, Star, answer, write
 from p4gen.families.multiwrite.spec import MultiwriteSpec
-from p4gen.groups import NextHop, Route
-from p4gen.groups.config import routing
 from p4gen.model.entries import Entry
-from p4gen.rocev2.codes import ETHERTYPE_ARP, ETHERTYPE_VLAN, ROCE_UDP_PORT, arp_form
-from p4gen.rocev2.headers import AETH, BTH, UDP, Ethernet, IPv4, ipv4
-from p4gen.rocev2.layouts import ARP, ROCE, VLAN
+from p4gen.rocev2.headers import AETH, BTH
 from p4gen.rocev2.opcodes import Nak, NakCode, Opcode, RnrNak
 from p4gen.rocev2.packet import RocePacket
 from p4gen.spec import ticks
 
 _REQUEST_EVERY, _CONTEXTS, _LEAST_EDGES, _MOST_REMOVED, _BETWEEN = 40, 4, 3, 2, 6
 _REMEMBERED: Final = 24
-_HEADERS: Final = 54
-"""Bytes of the headers up to the BTH, where half of the wrong bits are."""
 _NAK: Final = Nak(NakCode.PSN_SEQUENCE_ERROR).syndrome
 _RNR: Final = RnrNak(1).syndrome
-_OPCODES: Final = (*range(0x18), 0x20, 0x64, 0xC0, 0xC1, 0xFF)
-_PORT: Final = ROCE_UDP_PORT.to_bytes(2)
 _STARTS_CURSOR: Final = (Opcode.ACKNOWLEDGE, ticks.OPCODE)
 
 
@@ -83,9 +76,7 @@ class RandomTraffic:
         count = min(spec.contexts, _CONTEXTS)
         self._streams = [Stream(self._new(number, 1)) for number in range(count)]
         self._config = self._star.config([stream.context for stream in self._streams])
-        hops = [NextHop(n, n % spec.ports, 0x02BB00 + n, 0x02CC00 + n) for n in range(4)]
-        routes = [Route("10.9.0.1/32", 0), Route("10.9.1.0/24", 1), Route("10.9.2.0/24", 2, 2)]
-        self._entries = [*self._config.entries, *routing(routes, hops)]
+        self._entries = [*self._config.entries, *noise.routes(spec.ports)]
         self._removed: list[Entry] = []
         self._recent: list[Packet] = []
         self._if_sound: list[Callable[[], None]] = []
@@ -149,7 +140,7 @@ class RandomTraffic:
         if self._recent and chance < 0.03:
             return replace(rng.choice(self._recent), kind="repeated")
         if chance < 0.06:
-            return self._foreign()
+            return noise.foreign(rng, self._spec.ports, self._streams[0].context.edges[0].local.ip)
         if chance < 0.42:
             port, packet, kind = self._written(stream)
         elif chance < 0.9 or not self._spec.holds:
@@ -160,7 +151,7 @@ class RandomTraffic:
             port, kind = rng.randrange(self._spec.ports), f"{kind} at another port"
         frame = packet.to_bytes()
         if rng.random() < 0.03:
-            return Packet(port, self._spoilt(frame), f"spoilt {kind}")
+            return Packet(port, noise.spoilt(rng, frame), f"spoilt {kind}")
         for learn in self._if_sound:
             learn()
         return Packet(port, frame, kind)
@@ -194,7 +185,7 @@ class RandomTraffic:
             short = replace(made, payload=made.payload[: rng.randrange(spec.payload)])
             return context.source - 1, self._dressed(short), "short write"
         if rng.random() < 0.03:
-            other = replace(made, bth=replace(made.bth, opcode=rng.choice(_OPCODES)))
+            other = replace(made, bth=replace(made.bth, opcode=rng.choice(noise.OPCODES)))
             return context.source - 1, self._dressed(other), "other opcode"
         refused = offset > WINDOW_BYTES - spec.payload or (spec.wide and (not version or not limit))
         if kind == "write" and not refused and not full:
@@ -269,43 +260,9 @@ class RandomTraffic:
         sealed = replace(packet, ip=ip, bth=bth, vlan=tag).sealed()
         return sealed.with_udp_checksum() if rng.random() < 0.1 else sealed
 
-    def _foreign(self) -> Packet:
-        """Traffic of others, questions for addresses, and noise."""
-        rng = self._random
-        port = rng.randrange(self._spec.ports)
-        if rng.random() < 0.2:
-            return Packet(port, rng.randbytes(rng.randrange(14, 200)), "noise")
-        if rng.random() < 0.25:
-            asked = rng.choice((self._streams[0].context.edges[0].local.ip, ipv4("10.9.0.9")))
-            ends = (0xFFFFFFFFFFFF).to_bytes(6) + (0x02DD).to_bytes(6) + ETHERTYPE_ARP.to_bytes(2)
-            sender = {"src_mac": 0x02DD, "src_addr": ipv4("10.9.0.1")}
-            question = ARP.word.pack(form=arp_form(1), **sender, dst_mac=0, dst_addr=asked)
-            return Packet(port, ends + question.to_bytes(ARP.size), "question")
-        away = ipv4(rng.choice(("10.9.0.1", "10.9.1.7", "10.9.2.3", "192.0.2.1")))
-        bth = BTH(rng.choice(_OPCODES), rng.getrandbits(24), rng.getrandbits(24))
-        ip = IPv4(ipv4("10.9.0.2"), away, ttl=rng.choice((64, 1)))
-        packet = RocePacket(Ethernet(0x02AA, 0x02DD), ip, UDP(50000), bth, payload=rng.randbytes(64))
-        return Packet(port, packet.sealed().to_bytes(), "ordinary")
-
-    def _spoilt(self, frame: bytes) -> bytes:
-        rng = self._random
-        how: Callable[[bytes], bytes] = rng.choice((self._flipped, self._cut))
-        return how(frame)
-
-    def _flipped(self, frame: bytes) -> bytes:
-        at = self._random.randrange(min(len(frame), self._random.choice((_HEADERS, len(frame)))))
-        return frame[:at] + bytes((frame[at] ^ 1 << self._random.randrange(8),)) + frame[at + 1 :]
-
-    def _cut(self, frame: bytes) -> bytes:
-        return frame[: self._random.randrange(14, len(frame))]
-
 
 def _goes_round(spec: MultiwriteSpec, frame: bytes) -> bool:
-    if frame[ROCE.bytes("ethernet.ether_type")] == ETHERTYPE_VLAN.to_bytes(2):
-        frame = frame[VLAN.size :]  # what follows the tag is where it is in frames without one
-    opcode = ROCE.at("bth.opcode")
-    datagram = frame[ROCE.bytes("udp.dst_port")] == _PORT and len(frame) > opcode
-    return spec.holds and datagram and frame[opcode] in _STARTS_CURSOR
+    return spec.holds and noise.has_opcode(frame, _STARTS_CURSOR)
 
 
 FACET: Final = Traffic(source=RandomTraffic, goes_round=_goes_round)

@@ -159,6 +159,12 @@ _REPAIR = (
     Mutation("reread-once", "Retransmission", "if (offset == 0) { asked = 0; }", ""),
     Mutation("reread-of-results", "Retransmission", "missing = 0;                     ", "                     "),
     Mutation("rewrite-to-all", "Retransmission", "meta.progress.lacks & hdr.cursor.edges;", "meta.flow.destinations;"),
+    Mutation(
+        "rewrite-from-old-naks",
+        "Retransmission",
+        "meta.round.round_psn = meta.progress.acked + 1;",
+        "meta.round.round_psn = hdr.bth.psn + 1;",
+    ),
     Mutation("rewrite-asks-nobody", "Retransmission", "meta.emission.again = 1;", ""),
     Mutation(
         "nak-ignored",

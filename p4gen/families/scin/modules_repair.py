@@ -21,6 +21,7 @@ RETRANSMISSION = Module(
         "sources",
         "first",
         "end",
+        "acked",
         "lacks",
         "bitmap",
         "asked_end",

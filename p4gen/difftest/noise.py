@@ -1,0 +1,69 @@
+"""What random traffic of any family has beside the family's own packets: traffic of others, and damage."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from p4gen.difftest.events import Packet
+from p4gen.groups import NextHop, Route
+from p4gen.groups.config import routing
+from p4gen.model.entries import Entry
+from p4gen.rocev2.codes import ETHERTYPE_ARP, ETHERTYPE_VLAN, ROCE_UDP_PORT, arp_form
+from p4gen.rocev2.headers import BTH, UDP, Ethernet, IPv4, ipv4
+from p4gen.rocev2.layouts import ARP, ROCE, VLAN
+from p4gen.rocev2.packet import RocePacket
+
+OPCODES: Final = (*range(0x18), 0x20, 0x64, 0xC0, 0xC1, 0xFF)
+"""Opcodes for packets that have any: those of the reliable connection, and some that nobody knows."""
+_HEADERS: Final = 54
+"""Bytes of the headers up to the BTH, where half of the wrong bits are."""
+_PORT: Final = ROCE_UDP_PORT.to_bytes(2)
+
+
+def routes(ports: int) -> list[Entry]:
+    """Entries by which ordinary traffic leaves."""
+    hops = [NextHop(n, n % ports, 0x02BB00 + n, 0x02CC00 + n) for n in range(4)]
+    return [*routing([Route("10.9.0.1/32", 0), Route("10.9.1.0/24", 1), Route("10.9.2.0/24", 2, 2)], hops)]
+
+
+def foreign(rng: random.Random, ports: int, local: int) -> Packet:
+    """Traffic of others, a question for an address, such as ``local``, or noise."""
+    port = rng.randrange(ports)
+    if rng.random() < 0.2:
+        return Packet(port, rng.randbytes(rng.randrange(14, 200)), "noise")
+    if rng.random() < 0.25:
+        asked = rng.choice((local, ipv4("10.9.0.9")))
+        ends = (0xFFFFFFFFFFFF).to_bytes(6) + (0x02DD).to_bytes(6) + ETHERTYPE_ARP.to_bytes(2)
+        sender = {"src_mac": 0x02DD, "src_addr": ipv4("10.9.0.1")}
+        question = ARP.word.pack(form=arp_form(1), **sender, dst_mac=0, dst_addr=asked)
+        return Packet(port, ends + question.to_bytes(ARP.size), "question")
+    away = ipv4(rng.choice(("10.9.0.1", "10.9.1.7", "10.9.2.3", "192.0.2.1")))
+    bth = BTH(rng.choice(OPCODES), rng.getrandbits(24), rng.getrandbits(24))
+    ip = IPv4(ipv4("10.9.0.2"), away, ttl=rng.choice((64, 1)))
+    packet = RocePacket(Ethernet(0x02AA, 0x02DD), ip, UDP(50000), bth, payload=rng.randbytes(64))
+    return Packet(port, packet.sealed().to_bytes(), "ordinary")
+
+
+def spoilt(rng: random.Random, frame: bytes) -> bytes:
+    """A frame with one wrong bit, or a part of it."""
+    how: Callable[[random.Random, bytes], bytes] = rng.choice((_flipped, _cut))
+    return how(rng, frame)
+
+
+def _flipped(rng: random.Random, frame: bytes) -> bytes:
+    at = rng.randrange(min(len(frame), rng.choice((_HEADERS, len(frame)))))
+    return frame[:at] + bytes((frame[at] ^ 1 << rng.randrange(8),)) + frame[at + 1 :]
+
+
+def _cut(rng: random.Random, frame: bytes) -> bytes:
+    return frame[: rng.randrange(14, len(frame))]
+
+
+def has_opcode(frame: bytes, opcodes: Sequence[int]) -> bool:
+    """Whether a frame is a RoCEv2 datagram with one of these opcodes."""
+    if frame[ROCE.bytes("ethernet.ether_type")] == ETHERTYPE_VLAN.to_bytes(2):
+        frame = frame[VLAN.size :]  # what follows the tag is where it is in frames without one
+    at = ROCE.at("bth.opcode")
+    return frame[ROCE.bytes("udp.dst_port")] == _PORT and len(frame) > at and frame[at] in opcodes
