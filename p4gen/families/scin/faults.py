@@ -162,8 +162,8 @@ _REPAIR = (
     Mutation(
         "rewrite-from-old-naks",
         "Retransmission",
-        "meta.round.round_psn = meta.progress.acked + 1;",
-        "meta.round.round_psn = hdr.bth.psn + 1;",
+        "if (precedes(hdr.bth.psn, meta.progress.acked) == 1) {",
+        "if (false) {",
     ),
     Mutation("rewrite-asks-nobody", "Retransmission", "meta.emission.again = 1;", ""),
     Mutation(
