@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from p4gen.families.multiwrite.hosts import Layout, Member
+from p4gen.families.multiwrite.hosts import Member
+from p4gen.families.multiwrite.layout import Layout
 from p4gen.families.multiwrite.placing import Addresses, End
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.groups.group import Memory, SwitchConfig

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from p4gen.errors import InputError
-from p4gen.families.multiwrite.hosts import RECORD, Member
-from p4gen.families.multiwrite.simulation import WriteConfig, WriteSimulation
+from p4gen.families.multiwrite.hosts import Member
+from p4gen.families.multiwrite.layout import RECORD
+from p4gen.families.multiwrite.simulation import Layer, WriteConfig, WriteSimulation
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.host.transport.clock import US
 from p4gen.host.transport.verbs import Completion, Recovery, SendWr
@@ -46,7 +47,7 @@ def program(**fields: Any) -> MultiwriteSpec:
 def simulation(name: str = "leaf-spine", faults: Faults = TROUBLES["none"], **fields: Any) -> WriteSimulation:
     recovery = fields.pop("recovery", Recovery.GO_BACK_N)
     seed = fields.pop("seed", 1)
-    config = WriteConfig(topology(name), program(**fields), TOKENS, faults, recovery, seed=seed, engine="jit")
+    config = WriteConfig(topology(name), program(**fields), (Layer(TOKENS),), faults, recovery, seed=seed, engine="jit")
     return WriteSimulation(config)
 
 

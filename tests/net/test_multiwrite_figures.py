@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import comb
 
 import numpy as np
@@ -21,10 +22,10 @@ from p4gen.families.multiwrite.dispatching import (
 )
 from p4gen.families.multiwrite.figures import FACET
 from p4gen.families.multiwrite.figures_dispatch import expected_copies
-from p4gen.families.multiwrite.gathering import DIRECT, FULL, IN_HOSTS, LINK, RELAY, UNICAST, gather
+from p4gen.families.multiwrite.gathering import DIRECT, FULL, IN_HOSTS, LINK, RELAY, UNICAST, WAYS, gather
 from p4gen.families.multiwrite.gathering import MULTIWRITE as RELAYED
-from p4gen.families.multiwrite.gathering import SCHEMES as GATHERS
-from p4gen.families.multiwrite.paths import Paths, Piece, straight
+from p4gen.families.multiwrite.paths import Paths, Piece
+from p4gen.families.multiwrite.placing import straight
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.net.figure import Order, figure_named
 from p4gen.spec.topology import load_topology
@@ -35,12 +36,11 @@ def test_the_arithmetic_of_the_paper() -> None:
     assert arithmetic.eid_bytes(8) == 128
     assert arithmetic.groups(64, 8) == comb(64, 8) == 4_426_165_368
     assert round(100 * arithmetic.bitmap_share(1024, 4096), 2) == 3.12  # the paper rounds 3.125 to 3.13
-    in_network = [scheme for scheme in GATHERS if not scheme.in_hosts]
-    assert [scheme.direct for scheme in in_network] == [
-        float(arithmetic.direct_share(4, scheme.relays, multicast=scheme.multicast)) for scheme in in_network
-    ]
-    assert [scheme.factor for scheme in in_network] == [1, 0.75, 0.5, 0.6, 0.5]
-    assert IN_HOSTS.direct == LINK / (LINK + RELAY) == 0.7  # section 5.2: both ways end together
+    in_network = [way for way in WAYS if way is not IN_HOSTS]
+    assert [float(way.scheme.direct) for way in in_network] == [way.factor for way in in_network] == [
+        1, 0.75, 0.5, 0.6, 0.5,
+    ]  # fmt: skip
+    assert IN_HOSTS.scheme.direct == Fraction(LINK, LINK + RELAY) == Fraction(7, 10)  # section 5.2: both end together
 
 
 def test_expected_copies_are_those_of_random_tokens() -> None:

@@ -112,7 +112,7 @@ def test_windows_are_never_overrun(repair: str, seed: int) -> None:
     def watch(passage: Passage) -> None:
         nonlocal most
         for switch in run.network.switches.values():
-            for context, first in enumerate(run.simulation.first_psns):
+            for context, first in enumerate(run.simulation.first_psns[0]):
                 words = [
                     layout.unpack(switch.register(name, context))
                     for layout, name in ((RECEIVE, "check_order.receive"), (START, "check_range.psn_start"))
@@ -142,7 +142,7 @@ def test_memory_that_differs_is_told() -> None:
     """One wrong byte anywhere in a window: in a token, in a fence, where nothing was ever written."""
     run = passed(order())
     for member in run.simulation.members:
-        calls, psns = run.calls, run.simulation.first_psns
+        calls, psns = [call.layer(0) for call in run.calls], run.simulation.first_psns[0]
         assert memory_problem(member, calls, psns) == ""
         used = {at for at, byte in enumerate(member.memory) if byte}
         unused = next(at for at in range(len(member.memory)) if at not in used)

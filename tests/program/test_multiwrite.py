@@ -13,7 +13,7 @@ from p4gen.errors import InputError
 from p4gen.families import load_spec
 from p4gen.families.multiwrite.control import Window, WriteContext, WriteEdge, configuration
 from p4gen.families.multiwrite.headers import mweth
-from p4gen.families.multiwrite.simulation import WriteConfig, WriteSimulation
+from p4gen.families.multiwrite.simulation import Layer, WriteConfig, WriteSimulation
 from p4gen.families.multiwrite.spec import MultiwriteSpec, Place, Repair, Replicate
 from p4gen.groups.group import Endpoint
 from p4gen.model import Model
@@ -70,7 +70,7 @@ def test_programs_that_patch_icrcs_compute_nothing_over_data(tmp_path: Path) -> 
 def test_corrupt_headers_are_not_for_programs_that_patch_icrcs() -> None:
     spec, faults = SMALL.model_copy(update={"icrc": Icrc.PATCH}), Faults((Impairment(corrupt=0.01),))
     with pytest.raises(InputError, match="does not check the ICRC of writes"):
-        WriteSimulation(WriteConfig(load_topology(packaged("star-3")), spec, packets=4, faults=faults))
+        WriteSimulation(WriteConfig(load_topology(packaged("star-3")), spec, (Layer(4),), faults))
 
 
 def test_other_families_do_not_patch_icrcs() -> None:

@@ -4,7 +4,7 @@ window.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -12,7 +12,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from p4gen.families.multiwrite.hosts import DISPATCH, GATHER, RECORD, Bytes, Layout, Member, pieces_of
+from p4gen.families.multiwrite.hosts import DISPATCH, GATHER, Bytes, Member
+from p4gen.families.multiwrite.layout import RECORD, Layout, pieces_of
 
 Choices = npt.NDArray[np.int64]
 
@@ -82,7 +83,7 @@ class Window:
         at = source * layout.area + place * layout.slot_bytes
         self.memory[at : at + len(data)] = data
 
-    def fence(self, source: int, number: int, kind: int, counts: Sequence[int]) -> None:
+    def fence(self, source: int, number: int, kind: int, counts: Sequence[int] | npt.NDArray[np.uint16]) -> None:
         """The fence of a call of a source, which tells how many packets each rank has got."""
         words = np.frombuffer(number.to_bytes(4) + kind.to_bytes(4), np.uint8)
         packet = np.zeros(self.layout.spec.payload, np.uint8)
@@ -107,9 +108,10 @@ class Call(Protocol):
 
 @dataclass(frozen=True)
 class Gather:
-    """An AllGather; ``blocks`` has a row of bytes for each rank."""
+    """An AllGather; ``blocks`` has a row of bytes for each rank, which goes to its ``peers``: all others, or some."""
 
     blocks: Bytes
+    peers: Callable[[int], Sequence[int]] | None = None
 
     def start(self, member: Member) -> None:
         """See ``Call``."""
@@ -117,16 +119,21 @@ class Gather:
 
     def problem(self, member: Member) -> str:
         """See ``Call``."""
-        return _different("bytes", np.frombuffer(member.gathered(), np.uint8), self.blocks.reshape(-1))
+        return different("bytes", np.frombuffer(member.gathered(), np.uint8), self.blocks.reshape(-1))
 
     def fill(self, window: Window, number: int) -> None:
         """See ``Call``."""
-        size, ranks = window.layout.spec.payload, len(self.blocks)
+        size = window.layout.spec.payload
         packets = self.blocks.shape[1] // size
-        for source in _others(ranks, window.rank):
+        for source in self._peers(window.rank):
             for place in range(packets):
                 window.put(source, place, self.blocks[source, place * size : (place + 1) * size])
-            window.fence(source, number, GATHER, [0 if rank == source else packets for rank in range(ranks)])
+            counts = np.zeros(len(self.blocks), np.uint16)
+            counts[list(self._peers(source))] = packets
+            window.fence(source, number, GATHER, counts)
+
+    def _peers(self, rank: int) -> Sequence[int]:
+        return self.peers(rank) if self.peers is not None else list(_others(len(self.blocks), rank))
 
 
 @dataclass(frozen=True)
@@ -149,7 +156,7 @@ class Dispatch:
             ("numbers of tokens", received.index, index),
             ("bytes of tokens", received.tokens.reshape(-1), self.tokens[source, index].reshape(-1)),
         ):
-            if problem := _different(what, got, right):
+            if problem := different(what, got, right):
                 return problem
         return ""
 
@@ -177,12 +184,11 @@ def _others(ranks: int, rank: int) -> Iterator[int]:
     return (other for other in range(ranks) if other != rank)
 
 
-def _different(what: str, got: npt.NDArray[np.generic], right: npt.NDArray[np.generic]) -> str:
+def different(what: str, got: npt.NDArray[np.generic], right: npt.NDArray[np.generic]) -> str:
+    """How what was got differs from what is right, in words; "" if it does not."""
     if got.shape != right.shape:
         return f"{got.size:,} {what}, not {right.size:,}"
     wrong = np.flatnonzero(got != right)
-    if not wrong.size:
-        return ""
     return (
         f"{what}: {got[wrong[0]]} at {wrong[0]:,}, not {right[wrong[0]]}; {wrong.size:,} are wrong"
         if wrong.size
@@ -201,4 +207,4 @@ def memory_problem(member: Member, calls: Sequence[Call], first_psns: Sequence[i
 
 def window_problem(member: Member, window: Window) -> str:
     """How the bytes of a rank's window differ from those that it must hold; "" if they do not."""
-    return _different("bytes of its window", np.frombuffer(member.memory, np.uint8), window.memory)
+    return different("bytes of its window", np.frombuffer(member.memory, np.uint8), window.memory)

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p4gen.errors import FailedError
-from p4gen.families.multiwrite.paths import Paths, Piece, straight
+from p4gen.families.multiwrite.paths import Paths, Piece
+from p4gen.families.multiwrite.placing import straight
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.model import EngineName
 from p4gen.spec.topology import load_topology

@@ -14,19 +14,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from p4gen.families.multiwrite.control import GROUP_KEY, Window
-from p4gen.families.multiwrite.headers import VERSION, mweth
+from p4gen.families.multiwrite.layout import RECORD, Layout, mtu, pieces_of, write_request
 from p4gen.families.multiwrite.placing import End
-from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.rc import QueuePair
-from p4gen.host.transport.verbs import Completion, QpConfig, RecvWr, SendWr, Status
+from p4gen.host.transport.verbs import Completion, QpConfig, RecvWr, Status
 
 Bytes = npt.NDArray[np.uint8]
-HOP_LIMIT: Final = 16
-RECORD: Final = 8
-"""Bytes before a token, and before the numbers in a fence: the number of the call, from 1, and the packet's place in
-it, or of a fence what the call is."""
 GATHER, DISPATCH = 1, 2
 """What a fence says that its call is."""
 _FENCE: Final = 1 << 62
@@ -39,69 +33,6 @@ class Received:
     tokens: Bytes
     source: npt.NDArray[np.int64]
     index: npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The window of a rank: ``packets`` for the data of each source, and one for its fence."""
-
-    spec: MultiwriteSpec
-    ranks: int
-    packets: int
-
-    @property
-    def slots(self) -> int:
-        """Packets in the area of a source; a power of two, so that it can be a ring."""
-        return 1 << self.packets.bit_length()
-
-    @property
-    def slot_shift(self) -> int:
-        """A slot of a ring has 2^slot_shift bytes."""
-        return (self.spec.payload - 1).bit_length()
-
-    @property
-    def slot_bytes(self) -> int:
-        """From one packet's place to the next one's."""
-        return 1 << self.slot_shift if self.spec.appends else self.spec.payload
-
-    @property
-    def area(self) -> int:
-        """Bytes for each source."""
-        return self.slots * self.slot_bytes
-
-    @property
-    def size(self) -> int:
-        """Bytes of the window."""
-        return self.ranks * self.area
-
-    def window(self, base: int, rkey: int, source: int) -> Window:
-        """What the control plane gives switches for a source: with ``append`` the source's ring, else all."""
-        at = base + source * self.area if self.spec.appends else base
-        return Window(at, rkey, self.slot_shift, self.slots)
-
-
-def mtu(spec: MultiwriteSpec) -> int:
-    """Bytes that a NIC sends as the data of a packet: with a wide bitmap, the MWETH, too."""
-    return spec.payload + (mweth(spec.receivers).size if spec.wide else 0)
-
-
-def pieces_of(spec: MultiwriteSpec, token_bytes: int) -> int:
-    """Packets of a token, each of which begins with a record."""
-    return max(1, -(-token_bytes // (spec.payload - RECORD)))
-
-
-def write_request(
-    spec: MultiwriteSpec, rank: int, wr_id: int, data: bytes, bitmap: int, offset: int, *, fence: bool
-) -> SendWr:
-    """What a rank posts to write a packet to the destinations in a bitmap, at an offset in their windows."""
-    place = 0 if spec.appends else offset
-    if not spec.wide:
-        return SendWr(wr_id, data, bitmap, GROUP_KEY, place, fence)
-    header = mweth(spec.receivers)
-    said = header.word.pack(
-        version=VERSION, flags=int(fence) << 3, hop_limit=HOP_LIMIT, group_id=0, immediate=rank, bitmap=bitmap
-    )
-    return SendWr(wr_id, said.to_bytes(header.size) + data, None, GROUP_KEY, place)
 
 
 class Member:
@@ -127,18 +58,21 @@ class Member:
         self._found: dict[tuple[int, int], list[bytes]] = {}
         """The packets of calls, by call and source. Others may be a call ahead of this rank."""
         self._consumed = dict.fromkeys(range(self.layout.ranks), 0)
-        """With ``append``, the PSN of the next packet of each source."""
+        """The PSN of the first packet of each source that no fence has been behind yet."""
         self._mine: list[bytes] = []
         self._sent = True
         self._pairs: dict[int, QueuePair] = {}
         """The connections from other ranks."""
+        self.fenced = 0
+        """When the last fence came, ps."""
         self.ended = 0
         """When this rank was done with its last call, ps."""
 
     def connect(
         self, source: End, destinations: Mapping[int, End], first_psns: Mapping[int, int], **qp: object
     ) -> None:
-        """Create the connections: the one to write over, and those from other ranks. ``qp`` are more attributes."""
+        """Create the connections: the one to write over, and those from other ranks, which are also those that
+        collectives write to. ``qp`` are more attributes."""
 
         def config(rank: int) -> QpConfig:
             return QpConfig(
@@ -185,8 +119,9 @@ class Member:
         for start in range(0, len(data), self._spec.payload):
             self._post(0, data[start : start + self._spec.payload], bitmap, offset + start, fence=False)
 
-    def fence(self, counts: Mapping[int, int], kind: int = DISPATCH) -> None:
-        """Tell all other ranks that this rank's writes of the call are done, and how many packets each of them got.
+    def fence(self, counts: Mapping[int, int], kind: int = DISPATCH, *, apart: bool = False) -> None:
+        """Tell all other ranks that this rank's writes of the call are done, and how many packets each of them got;
+        ``apart``: each by a write of its own.
 
         Raises ``ValueError`` if a number has more than 16 bits, or they do not fit a packet.
         """
@@ -199,9 +134,14 @@ class Member:
         body = self._call.to_bytes(4) + kind.to_bytes(4) + numbers.tobytes()
         if len(body) > self._spec.payload:
             raise ValueError(f"the numbers of {layout.ranks} ranks do not fit a packet of {self._spec.payload} bytes")
-        others = self._bitmap(rank for rank in range(layout.ranks) if rank != self.rank)
         place = self.rank * layout.area + layout.packets * layout.slot_bytes
-        self._post(_FENCE, body.ljust(self._spec.payload, b"\0"), others, place, fence=True)
+        *first, last = self._targets(apart)
+        for ranks, wr_id in (*((ranks, 0) for ranks in first), (last, _FENCE)):
+            self._post(wr_id, body.ljust(self._spec.payload, b"\0"), self._bitmap(ranks), place, fence=True)
+
+    def _targets(self, apart: bool) -> list[tuple[int, ...]]:
+        """The ranks that a collective's write to all others names, or those that as many writes name."""
+        return [(rank,) for rank in self._pairs] if apart else [tuple(self._pairs)]
 
     def _bitmap(self, ranks: Iterable[int]) -> int:
         bitmap = 0
@@ -216,9 +156,18 @@ class Member:
 
     # --- collectives ---
 
-    def all_gather(self, block: bytes) -> None:
+    def all_gather(self, block: bytes, *, apart: bool = False) -> None:
         """Start an AllGather of a block, a whole number of packets, the same at all ranks; ``gathered`` has the result
-        once ``done``.
+        once ``done``. ``apart`` writes to each rank by itself.
+
+        Raises ``ValueError`` if it takes more packets than windows have room for.
+        """
+        self.begin_gather(block)
+        self.write_block(block, 0, apart=apart)
+        self.end_gather(len(block) // self._spec.payload, apart=apart)
+
+    def begin_gather(self, block: bytes) -> None:
+        """Start an AllGather whose writes are yet to be made: those of ``block``, or of what comes from elsewhere.
 
         Raises ``ValueError`` if it takes more packets than windows have room for.
         """
@@ -227,13 +176,33 @@ class Member:
                 f"{len(block)} bytes take more packets than the {self.layout.packets} that windows have room for"
             )
         self._begin([block[at : at + self._spec.payload] for at in range(0, len(block), self._spec.payload)])
-        others = [rank for rank in range(self.layout.ranks) if rank != self.rank]
-        self.multi_write(block, others, self.rank * self.layout.area)
-        self.fence(dict.fromkeys(others, len(block) // self._spec.payload), GATHER)
+
+    def write_block(self, data: bytes, place: int, *, apart: bool = False) -> None:
+        """Write some packets of an AllGather's block to all others, from packet ``place`` of the block on."""
+        size, layout = self._spec.payload, self.layout
+        for at in range(0, len(data), size):
+            offset = self.rank * layout.area + (place + at // size) * layout.slot_bytes
+            for ranks in self._targets(apart):
+                self.multi_write(data[at : at + size], ranks, offset)
+
+    def end_gather(self, packets: int, *, apart: bool = False) -> None:
+        """Tell all others that the writes of an AllGather are done, and that they were so many."""
+        self.fence(dict.fromkeys(self._pairs, packets), GATHER, apart=apart)
 
     def gathered(self) -> bytes:
-        """The blocks of all ranks, in their order."""
-        return b"".join(packet for source in range(self.layout.ranks) for packet in self._of(source))
+        """The blocks of this rank and of those that write to it, in their order."""
+        return b"".join(map(self.block, sorted({self.rank, *self._pairs})))
+
+    def block(self, source: int) -> bytes:
+        """The block of a source: this rank, or one that writes to it."""
+        return b"".join(self._of(source))
+
+    def come(self, source: int, first: int) -> list[bytes]:
+        """The packets of a source in this call that have come so far, from the one with this number on, whether or not
+        its fence has come."""
+        if self._fences[source] >= self._call:
+            return self._found[self._call, source][first:]
+        return [self._packet(source, number) for number in range(first, self._count(source))]
 
     def dispatch(self, tokens: Bytes, topk: npt.NDArray[np.int64]) -> None:
         """Start sending each token (a row of ``tokens``) to the ranks in its row of ``topk``, once each; ``received``
@@ -324,6 +293,7 @@ class Member:
         if completion.immediate != source:
             self.problems.append(f"rank {self.rank}: a fence of rank {source} says {completion.immediate}")
         self._pairs[source].post_recv(RecvWr(0))
+        self.fenced = self._nic.clock.now
         self._fences[source] += 1
         self._found[self._fences[source], source] = self._take(source, self._fences[source])
         self._note_end()
@@ -339,17 +309,13 @@ class Member:
         self._note_end()
 
     def _take(self, source: int, call: int) -> list[bytes]:
-        layout = self.layout
+        layout, responder = self.layout, self._pairs[source].responder
         if self._spec.appends:
-            responder = self._pairs[source].responder
-            first, last = self._consumed[source], responder.psn(responder.expected - 1)  # the fence's own
-            count = (last - first) % (1 << 24)
-            packets = [self._slot(source, (first + i) % layout.slots) for i in range(count)]
-            fence = self._slot(source, last % layout.slots)
-            self._consumed[source] = (last + 1) % (1 << 24)
+            *packets, fence = (self._packet(source, number) for number in range(self._count(source)))
         else:
-            packets = [self._slot(source, place) for place in range(layout.packets)]
-            fence = self._slot(source, layout.packets)
+            packets = [self._packet(source, number) for number in range(layout.packets)]
+            fence = self._packet(source, layout.packets)
+        self._consumed[source] = responder.psn(responder.expected)
         said, kind = int.from_bytes(fence[:4]), int.from_bytes(fence[4:RECORD])
         wanted = int(np.frombuffer(fence[RECORD:], np.uint16)[self.rank])
         if not self._spec.appends:
@@ -362,6 +328,14 @@ class Member:
             )
         return packets
 
-    def _slot(self, source: int, number: int) -> bytes:
-        at = source * self.layout.area + number * self.layout.slot_bytes
+    def _count(self, source: int) -> int:
+        """Packets of a source that have come since its last fence."""
+        responder = self._pairs[source].responder
+        return (responder.psn(responder.expected) - self._consumed[source]) % (1 << 24)
+
+    def _packet(self, source: int, number: int) -> bytes:
+        """A packet in a source's area: of its ring, counted from its last fence on; else in its place."""
+        layout = self.layout
+        slot = (self._consumed[source] + number) % layout.slots if self._spec.appends else number
+        at = source * layout.area + slot * layout.slot_bytes
         return bytes(self.memory[at : at + self._spec.payload])

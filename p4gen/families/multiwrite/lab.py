@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from p4gen.families.multiwrite.calls import Call, Choice, Window, window_problem
-from p4gen.families.multiwrite.hosts import Layout, Member
+from p4gen.families.multiwrite.hosts import Member
+from p4gen.families.multiwrite.layout import Layout
 from p4gen.families.multiwrite.placing import End
 from p4gen.families.multiwrite.planning import ALLGATHER, DISPATCH, OPTIONS, fitted, plan
 from p4gen.families.multiwrite.spec import MultiwriteSpec

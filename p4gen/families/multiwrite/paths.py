@@ -15,10 +15,10 @@ from typing import Final
 
 from p4gen.errors import InputError
 from p4gen.families.multiwrite.control import Window
-from p4gen.families.multiwrite.hosts import mtu, write_request
+from p4gen.families.multiwrite.layout import mtu, write_request
 from p4gen.families.multiwrite.placing import Addresses, Waypoint, WritePlacement
 from p4gen.families.multiwrite.spec import MultiwriteSpec
-from p4gen.host.transport.clock import MS, SECOND, US, duration_text
+from p4gen.host.transport.clock import MS, US, duration_text
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Completion, QpConfig, Status
 from p4gen.model import EngineName
@@ -42,10 +42,6 @@ def _program(spec: MultiwriteSpec) -> ir.Program:
     return compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
 
 
-def straight(_source: int, _rank: int) -> None:
-    """The shortest way."""
-
-
 @dataclass(frozen=True)
 class Piece:
     """A write of a rank: over which layer of trees, its data, to whom, and where in their windows."""
@@ -55,27 +51,6 @@ class Piece:
     data: bytes
     ranks: tuple[int, ...]
     offset: int
-
-
-@dataclass(frozen=True)
-class Relay:
-    """A host that stores what a source writes to it over a layer, and forwards it, packet by packet and in order.
-
-    The paper's relays do it (section 5.1): an NPU's CPU takes a packet from a receive buffer and posts it again.
-    """
-
-    source: int
-    layer: int
-    rank: int
-    """The relay's."""
-    stored: int
-    """Where in its window the source puts the first packet; others follow."""
-    packets: int
-    onward: int
-    """The layer over which it forwards."""
-    ranks: tuple[int, ...]
-    offset: int
-    """Where in the windows of these the first packet goes; others follow."""
 
 
 class Paths:
@@ -103,8 +78,6 @@ class Paths:
         }
         self._writers: dict[tuple[int, int], QueuePair] = {}
         self._readers: dict[int, list[QueuePair]] = {rank: [] for rank in ranks}
-        self._reader: dict[tuple[int, int, int], QueuePair] = {}
-        """By source, layer and rank."""
         self._problems: list[str] = []
         self._left = 0
         config = QpConfig(
@@ -117,17 +90,16 @@ class Paths:
             )
             for source, end in placement.sources.items():
                 self._writers[source, layer] = nics[source].create_pair(end.qp, end.peer, config, self._on_sent)
-            for (source, rank), end in placement.destinations.items():
+            for (_, rank), end in placement.destinations.items():
                 pair = nics[rank].create_pair(end.qp, end.peer, config, _nothing)
                 self._readers[rank].append(pair)
-                self._reader[source, layer, rank] = pair
         assert placement is not None
         for switch, held in placement.switches.items():
             held.install(self.network.switches[switch])
 
-    def run(self, pieces: Iterable[Piece], relays: Sequence[Relay] = (), relay_rate: int = 0) -> list[int]:
-        """All ranks write their pieces, in their order, and relays forward ``relay_rate`` bytes a second each. Returns
-        when each rank has all that it gets, ps; 0 for one that gets nothing.
+    def run(self, pieces: Iterable[Piece]) -> list[int]:
+        """All ranks write their pieces, in their order. Returns when each rank has all that it gets, ps; 0 for one that
+        gets nothing.
 
         Raises ``InputError`` if something is lost, or connections break.
         """
@@ -136,16 +108,10 @@ class Paths:
             wanted.update(dict.fromkeys(piece.ranks, len(piece.data) // self._spec.payload))
             self._left += len(piece.data) // self._spec.payload
             self._post(piece)
-        for relay in relays:
-            wanted.update(dict.fromkeys(relay.ranks, relay.packets))
-        self._left += sum(relay.packets for relay in relays)
-        forwarding = [_Forwarding(relay) for relay in relays]
         loop, ended = self.network.loop, [0] * len(self.memory)
         missing, seen, since = set(wanted), 0, loop.now
         while missing or self._left:
             loop.run(until=loop.now + _LOOK)
-            for each in forwarding:
-                self._forward(each, relay_rate)
             for rank in [rank for rank in missing if self._arrived(rank) >= wanted[rank]]:
                 ended[rank] = loop.now
                 missing.discard(rank)
@@ -165,18 +131,6 @@ class Paths:
             data = piece.data[at : at + size]
             writer.post_send(write_request(self._spec, piece.source, 0, data, bitmap, piece.offset + at, fence=False))
 
-    def _forward(self, each: _Forwarding, rate: int) -> None:
-        """What has come to a relay goes on, each packet after the time that its rate gives."""
-        relay, loop, size = each.relay, self.network.loop, self._spec.payload
-        come = self._reader[relay.source, relay.layer, relay.rank].responder.expected
-        for number in range(each.taken, come):
-            at = relay.stored + number * size
-            data = bytes(self.memory[relay.rank][at : at + size])
-            each.free_at = max(each.free_at, loop.now) + size * SECOND // rate
-            piece = Piece(relay.rank, relay.onward, data, relay.ranks, relay.offset + number * size)
-            loop.at(each.free_at, self._post, piece)
-        each.taken = come
-
     def packets(self, *directions: str) -> int:
         """Packets so far on directions of links (``n0>leaf0``), answers included."""
         return sum(self.network.directions[name].packets for name in directions)
@@ -188,15 +142,6 @@ class Paths:
         self._left -= 1
         if completion.status is not Status.SUCCESS:
             self._problems.append(f"a write ends with {completion.status}")
-
-
-@dataclass
-class _Forwarding:
-    """How far a relay is."""
-
-    relay: Relay
-    taken: int = 0
-    free_at: int = 0
 
 
 def _nothing(_: Completion) -> None:

@@ -30,6 +30,10 @@ Waypoint = Callable[[int, int], str | None]
 """A function from source and rank to a switch that the source's writes to the rank pass; None: they go straight."""
 
 
+def straight(_source: int, _rank: int) -> None:
+    """The shortest way."""
+
+
 def switch_ip(topology: TopologySpec, switch: str) -> int:
     """The address of a switch's endpoints."""
     return SWITCH_NETWORK + 1 + topology.switches.index(switch)
@@ -83,7 +87,7 @@ class WritePlacement:
         window_bytes: int,
         first_psns: Sequence[int],
         epoch: int = 1,
-        waypoint: Waypoint = lambda _source, _rank: None,
+        waypoint: Waypoint = straight,
         after: WritePlacement | None = None,
     ) -> None:
         self._topology, self._spec, self._names = topology, spec, Names.of(topology)

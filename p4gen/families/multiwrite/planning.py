@@ -13,7 +13,7 @@ import numpy as np
 
 from p4gen.errors import Diagnostic, InputError
 from p4gen.families.multiwrite.calls import Call, Choice, Dispatch, Gather, choose
-from p4gen.families.multiwrite.hosts import pieces_of
+from p4gen.families.multiwrite.layout import pieces_of
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.inputs import shown
 from p4gen.net.config import MAX_DATA
@@ -62,19 +62,24 @@ def plan(spec: MultiwriteSpec, ranks: int, collective: str, size: int | None, op
     if ranks < 2:
         raise InputError(f"{collective}: at least two hosts are needed")
     made = _gather(spec, ranks, size) if collective == ALLGATHER else _dispatch(spec, ranks, size, options)
-    if made.packets * spec.payload * ranks * ranks > MAX_DATA:
-        raise InputError(f"{made.title}: all ranks' windows together have {MAX_DATA >> 20:,} MiB at most")
+    check_memory(made.title, made.packets * spec.payload * ranks * ranks)
     return made
 
 
-def fitted(spec: MultiwriteSpec, topology: TopologySpec) -> MultiwriteSpec:
-    """The program with as many edges, contexts and bits as a group of all ranks takes, unless the spec says how
-    many."""
+def check_memory(title: str, size: int) -> None:
+    """Raise ``InputError`` if a call takes more bytes of windows than there may be."""
+    if size > MAX_DATA:
+        raise InputError(f"{title}: all ranks' windows together have {MAX_DATA >> 20:,} MiB at most")
+
+
+def fitted(spec: MultiwriteSpec, topology: TopologySpec, layers: int = 1) -> MultiwriteSpec:
+    """The program with as many edges, contexts and bits as a group of all ranks takes on all its layers of trees,
+    unless the spec says how many."""
     ranks = len(topology.rank_hosts)
     degree = max(len(topology.ports[switch]) for switch in topology.switches)
     wanted: dict[str, object] = {
         "receivers": next((width for width in _WIDTHS if width >= max(ranks, spec.receivers)), _WIDTHS[-1]),
-        "contexts": max(ranks, spec.contexts),
+        "contexts": max(layers * ranks, spec.contexts),
         "edges": max(degree, spec.edges),
         "ports": max(degree, spec.ports),
     }
@@ -82,18 +87,25 @@ def fitted(spec: MultiwriteSpec, topology: TopologySpec) -> MultiwriteSpec:
     return MultiwriteSpec.model_validate(wanted | given)
 
 
-def _gather(spec: MultiwriteSpec, ranks: int, asked: int | None) -> Plan:
+def block_size(spec: MultiwriteSpec, ranks: int, asked: int | None) -> int:
+    """Bytes of each block of an AllGather whose result has as many bytes as asked. Raises ``InputError`` if these are
+    no whole packets, or too many."""
     size = _SIZE if asked is None else asked
     unit = ranks * spec.payload
     if size % unit or not size:
         raise InputError(Diagnostic("--size", f"allgather of {size} bytes: it has to be a positive multiple of {unit}"))
-    block = size // ranks
-    if block // spec.payload > MOST_PACKETS:
+    if size // unit > MOST_PACKETS:
         raise InputError(Diagnostic("--size", f"allgather of {size} bytes: fences tell of {MOST_PACKETS:,} packets"))
+    return size // ranks
+
+
+def _gather(spec: MultiwriteSpec, ranks: int, asked: int | None) -> Plan:
+    block = block_size(spec, ranks, asked)
 
     def draw(chance: np.random.Generator) -> Call:
         return Gather(chance.integers(0, 256, (ranks, block), np.uint8))
 
+    size = block * ranks
     return Plan(f"{ALLGATHER} of {size:,} bytes, {ranks} ranks", size, block // spec.payload, draw)
 
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from p4gen.errors import InputError
 from p4gen.families.multiwrite.calls import memory_problem
-from p4gen.families.multiwrite.hosts import Member
-from p4gen.families.multiwrite.planning import ALLGATHER, DISPATCH, OPTIONS, fitted, plan
+from p4gen.families.multiwrite.planning import ALLGATHER, DISPATCH, fitted
+from p4gen.families.multiwrite.relaying import Rank
+from p4gen.families.multiwrite.run_plans import RUN_OPTIONS, run_plan
 from p4gen.families.multiwrite.simulation import WriteConfig, WriteSimulation
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.host.transport.clock import SECOND, US
@@ -27,10 +28,9 @@ class WriteRun:
     def __init__(self, order: RunOrder) -> None:
         assert isinstance(order.program, MultiwriteSpec)
         self._order, topology = order, order.topology
-        self.spec = fitted(order.program, topology)
-        ranks = len(topology.rank_hosts)
+        made = run_plan(order)
+        self.spec = fitted(order.program, topology, len(made.layers))
         drawn = np.random.default_rng(order.seed)
-        made = plan(self.spec, ranks, order.collective, order.size, order.options)
         self.title = f"{made.title} on {topology.name}, {self.spec.program}, {self._recovery}"
         self.calls = [made.draw(drawn) for _ in range(order.repeat)]
         """What all ranks call, one after the other."""
@@ -38,16 +38,18 @@ class WriteRun:
             WriteConfig(
                 topology,
                 self.spec,
-                made.packets,
+                made.layers,
                 order.faults,
                 self._recovery,
-                self._timeout(ranks) if order.timeout is None else order.timeout,
+                self._timeout(len(made.layers)) if order.timeout is None else order.timeout,
                 order.retry_count,
                 order.dcqcn,
                 order.seed,
                 order.engine,
             )
         )
+        by_rank = zip(*self.simulation.layers, strict=True)
+        self._ranks = [Rank(members, self.network.loop) for members in by_rank]
         self._problems: list[str] = []
 
     @property
@@ -64,11 +66,11 @@ class WriteRun:
         """See ``OwnRun``."""
         return dict.fromkeys(self._order.topology.switches, self.spec)
 
-    def _timeout(self, ranks: int) -> int:
+    def _timeout(self, layers: int) -> int:
         """Twice the time in which all packets that sources may have outstanding pass the slowest link."""
         topology = self._order.topology
         slowest: int = min(topology.setting(link, "bandwidth") for link in topology.links)
-        bits = 8 * ranks * self.spec.slots * (self.spec.payload + _HEADERS)
+        bits = 8 * layers * len(topology.rank_hosts) * self.spec.slots * (self.spec.payload + _HEADERS)
         return max(100 * US, 2 * bits * SECOND // slowest)
 
     # --- running ---
@@ -79,13 +81,13 @@ class WriteRun:
         stuck: tuple[str, ...] = ()
         steps = [self._step(number) for number in range(len(self.calls))]
         try:
-            simulation.run(*steps, progress=progress)
+            simulation.drive(self._ranks, steps, progress)
         except InputError as error:
             stuck = tuple(str(diagnostic) for diagnostic in error.diagnostics)
         errors = [] if stuck else list(self._wrong())
-        duration = simulation.network.loop.now if stuck else max(member.ended for member in simulation.members)
+        duration = simulation.network.loop.now if stuck else max(rank.ended for rank in self._ranks)
         came = sum(pair.responder.expected for pair in simulation.pairs)
-        rate = came * self.spec.payload * 8 * SECOND / len(simulation.members) / duration if duration else 0.0
+        rate = came * self.spec.payload * 8 * SECOND / len(self._ranks) / duration if duration else 0.0
         return outcome(
             self.network,
             simulation.pairs,
@@ -97,26 +99,29 @@ class WriteRun:
             figures={"program": self.spec.program, "received": came, "gbps_received": round(rate / 1e9, 3)},
         )
 
-    def _step(self, number: int) -> Callable[[Member], None]:
-        def make(member: Member) -> None:
-            self._check(member, number)
-            self.calls[number].start(member)
+    def _step(self, number: int) -> Callable[[Rank], None]:
+        def make(rank: Rank) -> None:
+            self._check(rank, number)
+            self.calls[number].start(rank)
 
         return make
 
-    def _check(self, member: Member, number: int) -> None:
+    def _check(self, rank: Rank, number: int) -> None:
         """A rank's result of the call before."""
-        if number and (problem := self.calls[number - 1].problem(member)):
-            self._problems.append(f"rank {member.rank}, call {number}: {problem}")
+        if number and (problem := self.calls[number - 1].problem(rank)):
+            self._problems.append(f"rank {rank.rank}, call {number}: {problem}")
 
     def _wrong(self) -> Iterator[str]:
         """The last call's results, and windows: after all calls, they hold what NumPy says, and nothing else."""
         simulation = self.simulation
-        for member in simulation.members:
-            if problem := self.calls[-1].problem(member):
-                yield f"rank {member.rank}, call {len(self.calls)}: {problem}"
-            if problem := memory_problem(member, self.calls, simulation.first_psns):
-                yield f"rank {member.rank}: {problem}"
+        for rank in self._ranks:
+            if problem := self.calls[-1].problem(rank):
+                yield f"rank {rank.rank}, call {len(self.calls)}: {problem}"
+        for number, (members, first_psns) in enumerate(zip(simulation.layers, simulation.first_psns, strict=True)):
+            calls = [call.layer(number) for call in self.calls]
+            for member in members:
+                if problem := memory_problem(member, calls, first_psns):
+                    yield f"rank {member.rank}: {problem}"
 
 
-FACET = OwnRuns((ALLGATHER, DISPATCH), OPTIONS, WriteRun)
+FACET = OwnRuns((ALLGATHER, DISPATCH), RUN_OPTIONS, WriteRun)

@@ -16,7 +16,7 @@ from typing import Any
 
 from p4gen.errors import InputError
 from p4gen.families import load_spec
-from p4gen.families.multiwrite.hosts import Layout, mtu, write_request
+from p4gen.families.multiwrite.layout import Layout, mtu, write_request
 from p4gen.families.multiwrite.placing import Addresses, End, WritePlacement
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.groups.group import SwitchConfig

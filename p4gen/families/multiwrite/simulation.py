@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from p4gen.errors import InputError
 from p4gen.families.multiwrite.control import edge_index
-from p4gen.families.multiwrite.hosts import Layout, Member
-from p4gen.families.multiwrite.placing import Addresses, WritePlacement
+from p4gen.families.multiwrite.hosts import Member
+from p4gen.families.multiwrite.layout import Layout
+from p4gen.families.multiwrite.placing import Addresses, Waypoint, WritePlacement, straight
 from p4gen.families.multiwrite.spec import MultiwriteSpec
 from p4gen.host.transport.clock import MS, US, duration_text
 from p4gen.host.transport.dcqcn import DcqcnConfig
@@ -33,9 +34,37 @@ STALL: Final = 200 * MS
 """Virtual time without any progress after which a run is given up."""
 
 
+class Caller(Protocol):
+    """Who makes calls, one after the other."""
+
+    @property
+    def done(self) -> bool:
+        """Whether its last call has ended."""
+        ...
+
+    @property
+    def problems(self) -> list[str]:
+        """What went wrong."""
+        ...
+
+
+AnyCaller = TypeVar("AnyCaller", bound=Caller)
+
+
 @lru_cache(maxsize=16)
 def _program(spec: MultiwriteSpec) -> ir.Program:
     return compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A tree for each rank's writes, and windows of their own for them."""
+
+    packets: int
+    """Packets of each source that windows have room for."""
+    waypoint: Waypoint = straight
+    peers: Callable[[int], Collection[int]] | None = None
+    """The ranks that a rank writes to, which also write to it; None: all others."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +73,7 @@ class WriteConfig:
 
     topology: TopologySpec
     spec: MultiwriteSpec
-    packets: int
-    """Packets of each source that windows have room for."""
+    layers: tuple[Layer, ...]
     faults: Faults = field(default_factory=Faults)
     recovery: Recovery = Recovery.GO_BACK_N
     timeout: int = 100 * US
@@ -75,24 +103,42 @@ class WriteSimulation:
         self.network = Network(topology, addresses, programs, config.faults, config.seed, config.engine)
         for nic in self.network.nics.values():
             nic.checks_icrc = spec.icrc.right
-        layout = Layout(spec, len(ranks), config.packets)
-        self.members = [Member(self.network.nics[host], rank, layout) for rank, host in enumerate(topology.rank_hosts)]
-        windows = {
-            (source, rank): layout.window(self.members[rank].region.address, self.members[rank].region.rkey, source)
-            for source in ranks
-            for rank in ranks
-        }
-        self.first_psns = psns = [chance.randrange(1 << 24) for _ in ranks]
-        """Those of the sources' contexts, by rank."""
-        placement = WritePlacement(topology, spec, windows, layout.size, psns)
+        self.first_psns = [[chance.randrange(1 << 24) for _ in ranks] for _ in config.layers]
+        """Those of the sources' contexts, by layer and rank."""
+        self.layers: list[list[Member]] = []
+        """The ranks on each layer."""
+        placement: WritePlacement | None = None
+        for number in range(len(config.layers)):
+            placement = self._lay(number, placement)
+        assert placement is not None
         for switch, held in placement.switches.items():
             held.install(self.network.switches[switch])
         self._ticker = self._start_ticks(placement) if spec.wants_ticks else None
-        for rank, member in enumerate(self.members):
-            ends = {source: placement.destinations[source, rank] for source in ranks if source != rank}
+
+    @property
+    def members(self) -> list[Member]:
+        """The ranks on the first layer."""
+        return self.layers[0]
+
+    def _lay(self, number: int, before: WritePlacement | None) -> WritePlacement:
+        """A layer's trees, beside those ``before``, and its ranks with their connections."""
+        config, psns = self.config, self.first_psns[number]
+        layer, hosts = config.layers[number], config.topology.rank_hosts
+        ranks, layout = range(len(hosts)), Layout(config.spec, len(hosts), layer.packets)
+        members = [Member(self.network.nics[host], rank, layout) for rank, host in enumerate(hosts)]
+        windows = {
+            (source, rank): layout.window(members[rank].region.address, members[rank].region.rkey, source)
+            for source in ranks
+            for rank in ranks
+        }
+        placement = WritePlacement(
+            config.topology, config.spec, windows, layout.size, psns, waypoint=layer.waypoint, after=before
+        )
+        for rank, member in enumerate(members):
+            others = layer.peers(rank) if layer.peers is not None else [other for other in ranks if other != rank]
             member.connect(
                 placement.sources[rank],
-                ends,
+                {source: placement.destinations[source, rank] for source in others},
                 dict(enumerate(psns)),
                 recovery=config.recovery,
                 timeout_ps=config.timeout,
@@ -100,6 +146,8 @@ class WriteSimulation:
                 rnr_retry=None,
                 dcqcn=config.dcqcn,
             )
+        self.layers.append(members)
+        return placement
 
     def _start_ticks(self, placement: WritePlacement) -> Ticker:
         network, spec = self.network, self.config.spec
@@ -130,22 +178,31 @@ class WriteSimulation:
         """The queue pairs of all ranks."""
         return (pair for nic in self.network.nics.values() for pair in nic.pairs.values())
 
-    def run(self, *calls: Callable[[Member], None], progress: Callable[[int, int], None] | None = None) -> int:
-        """All ranks make these calls, each as soon as it is done with the one before. Returns the time of the last
+    def run(self, *calls: Callable[[Member], None]) -> int:
+        """The ranks on the first layer make these calls; see ``drive``."""
+        return self.drive(self.members, calls)
+
+    def drive(
+        self,
+        callers: Sequence[AnyCaller],
+        calls: Sequence[Callable[[AnyCaller], None]],
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int:
+        """All callers make these calls, each as soon as it is done with the one before. Returns the time of the last
         event, ps. ``progress`` is told how many calls have begun, of how many.
 
         Raises ``InputError``, with the reason, for a run that does not end, and for errors of connections.
         """
         loop = self.network.loop
-        left = [list(calls) for _ in self.members]
+        left = [list(calls) for _ in callers]
         seen, since = -1, loop.now
         while True:
-            for member, more in zip(self.members, left, strict=True):
-                if more and member.done:
-                    more.pop(0)(member)
-            if not any(left) and all(member.done for member in self.members):
+            for caller, more in zip(callers, left, strict=True):
+                if more and caller.done:
+                    more.pop(0)(caller)
+            if not any(left) and all(caller.done for caller in callers):
                 return loop.now
-            problems = [problem for member in self.members for problem in member.problems]
+            problems = [problem for caller in callers for problem in caller.problems]
             if problems:
                 raise InputError(*problems)
             if loop.idle:
