@@ -14,7 +14,6 @@ import numpy as np
 from p4gen.errors import InputError
 from p4gen.families import Facet, family_of
 from p4gen.host.transport.nic import Nic
-from p4gen.inputs import shown
 from p4gen.manager.writes import Writer
 from p4gen.net.own import OwnOption
 from p4gen.spec import ProgramSpec
@@ -123,12 +122,8 @@ class WriteCall:
             if name not in known:
                 raise InputError(f"{self.collective} has no option {name}; it has {', '.join(known) or 'none'}")
             try:
-                values[name] = known[name].parse(text)
+                values[name] = known[name].read(text)
             except ValueError as error:
-                raise InputError(f"{name} {shown(text)}: {_reason(known[name], error)}") from None
+                raise InputError(f"{name}: {error}") from None
         size = self.size if self.collective in family.sized else None
         return family.plan(spec, ranks, self.collective, size, values)
-
-
-def _reason(option: OwnOption, error: ValueError) -> str:
-    return f"must be one of {', '.join(option.values)}" if option.values else str(error)

@@ -15,6 +15,7 @@ from p4gen.host.transport.clock import NS
 from p4gen.host.transport.dcqcn import DcqcnConfig
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import Recovery
+from p4gen.inputs import shown
 from p4gen.model import EngineName
 from p4gen.net.faults import Faults
 from p4gen.net.network import Network
@@ -30,9 +31,15 @@ class OwnOption:
     description: str
     default: str
     parse: Callable[[str], Any]
-    """The value of a text. Raises ``ValueError``."""
+    """The value of a text, which is one of ``values`` if there are any. Raises ``ValueError``."""
     values: tuple[str, ...] = ()
     """All values, if they are few."""
+
+    def read(self, text: str) -> Any:
+        """The value of a text. Raises ``ValueError``, with what it may be."""
+        if self.values and text not in self.values:
+            raise ValueError(f"must be one of {', '.join(self.values)}, not {shown(text)}")
+        return self.parse(text)
 
 
 @dataclass(frozen=True)

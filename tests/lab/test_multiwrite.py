@@ -188,7 +188,7 @@ run allgather 8K g
         "there is no host 'h9'; there are h0, h1, h2, h3",
         "a host can be only one rank",
         "tokens must be followed by a value",
-        "choice 'some': must be one of random, balanced, one, all, next",
+        "choice: must be one of random, balanced, one, all, next, not 'some'",
         "6 experts do not divide among 4 ranks",
         "fence can tell of 65,535",
         "repeat must be at least 1",

@@ -45,7 +45,7 @@ def order(topology: str = "mesh-8", **fields: Any) -> RunOrder:
         retry_count=None,
         dcqcn=None,
         engine="jit",
-        options={name: option.parse(said.get(name, option.default)) for name, option in FACET.options.items()},
+        options={name: option.read(said.get(name, option.default)) for name, option in FACET.options.items()},
     )
     return replace(base, **fields)
 

@@ -89,7 +89,7 @@ def own_run(topology_name: str, spec: ProgramSpec, o: Mapping[str, Any]) -> tupl
         DcqcnConfig() if o["dcqcn"] else None,
         chosen_engine(o["engine"]),
         {
-            name: parsed(flag_name(name), option.parse, option.default if o[name] is None else o[name])
+            name: parsed(flag_name(name), option.read, option.default if o[name] is None else o[name])
             for name, option in facet.options.items()
         },
         o["root"],
