@@ -82,13 +82,14 @@ class Call:
         """The elements of a result that is apart."""
         return self.elements // self.ranks if self.name == Collective.REDUCE_SCATTER else self.elements
 
-    def planned(self, packets: int, wave: int) -> int:
-        """Packets to ranks if nothing is lost: READs, WRITEs, flags, and ACKs of arrivals. A context's part of the call
-        has ``packets``, and a READ asks for a ``wave`` of them."""
+    def planned(self, packets: int, spec: ScinSpec) -> int:
+        """Packets to ranks if nothing is lost: READs, WRITEs, flags that are no WRITEs of results, and ACKs of
+        arrivals. A context's part of the call has ``packets``."""
         return sum(
-            pattern.sources.bit_count() * -(-packets // wave)
+            pattern.sources.bit_count() * -(-packets // spec.wave)
             + pattern.destinations.bit_count() * packets
             + 2 * pattern.participants.bit_count()
+            - (pattern.destinations.bit_count() if spec.ordered and packets else 0)
             for pattern in self.patterns
         )
 

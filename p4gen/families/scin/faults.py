@@ -181,8 +181,8 @@ _REPAIR = (
     Mutation(
         "abort-silent",
         "AnswerNak",
-        "== 3) {\n            meta.round.what = cursor_kind_t.ABORT;",
-        "== 3) {\n            meta.round.what = cursor_kind_t.NONE;",
+        "start) == 0) {\n                meta.round.what = cursor_kind_t.ABORT;",
+        "start) == 0) {\n                meta.round.what = cursor_kind_t.NONE;",
     ),
     Mutation("aborted-goes-on-reading", "TrackCall", "if (ended == 1) {", "if (false) {"),
     Mutation("ticks-never-stall", "WatchProgress", "else if (count < PATIENCE) { count = count + 1; }", ""),

@@ -27,9 +27,13 @@ _NOTHING_YET = (
     ("buffer.complete", "0"),
     ("progress.acked", "0"),
     ("progress.naks", "0"),
-    ("progress.finishes", "0"),
     ("progress.lacks", "0"),
 )
+
+
+def _nothing_yet(spec: ScinSpec) -> tuple[tuple[str, str], ...]:
+    return _NOTHING_YET if spec.ordered else (*_NOTHING_YET, ("progress.finishes", "0"))
+
 
 
 def ingress(spec: ScinSpec) -> Flow:
@@ -42,7 +46,7 @@ def ingress(spec: ScinSpec) -> Flow:
     return Flow(
         (
             Do("meta.drop = drop_t.NONE;"),
-            *(Do(f"meta.{name} = {value};") for name, value in _NOTHING_YET),
+            *(Do(f"meta.{name} = {value};") for name, value in _nothing_yet(spec)),
             Apply(m.LOOKUP_TABLE, f"hdr, meta, {arch.arguments('in')}"),
             when(
                 "meta.lookup.kind == kind_t.ORDINARY",
@@ -126,6 +130,7 @@ def _by_kind() -> tuple[Step, ...]:
                                             otherwise=(
                                                 when(
                                                     _kind("READ_NAK"),
+                                                    release,
                                                     Apply(repair.ANSWER_NAK, "hdr, meta"),
                                                     otherwise=(when(_kind("FLAG_ACK"), flags),),
                                                 ),

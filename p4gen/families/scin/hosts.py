@@ -1,7 +1,8 @@
 """What a rank does with SCIN: it says where its operand is, and waits for its flag.
 
 A rank has three connections of a context: it arrives and is flagged over one, is read over the second, and written to
-over the third. It posts nothing else: reading, pacing and repair are the switch's.
+over the third. It posts nothing else: reading, pacing and repair are the switch's. With ordered completion the last WRITE of its
+result is its flag, and over the first connection it gets those of calls without a result of its own, and of aborts.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from p4gen.host.transport.nic import Nic
 from p4gen.host.transport.verbs import Completion, Peer, QpConfig, RecvWr, SendWr
 from p4gen.host.transport.verbs import Status as Completed
 from p4gen.rocev2 import psn as serial
+from p4gen.rocev2.layouts import PSN_BITS
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,18 @@ class Member:
         """When it got the newest flag, ps."""
         self.told: Callable[[], None] = lambda: None
         """What is called at each flag."""
+        self._abort: Status | None = None
+        """Why the context was aborted when the rank waited for nothing: its next call ends so."""
 
     def connect(self, ends: dict[Role, tuple[int, Peer]], config: QpConfig) -> None:
         """Create the connections: the QP and the switch's end of each."""
         for role, (number, peer) in ends.items():
-            pair = self._nic.create_pair(number, peer, config, self._completed)
+            pair = self._nic.create_pair(number, peer, config, self._written if role is Role.WRITE else self._completed)
             if role is Role.SYNC:
                 self._sync = pair
+                pair.post_recv(RecvWr(0))
+            elif role is Role.WRITE and self._spec.ordered:
+                self._results = pair
                 pair.post_recv(RecvWr(0))
 
     def arrive(self, packets: int, source: Buffer | None = None, result: Buffer | None = None) -> None:
@@ -62,6 +69,10 @@ class Member:
         destination no room for a result. Raises ``RuntimeError`` if it has no flag of the call before."""
         if not self.done:
             raise RuntimeError(f"the flag of call {self.calls} has not come")
+        if self._abort is not None:
+            self.calls += 1
+            self._nic.clock.at(self._nic.clock.now, self._aborted)
+            return
         where = BUFFERS.word.pack(
             source=source.address if source else 0,
             source_key=source.region.rkey if source else 0,
@@ -78,14 +89,45 @@ class Member:
         return len(self.statuses) == self.calls
 
     def _completed(self, completion: Completion) -> None:
+        """Something has happened on the connections for flags and for READs."""
         if completion.status is not Completed.SUCCESS:
             self.problems.append(f"call {self.calls}: {completion.status}")
         elif completion.receive:
             said = FLAG.word.unpack(int.from_bytes(self.flag.buffer))
-            wanted = serial.add(self._first_psn, self.calls - 1)
-            if said["call"] != wanted:
-                self.problems.append(f"a flag of call {said['call']}, not {wanted}")
-            self.statuses.append(Status(said["status"]))
-            self.flagged = self._nic.clock.now
             self._sync.post_recv(RecvWr(0))
-            self.told()
+            self._flagged(said["call"], Status(said["status"]))
+
+    def _written(self, completion: Completion) -> None:
+        """The same on the connection for WRITEs."""
+        if completion.status is not Completed.SUCCESS:
+            self.problems.append(f"call {self.calls}: {completion.status}")
+        elif completion.receive:
+            assert completion.immediate is not None
+            self._results.post_recv(RecvWr(0))
+            self._flagged(completion.immediate & serial.PSN_MASK, Status(completion.immediate >> PSN_BITS))
+
+    def _flagged(self, call: int, status: Status) -> None:
+        """A flag has come. That of an abort ends the call that the rank waits for, whichever it is about: the rank may
+        not have got the result of the call before, or not have arrived at that one."""
+        if status is not Status.SUCCESS:
+            if self.done:
+                self._abort = status
+            else:
+                self._end(status)
+            return
+        wanted = serial.add(self._first_psn, self.calls - 1)
+        if not self.done and call == wanted:
+            self._end(status)
+        elif not self.statuses or self.statuses[-1] is Status.SUCCESS:
+            self.problems.append(f"a flag of call {call}, not {wanted}")
+
+    def _aborted(self, _: object) -> None:
+        """A call ends because the context was aborted before."""
+        if not self.done:
+            assert self._abort is not None
+            self._end(self._abort)
+
+    def _end(self, status: Status) -> None:
+        self.statuses.append(status)
+        self.flagged = self._nic.clock.now
+        self.told()

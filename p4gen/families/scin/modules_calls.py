@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from p4gen.families.scin import words
 from p4gen.families.scin.sizes import CONTEXTS, FOLDER, SLOTS
+from p4gen.families.scin.spec import ScinSpec
 from p4gen.program.module import Drop, Metadata, Module, Register, Size, Table
+
+
+def _strict(spec: ScinSpec) -> bool:
+    return not spec.ordered
+
+
+def _ordered(spec: ScinSpec) -> bool:
+    return spec.ordered
+
 
 FIND_CONTEXT = Module(
     name="FindContext",
@@ -46,8 +56,10 @@ TRACK_CALL = Module(
         Metadata("end", "psn_t", "the PSN after its last"),
         Metadata("number", "psn_t", "its number: the PSN of its arrivals"),
         Metadata("status", "bit<8>", "0, or why it was aborted"),
+        Metadata("flag_psn", "psn_t", "the PSN of its flags"),
+        Metadata("written_flag_psn", "psn_t", "the same of ranks that are written to", wanted=_ordered),
     ),
-    keeps=(Register("active", words.ACTIVE, CONTEXTS, "the call that runs"),),
+    keeps=(Register("active", words.active, CONTEXTS, "the call that runs"),),
     drops=(Drop("aborted", "the call that it belongs to was aborted", loss=False),),
 )
 
@@ -104,12 +116,13 @@ RECEIVE_ACK = Module(
         "number",
         "start",
     ),
+    may_need=("first",),
     changes=("what", "round_psn", "reason", "about"),
     provides=(
         Metadata("acked", "psn_t", "the PSN up to which all have acknowledged"),
         Metadata("lacks", "edges_t", "ranks that have not acknowledged the cursor's PSN"),
         Metadata("naks", "bit<1>", "1: the answer is a NAK that something is done about"),
-        Metadata("finishes", "bit<1>", "1: with this answer all of the call is acknowledged"),
+        Metadata("finishes", "bit<1>", "1: with this answer all of the call is acknowledged", wanted=_strict),
     ),
     keeps=(Register("edge_*.acked", words.ACKED, CONTEXTS, "how far a rank has acknowledged", Size("edges")),),
     drops=(Drop("never_sent", "acknowledges what has not been written"),),
@@ -134,8 +147,8 @@ ISSUE_WAVE = Module(
         "end",
         "acked",
         "naks",
-        "finishes",
     ),
+    may_need=("finishes",),
     changes=("what",),
     provides=(
         Metadata("leaves", "out_t", "what leaves because of this packet"),
@@ -178,6 +191,7 @@ RELEASE_RESULT = Module(
     purpose="writes complete slots in the order of their PSNs",
     part="release",
     needs=("hdr.bth", "hdr.cursor", "kind", "context_index", "epoch", "first_psn", "destinations", "complete"),
+    may_need=("sources", "end", "number"),
     changes=("leaves", "receivers", "what", "round_psn"),
     provides=(Metadata("start", "psn_t", "the PSN of the next result"),),
     keeps=(Register("release", words.RELEASE, CONTEXTS, "up to where results have been written"),),

@@ -74,7 +74,8 @@ MAKE_WRITE = Module(
     paper="section 3.4.1, step 6",
     purpose="makes WRITEs of the result",
     needs=("hdr.bth", "address", "rkey", "first", "end", "again"),
-    changes=("hdr.udp", "hdr.bth", "hdr.reth", "hdr.aeth", "hdr.cursor", "role"),
+    may_need=("number",),
+    changes=("hdr.udp", "hdr.bth", "hdr.reth", "hdr.aeth", "hdr.immediate", "hdr.cursor", "role"),
 )
 
 MAKE_FLAG = Module(
@@ -83,7 +84,8 @@ MAKE_FLAG = Module(
     gress="egress",
     paper="section 3.3: flags",
     purpose="makes flags",
-    needs=("context", "edge", "number", "status"),
+    needs=("context", "edge", "number", "status", "flag_psn"),
+    may_need=("destinations", "written_flag_psn"),
     changes=(
         "hdr.udp",
         "hdr.bth",

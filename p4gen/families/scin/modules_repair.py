@@ -48,7 +48,10 @@ SIGNAL_COMPLETION = Module(
         "sources",
         "destinations",
         "number",
+        "status",
     ),
+    may_need=("first", "end", "flag_psn", "written_flag_psn"),
+    changes=("leaves", "receivers", "flag_psn", "written_flag_psn"),
     provides=(Metadata("unflagged", "edges_t", "ranks whose flag has not"),),
     keeps=(Register("flagged", words.FLAGGED, CONTEXTS, "ranks that have their flag"),),
 )
@@ -82,7 +85,7 @@ ANSWER_NAK = Module(
     gress="ingress",
     paper="beside the paper, whose network is lossless",
     purpose="a READ that was lost is sent again, one that is refused ends the call",
-    needs=("hdr.bth", "hdr.aeth", "edge_bit", "number"),
+    needs=("hdr.bth", "hdr.aeth", "edge_bit", "number", "start"),
     changes=("what", "round_psn", "reason", "about"),
 )
 

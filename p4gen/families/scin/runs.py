@@ -221,7 +221,7 @@ class PullRun:
         said = []
         if not stuck and not self.problems:
             call, repeat = self.call, self._order.repeat
-            again = told - len(self.groups) * repeat * call.planned(self.groups[0].packets, self.spec.wave)
+            again = told - len(self.groups) * repeat * call.planned(self.groups[0].packets, self.spec)
             said.append(f"{told:,} packets sent by the switch to ranks, {again:,} of them again")
             rate = 8 * LANE_BYTES * call.elements * repeat * SECOND / max(duration, 1)
             if call.elements:

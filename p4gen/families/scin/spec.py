@@ -33,6 +33,13 @@ class ScinSpec(ProgramSpec):
         Literal[1, 2, 4, 8, 16, 32, 64],
         Field(description="P: packets of a wave, which one READ asks for; a power of two"),
     ] = 4
+    completion: Annotated[
+        Literal["strict", "ordered"],
+        Field(
+            description="when a rank learns that a call has ended: by a flag, when all destinations have acknowledged "
+            "all results (strict), or by the last WRITE of its own result (ordered)"
+        ),
+    ] = "strict"
     contexts: Annotated[int, Field(ge=1, le=256, description="groups that a switch serves at the same time")] = 4
     edges: Annotated[int, Field(ge=2, le=32, description="most ranks of a group, each behind an edge of its own")] = 8
     patience: Annotated[
@@ -68,6 +75,11 @@ class ScinSpec(ProgramSpec):
         return self.waves * self.wave
 
     @property
+    def ordered(self) -> bool:
+        """Whether the last WRITE of a rank's result is its flag."""
+        return self.completion == "ordered"
+
+    @property
     def program(self) -> str:
         """The program's name: ``name``, or one derived from the fields that distinguish it."""
         if self.name:
@@ -75,6 +87,8 @@ class ScinSpec(ProgramSpec):
         parts = ["scin", self.op, self.dtype, f"x{self.lanes}", f"k{self.waves}", f"p{self.wave}", f"e{self.edges}"]
         if self.op == "sum" and self.overflow == "wrap":
             parts.append("wrap")
+        if self.ordered:
+            parts.append("ordered")
         if self.icrc is not Icrc.RECOMPUTE:
             parts.append("noicrc" if self.icrc is Icrc.IGNORE else "seticrc")
         return "_".join(parts)

@@ -6,6 +6,7 @@ empty. A call has the PSN of its arrivals as its number.
 
 from __future__ import annotations
 
+from p4gen.families.scin.spec import ScinSpec
 from p4gen.layout import Field, Word
 from p4gen.rocev2.layouts import PSN_BITS
 
@@ -22,6 +23,7 @@ ACTIVE = Word(
     Field("status", 8, "status"),
 )
 """TrackCall: the call that runs, or has run last; its status is 0 unless it was aborted."""
+_ORDERED_ACTIVE = Word(*ACTIVE.fields, Field("told", PSN_BITS, "other flags of destinations"))
 NEXT_READ = Word(_EPOCH, Field("psn", PSN_BITS, "PSN"))
 """IssueWave: the PSN that the next wave begins with."""
 SLOTS = Word(_EPOCH, Field("psn", PSN_BITS, "PSN"), Field("bitmap", 32, "sources whose data it has"))
@@ -45,3 +47,8 @@ WATCHED = Word(
 """WatchProgress: what there was at the last tick."""
 BUFFER = Word(Field("address", 64, "virtual address"), Field("rkey", 32, "key"))
 """StoreAddresses: a rank's operand, or where its result goes."""
+
+
+def active(spec: ScinSpec) -> Word:
+    """``ACTIVE``, and of programs where the last WRITE is a flag, how many others destinations have had."""
+    return _ORDERED_ACTIVE if spec.ordered else ACTIVE
