@@ -80,6 +80,8 @@ class PullTest(SwitchTest):
         super().setUp()
         self.first_psn = self.random.randrange(1 << 24)
         self.contexts: list[PullContext] = []
+        self.barriers: Counter[int] = Counter()
+        """Of each context."""
         self.drop_names = {
             (f"Inc{drop.module.gress.capitalize()}.drops", drop.index): f"{drop.module.name}.{drop.drop.reason}"
             for drop in compose(self.spec).drops
@@ -155,6 +157,8 @@ class PullTest(SwitchTest):
             self.arrive(call, edge)
             self.expect([self.acked(call, edge)])
         self.arrive(call, last)
+        if not packets:
+            self.barriers[context.context] += 1
         reads = self.reads(call, range(min(self.spec.waves, self.waves(call))))
         self.expect([self.acked(call, last), *(reads if packets else self.flags(call))])
         return call
@@ -240,10 +244,24 @@ class PullTest(SwitchTest):
         """A destination acknowledges a packet of its result, or refuses it."""
         self.post(edge, self.answer(call.context, edge, Role.WRITE, call.data_psn(index), syndrome))
 
-    def took_flag(self, call: Call, *edges: int) -> None:
+    def took_flag(self, call: Call, *edges: int, status: int = Status.SUCCESS) -> None:
         """Ranks acknowledge their flags."""
-        for edge in edges or self.participants(call.context):
-            self.post(edge, self.answer(call.context, edge, Role.SYNC, call.psn))
+        for edge in edges or self.flagged(call):
+            self.post(edge, self.answer(call.context, edge, Role.SYNC, self.flag_psn(call, edge, status)))
+
+    def flagged(self, call: Call) -> list[int]:
+        """The ranks to which a flag of its own says that a call has ended well."""
+        if self.spec.ordered and call.packets:
+            return ranks(call.context.sources & ~call.context.destinations)
+        return self.participants(call.context)
+
+    def flag_psn(self, call: Call, edge: int, status: int = Status.SUCCESS) -> int:
+        """The PSN of a rank's flag: the call's number, unless results are flags. Then ranks that are written to have
+        had flags of barriers only before."""
+        if not (self.spec.ordered and call.context.destinations >> (edge - 1) & 1):
+            return call.psn
+        told = self.barriers[call.context.context] + (status != Status.SUCCESS)
+        return serial.add(call.context.first_psn, told - 1)
 
     def tick(self, context: PullContext, port: int = CPU_PORT) -> None:
         """The agent's tick for a context."""
@@ -300,32 +318,41 @@ class PullTest(SwitchTest):
     def write(self, call: Call, edge: int, index: int, *, again: bool = False, data: Values | None = None) -> Output:
         """The WRITE of a packet of the result."""
         where = self.buffers(call, edge)
-        asks = again or index == call.packets - 1 or index % self.spec.wave == self.spec.wave - 1
+        last = index == call.packets - 1
+        asks = again or last or index % self.spec.wave == self.spec.wave - 1
         values = (self.result(call, index) if data is None else data).astype(self.stored).tobytes()
         reth = RETH(where["result"] + index * self.spec.payload, where["result_key"], self.spec.payload)
-        bth = BTH(Opcode.WRITE_ONLY, 0, call.data_psn(index), ack_request=asks)
-        return self._to(call.context, edge, Role.WRITE, bth, reth=reth, payload=values)
+        flags = last and self.spec.ordered
+        bth = BTH(Opcode.WRITE_ONLY_IMM if flags else Opcode.WRITE_ONLY, 0, call.data_psn(index), ack_request=asks)
+        immdt = ImmDt(call.psn) if flags else None
+        return self._to(call.context, edge, Role.WRITE, bth, reth=reth, immdt=immdt, payload=values)
 
     def writes(self, call: Call, *indices: int, **how: Any) -> list[Output]:
-        """The WRITEs of packets of the result to all destinations."""
-        return [self.write(call, edge, index, **how) for index in indices for edge in ranks(call.context.destinations)]
+        """The WRITEs of packets of the result to all destinations, and where the last of them is their flag, the flags
+        of all others."""
+        found = [self.write(call, edge, index, **how) for index in indices for edge in ranks(call.context.destinations)]
+        if self.spec.ordered and call.packets - 1 in indices:
+            found += [self.flag(call, edge) for edge in self.flagged(call)]
+        return found
 
-    def flag(self, call: Call, edge: int, status: int = Status.SUCCESS) -> Output:
-        """A rank's flag."""
+    def flag(self, call: Call, edge: int, status: int = Status.SUCCESS, psn: int | None = None) -> Output:
+        """A rank's flag, perhaps with another PSN than it should have."""
         ends = next(each for each in call.context.edges if each.edge == edge)
         said = FLAG.word.pack(call=call.psn, status=status, reserved=0).to_bytes(FLAG.size)
         return self._to(
             call.context,
             edge,
             Role.SYNC,
-            BTH(Opcode.WRITE_ONLY_IMM, 0, call.psn, ack_request=True),
+            BTH(Opcode.WRITE_ONLY_IMM, 0, self.flag_psn(call, edge, status) if psn is None else psn, ack_request=True),
             reth=RETH(ends.flag_address, ends.flag_key, FLAG.size),
             immdt=ImmDt(status << 24 | call.psn),
             payload=said,
         )
 
     def flags(self, call: Call, status: int = Status.SUCCESS) -> list[Output]:
-        """The flags of all ranks."""
+        """The flags that follow the last ACK, or an arrival, or end a call with a status."""
+        if self.spec.ordered and call.packets and status == Status.SUCCESS:
+            return []
         return [self.flag(call, edge, status) for edge in self.participants(call.context)]
 
     def expect(self, outputs: Iterable[Output]) -> None:
@@ -352,6 +379,10 @@ class PullTest(SwitchTest):
             self.expect([*self.reads(call, following), *(self.flags(call) if last else [])])
         self.took_flag(call)
         self.expect_nothing()
+
+    def after_flags(self, call: Call) -> Call:
+        """The call that an abort is about when all results have been written: the next one, if they were flags."""
+        return replace(call, number=call.number + 1, packets=0) if self.spec.ordered else call
 
     # --- counters and registers ---
 

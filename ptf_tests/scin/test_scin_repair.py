@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulls import ACK, BROKEN, NAK, REFUSED, PullTest
+from pulls import ACK, BROKEN, INVALID, NAK, REFUSED, PullTest
 
 from p4gen.families.scin.codes import Status
 from p4gen.families.scin.control import Role
@@ -137,10 +137,48 @@ class RefusedReadAborts(PullTest):
         self.post(3, self.answer(call.context, 3, Role.READ, call.data_psn(0), REFUSED))
         self.expect(self.flags(call, Status.REFUSED))
         self.refused(self.port(1), self.response(call, 1, 0).to_bytes(), "TrackCall.aborted")
-        self.took_flag(call, 1, 2)
+        self.took_flag(call, 1, 2, status=Status.REFUSED)
         self.tick(call.context)
         self.tick(call.context)
         self.expect([self.flag(call, 3, Status.REFUSED)])
+
+
+class LateRefusalOfAReadMeansNothing(PullTest):
+    """A READ that was asked for again, and is refused when its data has come: the rank may have put it away."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), 2)
+        self.respond(call, [1, 2, 3], 0)
+        self.expect(self.writes(call, 0))
+        self.post(3, self.answer(call.context, 3, Role.READ, call.data_psn(0), REFUSED))
+        self.expect_nothing()
+        self.respond(call, [1, 2, 3], 1)
+        self.expect(self.writes(call, 1))
+
+
+class AbortReachesWhoLacksAFlag(PullTest):
+    """A rank that lacks the flag of the call before is told of an abort with the PSN that its NIC waits for."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        self.took_flag(self.begin(context, 0), 1, 2)
+        call = self.call(context, 1, 1)
+        self.arrive(call, 1)
+        self.expect([self.acked(call, 1)])
+        self.post(2, self.arrival(call, 2, packets=2))
+        self.expect([self.acked(call, 2, INVALID), *self.flags(call, Status.DISAGREEMENT)])
+        lacked = self.answer(context, 3, Role.SYNC, context.first_psn, NAK)
+        self.post(3, lacked)
+        self.expect([self.flag(call, 3, Status.DISAGREEMENT, context.first_psn)])
+        self.took_flag(call, 1, 2, status=Status.DISAGREEMENT)
+        self.post(3, self.answer(context, 3, Role.SYNC, context.first_psn))
+        self.tick(context)
+        self.tick(context)
+        self.expect([self.flag(call, 3, Status.DISAGREEMENT)])
+        self.took_flag(call, 3, status=Status.DISAGREEMENT)
+        self.tick(context)
+        self.tick(context)
+        self.expect_nothing()
 
 
 class RefusedWriteAborts(PullTest):
@@ -151,7 +189,7 @@ class RefusedWriteAborts(PullTest):
         self.respond(call, [1, 2, 3], 0)
         self.expect(self.writes(call, 0))
         self.ack(call, 2, 0, BROKEN)
-        self.expect(self.flags(call, Status.REFUSED))
+        self.expect(self.flags(self.after_flags(call), Status.REFUSED))
 
 
 class SilenceAborts(PullTest):
@@ -167,7 +205,7 @@ class SilenceAborts(PullTest):
             self.expect([self.read(call, 2, 0, 1)])
         self.tick(call.context)
         self.expect(self.flags(call, Status.SILENCE))
-        self.took_flag(call, 1, 3)
+        self.took_flag(call, 1, 3, status=Status.SILENCE)
         self.tick(call.context)
         self.expect_nothing()
         for _ in range(self.spec.patience + 2):

@@ -29,12 +29,19 @@ def small(**fields: Any) -> ScinSpec:
 
 def _runs(spec: ScinSpec) -> tuple[SuiteRun[ScinSpec], ...]:
     """All scenarios on ``spec``'s program, and on small ones that differ from it in one field."""
-    own = {"op": spec.op, "dtype": spec.dtype, "overflow": spec.overflow, "icrc": spec.icrc}
+    own = {
+        "op": spec.op,
+        "dtype": spec.dtype,
+        "overflow": spec.overflow,
+        "icrc": spec.icrc,
+        "completion": spec.completion,
+    }
     other = "uint32" if spec.dtype == "int32" else "int32"
     return (
         SuiteRun(spec),
         SuiteRun(small(**own | {"dtype": other})),
         SuiteRun(small(**own | {"wave": 1, "waves": 8})),
+        SuiteRun(small(**own | {"completion": "strict" if spec.ordered else "ordered"})),
     )
 
 
@@ -42,9 +49,12 @@ FACET = Conformance(
     serves=lambda _spec, _module: True,
     runs=_runs,
     seeding=lambda _: SEEDING,
-    axes={"op": OPS, "dtype": DTYPES, "overflow": ("saturate", "wrap")},
+    axes={"op": OPS, "dtype": DTYPES, "overflow": ("saturate", "wrap"), "completion": ("strict", "ordered")},
     kept=(),
-    every_program=lambda _: [small(op=op, dtype=dtype) for op in OPS for dtype in DTYPES],
+    every_program=lambda _: [
+        *(small(op=op, dtype=dtype) for op in OPS for dtype in DTYPES),
+        small(completion="ordered"),
+    ],
     mutated=lambda _spec, _reliabilities, _pipelines: (),
     suite=resource("ptf_tests") / "scin",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from p4gen.families.scin.faults_ordered import ORDERED, PROGRAM
 from p4gen.ptf.mutations import Mutation, Seeding
 
 _ALL = "meta.flow.sources | meta.flow.destinations"
@@ -10,7 +11,11 @@ _FINISHED = f"finishes == 1) {{\n                meta.emission.leaves = out_t.FL
 _BY_TICK = "{ meta.lookup.kind = kind_t.TICK; }"
 _BY_CURSOR = "{ meta.lookup.kind = kind_t.CURSOR; }"
 _SMALL = {"mode": "scin", "lanes": 8, "waves": 2, "wave": 4, "contexts": 4, "edges": 4, "ports": 8, "patience": 3}
-PROGRAMS: dict[str, dict[str, object]] = {"plain": {**_SMALL}, "wrap": {**_SMALL, "overflow": "wrap"}}
+PROGRAMS: dict[str, dict[str, object]] = {
+    "plain": {**_SMALL},
+    "wrap": {**_SMALL, "overflow": "wrap"},
+    PROGRAM: {**_SMALL, "completion": "ordered"},
+}
 
 _ARRIVALS = (
     Mutation("starts-one-early", "TrackArrival", "if (arrived == all) {", "if (arrived != 1) {"),
@@ -184,6 +189,24 @@ _REPAIR = (
         "start) == 0) {\n                meta.round.what = cursor_kind_t.ABORT;",
         "start) == 0) {\n                meta.round.what = cursor_kind_t.NONE;",
     ),
+    Mutation(
+        "late-refusal-aborts",
+        "AnswerNak",
+        "if (precedes(hdr.bth.psn, meta.release.start) == 0) {\n                meta.round.what = cursor_kind_t.ABORT;",
+        "if (true) {\n                meta.round.what = cursor_kind_t.ABORT;",
+    ),
+    Mutation(
+        "lacked-flag-not-sent",
+        "SignalCompletion",
+        "(hdr.aeth.syndrome == SYNDROME_NAK) {\n                    meta.emission",
+        "(false) {\n                    meta.emission",
+    ),
+    Mutation(
+        "abort-has-its-own-psn",
+        "SignalCompletion",
+        "meta.call.flag_psn = hdr.bth.psn;",
+        "meta.call.flag_psn = meta.call.flag_psn;",
+    ),
     Mutation("aborted-goes-on-reading", "TrackCall", "if (ended == 1) {", "if (false) {"),
     Mutation("ticks-never-stall", "WatchProgress", "else if (count < PATIENCE) { count = count + 1; }", ""),
     Mutation("ticks-act-at-once", "WatchProgress", "if (same == 0) { count = 0; }", "if (same == 0) { count = 1; }"),
@@ -209,9 +232,9 @@ _REPAIR = (
 )
 
 SEEDING = Seeding(
-    mutations=_ARRIVALS + _WAVES + _DATA + _RESULTS + _REPAIR,
+    mutations=_ARRIVALS + _WAVES + _DATA + _RESULTS + _REPAIR + ORDERED,
     programs=PROGRAMS,
-    tests={"wrap": ("test_scin_data",)},
+    tests={"wrap": ("test_scin_data",), PROGRAM: ("test_scin_ordered", "test_scin_repair")},
     first={
         "TrackArrival": ("test_scin_arrival",),
         "IssueWave": ("test_scin_reads", "test_scin_data"),

@@ -35,7 +35,6 @@ def _nothing_yet(spec: ScinSpec) -> tuple[tuple[str, str], ...]:
     return _NOTHING_YET if spec.ordered else (*_NOTHING_YET, ("progress.finishes", "0"))
 
 
-
 def ingress(spec: ScinSpec) -> Flow:
     """The handling of a packet on arrival."""
     arch = spec.architecture

@@ -1,8 +1,9 @@
 """What a rank does with SCIN: it says where its operand is, and waits for its flag.
 
 A rank has three connections of a context: it arrives and is flagged over one, is read over the second, and written to
-over the third. It posts nothing else: reading, pacing and repair are the switch's. With ordered completion the last WRITE of its
-result is its flag, and over the first connection it gets those of calls without a result of its own, and of aborts.
+over the third. It posts nothing else: reading, pacing and repair are the switch's. With ordered completion the last
+WRITE of its result is its flag, and over the first connection it gets the flags of calls without a result for it, and
+of aborts.
 """
 
 from __future__ import annotations
