@@ -36,6 +36,7 @@ TROUBLES = {
     "everything": Faults((Impairment(loss=0.02, reorder=0.05, duplicate=0.05, corrupt=0.02),)),
     "a link down": Faults(outages=(Outage("h1", 3 * US, 23 * US),)),
 }
+COMPLETIONS = ("strict", "ordered")
 STAR = load_topology("star-4")
 EVERYTHING = TROUBLES["everything"]
 MIXED = {"sources": "0,2", "destinations": "1,2"}
@@ -81,8 +82,10 @@ def passed(asked: RunOrder) -> Outcome:
 
 @pytest.mark.parametrize("collective", FACET.collectives)
 @pytest.mark.parametrize("in_place", ["yes", "no"])
-def test_without_losses_nothing_is_sent_again(collective: str, in_place: str, seed: int) -> None:
-    result = passed(order(collective=collective, options={"in_place": in_place}, seed=seed))
+@pytest.mark.parametrize("completion", COMPLETIONS)
+def test_without_losses_nothing_is_sent_again(collective: str, in_place: str, completion: str, seed: int) -> None:
+    spec = {"completion": completion}
+    result = passed(order(collective=collective, spec=spec, options={"in_place": in_place}, seed=seed))
     assert (result.figures["again"], result.naks, result.timeouts, dict(result.drops)) == (0, 0, 0, {})
     assert result.duration > 0
 
@@ -92,16 +95,48 @@ def test_without_losses_nothing_is_sent_again(collective: str, in_place: str, se
 @pytest.mark.parametrize("resumption", FACET.options["resumption"].values)
 @pytest.mark.parametrize("recovery", [Recovery.GO_BACK_N, Recovery.SELECTIVE_REPEAT])
 @pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("completion", COMPLETIONS)
 def test_what_goes_wrong_is_mended(
-    collective: str, resumption: str, recovery: Recovery, trouble: str, seed: int
+    collective: str, resumption: str, recovery: Recovery, trouble: str, completion: str, seed: int
 ) -> None:
     options = {"resumption": resumption, "in_place": "no" if seed % 2 else "yes", "late": "30us"}
-    passed(order(collective=collective, options=options, recovery=recovery, faults=TROUBLES[trouble], seed=seed))
+    spec, faults = {"completion": completion}, TROUBLES[trouble]
+    passed(order(collective=collective, spec=spec, options=options, recovery=recovery, faults=faults, seed=seed))
 
 
-def test_many_calls_in_place_by_ranks_that_are_late(seed: int) -> None:
-    """Each in the memory of the one before, while flags of that one are still on their way to others."""
-    passed(order(size=96, repeat=200, options={"late": "3us"}, faults=EVERYTHING, seed=seed))
+@pytest.mark.parametrize("completion", COMPLETIONS)
+def test_many_calls_in_place_by_ranks_that_are_late(completion: str, seed: int) -> None:
+    """Each in the memory of the one before, while flags of that one are still on their way to others, or results."""
+    spec = {"completion": completion}
+    passed(order(size=96, repeat=200, spec=spec, options={"late": "3us"}, faults=EVERYTHING, seed=seed))
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("masks", [("0,1", "1,2"), ("0,1,2", "3"), ("3", "0,1,2,3")])
+def test_calls_and_barriers_alternate(masks: tuple[str, str], seed: int) -> None:
+    """Where results are flags: of a rank that is read only, of one that is written to only, and of barriers."""
+    sources, destinations = (sum(1 << int(rank) for rank in mask.split(",")) for mask in masks)
+    spec = ScinSpec.model_validate(SMALL | {"completion": "ordered"})
+    config = PullConfig(STAR, spec, (Pattern(sources, destinations),), faults=EVERYTHING, engine="jit", seed=seed)
+    run = PullSimulation(config)
+    chance = np.random.default_rng(seed)
+    for number in range(12):
+        if number % 3 == 1:
+            run.start(0, 0, {}, {})
+            run.finish()
+            continue
+        given = [chance.integers(-(1 << 28), 1 << 28, 8 * (number + 1), np.int32) for _ in range(4)]
+        total = sum(given[rank] for rank in range(4) if sources >> rank & 1)
+        for rank, got in enumerate(run.call(0, given, in_place=True)):
+            assert (got is not None) == bool(destinations >> rank & 1)
+            assert got is None or (got == total).all()
+    assert {status for member in run.members[0].values() for status in member.statuses} == {Status.SUCCESS}
+
+
+def test_results_that_are_flags_come_two_links_earlier() -> None:
+    """A link takes 1 us; the results' and the ACKs' bytes on it are the rest."""
+    times = [passed(order(spec={"completion": completion}, size=64, repeat=1)).duration for completion in COMPLETIONS]
+    assert 2 * US < times[0] - times[1] < 3 * US
 
 
 @pytest.mark.parametrize("collective", [Collective.ALLREDUCE, Collective.ALLGATHER])
@@ -174,12 +209,38 @@ def test_nics_check_the_icrc_that_programs_give(icrc: str) -> None:
     passed(order(spec={"icrc": icrc}))
 
 
-def test_a_dead_rank_ends_the_calls_of_all_others_with_a_status() -> None:
+@pytest.mark.parametrize("completion", COMPLETIONS)
+def test_a_dead_rank_ends_the_calls_of_all_others_with_a_status(completion: str) -> None:
     outage = Outage("h2", 2 * US, SECOND)
-    result = PullRun(order(spec={"patience": 5}, size=4096, faults=Faults(outages=(outage,)))).run()
+    spec = {"patience": 5, "completion": completion}
+    result = PullRun(order(spec=spec, size=4096, faults=Faults(outages=(outage,)))).run()
     assert not result.ok
     assert "no packet has arrived since" in result.stuck[0]
     assert result.errors == tuple(f"rank {rank}, call 1: has ended with the status 3, silence" for rank in (0, 1, 3))
+
+
+def test_a_rank_that_dies_before_it_has_its_result_ends_the_next_call_of_all_others() -> None:
+    """Where results are flags the others have theirs."""
+    outage = Outage("h2", 4 * US + US // 2, SECOND)  # when all operands have been read
+    spec = {"patience": 5, "completion": "ordered"}
+    result = PullRun(order(spec=spec, size=64, faults=Faults(outages=(outage,)))).run()
+    assert result.errors == tuple(f"rank {rank}, call 2: has ended with the status 3, silence" for rank in (0, 1, 3))
+
+
+def test_a_rank_that_learns_of_an_abort_between_calls_ends_its_next_one_so() -> None:
+    spec = ScinSpec.model_validate(SMALL | {"patience": 5, "completion": "ordered"})
+    faults = Faults(outages=(Outage("h2", 3_700_000, SECOND),))
+    run = PullSimulation(PullConfig(STAR, spec, (Pattern(0b1111, 0b1111),), faults=faults, engine="jit"))
+    buffers = {rank: run.register(rank, np.zeros(8, ">i4")) for rank in range(4)}
+    run.start(0, 1, buffers, buffers)
+    others = [run.members[0][rank] for rank in (0, 1, 3)]
+    run.finish(lambda: all(member.done for member in others))
+    assert not run.members[0][2].done
+    run.finish(lambda: run.network.loop.now > 400 * US)
+    for member in others:
+        member.arrive(0)
+    run.finish(lambda: all(member.done for member in others))
+    assert [member.statuses for member in others] == [[Status.SUCCESS, Status.SILENCE]] * 3
 
 
 def test_a_rank_that_was_away_gets_its_flag() -> None:
