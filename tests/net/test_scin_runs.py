@@ -80,6 +80,7 @@ def passed(asked: RunOrder) -> Outcome:
     return result
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("collective", FACET.collectives)
 @pytest.mark.parametrize("in_place", ["yes", "no"])
 @pytest.mark.parametrize("completion", COMPLETIONS)

@@ -32,18 +32,27 @@ CONTEXT = PullContext(0, (edge(1), edge(2)), 0b11, 0b01)
 
 
 @pytest.mark.parametrize(
-    "fields", [{"op": "min"}, {"dtype": "uint32"}, {"overflow": "wrap"}, {"icrc": "set"}, {"icrc": "ignore"}]
+    "fields",
+    [
+        {"op": "min"},
+        {"dtype": "uint32"},
+        {"overflow": "wrap"},
+        {"icrc": "set"},
+        {"icrc": "ignore"},
+        {"completion": "ordered"},
+    ],
 )
 def test_every_program_builds(tmp_path: Path, fields: dict[str, Any]) -> None:
     spec = load_spec(flags={"mode": "scin", "lanes": 8, "edges": 2, "waves": 2} | fields)
     build(spec, tmp_path, use_p4c=False)
 
 
-def test_state_is_what_the_formula_says() -> None:
-    spec = ScinSpec(lanes=256)
+@pytest.mark.parametrize(("completion", "more"), [("strict", 0), ("ordered", 24)])
+def test_state_is_what_the_formula_says(completion: str, more: int) -> None:
+    spec = ScinSpec.model_validate({"lanes": 256, "completion": completion})
     bits = sum(module.state_bits(spec) for module in compose(spec).modules)
     contexts, ranks, slots, lanes = 4, 8, 64, 256
-    assert bits == contexts * (slots * (64 + 32 * lanes) + 88 + 96 + 32 + 48 + 64 + 96 + (32 + 192) * ranks)
+    assert bits == contexts * (slots * (64 + 32 * lanes) + 88 + more + 96 + 32 + 48 + 64 + 96 + (32 + 192) * ranks)
     assert abs(bits / 8 / 266_000 - 1) < 0.05
 
 
