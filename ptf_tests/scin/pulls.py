@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import mxint8
 import numpy as np
 import numpy.typing as npt
 
 from p4gen.arch.ports import CPU_PORT
 from p4gen.families.scin.codes import NUMBERS, Status
-from p4gen.families.scin.control import PullContext, PullEdge, Role, configuration
+from p4gen.families.scin.control import PullContext, PullEdge, Role, configuration, roles
 from p4gen.families.scin.headers import ANNOUNCED, BUFFERS, FLAG
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.groups.group import Endpoint, SwitchConfig
@@ -41,6 +42,7 @@ ANSWERS = (
 )
 STATE = ("arrivals", "active", "next_read", "slots", "release", "flagged", "edge_1.acked", "edge_2.acked",
          "lane_0.partial", "source", "result")  # fmt: skip
+SCALES_STATE = ("scale_slots", "ready", "own_0.own", "top_0.top", "result_0.kept")
 Values = npt.NDArray[Any]
 
 
@@ -54,6 +56,10 @@ class Call:
     before: int
     operands: dict[int, list[Values]]
     """What each source has, by packet."""
+    scales: dict[int, list[Values]] = field(default_factory=dict)
+    """The scales of it."""
+    waves: int = 0
+    """Waves of the calls before."""
 
     @property
     def psn(self) -> int:
@@ -63,6 +69,10 @@ class Call:
     def data_psn(self, index: int) -> int:
         """The PSN of a packet of its data."""
         return serial.add(self.context.first_psn, self.before + index)
+
+    def scales_psn(self, wave: int) -> int:
+        """The PSN of the scales of a wave."""
+        return serial.add(self.context.first_psn, self.waves + wave)
 
 
 def ranks(mask: int) -> list[int]:
@@ -82,6 +92,9 @@ class PullTest(SwitchTest):
         self.contexts: list[PullContext] = []
         self.barriers: Counter[int] = Counter()
         """Of each context."""
+        self._waves: dict[tuple[int, int, int], int] = {}
+        self._loading: list[tuple[Call, int]] = []
+        """Waves whose scales are to be asked for."""
         self.drop_names = {
             (f"Inc{drop.module.gress.capitalize()}.drops", drop.index): f"{drop.module.name}.{drop.drop.reason}"
             for drop in compose(self.spec).drops
@@ -102,13 +115,13 @@ class PullTest(SwitchTest):
         edges = []
         for edge in ranks(sources | destinations):
             ip, mac = 0x0A000100 + edge, 0x020000010000 | edge
-            near = [Endpoint(0x020000000001, 0x0A000001, 0x100 + 256 * number + 4 * edge + role) for role in Role]
-            far = [Endpoint(mac, ip, 0xFED000 + 256 * number + 4 * edge + role) for role in Role]
+            qps = [256 * number + 4 * edge + role for role in roles(self.spec)]
+            near = tuple(Endpoint(0x020000000001, 0x0A000001, 0x100 + qp) for qp in qps)
+            far = tuple(Endpoint(mac, ip, 0xFED000 + qp) for qp in qps)
             place = 0x5000_0000_0000 + (edge << 20) + 8 * number
             edges.append(
-                PullEdge(edge, self.port(edge), (near[0], near[1], near[2]), (far[0], far[1], far[2]), place,
-                         0xF1A60000 + edge, 0xC000 + 64 * number + edge)
-            )  # fmt: skip
+                PullEdge(edge, self.port(edge), near, far, place, 0xF1A60000 + edge, 0xC000 + 64 * number + edge)
+            )
         psn = self.first_psn if first < 0 else first
         return PullContext(number, tuple(edges), sources, destinations, epoch, psn)
 
@@ -133,6 +146,11 @@ class PullTest(SwitchTest):
 
     def call(self, context: PullContext, packets: int, number: int = 0, before: int = 0) -> Call:
         """A call with random operands, whose sums fit whatever their order is."""
+        waves = self._waves.get((context.context, context.epoch, number), 0)
+        if self.spec.scaled:
+            drawn = {edge: mxint8.draw(self.spec, packets, self.random) for edge in ranks(context.sources)}
+            elements, scales = ({edge: both[i] for edge, both in drawn.items()} for i in (0, 1))
+            return Call(context, number, packets, before, elements, scales, waves)
         low, high = (-(1 << 31), 1 << 31) if self.spec.dtype == "int32" else (0, 1 << 32)
         if self.spec.op == "sum":
             low, high = low // 4, high // 4
@@ -143,7 +161,7 @@ class PullTest(SwitchTest):
             ]
             for edge in ranks(context.sources)
         }
-        return Call(context, number, packets, before, operands)
+        return Call(context, number, packets, before, operands, waves=waves)
 
     def participants(self, context: PullContext) -> list[int]:
         """All ranks of a context."""
@@ -151,7 +169,12 @@ class PullTest(SwitchTest):
 
     def begin(self, context: PullContext, packets: int, number: int = 0, before: int = 0) -> Call:
         """All ranks arrive at a call; checks their ACKs and the first READs, and nothing before the last arrival."""
-        call = self.call(context, packets, number, before)
+        return self.started(self.call(context, packets, number, before))
+
+    def started(self, call: Call) -> Call:
+        """The same for a call with its operands."""
+        context, packets = call.context, call.packets
+        self._waves[context.context, context.epoch, call.number + 1] = call.waves + self.waves(call)
         *early, last = self.participants(context)
         for edge in early:
             self.arrive(call, edge)
@@ -207,6 +230,8 @@ class PullTest(SwitchTest):
     @property
     def stored(self) -> str:
         """The elements' type on the wire."""
+        if self.spec.scaled:
+            return "i1"
         return ">i4" if self.spec.dtype == "int32" else ">u4"
 
     def answer(self, context: PullContext, edge: int, role: Role, psn: int, syndrome: int = ACK) -> RocePacket:
@@ -292,18 +317,58 @@ class PullTest(SwitchTest):
     def read(self, call: Call, edge: int, first: int, packets: int) -> Output:
         """A READ of some packets of a source."""
         where = self.buffers(call, edge)
-        size = self.spec.payload
-        reth = RETH(where["source"] + first * size, where["source_key"], packets * size)
+        reth = RETH(where["source"] + self.offset(first), where["source_key"], packets * self.spec.payload)
         bth = BTH(Opcode.READ_REQUEST, 0, call.data_psn(first), ack_request=True)
         return self._to(call.context, edge, Role.READ, bth, reth=reth)
 
     def reads(self, call: Call, waves: Iterable[int]) -> list[Output]:
-        """The READs of waves, of all sources."""
+        """The READs of waves, of all sources. Of elements with scales these are read first: what is expected are READs
+        of scales, and then ``expect`` answers them, and expects those of data."""
+        if self.spec.scaled:
+            waves = list(waves)
+            self._loading += [(call, wave) for wave in waves]
+            return [self.read_scales(call, edge, wave) for wave in waves for edge in ranks(call.context.sources)]
+        return self.data_reads(call, waves)
+
+    def data_reads(self, call: Call, waves: Iterable[int]) -> list[Output]:
+        """The READs of waves' data, of all sources."""
         found = [(edge, self.of_wave(call, wave)) for wave in waves for edge in ranks(call.context.sources)]
         return [self.read(call, edge, packets[0], len(packets)) for edge, packets in found]
 
+    def offset(self, index: int) -> int:
+        """Where a packet is, from the beginning of an operand or result: behind each wave are its scales."""
+        return index * self.spec.payload + index // self.spec.wave * self.spec.scales
+
+    def read_scales(self, call: Call, edge: int, wave: int) -> Output:
+        """A READ of the scales of a wave."""
+        where, packets = self.buffers(call, edge), self.of_wave(call, wave)
+        at = where["source"] + self.offset(packets[0]) + len(packets) * self.spec.payload
+        bth = BTH(Opcode.READ_REQUEST, 0, call.scales_psn(wave), ack_request=True)
+        return self._to(call.context, edge, Role.SCALES, bth, reth=RETH(at, where["source_key"], self.spec.scales))
+
+    def scales(self, call: Call, edge: int, wave: int, opcode: Opcode = ANSWERS[3]) -> RocePacket:
+        """A source's scales of a wave."""
+        held = {index % self.spec.wave: call.scales[edge][index] for index in self.of_wave(call, wave)}
+        bth = BTH(opcode, 0, call.scales_psn(wave))
+        payload = mxint8.of_wave(self.spec, held)
+        return self._from(call.context, edge, Role.SCALES, bth, aeth=AETH(ACK, 7), payload=payload)
+
+    def give_scales(self, call: Call, edges: Iterable[int], *waves: int) -> None:
+        """Sources answer READs of scales."""
+        for wave in waves:
+            for edge in edges:
+                self.post(edge, self.scales(call, edge, wave))
+
+    def summed(self, call: Call, index: int) -> tuple[Values, Values]:
+        """A packet of a result with scales, and the scales."""
+        sources = ranks(call.context.sources)
+        operands, scales = ([each[edge][index] for edge in sources] for each in (call.operands, call.scales))
+        return mxint8.summed(self.spec, operands, scales)
+
     def result(self, call: Call, index: int) -> Values:
         """A packet of the result."""
+        if self.spec.scaled:
+            return self.summed(call, index)[0]
         stack = np.stack([call.operands[edge][index] for edge in ranks(call.context.sources)])
         if self.spec.op != "sum":
             return np.asarray(stack.min(0) if self.spec.op == "min" else stack.max(0))
@@ -319,12 +384,15 @@ class PullTest(SwitchTest):
         """The WRITE of a packet of the result."""
         where = self.buffers(call, edge)
         last = index == call.packets - 1
-        asks = again or last or index % self.spec.wave == self.spec.wave - 1
+        ends = last or index % self.spec.wave == self.spec.wave - 1
         values = (self.result(call, index) if data is None else data).astype(self.stored).tobytes()
-        reth = RETH(where["result"] + index * self.spec.payload, where["result_key"], self.spec.payload)
-        flags = last and self.spec.ordered
-        bth = BTH(Opcode.WRITE_ONLY_IMM if flags else Opcode.WRITE_ONLY, 0, call.data_psn(index), ack_request=asks)
-        immdt = ImmDt(call.psn) if flags else None
+        if self.spec.scaled and ends:
+            wave = self.of_wave(call, index // self.spec.wave)
+            values += mxint8.of_wave(self.spec, {each % self.spec.wave: self.summed(call, each)[1] for each in wave})
+        reth = RETH(where["result"] + self.offset(index), where["result_key"], len(values))
+        opcode = Opcode.WRITE_ONLY_IMM if last and self.spec.ordered else Opcode.WRITE_ONLY
+        bth = BTH(opcode, 0, call.data_psn(index), ack_request=again or ends)
+        immdt = ImmDt(call.psn) if last and self.spec.ordered else None
         return self._to(call.context, edge, Role.WRITE, bth, reth=reth, immdt=immdt, payload=values)
 
     def writes(self, call: Call, *indices: int, **how: Any) -> list[Output]:
@@ -359,9 +427,14 @@ class PullTest(SwitchTest):
         """Like ``SwitchTest.expect``; programs that leave ICRCs as they come are not asked for right ones."""
         if self.spec.icrc.right:
             super().expect(outputs)
-            return
-        cut = [[replace(each, frame=each.frame[:-4]) for each in frames] for frames in (self.outputs(), outputs)]
-        self.equal("frames sent", *(sorted((each.port, each.frame.hex()) for each in frames) for frames in cut))
+        else:
+            cut = [[replace(each, frame=each.frame[:-4]) for each in frames] for frames in (self.outputs(), outputs)]
+            self.equal("frames sent", *(sorted((each.port, each.frame.hex()) for each in frames) for frames in cut))
+        loading, self._loading = self._loading, []
+        for call, wave in loading:
+            sources = ranks(call.context.sources)
+            self.give_scales(call, self.random.sample(sources, len(sources)), wave)
+            self.expect(self.data_reads(call, [wave]))
 
     def finish(self, call: Call) -> None:
         """From the first READs on: all data comes, all results are acknowledged, all flags are taken."""
@@ -402,5 +475,11 @@ class PullTest(SwitchTest):
         self.equal(f"dropped, {reason}", (self.drops() - drops)[reason], 1)
         self.equal(f"registers after a frame to be refused as {reason}", self._state(), before)
 
+    @property
+    def asker(self) -> str:
+        """The module that knows which data has been asked for."""
+        return "TrackScales" if self.spec.scaled else "IssueWave"
+
     def _state(self) -> dict[str, list[int]]:
-        return {name: self.control.registers(name) for name in STATE}
+        names = (*STATE, *(SCALES_STATE if self.spec.scaled else ()))
+        return {name: self.control.registers(name) for name in names}

@@ -124,7 +124,7 @@ class ForeignArrivalTouchesNothing(PullTest):
         packet = self.arrival(call, 1)
         stranger = replace(packet, ip=replace(packet.ip, src=packet.ip.src + 7))
         self.refused(self.port(1), stranger.sealed().to_bytes(), "LookupTable.unknown_source")
-        for further, reason in ((3, "LookupTable.unknown_qp"), (1, "ValidatePacket.unknown")):
+        for further, reason in ((128, "LookupTable.unknown_qp"), (1, "ValidatePacket.unknown")):
             other = replace(packet, bth=replace(packet.bth, dst_qp=packet.bth.dst_qp + further))
             self.refused(self.port(1), other.sealed().to_bytes(), reason)
 

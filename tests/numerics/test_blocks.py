@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p4gen.families.scin.blocks import GUARD, LARGEST, NOT_A_NUMBER, add, from_mxint8, to_mxint8
+from p4gen.families.scin.blocks import add, from_mxint8, to_mxint8
+from p4gen.families.scin.codes import GUARD, LARGEST, NOT_A_NUMBER
 from p4gen.families.scin.figures import FACET
 from p4gen.net.figure import Order
 

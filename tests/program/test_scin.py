@@ -22,9 +22,9 @@ SMALL = ScinSpec(lanes=8, waves=2, wave=2, contexts=2, edges=2, ports=4)
 
 
 def edge(number: int, **fields: Any) -> PullEdge:
-    near = [Endpoint(2, 0x0A000001, 0x100 + 4 * number + role) for role in range(3)]
-    far = [Endpoint(4, 0x0A000100 + number, 9 + role) for role in range(3)]
-    made = PullEdge(number, number, (near[0], near[1], near[2]), (far[0], far[1], far[2]), 0x1000, 7)
+    near = tuple(Endpoint(2, 0x0A000001, 0x100 + 4 * number + role) for role in range(3))
+    far = tuple(Endpoint(4, 0x0A000100 + number, 9 + role) for role in range(3))
+    made = PullEdge(number, number, near, far, 0x1000, 7)
     return replace(made, **fields)
 
 
@@ -40,6 +40,8 @@ CONTEXT = PullContext(0, (edge(1), edge(2)), 0b11, 0b01)
         {"icrc": "set"},
         {"icrc": "ignore"},
         {"completion": "ordered"},
+        {"dtype": "mxint8", "lanes": 64},
+        {"dtype": "mxint8", "lanes": 64, "block": 64, "icrc": "ignore", "completion": "ordered"},
     ],
 )
 def test_every_program_builds(tmp_path: Path, fields: dict[str, Any]) -> None:
@@ -56,10 +58,28 @@ def test_state_is_what_the_formula_says(completion: str, more: int) -> None:
     assert abs(bits / 8 / 266_000 - 1) < 0.05
 
 
+@pytest.mark.parametrize(("block", "bytes_of_scales"), [(32, 81_920), (64, 40_960)])
+def test_state_with_scales_is_what_the_formula_says(block: int, bytes_of_scales: int) -> None:
+    spec = ScinSpec(dtype="mxint8", block=block, lanes=1024)  # type: ignore[arg-type]
+    bits = sum(module.state_bits(spec) for module in compose(spec).modules)
+    contexts, ranks, waves, slots, lanes, scales = 4, 8, 16, 64, 1024, 4096 // block
+    plain = slots * (64 + 32 * lanes) + 88 + 96 + 32 + 48 + 64 + 96 + (32 + 192) * ranks
+    assert bits == contexts * (plain + waves * (64 + 8 * scales * (ranks + 2)) + 48 + 2 * 24)
+    assert contexts * waves * scales * (ranks + 2) == bytes_of_scales
+    if block == 64:
+        assert abs(bits / 8 / 1_060_000 - 1) < 0.05
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"dtype": "float32"}, "--dtype: error: dtype = 'float32': must be int32 or uint32"),
+        ({"dtype": "float32"}, "--dtype: error: dtype = 'float32': must be int32, uint32 or mxint8"),
+        ({"dtype": "mxint8", "op": "max"}, "--op: error: op = 'max': blocks with scales are added only"),
+        ({"dtype": "mxint8", "lanes": 16}, "--lanes: error: lanes = 16: a packet has whole blocks, of 32 elements"),
+        ({"dtype": "mxint8", "lanes": 32, "wave": 1}, "--wave: error: wave = 1: a wave has 1 blocks; it needs 4"),
+        ({"dtype": "mxint8", "wave": 32}, "--wave: error: wave = 32: a wave of 32 packets has scales for more"),
+        ({"lanes": 512}, "--lanes: error: lanes = 512: packets have 256 elements of int32 at most"),
+        ({"block": 64}, "--block: error: block = 64: int32 has no scales"),
         ({"waves": 3}, "--waves: error: waves = 3: must be 1, 2, 4, 8"),
         ({"pipelines": 2}, "--pipelines: error: pipelines = 2: a call has its state in one pipeline"),
         ({"edges": 16, "ports": 8}, "--edges: error: edges = 16: each has a port, and the switch has 8"),
@@ -90,6 +110,7 @@ def test_a_switch_takes_the_entries_of_a_context() -> None:
         (replace(CONTEXT, edges=(edge(1), edge(3))), "edge 3: the program has 2, numbered from 1"),
         (replace(CONTEXT, edges=(edge(1), edge(2, port=4))), "edge 2: the switch has no port 4"),
         (replace(CONTEXT, edges=(edge(1), edge(2, local=edge(1).local))), "has another connection"),
+        (replace(CONTEXT, edges=(edge(1), edge(2, local=edge(2).local[:2]))), "a rank has 3 queue pairs"),
     ],
 )
 def test_contexts_that_cannot_be_served_are_refused(context: PullContext, message: str) -> None:

@@ -12,16 +12,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from p4gen.families.scin.codes import FRACTION, GUARD, LARGEST, NOT_A_NUMBER, TOP
+
 Array = npt.NDArray[Any]
 BIAS: Final = 127
-FRACTION: Final = 6
-"""Bits of an element behind the point."""
-GUARD: Final = 15
-"""Bits below an element that a sum keeps."""
-LARGEST: Final = 127
-NOT_A_NUMBER: Final = 255
-TOP: Final = 254
-"""The greatest scale of numbers."""
 _FURTHEST: Final = 31
 """An element that is this many bits below the largest scale is 0, or -1 if it is negative."""
 

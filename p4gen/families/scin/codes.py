@@ -7,8 +7,19 @@ from typing import Final
 
 from p4gen.spec import DType
 
-NUMBERS: Final = {"int32": DType.INT32.number_format.code, "uint32": DType.UINT32.number_format.code}
+NUMBERS: Final = {"int32": DType.INT32.number_format.code, "uint32": DType.UINT32.number_format.code, "mxint8": 5}
 """Types of elements, as arrivals announce them."""
+
+FRACTION: Final = 6
+"""Bits of an element of MXINT8 behind the point."""
+GUARD: Final = 15
+"""Bits below an element that a sum keeps."""
+LARGEST: Final = 127
+"""The greatest element."""
+NOT_A_NUMBER: Final = 255
+"""The scale of a block without numbers."""
+TOP: Final = 254
+"""The greatest scale of numbers."""
 
 
 class Status(IntEnum):

@@ -10,7 +10,9 @@ from p4gen.ptf.family import Conformance, SuiteRun
 from p4gen.resources import resource
 
 OPS = ("sum", "min", "max")
-DTYPES = ("int32", "uint32")
+DTYPES = ("int32", "uint32", "mxint8")
+SCALED = "test_scin_scales"
+"""The scenarios of elements with scales."""
 SMALL: dict[str, Any] = {
     "lanes": 8,
     "waves": 2,
@@ -36,6 +38,12 @@ def _runs(spec: ScinSpec) -> tuple[SuiteRun[ScinSpec], ...]:
         "icrc": spec.icrc,
         "completion": spec.completion,
     }
+    if spec.scaled:
+        return (
+            SuiteRun(spec),
+            SuiteRun(small(**own | {"block": 64 if spec.scale_block == 32 else 32, "lanes": 64})),
+            SuiteRun(small(**own | {"wave": 1, "waves": 8, "lanes": 128, "block": 32})),
+        )
     other = "uint32" if spec.dtype == "int32" else "int32"
     return (
         SuiteRun(spec),
@@ -46,14 +54,16 @@ def _runs(spec: ScinSpec) -> tuple[SuiteRun[ScinSpec], ...]:
 
 
 FACET = Conformance(
-    serves=lambda _spec, _module: True,
+    serves=lambda spec, module: spec.scaled or module != SCALED,
     runs=_runs,
     seeding=lambda _: SEEDING,
     axes={"op": OPS, "dtype": DTYPES, "overflow": ("saturate", "wrap"), "completion": ("strict", "ordered")},
     kept=(),
     every_program=lambda _: [
-        *(small(op=op, dtype=dtype) for op in OPS for dtype in DTYPES),
+        *(small(op=op, dtype=dtype) for op in OPS for dtype in DTYPES[:2]),
+        *(small(dtype="mxint8", lanes=64, block=block) for block in (32, 64)),
         small(completion="ordered"),
+        small(completion="ordered", dtype="mxint8", lanes=64),
     ],
     mutated=lambda _spec, _reliabilities, _pipelines: (),
     suite=resource("ptf_tests") / "scin",

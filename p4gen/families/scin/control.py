@@ -1,7 +1,8 @@
 """The table entries of SCIN's programs: contexts, which are groups with masks, and their ranks' queue pairs.
 
 A rank has an edge of each context, from 1, with a port and three reliable connections: one for arrivals and flags, one
-that it is read over, one that it is written over. All of a context's PSNs begin with the same one.
+that it is read over, one that it is written over; if elements have scales, these are read over a fourth one. All of a
+context's PSNs begin with the same one.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ class Role(IntEnum):
     SYNC = 0
     READ = 1
     WRITE = 2
+    SCALES = 3
+
+
+def roles(spec: ScinSpec) -> tuple[Role, ...]:
+    """The queue pairs that a rank has."""
+    return tuple(Role)[: spec.queue_pairs]
 
 
 @dataclass(frozen=True)
@@ -45,8 +52,8 @@ class PullEdge:
     edge: int
     """From 1; bit ``edge - 1`` of masks."""
     port: int
-    local: tuple[Endpoint, Endpoint, Endpoint]
-    remote: tuple[Endpoint, Endpoint, Endpoint]
+    local: tuple[Endpoint, ...]
+    remote: tuple[Endpoint, ...]
     flag_address: int
     """Where the rank polls: eight bytes."""
     flag_key: int
@@ -107,6 +114,8 @@ def problems(spec: ScinSpec, contexts: Sequence[PullContext]) -> Iterator[str]:
             known |= 1 << (edge.edge - 1)
             if not 0 <= edge.port < spec.ports:
                 yield f"{at}: edge {edge.edge}: the switch has no port {edge.port}"
+            if len(edge.local) != spec.queue_pairs or len(edge.remote) != spec.queue_pairs:
+                yield f"{at}: edge {edge.edge}: a rank has {spec.queue_pairs} queue pairs"
         unknown = (context.sources | context.destinations) & ~known
         if unknown:
             yield f"{at}: its masks name ranks {unknown:#x}, which have no edges"
@@ -134,7 +143,7 @@ def _entries(spec: ScinSpec, context: PullContext) -> Iterator[Entry]:
         key = {"context": Exact(context.context), "edge": Exact(edge.edge)}
         flag = {"flag_address": edge.flag_address, "rkey": edge.flag_key}
         yield Entry("flags", key, Action("set_flag", flag))
-        for role in Role:
+        for role in roles(spec):
             near, far = edge.local[role], edge.remote[role]
             found = {
                 "context": context.context,

@@ -7,8 +7,9 @@ from p4gen.families.scin import modules as m
 from p4gen.families.scin import modules_calls as calls
 from p4gen.families.scin import modules_leaving as leaving
 from p4gen.families.scin import modules_repair as repair
+from p4gen.families.scin import modules_scales as scales
 from p4gen.families.scin.spec import ScinSpec
-from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, when
+from p4gen.program.flow import Apply, Do, Flow, Ordinary, Step, When, when
 
 OURS = "meta.drop == drop_t.NONE"
 DROPPED = "meta.drop != drop_t.NONE"
@@ -55,7 +56,7 @@ def ingress(spec: ScinSpec) -> Flow:
                     *((Apply(m.CHECK_ICRC, "hdr, meta"),) if spec.icrc.checked else ()),
                     when(OURS, Apply(calls.FIND_CONTEXT, "meta")),
                     when(OURS, Apply(calls.TRACK_CALL, "hdr, meta", "section 3.4.2")),
-                    when(OURS, *_by_kind()),
+                    when(OURS, *_by_kind(spec)),
                     when("meta.round.what != cursor_kind_t.NONE", Apply(repair.START_CURSOR, f"meta, {inout}")),
                     Apply(leaving.REPLICATE_DATA, f"meta, {inout}"),
                 ),
@@ -69,81 +70,59 @@ def _kind(name: str) -> str:
     return f"meta.lookup.kind == kind_t.{name}"
 
 
-def _by_kind() -> tuple[Step, ...]:
+def _by_kind(spec: ScinSpec) -> tuple[Step, ...]:
     acked, issue = Apply(calls.RECEIVE_ACK, "hdr, meta"), Apply(calls.ISSUE_WAVE, "hdr, meta", "section 3.4.1")
     slot, release = Apply(calls.CHECK_DUPLICATE, "hdr, meta"), Apply(calls.RELEASE_RESULT, "hdr, meta")
-    lanes, flags = Apply(calls.AGGREGATE_DATA, "hdr, meta"), Apply(repair.SIGNAL_COMPLETION, "hdr, meta", "section 3.3")
+    flags = Apply(repair.SIGNAL_COMPLETION, "hdr, meta", "section 3.3")
     again = Apply(repair.RETRANSMISSION, "hdr, meta")
     sends = "meta.emission.leaves == out_t.WRITE"
-    cursor = when(
-        f"{_CURSOR}ISSUE",
-        acked,
-        issue,
-        otherwise=(
-            when(
-                f"{_CURSOR}RELEASE",
-                slot,
-                release,
-                when(sends, lanes),
-                otherwise=(
-                    when(
-                        f"{_CURSOR}READ",
-                        issue,
-                        slot,
-                        release,
-                        again,
-                        otherwise=(when(f"{_CURSOR}WRITE", acked, slot, release, again, when(sends, lanes)),),
-                    ),
-                ),
-            ),
-        ),
+    lanes: tuple[Step, ...] = (Apply(calls.AGGREGATE_DATA, "hdr, meta"),)
+    asked: tuple[Step, ...] = (issue,)  # what has been asked for
+    loads: tuple[Step, ...] = ()  # what is known before a slot's lanes are
+    answer = Apply(repair.ANSWER_NAK, "hdr, meta")
+    kinds: list[tuple[str, tuple[Step, ...]]] = []
+    cursors: list[tuple[str, tuple[Step, ...]]] = []
+    rounds: tuple[Step, ...] = ()
+    if spec.scaled:
+        tracked = Apply(scales.TRACK_SCALES, "hdr, meta", "section 3.4.4")
+        lanes = (Apply(scales.AGGREGATE_BLOCKS, "hdr, meta"),)
+        rounds = (Apply(scales.REQUANTISE, "hdr, meta"),)
+        asked, loads = (tracked,), (tracked,)
+        kinds = [(_kind("SCALES"), (issue, tracked)), (_kind("SCALES_NAK"), (tracked, answer))]
+        cursors = [
+            (f"{_CURSOR}WAVE", (tracked,)),
+            (f"{_CURSOR}SCALES", (issue, tracked, Apply(scales.REREAD_SCALES, "hdr, meta"))),
+        ]
+    data: tuple[Step, ...] = (*asked, when(OURS, slot), when(OURS, release, *lanes))
+    if rounds:
+        data = (*data, when(sends, *rounds))
+    written = when(sends, *lanes, *rounds)
+    cursor = _one_of(
+        (f"{_CURSOR}ISSUE", (acked, issue)),
+        (f"{_CURSOR}RELEASE", (*loads, slot, release, written)),
+        (f"{_CURSOR}READ", (*asked, slot, release, again)),
+        (f"{_CURSOR}WRITE", (*loads, acked, slot, release, again, written)),
+        *cursors,
     )
+    watch = Apply(repair.WATCH_PROGRESS, "meta")
     return (
-        when(
-            _kind("ARRIVAL"),
-            Apply(calls.TRACK_ARRIVAL, "hdr, meta", "section 3.3"),
-            otherwise=(
-                when(
-                    _kind("DATA"),
-                    issue,
-                    when(OURS, slot),
-                    when(OURS, release, lanes),
-                    otherwise=(
-                        when(
-                            _kind("WRITE_ACK"),
-                            release,
-                            acked,
-                            issue,
-                            otherwise=(
-                                when(
-                                    _kind("TICK"),
-                                    acked,
-                                    issue,
-                                    release,
-                                    flags,
-                                    Apply(repair.WATCH_PROGRESS, "meta"),
-                                    otherwise=(
-                                        when(
-                                            _kind("CURSOR"),
-                                            cursor,
-                                            otherwise=(
-                                                when(
-                                                    _kind("READ_NAK"),
-                                                    release,
-                                                    Apply(repair.ANSWER_NAK, "hdr, meta"),
-                                                    otherwise=(when(_kind("FLAG_ACK"), flags),),
-                                                ),
-                                            ),
-                                        ),
-                                    ),
-                                ),
-                            ),
-                        ),
-                    ),
-                ),
-            ),
+        _one_of(
+            (_kind("ARRIVAL"), (Apply(calls.TRACK_ARRIVAL, "hdr, meta", "section 3.3"),)),
+            (_kind("DATA"), data),
+            (_kind("WRITE_ACK"), (release, acked, issue)),
+            (_kind("TICK"), (acked, issue, *loads, release, flags, watch)),
+            (_kind("CURSOR"), (cursor,)),
+            (_kind("READ_NAK"), (release, answer)),
+            (_kind("FLAG_ACK"), (flags,)),
+            *kinds,
         ),
     )
+
+
+def _one_of(*cases: tuple[str, tuple[Step, ...]]) -> When:
+    """The steps of the first condition that holds."""
+    (condition, steps), *rest = cases
+    return when(condition, *steps, otherwise=(_one_of(*rest),) if rest else ())
 
 
 def egress(spec: ScinSpec) -> Flow:
@@ -156,7 +135,7 @@ def egress(spec: ScinSpec) -> Flow:
         Apply(leaving.MAKE_ACK, "hdr, meta"),
         otherwise=(
             when(
-                f"{leaves}READ",
+                f"{leaves}READ || {leaves}SCALES" if spec.scaled else f"{leaves}READ",
                 Apply(leaving.MAKE_READ, "hdr, meta"),
                 otherwise=(
                     when(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from p4gen.families.scin.codes import NUMBERS
-from p4gen.families.scin.control import Pattern, PullContext, PullEdge, Role, configuration
+from p4gen.families.scin.control import Pattern, PullContext, PullEdge, Role, configuration, roles
 from p4gen.families.scin.headers import ANNOUNCED
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.groups.group import Endpoint, SwitchConfig
@@ -53,15 +53,15 @@ class Star:
     def _edge(self, number: int, edge: int) -> PullEdge:
         ip, mac = _FAR + edge, 0x02BB00000000 + edge
         near, far = (
-            [Endpoint(mac, ip, base + _QPS * number + 4 * edge + role) for role in Role]
+            tuple(Endpoint(mac, ip, base + _QPS * number + 4 * edge + role) for role in roles(self.spec))
             for mac, ip, base in ((0x02AA00000001, _SWITCH, 0x1000), (mac, ip, 0x20000))
         )
         place = 0x7F0000000000 + (edge << 32) + 8 * number
         return PullEdge(
             edge,
             edge - 1,
-            (near[0], near[1], near[2]),
-            (far[0], far[1], far[2]),
+            near,
+            far,
             place,
             0xF1A60000 | number << 8 | edge,
             0xC000 + _QPS * number % 0x1000 + edge,

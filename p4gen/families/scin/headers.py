@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from p4gen.families.scin.spec import LANE_BYTES, ScinSpec
+from p4gen.families.scin.spec import ScinSpec
 from p4gen.layout import Field, Header, HeaderField, Word
 from p4gen.rocev2 import layouts as roce
 
@@ -31,6 +31,7 @@ FLAG: Final = Header(
     ),
     noted=True,
 )
+SCALE: Final = HeaderField("block", 8, "the scale of a block", type="scale_t")
 CURSOR: Final = Header(
     "cursor",
     "What goes round through the switch; its PSN is the BTH's",
@@ -47,8 +48,14 @@ CURSOR: Final = Header(
 
 def payload(spec: ScinSpec) -> Header:
     """The data of a packet."""
-    lane = HeaderField("lane", 8 * LANE_BYTES, "an element", type="lane_t")
+    kind = "element_t" if spec.scaled else "lane_t"
+    lane = HeaderField("lane", 8 * spec.element_bytes, "an element", type=kind)
     return Header("payload", "One element for each lane", (lane,), count=spec.lanes)
+
+
+def scales(spec: ScinSpec) -> Header:
+    """The scales of a wave."""
+    return Header("scales", "One scale for each block of a wave", (SCALE,), count=spec.scales)
 
 
 def headers(spec: ScinSpec) -> tuple[Header, ...]:
@@ -68,5 +75,6 @@ def headers(spec: ScinSpec) -> tuple[Header, ...]:
         CURSOR,
         roce.CNP,
         payload(spec),
+        *((scales(spec),) if spec.scaled else ()),
         roce.ICRC,
     )

@@ -8,7 +8,9 @@ from p4gen.arch import Feature
 from p4gen.families.scin import modules_calls as calls
 from p4gen.families.scin import modules_leaving as leaving
 from p4gen.families.scin import modules_repair as repair
+from p4gen.families.scin import modules_scales as scales
 from p4gen.families.scin.sizes import CONTEXTS, ENDPOINTS, FOLDER
+from p4gen.families.scin.spec import ScinSpec
 from p4gen.program import common
 from p4gen.program.module import Drop, Metadata, Module, Table
 
@@ -75,10 +77,14 @@ ALL = (
     calls.TRACK_ARRIVAL,
     calls.RECEIVE_ACK,
     calls.ISSUE_WAVE,
+    scales.TRACK_SCALES,
     calls.CHECK_DUPLICATE,
     calls.RELEASE_RESULT,
     calls.AGGREGATE_DATA,
+    scales.AGGREGATE_BLOCKS,
+    scales.REQUANTISE,
     repair.RETRANSMISSION,
+    scales.REREAD_SCALES,
     repair.SIGNAL_COMPLETION,
     repair.WATCH_PROGRESS,
     repair.ANSWER_NAK,
@@ -96,3 +102,15 @@ ALL = (
     leaving.TRANSLATE_HEADER,
     SET_ICRC,
 )
+
+_READS_SCALES = ("LookupTable", "CheckIcrc", "MakeWrite", "SetIcrc")
+
+
+def modules(spec: ScinSpec) -> tuple[Module, ...]:
+    """The modules that a program may have; those of one with scales know the header that they are in."""
+    if not spec.scaled:
+        return ALL
+    return tuple(
+        replace(module, needs=(*module.needs, "hdr.scales")) if module.name in _READS_SCALES else module
+        for module in ALL
+    )

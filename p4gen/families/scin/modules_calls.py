@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from p4gen.families.scin import words
+from p4gen.families.scin.modules_scales import scaled
 from p4gen.families.scin.sizes import CONTEXTS, FOLDER, SLOTS
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.program.module import Drop, Metadata, Module, Register, Size, Table
@@ -58,6 +59,7 @@ TRACK_CALL = Module(
         Metadata("status", "bit<8>", "0, or why it was aborted"),
         Metadata("flag_psn", "psn_t", "the PSN of its flags"),
         Metadata("written_flag_psn", "psn_t", "the same of ranks that are written to", wanted=_ordered),
+        Metadata("first_scales", "psn_t", "the PSN of the scales of its first wave", wanted=scaled),
     ),
     keeps=(Register("active", words.active, CONTEXTS, "the call that runs"),),
     drops=(Drop("aborted", "the call that it belongs to was aborted", loss=False),),
@@ -159,7 +161,7 @@ ISSUE_WAVE = Module(
         Metadata("asked_end", "psn_t", "the PSN after the last that has been asked for"),
     ),
     keeps=(Register("next_read", words.NEXT_READ, CONTEXTS, "the PSN of the next wave"),),
-    drops=(Drop("never_asked", "data that no READ has asked for"),),
+    drops=(Drop("never_asked", "data that no READ has asked for", wanted=lambda spec: not spec.scaled),),
 )
 
 CHECK_DUPLICATE = Module(
@@ -206,4 +208,5 @@ AGGREGATE_DATA = Module(
     needs=("slot", "slot_use"),
     changes=("hdr.payload",),
     keeps=(Register("lane_*.partial", 32, SLOTS, "an element of each slot", Size("lanes")),),
+    wanted=lambda spec: not spec.scaled,
 )

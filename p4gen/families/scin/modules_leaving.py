@@ -63,8 +63,9 @@ MAKE_READ = Module(
     gress="egress",
     paper="section 3.4.1, step 2",
     purpose="makes READ requests",
-    needs=("address", "rkey", "read_psn", "packets", "first"),
-    changes=("hdr.udp", "hdr.bth", "hdr.reth", "hdr.aeth", "hdr.cursor", "role"),
+    needs=("leaves", "address", "rkey", "read_psn", "packets", "first"),
+    may_need=("first_scales",),
+    changes=("hdr.udp", "hdr.bth", "hdr.reth", "hdr.aeth", "hdr.cursor", "hdr.scales", "role"),
 )
 
 MAKE_WRITE = Module(

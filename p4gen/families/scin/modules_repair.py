@@ -5,9 +5,16 @@ from __future__ import annotations
 from p4gen.arch import Feature
 from p4gen.families.scin import words
 from p4gen.families.scin.sizes import CONTEXTS, FOLDER
+from p4gen.families.scin.spec import ScinSpec
+from p4gen.layout import Word
 from p4gen.program.module import Metadata, Module, Register
 
 _ROUND = ("what", "round_psn", "reason", "about", "asked", "announced")
+
+
+def _watched(spec: ScinSpec) -> Word:
+    return words.WATCHED_SCALED if spec.scaled else words.WATCHED
+
 
 RETRANSMISSION = Module(
     name="Retransmission",
@@ -75,8 +82,9 @@ WATCH_PROGRESS = Module(
         "asked_end",
         "unflagged",
     ),
+    may_need=("awaited", "scales_end"),
     changes=("leaves", "receivers", "what", "round_psn", "reason", "about"),
-    keeps=(Register("watched", words.WATCHED, CONTEXTS, "what there was at the last tick"),),
+    keeps=(Register("watched", _watched, CONTEXTS, "what there was at the last tick"),),
 )
 
 ANSWER_NAK = Module(
@@ -85,7 +93,8 @@ ANSWER_NAK = Module(
     gress="ingress",
     paper="beside the paper, whose network is lossless",
     purpose="a READ that was lost is sent again, one that is refused ends the call",
-    needs=("hdr.bth", "hdr.aeth", "edge_bit", "number", "start"),
+    needs=("hdr.bth", "hdr.aeth", "kind", "edge_bit", "number", "start"),
+    may_need=("awaited",),
     changes=("what", "round_psn", "reason", "about"),
 )
 
@@ -122,6 +131,7 @@ ADVANCE_CURSOR = Module(
         "hdr.immediate",
         "hdr.buffers",
         "hdr.payload",
+        "hdr.scales",
         "hdr.cursor",
     ),
     uses=(Feature.RECIRCULATION,),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from p4gen.families.scin import flow
-from p4gen.families.scin.codes import NUMBERS, Status
+from p4gen.families.scin.codes import FRACTION, GUARD, LARGEST, NOT_A_NUMBER, NUMBERS, TOP, Status
 from p4gen.families.scin.headers import ANNOUNCED, headers
-from p4gen.families.scin.modules import ALL
+from p4gen.families.scin.modules import modules
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.program.common import Ipv4Checksum
 from p4gen.program.compose import Composition, Flows, ProgramParts
@@ -61,6 +61,10 @@ def _names(composition: Composition) -> dict[str, Any]:
         "lanes": range(spec.lanes),
         "reduced": sums[spec.overflow] if spec.op == "sum" else choice[spec.op],
         "numbers": NUMBERS[spec.dtype],
+        "scaled": spec.scaled,
+        "scales_shift": max(spec.scales, 1).bit_length() - 1,
+        "wave_shift": spec.wave.bit_length() - 1,
+        "mx": {"guard": GUARD, "fraction": FRACTION, "largest": LARGEST, "nan": NOT_A_NUMBER, "top": TOP},
         "announced": ANNOUNCED,
         "statuses": Status,
         "payload_shift": spec.payload.bit_length() - 1,
@@ -80,7 +84,7 @@ def _names(composition: Composition) -> dict[str, Any]:
 
 FACET = ProgramParts(
     headers=headers,
-    modules=lambda _: ALL,
+    modules=modules,
     flows=lambda spec: Flows(flow.ingress(spec), flow.egress(spec)),
     templates=_templates,
     names=_names,

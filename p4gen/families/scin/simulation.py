@@ -17,7 +17,7 @@ from p4gen.arch.ports import CPU_PORT
 from p4gen.errors import InputError
 from p4gen.families.scin.codes import Status
 from p4gen.families.scin.collectives import Communicator
-from p4gen.families.scin.control import Pattern, PullContext, PullEdge, Role, configuration
+from p4gen.families.scin.control import Pattern, PullContext, PullEdge, Role, configuration, roles
 from p4gen.families.scin.hosts import Buffer, Member
 from p4gen.families.scin.spec import LANE_BYTES, ScinSpec
 from p4gen.groups.config import routing
@@ -130,7 +130,7 @@ class PullSimulation:
             member = members[rank] = Member(self.network.nics[host], spec, first_psn)
             near, far = [], []
             ends: dict[Role, tuple[int, Peer]] = {}
-            for role in Role:
+            for role in roles(spec):
                 qp = number * _PER_CONTEXT + 4 * rank + role
                 near.append(Endpoint(names.mac[self._switch], SWITCH_ADDRESS, _SWITCH_QP + qp))
                 far.append(Endpoint(names.mac[host], names.ip[host], _RANK_QP + qp))
@@ -141,8 +141,8 @@ class PullSimulation:
                 PullEdge(
                     rank + 1,
                     port,
-                    (near[0], near[1], near[2]),
-                    (far[0], far[1], far[2]),
+                    tuple(near),
+                    tuple(far),
                     member.flag.address,
                     member.flag.rkey,
                     0xC000 + rank,

@@ -8,5 +8,8 @@ FOLDER = "scin"
 """The folder of the modules' templates."""
 CONTEXTS = Size("contexts")
 EDGES = Size("contexts", "edges")
-ENDPOINTS = Size(3, "contexts", "edges")
+ENDPOINTS = Size("queue_pairs", "contexts", "edges")
 SLOTS = Size("contexts", "slots")
+WAVES = Size("contexts", "waves")
+SOURCES = Size("contexts", "waves", "edges")
+"""Of each wave, the ranks."""

@@ -9,6 +9,10 @@ from pydantic import Field, field_validator, model_validator
 from p4gen.spec.program import DEFAULT_ARCH, Icrc, ProgramSpec, SpecConflictError, whole
 
 LANE_BYTES: Final = 4
+"""Of an element that is a whole number, and of the sum in every lane."""
+
+_MOST_WORDS: Final = 256
+_LEAST_SCALES: Final = 4
 
 
 class ScinSpec(ProgramSpec):
@@ -17,13 +21,19 @@ class ScinSpec(ProgramSpec):
     family: Annotated[Literal["scin"], Field(description="the family of programs: a paper's system")] = "scin"
     mode: Annotated[Literal["scin"], Field(description="SCIN has only this mode")] = "scin"
     op: Annotated[Literal["sum", "min", "max"], Field(description="the reduction")] = "sum"
-    dtype: Annotated[Literal["int32", "uint32"], Field(description="what the elements are")] = "int32"
+    dtype: Annotated[
+        Literal["int32", "uint32", "mxint8"],
+        Field(description="what the elements are; mxint8: bytes, with a scale for each block"),
+    ] = "int32"
+    block: Annotated[
+        Literal[32, 64] | None, Field(description="mxint8: elements that have a scale in common (32 by default)")
+    ] = None
     overflow: Annotated[
         Literal["saturate", "wrap"], Field(description="what a sum becomes that the type cannot hold")
     ] = "saturate"
     lanes: Annotated[
-        Literal[8, 16, 32, 64, 128, 256],
-        Field(description="elements of a packet, each a lane of 32 bits; a power of two"),
+        Literal[8, 16, 32, 64, 128, 256, 512, 1024],
+        Field(description="elements of a packet, each a lane of 32 bits; a power of two; above 256 mxint8 only"),
     ] = 64
     waves: Annotated[
         Literal[1, 2, 4, 8, 16, 32],
@@ -47,7 +57,7 @@ class ScinSpec(ProgramSpec):
         Field(ge=1, le=255, description="ticks without any progress after which a call ends with a status"),
     ] = 7
 
-    @field_validator("lanes", "waves", "wave", mode="before")
+    @field_validator("lanes", "waves", "wave", "block", mode="before")
     @classmethod
     def _whole_number(cls, value: Any) -> Any:
         return whole(value)
@@ -62,12 +72,62 @@ class ScinSpec(ProgramSpec):
             raise SpecConflictError("beside", "SCIN's programs have no second family")
         if self.edges > self.ports:
             raise SpecConflictError("edges", f"each has a port, and the switch has {self.ports}")
+        if self.scaled:
+            self._scales_fit()
+        elif self.block is not None:
+            raise SpecConflictError("block", f"{self.dtype} has no scales")
+        elif self.lanes > _MOST_WORDS:
+            raise SpecConflictError("lanes", f"packets have {_MOST_WORDS} elements of {self.dtype} at most")
         return self
+
+    def _scales_fit(self) -> None:
+        if self.op != "sum":
+            raise SpecConflictError("op", "blocks with scales are added only")
+        if self.overflow != "saturate":
+            raise SpecConflictError("overflow", "blocks with scales saturate only")
+        if self.lanes < self.scale_block:
+            raise SpecConflictError("lanes", f"a packet has whole blocks, of {self.scale_block} elements")
+        if self.scales < _LEAST_SCALES:
+            raise SpecConflictError(
+                "wave", f"a wave has {self.scales} blocks; it needs {_LEAST_SCALES}, a word of scales"
+            )
+        if self.wave >= self.scale_block:
+            raise SpecConflictError("wave", f"a wave of {self.wave} packets has scales for more than a packet")
+
+    @property
+    def scaled(self) -> bool:
+        """Whether elements have scales: quantisation in the network (section 3.4.4)."""
+        return self.dtype == "mxint8"
+
+    @property
+    def scale_block(self) -> int:
+        """Elements that have a scale in common."""
+        return self.block or 32
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a packet."""
+        return self.lanes // self.scale_block if self.scaled else 0
+
+    @property
+    def scales(self) -> int:
+        """Blocks of a wave, and bytes of its scales."""
+        return self.wave * self.blocks
+
+    @property
+    def queue_pairs(self) -> int:
+        """Connections of a rank in a context."""
+        return 4 if self.scaled else 3
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element on the wire."""
+        return 1 if self.scaled else LANE_BYTES
 
     @property
     def payload(self) -> int:
-        """Bytes of data in a packet."""
-        return LANE_BYTES * self.lanes
+        """Bytes of data in a packet, without scales."""
+        return self.element_bytes * self.lanes
 
     @property
     def slots(self) -> int:
@@ -84,7 +144,8 @@ class ScinSpec(ProgramSpec):
         """The program's name: ``name``, or one derived from the fields that distinguish it."""
         if self.name:
             return self.name
-        parts = ["scin", self.op, self.dtype, f"x{self.lanes}", f"k{self.waves}", f"p{self.wave}", f"e{self.edges}"]
+        numbers = f"{self.dtype}b{self.scale_block}" if self.scaled else self.dtype
+        parts = ["scin", self.op, numbers, f"x{self.lanes}", f"k{self.waves}", f"p{self.wave}", f"e{self.edges}"]
         if self.op == "sum" and self.overflow == "wrap":
             parts.append("wrap")
         if self.ordered:

@@ -18,7 +18,7 @@ from p4gen.difftest import noise
 from p4gen.difftest.events import Event, Mirroring, Packet, Replication, Request
 from p4gen.difftest.family import Traffic
 from p4gen.errors import InputError
-from p4gen.families.scin.control import Pattern, PullContext, PullEdge, Role
+from p4gen.families.scin.control import Pattern, PullContext, PullEdge, Role, roles
 from p4gen.families.scin.following import Following
 from p4gen.families.scin.frames import ACK, Star, answer, arrival, from_rank, response, tick
 from p4gen.families.scin.headers import BUFFERS, CURSOR
@@ -280,7 +280,7 @@ class RandomTraffic:
     def _odd(self, stream: Following) -> Made:
         """What no rank sends to that queue pair: another opcode, a forged cursor, a notification, another peer's."""
         rng, context = self._random, stream.context
-        edge, role = rng.choice(context.edges), rng.choice(list(Role))
+        edge, role = rng.choice(context.edges), rng.choice(roles(self._spec))
         psn = serial.add(context.first_psn, stream.asked)
         chance, about = rng.random(), BTH(rng.choice(noise.OPCODES), 0, psn)
         if chance < 0.3:

@@ -23,7 +23,8 @@ ACTIVE = Word(
     Field("status", 8, "status"),
 )
 """TrackCall: the call that runs, or has run last; its status is 0 unless it was aborted."""
-_ORDERED_ACTIVE = Word(*ACTIVE.fields, Field("told", PSN_BITS, "other flags of destinations"))
+_TOLD = Field("told", PSN_BITS, "other flags of destinations")
+_SCALES = Field("scales", PSN_BITS, "PSN of the scales of its first wave")
 NEXT_READ = Word(_EPOCH, Field("psn", PSN_BITS, "PSN"))
 """IssueWave: the PSN that the next wave begins with."""
 SLOTS = Word(_EPOCH, Field("psn", PSN_BITS, "PSN"), Field("bitmap", 32, "sources whose data it has"))
@@ -45,10 +46,19 @@ WATCHED = Word(
     Field("count", 8, "ticks since"),
 )
 """WatchProgress: what there was at the last tick."""
+WATCHED_SCALED = Word(*WATCHED.fields, Field("scales", PSN_BITS, "PSN of the scales that are awaited"))
+"""The same of a call whose elements have scales."""
+SCALE_SLOTS = Word(_EPOCH, Field("psn", PSN_BITS, "PSN"), Field("bitmap", 32, "sources whose scales it has"))
+"""TrackScales: whose scales of a wave have come."""
+READY = Word(
+    _EPOCH, Field("next", PSN_BITS, "PSN of the next wave's scales"), Field("held", 16, "complete waves behind a gap")
+)
+"""TrackScales: up to where waves have all their scales, and their data is read."""
 BUFFER = Word(Field("address", 64, "virtual address"), Field("rkey", 32, "key"))
 """StoreAddresses: a rank's operand, or where its result goes."""
 
 
 def active(spec: ScinSpec) -> Word:
-    """``ACTIVE``, and of programs where the last WRITE is a flag, how many others destinations have had."""
-    return _ORDERED_ACTIVE if spec.ordered else ACTIVE
+    """``ACTIVE``, and of programs where the last WRITE is a flag, how many others destinations have had; of elements
+    with scales, the PSN of these."""
+    return Word(*ACTIVE.fields, *((_TOLD,) if spec.ordered else ()), *((_SCALES,) if spec.scaled else ()))

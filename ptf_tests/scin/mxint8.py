@@ -1,0 +1,41 @@
+"""Operands of MXINT8, and what the golden model makes of them (``p4gen.families.scin.blocks``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p4gen.families.scin.blocks import add
+from p4gen.families.scin.spec import ScinSpec
+
+Values = npt.NDArray[Any]
+
+
+def draw(spec: ScinSpec, packets: int, chance: Random) -> tuple[list[Values], list[Values]]:
+    """A source's elements and scales, by packet: any elements, scales that are near each other or far apart."""
+    elements, scales = [], []
+    for _ in range(packets):
+        elements.append(np.array([chance.randrange(-128, 128) for _ in range(spec.lanes)], np.int64))
+        scales.append(np.array([_scale(chance) for _ in range(spec.blocks)], np.uint8))
+    return elements, scales
+
+
+def _scale(chance: Random) -> int:
+    return chance.choice([chance.randrange(120, 136), chance.randrange(255), 127])
+
+
+def summed(spec: ScinSpec, elements: Sequence[Values], scales: Sequence[Values]) -> tuple[Values, Values]:
+    """A packet of the result: its elements and the scales of its blocks."""
+    stack = np.stack(elements).astype(np.int8).reshape(len(elements), spec.blocks, spec.scale_block)
+    total, scale = add(stack, np.stack(scales))
+    return total.reshape(-1), scale
+
+
+def of_wave(spec: ScinSpec, scales: Mapping[int, Values]) -> bytes:
+    """The scales of a wave, from those of its packets by their place in it; those of others are zero."""
+    none = np.zeros(spec.blocks, np.uint8)
+    return b"".join(scales.get(part, none).astype(np.uint8).tobytes() for part in range(spec.wave))
