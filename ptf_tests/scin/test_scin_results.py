@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulls import PullTest
+from pulls import NAK, PullTest
 
 from p4gen.families.scin.control import Role
 
@@ -45,6 +45,21 @@ class FlagAfterAllAcks(PullTest):
         self.expect(self.flags(call))
         self.ack(call, 3, 2)
         self.expect_nothing()
+
+
+class ResultsStayUntilTheyAreAcknowledged(PullTest):
+    """The first result, which one destination has not got, can be written again when all slots have been read out."""
+
+    def runTest(self) -> None:
+        call = self.begin(self.served(), self.spec.slots + self.spec.wave)
+        self.respond(call, [1, 2, 3], *range(self.spec.slots))
+        self.expect(self.writes(call, *range(self.spec.slots)))
+        for edge in (1, 3):
+            self.ack(call, edge, self.spec.slots - 1)
+        self.ack(call, 2, 0, NAK)
+        self.expect([self.write(call, 2, index, again=True) for index in range(self.spec.slots)])
+        self.ack(call, 2, self.spec.slots - 1)
+        self.expect(self.reads(call, [self.spec.waves]))
 
 
 class AckOfWhatWasNotWrittenIsIgnored(PullTest):

@@ -6,7 +6,7 @@ import pytest
 
 from p4gen.families.scin import figure_fpga
 from p4gen.families.scin.figures import FACET
-from p4gen.families.scin.spec import ScinSpec
+from p4gen.families.scin.spec import ScinSpec, Variant
 from p4gen.families.scin.study import capacity, star, timed
 from p4gen.net.figure import Order
 
@@ -30,6 +30,15 @@ def test_long_calls_fill_the_link_if_enough_is_in_flight() -> None:
     shares = {waves: 512 * SPEC.payload / (time * 1e-12) / capacity(SPEC, RATE) for waves, time in times.items()}
     assert shares[1] < 0.3
     assert 0.9 < shares[8] < 1
+
+
+@pytest.mark.long
+def test_slots_that_are_released_early_fill_the_link_with_half_as_much_in_flight() -> None:
+    """The paper's: a slot is in use for two links' time, not for four."""
+    network = star(4, RATE, "1us", "300ns")
+    early = SPEC.model_copy(update={"variant": Variant.EARLY_RELEASE})
+    times = [timed(spec, network, 512, "jit", 1).data for spec in (SPEC, early)]
+    assert 1.5 < times[0] / times[1] < 2.2
 
 
 def test_the_figures_are_there() -> None:

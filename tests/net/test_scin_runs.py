@@ -134,6 +134,18 @@ def test_calls_and_barriers_alternate(masks: tuple[str, str], seed: int) -> None
     assert {status for member in run.members[0].values() for status in member.statuses} == {Status.SUCCESS}
 
 
+@pytest.mark.parametrize(("drop", "mended"), [("1", True), ("6-9", False), ("12-15", False)])
+def test_slots_that_are_released_early_need_a_network_without_losses(drop: str, mended: bool) -> None:
+    """The paper's design: a WRITE that is lost when others have taken its slot is not written again."""
+    asked = order(spec={"variant": "early-release", "waves": 2, "wave": 2, "patience": 5}, size=1024, repeat=1)
+    passed(asked)
+    lost = replace(asked, faults=Faults(scripts=(Script.parse(f"drop {drop} DOWN_DATA of rank 1"),)))
+    errors = PullRun(lost).run().errors
+    # The first packet is a READ, which comes again.
+    silent = tuple(f"rank {rank}, call 1: has ended with the status 3, silence" for rank in range(4))
+    assert errors == (() if mended else silent)
+
+
 def test_results_that_are_flags_come_two_links_earlier() -> None:
     """A link takes 1 us; the results' and the ACKs' bytes on it are the rest."""
     times = [passed(order(spec={"completion": completion}, size=64, repeat=1)).duration for completion in COMPLETIONS]

@@ -42,6 +42,7 @@ CONTEXT = PullContext(0, (edge(1), edge(2)), 0b11, 0b01)
         {"completion": "ordered"},
         {"dtype": "mxint8", "lanes": 64},
         {"dtype": "mxint8", "lanes": 64, "block": 64, "icrc": "ignore", "completion": "ordered"},
+        {"variant": "early-release"},
     ],
 )
 def test_every_program_builds(tmp_path: Path, fields: dict[str, Any]) -> None:
@@ -83,6 +84,10 @@ def test_state_with_scales_is_what_the_formula_says(block: int, bytes_of_scales:
         ({"waves": 3}, "--waves: error: waves = 3: must be 1, 2, 4, 8"),
         ({"pipelines": 2}, "--pipelines: error: pipelines = 2: a call has its state in one pipeline"),
         ({"edges": 16, "ports": 8}, "--edges: error: edges = 16: each has a port, and the switch has 8"),
+        (
+            {"variant": "early-release", "completion": "ordered"},
+            "--variant: error: variant = 'early-release': early-release is a design with strict completion",
+        ),
         ({"beside": "themis"}, "--beside: error: beside = 'themis': SCIN's programs have no second family"),
         ({"arch": "t2na"}, "--arch: error: arch = 't2na': SCIN's programs are for v1model"),
     ],

@@ -33,7 +33,11 @@ _NOTHING_YET = (
 
 
 def _nothing_yet(spec: ScinSpec) -> tuple[tuple[str, str], ...]:
-    return _NOTHING_YET if spec.ordered else (*_NOTHING_YET, ("progress.finishes", "0"))
+    return (
+        *_NOTHING_YET,
+        *((("progress.finishes", "0"),) if not spec.ordered else ()),
+        *((("release.start", "0"),) if spec.releases_early else ()),
+    )
 
 
 def ingress(spec: ScinSpec) -> Flow:
@@ -71,7 +75,7 @@ def _kind(name: str) -> str:
 
 
 def _by_kind(spec: ScinSpec) -> tuple[Step, ...]:
-    acked, issue = Apply(calls.RECEIVE_ACK, "hdr, meta"), Apply(calls.ISSUE_WAVE, "hdr, meta", "section 3.4.1")
+    acked, issue = Apply(calls.RECEIVE_ACK, "hdr, meta"), Apply(calls.issue_wave(spec), "hdr, meta", "section 3.4.1")
     slot, release = Apply(calls.CHECK_DUPLICATE, "hdr, meta"), Apply(calls.RELEASE_RESULT, "hdr, meta")
     flags = Apply(repair.SIGNAL_COMPLETION, "hdr, meta", "section 3.3")
     again = Apply(repair.RETRANSMISSION, "hdr, meta")
@@ -98,7 +102,7 @@ def _by_kind(spec: ScinSpec) -> tuple[Step, ...]:
         data = (*data, when(sends, *rounds))
     written = when(sends, *lanes, *rounds)
     cursor = _one_of(
-        (f"{_CURSOR}ISSUE", (acked, issue)),
+        (f"{_CURSOR}ISSUE", (release if spec.releases_early else acked, issue)),
         (f"{_CURSOR}RELEASE", (*loads, slot, release, written)),
         (f"{_CURSOR}READ", (*asked, slot, release, again)),
         (f"{_CURSOR}WRITE", (*loads, acked, slot, release, again, written)),

@@ -68,7 +68,7 @@ FORWARD = replace(common.FORWARD, paper="section 3.2: the switch core")
 
 SET_ICRC = common.covering(common.SET_ICRC, *_COVERED)
 
-ALL = (
+_ALL = (
     LOOKUP_TABLE,
     VALIDATE_PACKET,
     CHECK_ICRC,
@@ -108,9 +108,10 @@ _READS_SCALES = ("LookupTable", "CheckIcrc", "MakeWrite", "SetIcrc")
 
 def modules(spec: ScinSpec) -> tuple[Module, ...]:
     """The modules that a program may have; those of one with scales know the header that they are in."""
+    own = tuple(calls.issue_wave(spec) if module is calls.ISSUE_WAVE else module for module in _ALL)
     if not spec.scaled:
-        return ALL
+        return own
     return tuple(
         replace(module, needs=(*module.needs, "hdr.scales")) if module.name in _READS_SCALES else module
-        for module in ALL
+        for module in own
     )

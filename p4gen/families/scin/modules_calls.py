@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from p4gen.families.scin import words
 from p4gen.families.scin.modules_scales import scaled
 from p4gen.families.scin.sizes import CONTEXTS, FOLDER, SLOTS
@@ -147,10 +149,8 @@ ISSUE_WAVE = Module(
         "sources",
         "destinations",
         "end",
-        "acked",
-        "naks",
     ),
-    may_need=("finishes",),
+    may_need=("finishes", "acked", "naks"),
     changes=("what",),
     provides=(
         Metadata("leaves", "out_t", "what leaves because of this packet"),
@@ -163,6 +163,13 @@ ISSUE_WAVE = Module(
     keeps=(Register("next_read", words.NEXT_READ, CONTEXTS, "the PSN of the next wave"),),
     drops=(Drop("never_asked", "data that no READ has asked for", wanted=lambda spec: not spec.scaled),),
 )
+_ISSUE_EARLY = replace(ISSUE_WAVE, needs=(*ISSUE_WAVE.needs, "start"))
+
+
+def issue_wave(spec: ScinSpec) -> Module:
+    """The module, which has to know what has left where that makes room."""
+    return _ISSUE_EARLY if spec.releases_early else ISSUE_WAVE
+
 
 CHECK_DUPLICATE = Module(
     name="CheckDuplicate",
@@ -193,7 +200,7 @@ RELEASE_RESULT = Module(
     purpose="writes complete slots in the order of their PSNs",
     part="release",
     needs=("hdr.bth", "hdr.cursor", "kind", "context_index", "epoch", "first_psn", "destinations", "complete"),
-    may_need=("sources", "end", "number"),
+    may_need=("sources", "first", "end", "number"),
     changes=("leaves", "receivers", "what", "round_psn"),
     provides=(Metadata("start", "psn_t", "the PSN of the next result"),),
     keeps=(Register("release", words.RELEASE, CONTEXTS, "up to where results have been written"),),

@@ -34,6 +34,7 @@ RETRANSMISSION = Module(
         "asked_end",
         "start",
     ),
+    may_need=("complete",),
     changes=("leaves", "receivers", "read_psn", "packets", "again", "what", "round_psn", "about", "asked"),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -13,6 +14,14 @@ LANE_BYTES: Final = 4
 
 _MOST_WORDS: Final = 256
 _LEAST_SCALES: Final = 4
+
+
+class Variant(StrEnum):
+    """Designs that fall short of what a network needs that loses packets."""
+
+    EARLY_RELEASE = "early-release"
+    """The paper's: a wave's entries are free when its result is read out, before its WRITEs are acknowledged (section
+    3.4.1, step 6). Sound without losses only: what others have taken the place of cannot be written again."""
 
 
 class ScinSpec(ProgramSpec):
@@ -57,6 +66,10 @@ class ScinSpec(ProgramSpec):
         Field(ge=1, le=255, description="ticks without any progress after which a call ends with a status"),
     ] = 7
 
+    variant: Annotated[
+        Variant | None, Field(description="a design that falls short, for comparison only; none by default")
+    ] = None
+
     @field_validator("lanes", "waves", "wave", "block", mode="before")
     @classmethod
     def _whole_number(cls, value: Any) -> Any:
@@ -78,6 +91,10 @@ class ScinSpec(ProgramSpec):
             raise SpecConflictError("block", f"{self.dtype} has no scales")
         elif self.lanes > _MOST_WORDS:
             raise SpecConflictError("lanes", f"packets have {_MOST_WORDS} elements of {self.dtype} at most")
+        if self.variant is not None and self.ordered:
+            raise SpecConflictError("variant", f"{self.variant} is a design with strict completion")
+        if self.variant is not None and self.scaled:
+            raise SpecConflictError("variant", f"{self.variant} is a design for numbers without scales")
         return self
 
     def _scales_fit(self) -> None:
@@ -140,6 +157,11 @@ class ScinSpec(ProgramSpec):
         return self.completion == "ordered"
 
     @property
+    def releases_early(self) -> bool:
+        """Whether slots are free when their results leave."""
+        return self.variant is Variant.EARLY_RELEASE
+
+    @property
     def program(self) -> str:
         """The program's name: ``name``, or one derived from the fields that distinguish it."""
         if self.name:
@@ -150,6 +172,8 @@ class ScinSpec(ProgramSpec):
             parts.append("wrap")
         if self.ordered:
             parts.append("ordered")
+        if self.variant is not None:
+            parts.append(self.variant.replace("-", "_"))
         if self.icrc is not Icrc.RECOMPUTE:
             parts.append("noicrc" if self.icrc is Icrc.IGNORE else "seticrc")
         return "_".join(parts)
