@@ -6,7 +6,7 @@ A monitor's memory is part of the state of the part that it watches, so it is a 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from p4gen.rocev2.layouts import ROCE, ROCE_ANSWER
 from p4gen.rocev2.opcodes import FIRST_NAK, Nak, Opcode, is_send, is_write
@@ -24,7 +24,8 @@ Sent = Sequence[tuple[int, tuple[bytes, ...]]]
 
 
 class Monitor(Protocol):
-    """A monitor. Its memory is hashable, and begins as ``first``."""
+    """A monitor. Its memory is hashable, and begins as ``first``. ``violates``, if it has that, is the property that
+    its problems are about; without it they are about ``progress``."""
 
     @property
     def first(self) -> Hashable:
@@ -213,6 +214,17 @@ class OneRepeat:
         return False
 
 
+class Judged(NamedTuple):
+    """The state after an event, and what is wrong with what the part sent."""
+
+    state: int
+    problem: str = ""
+    violated: str = ""
+    """The property that the problem violates."""
+    excused: str = ""
+    """What is wrong unless there was a fault."""
+
+
 class Watch:
     """The states of a part with the memories of its monitors: pairs, as numbers."""
 
@@ -232,18 +244,17 @@ class Watch:
         """What the monitors remember."""
         return self._states[state][1]
 
-    def step(self, state: int, inner: int, port: int, arrived: Sequence[bytes], sent: Sent) -> tuple[int, str, str]:
-        """The state after an event that led the part to ``inner``, what is wrong with it, and what is wrong unless
-        there was a fault."""
-        memories, problem, excused = [], "", ""
+    def step(self, state: int, inner: int, port: int, arrived: Sequence[bytes], sent: Sent) -> Judged:
+        """An event that led the part to ``inner``."""
+        memories, problem, violated, excused = [], "", "", ""
         for monitor, memory in zip(self._monitors, self._states[state][1], strict=True):
             after, wrong = monitor.step(memory, port, arrived, sent)
             memories.append(after)
             if monitor.excused:
                 excused = excused or wrong
-            else:
-                problem = problem or wrong
-        return self._states.number((inner, tuple(memories))), problem, excused
+            elif wrong and not problem:
+                problem, violated = wrong, getattr(monitor, "violates", "progress")
+        return Judged(self._states.number((inner, tuple(memories))), problem, violated, excused)
 
     def waits(self, state: int) -> bool:
         """Whether the part needs a retransmission, and can know it."""

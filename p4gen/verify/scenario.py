@@ -93,7 +93,7 @@ def misbehaving(story: Story) -> tuple[str, tuple[Step, ...]] | None:
         switch = numbers[moment.part]
         port, frames = _arrivals(story.system, moment)
         step = other.switches[switch].process(other.switch_watches[switch].inner(states[switch]), port, frames)
-        states[switch], _, _ = other.switch_watches[switch].step(states[switch], step.state, port, (), step.sent)
+        states[switch] = other.switch_watches[switch].step(states[switch], step.state, port, (), step.sent).state
         ports = {link: at for at, link in other.ports[switch].items()}
         leaves = tuple((ports[link], frame) for link, sent in step.sent for frame in sent)
         steps[moment.part].append(Step(moment.text, port, frames, leaves))

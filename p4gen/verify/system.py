@@ -126,7 +126,7 @@ class System:
         self.unlike = world.unlike
         self.names = (*switches, *hosts)
         self.switch_watches = [
-            Watch(_of_switch(rules, name, partial(world.first_psn_of, name), ports))
+            Watch([*_of_switch(rules, name, partial(world.first_psn_of, name), ports), *world.watches.get(name, ())])
             for name, ports in zip(switches, self.ports, strict=True)
         ]
         self.host_watches = [Watch(_of_host(rules, partial(world.first_psn_of, host))) for host in hosts]
@@ -149,8 +149,7 @@ class System:
         states = []
         for host, watch, uplink in zip(self.hosts, self.host_watches, self.uplinks, strict=True):
             step = host.begin()
-            state, _, _ = watch.step(watch.begin(step.state), step.state, 0, (), [(uplink, step.sent)])
-            states.append(state)
+            states.append(watch.step(watch.begin(step.state), step.state, 0, (), [(uplink, step.sent)]).state)
             contents[uplink] = self.append(0, tuple(map(self.frames.number, step.sent)))
         first = [watch.begin(switch.first) for switch, watch in zip(self.switches, self.switch_watches, strict=True)]
         return first, states, contents
@@ -189,16 +188,17 @@ class System:
 
     def _at_host(self, host: int, state: int, step: HostStep, arrived: list[bytes]) -> Effect:
         sent = ((self.uplinks[host], step.sent),) if step.sent else ()
-        after, wrong, repeats = self.host_watches[host].step(state, step.state, 0, arrived, sent)
-        violated = "results" if step.problem else "progress" if wrong else "repeats"
-        return self._effect(after, sent, (repeats,) if repeats else (), step.problem or wrong, violated)
+        found = self.host_watches[host].step(state, step.state, 0, arrived, sent)
+        violated = "results" if step.problem else found.violated or "repeats"
+        repeats = (found.excused,) if found.excused else ()
+        return self._effect(found.state, sent, repeats, step.problem or found.problem, violated)
 
     def _at_switch(self, switch: int, state: int, port: int, frames: tuple[bytes, ...], *, known: bool) -> Effect:
         watch = self.switch_watches[switch]
         step = self.switches[switch].process(watch.inner(state), port, frames)
-        after, wrong, _ = watch.step(state, step.state, port, frames if known else (), step.sent)
-        violated = "switches" if step.problem else "progress" if wrong else "drops"
-        return self._effect(after, step.sent, step.lost, step.problem or wrong, violated)
+        found = watch.step(state, step.state, port, frames if known else (), step.sent)
+        violated = "switches" if step.problem else found.violated or "drops"
+        return self._effect(found.state, step.sent, step.lost, step.problem or found.problem, violated)
 
     def _effect(self, state: int, sent: Sent, lost: tuple[str, ...], problem: str, violated: str) -> Effect:
         numbered = tuple((link, tuple(map(self.frames.number, frames))) for link, frames in sent)

@@ -15,6 +15,7 @@ from p4gen.ptf.mutations import Mutation
 from p4gen.spec import ProgramSpec
 from p4gen.spec.topology import TopologySpec
 from p4gen.verify.hosts import Task
+from p4gen.verify.monitors import Monitor
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,9 @@ class World:
     """Hosts that do what no others do."""
     own_psns: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """By switch or host and its queue pair: the first PSN that it receives, if that is not ``first_psn``."""
+
+    watches: Mapping[str, Sequence[Monitor]] = field(default_factory=dict)
+    """Monitors of switches that only this family's programs have."""
 
     def first_psn_of(self, node: str, qp: int) -> int:
         """The first PSN that a queue pair of a switch or host receives."""

@@ -12,39 +12,29 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from p4gen.arch import Architecture
 from p4gen.arch.ports import CPU_PORT
 from p4gen.errors import InputError
 from p4gen.families.scin.codes import Status
 from p4gen.families.scin.collectives import Communicator
-from p4gen.families.scin.control import Pattern, PullContext, PullEdge, Role, configuration, roles
+from p4gen.families.scin.control import Pattern, PullContext, configuration
 from p4gen.families.scin.hosts import Buffer, Member
+from p4gen.families.scin.placing import Plain, tick_of
 from p4gen.families.scin.spec import LANE_BYTES, ScinSpec
-from p4gen.groups.config import routing
-from p4gen.groups.group import Endpoint, SwitchConfig
 from p4gen.host.transport.clock import MS, US, duration_text
 from p4gen.host.transport.rc import QueuePair
-from p4gen.host.transport.verbs import Peer, QpConfig, Recovery, Resumption
-from p4gen.host.transport.wire import Writer
+from p4gen.host.transport.verbs import QpConfig, Recovery, Resumption
 from p4gen.model import EngineName
 from p4gen.net.faults import Faults
 from p4gen.net.network import Network
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
-from p4gen.placement.placer import Names, routes
 from p4gen.program import compose, render
-from p4gen.rocev2.headers import AETH
-from p4gen.spec import ticks
 from p4gen.spec.topology import TopologySpec
 from p4gen.switch.drops import losses
 
 Array = npt.NDArray[Any]
 STALL: Final = 20 * MS
 """Virtual time without any progress after which a run is given up."""
-SWITCH_ADDRESS: Final = 0x0AFE_0001
-_SWITCH_QP, _RANK_QP = 0x1000, 0x100
-_PER_CONTEXT: Final = 128
-"""QPs of a context."""
 
 
 @dataclass(frozen=True)
@@ -67,18 +57,6 @@ class PullConfig:
     engine: EngineName = "interp"
 
 
-@dataclass(frozen=True)
-class _Plain:
-    """The network before any context is set up."""
-
-    mac: Mapping[str, int]
-    ip: Mapping[str, int]
-    switches: Mapping[str, SwitchConfig]
-    architectures: Mapping[str, Architecture]
-    tree_depths: Mapping[int, int] = field(default_factory=lambda: {SWITCH_ADDRESS: 0})
-    """The switch's endpoint: from a host a packet goes up, to a host down."""
-
-
 @lru_cache(maxsize=16)
 def _program(spec: ScinSpec) -> ir.Program:
     return compile_text(render(compose(spec)).text, f"{spec.program}.p4").program
@@ -90,13 +68,9 @@ class PullSimulation:
     def __init__(self, config: PullConfig) -> None:
         self.config = config
         topology, spec = config.topology, config.spec
-        if len(topology.switches) != 1:
-            raise InputError(f"{topology.name} has {len(topology.switches)} switches; SCIN's groups are around one")
-        (switch,) = topology.switches
-        names, arch = Names.of(topology), spec.architecture
-        plain = SwitchConfig(routing(*routes(topology, names, switch, {}, arch)), (), ())
-        addresses = _Plain(names.mac, names.ip, {switch: plain}, {switch: arch})
-        self.network = Network(topology, addresses, {switch: _program(spec)}, config.faults, config.seed, config.engine)
+        plain = Plain.of(topology, spec)
+        switch = plain.switch
+        self.network = Network(topology, plain, {switch: _program(spec)}, config.faults, config.seed, config.engine)
         for nic in self.network.nics.values():
             nic.checks_icrc = spec.icrc.right
         self._hosts, self._switch = topology.rank_hosts, switch
@@ -105,13 +79,13 @@ class PullSimulation:
         """The ranks of each context."""
         self.first_psns: list[int] = []
         """Those of the contexts."""
-        contexts = [self._context(number, pattern, names) for number, pattern in enumerate(config.patterns)]
+        contexts = [self._context(number, pattern, plain) for number, pattern in enumerate(config.patterns)]
         configuration(spec, contexts).install(self.network.switches[switch])
-        self._ticks = [self._tick(context) for context in contexts]
+        self._ticks = [tick_of(context) for context in contexts]
         self.network.loop.at(config.tick, self._round)
 
-    def _context(self, number: int, pattern: Pattern, names: Names) -> PullContext:
-        topology, spec, arch = self.config.topology, self.config.spec, self.config.spec.architecture
+    def _context(self, number: int, pattern: Pattern, plain: Plain) -> PullContext:
+        spec = self.config.spec
         first_psn = self._chance.randrange(1 << 24)
         self.first_psns.append(first_psn)
         config = QpConfig(
@@ -128,33 +102,11 @@ class PullSimulation:
             if not (pattern.sources | pattern.destinations) >> rank & 1:
                 continue
             member = members[rank] = Member(self.network.nics[host], spec, first_psn)
-            near, far = [], []
-            ends: dict[Role, tuple[int, Peer]] = {}
-            for role in roles(spec):
-                qp = number * _PER_CONTEXT + 4 * rank + role
-                near.append(Endpoint(names.mac[self._switch], SWITCH_ADDRESS, _SWITCH_QP + qp))
-                far.append(Endpoint(names.mac[host], names.ip[host], _RANK_QP + qp))
-                ends[role] = far[role].qp, Peer(near[role].mac, near[role].ip, near[role].qp, 0xD000 + qp % 4096)
-            member.connect(ends, config)
-            port = arch.front_port(topology.ports[self._switch].index(topology.ports[host][0]))
-            edges.append(
-                PullEdge(
-                    rank + 1,
-                    port,
-                    tuple(near),
-                    tuple(far),
-                    member.flag.address,
-                    member.flag.rkey,
-                    0xC000 + rank,
-                )
-            )
+            place = plain.place(self.config.topology, spec, number, rank)
+            member.connect(place.ends, config)
+            edges.append(place.edge(member.flag))
         self.members.append(members)
         return PullContext(number, tuple(edges), pattern.sources, pattern.destinations, 1, first_psn)
-
-    def _tick(self, context: PullContext) -> bytes:
-        edge = context.edges[0]
-        near, far = edge.local[Role.SYNC], edge.remote[Role.SYNC]
-        return Writer(far.mac, far.ip, Peer(near.mac, near.ip, near.qp)).frame(ticks.OPCODE, 0, body=AETH(0, 1).pack())
 
     def _round(self, _: object) -> None:
         loop, deliver = self.network.loop, self.network.nodes[self._switch].port(CPU_PORT)
