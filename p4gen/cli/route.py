@@ -22,8 +22,19 @@ from p4gen.inputs import shown
 from p4gen.route.drawing import plot_plan
 from p4gen.route.instance import MAPPINGS, LeafSpine
 from p4gen.route.plan import paths, problems
-from p4gen.route.solve import solver
-from p4gen.route.study import ALGORITHMS, PAPER, Solved, Summary, solve, summary
+from p4gen.route.program import solver
+from p4gen.route.study import (
+    ALGORITHMS,
+    JOINT_ALGORITHMS,
+    PAPER,
+    JointSolved,
+    Solved,
+    Summary,
+    joint_summary,
+    solve,
+    solve_jointly,
+    summary,
+)
 from p4gen.spec import units
 
 _FORM = re.compile(r"([0-9]{1,3})x([0-9]{1,3})x([0-9]{1,3})")
@@ -32,14 +43,19 @@ _FORM = re.compile(r"([0-9]{1,3})x([0-9]{1,3})x([0-9]{1,3})")
 @verb(
     examples=[
         ("--seed 0 --repeat 30", "the paper's Figure 7a: a minute"),
+        ("--seed 0 --repeat 3 --tasks 4", "one job of four tasks: Figure 9"),
         ("--seed 3 --plot route.svg --out plan.json", "one instance: its picture, its paths"),
         ("--fabric 8x4x8 --workers 20 --pipelines 2 --algorithm aro --seed 1", "a smaller fabric, the best plan only"),
     ]
 )
 @click.option("--fabric", default="24x24x24", show_default=True, metavar="LxSxH",
               help="Leaves, spines, hosts of each leaf.")  # fmt: skip
-@click.option("--workers", type=click.IntRange(1, 100_000), default=200, show_default=True,
-              help="Hosts that send to the parameter server.")  # fmt: skip
+@click.option("--workers", type=click.IntRange(1, 100_000), default=None,
+              help="Hosts that send to the parameter server, of each job.  [200, of several tasks 100]")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1, 24), default=1, show_default=True,
+              help="Jobs, each with workers of its own.")  # fmt: skip
+@click.option("--tasks", type=click.IntRange(1, 24), default=1, show_default=True,
+              help="Tasks of each job, each with a parameter server of its own.")  # fmt: skip
 @click.option("--ina", default="20%", show_default=True, metavar="SHARE", help="Switches that aggregate.")
 @click.option("--pipelines", type=click.IntRange(1, 64), default=4, show_default=True, help="Of an aggregator.")
 @click.option("--mapping", type=click.Choice(MAPPINGS), default="mod", show_default=True,
@@ -58,7 +74,9 @@ _FORM = re.compile(r"([0-9]{1,3})x([0-9]{1,3})x([0-9]{1,3})")
 @json_option
 def command(
     fabric: str,
-    workers: int,
+    workers: int | None,
+    jobs: int,
+    tasks: int,
     ina: str,
     pipelines: int,
     mapping: str,
@@ -70,30 +88,47 @@ def command(
     seed: int | None,
     as_json: bool,
 ) -> None:
-    """Route one task's workers to its parameter server so that the slowest worker is as fast as can be (ARO's SJST).
+    """Route workers to parameter servers so that the slowest worker is as fast as can be (ARO).
 
-    A leaf-spine fabric with links of 100 Gb/s, some of whose switches aggregate, is drawn at random, with its workers.
-    Algorithms: random and aggtree (the paper's baselines), aro (the optimum, by HiGHS), aro-acc (its accelerations
-    SRO and APP). Without the package highspy, exit status 3.
+    With --tasks a job's data is divided among several servers, and its rate is the sum of its tasks' (SJMT); with
+    --jobs the slowest job is to be as fast as can be (MJMT). A leaf-spine fabric with links of 100 Gb/s, some of whose
+    switches aggregate, is drawn at random, with its workers. Algorithms: random and aggtree (the paper's baselines),
+    aro (the optimum, by HiGHS; of several tasks the best plans that are found, and their gap), aro-acc (its
+    accelerations SRO and APP, of one task). Without the package highspy, exit status 3.
     """
     match = _FORM.fullmatch(fabric)
     if match is None or "0" in match.groups():
         raise InputError(f"--fabric {shown(fabric)}: it is leaves x spines x hosts, such as 24x24x24")
     leaves, spines, hosts = map(int, match.groups())
     shape = LeafSpine(leaves, spines, hosts, pipelines=pipelines, mapping=mapping)
-    aggregators = max(1, int(parsed("--ina", units.share, ina) * (shape.leaves + shape.spines)))
-    chosen = [name for name in ALGORITHMS if name in algorithms] if algorithms else list(ALGORITHMS)
-    if any(name.startswith("aro") for name in chosen):
+    aggregators = max(jobs * tasks, int(parsed("--ina", units.share, ina) * (shape.leaves + shape.spines)))
+    several = jobs * tasks > 1
+    known = JOINT_ALGORITHMS if several else ALGORITHMS
+    for name in algorithms:
+        if name not in known:
+            raise InputError(f"--algorithm {name}: is for one task; for several there are {', '.join(known)}")
+    chosen = [name for name in known if name in algorithms or not algorithms]
+    if several and (plot is not None or out is not None):
+        raise InputError(f"{'--plot' if plot is not None else '--out'}: is for one task")
+    workers = workers or (100 if several else 200)
+    if several or any(name.startswith("aro") for name in chosen):
         solver()
     seed = drawn(seed)
     console = report_console(quiet=as_json)
     console.print(f"seed {seed}")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-        solved = [
-            solve(shape, workers, aggregators, seed + number, chosen, time_limit)
-            for number in bar.track(range(repeat), description="instances")
-        ]
+        numbers = bar.track(range(seed, seed + repeat), description="instances")
+        if several:
+            joint = [
+                solve_jointly(shape, jobs, tasks, workers, aggregators, number, chosen, time_limit)
+                for number in numbers
+            ]
+        else:
+            solved = [solve(shape, workers, aggregators, number, chosen, time_limit) for number in numbers]
+    if several:
+        _show_joint(joint, chosen, console, seed if as_json else None)
+        return
     found = {name: summary(solved, name) for name in chosen}
     usual = (fabric, workers, ina, pipelines) == ("24x24x24", 200, "20%", 4)
     _show(solved, found, usual, console)
@@ -126,6 +161,29 @@ def _show(solved: list[Solved], found: dict[str, Summary], usual: bool, console:
     console.print(table)
     if "aro" in found:
         console.print(_why(solved[0]))
+
+
+def _show_joint(solved: list[JointSolved], chosen: list[str], console: Console, seed: int | None) -> None:
+    """Print several tasks' results; with a seed also as JSON."""
+    tasks = solved[0].tasks
+    found = {name: joint_summary(solved, name) for name in chosen}
+    names = ("slowest task", "all tasks") if len(tasks.jobs) == 1 else ("slowest job", "all jobs")
+    console.print(
+        f"{len(solved)} instances: {len(tasks.jobs)} jobs of {len(tasks.jobs[0])} tasks, "
+        f"{len(tasks.instances[0].workers)} workers a job; rates in Gb/s"
+    )
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("algorithm")
+    for head in (*names, "gap", "slowest, s"):
+        table.add_column(head, justify="right")
+    for name, each in found.items():
+        gap = "" if each.worst_gap is None else f"{each.worst_gap:.1%}"
+        table.add_row(name, f"{each.least:.2f}", f"{each.total:.2f}", gap, f"{each.slowest:.2f}")
+    console.print(table)
+    if seed is not None:
+        rows = {name: {"least_gbps": s.least, "total_gbps": s.total, "worst_gap": s.worst_gap, "slowest_s": s.slowest}
+                for name, s in found.items()}  # fmt: skip
+        click.echo(json.dumps({"seed": seed, "instances": len(solved), "algorithms": rows}))
 
 
 def _why(solved: Solved) -> str:

@@ -1,4 +1,4 @@
-"""ARO's Figure 7a: mean throughput of one task over random instances, by algorithm."""
+"""ARO's Figures 7a, 9 and 10: mean throughput over random instances, by algorithm."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Final
 from p4gen.route.baselines import aggregation_tree, random_spine
 from p4gen.route.instance import Instance, LeafSpine, draw
 from p4gen.route.plan import Plan
+from p4gen.route.several import jointly
 from p4gen.route.solve import accelerated, optimum
+from p4gen.route.tasks import Joint, Tasks, draw_tasks, rated
 
 ALGORITHMS: Final[Mapping[str, Callable[[Instance, int, float], Plan]]] = {
     "random": lambda instance, seed, _limit: random_spine(instance, seed),
@@ -65,3 +67,64 @@ def summary(solved: Sequence[Solved], algorithm: str) -> Summary:
     error = statistics.stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else 0.0
     slowest = max(plan.seconds for _, plan in plans)
     return Summary(statistics.mean(rates), error, max(known) if len(known) == len(gaps) else None, slowest)
+
+
+# --- several tasks ---
+
+JOINT_ALGORITHMS: Final[Mapping[str, Callable[[Tasks, int, float], Joint]]] = {
+    "random": lambda tasks, seed, _limit: _overlaid("random", random_spine, tasks, seed),
+    "aggtree": lambda tasks, seed, _limit: _overlaid("aggtree", aggregation_tree, tasks, seed),
+    "aro": jointly,
+}
+"""By name, as ``ALGORITHMS``: the baselines route each task by itself, and their plans share the links (§V-B)."""
+
+
+def _overlaid(name: str, algorithm: Callable[[Instance, int], Plan], tasks: Tasks, seed: int) -> Joint:
+    plans = tuple(algorithm(instance, seed + task) for task, instance in enumerate(tasks.instances))
+    return rated(tasks, Joint(name, plans, ()))
+
+
+@dataclass(frozen=True)
+class JointSolved:
+    """Tasks with the plans of some algorithms."""
+
+    seed: int
+    tasks: Tasks
+    found: Mapping[str, Joint]
+
+
+@dataclass(frozen=True)
+class JointSummary:
+    """An algorithm's means over instances, Gb/s: what Figures 9 and 10 show."""
+
+    least: float
+    """Of one job the slowest task's rate, of several the slowest job's."""
+    total: float
+    """Of all tasks."""
+    worst_gap: float | None
+    slowest: float
+
+
+def solve_jointly(
+    fabric: LeafSpine, jobs: int, tasks: int, workers: int, aggregators: int, seed: int,
+    algorithms: Sequence[str], limit: float,
+) -> JointSolved:  # fmt: skip
+    """One instance of several tasks, and the plans of algorithms for it."""
+    drawn = draw_tasks(fabric, jobs, tasks, workers, aggregators, seed)
+    found = {name: JOINT_ALGORITHMS[name](drawn, seed + _OWN_SEEDS, limit) for name in algorithms}
+    return JointSolved(seed, drawn, found)
+
+
+def joint_summary(solved: Sequence[JointSolved], algorithm: str) -> JointSummary:
+    """An algorithm's means over instances."""
+    each = [(one.tasks, one.found[algorithm]) for one in solved]
+    unit = solved[0].tasks.bandwidth / 1e9
+    least = [min(tasks.of_jobs(joint.rates) if len(tasks.jobs) > 1 else joint.rates) * unit for tasks, joint in each]
+    gaps = [joint.gap(tasks) for tasks, joint in each]
+    known = [gap for gap in gaps if gap is not None]
+    return JointSummary(
+        statistics.mean(least),
+        statistics.mean(sum(joint.rates) * unit for _, joint in each),
+        max(known) if len(known) == len(gaps) else None,
+        max(joint.seconds for _, joint in each),
+    )

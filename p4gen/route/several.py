@@ -1,0 +1,157 @@
+"""SJMT and MJMT: the routing of several tasks at once (ARO §III), by linear and integer programs in turn.
+
+A link carries, of each task, flows times their rate: a product of two unknowns. With the rates given, the best flows
+are an integer program, and with the flows given, the best rates a linear one. So rates are proposed, from those that a
+relaxation allows downward, and the flows sought that fit; then the rates are raised as far as links have room. The
+relaxation bounds the value of all plans, so that a gap is known, and often is 0.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from p4gen.errors import FailedError
+from p4gen.route.baselines import aggregation_tree
+from p4gen.route.instance import Instance
+from p4gen.route.plan import Plan
+from p4gen.route.program import Program, Solution
+from p4gen.route.solve import route
+from p4gen.route.tasks import Joint, Tasks, rated
+
+_ENOUGH: Final = 1e-6
+_ROUNDS: Final = 8
+"""Proposals of rates at most."""
+
+
+def _kind(instance: Instance, leaf: int) -> int:
+    return instance.fabric.spine_pipeline(leaf)
+
+
+def relaxation(tasks: Tasks, fastest: Sequence[float], limit: float) -> tuple[list[float], float]:
+    """Rates that no plans exceed in value, and this value. ``fastest`` is what each task could have alone.
+
+    Volumes take the place of flows times rates, and may be divided in any way; a pipeline that aggregates lets through
+    as much as the largest share of a leaf's volume that enters it.
+    """
+    program = Program()
+    rates = [program.column(0, rate) for rate in fastest]
+    links: dict[tuple[int, int], list[int]] = {}
+    for instance, rate in zip(tasks.instances, rates, strict=True):
+        up: dict[tuple[int, int], int] = {}
+        for leaf, flows in instance.sends.items():
+            for spine in range(instance.fabric.spines):
+                up[leaf, spine] = program.column(0, 1)
+                links.setdefault((leaf, spine), []).append(up[leaf, spine])
+            spread = [(up[leaf, spine], 1.0) for spine in range(instance.fabric.spines)]
+            program.row(0, 0, [*spread, (rate, -float(flows))])
+        entering: dict[int, list[tuple[int, float]]] = {}
+        for spine in range(instance.fabric.spines):
+            into = [(leaf, up[leaf, spine]) for leaf in instance.sends]
+            leaving = [(column, float(instance.sends[leaf])) for leaf, column in into]
+            if spine in instance.aggregating_spines:
+                groups = {_kind(instance, leaf) for leaf, _ in into}
+                leaving = [
+                    (
+                        _through(
+                            program,
+                            rate,
+                            [(c, float(instance.sends[leaf])) for leaf, c in into if _kind(instance, leaf) == kind],
+                        ),
+                        1.0,
+                    )
+                    for kind in sorted(groups)
+                ]
+            program.at_most([(column, 1.0) for column, _ in leaving], 1.0)
+            entering.setdefault(instance.entry(spine), []).extend(leaving)
+        last = [_through(program, rate, into) for entry, into in sorted(entering.items()) if entry not in instance.own]
+        program.at_most([*((column, 1.0) for column in last), (rate, float(len(instance.own)))], 1.0)
+    for columns in links.values():
+        program.at_most([(column, 1.0) for column in columns], 1.0)
+    tasks.objective(program, rates)
+    found = program.minimise(limit)
+    if found is None:
+        raise FailedError(f"the relaxation was not solved within {limit:g} s")
+    return [found.values[column] for column in rates], -found.bound
+
+
+def _through(program: Program, rate: int, into: list[tuple[int, float]]) -> int:
+    """A column for what leaves a pipeline: at least each volume that enters over the most flows that it may be of."""
+    through = program.column(0, 1)
+    program.at_most([(through, 1.0), (rate, -1.0)])
+    for column, most in into:
+        program.at_most([(column, 1.0), (through, -most)])
+    return through
+
+
+def fitting(tasks: Tasks, rates: Sequence[float], limit: float) -> tuple[Plan, ...] | None:
+    """Plans whose fullest link carries as little as can be at these rates, but not less than it can; None if none were
+    found."""
+    program = Program()
+    fullest = program.column(1, 1e6, 1.0)
+    links: dict[tuple[int, int], list[tuple[int, float]]] = {}
+    ups = []
+    for instance, rate in zip(tasks.instances, rates, strict=True):
+        up: dict[tuple[int, int], int] = {}
+        for leaf, flows in instance.sends.items():
+            for spine in range(instance.fabric.spines):
+                up[leaf, spine] = program.column(0, flows, whole=True)
+                links.setdefault((leaf, spine), []).append((up[leaf, spine], rate))
+            program.row(flows, flows, [(up[leaf, spine], 1.0) for spine in range(instance.fabric.spines)])
+        entered: dict[int, list[tuple[int, float]]] = {}
+        for spine in range(instance.fabric.spines):
+            into = [(leaf, up[leaf, spine]) for leaf in instance.sends]
+            if spine in instance.aggregating_spines:
+                leaving = [
+                    program.used([(c, instance.sends[leaf]) for leaf, c in into if _kind(instance, leaf) == kind])
+                    for kind in sorted({_kind(instance, leaf) for leaf, _ in into})
+                ]
+            else:
+                leaving = [column for _, column in into]
+            program.at_most([*((column, rate) for column in leaving), (fullest, -1.0)])
+            bound = sum(program.high[column] for column in leaving)
+            entered.setdefault(instance.entry(spine), []).extend((column, bound) for column in leaving)
+        last = [program.used(into) for entry, into in sorted(entered.items()) if entry not in instance.own]
+        program.at_most([*((column, rate) for column in last), (fullest, -1.0)], -rate * len(instance.own))
+        ups.append(up)
+    for load in links.values():
+        program.at_most([*load, (fullest, -1.0)])
+    found: Solution | None = program.minimise(limit)
+    if found is None:
+        return None
+    return tuple(
+        Plan("aro", {place: int(found.values[column]) for place, column in up.items() if found.values[column]})
+        for up in ups
+    )
+
+
+def jointly(tasks: Tasks, seed: int, limit: float = 60.0) -> Joint:
+    """The best plans that are found within about ``limit`` seconds, and the bound of all. Raises ``FailedError`` if the
+    relaxation cannot be solved in that time."""
+    began = time.monotonic()
+
+    def left() -> float:
+        return max(0.1, began + limit - time.monotonic())
+
+    alone = [route(instance, limit=left() / 4 / len(tasks.instances)) for instance in tasks.instances]
+    trees = [aggregation_tree(instance, seed + task) for task, instance in enumerate(tasks.instances)]
+    target, bound = relaxation(tasks, [_fastest(plan) for plan in alone], left())
+    starts = (tuple(plan or tree for plan, tree in zip(alone, trees, strict=True)), tuple(trees))
+    best = max((rated(tasks, Joint("aro", plans, ())) for plans in starts), key=lambda j: tasks.value(j.rates))
+    proposed = target
+    for _ in range(_ROUNDS):
+        if tasks.value(best.rates) >= bound - _ENOUGH or time.monotonic() - began > limit:
+            break
+        plans = fitting(tasks, proposed, left() / 2)
+        if plans is not None:
+            found = rated(tasks, Joint("aro", plans, ()))
+            best = max(best, found, key=lambda j: tasks.value(j.rates))
+        proposed = [(low + high) / 2 for low, high in zip(best.rates, proposed, strict=True)]
+    return replace(best, bound=bound, seconds=time.monotonic() - began)
+
+
+def _fastest(plan: Plan | None) -> float:
+    """What no plan of a task alone exceeds, as a share of the bandwidth."""
+    return 1.0 if plan is None or plan.bound is None else 1 / max(1, -int(-(plan.bound - _ENOUGH) // 1))

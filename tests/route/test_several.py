@@ -1,0 +1,92 @@
+"""Several tasks at once: values against all plans there are, bounds, loads of links, and what the paper finds."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+
+import pytest
+
+from p4gen.errors import InputError
+from p4gen.route.instance import Instance, LeafSpine
+from p4gen.route.plan import Plan, problems
+from p4gen.route.several import jointly
+from p4gen.route.study import JOINT_ALGORITHMS, joint_summary, solve_jointly
+from p4gen.route.tasks import Joint, Tasks, draw_tasks, overloads, rated
+
+pytest.importorskip("highspy", reason="highspy is not installed: pip install 'p4gen[route]'")
+
+
+def small(seed: int) -> Tasks:
+    """Tasks whose plans can be counted."""
+    source = random.Random(seed)
+    fabric = LeafSpine(3, 2, 3, pipelines=2, mapping=source.choice(["mod", "block"]))
+    jobs = source.choice([1, 2])
+    return draw_tasks(fabric, jobs, 2 // jobs, source.randint(1, 3), source.randint(2, 5), seed)
+
+
+def all_plans(instance: Instance) -> list[Plan]:
+    ways = [
+        [Counter((leaf, s) for s in chosen) for chosen in itertools.combinations_with_replacement(range(2), flows)]
+        for leaf, flows in instance.sends.items()
+    ]
+    return [Plan("some", dict(sum(chosen, Counter()))) for chosen in itertools.product(*ways)]
+
+
+def test_nothing_is_better_and_no_link_is_overloaded(seed: int) -> None:
+    for number in range(6):
+        tasks = small(seed * 100 + number)
+        found = jointly(tasks, seed)
+        for instance, plan in zip(tasks.instances, found.plans, strict=True):
+            assert list(problems(instance, plan)) == []
+        assert overloads(tasks, found) == []
+        best = max(
+            tasks.value(rated(tasks, Joint("some", plans, ())).rates)
+            for plans in itertools.product(*map(all_plans, tasks.instances))
+        )
+        assert found.bound is not None
+        assert tasks.value(found.rates) <= best + 1e-6 <= found.bound + 2e-6
+        if found.gap(tasks) < 1e-6:  # type: ignore[operator]
+            assert tasks.value(found.rates) == pytest.approx(best, abs=1e-6)
+
+
+def test_links_that_carry_too_much_are_told() -> None:
+    tasks = small(4)
+    found = jointly(tasks, 1)
+    faster = Joint("aro", found.plans, tuple(rate * 1.5 for rate in found.rates))
+    assert overloads(tasks, found) == []
+    assert any("of its bandwidth" in line for line in overloads(tasks, faster))
+
+
+def test_the_tasks_of_a_job_share_their_workers_links() -> None:
+    """One worker that sends to two servers over links that are otherwise empty: half a link for each."""
+    tasks = draw_tasks(LeafSpine(3, 2, 3), 1, 2, 1, 2, 5)
+    found = jointly(tasks, 1)
+    assert tasks.value(found.rates) == pytest.approx(1.0)
+    assert found.rates == pytest.approx((0.5, 0.5))
+    alone = draw_tasks(LeafSpine(3, 2, 3), 2, 1, 1, 2, 5)
+    assert jointly(alone, 1).rates == pytest.approx((1.0, 1.0))
+
+
+@pytest.mark.long
+def test_one_job_of_two_tasks_is_twice_as_fast_as_baselines(seed: int) -> None:
+    """Figure 9: more than twice the baselines; the total grows with the number of tasks."""
+    solved = [solve_jointly(LeafSpine(), 1, 2, 100, 9, seed + n, list(JOINT_ALGORITHMS), 60) for n in range(2)]
+    found = {name: joint_summary(solved, name) for name in JOINT_ALGORITHMS}
+    assert found["aro"].total > 2 * max(found["random"].total, found["aggtree"].total)
+    assert found["aro"].least > 2 * found["random"].least
+    assert found["aro"].worst_gap is not None
+
+
+@pytest.mark.parametrize(
+    ("jobs", "tasks", "workers", "aggregators", "why"),
+    [
+        (2, 2, 1, 4, "4 tasks have their servers under as many leaves; there are 3"),
+        (1, 2, 1, 1, "1 aggregators; with the servers' leaves it is 2 to 5"),
+        (2, 1, 4, 3, "8 workers; the fabric has room for 1 to 7"),
+    ],
+)
+def test_tasks_that_there_cannot_be(jobs: int, tasks: int, workers: int, aggregators: int, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        draw_tasks(LeafSpine(3, 2, 3), jobs, tasks, workers, aggregators, 1)
