@@ -18,7 +18,7 @@ from p4gen.families.epic.spec import EpicSpec
 from p4gen.spec.topology import packaged_folder
 
 GROUPS = {
-    "bench": ("program", "net", "wire"),
+    "bench": ("program", "net", "flow", "wire"),
     "flow": ("run", "table"),
     "ptf": ("run", "mutate", "list"),
     "sim": ("run", "sweep", "traffic", "table", "figure"),
@@ -65,6 +65,7 @@ OWN = {
     "ptf list": {"--test"},
     "bench program": {"--out", "--packets"},
     "bench net": set(),
+    "bench flow": {"--jobs"},
     "bench wire": {"--packets"},
 }
 
@@ -144,7 +145,7 @@ def completions(
         ("p4gen ptf run --target b", {"bmv2"}),
         ("p4gen ptf mutate --op", {"--op", "--operators"}),
         ("p4gen ptf m", {"mutate", "m"}),
-        ("p4gen bench ", {"program", "net", "wire", ""}),
+        ("p4gen bench ", {"program", "net", "flow", "wire", ""}),
         ("p4gen sim s", {"sweep", "star-2", "star-3", "star-4", "star-8", "s"}),
         ("p4gen sim sweep ", {"size", "loss", "links"}),
         ("p4gen sim run star-4 --sync r", {"refined"}),

@@ -1,4 +1,4 @@
-"""``p4gen bench``: the speed of programs, of the virtual network, and of the switch on interfaces."""
+"""``p4gen bench``: the speed of programs, of simulators, and of the switch on interfaces."""
 
 import click
 
@@ -11,6 +11,7 @@ from p4gen.cli.commands import Commands
     about={
         "program": "Measure a program on every engine that can run it: packets a second.",
         "net": "Measure the virtual network: packet-hops a second.",
+        "flow": "Measure the simulator of flows: how its time grows with jobs and hosts.",
         "wire": "Measure p4gen switch on veth pairs against a plain echo; needs root.",
     },
     default="program",
