@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -44,12 +45,14 @@ class Plan:
         flows = self.fullest(instance)
         return instance.fabric.bandwidth / 100 * (100 // flows) if whole else instance.fabric.bandwidth / flows
 
+    @property
+    def least(self) -> int:
+        """No plan has fewer flows on its fullest link: the bound, as a whole number."""
+        return 1 if self.bound is None else max(1, math.ceil(self.bound - 1e-6))
+
     def gap(self, instance: Instance) -> float | None:
         """By how much the best plan could be faster, as a share of its rate: 0 if this is the best."""
-        if self.bound is None:
-            return None
-        least = max(1, int(-(-(self.bound - 1e-6) // 1)))
-        return 1 - least / self.fullest(instance)
+        return None if self.bound is None else 1 - self.least / self.fullest(instance)
 
 
 def problems(instance: Instance, plan: Plan) -> Iterator[str]:

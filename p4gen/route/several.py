@@ -1,16 +1,17 @@
 """SJMT and MJMT: the routing of several tasks at once (ARO §III), by linear and integer programs in turn.
 
 A link carries, of each task, flows times their rate: a product of two unknowns. With the rates given, the best flows
-are an integer program, and with the flows given, the best rates a linear one. So rates are proposed, from those that a
-relaxation allows downward, and the flows sought that fit; then the rates are raised as far as links have room. The
+are an integer program, and with the flows given, the best rates a linear one. So rates are proposed, from the best that
+tasks could have alone downward, and flows sought that fit; then the rates are raised as far as links have room. A
 relaxation bounds the value of all plans, so that a gap is known, and often is 0.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from heapq import heappop, heappush
 from typing import Final
 
 from p4gen.errors import FailedError
@@ -22,16 +23,16 @@ from p4gen.route.solve import route
 from p4gen.route.tasks import Joint, Tasks, rated
 
 _ENOUGH: Final = 1e-6
-_ROUNDS: Final = 8
-"""Proposals of rates at most."""
+_SHARE: Final = 4
+"""The part of the time that is left that one proposal gets."""
 
 
 def _kind(instance: Instance, leaf: int) -> int:
     return instance.fabric.spine_pipeline(leaf)
 
 
-def relaxation(tasks: Tasks, fastest: Sequence[float], limit: float) -> tuple[list[float], float]:
-    """Rates that no plans exceed in value, and this value. ``fastest`` is what each task could have alone.
+def relaxation(tasks: Tasks, fastest: Sequence[float], limit: float) -> float:
+    """A value that no plans exceed. ``fastest`` is what each task could have alone.
 
     Volumes take the place of flows times rates, and may be divided in any way; a pipeline that aggregates lets through
     as much as the largest share of a leaf's volume that enters it.
@@ -74,7 +75,7 @@ def relaxation(tasks: Tasks, fastest: Sequence[float], limit: float) -> tuple[li
     found = program.minimise(limit)
     if found is None:
         raise FailedError(f"the relaxation was not solved within {limit:g} s")
-    return [found.values[column] for column in rates], -found.bound
+    return -found.bound
 
 
 def _through(program: Program, rate: int, into: list[tuple[int, float]]) -> int:
@@ -135,23 +136,43 @@ def jointly(tasks: Tasks, seed: int, limit: float = 60.0) -> Joint:
     def left() -> float:
         return max(0.1, began + limit - time.monotonic())
 
-    alone = [route(instance, limit=left() / 4 / len(tasks.instances)) for instance in tasks.instances]
+    alone = [route(instance, limit=left() / 2 / len(tasks.instances)) for instance in tasks.instances]
     trees = [aggregation_tree(instance, seed + task) for task, instance in enumerate(tasks.instances)]
-    target, bound = relaxation(tasks, [_fastest(plan) for plan in alone], left())
+    fewest = [1 if plan is None else plan.least for plan in alone]
+    bound = relaxation(tasks, [1 / flows for flows in fewest], left())
     starts = (tuple(plan or tree for plan, tree in zip(alone, trees, strict=True)), tuple(trees))
     best = max((rated(tasks, Joint("aro", plans, ())) for plans in starts), key=lambda j: tasks.value(j.rates))
-    proposed = target
-    for _ in range(_ROUNDS):
-        if tasks.value(best.rates) >= bound - _ENOUGH or time.monotonic() - began > limit:
+    for rates in _proposals(tasks, fewest):
+        known = tasks.value(best.rates)
+        if known >= min(bound, tasks.value(rates)) - _ENOUGH or time.monotonic() - began > limit:
             break
-        plans = fitting(tasks, proposed, left() / 2)
+        plans = fitting(tasks, rates, left() / _SHARE)
         if plans is not None:
-            found = rated(tasks, Joint("aro", plans, ()))
-            best = max(best, found, key=lambda j: tasks.value(j.rates))
-        proposed = [(low + high) / 2 for low, high in zip(best.rates, proposed, strict=True)]
+            best = max(best, rated(tasks, Joint("aro", plans, ())), key=lambda j: tasks.value(j.rates))
     return replace(best, bound=bound, seconds=time.monotonic() - began)
 
 
-def _fastest(plan: Plan | None) -> float:
-    """What no plan of a task alone exceeds, as a share of the bandwidth."""
-    return 1.0 if plan is None or plan.bound is None else 1 / max(1, -int(-(plan.bound - _ENOUGH) // 1))
+def _proposals(tasks: Tasks, fewest: Sequence[int]) -> Iterator[list[float]]:
+    """Rates of tasks, in the order of their values: each task's is that of a whole number of flows on its fullest link,
+    from the fewest on, and less if its job's workers have not so much."""
+
+    def rates(flows: tuple[int, ...]) -> list[float]:
+        found = [1 / each for each in flows]
+        totals = tasks.of_jobs(found)
+        for job, numbers in enumerate(tasks.jobs):
+            for task in numbers:
+                found[task] /= max(1.0, totals[job])
+        return found
+
+    def entry(flows: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
+        return -tasks.value(rates(flows)), flows
+
+    heap, seen = [entry(tuple(fewest))], {tuple(fewest)}
+    while heap:
+        _, flows = heappop(heap)
+        yield rates(flows)
+        for task in range(len(flows)):
+            more = (*flows[:task], flows[task] + 1, *flows[task + 1 :])
+            if more not in seen:
+                seen.add(more)
+                heappush(heap, entry(more))
