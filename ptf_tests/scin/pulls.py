@@ -21,13 +21,14 @@ from p4gen.families.scin.control import PullContext, PullEdge, Role, configurati
 from p4gen.families.scin.headers import ANNOUNCED, BUFFERS, FLAG
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.groups.group import Endpoint, SwitchConfig
+from p4gen.host.collectives.arrays import array_type, folded
 from p4gen.program import compose
 from p4gen.ptf.scenario import Output, SwitchTest
 from p4gen.rocev2 import psn as serial
 from p4gen.rocev2.headers import AETH, BTH, RETH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Ack, Nak, NakCode, Opcode
 from p4gen.rocev2.packet import RocePacket
-from p4gen.spec import ticks
+from p4gen.spec import DType, Op, ticks
 
 ACK = Ack().syndrome
 NAK = Nak(NakCode.PSN_SEQUENCE_ERROR).syndrome
@@ -44,6 +45,8 @@ STATE = ("arrivals", "active", "next_read", "slots", "release", "flagged", "edge
          "lane_0.partial", "source", "result")  # fmt: skip
 SCALES_STATE = ("scale_slots", "ready", "own_0.own", "top_0.top", "result_0.kept")
 Values = npt.NDArray[Any]
+WHOLE = {"float32": 1 << 23, "float16": 1 << 10, "bfloat16": 1 << 7}
+"""Up to here sums of two whole numbers are exact."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,8 @@ class PullTest(SwitchTest):
             elements, scales = ({edge: both[i] for edge, both in drawn.items()} for i in (0, 1))
             return Call(context, number, packets, before, elements, scales, waves)
         low, high = (-(1 << 31), 1 << 31) if self.spec.dtype == "int32" else (0, 1 << 32)
+        if self.spec.floating:
+            low, high = -WHOLE[self.spec.dtype], WHOLE[self.spec.dtype]
         if self.spec.op == "sum":
             low, high = low // 4, high // 4
         operands = {
@@ -222,17 +227,16 @@ class PullTest(SwitchTest):
             wave = self.of_wave(call, index // self.spec.wave)
             first, last = index == wave[0], index == wave[-1]
             opcode = ANSWERS[3] if first and last else ANSWERS[0] if first else ANSWERS[2] if last else ANSWERS[1]
-        values = call.operands[edge][index].astype(self.stored).tobytes()
+        values = self.encoded(call.operands[edge][index])
         aeth = None if opcode is Opcode.READ_RESPONSE_MIDDLE else AETH(ACK, 7)
         bth = BTH(opcode, 0, call.data_psn(index))
         return self._from(call.context, edge, Role.READ, bth, aeth=aeth, payload=values)
 
-    @property
-    def stored(self) -> str:
-        """The elements' type on the wire."""
-        if self.spec.scaled:
-            return "i1"
-        return ">i4" if self.spec.dtype == "int32" else ">u4"
+    def encoded(self, values: Values) -> bytes:
+        """Elements as they are on the wire."""
+        size = self.spec.element_bytes
+        kind = np.dtype(np.int8) if self.spec.scaled else array_type(DType(self.spec.dtype))
+        return values.astype(kind).view(f"u{size}").astype(f">u{size}").tobytes()
 
     def answer(self, context: PullContext, edge: int, role: Role, psn: int, syndrome: int = ACK) -> RocePacket:
         """An ACK or NAK of one of a rank's queue pairs."""
@@ -369,6 +373,8 @@ class PullTest(SwitchTest):
         """A packet of the result."""
         if self.spec.scaled:
             return self.summed(call, index)[0]
+        if self.spec.floating:
+            return self.added([call.operands[edge][index] for edge in ranks(call.context.sources)])
         stack = np.stack([call.operands[edge][index] for edge in ranks(call.context.sources)])
         if self.spec.op != "sum":
             return np.asarray(stack.min(0) if self.spec.op == "min" else stack.max(0))
@@ -380,12 +386,21 @@ class PullTest(SwitchTest):
                 total = np.clip(total, low, high)
         return total if self.spec.overflow == "saturate" else np.asarray((total - low) % (1 << 32) + low)
 
+    def added(self, operands: Sequence[Values]) -> Values:
+        """What NumPy makes of floating-point numbers that come in this order: as float32, rounded once. What is not a
+        number is the one that a switch makes, unless it is alone."""
+        dtype = array_type(DType(self.spec.dtype))
+        if len(operands) == 1:
+            return operands[0]
+        found = folded(Op(self.spec.op), range(len(operands)), [each.astype(dtype) for each in operands])
+        return np.where(np.isnan(found), np.array(np.nan, dtype), found)
+
     def write(self, call: Call, edge: int, index: int, *, again: bool = False, data: Values | None = None) -> Output:
         """The WRITE of a packet of the result."""
         where = self.buffers(call, edge)
         last = index == call.packets - 1
         ends = last or index % self.spec.wave == self.spec.wave - 1
-        values = (self.result(call, index) if data is None else data).astype(self.stored).tobytes()
+        values = self.encoded(self.result(call, index) if data is None else data)
         if self.spec.scaled and ends:
             wave = self.of_wave(call, index // self.spec.wave)
             values += mxint8.of_wave(self.spec, {each % self.spec.wave: self.summed(call, each)[1] for each in wave})

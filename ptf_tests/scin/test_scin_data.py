@@ -24,7 +24,9 @@ class SumsSaturateOrWrap(PullTest):
     """A sum that does not fit becomes what the program says."""
 
     def unfit(self) -> str | None:
-        return "sums of blocks with scales always fit" if self.spec.scaled else None
+        if self.spec.scaled:
+            return "sums of blocks with scales always fit"
+        return f"sums of {self.spec.dtype} become infinite" if self.spec.floating else None
 
     def runTest(self) -> None:
         call = self.begin(self.served(), 1)

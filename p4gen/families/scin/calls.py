@@ -11,7 +11,7 @@ import numpy as np
 
 from p4gen.families.scin.collectives import Communicator, Operand, wire_of
 from p4gen.families.scin.control import Pattern
-from p4gen.families.scin.spec import LANE_BYTES, ScinSpec
+from p4gen.families.scin.spec import ScinSpec
 from p4gen.host.collectives.arrays import Array, array_type, reduced
 from p4gen.host.collectives.control import Collective
 from p4gen.spec import DType, Op
@@ -187,7 +187,8 @@ def draw(call: Call, spec: ScinSpec, chance: np.random.Generator) -> Drawn:
     return Drawn(call, spec, list(values))
 
 
-def sized(call: Call, size: int) -> Call | None:
-    """The call with ``size`` bytes at each rank; None if they are no whole elements, or do not divide among ranks."""
-    unit = LANE_BYTES * (call.ranks if call.name in DIVIDED else 1)
-    return None if size % unit else replace(call, elements=size // LANE_BYTES)
+def sized(call: Call, size: int, element: int) -> Call | None:
+    """The call with ``size`` bytes at each rank, of which an element has some; None if they are no whole elements, or
+    do not divide among ranks."""
+    unit = element * (call.ranks if call.name in DIVIDED else 1)
+    return None if size % unit else replace(call, elements=size // element)

@@ -7,7 +7,7 @@ from typing import Final
 
 from p4gen.spec import DType
 
-NUMBERS: Final = {"int32": DType.INT32.number_format.code, "uint32": DType.UINT32.number_format.code, "mxint8": 5}
+NUMBERS: Final = {str(dtype): dtype.number_format.code for dtype in DType} | {"mxint8": 5}
 """Types of elements, as arrivals announce them."""
 
 FRACTION: Final = 6

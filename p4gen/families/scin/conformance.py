@@ -10,9 +10,14 @@ from p4gen.ptf.family import Conformance, SuiteRun
 from p4gen.resources import resource
 
 OPS = ("sum", "min", "max")
-DTYPES = ("int32", "uint32", "mxint8")
+DTYPES = ("int32", "uint32", "float32", "float16", "bfloat16", "mxint8")
+FLOATS = DTYPES[2:5]
+WORDS = DTYPES[:5]
+"""Types without scales."""
 SCALED = "test_scin_scales"
 """The scenarios of elements with scales."""
+FLOATING = "test_scin_floats"
+"""Those of floating-point numbers."""
 SMALL: dict[str, Any] = {
     "lanes": 8,
     "waves": 2,
@@ -45,22 +50,25 @@ def _runs(spec: ScinSpec) -> tuple[SuiteRun[ScinSpec], ...]:
             SuiteRun(small(**own | {"wave": 1, "waves": 8, "lanes": 128, "block": 32})),
         )
     other = "uint32" if spec.dtype == "int32" else "int32"
+    # Arithmetic has scenarios of its own: of a program of other numbers only these run.
+    floats = [dtype for dtype in FLOATS if dtype != spec.dtype]
     return (
         SuiteRun(spec),
         SuiteRun(small(**own | {"dtype": other})),
         SuiteRun(small(**own | {"wave": 1, "waves": 8})),
         SuiteRun(small(**own | {"completion": "strict" if spec.ordered else "ordered"})),
+        *(SuiteRun(small(**own | {"dtype": dtype, "overflow": "saturate"}), (FLOATING,)) for dtype in floats),
     )
 
 
 FACET = Conformance(
-    serves=lambda spec, module: spec.scaled or module != SCALED,
+    serves=lambda spec, module: {SCALED: spec.scaled, FLOATING: spec.floating}.get(module, True),
     runs=_runs,
     seeding=lambda _: SEEDING,
     axes={"op": OPS, "dtype": DTYPES, "overflow": ("saturate", "wrap"), "completion": ("strict", "ordered")},
     kept=(),
     every_program=lambda _: [
-        *(small(op=op, dtype=dtype) for op in OPS for dtype in DTYPES[:2]),
+        *(small(op=op, dtype=dtype) for op in OPS for dtype in WORDS),
         *(small(dtype="mxint8", lanes=64, block=block) for block in (32, 64)),
         small(completion="ordered"),
         small(completion="ordered", dtype="mxint8", lanes=64),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from p4gen.families.scin import faults_floats
 from p4gen.families.scin.faults_ordered import ORDERED, PROGRAM
 from p4gen.ptf.mutations import Mutation, Seeding
 
@@ -15,6 +16,7 @@ PROGRAMS: dict[str, dict[str, object]] = {
     "plain": {**_SMALL},
     "wrap": {**_SMALL, "overflow": "wrap"},
     PROGRAM: {**_SMALL, "completion": "ordered"},
+    **{name: _SMALL | fields for name, fields in faults_floats.PROGRAMS.items()},
 }
 
 _ARRIVALS = (
@@ -232,9 +234,13 @@ _REPAIR = (
 )
 
 SEEDING = Seeding(
-    mutations=_ARRIVALS + _WAVES + _DATA + _RESULTS + _REPAIR + ORDERED,
+    mutations=_ARRIVALS + _WAVES + _DATA + _RESULTS + _REPAIR + ORDERED + faults_floats.FAULTS,
     programs=PROGRAMS,
-    tests={"wrap": ("test_scin_data",), PROGRAM: ("test_scin_ordered", "test_scin_repair")},
+    tests={
+        "wrap": ("test_scin_data",),
+        PROGRAM: ("test_scin_ordered", "test_scin_repair"),
+        **faults_floats.TESTS,
+    },
     first={
         "TrackArrival": ("test_scin_arrival",),
         "IssueWave": ("test_scin_reads", "test_scin_data"),

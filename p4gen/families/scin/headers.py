@@ -48,8 +48,7 @@ CURSOR: Final = Header(
 
 def payload(spec: ScinSpec) -> Header:
     """The data of a packet."""
-    kind = "element_t" if spec.scaled else "lane_t"
-    lane = HeaderField("lane", 8 * spec.element_bytes, "an element", type=kind)
+    lane = HeaderField("lane", 8 * spec.element_bytes, "an element", type="element_t")
     return Header("payload", "One element for each lane", (lane,), count=spec.lanes)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from p4gen.families.scin import flow
 from p4gen.families.scin.codes import FRACTION, GUARD, LARGEST, NOT_A_NUMBER, NUMBERS, TOP, Status
 from p4gen.families.scin.headers import ANNOUNCED, headers
+from p4gen.families.scin.lanes import Lane
 from p4gen.families.scin.modules import modules
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.program.common import Ipv4Checksum
@@ -32,6 +33,7 @@ def _templates(composition: Composition) -> tuple[str, ...]:
     crc = _spec(composition).icrc.right
     return (
         "scin/preamble.p4.j2",
+        *Lane.of(_spec(composition)).templates,
         "shared/headers.p4.j2",
         "scin/metadata.p4.j2",
         "scin/parser.p4.j2",
@@ -45,21 +47,14 @@ def _templates(composition: Composition) -> tuple[str, ...]:
 
 def _names(composition: Composition) -> dict[str, Any]:
     spec = _spec(composition)
-    # BMv2 reads registers and fields of signed types as unsigned: lanes are bits, and operands are made signed.
-    held, element, back = "held", "element", ""
-    if spec.dtype == "int32":
-        held, element, back = "(int<32>)held", "(int<32>)element", "(lane_t)"
-    sums = {"saturate": f"{back}({held} |+| {element})", "wrap": "held + element"}
-    choice = {
-        "min": f"{held} < {element} ? held : element",
-        "max": f"{held} > {element} ? held : element",
-    }
+    lane = Lane.of(spec)
     return {
         "arrival": "SCIN, section 3.4",
         "ipv4_checksum": CHECKSUM,
         "edges": range(1, spec.edges + 1),
         "lanes": range(spec.lanes),
-        "reduced": sums[spec.overflow] if spec.op == "sum" else choice[spec.op],
+        "lane": lane,
+        "floats": lane.functions,
         "numbers": NUMBERS[spec.dtype],
         "scaled": spec.scaled,
         "scales_shift": max(spec.scales, 1).bit_length() - 1,

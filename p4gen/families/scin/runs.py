@@ -15,7 +15,7 @@ from p4gen.families.scin.codes import Status
 from p4gen.families.scin.collectives import Communicator
 from p4gen.families.scin.control import Pattern
 from p4gen.families.scin.simulation import PullConfig, PullSimulation
-from p4gen.families.scin.spec import LANE_BYTES, ScinSpec
+from p4gen.families.scin.spec import ScinSpec
 from p4gen.host.collectives.arrays import check_root
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import MS, SECOND, US
@@ -99,6 +99,7 @@ class PullRun:
     def __init__(self, order: RunOrder) -> None:
         assert isinstance(order.program, ScinSpec)
         self._order, topology = order, order.topology
+        self._bytes = order.program.element_bytes
         if order.dcqcn is not None:
             raise InputError(Diagnostic("--dcqcn", "ranks send nothing on their own; waves pace the switch"))
         self._recovery = order.recovery or Recovery.GO_BACK_N
@@ -157,9 +158,9 @@ class PullRun:
         if barrier and o.size:
             raise InputError(Diagnostic("--size", "a barrier has no data"))
         size = 0 if barrier else _SIZE if o.size is None else o.size
-        call = sized(Call(o.collective, ranks, 0, o.root, Pattern(*masks), o.options["in_place"]), size)
+        call = sized(Call(o.collective, ranks, 0, o.root, Pattern(*masks), o.options["in_place"]), size, self._bytes)
         if call is None or not (size or barrier):
-            unit = LANE_BYTES * (ranks if o.collective in DIVIDED else 1)
+            unit = self._bytes * (ranks if o.collective in DIVIDED else 1)
             raise InputError(
                 Diagnostic("--size", f"{o.collective} of {size} bytes: it has to be a positive multiple of {unit}")
             )
@@ -172,7 +173,7 @@ class PullRun:
         """See ``OwnRun``."""
         o, ranks = self._order, self.call.ranks
         what = (
-            f"{self.call.name} of {LANE_BYTES * self.call.elements:,} bytes" if self.call.elements else self.call.name
+            f"{self.call.name} of {self._bytes * self.call.elements:,} bytes" if self.call.elements else self.call.name
         )
         groups = f"{o.concurrent} groups of " if o.concurrent > 1 else ""
         return f"{what}, {groups}{ranks} ranks on {o.topology.name}, {self.spec.program}, {self._recovery}"
@@ -223,7 +224,7 @@ class PullRun:
             call, repeat = self.call, self._order.repeat
             again = told - len(self.groups) * repeat * call.planned(self.groups[0].packets, self.spec)
             said.append(f"{told:,} packets sent by the switch to ranks, {again:,} of them again")
-            rate = 8 * LANE_BYTES * call.elements * repeat * SECOND / max(duration, 1)
+            rate = 8 * self._bytes * call.elements * repeat * SECOND / max(duration, 1)
             if call.elements:
                 said.append(f"algorithm throughput {rate / 1e9:.2f} Gb/s{' of each group' * (len(self.groups) > 1)}")
             figures |= {"again": again, "gbps": round(rate / 1e9, 3)}

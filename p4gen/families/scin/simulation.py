@@ -19,7 +19,7 @@ from p4gen.families.scin.collectives import Communicator
 from p4gen.families.scin.control import Pattern, PullContext, configuration
 from p4gen.families.scin.hosts import Buffer, Member
 from p4gen.families.scin.placing import Plain, tick_of
-from p4gen.families.scin.spec import LANE_BYTES, ScinSpec
+from p4gen.families.scin.spec import ScinSpec
 from p4gen.host.transport.clock import MS, US, duration_text
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import QpConfig, Recovery, Resumption
@@ -148,7 +148,7 @@ class PullSimulation:
     def packets(self, array: Array) -> int:
         """How many packets an array has. Raises ``InputError`` unless they are whole ones."""
         count, rest = divmod(array.size, self.config.spec.lanes)
-        if rest or array.itemsize != LANE_BYTES:
+        if rest or array.itemsize != self.config.spec.element_bytes:
             raise InputError(f"{array.nbytes} bytes are no whole packets of {self.config.spec.payload}")
         return count
 

@@ -7,12 +7,11 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from p4gen.spec import DType
 from p4gen.spec.program import DEFAULT_ARCH, Icrc, ProgramSpec, SpecConflictError, whole
 
-LANE_BYTES: Final = 4
-"""Of an element that is a whole number, and of the sum in every lane."""
-
-_MOST_WORDS: Final = 256
+_MOST_BYTES: Final = 1024
+"""Of data in a packet."""
 _LEAST_SCALES: Final = 4
 
 
@@ -31,8 +30,11 @@ class ScinSpec(ProgramSpec):
     mode: Annotated[Literal["scin"], Field(description="SCIN has only this mode")] = "scin"
     op: Annotated[Literal["sum", "min", "max"], Field(description="the reduction")] = "sum"
     dtype: Annotated[
-        Literal["int32", "uint32", "mxint8"],
-        Field(description="what the elements are; mxint8: bytes, with a scale for each block"),
+        Literal["int32", "uint32", "float32", "float16", "bfloat16", "mxint8"],
+        Field(
+            description="what the elements are; float16 and bfloat16 are added as float32, and rounded once; mxint8: "
+            "bytes, with a scale for each block"
+        ),
     ] = "int32"
     block: Annotated[
         Literal[32, 64] | None, Field(description="mxint8: elements that have a scale in common (32 by default)")
@@ -42,7 +44,9 @@ class ScinSpec(ProgramSpec):
     ] = "saturate"
     lanes: Annotated[
         Literal[8, 16, 32, 64, 128, 256, 512, 1024],
-        Field(description="elements of a packet, each a lane of 32 bits; a power of two; above 256 mxint8 only"),
+        Field(
+            description="elements of a packet, each a lane of 32 bits; a power of two; 1,024 bytes in all at most"
+        ),
     ] = 64
     waves: Annotated[
         Literal[1, 2, 4, 8, 16, 32],
@@ -85,12 +89,14 @@ class ScinSpec(ProgramSpec):
             raise SpecConflictError("beside", "SCIN's programs have no second family")
         if self.edges > self.ports:
             raise SpecConflictError("edges", f"each has a port, and the switch has {self.ports}")
+        if self.payload > _MOST_BYTES:
+            raise SpecConflictError("lanes", f"{self.lanes} elements of {self.dtype} are more than {_MOST_BYTES} bytes")
+        if self.floating and self.overflow == "wrap":
+            raise SpecConflictError("overflow", f"sums of {self.dtype} do not wrap around: they become infinite")
         if self.scaled:
             self._scales_fit()
         elif self.block is not None:
             raise SpecConflictError("block", f"{self.dtype} has no scales")
-        elif self.lanes > _MOST_WORDS:
-            raise SpecConflictError("lanes", f"packets have {_MOST_WORDS} elements of {self.dtype} at most")
         if self.variant is not None and self.ordered:
             raise SpecConflictError("variant", f"{self.variant} is a design with strict completion")
         if self.variant is not None and self.scaled:
@@ -137,9 +143,14 @@ class ScinSpec(ProgramSpec):
         return 4 if self.scaled else 3
 
     @property
+    def floating(self) -> bool:
+        """Whether elements are floating-point numbers: sums depend on the order in which data comes."""
+        return not self.scaled and not DType(self.dtype).number_format.integer
+
+    @property
     def element_bytes(self) -> int:
         """Bytes of an element on the wire."""
-        return 1 if self.scaled else LANE_BYTES
+        return 1 if self.scaled else DType(self.dtype).number_format.bytes
 
     @property
     def payload(self) -> int:
