@@ -1,5 +1,5 @@
-"""Faults of floating-point arithmetic in P4 (``templates/shared``), for all families whose programs have it: each breaks
-a rule of IEEE 754, or of how NaN and zeros are sent."""
+"""Faults of floating-point arithmetic in P4 (``templates/shared``), for programs of all families that have it: each
+breaks a rule of IEEE 754, or of how NaN and zeros are sent."""
 
 from __future__ import annotations
 

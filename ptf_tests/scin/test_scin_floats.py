@@ -76,7 +76,7 @@ class Cases(FloatTest):
         half = one - (fraction + 1) * step  # of the distance from one to the next number
         numbers = [
             0, 1, 3, step - 1, step, step + 1, 2 * step,
-            one, one + 1, one + step - 1, half, half + 1, half - 1, half - step,
+            one, one + 1, one + step - 1, half, half + 1, half - 1, half - step, half + 2 * step + 1,
             infinity - (fraction + 2) * step,  # half of the distance from the greatest number to what would be next
             infinity - 1, infinity, infinity + 1, infinity + step // 2 + 1,
         ]  # fmt: skip

@@ -166,6 +166,16 @@ def test_reductions(op: str, dtype: str, overflow: str, seed: int) -> None:
 
 
 @pytest.mark.sample(2)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("op", ["sum", "max"])
+@pytest.mark.parametrize("collective", FACET.collectives)
+@pytest.mark.parametrize("in_place", ["yes", "no"])
+def test_floating_point_numbers(dtype: str, op: str, collective: str, in_place: str, seed: int) -> None:
+    asked = order(collective=collective, spec={"op": op, "dtype": dtype}, options={"in_place": in_place}, seed=seed)
+    passed(replace(asked, faults=EVERYTHING))
+
+
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("waves", "wave"), [(1, 1), (1, 8), (2, 4), (8, 2), (16, 1)])
 def test_masks_and_waves(waves: int, wave: int, seed: int) -> None:
     chance = np.random.default_rng(seed)

@@ -74,12 +74,13 @@ def test_state_with_scales_is_what_the_formula_says(block: int, bytes_of_scales:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"dtype": "float32"}, "--dtype: error: dtype = 'float32': must be int32, uint32 or mxint8"),
+        ({"dtype": "int8"}, "--dtype: error: dtype = 'int8': must be int32, uint32"),
+        ({"dtype": "float32", "overflow": "wrap"}, "--overflow: error: overflow = 'wrap': sums of float32 do not wrap"),
         ({"dtype": "mxint8", "op": "max"}, "--op: error: op = 'max': blocks with scales are added only"),
         ({"dtype": "mxint8", "lanes": 16}, "--lanes: error: lanes = 16: a packet has whole blocks, of 32 elements"),
         ({"dtype": "mxint8", "lanes": 32, "wave": 1}, "--wave: error: wave = 1: a wave has 1 blocks; it needs 4"),
         ({"dtype": "mxint8", "wave": 32}, "--wave: error: wave = 32: a wave of 32 packets has scales for more"),
-        ({"lanes": 512}, "--lanes: error: lanes = 512: packets have 256 elements of int32 at most"),
+        ({"lanes": 512}, "--lanes: error: lanes = 512: 512 elements of int32 are more than 1024 bytes"),
         ({"block": 64}, "--block: error: block = 64: int32 has no scales"),
         ({"waves": 3}, "--waves: error: waves = 3: must be 1, 2, 4, 8"),
         ({"pipelines": 2}, "--pipelines: error: pipelines = 2: a call has its state in one pipeline"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from p4gen.families.scin.collectives import Communicator, Operand, wire_of
 from p4gen.families.scin.control import Pattern
+from p4gen.families.scin.orders import accepted
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.host.collectives.arrays import Array, array_type, reduced
 from p4gen.host.collectives.control import Collective
@@ -18,6 +19,9 @@ from p4gen.spec import DType, Op
 
 CALL: Final = "call"
 """What any two masks make, beside the collectives that have a name."""
+_UNREDUCED: Final = (Collective.BROADCAST, Collective.ALLGATHER)
+_SCALES: Final = 8
+"""Powers of two by which drawn numbers differ, up and down."""
 DIVIDED: Final = (Collective.REDUCE_SCATTER, Collective.ALLGATHER)
 """Collectives whose data have a part for each rank."""
 
@@ -119,10 +123,12 @@ class Drawn:
     call: Call
     spec: ScinSpec
     values: Sequence[Array]
+    _told: dict[int, Array] = field(default_factory=dict)
+    """Where the order of data matters: by part, the result of the rank that has told it first."""
 
     @cached_property
     def results(self) -> list[Array | None]:
-        """Every rank's result by NumPy; None for ranks that get none."""
+        """Every rank's result by NumPy, where sums are exact; None for ranks that get none."""
         call, ranks, given = self.call, range(self.call.ranks), self.values
         everybody = [rank in call.participants for rank in ranks]
         match call.name:
@@ -140,12 +146,34 @@ class Drawn:
         return [total if pattern.destinations >> rank & 1 else None for rank in ranks]
 
     def _reduced(self, of: Sequence[bool]) -> Array:
-        given = [values for values, counts in zip(self.values, of, strict=True) if counts]
+        given = self._given(of)
         return reduced(Op(self.spec.op), given, saturating=self.spec.overflow == "saturate")
 
-    def _after(self, rank: int) -> Array:
-        """What a rank's operand holds after a call in place."""
-        result = self.results[rank]
+    def _given(self, of: Sequence[bool]) -> list[Array]:
+        """The operands of some ranks."""
+        return [values for values, counts in zip(self.values, of, strict=True) if counts]
+
+    def _result(self, rank: int, found: Array) -> Array | None:
+        """A rank's result, of which it has ``found`` this; None for ranks that get none. Sums of floating-point numbers
+        have an order, which must be the same for all ranks that get them."""
+        result, call = self.results[rank], self.call
+        if result is None or not (self.spec.floating and self.spec.op == "sum") or call.name in _UNREDUCED:
+            return result
+        scatters = call.name == Collective.REDUCE_SCATTER
+        part = rank if scatters else 0
+        if part not in self._told:
+            (pattern, *_) = call.patterns
+            given = self._given([bool(pattern.sources >> each & 1) for each in range(call.ranks)])
+            if scatters:
+                given = [np.split(each, call.ranks)[rank] for each in given]
+            self._told[part] = accepted(found, given, self.spec.lanes)
+        return self._told[part]
+
+    def _after(self, rank: int, found: Array) -> Array:
+        """What a rank's operand holds after a call in place, of which it has ``found`` this."""
+        if self.call.name == Collective.REDUCE_SCATTER:
+            found = np.split(found, self.call.ranks)[rank]
+        result = self._result(rank, found)
         if result is None:
             return self.values[rank]
         if self.call.name != Collective.REDUCE_SCATTER:
@@ -157,8 +185,8 @@ class Drawn:
     def problem(self, rank: int, operand: Operand, result: Operand | None) -> str:
         """How a rank's memory differs from NumPy's; "" if it does not."""
         if result is None:
-            return _difference("its operand", operand, self._after(rank))
-        wanted = self.results[rank]
+            return _difference("its operand", operand, self._after(rank, operand.array()))
+        wanted = self._result(rank, result.array())
         if wanted is None:
             wanted = np.zeros(result.elements, array_type(result.dtype))
         return _difference("its operand", operand, self.values[rank]) or _difference("its result", result, wanted)
@@ -175,10 +203,14 @@ def _difference(what: str, found: Operand, wanted: Array) -> str:
 
 def draw(call: Call, spec: ScinSpec, chance: np.random.Generator) -> Drawn:
     """A call with random operands. Where sums saturate, half of them do not leave their range, and the operands of all
-    others have one sign, so that the order of additions does not matter."""
-    form = DType(spec.dtype).number_format
-    low, high, dtype = int(form.least), int(form.greatest), array_type(DType(spec.dtype))
+    others have one sign, so that the order of additions does not matter. Floating-point numbers are of different
+    magnitudes, so that sums are rounded."""
+    form, dtype = DType(spec.dtype).number_format, array_type(DType(spec.dtype))
     shape = call.ranks, call.operand_elements
+    if not form.integer:
+        scales = 2.0 ** chance.integers(-_SCALES, _SCALES, shape, endpoint=True)
+        return Drawn(call, spec, list((chance.standard_normal(shape) * scales).astype(np.float32).astype(dtype)))
+    low, high = int(form.least), int(form.greatest)
     values = chance.integers(low, high, shape, dtype, endpoint=True)
     if spec.op == "sum" and spec.overflow == "saturate":
         signs = chance.integers(0, 2, shape[1]) * 2 - 1 if low < 0 else 1

@@ -9,7 +9,7 @@ of aborts.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from p4gen.families.scin.codes import NUMBERS, Status
 from p4gen.families.scin.control import Role
@@ -56,8 +56,10 @@ class Member:
 
     def connect(self, ends: dict[Role, tuple[int, Peer]], config: QpConfig) -> None:
         """Create the connections: the QP and the switch's end of each."""
+        whole = replace(config, mtu=max(config.mtu, BUFFERS.size))  # an arrival is one packet, even if data's are shorter
         for role, (number, peer) in ends.items():
-            pair = self._nic.create_pair(number, peer, config, self._written if role is Role.WRITE else self._completed)
+            told = self._written if role is Role.WRITE else self._completed
+            pair = self._nic.create_pair(number, peer, whole if role is Role.SYNC else config, told)
             if role is Role.SYNC:
                 self._sync = pair
                 pair.post_recv(RecvWr(0))

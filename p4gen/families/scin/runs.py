@@ -16,7 +16,7 @@ from p4gen.families.scin.collectives import Communicator
 from p4gen.families.scin.control import Pattern
 from p4gen.families.scin.simulation import PullConfig, PullSimulation
 from p4gen.families.scin.spec import ScinSpec
-from p4gen.host.collectives.arrays import check_root
+from p4gen.host.collectives.arrays import array_type, check_root
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import MS, SECOND, US
 from p4gen.host.transport.verbs import QpConfig, Recovery, Resumption
@@ -25,7 +25,7 @@ from p4gen.net.config import MAX_DATA
 from p4gen.net.faults import Faults
 from p4gen.net.network import Network
 from p4gen.net.own import Outcome, OwnOption, OwnRuns, RunOrder, outcome
-from p4gen.spec import units
+from p4gen.spec import DType, units
 from p4gen.spec.topology import TopologySpec
 
 _SIZE: Final = 1 << 20
@@ -276,7 +276,7 @@ class Caller:
     def __init__(self, group: Group, rank: Communicator) -> None:
         self._group, self.rank = group, rank
         call = group.run.call
-        empty = np.zeros(call.operand_elements, group.run.spec.dtype)
+        empty = np.zeros(call.operand_elements, array_type(DType(group.run.spec.dtype)))
         self.operand = rank.register(empty, call.operand_parts)
         self._result = None
         if not call.in_place:
@@ -308,7 +308,7 @@ class Caller:
         run = self._group.run
         self.operand.put(self._group.drawn(self.ended).values[self.rank.rank])
         if self._result is not None:
-            self._result.put(np.zeros(self._result.elements, run.spec.dtype))
+            self._result.put(np.zeros(self._result.elements, array_type(self._result.dtype)))
         run.simulation.wake()
         run.call.start(self.rank, self.operand, self._result)
 

@@ -20,6 +20,7 @@ from p4gen.families.scin.control import Pattern, PullContext, configuration
 from p4gen.families.scin.hosts import Buffer, Member
 from p4gen.families.scin.placing import Plain, tick_of
 from p4gen.families.scin.spec import ScinSpec
+from p4gen.host.collectives.arrays import array_type
 from p4gen.host.transport.clock import MS, US, duration_text
 from p4gen.host.transport.rc import QueuePair
 from p4gen.host.transport.verbs import QpConfig, Recovery, Resumption
@@ -29,6 +30,7 @@ from p4gen.net.network import Network
 from p4gen.p4 import ir
 from p4gen.p4.compile import compile_text
 from p4gen.program import compose, render
+from p4gen.spec import DType
 from p4gen.spec.topology import TopologySpec
 from p4gen.switch.drops import losses
 
@@ -214,9 +216,9 @@ class PullSimulation:
         Raises ``InputError`` if a rank's flag says that the call was aborted, and as ``finish`` does.
         """
         pattern = self.config.patterns[context]
-        wire = ">i4" if self.config.spec.dtype == "int32" else ">u4"
+        size, dtype = self.config.spec.element_bytes, array_type(DType(self.config.spec.dtype))
         ranks = range(len(self._hosts))
-        held = [operands[rank].astype(wire) for rank in ranks]
+        held = [operands[rank].astype(dtype).view(f"u{size}").astype(f">u{size}") for rank in ranks]
         got = held if in_place else [np.zeros_like(array) for array in held]
         sources = {rank: self.register(rank, held[rank]) for rank in ranks if pattern.sources >> rank & 1}
         results = sources if in_place else {}
@@ -228,7 +230,7 @@ class PullSimulation:
         self.start(context, self.packets(held[0]), sources, results, late)
         self.finish()
         self._succeeded(context)
-        return [got[rank].astype(wire[1:]) if rank in results else None for rank in ranks]
+        return [got[rank].astype(f"u{size}").view(dtype) if rank in results else None for rank in ranks]
 
     def drops(self) -> Counter[str]:
         """Packets lost so far: on links, in the switch by module and reason, at NICs."""
