@@ -20,7 +20,9 @@ PACKET = 8
 
 def drawn(dtype: str, ranks: int, seed: int, packets: int = 40) -> list[Array]:
     call = Call("allreduce", ranks, PACKET * packets, 0, Pattern(0, 0), in_place=True)
-    return list(draw(call, ScinSpec(dtype=dtype, lanes=PACKET), np.random.default_rng(seed)).values)
+    return list(
+        draw(call, ScinSpec.model_validate({"dtype": dtype, "lanes": PACKET}), np.random.default_rng(seed)).values
+    )
 
 
 def bits(values: Array) -> Array:

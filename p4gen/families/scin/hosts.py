@@ -56,7 +56,7 @@ class Member:
 
     def connect(self, ends: dict[Role, tuple[int, Peer]], config: QpConfig) -> None:
         """Create the connections: the QP and the switch's end of each."""
-        whole = replace(config, mtu=max(config.mtu, BUFFERS.size))  # an arrival is one packet, even if data's are shorter
+        whole = replace(config, mtu=max(config.mtu, BUFFERS.size))  # an arrival is one packet, data may be shorter
         for role, (number, peer) in ends.items():
             told = self._written if role is Role.WRITE else self._completed
             pair = self._nic.create_pair(number, peer, whole if role is Role.SYNC else config, told)

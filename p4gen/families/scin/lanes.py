@@ -25,7 +25,9 @@ class Lane:
 
     @classmethod
     def of(cls, spec: ScinSpec) -> Lane:
-        """The lane of a program."""
+        """The lane of a program; blocks with scales have another one, which calls nothing of this."""
+        if spec.scaled:
+            return cls("")
         dtype, reduction = DType(spec.dtype), Op(spec.op).reduction
         wide = DType(dtype.number_format.wide or dtype)
         reduced = reduction.combined(wide)

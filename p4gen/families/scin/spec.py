@@ -44,9 +44,7 @@ class ScinSpec(ProgramSpec):
     ] = "saturate"
     lanes: Annotated[
         Literal[8, 16, 32, 64, 128, 256, 512, 1024],
-        Field(
-            description="elements of a packet, each a lane of 32 bits; a power of two; 1,024 bytes in all at most"
-        ),
+        Field(description="elements of a packet, each a lane of 32 bits; a power of two; 1,024 bytes in all at most"),
     ] = 64
     waves: Annotated[
         Literal[1, 2, 4, 8, 16, 32],
