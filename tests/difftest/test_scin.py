@@ -32,6 +32,7 @@ PROGRAMS: tuple[dict[str, Any], ...] = (
     {},
     {"op": "max", "dtype": "uint32"},
     {"waves": 8, "wave": 1, "overflow": "wrap"},
+    {"dtype": "bfloat16"},
 )
 AMONG_THEM = {"arrival", "arrival again", "response", "ACK", "NAK", "refusal", "tick", "notification", "question"}
 

@@ -19,6 +19,7 @@ from p4gen.difftest.events import Event, Mirroring, Packet, Replication, Request
 from p4gen.difftest.family import Traffic
 from p4gen.errors import InputError
 from p4gen.families.scin.control import Pattern, PullContext, PullEdge, Role, roles
+from p4gen.families.scin.draws import elements
 from p4gen.families.scin.following import Following
 from p4gen.families.scin.frames import ACK, Star, answer, arrival, from_rank, response, tick
 from p4gen.families.scin.headers import BUFFERS, CURSOR
@@ -211,16 +212,12 @@ class RandomTraffic:
             psn = missing[0] if chance < 0.8 else rng.choice(missing)
         if chance > 0.95:
             edge, kind = rng.choice(context.edges), "response of anybody"
-        data = self.data()
+        data = elements(spec, rng)
         if rng.random() < 0.02:
             data, kind = data[: rng.randrange(spec.payload)], "short response"
         elif stream.released <= psn < stream.asked and edge in stream.of(context.sources):
             self._if_sound.append(partial(stream.has_come, edge, psn))
         return self._from(edge, response(context, edge, psn, data, rng.choice(_RESPONSES)), kind)
-
-    def data(self) -> bytes:
-        """A packet's worth of elements: any bits."""
-        return self._random.randbytes(self._spec.payload)
 
     def _acknowledges(self, stream: Following) -> Made:
         """ACKs and NAKs of results: of any that were written, of earlier and of later ones."""
