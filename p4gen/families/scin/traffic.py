@@ -190,7 +190,7 @@ class RandomTraffic:
             call, kind = call + rng.choice((1, 2, 1 << 22, -2)), "arrival out of turn"
         elif chance < 0.09:
             other, kind = 1, "arrival with other numbers"
-        elif chance < 0.10 and stream.arrived:
+        elif chance < 0.12 and stream.arrived:
             packets, kind = packets + 1, "arrival that disagrees"
             self._if_sound.append(stream.is_aborted)
         elif not stream.aborted:
