@@ -9,7 +9,8 @@ relaxation bounds the value of all plans, so that a gap is known, and often is 0
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Final
@@ -18,8 +19,8 @@ from p4gen.errors import FailedError
 from p4gen.route.baselines import aggregation_tree
 from p4gen.route.instance import Instance
 from p4gen.route.plan import Plan
-from p4gen.route.program import Program, Solution
-from p4gen.route.solve import route
+from p4gen.route.program import Program
+from p4gen.route.solve import Group, alike, route
 from p4gen.route.tasks import Joint, Tasks, rated
 
 _ENOUGH: Final = 1e-6
@@ -87,45 +88,68 @@ def _through(program: Program, rate: int, into: list[tuple[int, float]]) -> int:
     return through
 
 
-def fitting(tasks: Tasks, rates: Sequence[float], limit: float) -> tuple[Plan, ...] | None:
-    """Plans whose fullest link carries as little as can be at these rates, but not less than it can; None if none were
-    found."""
+def fitting(
+    tasks: Tasks, rates: Sequence[float], limit: float, *, groups_of_one: bool = False
+) -> tuple[tuple[Plan, ...], bool] | None:
+    """Plans whose fullest link carries as little as can be at these rates, but not less than it can, and whether it can
+    carry that; None if none were found.
+
+    Interchangeable spines are one, as in ``route``, unless there are to be ``groups_of_one``. Dividing what they carry
+    may load a link a little more, as tasks' rates differ.
+    """
     program = Program()
     fullest = program.column(1, 1e6, 1.0)
-    links: dict[tuple[int, int], list[tuple[int, float]]] = {}
-    ups = []
+    links: dict[tuple[int, Group], list[tuple[int, float]]] = {}
+    ups: list[dict[tuple[int, Group], int]] = []
     for instance, rate in zip(tasks.instances, rates, strict=True):
-        up: dict[tuple[int, int], int] = {}
+        groups: list[Group] = alike(instance, range(instance.fabric.spines))
+        if groups_of_one:
+            groups = [(spine,) for spine in range(instance.fabric.spines)]
+        up: dict[tuple[int, Group], int] = {}
         for leaf, flows in instance.sends.items():
-            for spine in range(instance.fabric.spines):
-                up[leaf, spine] = program.column(0, flows, whole=True)
-                links.setdefault((leaf, spine), []).append((up[leaf, spine], rate))
-            program.row(flows, flows, [(up[leaf, spine], 1.0) for spine in range(instance.fabric.spines)])
+            for group in groups:
+                up[leaf, group] = program.column(0, flows, whole=True)
+                links.setdefault((leaf, group), []).append((up[leaf, group], rate))
+            program.row(flows, flows, [(up[leaf, group], 1.0) for group in groups])
         entered: dict[int, list[tuple[int, float]]] = {}
-        for spine in range(instance.fabric.spines):
-            into = [(leaf, up[leaf, spine]) for leaf in instance.sends]
-            if spine in instance.aggregating_spines:
+        for group in groups:
+            into = [(leaf, up[leaf, group]) for leaf in instance.sends]
+            if group[0] in instance.aggregating_spines:
                 leaving = [
                     program.used([(c, instance.sends[leaf]) for leaf, c in into if _kind(instance, leaf) == kind])
                     for kind in sorted({_kind(instance, leaf) for leaf, _ in into})
                 ]
             else:
                 leaving = [column for _, column in into]
-            program.at_most([*((column, rate) for column in leaving), (fullest, -1.0)])
+            program.at_most([*((column, rate) for column in leaving), (fullest, -float(len(group)))])
             bound = sum(program.high[column] for column in leaving)
-            entered.setdefault(instance.entry(spine), []).extend((column, bound) for column in leaving)
+            entered.setdefault(instance.entry(group[0]), []).extend((column, bound) for column in leaving)
         last = [program.used(into) for entry, into in sorted(entered.items()) if entry not in instance.own]
         program.at_most([*((column, rate) for column in last), (fullest, -1.0)], -rate * len(instance.own))
         ups.append(up)
-    for load in links.values():
-        program.at_most([*load, (fullest, -1.0)])
-    found: Solution | None = program.minimise(limit)
+    for (_, group), load in links.items():
+        program.at_most([*load, (fullest, -float(len(group)))])
+    found = program.minimise(limit)
     if found is None:
         return None
-    return tuple(
-        Plan("aro", {place: int(found.values[column]) for place, column in up.items() if found.values[column]})
-        for up in ups
-    )
+    flows_of = [{place: int(found.values[column]) for place, column in up.items()} for up in ups]
+    return _divided(flows_of, rates), found.values[fullest] < 1 + _ENOUGH
+
+
+def _divided(flows_of: Sequence[Mapping[tuple[int, Group], int]], rates: Sequence[float]) -> tuple[Plan, ...]:
+    """Plans in which each flow to a group of spines takes that one of them whose links, from the leaf and to the
+    server's leaf, it loads the least; those of high rates choose first."""
+    from_leaf: Counter[tuple[int, int]] = Counter()
+    to_server: Counter[tuple[int, int]] = Counter()
+    found: list[Counter[tuple[int, int]]] = [Counter() for _ in flows_of]
+    for task in sorted(range(len(rates)), key=lambda task: -rates[task]):
+        for (leaf, group), count in sorted(flows_of[task].items()):
+            for _ in range(count):
+                spine = min(group, key=lambda s: max(from_leaf[leaf, s], to_server[task, s]))
+                from_leaf[leaf, spine] += rates[task]  # type: ignore[assignment]
+                to_server[task, spine] += rates[task]  # type: ignore[assignment]
+                found[task][leaf, spine] += 1
+    return tuple(Plan("aro", dict(up)) for up in found)
 
 
 def jointly(tasks: Tasks, seed: int, limit: float = 60.0) -> Joint:
@@ -146,9 +170,12 @@ def jointly(tasks: Tasks, seed: int, limit: float = 60.0) -> Joint:
         known = tasks.value(best.rates)
         if known >= min(bound, tasks.value(rates)) - _ENOUGH or time.monotonic() - began > limit:
             break
-        plans = fitting(tasks, rates, left() / _SHARE)
-        if plans is not None:
-            best = max(best, rated(tasks, Joint("aro", plans, ())), key=lambda j: tasks.value(j.rates))
+        for groups_of_one in (False, True):
+            found = fitting(tasks, rates, left() / _SHARE, groups_of_one=groups_of_one)
+            if found is not None:
+                best = max(best, rated(tasks, Joint("aro", found[0], ())), key=lambda j: tasks.value(j.rates))
+            if found is None or not found[1] or tasks.value(best.rates) >= tasks.value(rates) - _ENOUGH:
+                break
     return replace(best, bound=bound, seconds=time.monotonic() - began)
 
 

@@ -6,12 +6,16 @@ With one task the rate is the bandwidth over K, the most flows on a link: so K i
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from p4gen.errors import FailedError
 from p4gen.route.instance import Instance
 from p4gen.route.plan import Plan
 from p4gen.route.program import Program
+
+Group = tuple[int, ...]
+"""Spines that are interchangeable."""
 
 
 def route(
@@ -25,26 +29,30 @@ def route(
 ) -> Plan | None:
     """The best plan over ``spines`` (all), with the pipelines of aggregating spines that may be used (all), and at
     most ``at_most`` flows on a link; None if there is none, or none was found within ``limit`` seconds. Its bound is
-    that of the restricted problem."""
+    that of the restricted problem.
+
+    Spines that do not aggregate and enter the same pipeline of the server's leaf are interchangeable. The program has
+    one for all of them, with as many links: what it carries can always be divided equally.
+    """
     began = time.monotonic()
-    usable = sorted(range(instance.fabric.spines) if spines is None else spines)
+    groups = alike(instance, range(instance.fabric.spines) if spines is None else spines)
     program = Program()
     most = at_most or max(sum(instance.sends.values()), instance.fabric.pipelines)
     fullest = program.column(1, most, 1.0, whole=True)
-    up: dict[tuple[int, int], int] = {}
+    up: dict[tuple[int, Group], int] = {}
     for leaf, flows in instance.sends.items():
         kind = instance.fabric.spine_pipeline(leaf)
-        for spine in usable:
-            aggregates = spine in instance.aggregating_spines
-            if aggregates and pipelines is not None and kind not in pipelines.get(spine, frozenset()):
+        for group in groups:
+            aggregates = group[0] in instance.aggregating_spines
+            if aggregates and pipelines is not None and kind not in pipelines.get(group[0], frozenset()):
                 continue
-            up[leaf, spine] = program.column(0, min(flows, at_most or flows), whole=True)
-            program.at_most([(up[leaf, spine], 1.0), (fullest, -1.0)])
+            up[leaf, group] = program.column(0, min(flows, len(group) * (at_most or flows)), whole=True)
+            program.at_most([(up[leaf, group], 1.0), (fullest, -float(len(group)))])
         program.row(flows, flows, [(column, 1.0) for (at, _), column in up.items() if at == leaf])
     entered: dict[int, list[tuple[int, float]]] = {}
-    for spine in usable:
-        into = [(leaf, column) for (leaf, at), column in up.items() if at == spine]
-        if spine in instance.aggregating_spines:
+    for group in groups:
+        into = [(leaf, column) for (leaf, at), column in up.items() if at == group]
+        if group[0] in instance.aggregating_spines:
             leaving = [
                 program.used([(column, instance.sends[leaf]) for leaf, column in into if _kind(instance, leaf) == kind])
                 for kind in sorted({_kind(instance, leaf) for leaf, _ in into})
@@ -52,16 +60,37 @@ def route(
         else:
             leaving = [column for _, column in into]
         if leaving:
-            program.at_most([*((column, 1.0) for column in leaving), (fullest, -1.0)])
+            program.at_most([*((column, 1.0) for column in leaving), (fullest, -float(len(group)))])
             bound = sum(program.high[column] for column in leaving)
-            entered.setdefault(instance.entry(spine), []).extend((column, bound) for column in leaving)
+            entered.setdefault(instance.entry(group[0]), []).extend((column, bound) for column in leaving)
     last = [program.used(into) for entry, into in sorted(entered.items()) if entry not in instance.own]
     program.at_most([*((column, 1.0) for column in last), (fullest, -1.0)], -len(instance.own))
     found = program.minimise(limit)
     if found is None:
         return None
-    flows_up = {place: int(found.values[column]) for place, column in up.items() if found.values[column]}
+    flows_up = divided({place: int(found.values[column]) for place, column in up.items()})
     return Plan(algorithm, flows_up, found.bound, time.monotonic() - began)
+
+
+def alike(instance: Instance, spines: Iterable[int]) -> list[Group]:
+    """Spines in groups of interchangeable ones; each that aggregates is a group of its own."""
+    groups: dict[tuple[bool, int], list[int]] = {}
+    for spine in sorted(spines):
+        aggregates = spine in instance.aggregating_spines
+        groups.setdefault((aggregates, spine if aggregates else instance.entry(spine)), []).append(spine)
+    return [tuple(group) for group in groups.values()]
+
+
+def divided(flows: Mapping[tuple[int, Group], int]) -> dict[tuple[int, int], int]:
+    """Flows from leaves to groups of spines, dealt to the spines of each group in turn: no spine gets more than the
+    groups' equal part, and none more from a leaf than that leaf's."""
+    found: Counter[tuple[int, int]] = Counter()
+    turn: Counter[Group] = Counter()
+    for (leaf, group), count in sorted(flows.items()):
+        for _ in range(count):
+            found[leaf, group[turn[group] % len(group)]] += 1
+            turn[group] += 1
+    return dict(found)
 
 
 def _kind(instance: Instance, leaf: int) -> int:
