@@ -10,6 +10,9 @@ from pulls import ANSWERS, NAK, REFUSED, Call, PullTest, ranks
 from p4gen.families.scin.codes import LARGEST, NOT_A_NUMBER, Status
 from p4gen.families.scin.control import Role, configuration
 
+HEADERS = 14 + 20 + 8 + 12 + 16 + 4
+"""Bytes of a WRITE beside its data: Ethernet, IPv4, UDP, BTH, RETH, ICRC."""
+
 
 class ScaledTest(PullTest):
     """Calls whose elements have scales."""
@@ -183,8 +186,12 @@ class ScalesFollowTheirWave(ScaledTest):
         packets = self.spec.wave + 1 if self.spec.waves > 1 else self.spec.wave
         call = self.begin(self.served(), packets)
         self.both(call, *range(packets))
-        sizes = {len(self.write(call, 1, index).frame) for index in range(packets)}
-        self.equal("lengths of WRITEs", len(sizes), 1 if self.spec.wave == 1 else 2)
+        for index in range(packets):
+            last = index == packets - 1
+            more = self.spec.scales if last or index % self.spec.wave == self.spec.wave - 1 else 0
+            immediate = 4 if last and self.spec.ordered else 0
+            length = HEADERS + self.spec.payload + more + immediate
+            self.equal("bytes of a WRITE", len(self.write(call, 1, index).frame), length)
         self.ack(call, 2, 0, NAK)
         self.expect([self.write(call, 2, index, again=True) for index in range(packets)])
 
@@ -200,6 +207,16 @@ class BlocksOf32And64(ScaledTest):
         self.equal("scales that are raised", [scale > scales.min() for scale in scales.tolist()].count(True),
                    1 if self.spec.blocks > 1 else 0)  # fmt: skip
         self.finish(self.started(call))
+
+
+class ScalesOfCallsFollowEachOther(ScaledTest):
+    """The PSNs of scales go on from call to call, one a wave, also a short one."""
+
+    def runTest(self) -> None:
+        context = self.served()
+        packets = self.spec.wave + max(1, self.spec.wave // 2)
+        self.finish(self.begin(context, packets))
+        self.finish(self.begin(context, self.spec.wave, 1, packets))
 
 
 class RepeatedScalesCountOnce(ScaledTest):

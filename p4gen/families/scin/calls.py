@@ -9,13 +9,14 @@ from typing import Final
 
 import numpy as np
 
-from p4gen.families.scin.collectives import Communicator, Operand, wire_of
+from p4gen.families.scin.collectives import Communicator, Operand
 from p4gen.families.scin.control import Pattern
+from p4gen.families.scin.memory import Layout, joined, quantised
 from p4gen.families.scin.orders import accepted
 from p4gen.families.scin.spec import ScinSpec
-from p4gen.host.collectives.arrays import Array, array_type, reduced
+from p4gen.host.collectives.arrays import Array, array_type
 from p4gen.host.collectives.control import Collective
-from p4gen.spec import DType, Op
+from p4gen.spec import DType
 
 CALL: Final = "call"
 """What any two masks make, beside the collectives that have a name."""
@@ -89,8 +90,9 @@ class Call:
     def planned(self, packets: int, spec: ScinSpec) -> int:
         """Packets to ranks if nothing is lost: READs, WRITEs, flags that are no WRITEs of results, and ACKs of
         arrivals. A context's part of the call has ``packets``."""
+        reads = (2 if spec.scaled else 1) * -(-packets // spec.wave)
         return sum(
-            pattern.sources.bit_count() * -(-packets // spec.wave)
+            pattern.sources.bit_count() * reads
             + pattern.destinations.bit_count() * packets
             + 2 * pattern.participants.bit_count()
             - (pattern.destinations.bit_count() if spec.ordered and packets else 0)
@@ -130,24 +132,22 @@ class Drawn:
     def results(self) -> list[Array | None]:
         """Every rank's result by NumPy, where sums are exact; None for ranks that get none."""
         call, ranks, given = self.call, range(self.call.ranks), self.values
-        everybody = [rank in call.participants for rank in ranks]
         match call.name:
             case Collective.BARRIER:
                 return [None] * call.ranks
             case Collective.BROADCAST:
-                return [given[call.root]] * call.ranks
+                return [self._reduced([given[call.root]])] * call.ranks
             case Collective.ALLGATHER:
                 own = [np.split(given[rank], call.ranks)[rank] for rank in ranks] if call.in_place else given
-                return [np.concatenate(list(own))] * call.ranks
+                return [np.concatenate([self._reduced([part]) for part in own])] * call.ranks
             case Collective.REDUCE_SCATTER:
-                return list(np.split(self._reduced(everybody), call.ranks))
+                return list(np.split(self._reduced(given), call.ranks))
         (pattern,) = call.patterns
-        total = self._reduced([bool(pattern.sources >> rank & 1) for rank in ranks])
+        total = self._reduced([given[rank] for rank in ranks if pattern.sources >> rank & 1])
         return [total if pattern.destinations >> rank & 1 else None for rank in ranks]
 
-    def _reduced(self, of: Sequence[bool]) -> Array:
-        given = self._given(of)
-        return reduced(Op(self.spec.op), given, saturating=self.spec.overflow == "saturate")
+    def _reduced(self, given: Sequence[Array]) -> Array:
+        return Layout(self.spec).reduced(given)
 
     def _given(self, of: Sequence[bool]) -> list[Array]:
         """The operands of some ranks."""
@@ -188,12 +188,12 @@ class Drawn:
             return _difference("its operand", operand, self._after(rank, operand.array()))
         wanted = self._result(rank, result.array())
         if wanted is None:
-            wanted = np.zeros(result.elements, array_type(result.dtype))
+            wanted = np.zeros(self.call.result_elements, result.layout.type)
         return _difference("its operand", operand, self.values[rank]) or _difference("its result", result, wanted)
 
 
 def _difference(what: str, found: Operand, wanted: Array) -> str:
-    right = np.frombuffer(wire_of(wanted, found.parts, found.payload), np.uint8)
+    right = np.frombuffer(found.layout.wire(wanted, found.parts), np.uint8)
     wrong = np.flatnonzero(np.frombuffer(found.region.buffer, np.uint8) != right)
     if not wrong.size:
         return ""
@@ -204,7 +204,10 @@ def _difference(what: str, found: Operand, wanted: Array) -> str:
 def draw(call: Call, spec: ScinSpec, chance: np.random.Generator) -> Drawn:
     """A call with random operands. Where sums saturate, half of them do not leave their range, and the operands of all
     others have one sign, so that the order of additions does not matter. Floating-point numbers are of different
-    magnitudes, so that sums are rounded."""
+    magnitudes, so that sums are rounded. Blocks with scales are numbers that have been quantised, or any elements with
+    any scales."""
+    if spec.scaled:
+        return Drawn(call, spec, [_blocks(call.operand_elements, spec.scale_block, chance) for _ in range(call.ranks)])
     form, dtype = DType(spec.dtype).number_format, array_type(DType(spec.dtype))
     shape = call.ranks, call.operand_elements
     if not form.integer:
@@ -217,6 +220,14 @@ def draw(call: Call, spec: ScinSpec, chance: np.random.Generator) -> Drawn:
         large = (chance.integers(0, high, shape) * signs).astype(dtype)
         values = np.where(chance.integers(0, 2, shape[1]), values // call.ranks, large).astype(dtype)
     return Drawn(call, spec, list(values))
+
+
+def _blocks(count: int, size: int, chance: np.random.Generator) -> Array:
+    numbers = chance.normal(size=(count, size)) * np.exp2(chance.integers(-20, 20, (count, 1)))
+    usual = quantised(numbers, size)
+    scales = np.where(chance.integers(0, 8, count), chance.integers(100, 140, count), chance.integers(0, 256, count))
+    odd = joined(chance.integers(-128, 128, (count, size), np.int8), scales.astype(np.uint8))
+    return np.where(chance.integers(0, 2, count), usual, odd)
 
 
 def sized(call: Call, size: int, element: int) -> Call | None:

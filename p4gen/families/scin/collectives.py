@@ -13,49 +13,41 @@ from p4gen.errors import InputError
 from p4gen.families.scin.codes import Status
 from p4gen.families.scin.control import Pattern
 from p4gen.families.scin.hosts import Buffer, Member
+from p4gen.families.scin.memory import Layout, dequantised
 from p4gen.families.scin.spec import ScinSpec
-from p4gen.host.collectives.arrays import Array, check_root, divide, dtype_of, from_wire, to_wire
+from p4gen.host.collectives.arrays import Array, check_root
 from p4gen.host.transport.memory import MemoryRegion, ProtectionDomain
-from p4gen.spec import DType
 
 
 @dataclass(frozen=True)
 class Operand:
     """An array in registered memory as the network has it: in network byte order, in ``parts`` of equal size, each in
-    whole packets."""
+    whole packets. If elements have scales, numbers are quantised when they come here."""
 
     region: MemoryRegion
     parts: int
     elements: int
-    """Of all parts."""
-    payload: int
-    """Bytes of a packet."""
-    dtype: DType
-
-    @property
-    def packets(self) -> int:
-        """Packets of a part."""
-        return len(self.region.buffer) // self.parts // self.payload
+    """Numbers of all parts."""
+    packets: int
+    """Packets of a part."""
+    layout: Layout
 
     def part(self, number: int = 0) -> Buffer:
         """Where a part is."""
-        return Buffer(self.region, number * self.packets * self.payload)
+        return Buffer(self.region, number * self.layout.size(self.packets))
 
     def put(self, array: Array) -> None:
         """Have it hold another array of the same size."""
-        self.region.buffer[:] = wire_of(array, self.parts, self.payload)
+        self.region.buffer[:] = self.layout.wire(self.layout.taken(array, self.parts), self.parts)
 
     def array(self) -> Array:
-        """What it holds."""
-        each, size = self.elements // self.parts, len(self.region.buffer) // self.parts
-        views = (self.region.buffer[number * size : (number + 1) * size] for number in range(self.parts))
-        flat = bytearray(b"".join(view[: each * self.dtype.number_format.bytes] for view in views))
-        return from_wire(memoryview(flat), self.dtype, (self.elements,))
-
-
-def wire_of(array: Array, parts: int, payload: int) -> bytes:
-    """An array as ``Operand`` holds it."""
-    return b"".join(to_wire(part, payload) for part in divide(array, parts))
+        """The numbers that it holds."""
+        each, layout = self.elements // self.parts, self.layout
+        if not layout.spec.scaled:
+            return layout.array(self.region.buffer, self.parts, self.packets, self.elements)
+        blocks = -(-each // layout.spec.scale_block) * self.parts
+        numbers = dequantised(layout.array(self.region.buffer, self.parts, self.packets, blocks))
+        return numbers.reshape(self.parts, -1)[:, :each].reshape(-1)
 
 
 class Communicator:
@@ -86,13 +78,14 @@ class Communicator:
         return max((member.statuses[-1] for member in self.members if member.statuses), default=Status.SUCCESS)
 
     def register(self, array: Array, parts: int = 1) -> Operand:
-        """Register a copy of an array, as calls read and write it. Raises ``InputError`` for another type than the
-        program's, and unless it has parts of equal size."""
-        dtype = DType(self._spec.dtype)
-        if array.size and dtype_of(array) is not dtype:
-            raise InputError(f"elements are {array.dtype}; {self._spec.program} reduces {dtype}")
-        region = self._domain.register(bytearray(wire_of(array, parts, self._spec.payload)))
-        return Operand(region, parts, array.size, self._spec.payload, dtype)
+        """Register a copy of an array, as calls read and write it; if elements have scales, an array of floating-point
+        numbers, or of blocks (``memory.block_type``). Raises ``InputError`` for another type than the program's, and
+        unless it has parts of equal size."""
+        layout = Layout(self._spec)
+        held = layout.taken(array, parts)
+        numbers = array.size * (layout.spec.scale_block if layout.spec.scaled and array.dtype == layout.type else 1)
+        region = self._domain.register(bytearray(layout.wire(held, parts)))
+        return Operand(region, parts, numbers, layout.packets(held, parts), layout)
 
     def all_reduce(self, operand: Operand, result: Operand | None = None) -> None:
         """Start an AllReduce."""

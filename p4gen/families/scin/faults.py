@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from p4gen.families.scin import faults_floats
 from p4gen.families.scin.faults_ordered import ORDERED, PROGRAM
+from p4gen.families.scin.faults_scales import SCALED, SCALES
 from p4gen.ptf.mutations import Mutation, Seeding
 
 _ALL = "meta.flow.sources | meta.flow.destinations"
@@ -17,6 +18,7 @@ PROGRAMS: dict[str, dict[str, object]] = {
     "wrap": {**_SMALL, "overflow": "wrap"},
     PROGRAM: {**_SMALL, "completion": "ordered"},
     **{name: _SMALL | fields for name, fields in faults_floats.PROGRAMS.items()},
+    SCALED: {**_SMALL, "dtype": "mxint8", "lanes": 64, "waves": 4},
 }
 
 _ARRIVALS = (
@@ -234,12 +236,13 @@ _REPAIR = (
 )
 
 SEEDING = Seeding(
-    mutations=_ARRIVALS + _WAVES + _DATA + _RESULTS + _REPAIR + ORDERED + faults_floats.FAULTS,
+    mutations=_ARRIVALS + _WAVES + _DATA + _RESULTS + _REPAIR + ORDERED + faults_floats.FAULTS + SCALES,
     programs=PROGRAMS,
     tests={
         "wrap": ("test_scin_data",),
         PROGRAM: ("test_scin_ordered", "test_scin_repair"),
         **faults_floats.TESTS,
+        SCALED: ("test_scin_scales",),
     },
     first={
         "TrackArrival": ("test_scin_arrival",),

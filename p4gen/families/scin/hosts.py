@@ -59,7 +59,8 @@ class Member:
         whole = replace(config, mtu=max(config.mtu, BUFFERS.size))  # an arrival is one packet, data may be shorter
         for role, (number, peer) in ends.items():
             told = self._written if role is Role.WRITE else self._completed
-            pair = self._nic.create_pair(number, peer, whole if role is Role.SYNC else config, told)
+            its = {Role.SYNC: whole, Role.WRITE: replace(config, mtu=self._spec.written_mtu)}.get(role, config)
+            pair = self._nic.create_pair(number, peer, its, told)
             if role is Role.SYNC:
                 self._sync = pair
                 pair.post_recv(RecvWr(0))

@@ -14,9 +14,10 @@ from p4gen.families.scin.calls import CALL, DIVIDED, Call, Drawn, draw, sized
 from p4gen.families.scin.codes import Status
 from p4gen.families.scin.collectives import Communicator
 from p4gen.families.scin.control import Pattern
+from p4gen.families.scin.memory import Layout
 from p4gen.families.scin.simulation import PullConfig, PullSimulation
 from p4gen.families.scin.spec import ScinSpec
-from p4gen.host.collectives.arrays import array_type, check_root
+from p4gen.host.collectives.arrays import check_root
 from p4gen.host.collectives.control import Collective
 from p4gen.host.transport.clock import MS, SECOND, US
 from p4gen.host.transport.verbs import QpConfig, Recovery, Resumption
@@ -25,7 +26,7 @@ from p4gen.net.config import MAX_DATA
 from p4gen.net.faults import Faults
 from p4gen.net.network import Network
 from p4gen.net.own import Outcome, OwnOption, OwnRuns, RunOrder, outcome
-from p4gen.spec import DType, units
+from p4gen.spec import units
 from p4gen.spec.topology import TopologySpec
 
 _SIZE: Final = 1 << 20
@@ -99,7 +100,7 @@ class PullRun:
     def __init__(self, order: RunOrder) -> None:
         assert isinstance(order.program, ScinSpec)
         self._order, topology = order, order.topology
-        self._bytes = order.program.element_bytes
+        self._bytes = order.program.unit_bytes
         if order.dcqcn is not None:
             raise InputError(Diagnostic("--dcqcn", "ranks send nothing on their own; waves pace the switch"))
         self._recovery = order.recovery or Recovery.GO_BACK_N
@@ -276,7 +277,7 @@ class Caller:
     def __init__(self, group: Group, rank: Communicator) -> None:
         self._group, self.rank = group, rank
         call = group.run.call
-        empty = np.zeros(call.operand_elements, array_type(DType(group.run.spec.dtype)))
+        empty = np.zeros(call.operand_elements, Layout(group.run.spec).type)
         self.operand = rank.register(empty, call.operand_parts)
         self._result = None
         if not call.in_place:
@@ -308,7 +309,7 @@ class Caller:
         run = self._group.run
         self.operand.put(self._group.drawn(self.ended).values[self.rank.rank])
         if self._result is not None:
-            self._result.put(np.zeros(self._result.elements, array_type(self._result.dtype)))
+            self._result.put(np.zeros(run.call.result_elements, self._result.layout.type))
         run.simulation.wake()
         run.call.start(self.rank, self.operand, self._result)
 

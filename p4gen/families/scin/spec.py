@@ -156,6 +156,16 @@ class ScinSpec(ProgramSpec):
         return self.element_bytes * self.lanes
 
     @property
+    def written_mtu(self) -> int:
+        """The path MTU of connections that results are written to: with scales, the last packet of a wave is longer."""
+        return 2 * self.payload if self.scaled else self.payload
+
+    @property
+    def unit_bytes(self) -> int:
+        """Bytes that calls count in: those of an element; if it has a scale, those of a block as 16-bit numbers."""
+        return 2 * self.scale_block if self.scaled else self.element_bytes
+
+    @property
     def slots(self) -> int:
         """N: slots of a context, which is what k waves need."""
         return self.waves * self.wave

@@ -11,6 +11,7 @@ from typing import Final
 
 from p4gen.families.scin.control import Pattern
 from p4gen.families.scin.hosts import Buffer
+from p4gen.families.scin.memory import Layout
 from p4gen.families.scin.simulation import PullConfig, PullSimulation
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.host.transport.clock import MS
@@ -77,7 +78,7 @@ def timed(spec: ScinSpec, topology: TopologySpec, packets: int, engine: EngineNa
     run = PullSimulation(PullConfig(topology, spec, (everybody,), engine=engine, seed=seed, timeout=20 * MS))
     barrier = run.timed_call(0, 0, {})
     domain = {rank: run.network.nics[topology.rank_hosts[rank]].domain for rank in hosts}
-    data = {rank: Buffer(domain[rank].register(bytearray(packets * spec.payload))) for rank in hosts}
+    data = {rank: Buffer(domain[rank].register(bytearray(Layout(spec).size(packets)))) for rank in hosts}
     return Timed(run.timed_call(0, packets, data), barrier)
 
 
