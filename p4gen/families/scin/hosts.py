@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from p4gen.families.scin.codes import NUMBERS, Status
 from p4gen.families.scin.control import Role
@@ -38,6 +39,8 @@ class Buffer:
 
 class Member:
     """A rank in a context. ``flag`` is the memory that it polls."""
+
+    STATE: ClassVar = ("flag", "problems", "calls", "statuses", "flagged", "_abort")
 
     def __init__(self, nic: Nic, spec: ScinSpec, first_psn: int) -> None:
         self._nic, self._spec, self._first_psn = nic, spec, first_psn

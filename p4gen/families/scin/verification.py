@@ -1,0 +1,42 @@
+"""SCIN's programs for searches of states: only what a tick remembers measures time."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from p4gen.families.scin.control import Pattern
+from p4gen.families.scin.searching import TOPOLOGY, PullScope, sound
+from p4gen.families.scin.spec import ScinSpec
+from p4gen.host.transport.verbs import Recovery
+from p4gen.verify.family import OwnScopes, ScopeOrder, Verification
+
+SMALL: Final[dict[str, object]] = {"lanes": 8, "waves": 2, "wave": 1, "contexts": 1, "edges": 3, "ports": 4}
+"""Two slots, so that a call of three packets uses one again."""
+
+
+def _scope(spec: Any, order: ScopeOrder) -> PullScope:
+    everybody = (1 << len(order.topology.rank_hosts)) - 1
+    return PullScope(
+        order.topology,
+        spec,
+        (order.packets, 1),
+        Pattern(everybody, everybody),
+        order.budget,
+        order.recovery or Recovery.GO_BACK_N,
+        order.first_psn,
+        fault=order.fault,
+    )
+
+
+def _unfit(spec: ScinSpec) -> str:
+    return f"{spec.program}: ranks of a search have whole numbers" if spec.scaled else ""
+
+
+FACET = Verification(
+    clocks=("IncIngress.watch_progress.watched",),
+    ticks=2,
+    unfit=_unfit,
+    small=lambda _: SMALL,
+    scopes=OwnScopes(TOPOLOGY, _scope, PullScope.from_data, lambda _: iter(())),
+    sound=sound,
+)
