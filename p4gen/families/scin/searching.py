@@ -1,9 +1,9 @@
 """What a search of states explores of SCIN: the ranks of a context call one after the other, in place.
 
 Every rank has one buffer for its operands and its results. A rank puts its operand there, arrives, and when it has its
-flag, compares the memory and goes on with the next call. Memory is looked at after each event: as long as a call runs, a
-packet of a rank is its operand, or the result where the rank gets one; and what a rank has when it has its flag, it
-keeps. ``judging`` has what a switch is held to.
+flag, compares the memory and goes on with the next call. Memory is looked at after each event: as long as a call runs,
+a packet of a rank is its operand, or the result where the rank gets one; and what a rank has when it has its last flag,
+it keeps. ``judging`` has what a switch is held to.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class PullScope:
     program: ScinSpec
     calls: tuple[int, ...] = (3, 1)
     """The packets of each."""
-    pattern: Pattern = Pattern(0b11, 0b11)
+    pattern: Pattern = field(default_factory=lambda: Pattern(0b11, 0b11))
     budget: Budget = field(default_factory=Budget)
     recovery: Recovery = Recovery.GO_BACK_N
     first_psn: int = 5

@@ -6,12 +6,16 @@ from typing import Any, Final
 
 from p4gen.families.scin.control import Pattern
 from p4gen.families.scin.searching import TOPOLOGY, PullScope, sound
+from p4gen.families.scin.shown import ladder
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.host.transport.verbs import Recovery
 from p4gen.verify.family import OwnScopes, ScopeOrder, Verification
 
 SMALL: Final[dict[str, object]] = {"lanes": 8, "waves": 2, "wave": 1, "contexts": 1, "edges": 3, "ports": 4}
 """Two slots, so that a call of three packets uses one again."""
+
+_FEWER: Final[dict[str, object]] = {"wave": 2, "contexts": 1, "edges": 3, "ports": 4}
+"""Of programs in which listed faults are searched for."""
 
 
 def _scope(spec: Any, order: ScopeOrder) -> PullScope:
@@ -37,6 +41,7 @@ FACET = Verification(
     ticks=2,
     unfit=_unfit,
     small=lambda _: SMALL,
-    scopes=OwnScopes(TOPOLOGY, _scope, PullScope.from_data, lambda _: iter(())),
+    searched=lambda _: (_FEWER,),
+    scopes=OwnScopes(TOPOLOGY, _scope, PullScope.from_data, ladder),
     sound=sound,
 )
