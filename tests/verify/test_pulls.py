@@ -15,6 +15,7 @@ from p4gen.families.scin.judging import Pulls
 from p4gen.families.scin.searching import PullScope, operand, result
 from p4gen.families.scin.shown import ladder
 from p4gen.families.scin.spec import ScinSpec
+from p4gen.families.scin.unsearched import unsearched
 from p4gen.families.scin.verification import SMALL
 from p4gen.rocev2.headers import BTH, RETH, UDP, Ethernet, ImmDt, IPv4
 from p4gen.rocev2.opcodes import Opcode
@@ -50,6 +51,7 @@ def seeded(of: PullScope, fault: str) -> PullScope:
 @pytest.mark.parametrize("completion", ["strict", "ordered"])
 @pytest.mark.parametrize("budget", [LOSS, Budget(duplicates=1), Budget(delays=1)], ids=str)
 @pytest.mark.sample(2)
+@pytest.mark.long
 def test_all_calls_end_with_their_sums(completion: str, budget: Budget) -> None:
     result = search(scope(calls=(2, 1), budget=budget, completion=completion)).run()
     assert result.complete, result.sentence()
@@ -71,6 +73,7 @@ def test_steps_are_the_same_on_the_other_engine() -> None:
     assert not confirm(searching.knowledge, "interp").difference
 
 
+@pytest.mark.long
 def test_early_release_is_sound_without_losses_and_found_with_one(tmp_path: Path) -> None:
     of = scope(variant="early-release")
     assert search(replace(of, budget=Budget())).run().complete
@@ -88,6 +91,7 @@ def test_early_release_is_sound_without_losses_and_found_with_one(tmp_path: Path
     assert again.system.scope.as_data() == of.as_data()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("fault", "completion", "calls", "budget", "cause"),
     [
@@ -167,6 +171,10 @@ def test_scopes_have_names_and_can_be_written_down() -> None:
     scopes = dict(ladder(SPEC))
     for of in scopes.values():
         assert PullScope.from_data(of.as_data()) == replace(of, topology=PullScope.from_data(of.as_data()).topology)
+
+
+def test_reasons_are_of_listed_faults() -> None:
+    assert unsearched(SPEC).keys() <= {mutation.name for mutation in SEEDING.mutations}
 
 
 def test_what_a_scope_refuses() -> None:

@@ -8,6 +8,7 @@ from p4gen.families.scin.control import Pattern
 from p4gen.families.scin.searching import TOPOLOGY, PullScope, sound
 from p4gen.families.scin.shown import ladder
 from p4gen.families.scin.spec import ScinSpec
+from p4gen.families.scin.unsearched import unsearched
 from p4gen.host.transport.verbs import Recovery
 from p4gen.verify.family import OwnScopes, ScopeOrder, Verification
 
@@ -41,6 +42,7 @@ FACET = Verification(
     ticks=2,
     unfit=_unfit,
     small=lambda _: SMALL,
+    unsearched=unsearched,
     searched=lambda _: (_FEWER,),
     scopes=OwnScopes(TOPOLOGY, _scope, PullScope.from_data, ladder),
     sound=sound,

@@ -1,0 +1,50 @@
+"""Listed faults of SCIN's programs that no search of sound hosts finds, with the reasons. The suite catches them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from p4gen.families.scin.spec import ScinSpec
+
+_AGREE = "ranks of a search announce the same call, and elements of the program's type"
+_ROLES = "hosts of a search keep to their addresses and their queue pairs, and send neither ticks nor cursors"
+_ACCESS = "NICs of a search refuse no READ and no WRITE: buffers are registered, and large enough"
+_PATIENCE = "what a tick remembers is forgotten in a search, so that no call is given up"
+_SLOWER = (
+    "fewer READs or WRITEs are on their way than may be, or more are sent again than need be; results are the same"
+)
+_SMALL = "numbers of a search are small, and sums of int32"
+_ONE = "a search has one context"
+_REMEMBERED = "NICs remember 16 READs, and programs of a search have fewer waves"
+_UNASKED = "hosts of a search send no data that nobody has asked for"
+
+_REASONS: Final = (
+    (_AGREE, ("any-word-agrees", "any-numbers", "disagreement-silent", "nak-of-itself", "aborted-goes-on")),
+    (
+        _ROLES,
+        ("forged-ticks", "forged-cursors", "anybody-is-peer", "data-of-anybody", "acks-of-anybody", "roles-mixed"),
+    ),
+    (
+        _ACCESS,
+        ("abort-silent", "late-refusal-aborts", "lacked-flag-not-sent", "abort-has-its-own-psn",
+         "aborted-goes-on-reading", "status-forgotten", "abort-not-counted", "refusal-of-the-call-that-ended",
+         "late-ack-is-an-aborts"),
+    ),
+    (_PATIENCE, ("no-patience", "flags-given-up", "silence-of-the-call-that-ended")),
+    (
+        _SLOWER,
+        ("wave-too-few", "one-wave-an-ack", "ticks-act-at-once", "reread-every-slot", "reread-asks-all",
+         "reread-each-packet", "rewrite-to-all", "flags-to-all-again", "prune-forgotten",
+         "arrivals-acknowledge-nothing"),
+    ),
+    (_SMALL, ("wraps", "saturates")),
+    (_ONE, ("slots-of-all-contexts",)),
+    (_REMEMBERED, ("short-wave-early",)),
+    (_UNASKED, ("beyond-is-taken",)),
+)  # fmt: skip
+
+
+def unsearched(_: ScinSpec) -> Mapping[str, str]:
+    """See ``Verification.unsearched``."""
+    return {name: reason for reason, names in _REASONS for name in names}
