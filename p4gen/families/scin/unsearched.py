@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from p4gen.families.scin import faults_floats
+from p4gen.families.scin.faults import SEEDING
 from p4gen.families.scin.spec import ScinSpec
 
 _AGREE = "ranks of a search announce the same call, and elements of the program's type"
@@ -15,6 +17,7 @@ _SLOWER = (
     "fewer READs or WRITEs are on their way than may be, or more are sent again than need be; results are the same"
 )
 _SMALL = "numbers of a search are small, and sums of int32"
+_WHOLE = "ranks of a search have whole numbers"
 _ONE = "a search has one context"
 _REMEMBERED = "NICs remember 16 READs, and programs of a search have fewer waves"
 _UNASKED = "hosts of a search send no data that nobody has asked for"
@@ -47,4 +50,7 @@ _REASONS: Final = (
 
 def unsearched(_: ScinSpec) -> Mapping[str, str]:
     """See ``Verification.unsearched``."""
-    return {name: reason for reason, names in _REASONS for name in names}
+    found = {name: reason for reason, names in _REASONS for name in names}
+    return found | {
+        mutation.name: _WHOLE for mutation in SEEDING.mutations if mutation.program in faults_floats.PROGRAMS
+    }
