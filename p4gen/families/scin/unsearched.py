@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from p4gen.families.scin import faults_floats
 from p4gen.families.scin.faults import SEEDING
 from p4gen.families.scin.spec import ScinSpec
 
@@ -46,6 +45,10 @@ _REASONS: Final = (
     (_REMEMBERED, ("short-wave-early",)),
     (_UNASKED, ("beyond-is-taken",)),
 )  # fmt: skip
+
+
+_SEARCHED: Final = ("plain", "wrap", "ordered")
+"""Programs of whole numbers, among those that faults are seeded into."""
 
 
 def unsearched(_: ScinSpec) -> Mapping[str, str]:
