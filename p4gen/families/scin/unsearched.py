@@ -54,6 +54,4 @@ _SEARCHED: Final = ("plain", "wrap", "ordered")
 def unsearched(_: ScinSpec) -> Mapping[str, str]:
     """See ``Verification.unsearched``."""
     found = {name: reason for reason, names in _REASONS for name in names}
-    return found | {
-        mutation.name: _WHOLE for mutation in SEEDING.mutations if mutation.program in faults_floats.PROGRAMS
-    }
+    return found | {mutation.name: _WHOLE for mutation in SEEDING.mutations if mutation.program not in _SEARCHED}
