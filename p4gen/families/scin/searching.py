@@ -21,7 +21,7 @@ from p4gen.families.scin.control import Pattern, PullContext, Role, configuratio
 from p4gen.families.scin.hosts import Buffer, Member
 from p4gen.families.scin.judging import Pulls
 from p4gen.families.scin.placing import Place, Plain, tick_of
-from p4gen.families.scin.spec import LANE_BYTES, ScinSpec
+from p4gen.families.scin.spec import ScinSpec
 from p4gen.groups.group import SwitchConfig
 from p4gen.host.transport.memory import MemoryRegion
 from p4gen.host.transport.nic import Nic
@@ -38,6 +38,8 @@ from p4gen.verify.hosts import Task
 from p4gen.verify.world import Budget, Rules, World, links_of
 
 TOPOLOGY: Final = "star-2"
+_ELEMENT: Final = 4
+"""Bytes of an element."""
 MOST_RANKS: Final = 3
 """An operand has a byte of its own of each element for each rank."""
 MOST_PACKETS: Final = 60
@@ -46,13 +48,13 @@ MOST_PACKETS: Final = 60
 
 def operand(number: int, rank: int, payload: int) -> bytes:
     """The packet ``number`` of a rank's operands, from 0 in all calls together."""
-    return ((number + 1) << 8 * rank).to_bytes(LANE_BYTES) * (payload // LANE_BYTES)
+    return ((number + 1) << 8 * rank).to_bytes(_ELEMENT) * (payload // _ELEMENT)
 
 
 def result(number: int, sources: int, payload: int) -> bytes:
     """The sum of it over the sources."""
     total = sum((number + 1) << 8 * rank for rank in range(MOST_RANKS) if sources >> rank & 1)
-    return total.to_bytes(LANE_BYTES) * (payload // LANE_BYTES)
+    return total.to_bytes(_ELEMENT) * (payload // _ELEMENT)
 
 
 class Rank:
