@@ -33,6 +33,7 @@ PROGRAMS: tuple[dict[str, Any], ...] = (
     {"op": "max", "dtype": "uint32"},
     {"waves": 8, "wave": 1, "overflow": "wrap"},
     {"dtype": "bfloat16"},
+    {"dtype": "mxint8", "lanes": 32},
 )
 AMONG_THEM = {"arrival", "arrival again", "response", "ACK", "NAK", "refusal", "tick", "notification", "question"}
 
@@ -112,7 +113,7 @@ def test_traffic_reaches_every_module(fields: dict[str, Any]) -> None:
         for drop in compose(spec).drops
     }
     assert [name for name, packets in dropped.items() if not packets] == []
-    assert set(kinds) >= AMONG_THEM
+    assert set(kinds) >= AMONG_THEM | ({"scales", "scales out of turn"} if spec.scaled else set())
     assert sent["flag 0"] > 100
     assert min(sent[f"flag {status}"] for status in (1, 2, 3)) >= 3
     assert sent["write"] > 250

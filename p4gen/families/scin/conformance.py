@@ -58,7 +58,16 @@ def _runs(spec: ScinSpec) -> tuple[SuiteRun[ScinSpec], ...]:
         SuiteRun(small(**own | {"wave": 1, "waves": 8})),
         SuiteRun(small(**own | {"completion": "strict" if spec.ordered else "ordered"})),
         *(SuiteRun(small(**own | {"dtype": dtype, "overflow": "saturate"}), (FLOATING,)) for dtype in floats),
+        *_with_scales(spec),
     )
+
+
+def _with_scales(spec: ScinSpec) -> tuple[SuiteRun[ScinSpec], ...]:
+    """The scenarios of elements with scales, which are added only."""
+    if spec.op != "sum":
+        return ()
+    fields = {"dtype": "mxint8", "lanes": 32, "waves": 4, "icrc": spec.icrc, "completion": spec.completion}
+    return (SuiteRun(small(**fields), (SCALED,)),)
 
 
 FACET = Conformance(

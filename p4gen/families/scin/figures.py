@@ -8,6 +8,10 @@ from p4gen.families.scin.figure_10 import FIGURE_10
 from p4gen.families.scin.figure_11 import FIGURE_11
 from p4gen.families.scin.figure_fpga import FIGURE_FPGA
 from p4gen.families.scin.figure_inq import FIGURE_INQ
+from p4gen.families.scin.figure_quantised import FIGURE_QUANTISED
 from p4gen.net.figure import Figures
 
-FACET: Final = Figures("SCIN", {"fpga": FIGURE_FPGA, "10": FIGURE_10, "11": FIGURE_11, "inq": FIGURE_INQ})
+FACET: Final = Figures(
+    "SCIN",
+    {"fpga": FIGURE_FPGA, "10": FIGURE_10, "10-inq": FIGURE_QUANTISED, "11": FIGURE_11, "inq": FIGURE_INQ},
+)

@@ -1,7 +1,8 @@
 """What random traffic knows of a context: roughly what its ranks know, and what the switch has asked them for.
 
 The switch is not asked. Packets that nothing is wrong with are reckoned to have arrived; what the switch then does
-follows from section 3.4.1 of the paper: waves are read while slots are free, results leave in order.
+follows from section 3.4.1 of the paper: waves are read while slots are free, results leave in order. If elements have
+scales, those of a wave are read first (section 3.4.4).
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ class Following:
     context: PullContext
     slots: int
     wave: int
+    scaled: bool = False
+    """Whether elements have scales."""
     number: int = -1
     """Of the call that runs, or that has run last."""
     packets: int = 0
@@ -29,6 +32,12 @@ class Following:
     """The packets of that one."""
     asked: int = 0
     """The packet behind the last that READs ask for."""
+    loading: int = 0
+    """The packet behind the last wave whose scales READs ask for."""
+    first_wave: int = 0
+    """The call's first wave: waves are counted from the context's first one."""
+    scales: dict[int, int] = field(default_factory=dict)
+    """Sources whose scales have come, by wave, where its data has not been asked for."""
     came: dict[int, int] = field(default_factory=dict)
     """Sources whose data has come, by packet, where it has not from all."""
     complete: set[int] = field(default_factory=set)
@@ -76,10 +85,27 @@ class Following:
         wanted = (psn for psn in range(self.released, self.asked) if psn not in self.complete)
         return [psn for psn in wanted if not self.came.get(psn, 0) & bit]
 
+    @property
+    def awaited(self) -> int:
+        """The first wave of which not all scales have come."""
+        return self.first_wave - (self.first - self.asked) // self.wave
+
+    @property
+    def waves_end(self) -> int:
+        """The wave behind the last whose scales have been asked for."""
+        return self.first_wave - (self.first - self.loading) // self.wave
+
+    def lacking(self, edge: PullEdge) -> list[int]:
+        """The waves whose scales a source has been asked for and has not given."""
+        bit = 1 << (edge.edge - 1)
+        return [wave for wave in range(self.awaited, self.waves_end) if not self.scales.get(wave, 0) & bit]
+
     def reads(self) -> None:
         """The switch reads while there is room."""
-        while self.asked < self.end and self.asked + self.wave - self.freed <= self.slots:
-            self.asked = min(self.asked + self.wave, self.end)
+        while self.loading < self.end and self.loading + self.wave - self.freed <= self.slots:
+            self.loading = min(self.loading + self.wave, self.end)
+        if not self.scaled:
+            self.asked = self.loading
 
     # --- what becomes of packets ---
 
@@ -88,10 +114,21 @@ class Following:
         self.arrived |= 1 << (edge.edge - 1)
         if self.arrived == self.participants and self.finished:
             self.number += 1
+            self.first_wave -= -self.packets // self.wave
             self.first, self.packets = self.end, self.announced
             self.arrived = self.flagged = self.ticks = 0
             self.acked.clear()
             self.reads()
+
+    def has_scales(self, edge: PullEdge, wave: int) -> None:
+        """A source's scales of a wave have come."""
+        if not self.awaited <= wave < self.waves_end:
+            return
+        self.scales[wave] = self.scales.get(wave, 0) | 1 << (edge.edge - 1)
+        while self.scales.get(self.awaited) == self.context.sources:
+            self.ticks = 0
+            del self.scales[self.awaited]
+            self.asked = min(self.asked + self.wave, self.end)
 
     def has_come(self, edge: PullEdge, psn: int) -> None:
         """A source's data has come."""

@@ -89,10 +89,12 @@ def arrival(
     return from_rank(edge, Role.SYNC, bth, immdt=said, payload=buffers)
 
 
-def response(context: PullContext, edge: PullEdge, psn: int, data: bytes, opcode: Opcode) -> RocePacket:
-    """A packet of a rank's answer to a READ."""
+def response(
+    context: PullContext, edge: PullEdge, psn: int, data: bytes, opcode: Opcode, role: Role = Role.READ
+) -> RocePacket:
+    """A packet of a rank's answer to a READ; of scales, the PSN is that of their wave."""
     aeth = None if opcode is Opcode.READ_RESPONSE_MIDDLE else AETH(ACK, 0)
-    return from_rank(edge, Role.READ, BTH(opcode, 0, serial.add(context.first_psn, psn)), aeth=aeth, payload=data)
+    return from_rank(edge, role, BTH(opcode, 0, serial.add(context.first_psn, psn)), aeth=aeth, payload=data)
 
 
 def answer(context: PullContext, edge: PullEdge, role: Role, psn: int, syndrome: int = ACK, msn: int = 0) -> RocePacket:

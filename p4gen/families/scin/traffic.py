@@ -92,7 +92,7 @@ class RandomTraffic:
         rng = self._random
         first = rng.choice((rng.getrandbits(24), (1 << 24) - 9, (1 << 23) - 9))
         context = self._star.context(number, pattern, epoch, first)
-        return Following(context, self._spec.slots, self._spec.wave)
+        return Following(context, self._spec.slots, self._spec.wave, self._spec.scaled)
 
     def _request(self) -> Iterator[Event]:
         """An entry is removed or restored; or a context begins anew."""
@@ -171,7 +171,8 @@ class RandomTraffic:
             made = rng.choice((self._arrives, self._takes_flag))
         else:
             unfreed = (stream.released - stream.freed) / self._spec.slots
-            waits = not any(map(stream.missing, stream.of(stream.context.sources)))
+            sources = stream.of(stream.context.sources)
+            waits = not any(stream.missing(edge) or stream.lacking(edge) for edge in sources)
             made = self._acknowledges if rng.random() < (0.9 if waits else min(0.5, unfreed)) else self._gives
         return made(stream)
 
@@ -201,8 +202,10 @@ class RandomTraffic:
     def _gives(self, stream: Following) -> Made:
         """Data that was asked for; some of it is lost, comes again, or was never asked for."""
         rng, context, spec = self._random, stream.context, self._spec
-        chance, kind = rng.random(), "response"
         edges = stream.of(context.sources)
+        if spec.scaled and rng.random() < (0.6 if any(map(stream.lacking, edges)) else 0.03):
+            return self._gives_scales(stream)
+        chance, kind = rng.random(), "response"
         edge = rng.choice([edge for edge in edges if stream.missing(edge)] or edges)
         missing = stream.missing(edge)
         if not missing or chance < 0.1:
@@ -218,6 +221,24 @@ class RandomTraffic:
         elif stream.released <= psn < stream.asked and edge in stream.of(context.sources):
             self._if_sound.append(partial(stream.has_come, edge, psn))
         return self._from(edge, response(context, edge, psn, data, rng.choice(_RESPONSES)), kind)
+
+    def _gives_scales(self, stream: Following) -> Made:
+        """Scales that were asked for, and others."""
+        rng, context = self._random, stream.context
+        edges = stream.of(context.sources)
+        edge = rng.choice([edge for edge in edges if stream.lacking(edge)] or edges)
+        lacking, kind = stream.lacking(edge), "scales"
+        if lacking and rng.random() < 0.92:
+            wave = rng.choice((lacking[0], rng.choice(lacking)))
+            self._if_sound.append(partial(stream.has_scales, edge, wave))
+        else:
+            wave, kind = stream.awaited + rng.choice((-1, -2, 0, self._spec.waves, 1 << 20)), "scales out of turn"
+        opcode = Opcode.READ_RESPONSE_ONLY if rng.random() < 0.9 else rng.choice(_RESPONSES)
+        if opcode is Opcode.READ_RESPONSE_MIDDLE:
+            self._if_sound.clear()
+        near = rng.random() < 0.8
+        data = bytes(rng.choice((127, 128, 125, 255) if near else range(256)) for _ in range(self._spec.scales))
+        return self._from(edge, response(context, edge, wave, data, opcode, Role.SCALES), kind)
 
     def _acknowledges(self, stream: Following) -> Made:
         """ACKs and NAKs of results: of any that were written, of earlier and of later ones."""
@@ -248,10 +269,13 @@ class RandomTraffic:
         edge = rng.choice(stream.of(context.sources))
         missing = stream.missing(edge)
         psn = rng.choice(missing) if missing and rng.random() < 0.8 else stream.asked + rng.randrange(-9, 9)
+        role = Role.READ
+        if self._spec.scaled and rng.random() < 0.4:
+            role, psn = Role.SCALES, rng.choice(stream.lacking(edge) or [stream.waves_end + rng.randrange(-3, 3)])
         syndrome = rng.choice((*(_NAK,) * 14, ACK, RnrNak(1).syndrome, _REFUSED, rng.getrandbits(8)))
         if syndrome >> 5 == 3 and syndrome != _NAK and not stream.finished:
             self._if_sound.append(stream.is_aborted)
-        return self._from(edge, answer(context, edge, Role.READ, psn, syndrome), "answer to a READ")
+        return self._from(edge, answer(context, edge, role, psn, syndrome), "answer to a READ")
 
     def _takes_flag(self, stream: Following) -> Made:
         """A flag is acknowledged, or was lost."""
