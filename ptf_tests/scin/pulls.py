@@ -325,6 +325,15 @@ class PullTest(SwitchTest):
         bth = BTH(Opcode.READ_REQUEST, 0, call.data_psn(first), ack_request=True)
         return self._to(call.context, edge, Role.READ, bth, reth=reth)
 
+    def reread(self, call: Call, edge: int, first: int, behind: int) -> list[Output]:
+        """READs of what is missing from the packet ``first`` up to the one before ``behind``: of each wave the rest."""
+        found = []
+        while first < behind:
+            end = self.of_wave(call, first // self.spec.wave)[-1] + 1
+            found.append(self.read(call, edge, first, end - first))
+            first = end
+        return found
+
     def reads(self, call: Call, waves: Iterable[int]) -> list[Output]:
         """The READs of waves, of all sources. Of elements with scales these are read first: what is expected are READs
         of scales, and then ``expect`` answers them, and expects those of data."""

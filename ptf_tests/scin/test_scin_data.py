@@ -74,7 +74,7 @@ class LateResponseIsStale(PullTest):
         for edge in (1, 2, 3):
             self.ack(call, edge, packets[-1])
         self.expect(self.reads(call, [self.spec.waves]))
-        self.respond(call, [1], self.spec.slots)
+        self.respond(call, [1], *range(self.spec.wave, self.spec.slots + 1))
         self.refused(self.port(2), self.response(call, 2, 0).to_bytes(), "CheckDuplicate.stale")
         self.refused(self.port(1), self.response(call, 1, 0).to_bytes(), "CheckDuplicate.stale")
 

@@ -37,7 +37,7 @@ class ResultsAreNotReadAgain(PullTest):
         for edge in (1, 2, 3):
             self.ack(call, edge, size - 1)
         self.expect(self.reads(call, [count]))
-        self.respond(call, [1], *range(count * size, (count + 1) * size))
+        self.respond(call, [1], *range(size, (count + 1) * size))
         self.post(2, self.answer(call.context, 2, Role.READ, call.data_psn(0), NAK))
         self.expect([self.read(call, 2, wave * size, size) for wave in range(1, count + 1)])
 
@@ -72,7 +72,7 @@ class RestOfTheWaveFromItsFirstHole(PullTest):
         call = self.begin(self.served(), size)
         self.respond(call, [1, 3], *range(size))
         self.respond(call, [2], 0, 2)
-        self.expect(self.writes(call, 0))
+        self.expect([*self.writes(call, 0), self.read(call, 2, 1, size - 1)])
         self.tick(call.context)
         self.tick(call.context)
         self.expect([self.read(call, 2, 1, size - 1)])

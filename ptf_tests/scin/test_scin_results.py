@@ -14,7 +14,7 @@ class WritesLeaveInOrder(PullTest):
         call = self.begin(self.served(), 5)
         for index in (3, 1, 4):
             self.respond(call, [2, 3, 1], index)
-        self.expect_nothing()
+        self.expect([read for edge in (1, 2, 3) for read in self.reread(call, edge, 0, 3)])
         self.respond(call, [1, 2], 0)
         self.expect_nothing()
         self.respond(call, [3], 0)

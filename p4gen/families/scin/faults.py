@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from p4gen.families.scin import faults_floats
+from p4gen.families.scin import faults_floats, faults_gaps
 from p4gen.families.scin.faults_ordered import ORDERED, PROGRAM
 from p4gen.families.scin.faults_scales import SCALED, SCALES
 from p4gen.ptf.mutations import Mutation, Seeding
@@ -236,7 +236,10 @@ _REPAIR = (
 )
 
 SEEDING = Seeding(
-    mutations=_ARRIVALS + _WAVES + _DATA + _RESULTS + _REPAIR + ORDERED + faults_floats.FAULTS + SCALES,
+    mutations=(
+        *(*_ARRIVALS, *_WAVES, *_DATA, *_RESULTS, *_REPAIR),
+        *(*ORDERED, *faults_gaps.FAULTS, *faults_floats.FAULTS, *SCALES),
+    ),
     programs=PROGRAMS,
     tests={
         "wrap": ("test_scin_data",),
@@ -251,7 +254,8 @@ SEEDING = Seeding(
         "AggregateData": ("test_scin_data",),
         "ReleaseResult": ("test_scin_results",),
         "ReceiveAck": ("test_scin_results", "test_scin_reads"),
-        "Retransmission": ("test_scin_repair",),
+        "NoticeGap": ("test_scin_gaps",),
+        "Retransmission": ("test_scin_repair", "test_scin_gaps"),
         "AnswerNak": ("test_scin_repair",),
         "WatchProgress": ("test_scin_repair", "test_scin_results"),
         "SignalCompletion": ("test_scin_results",),

@@ -97,7 +97,8 @@ def _by_kind(spec: ScinSpec) -> tuple[Step, ...]:
             (f"{_CURSOR}WAVE", (tracked,)),
             (f"{_CURSOR}SCALES", (issue, tracked, Apply(scales.REREAD_SCALES, "hdr, meta"))),
         ]
-    data: tuple[Step, ...] = (*asked, when(OURS, slot), when(OURS, release, *lanes))
+    gap = Apply(repair.NOTICE_GAP, "hdr, meta")
+    data: tuple[Step, ...] = (*asked, when(OURS, gap, slot), when(OURS, release, *lanes))
     if rounds:
         data = (*data, when(sends, *rounds))
     written = when(sends, *lanes, *rounds)

@@ -83,6 +83,7 @@ _ALL = (
     calls.AGGREGATE_DATA,
     scales.AGGREGATE_BLOCKS,
     scales.REQUANTISE,
+    repair.NOTICE_GAP,
     repair.RETRANSMISSION,
     scales.REREAD_SCALES,
     repair.SIGNAL_COMPLETION,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from p4gen.arch import Feature
 from p4gen.families.scin import words
-from p4gen.families.scin.sizes import CONTEXTS, FOLDER
+from p4gen.families.scin.sizes import CONTEXTS, EDGES, FOLDER
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.layout import Word
 from p4gen.program.module import Metadata, Module, Register
@@ -15,6 +15,17 @@ _ROUND = ("what", "round_psn", "reason", "about", "asked", "announced")
 def _watched(spec: ScinSpec) -> Word:
     return words.WATCHED_SCALED if spec.scaled else words.WATCHED
 
+
+NOTICE_GAP = Module(
+    name="NoticeGap",
+    folder=FOLDER,
+    gress="ingress",
+    paper="beside the paper, whose network is lossless",
+    purpose="what a source's packet has passed over is read again",
+    needs=("hdr.bth", "context_index", "edge", "edge_bit", "epoch", "first_psn"),
+    changes=("what", "round_psn", "about", "announced"),
+    keeps=(Register("following", words.FOLLOWING, EDGES, "the next packet of a source"),),
+)
 
 RETRANSMISSION = Module(
     name="Retransmission",
@@ -35,7 +46,18 @@ RETRANSMISSION = Module(
         "start",
     ),
     may_need=("complete",),
-    changes=("leaves", "receivers", "read_psn", "packets", "again", "what", "round_psn", "about", "asked"),
+    changes=(
+        "leaves",
+        "receivers",
+        "read_psn",
+        "packets",
+        "again",
+        "what",
+        "round_psn",
+        "about",
+        "asked",
+        "announced",
+    ),
 )
 
 SIGNAL_COMPLETION = Module(

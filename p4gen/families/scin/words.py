@@ -29,6 +29,8 @@ NEXT_READ = Word(_EPOCH, Field("psn", PSN_BITS, "PSN"))
 """IssueWave: the PSN that the next wave begins with."""
 SLOTS = Word(_EPOCH, Field("psn", PSN_BITS, "PSN"), Field("bitmap", 32, "sources whose data it has"))
 """CheckDuplicate: what a slot holds."""
+FOLLOWING = Word(_EPOCH, Field("psn", PSN_BITS, "PSN of the next packet"))
+"""NoticeGap: up to where a source's packets have come, or others behind them."""
 RELEASE = Word(
     _EPOCH, Field("next", PSN_BITS, "next PSN to be written"), Field("held", 16, "complete slots behind a gap")
 )
