@@ -21,7 +21,7 @@ class FlagBehindData(OrderedTest):
     def runTest(self) -> None:
         call = self.begin(self.served(), 3)
         self.respond(call, [1, 2, 3], 0, 2)
-        self.expect(self.writes(call, 0))
+        self.expect([*self.writes(call, 0), *(read for edge in (1, 2, 3) for read in self.reread(call, edge, 1, 2))])
         self.respond(call, [1, 2, 3], 1)
         self.expect(self.writes(call, 1, 2))
         for edge in (1, 2, 3):
@@ -55,7 +55,7 @@ class SourcesAreFlaggedBehindTheLastResult(OrderedTest):
     def runTest(self) -> None:
         call = self.begin(self.served(0b011, 0b110), 2)
         self.respond(call, [1, 2], 1)
-        self.expect_nothing()
+        self.expect([read for edge in (1, 2) for read in self.reread(call, edge, 0, 1)])
         self.respond(call, [1], 0)
         self.expect_nothing()
         self.respond(call, [2], 0)
