@@ -15,6 +15,7 @@ _PATIENCE = "what a tick remembers is forgotten in a search, so that no call is 
 _SLOWER = (
     "fewer READs or WRITEs are on their way than may be, or more are sent again than need be; results are the same"
 )
+_PASSES = "a cursor goes round more often than need be, and does the same"
 _SMALL = "numbers of a search are small, and sums of int32"
 _WHOLE = "ranks of a search have whole numbers"
 _ONE = "a search has one context"
@@ -38,8 +39,10 @@ _REASONS: Final = (
         _SLOWER,
         ("wave-too-few", "one-wave-an-ack", "ticks-act-at-once", "reread-every-slot", "reread-asks-all",
          "reread-each-packet", "rewrite-to-all", "flags-to-all-again", "prune-forgotten",
-         "arrivals-acknowledge-nothing"),
+         "arrivals-acknowledge-nothing", "gap-unnoticed", "gap-without-end", "gap-noticed-again",
+         "late-packet-goes-back", "gap-of-everybody", "gap-forgotten-on-its-way"),
     ),
+    (_PASSES, ("rewrite-from-old-naks",)),
     (_SMALL, ("wraps", "saturates")),
     (_ONE, ("slots-of-all-contexts",)),
     (_REMEMBERED, ("short-wave-early",)),
