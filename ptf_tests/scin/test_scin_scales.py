@@ -17,6 +17,9 @@ HEADERS = 14 + 20 + 8 + 12 + 16 + 4
 class ScaledTest(PullTest):
     """Calls whose elements have scales."""
 
+    def unfit(self) -> str | None:
+        return None if self.spec.scaled else "elements have no scales"
+
     def opened(self, packets: int, **how: int) -> Call:
         """A call that has been arrived at, whose first scales have been asked for, and not come."""
         call = self.call(self.served(**how), packets)
@@ -66,7 +69,7 @@ class HeldWavesFollowTheGap(ScaledTest):
     """Waves whose scales come before those of another one wait for it, a call's all, and a later gap holds again."""
 
     def unfit(self) -> str | None:
-        return None if self.spec.waves >= 4 else "there are too few waves"
+        return super().unfit() or (None if self.spec.waves >= 4 else "there are too few waves")
 
     def runTest(self) -> None:
         call = self.opened(4 * self.spec.wave)
