@@ -51,4 +51,4 @@ def test_mixes_of_jobs_are_within_the_tolerances(request: pytest.FixtureRequest)
         pytest.skip("minutes: --full")
     for number in (44, 45):
         report = table(number, seed=1)
-        assert [cell for cell in report.cells if not cell.ok and "trace3" not in cell.column] == []
+        assert [cell for cell in report.cells if not cell.ok] == []
