@@ -20,12 +20,12 @@ from typing import Any
 from p4gen.errors import FailedError, MissingToolError
 from p4gen.p4 import p4c
 from p4gen.switch.address import START_S, listens
+from p4gen.switch.dataplane import LOG_FILE
 from p4gen.switch.running import Program, Running, free_port, started
 from p4gen.switch.unix import check_path
 from p4gen.switch.veth import veth_pairs
 
 SWITCH = "simple_switch_grpc"
-LOG_FILE = "switch.log"
 _CONTROL, _DATA = "p4rt.sock", "dp.sock"
 _ATTEMPTS = 3
 _THRIFT_S = 3.0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -23,6 +24,10 @@ _METHOD = "/p4.bm.DataplaneInterface/PacketStream"
 _DEVICE, _PORT, _PACKET = 2, 3, 4
 _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
 _TIMEOUT_S = 600.0
+LOG_FILE = "switch.log"
+"""BMv2's log, beside its sockets."""
+_OUTGROWN = "bm::PacketBuffer::push"
+"""In the log of a BMv2 in which a packet had no room for what the program put in front of it."""
 BURST = 24
 """Number of frames that may be in flight. BMv2's queues hold 64 frames per port, and a frame may cause two at one
 port."""
@@ -96,7 +101,16 @@ class Dataplane:
         self._stream = self._receiver = None
         if self._problem is not None:
             problem, self._problem = self._problem, None
-            raise FailedError(f"BMv2's data plane at {self._address}: {problem}")
+            raise FailedError(f"BMv2's data plane at {self._address}: {self._cause() or problem}")
+
+    def _cause(self) -> str:
+        """Why BMv2 has ended, if it is what a program may cause; else ""."""
+        log = Path(self._address.removeprefix("unix:")).with_name(LOG_FILE)
+        if log.exists() and _OUTGROWN in log.read_text(errors="replace"):
+            return (
+                "it has ended, as a packet grew by more than the 512 bytes that it has room for (see docs/targets.md)"
+            )
+        return ""
 
     def close(self) -> None:
         """Disconnect."""

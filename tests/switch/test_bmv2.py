@@ -198,3 +198,16 @@ def test_both_verbs_say_in_one_line_what_is_missing(verb: list[str], tmp_path: P
     assert done.returncode == 3
     assert done.stderr.strip().count("\n") == 0
     assert "not on PATH" in done.stderr
+
+
+def test_a_packet_that_outgrew_its_room_is_told(tmp_path: Path) -> None:
+    """BMv2 has ended, and its log says why; else the error is gRPC's."""
+    for log, why in (("", "UNAVAILABLE"), (_ASSERTION, "a packet grew by more than the 512 bytes")):
+        (tmp_path / "switch.log").write_text(log, encoding="utf-8")
+        with Dataplane(f"unix:{tmp_path}/dp.sock", lambda _port, _frame: None) as ports:
+            ports.send(0, bytes(64))
+            with pytest.raises(FailedError, match=why):
+                ports.settle()
+
+
+_ASSERTION = "packet_buffer.h:82: char* bm::PacketBuffer::push(size_t): Assertion `data_size + bytes <= size' failed.\n"
