@@ -10,7 +10,7 @@ from pathlib import Path
 
 from p4gen.lab.job import LabJob
 from p4gen.lab.processes import Process
-from p4gen.switch import bmv2, targets
+from p4gen.switch import bmv2, dataplane, targets
 from p4gen.switch.bm_thrift import ThriftRegisters
 from p4gen.switch.running import listens
 
@@ -43,7 +43,7 @@ def switch_process(job: LabJob, switch: str, interfaces: Mapping[int, str]) -> P
     else:
         command += ports
     causes = bmv2.CAUSES if job.target == targets.BMV2 else _CAUSES
-    return Process(f"switch {switch}", command, folder / bmv2.LOG_FILE, lambda: ready(job, switch), causes)
+    return Process(f"switch {switch}", command, folder / dataplane.LOG_FILE, lambda: ready(job, switch), causes)
 
 
 def ready(job: LabJob, switch: str) -> bool:
