@@ -137,7 +137,7 @@ def completions(
         ("p4gen d", {"difftest", "diff", "doctor"}),
         ("p4gen build --mode ", {"I", "II", "III", "multiwrite", "scin", "themis-s", "themis-d", "themis"}),
         ("p4gen ptf --mode III --reliability s", {"sr", "sack"}),
-        ("p4gen lab star-4 --lanes 1", {"16", "128"}),
+        ("p4gen lab star-4 --lanes 1", {"16", "128", "1024"}),
         ("p4gen sim star-4 --collective all", {"allreduce", "allgather"}),
         ("p4gen lab star-4 --policy lo", {"lowest-common-switch"}),
         ("p4gen build --pip", {"--pipelines"}),
