@@ -26,6 +26,24 @@ class GapIsReadAgainAtOnce(PullTest):
         self.expect(self.writes(call, *range(2 * size)))
 
 
+class GapBehindAGap(PullTest):
+    """What is missing of a wave still is asked for with what is behind it: a NIC may not serve it after that."""
+
+    def unfit(self) -> str | None:
+        return None if self.spec.wave >= 4 else "a wave is too short for holes"
+
+    def runTest(self) -> None:
+        size = self.spec.wave
+        call = self.begin(self.served(), 2 * size)
+        self.respond(call, [2], 0, 2)
+        self.expect([self.read(call, 2, 1, size - 1)])
+        self.respond(call, [2], size)
+        self.expect([self.read(call, 2, 1, size - 1)])
+        self.respond(call, [2], 1)
+        self.respond(call, [2], size + 2)
+        self.expect([self.read(call, 2, size + 1, size - 1)])
+
+
 class GapOverWaves(PullTest):
     """Of each wave that the gap is in there is one READ, and none of what is behind the gap."""
 

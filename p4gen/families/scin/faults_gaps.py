@@ -14,6 +14,11 @@ _NEXT: Final = "if (precedes(hdr.bth.psn, next) == 0) { next = hdr.bth.psn + 1; 
 FAULTS: Final = (
     _fault("gap-unnoticed", find="if (precedes(next, hdr.bth.psn) == 1) {", replace="if (false) {"),
     _fault("gap-without-end", find="announced = BOUNDED ++ hdr.bth.psn;", replace="announced = 0;"),
+    _fault(
+        "gap-behind-a-gap",
+        find="meta.round.round_psn = next - ((next - meta.call.first) & WAVE_MASK);",
+        replace="meta.round.round_psn = next;",
+    ),
     _fault("gap-noticed-again", find=_NEXT, replace=""),
     _fault("late-packet-goes-back", find=_NEXT, replace="next = hdr.bth.psn + 1;"),
     _fault(

@@ -22,7 +22,7 @@ NOTICE_GAP = Module(
     gress="ingress",
     paper="beside the paper, whose network is lossless",
     purpose="what a source's packet has passed over is read again",
-    needs=("hdr.bth", "context_index", "edge", "edge_bit", "epoch", "first_psn"),
+    needs=("hdr.bth", "context_index", "edge", "edge_bit", "epoch", "first_psn", "first"),
     changes=("what", "round_psn", "about", "announced"),
     keeps=(Register("following", words.FOLLOWING, EDGES, "the next packet of a source"),),
 )

@@ -40,6 +40,7 @@ _REASONS: Final = (
         ("wave-too-few", "one-wave-an-ack", "ticks-act-at-once", "reread-every-slot", "reread-asks-all",
          "reread-each-packet", "rewrite-to-all", "flags-to-all-again", "prune-forgotten",
          "arrivals-acknowledge-nothing", "gap-unnoticed", "gap-without-end", "gap-noticed-again",
+         "gap-behind-a-gap",
          "late-packet-goes-back", "gap-of-everybody", "gap-forgotten-on-its-way"),
     ),
     (_PASSES, ("rewrite-from-old-naks",)),
