@@ -12,15 +12,14 @@ _AGREE = "ranks of a search announce the same call, and elements of the program'
 _ROLES = "hosts of a search keep to their addresses and their queue pairs, and send neither ticks nor cursors"
 _ACCESS = "NICs of a search refuse no READ and no WRITE: buffers are registered, and large enough"
 _PATIENCE = "what a tick remembers is forgotten in a search, so that no call is given up"
-_SLOWER = (
-    "fewer READs or WRITEs are on their way than may be, or more are sent again than need be; results are the same"
-)
+_SLOWER = "fewer packets are on their way than may be, or more are sent than need be; results are the same"
 _PASSES = "a cursor goes round more often than need be, and does the same"
 _SMALL = "numbers of a search are small, and sums of int32"
 _WHOLE = "ranks of a search have whole numbers"
 _ONE = "a search has one context"
 _REMEMBERED = "NICs remember 16 READs, and programs of a search have fewer waves"
-_UNASKED = "hosts of a search send no data that nobody has asked for"
+_UNASKED = "hosts of a search send no data that nobody has asked for, and acknowledge nothing that was not written"
+_TICK = "a tick mends what this would have mended at once, and the last packet of a wave asks for an ACK in any case"
 
 _REASONS: Final = (
     (_AGREE, ("any-word-agrees", "any-numbers", "disagreement-silent", "nak-of-itself", "aborted-goes-on")),
@@ -39,15 +38,16 @@ _REASONS: Final = (
         _SLOWER,
         ("wave-too-few", "one-wave-an-ack", "ticks-act-at-once", "reread-every-slot", "reread-asks-all",
          "reread-each-packet", "rewrite-to-all", "flags-to-all-again", "prune-forgotten",
-         "arrivals-acknowledge-nothing", "gap-unnoticed", "gap-without-end", "gap-noticed-again",
-         "gap-behind-a-gap",
-         "late-packet-goes-back", "gap-of-everybody", "gap-forgotten-on-its-way"),
+         "arrivals-acknowledge-nothing", "flags-awaited-of-all", "flag-twice", "gap-unnoticed", "gap-without-end",
+         "gap-noticed-again", "gap-behind-a-gap", "late-packet-goes-back", "gap-of-everybody",
+         "gap-forgotten-on-its-way"),
     ),
     (_PASSES, ("rewrite-from-old-naks",)),
     (_SMALL, ("wraps", "saturates")),
     (_ONE, ("slots-of-all-contexts",)),
     (_REMEMBERED, ("short-wave-early",)),
-    (_UNASKED, ("beyond-is-taken",)),
+    (_UNASKED, ("beyond-is-taken", "ack-of-anything")),
+    (_TICK, ("nak-ignored", "rewrite-asks-nobody")),
 )  # fmt: skip
 
 
