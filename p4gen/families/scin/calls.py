@@ -157,7 +157,7 @@ class Drawn:
         """A rank's result, of which it has ``found`` this; None for ranks that get none. Sums of floating-point numbers
         have an order, which must be the same for all ranks that get them."""
         result, call = self.results[rank], self.call
-        if result is None or not (self.spec.floating and self.spec.op == "sum") or call.name in _UNREDUCED:
+        if result is None or not self.spec.depends_on_order or call.name in _UNREDUCED:
             return result
         scatters = call.name == Collective.REDUCE_SCATTER
         part = rank if scatters else 0

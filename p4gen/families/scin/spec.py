@@ -141,8 +141,13 @@ class ScinSpec(ProgramSpec):
         return 4 if self.scaled else 3
 
     @property
+    def depends_on_order(self) -> bool:
+        """Whether a result depends on the order in which data comes: a sum of floating-point numbers does."""
+        return self.floating and self.op == "sum"
+
+    @property
     def floating(self) -> bool:
-        """Whether elements are floating-point numbers: sums depend on the order in which data comes."""
+        """Whether elements are floating-point numbers."""
         return not self.scaled and not DType(self.dtype).number_format.integer
 
     @property
