@@ -235,7 +235,7 @@ def test_calls_are_the_familys() -> None:
     assert WriteCall.of(spec, 4, "allgather", 1024, {}).plan(spec, 4).packets == 2
     with pytest.raises(InputError, match="allgather has no option tokens; it has none"):
         WriteCall.of(spec, 4, "allgather", 1024, {"tokens": "3"})
-    with pytest.raises(InputError, match="top 'x'"):
+    with pytest.raises(InputError, match="top: 'x' is not a size"):
         WriteCall.of(spec, 4, "dispatch", None, {"top": "x"})
     assert writes_of(spec).collectives == ("allgather", "dispatch")
 
