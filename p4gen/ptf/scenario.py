@@ -96,8 +96,7 @@ class SwitchTest(ReportedTest):
     @property
     def control(self) -> ControlPlane:
         """The switch's control plane, once the switch has handled every frame sent so far."""
-        if self._unfenced:
-            self._pending += self._fence()
+        self.settle()
         return self._control
 
     def install(self, config: SwitchConfig) -> None:
@@ -111,6 +110,11 @@ class SwitchTest(ReportedTest):
         for frame in frames:
             self.dataplane.send(0, port, frame)
             self._unfenced = True
+
+    def settle(self) -> None:
+        """Wait until the switch has handled every frame sent so far; ``outputs`` has what it sends, later."""
+        if self._unfenced:
+            self._pending += self._fence()
 
     def outputs(self) -> list[Output]:
         """Everything that the switch sent since the last call; in order per port, by time of arrival across ports."""

@@ -264,10 +264,12 @@ class PullTest(SwitchTest):
         self.post(edge, self.arrival(call, edge))
 
     def respond(self, call: Call, edges: Iterable[int], *indices: int) -> None:
-        """Sources answer READs with these packets."""
+        """Sources answer READs with these packets, one after the other: a gap sends a cursor round, which later frames
+        may overtake on BMv2."""
         for index in indices:
             for edge in edges:
                 self.post(edge, self.response(call, edge, index))
+                self.settle()
 
     def ack(self, call: Call, edge: int, index: int, syndrome: int = ACK) -> None:
         """A destination acknowledges a packet of its result, or refuses it."""
