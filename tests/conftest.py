@@ -49,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 SAMPLE = "sample(N): of this test's cases N are run, drawn by the seed; with --full, or named by itself, all of them"
-LONG = "long: of a folder's long tests a third are run, drawn by the seed; with --full, or named by itself, all of them"
+LONG = "long: of a folder's long tests a fifth are run, drawn by the seed; with --full, or named by itself, all of them"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -78,7 +78,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _not_drawn(items: list[pytest.Item], seed: int) -> set[pytest.Item]:
-    """What is not run: of a test's cases all but a ``sample(N)``, and all cases of two thirds of a folder's ``long``
+    """What is not run: of a test's cases all but a ``sample(N)``, and all cases of four fifths of a folder's ``long``
     tests."""
     cases: dict[str, list[pytest.Item]] = {}
     long: dict[Path, dict[str, list[pytest.Item]]] = {}
@@ -93,7 +93,7 @@ def _not_drawn(items: list[pytest.Item], seed: int) -> set[pytest.Item]:
         (count,) = group[0].get_closest_marker("sample").args  # type: ignore[union-attr]  # all of the group have it
         dropped.update(random.Random(f"{seed} {name}").sample(group, max(0, len(group) - count)))
     for folder, tests in long.items():
-        for group in random.Random(f"{seed} {folder.name}").sample(list(tests.values()), len(tests) * 2 // 3):
+        for group in random.Random(f"{seed} {folder.name}").sample(list(tests.values()), len(tests) * 4 // 5):
             dropped.update(group)
     return dropped
 

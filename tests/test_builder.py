@@ -227,6 +227,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("any_spec", EVERY if metafunc.config.getoption("--full") else CHOSEN, ids=spec_id)
 
 
+@pytest.mark.sample(40)
 def test_every_spec_compiles_and_keeps_the_rules(any_spec: EpicSpec) -> None:
     """What ``build`` does, without files: no warning, nothing that the lint finds, the same text twice."""
     spec = any_spec

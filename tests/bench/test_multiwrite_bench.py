@@ -24,6 +24,7 @@ def run(work: Workload) -> tuple[Model, list[list[tuple[int, bytes]]]]:
 
 @pytest.mark.parametrize("fields", [{}, {"repair": "hop"}, {"receivers": 64, "replicate": "prune"}], ids=str)
 @pytest.mark.parametrize("all_edges", [False, True])
+@pytest.mark.sample(2)
 def test_each_write_is_copied_and_nothing_is_lost(fields: dict[str, Any], all_edges: bool) -> None:
     spec = small(edges=8, **fields)
     work = workloads(spec, 400, 1)[all_edges]

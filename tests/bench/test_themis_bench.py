@@ -107,6 +107,7 @@ def test_each_program_has_the_loads_that_it_can_serve() -> None:
 @pytest.mark.parametrize(
     "fields", [{"tiers": 3}, {"blocked": "ack"}, {"variant": "late-compensation"}, {"psn_bits": 8}]
 )
+@pytest.mark.long
 def test_other_programs_have_loads_too(fields: dict[str, Any]) -> None:
     for work in workloads(small(**fields), 32, 1):
         model, _ = run(work)

@@ -64,6 +64,7 @@ def read(path: Path) -> p4info_pb2.P4Info:
 
 
 @pytest.mark.parametrize("suffix", ["txtpb", "txt", "json", "bin", "binpb"])
+@pytest.mark.sample(2)
 def test_p4info_is_written_in_the_form_of_its_suffix(tmp_path: Path, suffix: str) -> None:
     file = tmp_path / f"tables.{suffix}"
     done = p4gen("check", TABLES, "--p4info", file, cwd=tmp_path)

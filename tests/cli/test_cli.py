@@ -70,6 +70,7 @@ def test_wrong_flags_and_files_are_refused_with_exit_2_and_nothing_written(tmp_p
         ["bench", "--mode", "II", "--mode", "III", "--lanes", "8", "--lanes", "16", "--lanes", "32"],
     ],
 )
+@pytest.mark.sample(3)
 def test_wrong_usage_is_exit_2(tmp_path: Path, args: list[str]) -> None:
     done = p4gen(*args, cwd=tmp_path)
     assert done.returncode == 2

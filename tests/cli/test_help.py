@@ -71,6 +71,7 @@ OWN = {
 
 
 @pytest.mark.parametrize("name", OWN)
+@pytest.mark.sample(4)
 def test_help_lists_the_options_of_a_command_and_no_others(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -164,6 +164,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("name", "cause"), WRONG.values(), ids=WRONG)
+@pytest.mark.sample(2)
 def test_bad_input_is_refused_in_a_line_and_nothing_is_written(tmp_path: Path, name: str, cause: str) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")

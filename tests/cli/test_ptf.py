@@ -113,6 +113,7 @@ def test_a_matrix_is_drawn_by_seed_and_can_be_run_again(tmp_path: Path) -> None:
         (["--matrix", "2", "--trace", "--test", "test_order"], "--matrix does not go with --trace"),
     ],
 )
+@pytest.mark.long
 def test_wrong_wishes_for_a_matrix(tmp_path: Path, args: list[str], cause: str) -> None:
     done = p4gen("ptf", *args, cwd=tmp_path)
     assert done.returncode == 2

@@ -125,6 +125,7 @@ def test_a_trace_stands_with_its_packet(tmp_path: Path) -> None:
         ),
     ],
 )
+@pytest.mark.sample(3)
 def test_wrong_packets_are_refused_in_a_line(tmp_path: Path, entries: Path, arguments: list[str], cause: str) -> None:
     done = p4gen(TABLES, *arguments, "--entries", entries, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")

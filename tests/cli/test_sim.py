@@ -197,6 +197,7 @@ def test_a_table_that_the_paper_does_not_have(tables: str) -> None:
         ("star-4 --values 4K --table 30", "table 30 star-4 --values 4K"),
     ],
 )
+@pytest.mark.long
 def test_spellings_from_before_there_were_commands(before: str, now: str, tmp_path: Path) -> None:
     more = [*SMALL, "--json", *(["--out", str(tmp_path)] if "--values" in now else [])]
     one, other = (p4gen("sim", *words.split(), *more) for words in (before, now))

@@ -87,6 +87,7 @@ def test_what_leaves_is_equal_but_for_the_capabilities(arch: str, stale: str) ->
     ],
     ids=["several-pipes", "fold-2", "fold-4"],
 )
+@pytest.mark.long
 def test_groups_in_different_pipes_and_folded_payloads(arch: str, fields: dict[str, Any]) -> None:
     tested = spec(arch, **fields)
     both, traffic = pair(arch, **fields)

@@ -137,6 +137,7 @@ def test_a_seed_gives_the_same_events_every_time() -> None:
         ("cursor-psn-of-source", {"repair": "hop"}),
     ],
 )
+@pytest.mark.sample(2)
 def test_traffic_shows_faults(fault: str, fields: dict[str, Any]) -> None:
     spec = small(**fields)
     text = render(compose(spec)).text

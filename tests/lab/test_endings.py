@@ -28,6 +28,7 @@ def test_a_prompt_that_ends(tmp_path: Path, machine: Traces) -> None:
     assert list((tmp_path / "lab").iterdir()) == []
 
 
+@pytest.mark.long
 def test_no_standard_input_at_all(tmp_path: Path, machine: Traces) -> None:
     words = [*command(tmp_path, "star-4", *SMALL)]
     done = subprocess.run(
@@ -37,6 +38,7 @@ def test_no_standard_input_at_all(tmp_path: Path, machine: Traces) -> None:
     assert "star-4 is up" in done.stdout
 
 
+@pytest.mark.long
 def test_a_full_disk(tmp_path: Path, machine: Traces) -> None:
     full = tmp_path / "full"
     full.mkdir()
@@ -75,6 +77,7 @@ def test_the_launcher_is_killed(tmp_path: Path, machine: Traces) -> None:
     assert not (tmp_path / "lab" / "manager").exists()
 
 
+@pytest.mark.long
 def test_the_inner_process_is_killed(tmp_path: Path, machine: Traces) -> None:
     process = start(tmp_path, *LONG)
     wait_until_up(tmp_path, process)
@@ -97,6 +100,7 @@ def test_both_are_killed_and_the_next_lab_tidies_up(tmp_path: Path, machine: Tra
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_a_closed_terminal(tmp_path: Path, machine: Traces) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -125,6 +129,7 @@ def _read_until(terminal: int, text: bytes, typed: bytes = b"") -> bytes:
     return said
 
 
+@pytest.mark.long
 def test_a_switch_that_does_not_start_is_named_with_its_cause(
     tmp_path: Path, machine: Traces, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,6 +122,7 @@ def terminal(folder: Path) -> Iterator[Terminal]:
         process.wait(PATIENCE_S)
 
 
+@pytest.mark.long
 def test_at_a_terminal_pings_end_and_runs_show_how_far_they_are(tmp_path: Path, machine: Traces) -> None:
     with terminal(tmp_path) as ours:
         ours.until("lab> ")

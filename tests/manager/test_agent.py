@@ -391,6 +391,7 @@ def test_a_program_that_the_switch_refuses(embedded: SwitchRig) -> None:
 # --- ticks ---
 
 
+@pytest.mark.long
 def test_ticks_arrive_and_pause_with_the_connection(rig: SwitchRig, agents: Agents) -> None:
     with_ticks = TickSender(0.005)
     agent = agents(rig, ticks=with_ticks)

@@ -229,6 +229,7 @@ def test_what_is_wrong_is_told_at_once(manager: ManagerRig, tmp_path: Path) -> N
     assert manager.process.poll() is None
 
 
+@pytest.mark.long
 def test_it_ends_with_whoever_started_it(manager: ManagerRig) -> None:
     assert manager.process is not None
     assert manager.process.stdin is not None

@@ -114,6 +114,7 @@ def test_every_program_delivers_the_same_under_loss(fields: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("topk", ["all to one", "all to all", "disjoint"])
+@pytest.mark.long
 def test_adversarial_destinations(topk: str) -> None:
     run = simulation(faults=TROUBLES["loss"])
     collectives = Collectives(8, topk)
@@ -122,6 +123,7 @@ def test_adversarial_destinations(topk: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "ranks"), [("star-4", 4), ("fat-tree-k4", 16)])
+@pytest.mark.long
 def test_other_networks(name: str, ranks: int) -> None:
     run = simulation(name, TROUBLES["loss"], seed=3)
     collectives = Collectives(ranks)

@@ -51,6 +51,7 @@ def test_all_traffic_arrives_despite_loss(pattern: Pattern, recovery: Recovery) 
 
 @pytest.mark.parametrize("pattern", [Pattern.ALLREDUCE, Pattern.ALLTOALL])
 @pytest.mark.parametrize("message", [4_000, 12_000])
+@pytest.mark.long
 def test_collectives_without_arrays_arrive_despite_loss_and_go_on_when_frozen(pattern: Pattern, message: int) -> None:
     mine = config(pattern, 24_000, arrays=False, message=message, faults=LOSSY, skew=5 * US)
     simulation = TrafficSimulation(mine)

@@ -61,6 +61,7 @@ def test_cases_are_right(dtype: DType, op: Op) -> None:
 
 
 @pytest.mark.parametrize("fault", HALF_FAULTS, ids=lambda fault: fault.name)
+@pytest.mark.sample(9)
 def test_each_fault_is_found(fault: Mutation) -> None:
     fields = HALF_PROGRAMS[fault.program]
     dtype, op = DType(str(fields["dtype"])), Op(str(fields.get("op", "sum")))

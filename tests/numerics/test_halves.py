@@ -190,6 +190,7 @@ def test_sums_are_not_rounded_between(dtype: DType) -> None:
     check(switch, dtype, Op.SUM, rows)
 
 
+@pytest.mark.long
 def test_the_interpreter_agrees(dtype: DType, seed: int) -> None:
     rows = drawn(np.random.default_rng(seed), 3, 10240)
     for op in OPS:

@@ -239,6 +239,7 @@ def packet(address: int, ttl: int = 64) -> bytes:
 
 
 @pytest.mark.parametrize("way", ["--family PATH", "--family=PATH", FOLDERS, "YAML"])
+@pytest.mark.long
 def test_the_command_line_finds_it_by_path_and_by_name(gate: Path, tmp_path: Path, way: str) -> None:
     env: dict[str, str] = {}
     match way:

@@ -141,6 +141,7 @@ def test_an_assertion_of_the_suite_catches_a_fault(program: ir.Program, suite: S
         ("Dies", "its process ended"),
     ],
 )
+@pytest.mark.sample(2)
 def test_who_cannot_say_has_not_caught_anything(program: ir.Program, suite: Scenarios, name: str, why: str) -> None:
     done = trial_of(program, suite, name, "Passes")
     assert (done.finding, done.by) == (Finding.UNCLEAR, f"test_made_up.{name}")

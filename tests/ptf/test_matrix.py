@@ -24,6 +24,7 @@ ARRIVING = [dtype for dtype in DType if dtype.number_format.wide is None]
 
 
 @pytest.mark.parametrize("mode", Mode)
+@pytest.mark.long
 def test_every_combination_is_there_once(mode: Mode) -> None:
     programs = every_program(mode)
     names = {spec.program for spec in programs}
@@ -38,6 +39,7 @@ def test_every_combination_is_there_once(mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", Mode)
+@pytest.mark.long
 def test_a_sample_of_eight_leaves_no_value_out(mode: Mode) -> None:
     programs = every_program(mode)
     recoveries = {spec.loss_recovery for spec in programs}

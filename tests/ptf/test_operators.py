@@ -34,6 +34,7 @@ def test_every_equivalent_mutation_is_one_and_says_why(programs: list[Subject]) 
     assert [key for key, count in keys.items() if count > 1] == []
 
 
+@pytest.mark.long
 def test_programs_of_each_reliability_and_number_of_pipelines(programs: list[Subject]) -> None:
     assert [s.name for s in programs if s.name.endswith(("1", "2"))] == [
         f"{mode} {how} {count}" for mode in ("II", "III") for how in ("gbn", "sr") for count in (1, 2)

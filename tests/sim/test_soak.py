@@ -91,6 +91,7 @@ def config(seed: int) -> SimConfig:
 
 
 @pytest.mark.parametrize("seed", sorted({*HUNG, *SILENCED, *range(FIRST_SEED, FIRST_SEED + RUNS)}))
+@pytest.mark.sample(9)
 def test_no_old_packet_hangs_a_group(seed: int) -> None:
     print(f"soak: seed {seed}")  # noqa: T201  # shown where it fails
     result = simulate(config(seed))

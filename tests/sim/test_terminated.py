@@ -18,6 +18,7 @@ EVERY_SEED = 100
 
 
 @pytest.mark.parametrize("topology", ["tree-3-2", "star-8", "leaf-spine"])
+@pytest.mark.long
 def test_all_six_collectives_of_many_seeds(topology: str, seed: int, pytestconfig: pytest.Config) -> None:
     network = load_topology(topology)
     work = (Work(all_six(len(network.rank_hosts))),)

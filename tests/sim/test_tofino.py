@@ -36,6 +36,7 @@ def run(arch: str, collective: Collective, faults: Faults, *, size: int = 2048, 
 
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("collective", [Collective.ALLREDUCE, Collective.REDUCE, Collective.REDUCE_SCATTER])
+@pytest.mark.sample(2)
 def test_results_are_numpys_under_loss_and_duplicates(arch: str, collective: Collective) -> None:
     result = run(arch, collective, Faults((Impairment(loss=0.01), Impairment(duplicate=0.03, jitter=0))))
     assert result.ok, result.errors

@@ -128,6 +128,7 @@ def test_a_program_with_headers_in_another_folder_and_macros(echo: Path, place: 
         (["--grpc-server-addr", "256.0.0.1:1"], "cannot listen at 256.0.0.1:1"),
     ],
 )
+@pytest.mark.sample(2)
 def test_wrong_usage_is_told_in_a_line(arguments: list[str], why: str, place: Path) -> None:
     command = [sys.executable, "-m", "p4gen", "switch", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, cwd=place, timeout=PATIENCE_S, check=False)

@@ -73,6 +73,7 @@ def test_the_scenario_tells_the_wrong_program_from_the_sound_one(folder: Path, t
         (("packets: 4", "pockets: 4"), "is not a schedule of `p4gen verify`"),
     ],
 )
+@pytest.mark.long
 def test_a_wrong_schedule_is_refused(folder: Path, tmp_path: Path, change: tuple[str, str], cause: str) -> None:
     path = tmp_path / "schedule.yaml"
     path.write_text((folder / "schedule.yaml").read_text(encoding="utf-8").replace(*change), encoding="utf-8")
@@ -111,6 +112,7 @@ def test_a_simulation_plays_a_schedule(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("given", "named"), [(["star-2"], "TOPOLOGY"), (["--loss", "1%"], "--loss")])
+@pytest.mark.long
 def test_a_schedule_says_what_runs(folder: Path, given: list[str], named: str) -> None:
     result = CliRunner().invoke(cli, ["sim", "run", *given, "--schedule", str(folder / "schedule.yaml")])
     assert result.exit_code == 2

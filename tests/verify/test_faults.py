@@ -82,6 +82,7 @@ def test_faults_are_found(mode: str, seed: int, pytestconfig: pytest.Config) -> 
 
 
 @pytest.mark.parametrize("mode", sorted(SHOWN_BY))
+@pytest.mark.long
 def test_a_scope_shows_the_fault_that_it_is_there_for(mode: str, seed: int) -> None:
     """And the scenario made of it fails with the fault, and passes without: with registers of an earlier group, too."""
     name, scope = random.Random(seed).choice(sorted(SHOWN_BY[mode].items()))
@@ -222,6 +223,7 @@ def test_hangs_that_reviews_have_found(hang: str) -> None:
         ),
     ],
 )
+@pytest.mark.sample(2)
 def test_what_a_timer_would_repair_is_seen(name: str, scope: str, wrong: str) -> None:
     seeding = seeding_of(load_collective(None, {"mode": "III"}))
     (fault,) = [each for each in seeding.mutations if each.name == name]
@@ -254,6 +256,7 @@ def test_naks_that_a_switch_filters_are_judged_one_by_one(name: str, scope: str,
 
 @pytest.mark.parametrize("program", ["plain", "ack", "classes"])
 @pytest.mark.parametrize("scope", ["a loss", "a duplicate", "a corruption"])
+@pytest.mark.sample(3)
 def test_sound_filters_owe_nothing(program: str, scope: str) -> None:
     spec = load_spec(None, seeding_of(load_spec(None, {"mode": "themis"})).programs[program])
     assert Search(System(dict(ladder(spec))[scope]), workers=1).run().complete

@@ -61,6 +61,7 @@ def test_switches_do_what_they_do_without_freezing(mode: str, seed: int) -> None
 
 @pytest.mark.parametrize("mode", ["II", "III"])
 @pytest.mark.parametrize("reliability", ["gbn", "sr"])
+@pytest.mark.long
 def test_the_same_event_has_the_same_effect(mode: str, reliability: str, seed: int) -> None:
     one = scope(mode, packets=3, reliability=reliability, budget=FAULTS)
     first, second = Story(System(one)), Story(System(one))

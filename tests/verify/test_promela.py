@@ -34,6 +34,7 @@ def explored(model: Path) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("mode", ["II", "III"])
+@pytest.mark.long
 def test_spin_stores_the_states_of_a_search(mode: str, tmp_path: Path) -> None:
     model = tmp_path / "model.pml"
     arguments = ["verify", "star-2", "--mode", mode, "--fan-in", "4", "--packets", "2", "--promela", str(model)]

@@ -51,6 +51,7 @@ def test_the_kernel_finds_what_a_plain_search_finds(mode: str, name: str) -> Non
 
 @pytest.mark.parametrize("mode", ["II", "III"])
 @pytest.mark.parametrize("name", SCOPES)
+@pytest.mark.sample(4)
 def test_a_reduced_search_has_the_same_verdict(mode: str, name: str) -> None:
     one = scope(mode, **SCOPES[name])
     reduced, whole = found(one, reduce=True), found(one)
@@ -72,6 +73,7 @@ def test_mode_i_survives_a_loss_and_a_duplicate(collective: str, message: int) -
 
 
 @pytest.mark.parametrize("reduce", [False, True])
+@pytest.mark.long
 def test_counts_do_not_depend_on_the_number_of_workers(reduce: bool) -> None:
     one = scope("III", "star-3", budget=Budget(losses=1), packets=2)
     results = [found(one, reduce=reduce, workers=workers) for workers in (1, 2, 3)]
@@ -101,6 +103,7 @@ def test_a_search_that_stops_is_incomplete() -> None:
         ("nak-storm", {"budget": Budget(losses=1)}, "progress", 4),
     ],
 )
+@pytest.mark.sample(2)
 def test_wrong_designs_are_found(variant: str, fields: dict[str, Any], violated: str, most: int) -> None:
     chosen = dict(fields) | ({"flow": Flow(fields["flow"])} if "flow" in fields else {})
     one = scope("III", variant=variant, **chosen)

@@ -30,6 +30,7 @@ SCOPES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("mode", ["II", "III"])
 @pytest.mark.parametrize("name", SCOPES)
+@pytest.mark.sample(4)
 def test_states_stand_for_those_that_there_are(mode: str, name: str) -> None:
     """The sizes of the orbits add up to the number of states, and their transitions to that of transitions."""
     one = scope(mode, **SCOPES[name])
@@ -56,6 +57,7 @@ def test_counts_do_not_depend_on_the_number_of_workers() -> None:
         ("nak-storm", {"budget": Budget(losses=1)}),
     ],
 )
+@pytest.mark.long
 def test_a_wrong_design_is_found_as_soon(variant: str, fields: dict[str, Any]) -> None:
     """What is printed can be played, and shows what is said to be wrong."""
     system = System(scope("III", variant=variant, **fields))

@@ -60,6 +60,7 @@ def test_random_rows_of_lanes_agree(seed: int) -> None:
 
 
 @pytest.mark.parametrize("fields", [{"lanes": 8}, {"lanes": 64}, {"op": "max", "dtype": "uint32"}, {"icrc": "ignore"}])
+@pytest.mark.long
 def test_generated_programs_agree_on_mutated_traffic(fields: dict[str, object]) -> None:
     """RoCEv2 with bytes changed, cut short, repeated and out of order."""
     from p4gen.bench.workload import bursts  # noqa: PLC0415

@@ -83,6 +83,7 @@ def interesting(rng: Random, of: t.Bits) -> int:
 
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.sample(28)
 def test_every_operator_agrees_with_python(width: int, signed: bool) -> None:
     of, rng = t.Bits(width, signed), Random(width)
     model = machine(of)

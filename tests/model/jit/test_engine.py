@@ -209,6 +209,7 @@ def test_a_compiled_program_comes_from_the_cache(program: ir.Program, work: Work
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "writable"])
+@pytest.mark.long
 def test_a_damaged_cache_is_rebuilt(program: ir.Program, work: Workload, tmp_path: Path, damage: str) -> None:
     _compile(program, tmp_path)
     (file,) = tmp_path.iterdir()
