@@ -213,11 +213,14 @@ def test_no_more_reads_are_outstanding_than_nics_answer_again(seed: int) -> None
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("hosts", [8, 32])
 @pytest.mark.parametrize("collective", FACET.collectives)
+@pytest.mark.parametrize("resumption", FACET.options["resumption"].values)
+@pytest.mark.parametrize("trouble", ["bursts", "loss of 10 %"])
 @pytest.mark.long
-def test_more_ranks(hosts: int, collective: str, seed: int) -> None:
+def test_more_ranks(hosts: int, collective: str, resumption: str, trouble: str, seed: int) -> None:
     size = None if collective == Collective.BARRIER else hosts * 68
     spec = {"edges": hosts, "ports": hosts, "contexts": hosts}
-    passed(order(of(hosts), collective, size=size, spec=spec, faults=TROUBLES["bursts"], seed=seed))
+    options, faults = {"resumption": resumption}, TROUBLES[trouble]
+    passed(order(of(hosts), collective, size=size, spec=spec, options=options, faults=faults, seed=seed))
 
 
 @pytest.mark.parametrize("kind", ["UP_CONTROL", "UP_DATA", "UP_ACK", "DOWN_DATA", "DOWN_ACK"])
