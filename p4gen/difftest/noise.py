@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from p4gen.difftest.events import Packet
@@ -19,6 +20,8 @@ OPCODES: Final = (*range(0x18), 0x20, 0x64, 0xC0, 0xC1, 0xFF)
 """Opcodes for packets that have any: those of the reliable connection, and some that nobody knows."""
 _HEADERS: Final = 54
 """Bytes of the headers up to the BTH, where half of the wrong bits are."""
+_OTHER_BTH: Final = 0.03
+_WRONG_CHECKSUM: Final = 0.005
 _PORT: Final = ROCE_UDP_PORT.to_bytes(2)
 
 
@@ -44,6 +47,31 @@ def foreign(rng: random.Random, ports: int, local: int) -> Packet:
     ip = IPv4(ipv4("10.9.0.2"), away, ttl=rng.choice((64, 1)))
     packet = RocePacket(Ethernet(0x02AA, 0x02DD), ip, UDP(50000), bth, payload=rng.randbytes(64))
     return Packet(port, packet.sealed().to_bytes(), "ordinary")
+
+
+def dressed(rng: random.Random, packet: RocePacket) -> tuple[RocePacket, bool]:
+    """A packet with other fields of the IPv4 header, now and then a tag and other bits of the BTH, rarely a wrong
+    checksum; the ICRC is right. And whether a switch has a reason to drop it."""
+    ip = replace(
+        packet.ip, ttl=rng.choice((64, 63, 2, 1)), tos=rng.choice((0, 0, 1, 2, 3, rng.getrandbits(8))),
+        identification=rng.getrandbits(16),
+    )  # fmt: skip
+    bth, checksum = packet.bth, None
+    if rng.random() < _OTHER_BTH:
+        bth = rng.choice(
+            (
+                replace(bth, pkey=rng.getrandbits(16)),
+                replace(bth, version=1),
+                replace(bth, pad_count=1),
+                replace(bth, dst_qp=rng.getrandbits(16)),
+            )
+        )
+    tag = rng.getrandbits(16) if rng.random() < 0.05 else None
+    if rng.random() < _WRONG_CHECKSUM:
+        checksum = rng.getrandbits(16)
+    sealed = replace(packet, ip=ip, bth=bth, vlan=tag).sealed(checksum=checksum)
+    sound = bth == packet.bth and checksum is None
+    return (sealed.with_udp_checksum() if rng.random() < 0.1 else sealed), sound
 
 
 def spoilt(rng: random.Random, frame: bytes) -> bytes:

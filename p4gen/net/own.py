@@ -42,6 +42,11 @@ class OwnOption:
         return self.parse(text)
 
 
+def yes_or_no(description: str, default: str) -> OwnOption:
+    """An option whose value is True or False."""
+    return OwnOption(description, default, lambda text: text == "yes", ("yes", "no"))
+
+
 @dataclass(frozen=True)
 class RunOrder:
     """What a command line asks for."""

@@ -378,11 +378,11 @@ def test_what_cannot_be_run(collective: str, fields: dict[str, Any], cause: str)
     [
         ("sources", "0,x", "ranks such as 0,3, or all, not '0,x'"),
         ("destinations", "32", "ranks such as 0,3"),
-        ("in_place", "maybe", "yes or no, not 'maybe'"),
+        ("in_place", "maybe", "must be one of yes, no, not 'maybe'"),
         ("late", "11ms", "10ms late at most"),
-        ("resumption", "never", "never"),
+        ("resumption", "never", "must be one of strict, rxe, not 'never'"),
     ],
 )
 def test_options_with_other_values(name: str, text: str, cause: str) -> None:
     with pytest.raises(ValueError, match=cause):
-        FACET.options[name].parse(text)
+        FACET.options[name].read(text)

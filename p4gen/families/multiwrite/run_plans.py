@@ -15,7 +15,7 @@ from p4gen.families.multiwrite.planning import ALLGATHER, OPTIONS, block_size, c
 from p4gen.families.multiwrite.relaying import Rank, Relay, Relayed, Scheme
 from p4gen.families.multiwrite.simulation import Layer
 from p4gen.families.multiwrite.spec import MultiwriteSpec
-from p4gen.net.own import OwnOption, RunOrder
+from p4gen.net.own import OwnOption, RunOrder, yes_or_no
 from p4gen.spec import units
 from p4gen.spec.topology import TopologySpec
 
@@ -70,10 +70,6 @@ def _split(text: str) -> Fraction | None:
     return None if text == _AUTO else Fraction(units.share(text)).limit_denominator(1 << 16)
 
 
-def _yes(text: str) -> bool:
-    return {"yes": True, "no": False}[text]
-
-
 RUN_OPTIONS: Final = OPTIONS | {
     "domains": OwnOption(
         "allgather: all ranks together, or in two domains of as many ranks, as relays need", "1", int, ("1", "2")
@@ -87,7 +83,7 @@ RUN_OPTIONS: Final = OPTIONS | {
         "allgather: the share that is not relayed, such as 50%; auto: so that on a full mesh all ways end together",
         _AUTO, _split,
     ),
-    "unicast": OwnOption("allgather: whether each packet is written to each rank by itself", "no", _yes, ("yes", "no")),
+    "unicast": yes_or_no("allgather: whether each packet is written to each rank by itself", "no"),
 }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from p4gen.inputs import shown
 from p4gen.net.config import MAX_DATA
 from p4gen.net.faults import Faults
 from p4gen.net.network import Network
-from p4gen.net.own import Outcome, OwnOption, OwnRuns, RunOrder, outcome
+from p4gen.net.own import Outcome, OwnOption, OwnRuns, RunOrder, outcome, yes_or_no
 from p4gen.spec import units
 from p4gen.spec.topology import TopologySpec
 
@@ -51,12 +51,6 @@ def _ranks(text: str) -> int | None:
     return mask
 
 
-def _yes(text: str) -> bool:
-    if text not in ("yes", "no"):
-        raise ValueError(f"yes or no, not {shown(text)}")
-    return text == "yes"
-
-
 def _late(text: str) -> int:
     value = units.duration(text)
     if value > _LATEST:
@@ -67,7 +61,7 @@ def _late(text: str) -> int:
 OPTIONS: Final = {
     "sources": OwnOption("call: ranks whose operands are read, such as 0,3", _ALL, _ranks),
     "destinations": OwnOption("call: ranks that get the result", _ALL, _ranks),
-    "in_place": OwnOption("whether results go where operands are", "yes", _yes, ("yes", "no")),
+    "in_place": yes_or_no("whether results go where operands are", "yes"),
     "late": OwnOption("the longest that a rank waits before it arrives at a call; each time is drawn", "0", _late),
     "resumption": OwnOption(
         "how NICs answer a READ again: any part, or as Linux rxe, which narrows it",
