@@ -12,6 +12,7 @@ from p4gen.errors import InputError
 from p4gen.families.scin.calls import CALL
 from p4gen.families.scin.control import Pattern
 from p4gen.families.scin.memory import Layout, block_type, quantised
+from p4gen.families.scin.numbers import NUMBERS
 from p4gen.families.scin.runs import FACET, PullRun
 from p4gen.families.scin.simulation import PullConfig, PullSimulation
 from p4gen.families.scin.spec import ScinSpec
@@ -117,7 +118,7 @@ def test_memory_holds_what_was_put_there(spec: dict[str, Any], numbers: int, par
 
 def test_scales_are_behind_their_wave() -> None:
     layout = Layout(ScinSpec.model_validate(SMALL))
-    blocks = np.zeros(5, block_type(32))
+    blocks = np.zeros(5, block_type(NUMBERS["mxint8"], 32))
     blocks["elements"], blocks["scale"] = np.arange(1, 6)[:, np.newaxis], np.arange(101, 106)
     first = b"".join(bytes([number]) * 32 for number in range(1, 5)) + bytes(range(101, 105))
     assert layout.wire(blocks, 1) == first + bytes([5]) * 32 + bytes([105, 0, 0, 0])
@@ -139,4 +140,4 @@ def test_ranks_register_numbers() -> None:
         np.testing.assert_allclose(operand.array(), sum(given), atol=2**-5 * 10)
     with pytest.raises(InputError, match=r"elements are int32; .* reduces mxint8"):
         ranks[0].register(np.zeros(3, np.int32))
-    assert ranks[0].register(quantised(given[0], 32)).elements == 128
+    assert ranks[0].register(quantised(NUMBERS["mxint8"], given[0], 32)).elements == 128

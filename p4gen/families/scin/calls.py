@@ -207,7 +207,7 @@ def draw(call: Call, spec: ScinSpec, chance: np.random.Generator) -> Drawn:
     magnitudes, so that sums are rounded. Blocks with scales are numbers that have been quantised, or any elements with
     any scales."""
     if spec.scaled:
-        return Drawn(call, spec, [_blocks(call.operand_elements, spec.scale_block, chance) for _ in range(call.ranks)])
+        return Drawn(call, spec, [_blocks(call.operand_elements, spec, chance) for _ in range(call.ranks)])
     form, dtype = DType(spec.dtype).number_format, array_type(DType(spec.dtype))
     shape = call.ranks, call.operand_elements
     if not form.integer:
@@ -222,11 +222,13 @@ def draw(call: Call, spec: ScinSpec, chance: np.random.Generator) -> Drawn:
     return Drawn(call, spec, list(values))
 
 
-def _blocks(count: int, size: int, chance: np.random.Generator) -> Array:
-    numbers = chance.normal(size=(count, size)) * np.exp2(chance.integers(-20, 20, (count, 1)))
-    usual = quantised(numbers, size)
-    scales = np.where(chance.integers(0, 8, count), chance.integers(100, 140, count), chance.integers(0, 256, count))
-    odd = joined(chance.integers(-128, 128, (count, size), np.int8), scales.astype(np.uint8))
+def _blocks(count: int, spec: ScinSpec, chance: np.random.Generator) -> Array:
+    numbers, size = Layout(spec).numbers, spec.scale_block
+    values = chance.normal(size=(count, size)) * np.exp2(chance.integers(-20, 20, (count, 1)))
+    usual = quantised(numbers, values, size)
+    near, wide = (chance.integers(each.start, each.stop, count) for each in (numbers.near, numbers.wide))
+    scales = np.where(chance.integers(0, 8, count), near, wide).astype(numbers.scale)
+    odd = joined(numbers, chance.integers(-128, 128, (count, size), np.int8), scales)
     return np.where(chance.integers(0, 2, count), usual, odd)
 
 

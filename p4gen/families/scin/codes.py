@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 from p4gen.spec import DType
 
-NUMBERS: Final = {str(dtype): dtype.number_format.code for dtype in DType} | {"mxint8": 5}
+
+@dataclass(frozen=True)
+class Scaled:
+    """Signed bytes in blocks, each of which has a scale."""
+
+    code: int
+    """Of the type of elements."""
+    scale_bytes: int
+    """Of a scale."""
+    block: int
+    """Elements of a block, unless a spec says otherwise."""
+    scale: str
+    """What a scale is, for readers of a program."""
+
+
+SCALED: Final[Mapping[str, Scaled]] = {
+    "mxint8": Scaled(5, 1, 32, "MX, E8M0: the exponent of a power of two"),
+    "int8_float16": Scaled(6, 2, 64, "float16, not negative"),
+}
+"""Types of elements that have scales, by name."""
+NUMBERS: Final = {str(dtype): dtype.number_format.code for dtype in DType} | {
+    name: scaled.code for name, scaled in SCALED.items()
+}
 """Types of elements, as arrivals announce them."""
 
 FRACTION: Final = 6

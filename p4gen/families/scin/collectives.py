@@ -46,7 +46,7 @@ class Operand:
         if not layout.spec.scaled:
             return layout.array(self.region.buffer, self.parts, self.packets, self.elements)
         blocks = -(-each // layout.spec.scale_block) * self.parts
-        numbers = dequantised(layout.array(self.region.buffer, self.parts, self.packets, blocks))
+        numbers = dequantised(layout.numbers, layout.array(self.region.buffer, self.parts, self.packets, blocks))
         return numbers.reshape(self.parts, -1)[:, :each].reshape(-1)
 
 

@@ -31,7 +31,6 @@ FLAG: Final = Header(
     ),
     noted=True,
 )
-SCALE: Final = HeaderField("block", 8, "the scale of a block", type="scale_t")
 CURSOR: Final = Header(
     "cursor",
     "What goes round through the switch; its PSN is the BTH's",
@@ -54,7 +53,8 @@ def payload(spec: ScinSpec) -> Header:
 
 def scales(spec: ScinSpec) -> Header:
     """The scales of a wave."""
-    return Header("scales", "One scale for each block of a wave", (SCALE,), count=spec.scales)
+    scale = HeaderField("block", 8 * spec.scaling.scale_bytes, "the scale of a block", type="scale_t")
+    return Header("scales", "One scale for each block of a wave", (scale,), count=spec.scales)
 
 
 def headers(spec: ScinSpec) -> tuple[Header, ...]:

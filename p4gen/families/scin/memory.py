@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from p4gen.errors import InputError
-from p4gen.families.scin.blocks import Array, add, from_mxint8, to_mxint8
+from p4gen.families.scin.blocks import Array
+from p4gen.families.scin.numbers import NUMBERS, BlockNumbers
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.host.collectives.arrays import array_type, divide, dtype_of, from_wire, reduced, to_wire
 from p4gen.spec import DType, Op
@@ -22,33 +23,34 @@ ELEMENTS: Final = "elements"
 SCALE: Final = "scale"
 
 
-def block_type(size: int) -> np.dtype[Any]:
-    """NumPy's type of blocks of MXINT8: ``size`` elements and their scale."""
-    return np.dtype([(ELEMENTS, np.int8, (size,)), (SCALE, np.uint8)])
+def block_type(numbers: BlockNumbers, size: int) -> np.dtype[Any]:
+    """NumPy's type of blocks: ``size`` elements and their scale."""
+    return np.dtype([(ELEMENTS, np.int8, (size,)), (SCALE, numbers.scale)])
 
 
-def joined(elements: Array, scales: Array) -> Array:
+def joined(numbers: BlockNumbers, elements: Array, scales: Array) -> Array:
     """Blocks, of their elements and their scales."""
-    found = np.empty(scales.shape, block_type(elements.shape[-1]))
+    found = np.empty(scales.shape, block_type(numbers, elements.shape[-1]))
     found[ELEMENTS], found[SCALE] = elements, scales
     return found
 
 
-def quantised(numbers: Array, size: int) -> Array:
-    """Numbers as blocks of ``size`` elements, the last one filled up with zeros."""
-    flat = np.zeros(-(-numbers.size // size) * size)
-    flat[: numbers.size] = numbers.reshape(-1)
-    return joined(*to_mxint8(flat.reshape(-1, size)))
+def quantised(numbers: BlockNumbers, values: Array, size: int) -> Array:
+    """Values as blocks of ``size`` elements, the last one filled up with zeros."""
+    flat = np.zeros(-(-values.size // size) * size)
+    flat[: values.size] = values.reshape(-1)
+    return joined(numbers, *numbers.quantise(flat.reshape(-1, size)))
 
 
-def dequantised(blocks: Array) -> Array:
-    """The numbers of blocks, in one row."""
-    return from_mxint8(blocks[ELEMENTS], blocks[SCALE]).reshape(-1).astype(np.float32)
+def dequantised(numbers: BlockNumbers, blocks: Array) -> Array:
+    """The values of blocks, in one row."""
+    return numbers.dequantise(blocks[ELEMENTS], blocks[SCALE]).reshape(-1).astype(np.float32)
 
 
-def summed(arrays: Sequence[Array]) -> Array:
+def summed(numbers: BlockNumbers, arrays: Sequence[Array]) -> Array:
     """The sum of arrays of blocks, as switches add them."""
-    return joined(*(add(np.stack([each[ELEMENTS] for each in arrays]), np.stack([each[SCALE] for each in arrays]))))
+    elements, scales = (np.stack([each[part] for each in arrays]) for part in (ELEMENTS, SCALE))
+    return joined(numbers, *numbers.add(elements, scales))
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,14 @@ class Layout:
     @property
     def type(self) -> np.dtype[Any]:
         """NumPy's type of arrays: of numbers, or of blocks."""
-        return block_type(self.spec.scale_block) if self.spec.scaled else array_type(DType(self.spec.dtype))
+        return (
+            block_type(self.numbers, self.spec.scale_block) if self.spec.scaled else array_type(DType(self.spec.dtype))
+        )
+
+    @property
+    def numbers(self) -> BlockNumbers:
+        """The arithmetic of elements with scales."""
+        return NUMBERS[self.spec.dtype]
 
     def taken(self, array: Array, parts: int = 1) -> Array:
         """An array as one of this type; numbers are quantised, each part for itself. Raises ``InputError`` for what is
@@ -70,14 +79,16 @@ class Layout:
         if array.dtype == self.type:
             return array
         if self.spec.scaled and np.issubdtype(array.dtype, np.floating):
-            return np.concatenate([quantised(part, self.spec.scale_block) for part in divide(array, parts)])
+            return np.concatenate(
+                [quantised(self.numbers, part, self.spec.scale_block) for part in divide(array, parts)]
+            )
         if self.spec.scaled or dtype_of(array) is not DType(self.spec.dtype):
             raise InputError(f"elements are {array.dtype}; {self.spec.program} reduces {self.spec.dtype}")
         return array
 
     def size(self, packets: int) -> int:
         """Bytes that so many packets take."""
-        return packets * self.spec.payload + -(-packets // self.spec.wave) * self.spec.scales
+        return packets * self.spec.payload + -(-packets // self.spec.wave) * self.spec.scale_bytes
 
     def packets(self, array: Array, parts: int) -> int:
         """Packets of a part of an array."""
@@ -99,7 +110,7 @@ class Layout:
         held = np.zeros(waves * spec.scales, self.type)
         held[: blocks.size] = blocks
         elements = held[ELEMENTS].reshape(waves, -1).view(np.uint8)
-        scales = held[SCALE].reshape(waves, -1)
+        scales = held[SCALE].astype(self.numbers.scale.newbyteorder(">")).view(np.uint8).reshape(waves, -1)
         whole = np.concatenate([elements, scales], axis=1)
         if count % spec.wave == 0:
             return bytes(whole.tobytes())
@@ -120,15 +131,16 @@ class Layout:
             return np.zeros(0, self.type)
         waves = -(-packets // spec.wave)
         short = (waves * spec.wave - packets) * spec.payload
-        cut = len(memory) - spec.scales
+        cut = len(memory) - spec.scale_bytes
         held = np.frombuffer(bytes(memory[:cut]) + bytes(short) + bytes(memory[cut:]), np.uint8)
-        held = held.reshape(waves, spec.wave * spec.payload + spec.scales)
+        held = held.reshape(waves, spec.wave * spec.payload + spec.scale_bytes)
         elements, scales = np.split(held, [spec.wave * spec.payload], axis=1)
         blocks = np.ascontiguousarray(elements).view(np.int8).reshape(-1, spec.scale_block)
-        return joined(blocks, scales.reshape(-1))[:count]
+        codes = np.ascontiguousarray(scales).view(self.numbers.scale.newbyteorder(">")).reshape(-1)
+        return joined(self.numbers, blocks, codes)[:count]
 
     def reduced(self, arrays: Sequence[Array]) -> Array:
         """The reduction of arrays, by NumPy."""
         if self.spec.scaled:
-            return summed(arrays)
+            return summed(self.numbers, arrays)
         return reduced(Op(self.spec.op), arrays, saturating=self.spec.overflow == "saturate")

@@ -7,12 +7,14 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from p4gen.families.scin.codes import SCALED, Scaled
 from p4gen.spec import DType
 from p4gen.spec.program import DEFAULT_ARCH, Icrc, ProgramSpec, SpecConflictError, whole
 
 _MOST_BYTES: Final = 1024
 """Of data in a packet."""
-_LEAST_SCALES: Final = 4
+_WORD: Final = 4
+"""RoCEv2's data are whole words of so many bytes."""
 
 
 class Variant(StrEnum):
@@ -37,7 +39,8 @@ class ScinSpec(ProgramSpec):
         ),
     ] = "int32"
     block: Annotated[
-        Literal[32, 64] | None, Field(description="mxint8: elements that have a scale in common (32 by default)")
+        Literal[32, 64] | None,
+        Field(description="mxint8: elements that have a scale in common (32 by default)"),
     ] = None
     overflow: Annotated[
         Literal["saturate", "wrap"], Field(description="what a sum becomes that the type cannot hold")
@@ -108,22 +111,26 @@ class ScinSpec(ProgramSpec):
             raise SpecConflictError("overflow", "blocks with scales saturate only")
         if self.lanes < self.scale_block:
             raise SpecConflictError("lanes", f"a packet has whole blocks, of {self.scale_block} elements")
-        if self.scales < _LEAST_SCALES:
-            raise SpecConflictError(
-                "wave", f"a wave has {self.scales} blocks; it needs {_LEAST_SCALES}, a word of scales"
-            )
-        if self.wave >= self.scale_block:
+        if self.scale_bytes < _WORD:
+            least = _WORD // self.scaling.scale_bytes
+            raise SpecConflictError("wave", f"a wave has {self.scales} blocks; it needs {least}, a word of scales")
+        if self.scale_bytes >= self.payload:
             raise SpecConflictError("wave", f"a wave of {self.wave} packets has scales for more than a packet")
 
     @property
     def scaled(self) -> bool:
         """Whether elements have scales: quantisation in the network (section 3.4.4)."""
-        return self.dtype == "mxint8"
+        return self.dtype in SCALED
+
+    @property
+    def scaling(self) -> Scaled:
+        """How elements are scaled; of a program whose elements are."""
+        return SCALED[self.dtype]
 
     @property
     def scale_block(self) -> int:
-        """Elements that have a scale in common."""
-        return self.block or 32
+        """Elements that have a scale in common; 0 if they have none."""
+        return (self.block or self.scaling.block) if self.scaled else 0
 
     @property
     def blocks(self) -> int:
@@ -132,8 +139,13 @@ class ScinSpec(ProgramSpec):
 
     @property
     def scales(self) -> int:
-        """Blocks of a wave, and bytes of its scales."""
+        """Blocks of a wave."""
         return self.wave * self.blocks
+
+    @property
+    def scale_bytes(self) -> int:
+        """Bytes of a wave's scales."""
+        return self.scales * self.scaling.scale_bytes if self.scaled else 0
 
     @property
     def queue_pairs(self) -> int:
