@@ -27,6 +27,8 @@ from p4gen.route.study import (
     ALGORITHMS,
     JOINT_ALGORITHMS,
     PAPER,
+    USUAL,
+    Effort,
     JointSolved,
     Solved,
     Summary,
@@ -60,8 +62,12 @@ _FORM = re.compile(r"([0-9]{1,3})x([0-9]{1,3})x([0-9]{1,3})")
 @click.option("--pipelines", type=click.IntRange(1, 64), default=4, show_default=True, help="Of an aggregator.")
 @click.option("--mapping", type=click.Choice(MAPPINGS), default="mod", show_default=True,
               help="How ports belong to pipelines.")  # fmt: skip
-@click.option("--algorithm", "algorithms", multiple=True, type=click.Choice(list(ALGORITHMS)),
-              help="Only this one; may be repeated.")  # fmt: skip
+@click.option("--algorithm", "algorithms", multiple=True, type=click.Choice(list(ALGORITHMS | JOINT_ALGORITHMS)),
+              help=f"Only this one; may be repeated.  [{', '.join(USUAL)}]")  # fmt: skip
+@click.option("--alpha", default="60%", show_default=True, metavar="SHARE",
+              help="aro-app, aro-acc: the aggregating spines that a task keeps.")  # fmt: skip
+@click.option("--steps", type=click.IntRange(1, 10_000), default=100, show_default=True,
+              help="aro-qsr: rates are whole multiples of a link's over so many.")  # fmt: skip
 @click.option("--repeat", type=click.IntRange(1, 10_000), default=1, show_default=True,
               help="Instances, with seeds from the given one on.")  # fmt: skip
 @click.option("--time-limit", type=FiniteRange(min=0.01, max=86_400), default=60.0, show_default=True,
@@ -81,6 +87,8 @@ def command(
     pipelines: int,
     mapping: str,
     algorithms: tuple[str, ...],
+    alpha: str,
+    steps: int,
     repeat: int,
     time_limit: float,
     plot: Path | None,
@@ -93,8 +101,9 @@ def command(
     With --tasks a job's data is divided among several servers, and its rate is the sum of its tasks' (SJMT); with
     --jobs the slowest job is to be as fast as can be (MJMT). A leaf-spine fabric with links of 100 Gb/s, some of whose
     switches aggregate, is drawn at random, with its workers. Algorithms: random and aggtree (the paper's baselines),
-    aro (the optimum, by HiGHS; of several tasks the best plans that are found, and their gap), aro-acc (its
-    accelerations SRO and APP, of one task). Without the package highspy, exit status 3.
+    aro (the optimum, by HiGHS; of several tasks the best plans that are found, and their gap), aro-sro, aro-app and
+    aro-acc (two stages, fewer spines, both); of several tasks also aro-raw (one program of flows times rates) and
+    aro-qsr (the same, with rates in steps). Without the package highspy, exit status 3.
     """
     match = _FORM.fullmatch(fabric)
     if match is None or "0" in match.groups():
@@ -106,8 +115,9 @@ def command(
     known = JOINT_ALGORITHMS if several else ALGORITHMS
     for name in algorithms:
         if name not in known:
-            raise InputError(f"--algorithm {name}: is for one task; for several there are {', '.join(known)}")
-    chosen = [name for name in known if name in algorithms or not algorithms]
+            raise InputError(f"--algorithm {name}: is for several tasks; for one there are {', '.join(known)}")
+    chosen = [name for name in known if name in (algorithms or USUAL)]
+    effort = Effort(time_limit, parsed("--alpha", units.share, alpha), steps)
     if several and (plot is not None or out is not None):
         raise InputError(f"{'--plot' if plot is not None else '--out'}: is for one task")
     workers = workers or (100 if several else 200)
@@ -121,11 +131,10 @@ def command(
         numbers = bar.track(range(seed, seed + repeat), description="instances")
         if several:
             joint = [
-                solve_jointly(shape, jobs, tasks, workers, aggregators, number, chosen, time_limit)
-                for number in numbers
+                solve_jointly(shape, jobs, tasks, workers, aggregators, number, chosen, effort) for number in numbers
             ]
         else:
-            solved = [solve(shape, workers, aggregators, number, chosen, time_limit) for number in numbers]
+            solved = [solve(shape, workers, aggregators, number, chosen, effort) for number in numbers]
     if several:
         _show_joint(joint, chosen, console, seed if as_json else None)
         return

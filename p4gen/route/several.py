@@ -20,7 +20,7 @@ from p4gen.route.baselines import aggregation_tree
 from p4gen.route.instance import Instance
 from p4gen.route.plan import Plan
 from p4gen.route.program import Program
-from p4gen.route.solve import Group, alike, route
+from p4gen.route.solve import Allowed, Group, alike, route
 from p4gen.route.tasks import Joint, Tasks, rated
 
 _ENOUGH: Final = 1e-6
@@ -32,8 +32,9 @@ def _kind(instance: Instance, leaf: int) -> int:
     return instance.fabric.spine_pipeline(leaf)
 
 
-def relaxation(tasks: Tasks, fastest: Sequence[float], limit: float) -> float:
-    """A value that no plans exceed. ``fastest`` is what each task could have alone.
+def relaxation(tasks: Tasks, fastest: Sequence[float], limit: float, allowed: Sequence[Allowed] | None = None) -> float:
+    """A value that no plans exceed over what each task is ``allowed`` (everything). ``fastest`` is what each task could
+    have alone.
 
     Volumes take the place of flows times rates, and may be divided in any way; a pipeline that aggregates lets through
     as much as the largest share of a leaf's volume that enters it.
@@ -41,17 +42,17 @@ def relaxation(tasks: Tasks, fastest: Sequence[float], limit: float) -> float:
     program = Program()
     rates = [program.column(0, rate) for rate in fastest]
     links: dict[tuple[int, int], list[int]] = {}
-    for instance, rate in zip(tasks.instances, rates, strict=True):
+    for instance, rate, own in zip(tasks.instances, rates, allowed or everything(tasks), strict=True):
         up: dict[tuple[int, int], int] = {}
         for leaf, flows in instance.sends.items():
-            for spine in range(instance.fabric.spines):
+            spread = [spine for spine in own.spines if own.permits(instance, leaf, spine)]
+            for spine in spread:
                 up[leaf, spine] = program.column(0, 1)
                 links.setdefault((leaf, spine), []).append(up[leaf, spine])
-            spread = [(up[leaf, spine], 1.0) for spine in range(instance.fabric.spines)]
-            program.row(0, 0, [*spread, (rate, -float(flows))])
+            program.row(0, 0, [*((up[leaf, spine], 1.0) for spine in spread), (rate, -float(flows))])
         entering: dict[int, list[tuple[int, float]]] = {}
-        for spine in range(instance.fabric.spines):
-            into = [(leaf, up[leaf, spine]) for leaf in instance.sends]
+        for spine in own.spines:
+            into = [(leaf, up[leaf, spine]) for leaf in instance.sends if (leaf, spine) in up]
             leaving = [(column, float(instance.sends[leaf])) for leaf, column in into]
             if spine in instance.aggregating_spines:
                 groups = {_kind(instance, leaf) for leaf, _ in into}
@@ -88,11 +89,16 @@ def _through(program: Program, rate: int, into: list[tuple[int, float]]) -> int:
     return through
 
 
+def everything(tasks: Tasks) -> list[Allowed]:
+    """No restriction of any task."""
+    return [Allowed.everything(instance) for instance in tasks.instances]
+
+
 def fitting(
-    tasks: Tasks, rates: Sequence[float], limit: float, *, groups_of_one: bool = False
+    tasks: Tasks, rates: Sequence[float], limit: float, allowed: Sequence[Allowed], *, groups_of_one: bool = False
 ) -> tuple[tuple[Plan, ...], bool] | None:
-    """Plans whose fullest link carries as little as can be at these rates, but not less than it can, and whether it can
-    carry that; None if none were found.
+    """Plans over what is allowed whose fullest link carries as little as can be at these rates, but not less than it
+    can, and whether it can carry that; None if none were found.
 
     Interchangeable spines are one, as in ``route``, unless there are to be ``groups_of_one``. Dividing what they carry
     may load a link a little more, as tasks' rates differ.
@@ -101,19 +107,20 @@ def fitting(
     fullest = program.column(1, 1e6, 1.0)
     links: dict[tuple[int, Group], list[tuple[int, float]]] = {}
     ups: list[dict[tuple[int, Group], int]] = []
-    for instance, rate in zip(tasks.instances, rates, strict=True):
-        groups: list[Group] = alike(instance, range(instance.fabric.spines))
+    for instance, rate, own in zip(tasks.instances, rates, allowed, strict=True):
+        groups: list[Group] = alike(instance, own.spines)
         if groups_of_one:
-            groups = [(spine,) for spine in range(instance.fabric.spines)]
+            groups = [(spine,) for spine in own.spines]
         up: dict[tuple[int, Group], int] = {}
         for leaf, flows in instance.sends.items():
-            for group in groups:
+            spread = [group for group in groups if own.permits(instance, leaf, group[0])]
+            for group in spread:
                 up[leaf, group] = program.column(0, flows, whole=True)
                 links.setdefault((leaf, group), []).append((up[leaf, group], rate))
-            program.row(flows, flows, [(up[leaf, group], 1.0) for group in groups])
+            program.row(flows, flows, [(up[leaf, group], 1.0) for group in spread])
         entered: dict[int, list[tuple[int, float]]] = {}
         for group in groups:
-            into = [(leaf, up[leaf, group]) for leaf in instance.sends]
+            into = [(leaf, up[leaf, group]) for leaf in instance.sends if (leaf, group) in up]
             if group[0] in instance.aggregating_spines:
                 leaving = [
                     program.used([(c, instance.sends[leaf]) for leaf, c in into if _kind(instance, leaf) == kind])
@@ -133,10 +140,10 @@ def fitting(
     if found is None:
         return None
     flows_of = [{place: int(found.values[column]) for place, column in up.items()} for up in ups]
-    return _divided(flows_of, rates), found.values[fullest] < 1 + _ENOUGH
+    return divided_by_rates(flows_of, rates), found.values[fullest] < 1 + _ENOUGH
 
 
-def _divided(flows_of: Sequence[Mapping[tuple[int, Group], int]], rates: Sequence[float]) -> tuple[Plan, ...]:
+def divided_by_rates(flows_of: Sequence[Mapping[tuple[int, Group], int]], rates: Sequence[float]) -> tuple[Plan, ...]:
     """Plans in which each flow to a group of spines takes that one of them whose links, from the leaf and to the
     server's leaf, it loads the least; those of high rates choose first."""
     from_leaf: Counter[tuple[int, int]] = Counter()
@@ -152,26 +159,36 @@ def _divided(flows_of: Sequence[Mapping[tuple[int, Group], int]], rates: Sequenc
     return tuple(Plan("aro", dict(up)) for up in found)
 
 
-def jointly(tasks: Tasks, seed: int, limit: float = 60.0) -> Joint:
-    """The best plans that are found within about ``limit`` seconds, and the bound of all. Raises ``FailedError`` if the
-    relaxation cannot be solved in that time."""
+def jointly(tasks: Tasks, seed: int, limit: float = 60.0, allowed: Sequence[Allowed] | None = None) -> Joint:
+    """The best plans that are found within about ``limit`` seconds over what each task is ``allowed`` (everything), and
+    the bound of all such. Raises ``FailedError`` if the relaxation cannot be solved in that time, or a task has no
+    plan of its own that is allowed."""
     began = time.monotonic()
+    own = allowed or everything(tasks)
 
     def left() -> float:
         return max(0.1, began + limit - time.monotonic())
 
-    alone = [route(instance, limit=left() / 2 / len(tasks.instances)) for instance in tasks.instances]
-    trees = [aggregation_tree(instance, seed + task) for task, instance in enumerate(tasks.instances)]
+    alone = [
+        route(instance, allowed=each, limit=left() / 2 / len(own))
+        for instance, each in zip(tasks.instances, own, strict=True)
+    ]
+    if allowed is None:
+        trees = [aggregation_tree(instance, seed + task) for task, instance in enumerate(tasks.instances)]
+        starts = [tuple(plan or tree for plan, tree in zip(alone, trees, strict=True)), tuple(trees)]
+    else:
+        starts = [tuple(plan for plan in alone if plan is not None)]
+        if None in alone:
+            raise FailedError(f"no plan of task {alone.index(None)} was found within {limit:g} s")
     fewest = [1 if plan is None else plan.least for plan in alone]
-    bound = relaxation(tasks, [1 / flows for flows in fewest], left())
-    starts = (tuple(plan or tree for plan, tree in zip(alone, trees, strict=True)), tuple(trees))
+    bound = relaxation(tasks, [1 / flows for flows in fewest], left(), own)
     best = max((rated(tasks, Joint("aro", plans, ())) for plans in starts), key=lambda j: tasks.value(j.rates))
     for rates in _proposals(tasks, fewest):
         known = tasks.value(best.rates)
         if known >= min(bound, tasks.value(rates)) - _ENOUGH or time.monotonic() - began > limit:
             break
         for groups_of_one in (False, True):
-            found = fitting(tasks, rates, left() / _SHARE, groups_of_one=groups_of_one)
+            found = fitting(tasks, rates, left() / _SHARE, own, groups_of_one=groups_of_one)
             if found is not None:
                 best = max(best, rated(tasks, Joint("aro", found[0], ())), key=lambda j: tasks.value(j.rates))
             if found is None or not found[1] or tasks.value(best.rates) >= tasks.value(rates) - _ENOUGH:

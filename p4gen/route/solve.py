@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from p4gen.errors import FailedError
 from p4gen.route.instance import Instance
@@ -18,33 +19,50 @@ Group = tuple[int, ...]
 """Spines that are interchangeable."""
 
 
+@dataclass(frozen=True)
+class Allowed:
+    """What of a fabric a task may use, where that is less than everything."""
+
+    spines: tuple[int, ...]
+    pipelines: Mapping[int, frozenset[int]] | None = None
+    """Of aggregating spines; all by default."""
+
+    @classmethod
+    def everything(cls, instance: Instance) -> Allowed:
+        """No restriction."""
+        return cls(tuple(range(instance.fabric.spines)))
+
+    def permits(self, instance: Instance, leaf: int, spine: int) -> bool:
+        """Whether flows may go from a leaf to this one of ``spines``."""
+        if self.pipelines is None or spine not in instance.aggregating_spines:
+            return True
+        return instance.fabric.spine_pipeline(leaf) in self.pipelines.get(spine, frozenset())
+
+
 def route(
     instance: Instance,
     *,
-    spines: Iterable[int] | None = None,
-    pipelines: Mapping[int, frozenset[int]] | None = None,
+    allowed: Allowed | None = None,
     at_most: int | None = None,
     limit: float = 60.0,
     algorithm: str = "aro",
 ) -> Plan | None:
-    """The best plan over ``spines`` (all), with the pipelines of aggregating spines that may be used (all), and at
-    most ``at_most`` flows on a link; None if there is none, or none was found within ``limit`` seconds. Its bound is
-    that of the restricted problem.
+    """The best plan over what is ``allowed`` (everything), with at most ``at_most`` flows on a link; None if there is
+    none, or none was found within ``limit`` seconds. Its bound is that of the restricted problem.
 
     Spines that do not aggregate and enter the same pipeline of the server's leaf are interchangeable. The program has
     one for all of them, with as many links: what it carries can always be divided equally.
     """
     began = time.monotonic()
-    groups = alike(instance, range(instance.fabric.spines) if spines is None else spines)
+    allowed = allowed or Allowed.everything(instance)
+    groups = alike(instance, allowed.spines)
     program = Program()
     most = at_most or max(sum(instance.sends.values()), instance.fabric.pipelines)
     fullest = program.column(1, most, 1.0, whole=True)
     up: dict[tuple[int, Group], int] = {}
     for leaf, flows in instance.sends.items():
-        kind = instance.fabric.spine_pipeline(leaf)
         for group in groups:
-            aggregates = group[0] in instance.aggregating_spines
-            if aggregates and pipelines is not None and kind not in pipelines.get(group[0], frozenset()):
+            if not allowed.permits(instance, leaf, group[0]):
                 continue
             up[leaf, group] = program.column(0, min(flows, len(group) * (at_most or flows)), whole=True)
             program.at_most([(up[leaf, group], 1.0), (fullest, -float(len(group)))])
@@ -100,41 +118,6 @@ def _kind(instance: Instance, leaf: int) -> int:
 def optimum(instance: Instance, limit: float = 60.0) -> Plan:
     """ARO: the best plan of all. Raises ``FailedError`` if none was found within ``limit`` seconds."""
     return _found(route(instance, limit=limit), limit)
-
-
-def accelerated(instance: Instance, limit: float = 60.0, alpha: float = 0.6) -> Plan:
-    """ARO-ACC: APP keeps ⌊alpha n⌋ of the n interchangeable aggregating spines, at least one; SRO solves without spines
-    that do not aggregate first, and leaves pipelines that were not used there out of the second stage, where its K is
-    an upper bound. The plan's bound is that of the restricted problem, not of all plans.
-    """
-    began = time.monotonic()
-    kept = _kept(instance, alpha)
-    plain = [spine for spine in range(instance.fabric.spines) if spine not in instance.aggregating_spines]
-    first = route(instance, spines=kept, limit=limit) if kept else None
-    if first is None:
-        second = route(instance, spines=[*kept, *plain], limit=limit)
-    else:
-        used: dict[int, set[int]] = {}
-        for leaf, spine in first.up:
-            used.setdefault(spine, set()).add(_kind(instance, leaf))
-        pipelines = {spine: frozenset(kinds) for spine, kinds in used.items()}
-        fullest = first.fullest(instance)
-        second = route(instance, spines=[*kept, *plain], pipelines=pipelines, at_most=fullest, limit=limit) or first
-    plan = _found(second, limit)
-    return Plan("aro-acc", plan.up, None, time.monotonic() - began)
-
-
-def _kept(instance: Instance, alpha: float) -> list[int]:
-    """APP's choice: the aggregating spines whose pipelines' scores (most flows that can reach them) vary least, those
-    of equal variance in turn by the pipeline of the server's leaf that they enter."""
-    spines = sorted(instance.aggregating_spines)
-    count = max(1, int(alpha * len(spines) + 1e-9)) if spines else 0
-    seen: dict[int, int] = {}
-    turn = {}
-    for spine in spines:
-        turn[spine] = seen.setdefault(instance.entry(spine), 0)
-        seen[instance.entry(spine)] += 1
-    return sorted(sorted(spines, key=lambda spine: (turn[spine], spine))[:count])
 
 
 def _found(plan: Plan | None, limit: float) -> Plan:

@@ -9,19 +9,38 @@ from dataclasses import dataclass
 from typing import Final
 
 from p4gen.route.baselines import aggregation_tree, random_spine
+from p4gen.route.expansion import expanded
 from p4gen.route.instance import Instance, LeafSpine, draw
 from p4gen.route.plan import Plan
+from p4gen.route.pruning import ALPHA, accelerated, accelerated_jointly
 from p4gen.route.several import jointly
-from p4gen.route.solve import accelerated, optimum
+from p4gen.route.solve import optimum
 from p4gen.route.tasks import Joint, Tasks, draw_tasks, rated
 
-ALGORITHMS: Final[Mapping[str, Callable[[Instance, int, float], Plan]]] = {
-    "random": lambda instance, seed, _limit: random_spine(instance, seed),
-    "aggtree": lambda instance, seed, _limit: aggregation_tree(instance, seed),
-    "aro-acc": lambda instance, _seed, limit: accelerated(instance, limit),
-    "aro": lambda instance, _seed, limit: optimum(instance, limit),
+
+@dataclass(frozen=True)
+class Effort:
+    """What algorithms may take, and how much they leave out."""
+
+    limit: float = 60.0
+    """Seconds that a solver has."""
+    alpha: float = ALPHA
+    """APP: the share of the aggregating spines that a task keeps."""
+    steps: int = 100
+    """QSR: rates are whole multiples of a link's bandwidth over so many."""
+
+
+ALGORITHMS: Final[Mapping[str, Callable[[Instance, int, Effort], Plan]]] = {
+    "random": lambda instance, seed, _: random_spine(instance, seed),
+    "aggtree": lambda instance, seed, _: aggregation_tree(instance, seed),
+    "aro-app": lambda instance, _, effort: accelerated(instance, effort.limit, alpha=effort.alpha, staged=False),
+    "aro-sro": lambda instance, _, effort: accelerated(instance, effort.limit, pruned=False),
+    "aro-acc": lambda instance, _, effort: accelerated(instance, effort.limit, alpha=effort.alpha),
+    "aro": lambda instance, _, effort: optimum(instance, effort.limit),
 }
-"""By name: an instance, a seed for what chooses at random, and the seconds that a solver has."""
+"""By name: an instance, and a seed for what chooses at random."""
+USUAL: Final = ("random", "aggtree", "aro-acc", "aro")
+"""Those that are compared unless others are asked for, as in the paper (§IV-A)."""
 PAPER: Final = {"random": 7.92, "aggtree": 8.76, "aro": 26.33}
 """Figure 7a's means in Gb/s: 24 x 24 x 24, 200 workers, 20 % of the switches aggregate, 4 pipelines, 30 instances."""
 _OWN_SEEDS: Final = 10**6
@@ -51,11 +70,11 @@ class Summary:
 
 
 def solve(
-    fabric: LeafSpine, workers: int, aggregators: int, seed: int, algorithms: Sequence[str], limit: float
+    fabric: LeafSpine, workers: int, aggregators: int, seed: int, algorithms: Sequence[str], effort: Effort
 ) -> Solved:
     """One instance, and the plans of algorithms for it."""
     instance = draw(fabric, workers, aggregators, seed)
-    return Solved(seed, instance, {name: ALGORITHMS[name](instance, seed + _OWN_SEEDS, limit) for name in algorithms})
+    return Solved(seed, instance, {name: ALGORITHMS[name](instance, seed + _OWN_SEEDS, effort) for name in algorithms})
 
 
 def summary(solved: Sequence[Solved], algorithm: str) -> Summary:
@@ -71,10 +90,17 @@ def summary(solved: Sequence[Solved], algorithm: str) -> Summary:
 
 # --- several tasks ---
 
-JOINT_ALGORITHMS: Final[Mapping[str, Callable[[Tasks, int, float], Joint]]] = {
-    "random": lambda tasks, seed, _limit: _overlaid("random", random_spine, tasks, seed),
-    "aggtree": lambda tasks, seed, _limit: _overlaid("aggtree", aggregation_tree, tasks, seed),
-    "aro": jointly,
+JOINT_ALGORITHMS: Final[Mapping[str, Callable[[Tasks, int, Effort], Joint]]] = {
+    "random": lambda tasks, seed, _: _overlaid("random", random_spine, tasks, seed),
+    "aggtree": lambda tasks, seed, _: _overlaid("aggtree", aggregation_tree, tasks, seed),
+    "aro-raw": lambda tasks, _, effort: expanded(tasks, effort.limit),
+    "aro-qsr": lambda tasks, _, effort: expanded(tasks, effort.limit, steps=effort.steps),
+    "aro-app": lambda tasks, seed, effort: accelerated_jointly(
+        tasks, seed, effort.limit, alpha=effort.alpha, staged=False
+    ),
+    "aro-sro": lambda tasks, seed, effort: accelerated_jointly(tasks, seed, effort.limit, pruned=False),
+    "aro-acc": lambda tasks, seed, effort: accelerated_jointly(tasks, seed, effort.limit, alpha=effort.alpha),
+    "aro": lambda tasks, seed, effort: jointly(tasks, seed, effort.limit),
 }
 """By name, as ``ALGORITHMS``: the baselines route each task by itself, and their plans share the links (§V-B)."""
 
@@ -107,11 +133,11 @@ class JointSummary:
 
 def solve_jointly(
     fabric: LeafSpine, jobs: int, tasks: int, workers: int, aggregators: int, seed: int,
-    algorithms: Sequence[str], limit: float,
+    algorithms: Sequence[str], effort: Effort,
 ) -> JointSolved:  # fmt: skip
     """One instance of several tasks, and the plans of algorithms for it."""
     drawn = draw_tasks(fabric, jobs, tasks, workers, aggregators, seed)
-    found = {name: JOINT_ALGORITHMS[name](drawn, seed + _OWN_SEEDS, limit) for name in algorithms}
+    found = {name: JOINT_ALGORITHMS[name](drawn, seed + _OWN_SEEDS, effort) for name in algorithms}
     return JointSolved(seed, drawn, found)
 
 

@@ -113,14 +113,18 @@ def draw_tasks(fabric: LeafSpine, jobs: int, tasks: int, workers: int, aggregato
     )
 
 
-def rated(tasks: Tasks, joint: Joint, limit: float = 60.0) -> Joint:
-    """The plans with the best rates that links have room for: a linear program. Raises ``FailedError`` if it has no
-    solution within ``limit`` seconds."""
+def rated(tasks: Tasks, joint: Joint, limit: float = 60.0, *, steps: int | None = None) -> Joint:
+    """The plans with the best rates that links have room for: a linear program. With ``steps`` rates are whole
+    multiples of the bandwidth over so many (QSR). Raises ``FailedError`` if it has no solution within ``limit``
+    seconds."""
     program = Program()
     rates = [
         program.column(0, 1 / plan.fullest(instance))
         for instance, plan in zip(tasks.instances, joint.plans, strict=True)
     ]
+    if steps is not None:
+        for rate in rates:
+            program.row(0, 0, [(program.column(0, steps, whole=True), 1.0), (rate, -float(steps))])
     loads: dict[tuple[int, int], Counter[int]] = {}
     for task, plan in enumerate(joint.plans):
         for link, flows in plan.up.items():
@@ -130,7 +134,8 @@ def rated(tasks: Tasks, joint: Joint, limit: float = 60.0) -> Joint:
     tasks.objective(program, rates)
     found = program.minimise(limit)
     if found is not None:  # of equally good rates, those whose slowest task is the fastest
-        program.at_most(enumerate(program.costs), found.bound + _ROOM)
+        costs = dict(enumerate(program.costs))
+        program.at_most(costs.items(), sum(cost * found.values[column] for column, cost in costs.items()) + _ROOM)
         program.costs = [0.0] * len(program.costs)
         least = program.column(0, 1, -1.0)
         for rate in rates:

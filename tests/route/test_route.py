@@ -16,8 +16,9 @@ from p4gen.route.baselines import aggregation_tree, random_spine
 from p4gen.route.drawing import plot_plan
 from p4gen.route.instance import Instance, LeafSpine, draw
 from p4gen.route.plan import Plan, paths, problems
-from p4gen.route.solve import accelerated, optimum, route
-from p4gen.route.study import PAPER, solve, summary
+from p4gen.route.pruning import accelerated
+from p4gen.route.solve import optimum, route
+from p4gen.route.study import PAPER, Effort, solve, summary
 
 highs = pytest.mark.skipif(
     importlib.util.find_spec("highspy") is None,
@@ -134,7 +135,7 @@ def test_aggregators_join_what_enters_the_same_pipeline() -> None:
 
 def test_baselines_have_the_papers_means() -> None:
     instances = 300
-    solved = [solve(LeafSpine(), 200, 9, seed, ["random", "aggtree"], 1.0) for seed in range(instances)]
+    solved = [solve(LeafSpine(), 200, 9, seed, ["random", "aggtree"], Effort()) for seed in range(instances)]
     for name in ("random", "aggtree"):
         rates = [each.plans[name].throughput(each.instance) / 1e9 for each in solved]
         assert sum(rates) / instances == pytest.approx(PAPER[name], rel=0.05)
@@ -145,7 +146,7 @@ def test_baselines_have_the_papers_means() -> None:
 def test_the_papers_mean(request: pytest.FixtureRequest) -> None:
     full = request.config.getoption("--full")
     seeds = range(30) if full else (0, 1)
-    solved = [solve(LeafSpine(mapping="block"), 200, 9, seed, ["aro"], 60.0) for seed in seeds]
+    solved = [solve(LeafSpine(mapping="block"), 200, 9, seed, ["aro"], Effort()) for seed in seeds]
     found = summary(solved, "aro")
     assert found.worst_gap == 0
     assert {round(each.plans["aro"].throughput(each.instance, whole=True) / 1e9) for each in solved} <= {25, 33}

@@ -9,10 +9,12 @@ from collections import Counter
 import pytest
 
 from p4gen.errors import InputError
+from p4gen.route.expansion import expanded
 from p4gen.route.instance import Instance, LeafSpine
 from p4gen.route.plan import Plan, problems
+from p4gen.route.pruning import accelerated_jointly, kept
 from p4gen.route.several import jointly
-from p4gen.route.study import JOINT_ALGORITHMS, joint_summary, solve_jointly
+from p4gen.route.study import USUAL, Effort, joint_summary, solve_jointly
 from p4gen.route.tasks import Joint, Tasks, draw_tasks, overloads, rated
 
 pytest.importorskip("highspy", reason="highspy is not installed: pip install 'p4gen[route]'")
@@ -72,8 +74,8 @@ def test_the_tasks_of_a_job_share_their_workers_links() -> None:
 @pytest.mark.long
 def test_one_job_of_two_tasks_is_twice_as_fast_as_baselines(seed: int) -> None:
     """Figure 9: more than twice the baselines; the total grows with the number of tasks."""
-    solved = [solve_jointly(LeafSpine(), 1, 2, 100, 9, seed + n, list(JOINT_ALGORITHMS), 60) for n in range(2)]
-    found = {name: joint_summary(solved, name) for name in JOINT_ALGORITHMS}
+    solved = [solve_jointly(LeafSpine(), 1, 2, 100, 9, seed + n, USUAL, Effort()) for n in range(2)]
+    found = {name: joint_summary(solved, name) for name in USUAL}
     assert found["aro"].total > 2 * max(found["random"].total, found["aggtree"].total)
     assert found["aro"].least > 2 * found["random"].least
     assert found["aro"].worst_gap is not None
@@ -90,3 +92,38 @@ def test_one_job_of_two_tasks_is_twice_as_fast_as_baselines(seed: int) -> None:
 def test_tasks_that_there_cannot_be(jobs: int, tasks: int, workers: int, aggregators: int, why: str) -> None:
     with pytest.raises(InputError, match=why):
         draw_tasks(LeafSpine(3, 2, 3), jobs, tasks, workers, aggregators, 1)
+
+
+def test_the_product_of_flows_and_rates_in_one_program_finds_the_same(seed: int) -> None:
+    """ARO's own program; and rates in steps are at most one step behind, of each task."""
+    for number in range(4):
+        tasks = small(seed * 100 + number)
+        found, raw, stepped = jointly(tasks, seed), expanded(tasks), expanded(tasks, steps=10)
+        assert overloads(tasks, raw) == overloads(tasks, stepped) == []
+        assert tasks.value(raw.rates) <= found.bound + 1e-6  # type: ignore[operator]
+        assert tasks.value(raw.rates) == pytest.approx(raw.bound, abs=1e-6)
+        assert tasks.value(raw.rates) >= tasks.value(found.rates) - 1e-6
+        assert all(rate * 10 == pytest.approx(round(rate * 10), abs=1e-6) for rate in stepped.rates)
+        step = 0.1 * len(stepped.rates)
+        assert tasks.value(raw.rates) - step < tasks.value(stepped.rates) <= tasks.value(raw.rates) + 1e-6
+
+
+def test_accelerations_keep_to_what_they_leave() -> None:
+    """Six aggregating spines that enter two pipelines of the leaf: three of them for each task, of both pipelines, and
+    of tasks whose lists do not suffice the first ones again."""
+    fabric = LeafSpine(4, 6, 4, pipelines=2)
+    tasks = Tasks(
+        tuple(
+            Instance(fabric, frozenset({0, 1, 2}), frozenset(range(6)), (task, 0), ((3, 0), (3, 1), (2, 2)))
+            for task in range(3)
+        ),
+        ((0, 1, 2),),
+    )
+    assert kept(tasks.instances, 0.5) == [(0, 1, 2), (3, 4, 5), (0, 1, 2)]
+    assert kept(tasks.instances, 0.1) == [(0,), (1,), (2,)]
+    assert [len(spines) for spines in kept(tasks.instances, 0.7)] == [4, 4, 4]
+    found = accelerated_jointly(tasks, 1, alpha=0.5)
+    for plan, spines in zip(found.plans, kept(tasks.instances, 0.5), strict=True):
+        assert {spine for _, spine in plan.up} <= set(spines)
+    assert overloads(tasks, found) == []
+    assert tasks.value(found.rates) <= jointly(tasks, 1).bound + 1e-6  # type: ignore[operator]

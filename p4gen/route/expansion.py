@@ -1,0 +1,117 @@
+"""ARO's program with the product of flows and rates as it stands (constraint (10)), in binary digits of the flows.
+
+Times a rate, a digit is linear: a column that is at least the rate where the digit is 1. So the program has whole and
+continuous columns only, and is exact, but much larger than those of ``several``: it checks them, and shows what rates
+in steps cost (QSR, §III-C).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from p4gen.errors import FailedError
+from p4gen.route.instance import Instance
+from p4gen.route.program import ANY, Program
+from p4gen.route.several import divided_by_rates
+from p4gen.route.solve import Group, alike, route
+from p4gen.route.tasks import Joint, Tasks, rated
+
+Terms = list[tuple[int, float]]
+"""A sum of columns times coefficients."""
+
+
+def expanded(tasks: Tasks, limit: float = 60.0, *, steps: int | None = None) -> Joint:
+    """The best plans that HiGHS finds within about ``limit`` seconds, and its bound; with ``steps`` rates are whole
+    multiples of a link's bandwidth over so many.
+
+    Raises ``FailedError`` if nothing was found in that time.
+    """
+    began = time.monotonic()
+    alone = [route(instance, limit=limit / 2 / len(tasks.instances)) for instance in tasks.instances]
+    fastest = [1.0 if plan is None else 1 / plan.least for plan in alone]
+    program = Program()
+    rates = [program.column(0, rate) for rate in fastest]
+    if steps is not None:
+        for rate, most in zip(rates, fastest, strict=True):
+            program.row(0, 0, [(program.column(0, int(steps * most + 1e-9), whole=True), 1.0), (rate, -float(steps))])
+    tasks.objective(program, rates)
+    links: dict[tuple[int, Group], Terms] = {}
+    ups = [
+        _Task(program, instance, rate, most).flows(links)
+        for instance, rate, most in zip(tasks.instances, rates, fastest, strict=True)
+    ]
+    for (_, group), load in links.items():
+        program.at_most(load, len(group))
+    found = program.minimise(max(0.1, began + limit - time.monotonic()))
+    if found is None:
+        raise FailedError(f"no plans were found within {limit:g} s")
+    shares = [found.values[rate] for rate in rates]
+    flows_of = [{place: int(found.values[column]) for place, column in up.items()} for up in ups]
+    name = "aro-raw" if steps is None else "aro-qsr"
+    joint = rated(tasks, Joint(name, divided_by_rates(flows_of, shares), ()), steps=steps)
+    return Joint(name, joint.plans, joint.rates, -found.bound, time.monotonic() - began)
+
+
+class _Task:
+    """The columns and rows of one task."""
+
+    def __init__(self, program: Program, instance: Instance, rate: int, most: float) -> None:
+        self._program, self._instance, self._rate, self._most = program, instance, rate, most
+
+    def flows(self, links: dict[tuple[int, Group], Terms]) -> Mapping[tuple[int, Group], int]:
+        """The columns of flows from leaves to groups of spines; their loads are added to those of ``links``."""
+        program, instance = self._program, self._instance
+        up: dict[tuple[int, Group], int] = {}
+        loads: dict[tuple[int, Group], Terms] = {}
+        groups = alike(instance, range(instance.fabric.spines))
+        for leaf, flows in instance.sends.items():
+            for group in groups:
+                up[leaf, group] = program.column(0, flows, whole=True)
+                loads[leaf, group] = self._load(up[leaf, group], flows)
+                links.setdefault((leaf, group), []).extend(loads[leaf, group])
+            program.row(flows, flows, [(up[leaf, group], 1.0) for group in groups])
+            together = [term for group in groups for term in loads[leaf, group]]
+            program.row(0, ANY, [*together, (self._rate, -float(flows))])
+        entered: dict[int, list[tuple[int, float, Terms]]] = {}
+        for group in groups:
+            leaving = [(up[leaf, group], float(flows), loads[leaf, group]) for leaf, flows in instance.sends.items()]
+            if group[0] in instance.aggregating_spines:
+                leaving = [self._through(into) for into in self._by_pipeline(leaving)]
+            program.at_most([term for _, _, load in leaving for term in load], len(group))
+            entered.setdefault(instance.entry(group[0]), []).extend(leaving)
+        last = [self._through(into)[2] for entry, into in sorted(entered.items()) if entry not in instance.own]
+        own = (self._rate, float(len(instance.own)))
+        program.at_most([*(term for load in last for term in load), own], 1.0)
+        return up
+
+    def _by_pipeline(self, leaving: list[tuple[int, float, Terms]]) -> list[list[tuple[int, float, Terms]]]:
+        found: dict[int, list[tuple[int, float, Terms]]] = {}
+        for leaf, each in zip(self._instance.sends, leaving, strict=True):
+            found.setdefault(self._instance.fabric.spine_pipeline(leaf), []).append(each)
+        return [into for _, into in sorted(found.items())]
+
+    def _load(self, column: int, high: int) -> Terms:
+        """What a whole column of at most ``high`` flows carries: itself times the rate."""
+        program, digits = self._program, []
+        for place in range(high.bit_length()):
+            digit = column if high == 1 else program.column(0, 1, whole=True)
+            digits.append((digit, float(1 << place)))
+        if high > 1:
+            program.row(0, 0, [*digits, (column, -1.0)])
+        return [(self._times(digit), value) for digit, value in digits]
+
+    def _times(self, digit: int) -> int:
+        """A column that is at least the rate where the digit is 1 (McCormick)."""
+        product = self._program.column(0, self._most)
+        self._program.at_most([(self._rate, 1.0), (digit, self._most), (product, -1.0)], self._most)
+        return product
+
+    def _through(self, into: list[tuple[int, float, Terms]]) -> tuple[int, float, Terms]:
+        """One flow, if any of these columns is not 0: its column, and what it carries, which is at least what comes
+        over the most flows that it may be of."""
+        used = self._program.used([(column, bound) for column, bound, _ in into])
+        product = self._times(used)
+        for _, bound, load in into:
+            self._program.at_most([*load, (product, -bound)])
+        return used, 1.0, [(product, 1.0)]
