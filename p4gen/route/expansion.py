@@ -8,7 +8,9 @@ in steps cost (QSR, §III-C).
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
 
 from p4gen.errors import FailedError
 from p4gen.route.instance import Instance
@@ -17,6 +19,7 @@ from p4gen.route.several import divided_by_rates
 from p4gen.route.solve import Group, alike, route
 from p4gen.route.tasks import Joint, Tasks, rated
 
+_ENOUGH: Final = 1e-4
 Terms = list[tuple[int, float]]
 """A sum of columns times coefficients."""
 
@@ -25,11 +28,28 @@ def expanded(tasks: Tasks, limit: float = 60.0, *, steps: int | None = None) -> 
     """The best plans that HiGHS finds within about ``limit`` seconds, and its bound; with ``steps`` rates are whole
     multiples of a link's bandwidth over so many.
 
-    Raises ``FailedError`` if nothing was found in that time.
+    Interchangeable spines are one, unless what they carry together cannot be divided among them. Raises ``FailedError``
+    if nothing was found in that time.
     """
     began = time.monotonic()
     alone = [route(instance, limit=limit / 2 / len(tasks.instances)) for instance in tasks.instances]
     fastest = [1.0 if plan is None else 1 / plan.least for plan in alone]
+    found: list[Joint] = []
+    for groups_of_one in (False, True):
+        left = max(0.1, began + limit - time.monotonic())
+        joint = _solved(tasks, fastest, left, steps, groups_of_one=groups_of_one)
+        found += [] if joint is None else [joint]
+        if joint is not None and tasks.value(joint.rates) >= (joint.bound or 0) - _ENOUGH:
+            break
+    if not found:
+        raise FailedError(f"no plans were found within {limit:g} s")
+    best = max(found, key=lambda joint: tasks.value(joint.rates))
+    return replace(best, bound=min(joint.bound or 0 for joint in found), seconds=time.monotonic() - began)
+
+
+def _solved(
+    tasks: Tasks, fastest: Sequence[float], limit: float, steps: int | None, *, groups_of_one: bool
+) -> Joint | None:
     program = Program()
     rates = [program.column(0, rate) for rate in fastest]
     if steps is not None:
@@ -37,20 +57,21 @@ def expanded(tasks: Tasks, limit: float = 60.0, *, steps: int | None = None) -> 
             program.row(0, 0, [(program.column(0, int(steps * most + 1e-9), whole=True), 1.0), (rate, -float(steps))])
     tasks.objective(program, rates)
     links: dict[tuple[int, Group], Terms] = {}
-    ups = [
-        _Task(program, instance, rate, most).flows(links)
-        for instance, rate, most in zip(tasks.instances, rates, fastest, strict=True)
-    ]
+    ups = []
+    for instance, rate, most in zip(tasks.instances, rates, fastest, strict=True):
+        spines = range(instance.fabric.spines)
+        groups: list[Group] = [(spine,) for spine in spines] if groups_of_one else alike(instance, spines)
+        ups.append(_Task(program, instance, rate, most).flows(groups, links))
     for (_, group), load in links.items():
         program.at_most(load, len(group))
-    found = program.minimise(max(0.1, began + limit - time.monotonic()))
+    found = program.minimise(limit)
     if found is None:
-        raise FailedError(f"no plans were found within {limit:g} s")
+        return None
     shares = [found.values[rate] for rate in rates]
     flows_of = [{place: int(found.values[column]) for place, column in up.items()} for up in ups]
     name = "aro-raw" if steps is None else "aro-qsr"
     joint = rated(tasks, Joint(name, divided_by_rates(flows_of, shares), ()), steps=steps)
-    return Joint(name, joint.plans, joint.rates, -found.bound, time.monotonic() - began)
+    return replace(joint, bound=-found.bound)
 
 
 class _Task:
@@ -59,12 +80,11 @@ class _Task:
     def __init__(self, program: Program, instance: Instance, rate: int, most: float) -> None:
         self._program, self._instance, self._rate, self._most = program, instance, rate, most
 
-    def flows(self, links: dict[tuple[int, Group], Terms]) -> Mapping[tuple[int, Group], int]:
+    def flows(self, groups: Sequence[Group], links: dict[tuple[int, Group], Terms]) -> Mapping[tuple[int, Group], int]:
         """The columns of flows from leaves to groups of spines; their loads are added to those of ``links``."""
         program, instance = self._program, self._instance
         up: dict[tuple[int, Group], int] = {}
         loads: dict[tuple[int, Group], Terms] = {}
-        groups = alike(instance, range(instance.fabric.spines))
         for leaf, flows in instance.sends.items():
             for group in groups:
                 up[leaf, group] = program.column(0, flows, whole=True)
