@@ -62,7 +62,7 @@ _FORM = re.compile(r"([0-9]{1,3})x([0-9]{1,3})x([0-9]{1,3})")
 @click.option("--pipelines", type=click.IntRange(1, 64), default=4, show_default=True, help="Of an aggregator.")
 @click.option("--mapping", type=click.Choice(MAPPINGS), default="mod", show_default=True,
               help="How ports belong to pipelines.")  # fmt: skip
-@click.option("--algorithm", "algorithms", multiple=True, type=click.Choice(list(ALGORITHMS | JOINT_ALGORITHMS)),
+@click.option("--algorithm", "algorithms", multiple=True, type=click.Choice(list({**ALGORITHMS, **JOINT_ALGORITHMS})),
               help=f"Only this one; may be repeated.  [{', '.join(USUAL)}]")  # fmt: skip
 @click.option("--alpha", default="60%", show_default=True, metavar="SHARE",
               help="aro-app, aro-acc: the aggregating spines that a task keeps.")  # fmt: skip
