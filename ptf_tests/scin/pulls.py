@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import mxint8
+import blocks
 import numpy as np
 import numpy.typing as npt
 
@@ -151,7 +151,7 @@ class PullTest(SwitchTest):
         """A call with random operands, whose sums fit whatever their order is."""
         waves = self._waves.get((context.context, context.epoch, number), 0)
         if self.spec.scaled:
-            drawn = {edge: mxint8.draw(self.spec, packets, self.random) for edge in ranks(context.sources)}
+            drawn = {edge: blocks.draw(self.spec, packets, self.random) for edge in ranks(context.sources)}
             elements, scales = ({edge: both[i] for edge, both in drawn.items()} for i in (0, 1))
             return Call(context, number, packets, before, elements, scales, waves)
         low, high = (-(1 << 31), 1 << 31) if self.spec.dtype == "int32" else (0, 1 << 32)
@@ -352,20 +352,20 @@ class PullTest(SwitchTest):
 
     def offset(self, index: int) -> int:
         """Where a packet is, from the beginning of an operand or result: behind each wave are its scales."""
-        return index * self.spec.payload + index // self.spec.wave * self.spec.scales
+        return index * self.spec.payload + index // self.spec.wave * self.spec.scale_bytes
 
     def read_scales(self, call: Call, edge: int, wave: int) -> Output:
         """A READ of the scales of a wave."""
         where, packets = self.buffers(call, edge), self.of_wave(call, wave)
         at = where["source"] + self.offset(packets[0]) + len(packets) * self.spec.payload
         bth = BTH(Opcode.READ_REQUEST, 0, call.scales_psn(wave), ack_request=True)
-        return self._to(call.context, edge, Role.SCALES, bth, reth=RETH(at, where["source_key"], self.spec.scales))
+        return self._to(call.context, edge, Role.SCALES, bth, reth=RETH(at, where["source_key"], self.spec.scale_bytes))
 
     def scales(self, call: Call, edge: int, wave: int, opcode: Opcode = ANSWERS[3]) -> RocePacket:
         """A source's scales of a wave."""
         held = {index % self.spec.wave: call.scales[edge][index] for index in self.of_wave(call, wave)}
         bth = BTH(opcode, 0, call.scales_psn(wave))
-        payload = mxint8.of_wave(self.spec, held)
+        payload = blocks.of_wave(self.spec, held)
         return self._from(call.context, edge, Role.SCALES, bth, aeth=AETH(ACK, 7), payload=payload)
 
     def give_scales(self, call: Call, edges: Iterable[int], *waves: int) -> None:
@@ -378,7 +378,7 @@ class PullTest(SwitchTest):
         """A packet of a result with scales, and the scales."""
         sources = ranks(call.context.sources)
         operands, scales = ([each[edge][index] for edge in sources] for each in (call.operands, call.scales))
-        return mxint8.summed(self.spec, operands, scales)
+        return blocks.summed(self.spec, operands, scales)
 
     def result(self, call: Call, index: int) -> Values:
         """A packet of the result."""
@@ -414,7 +414,7 @@ class PullTest(SwitchTest):
         values = self.encoded(self.result(call, index) if data is None else data)
         if self.spec.scaled and ends:
             wave = self.of_wave(call, index // self.spec.wave)
-            values += mxint8.of_wave(self.spec, {each % self.spec.wave: self.summed(call, each)[1] for each in wave})
+            values += blocks.of_wave(self.spec, {each % self.spec.wave: self.summed(call, each)[1] for each in wave})
         reth = RETH(where["result"] + self.offset(index), where["result_key"], len(values))
         opcode = Opcode.WRITE_ONLY_IMM if last and self.spec.ordered else Opcode.WRITE_ONLY
         bth = BTH(opcode, 0, call.data_psn(index), ack_request=again or ends)

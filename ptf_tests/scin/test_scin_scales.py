@@ -1,54 +1,17 @@
-"""Elements with scales: what is read first, what sums are rounded to, and where scales of results go."""
+"""Elements with scales: what is read first, and where scales of results go."""
 
 from __future__ import annotations
 
 from itertools import permutations
 
-import numpy as np
-from pulls import ANSWERS, NAK, REFUSED, Call, PullTest, ranks
+from pulls import ANSWERS, NAK, REFUSED
+from scaled import ScaledTest
 
-from p4gen.families.scin.codes import LARGEST, NOT_A_NUMBER, Status
+from p4gen.families.scin.codes import Status
 from p4gen.families.scin.control import Role, configuration
 
 HEADERS = 14 + 20 + 8 + 12 + 16 + 4
 """Bytes of a WRITE beside its data: Ethernet, IPv4, UDP, BTH, RETH, ICRC."""
-
-
-class ScaledTest(PullTest):
-    """Calls whose elements have scales."""
-
-    def unfit(self) -> str | None:
-        return None if self.spec.scaled else "elements have no scales"
-
-    def opened(self, packets: int, **how: int) -> Call:
-        """A call that has been arrived at, whose first scales have been asked for, and not come."""
-        call = self.call(self.served(**how), packets)
-        self.ask(call)
-        return call
-
-    def ask(self, call: Call) -> None:
-        """All ranks arrive; the first waves' scales are asked for."""
-        *early, last = self.participants(call.context)
-        for edge in early:
-            self.arrive(call, edge)
-            self.expect([self.acked(call, edge)])
-        self.arrive(call, last)
-        waves = range(min(self.spec.waves, self.waves(call)))
-        sources = ranks(call.context.sources)
-        reads = [self.read_scales(call, edge, wave) for wave in waves for edge in sources]
-        self.expect([self.acked(call, last), *reads])
-
-    def both(self, call: Call, *indices: int) -> None:
-        """Sources answer READs of data; results are those of the golden model."""
-        for index in indices:
-            self.respond(call, ranks(call.context.sources), index)
-            self.expect(self.writes(call, index))
-
-    def fill(self, call: Call, index: int, elements: dict[int, int], scales: dict[int, int]) -> None:
-        """Have all elements of a packet be the same, and its scales."""
-        for edge, element in elements.items():
-            call.operands[edge][index] = np.full(self.spec.lanes, element, np.int64)
-            call.scales[edge][index] = np.full(self.spec.blocks, scales[edge], np.uint8)
 
 
 class ScalesComeFirst(ScaledTest):
@@ -82,85 +45,6 @@ class HeldWavesFollowTheGap(ScaledTest):
         self.expect(self.data_reads(call, [2, 3]))
 
 
-class EqualsTheIntegers(ScaledTest):
-    """Results are those of the golden model for all distances of scales from 0 to 40, and beyond."""
-
-    def runTest(self) -> None:
-        gaps = [*range(41), 90, 254]
-        size = self.spec.blocks
-        call = self.call(self.served(), -(-len(gaps) // size))
-        for index in range(call.packets):
-            for block, gap in enumerate(gaps[index * size : (index + 1) * size]):
-                top = 254 if gap > 90 else self.random.randrange(max(gap, 20), 255)
-                for edge in (1, 2, 3):
-                    call.scales[edge][index][block] = top - (0 if edge == 1 else gap if edge == 2 else gap // 2)
-                    small = self.random.randrange(1, 8)
-                    part = slice(block * self.spec.scale_block, (block + 1) * self.spec.scale_block)
-                    call.operands[edge][index][part] >>= small if gap % 2 else 0
-        self.finish(self.started(call))
-
-
-class SmallScales(ScaledTest):
-    """No scale is below 0, and none above that of the greatest numbers."""
-
-    def runTest(self) -> None:
-        call = self.call(self.served(), 6)
-        for index, scale in enumerate((0, 1, 14, 16, 23, 254)):
-            self.fill(call, index, {1: 127, 2: 127, 3: 3}, dict.fromkeys((1, 2, 3), scale))
-        for edge in (1, 2, 3):
-            call.operands[edge][1] = np.zeros(self.spec.lanes, np.int64)
-        call.operands[2][1][0] = 1
-        self.started(call)
-        self.both(call, *range(min(6, self.spec.slots)))
-
-
-class ZeroBlock(ScaledTest):
-    """Zeros have the scale 0, also where operands cancel each other; what is almost zero is kept."""
-
-    def runTest(self) -> None:
-        call = self.call(self.served(), 3)
-        scales = dict.fromkeys((1, 2, 3), 127)
-        self.fill(call, 0, {1: 0, 2: 0, 3: 0}, scales)
-        self.fill(call, 1, {1: 100, 2: -60, 3: -40}, scales)
-        self.fill(call, 2, {1: 0, 2: -1, 3: 0}, {1: 127, 2: 80, 3: 127})
-        self.started(call)
-        for index in range(3):
-            elements, scale = self.summed(call, index)
-            zero = index < 2
-            self.equal("scales are 0", scale.tolist(), [0] * self.spec.blocks) if zero else None
-            self.equal("elements", set(elements.tolist()), {0} if zero else {-LARGEST})
-        self.both(call, 0, 1, 2)
-
-
-class NanSpreadsInItsBlockOnly(ScaledTest):
-    """A block without numbers at one source has none in the result; other blocks have theirs."""
-
-    def runTest(self) -> None:
-        call = self.call(self.served(), 3)
-        for edge in (1, 2, 3):
-            for index in range(3):
-                call.scales[edge][index] = np.full(self.spec.blocks, 120 + edge, np.uint8)
-        call.scales[2][1][self.spec.blocks - 1] = NOT_A_NUMBER
-        self.started(call)
-        found = [scale for index in range(3) for scale in self.summed(call, index)[1].tolist()]
-        self.equal("blocks without numbers", found.count(NOT_A_NUMBER), 1)
-        self.both(call, 0, 1, 2)
-
-
-class ClampsAt127(ScaledTest):
-    """What would be rounded to 128, or is -128, saturates."""
-
-    def runTest(self) -> None:
-        call = self.call(self.served(), 3)
-        self.fill(call, 0, {1: 127, 2: 127, 3: 0}, {1: 130, 2: 123, 3: 130})
-        self.fill(call, 1, {1: -128, 2: 0, 3: 0}, {1: 130, 2: 100, 3: 99})
-        self.fill(call, 2, {1: -127, 2: -127, 3: -127}, {1: 130, 2: 123, 3: 123})
-        self.started(call)
-        for index, wanted in enumerate((127, -127, -64)):
-            self.equal("elements", set(self.summed(call, index)[0].tolist()), {wanted})
-        self.both(call, 0, 1, 2)
-
-
 class OrderDoesNotMatter(ScaledTest):
     """Scales and data in any order make the same bytes."""
 
@@ -191,7 +75,7 @@ class ScalesFollowTheirWave(ScaledTest):
         self.both(call, *range(packets))
         for index in range(packets):
             last = index == packets - 1
-            more = self.spec.scales if last or index % self.spec.wave == self.spec.wave - 1 else 0
+            more = self.spec.scale_bytes if last or index % self.spec.wave == self.spec.wave - 1 else 0
             immediate = 4 if last and self.spec.ordered else 0
             length = HEADERS + self.spec.payload + more + immediate
             self.equal("bytes of a WRITE", len(self.write(call, 1, index).frame), length)

@@ -32,6 +32,21 @@ TOP: Final = INFINITE - 1
 GREATEST: Final = 65504.0
 LEAST: Final = 2.0**-24
 """The least scale of a block that is not all zeros."""
+NAMES: Final = {
+    "guard": GUARD,
+    "fraction": FRACTION,
+    "point": POINT,
+    "nan": NOT_A_NUMBER,
+    "top": TOP,
+    # A number of 31 bits has a quotient by 127 of 24 bits, or 25. With e = 127 * inverse - 2^38 = 119, the product with
+    # the inverse is too great by less than 2^31 * 119 / 127, less than 2^38 / 127: rounded down, it is right.
+    "inverse_bits": 38,
+    "inverse": -(-(1 << 38) // LARGEST),
+    "above": 24 - 1 - FRACTION - GUARD,
+    # Numerators are below 128 * divisor where that matters, and divisors have 11 bits.
+    "dividend": 7 + 2 * (FRACTION + 1),
+}
+"""For templates."""
 
 
 def exponents(codes: Array) -> Array:

@@ -226,8 +226,9 @@ def _blocks(count: int, spec: ScinSpec, chance: np.random.Generator) -> Array:
     numbers, size = Layout(spec).numbers, spec.scale_block
     values = chance.normal(size=(count, size)) * np.exp2(chance.integers(-20, 20, (count, 1)))
     usual = quantised(numbers, values, size)
-    near, wide = (chance.integers(each.start, each.stop, count) for each in (numbers.near, numbers.wide))
-    scales = np.where(chance.integers(0, 8, count), near, wide).astype(numbers.scale)
+    near = chance.integers(numbers.near.start, numbers.near.stop, count)
+    wide = chance.integers(0, numbers.valid.stop * 9 // 8, count)  # some are no numbers
+    scales = np.where(chance.integers(0, 8, count), near, np.minimum(wide, numbers.not_a_number)).astype(numbers.scale)
     odd = joined(numbers, chance.integers(-128, 128, (count, size), np.int8), scales)
     return np.where(chance.integers(0, 2, count), usual, odd)
 

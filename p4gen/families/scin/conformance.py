@@ -10,12 +10,14 @@ from p4gen.ptf.family import Conformance, SuiteRun
 from p4gen.resources import resource
 
 OPS = ("sum", "min", "max")
-DTYPES = ("int32", "uint32", "float32", "float16", "bfloat16", "mxint8")
+DTYPES = ("int32", "uint32", "float32", "float16", "bfloat16", "mxint8", "int8_float16")
 FLOATS = DTYPES[2:5]
 WORDS = DTYPES[:5]
 """Types without scales."""
 SCALED = "test_scin_scales"
 """The scenarios of elements with scales."""
+ARITHMETIC = {"mxint8": "test_scin_mxint8", "int8_float16": "test_scin_int8_float16"}
+"""Those of the arithmetic of each type with scales."""
 FLOATING = "test_scin_floats"
 """Those of floating-point numbers."""
 SMALL: dict[str, Any] = {
@@ -66,12 +68,20 @@ def _with_scales(spec: ScinSpec) -> tuple[SuiteRun[ScinSpec], ...]:
     """The scenarios of elements with scales, which are added only."""
     if spec.op != "sum":
         return ()
-    fields = {"dtype": "mxint8", "lanes": 32, "waves": 4, "icrc": spec.icrc, "completion": spec.completion}
-    return (SuiteRun(small(**fields), (SCALED,)),)
+    fields = {"lanes": 64, "waves": 4, "icrc": spec.icrc, "completion": spec.completion}
+    return (
+        SuiteRun(small(**fields | {"dtype": "mxint8", "lanes": 32}), (SCALED, ARITHMETIC["mxint8"])),
+        SuiteRun(small(**fields | {"dtype": "int8_float16"}), (ARITHMETIC["int8_float16"],)),
+    )
+
+
+def _serves(spec: ScinSpec, module: str) -> bool:
+    own = {name: spec.dtype == dtype for dtype, name in ARITHMETIC.items()}
+    return ({SCALED: spec.scaled, FLOATING: spec.floating} | own).get(module, True)
 
 
 FACET = Conformance(
-    serves=lambda spec, module: {SCALED: spec.scaled, FLOATING: spec.floating}.get(module, True),
+    serves=_serves,
     runs=_runs,
     seeding=lambda _: SEEDING,
     axes={"op": OPS, "dtype": DTYPES, "overflow": ("saturate", "wrap"), "completion": ("strict", "ordered")},
@@ -81,6 +91,7 @@ FACET = Conformance(
         *(small(dtype="mxint8", lanes=64, block=block) for block in (32, 64)),
         small(completion="ordered"),
         small(completion="ordered", dtype="mxint8", lanes=64),
+        small(dtype="int8_float16", lanes=64),
     ],
     mutated=lambda _spec, _reliabilities, _pipelines: (),
     suite=resource("ptf_tests") / "scin",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from p4gen.families.scin import faults_floats, faults_gaps
+from p4gen.families.scin import faults_float16, faults_floats, faults_gaps
 from p4gen.families.scin.faults_ordered import ORDERED, PROGRAM
 from p4gen.families.scin.faults_scales import SCALED, SCALES
 from p4gen.ptf.mutations import Mutation, Seeding
@@ -19,6 +19,7 @@ PROGRAMS: dict[str, dict[str, object]] = {
     PROGRAM: {**_SMALL, "completion": "ordered"},
     **{name: _SMALL | fields for name, fields in faults_floats.PROGRAMS.items()},
     SCALED: {**_SMALL, "dtype": "mxint8", "lanes": 64, "waves": 4},
+    faults_float16.HALVES: _SMALL | faults_float16.PROGRAM,
 }
 
 _ARRIVALS = (
@@ -238,14 +239,15 @@ _REPAIR = (
 SEEDING = Seeding(
     mutations=(
         *(*_ARRIVALS, *_WAVES, *_DATA, *_RESULTS, *_REPAIR),
-        *(*ORDERED, *faults_gaps.FAULTS, *faults_floats.FAULTS, *SCALES),
+        *(*ORDERED, *faults_gaps.FAULTS, *faults_floats.FAULTS, *SCALES, *faults_float16.FAULTS),
     ),
     programs=PROGRAMS,
     tests={
         "wrap": ("test_scin_data",),
         PROGRAM: ("test_scin_ordered", "test_scin_repair"),
         **faults_floats.TESTS,
-        SCALED: ("test_scin_scales",),
+        SCALED: ("test_scin_scales", "test_scin_mxint8"),
+        faults_float16.HALVES: ("test_scin_int8_float16",),
     },
     first={
         "TrackArrival": ("test_scin_arrival",),

@@ -13,6 +13,15 @@ def scaled(spec: ScinSpec) -> bool:
     return spec.scaled
 
 
+def _float16(spec: ScinSpec) -> bool:
+    return spec.float16_scales
+
+
+def _scale(spec: ScinSpec) -> int:
+    """Bits of a scale."""
+    return 8 * spec.scaling.scale_bytes
+
+
 TRACK_SCALES = Module(
     name="TrackScales",
     folder=FOLDER,
@@ -42,14 +51,15 @@ TRACK_SCALES = Module(
         Metadata("lacking", "edges_t", "sources whose scales of the wave have not come"),
         Metadata("awaited", "psn_t", "the PSN of the next wave's scales"),
         Metadata("scales_end", "psn_t", "the PSN after the last scales that have been asked for"),
-        Metadata("shifts", "blocks_t", "of each block of the packet: how far its elements are below the sum's"),
+        Metadata("shifts", "shifts_t", "of each block of the packet: how far its elements are below the sum's"),
+        Metadata("factors", "blocks_t", "the significand of the source's scale", wanted=_float16),
         Metadata("largest", "blocks_t", "the largest scale of all sources"),
     ),
     keeps=(
         Register("scale_slots", words.SCALE_SLOTS, WAVES, "whose scales of a wave have come"),
         Register("ready", words.READY, CONTEXTS, "up to where waves have all their scales"),
-        Register("own_*.own", 8, SOURCES, "the scale of a block of a wave, of each source", Size("scales")),
-        Register("top_*.top", 8, WAVES, "the largest of them", Size("scales")),
+        Register("own_*.own", _scale, SOURCES, "the scale of a block of a wave, of each source", Size("scales")),
+        Register("top_*.top", _scale, WAVES, "the largest of them", Size("scales")),
     ),
     drops=(
         Drop("never_asked", "of a wave that no READ has asked for"),
@@ -78,6 +88,7 @@ AGGREGATE_BLOCKS = Module(
     purpose="adds elements, aligned to the largest scale, in their slot",
     part="total",
     needs=("hdr.payload", "slot", "slot_use", "shifts"),
+    may_need=("factors",),
     provides=(Metadata("sums", "sums_t", "what the slot now holds"),),
     keeps=(Register("lane_*.partial", 32, SLOTS, "a sum of each slot", Size("lanes")),),
     wanted=scaled,
@@ -91,6 +102,6 @@ REQUANTISE = Module(
     purpose="rounds sums to elements, and gives each block its scale",
     needs=("hdr.bth", "first", "end", "wave", "largest", "sums"),
     changes=("hdr.payload", "hdr.scales"),
-    keeps=(Register("result_*.kept", 8, WAVES, "the scale of a block of a wave's result", Size("scales")),),
+    keeps=(Register("result_*.kept", _scale, WAVES, "the scale of a block of a wave's result", Size("scales")),),
     wanted=scaled,
 )

@@ -31,13 +31,13 @@ class BlockNumbers:
     """The sum over the first axis."""
     near: range
     """Scales of about the same size, for what is drawn."""
-    wide: range
-    """Of any size, and some that are no numbers."""
+    valid: range
+    """All scales of numbers."""
 
 
 NUMBERS: Final[Mapping[str, BlockNumbers]] = {
     "mxint8": BlockNumbers(
-        np.dtype(np.uint8), 255, blocks.to_mxint8, blocks.from_mxint8, blocks.add, range(100, 140), range(256)
+        np.dtype(np.uint8), 255, blocks.to_mxint8, blocks.from_mxint8, blocks.add, range(100, 140), range(255)
     ),
     "int8_float16": BlockNumbers(
         np.dtype(np.uint16),
@@ -46,7 +46,7 @@ NUMBERS: Final[Mapping[str, BlockNumbers]] = {
         blocks_float16.from_int8,
         blocks_float16.add,
         range(0x2C00, 0x4400),
-        range(blocks_float16.INFINITE + 128),
+        range(blocks_float16.INFINITE),
     ),
 }
 """By ``ScinSpec.dtype``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from p4gen.families.scin import blocks_float16 as half
 from p4gen.families.scin import flow
 from p4gen.families.scin.codes import FRACTION, GUARD, LARGEST, NOT_A_NUMBER, NUMBERS, TOP, Status
 from p4gen.families.scin.headers import ANNOUNCED, headers
@@ -57,9 +58,10 @@ def _names(composition: Composition) -> dict[str, Any]:
         "floats": lane.functions,
         "numbers": NUMBERS[spec.dtype],
         "scaled": spec.scaled,
-        "scales_shift": max(spec.scales, 1).bit_length() - 1,
+        "scales_shift": max(spec.scale_bytes, 1).bit_length() - 1,
         "wave_shift": spec.wave.bit_length() - 1,
         "mx": {"guard": GUARD, "fraction": FRACTION, "largest": LARGEST, "nan": NOT_A_NUMBER, "top": TOP},
+        "half": half.NAMES,
         "announced": ANNOUNCED,
         "statuses": Status,
         "payload_shift": spec.payload.bit_length() - 1,

@@ -32,15 +32,15 @@ class ScinSpec(ProgramSpec):
     mode: Annotated[Literal["scin"], Field(description="SCIN has only this mode")] = "scin"
     op: Annotated[Literal["sum", "min", "max"], Field(description="the reduction")] = "sum"
     dtype: Annotated[
-        Literal["int32", "uint32", "float32", "float16", "bfloat16", "mxint8"],
+        Literal["int32", "uint32", "float32", "float16", "bfloat16", "mxint8", "int8_float16"],
         Field(
-            description="what the elements are; float16 and bfloat16 are added as float32, and rounded once; mxint8: "
-            "bytes, with a scale for each block"
+            description="what the elements are; float16 and bfloat16 are added as float32, and rounded once; mxint8 "
+            "and int8_float16: bytes, with a scale for each block, a power of two or the paper's float16"
         ),
     ] = "int32"
     block: Annotated[
         Literal[32, 64] | None,
-        Field(description="mxint8: elements that have a scale in common (32 by default)"),
+        Field(description="elements that have a scale in common (of mxint8 32 by default, of int8_float16 64)"),
     ] = None
     overflow: Annotated[
         Literal["saturate", "wrap"], Field(description="what a sum becomes that the type cannot hold")
@@ -121,6 +121,11 @@ class ScinSpec(ProgramSpec):
     def scaled(self) -> bool:
         """Whether elements have scales: quantisation in the network (section 3.4.4)."""
         return self.dtype in SCALED
+
+    @property
+    def float16_scales(self) -> bool:
+        """Whether scales are float16 numbers, as the paper's; others are powers of two."""
+        return self.scaled and self.scaling.scale_bytes == 2
 
     @property
     def scaling(self) -> Scaled:

@@ -1,4 +1,4 @@
-"""Operands of MXINT8, and what the golden model makes of them (``p4gen.families.scin.blocks``)."""
+"""Operands of blocks with scales, and what the golden models make of them (``p4gen.families.scin.numbers``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p4gen.families.scin.blocks import add
+from p4gen.families.scin.numbers import NUMBERS, BlockNumbers
 from p4gen.families.scin.spec import ScinSpec
 
 Values = npt.NDArray[Any]
@@ -17,25 +17,27 @@ Values = npt.NDArray[Any]
 
 def draw(spec: ScinSpec, packets: int, chance: Random) -> tuple[list[Values], list[Values]]:
     """A source's elements and scales, by packet: any elements, scales that are near each other or far apart."""
-    elements, scales = [], []
+    elements, scales, numbers = [], [], NUMBERS[spec.dtype]
     for _ in range(packets):
         elements.append(np.array([chance.randrange(-128, 128) for _ in range(spec.lanes)], np.int64))
-        scales.append(np.array([_scale(chance) for _ in range(spec.blocks)], np.uint8))
+        scales.append(np.array([_scale(numbers, chance) for _ in range(spec.blocks)], numbers.scale))
     return elements, scales
 
 
-def _scale(chance: Random) -> int:
-    return chance.choice([chance.randrange(120, 136), chance.randrange(255), 127])
+def _scale(numbers: BlockNumbers, chance: Random) -> int:
+    middle = numbers.near[len(numbers.near) // 2]
+    return chance.choice([chance.choice(numbers.near), chance.choice(numbers.valid), middle])
 
 
 def summed(spec: ScinSpec, elements: Sequence[Values], scales: Sequence[Values]) -> tuple[Values, Values]:
     """A packet of the result: its elements and the scales of its blocks."""
     stack = np.stack(elements).astype(np.int8).reshape(len(elements), spec.blocks, spec.scale_block)
-    total, scale = add(stack, np.stack(scales))
+    total, scale = NUMBERS[spec.dtype].add(stack, np.stack(scales))
     return total.reshape(-1), scale
 
 
 def of_wave(spec: ScinSpec, scales: Mapping[int, Values]) -> bytes:
     """The scales of a wave, from those of its packets by their place in it; those of others are zero."""
-    none = np.zeros(spec.blocks, np.uint8)
-    return b"".join(scales.get(part, none).astype(np.uint8).tobytes() for part in range(spec.wave))
+    form = NUMBERS[spec.dtype].scale.newbyteorder(">")
+    none = np.zeros(spec.blocks, form)
+    return b"".join(scales.get(part, none).astype(form).tobytes() for part in range(spec.wave))
