@@ -49,12 +49,14 @@ class ScalesAreRoundedToTheNearest(Float16Test):
     """A scale between two numbers is the nearest, of a tie the even one; the least bit of a sum makes it none."""
 
     def runTest(self) -> None:
-        call = self.call(self.served(), 4)
+        call = self.call(self.served(), 6)
         two, unit = ONE + (1 << UNITS), ONE - (UNITS << UNITS)
-        for index, (units, more) in enumerate(((1, 0), (3, 0), (1, 1), (3, -1))):
+        least = 0x100  # with an element of 1, two of the lowest bits of a sum
+        cases = ((1, 0, unit), (3, 0, unit), (1, 1, unit), (3, -1, unit), (1, 1, least), (3, -1, least))
+        for index, (units, more, last) in enumerate(cases):
             small = unit if units == 1 else unit + 0x600  # one, or three last places of 1.0
-            self.fill(call, index, {1: 127, 2: 127, 3: more}, {1: two, 2: small, 3: unit})
-        for index, scale in enumerate((two, two + 2, two + 1, two + 1)):
+            self.fill(call, index, {1: 127, 2: 127, 3: more}, {1: two, 2: small, 3: last})
+        for index, scale in enumerate((two, two + 2, two + 1, two + 1, two + 1, two + 1)):
             self.equal("scale", self.of_blocks(call, index)[1], {scale})
         self.finish(self.started(call))
 

@@ -34,6 +34,7 @@ PROGRAMS: tuple[dict[str, Any], ...] = (
     {"waves": 8, "wave": 1, "overflow": "wrap"},
     {"dtype": "bfloat16"},
     {"dtype": "mxint8", "lanes": 32},
+    {"dtype": "int8_float16", "lanes": 64},
 )
 AMONG_THEM = {"arrival", "arrival again", "response", "ACK", "NAK", "refusal", "tick", "notification", "question"}
 

@@ -1,4 +1,4 @@
-"""Calls on elements with scales, MXINT8: every byte of memory beside the golden model, whatever is lost."""
+"""Calls on elements with scales: every byte of memory beside the golden models, whatever is lost."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ STAR = load_topology("star-4")
 SMALL = {
     "dtype": "mxint8", "lanes": 32, "waves": 4, "wave": 4, "contexts": 4, "edges": 4, "ports": 8, "patience": 200,
 }  # fmt: skip
+FLOAT16 = SMALL | {"dtype": "int8_float16", "lanes": 128}
 EVERYTHING = Faults((Impairment(loss=0.02, reorder=0.05, duplicate=0.05, corrupt=0.02),))
 TROUBLES = {
     "loss of 10 %": Faults((Impairment(loss=0.1),)),
@@ -87,7 +88,14 @@ def test_losses_are_mended(trouble: str, resumption: str, recovery: Recovery, se
 @pytest.mark.long
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(
-    "spec", [{"block": 64, "lanes": 64}, {"wave": 1, "lanes": 128}, {"completion": "ordered"}, {"waves": 1}]
+    "spec",
+    [
+        {"block": 64, "lanes": 64},
+        {"wave": 1, "lanes": 128},
+        {"completion": "ordered"},
+        {"waves": 1},
+        {"dtype": "int8_float16", "lanes": 128, "block": 32, "completion": "ordered"},
+    ],
 )
 def test_other_programs(spec: dict[str, Any], seed: int) -> None:
     passed(order(spec=spec, seed=seed))
@@ -105,7 +113,7 @@ def test_nothing_is_sent_twice_without_losses(seed: int) -> None:
 
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("numbers", [1, 32, 100, 129, 513])
-@pytest.mark.parametrize("spec", [SMALL, SMALL | {"lanes": 128, "block": 64}])
+@pytest.mark.parametrize("spec", [SMALL, SMALL | {"lanes": 128, "block": 64}, FLOAT16])
 def test_memory_holds_what_was_put_there(spec: dict[str, Any], numbers: int, parts: int, seed: int) -> None:
     layout = Layout(ScinSpec.model_validate(spec))
     given = np.random.default_rng(seed).normal(size=numbers * parts)
@@ -122,6 +130,18 @@ def test_scales_are_behind_their_wave() -> None:
     blocks["elements"], blocks["scale"] = np.arange(1, 6)[:, np.newaxis], np.arange(101, 106)
     first = b"".join(bytes([number]) * 32 for number in range(1, 5)) + bytes(range(101, 105))
     assert layout.wire(blocks, 1) == first + bytes([5]) * 32 + bytes([105, 0, 0, 0])
+
+
+def test_float16_scales_are_as_the_network_has_them() -> None:
+    layout = Layout(ScinSpec.model_validate(FLOAT16 | {"wave": 1}))
+    blocks = np.zeros(2, block_type(NUMBERS["int8_float16"], 64))
+    blocks["elements"], blocks["scale"] = np.array([[1], [2]]), [0x3C00, 0x0001]
+    assert layout.wire(blocks, 1) == bytes([1]) * 64 + bytes([2]) * 64 + bytes([0x3C, 0, 0, 1])
+
+
+@pytest.mark.long
+def test_calls_with_float16_scales_survive_everything(seed: int) -> None:
+    passed(order(spec={"dtype": "int8_float16", "lanes": 64}, options={"resumption": "rxe"}, seed=seed))
 
 
 @pytest.mark.long

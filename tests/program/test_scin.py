@@ -42,6 +42,7 @@ CONTEXT = PullContext(0, (edge(1), edge(2)), 0b11, 0b01)
         {"completion": "ordered"},
         {"dtype": "mxint8", "lanes": 64},
         {"dtype": "mxint8", "lanes": 64, "block": 64, "icrc": "ignore", "completion": "ordered"},
+        {"dtype": "int8_float16", "lanes": 128, "completion": "ordered"},
         {"variant": "early-release"},
     ],
 )
@@ -59,15 +60,19 @@ def test_state_is_what_the_formula_says(completion: str, more: int) -> None:
     assert abs(bits / 8 / 266_000 - 1) < 0.05
 
 
-@pytest.mark.parametrize(("block", "bytes_of_scales"), [(32, 81_920), (64, 40_960)])
-def test_state_with_scales_is_what_the_formula_says(block: int, bytes_of_scales: int) -> None:
-    spec = ScinSpec(dtype="mxint8", block=block, lanes=1024)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("dtype", "block", "bytes_of_scales"),
+    [("mxint8", 32, 81_920), ("mxint8", 64, 40_960), ("int8_float16", 32, 163_840), ("int8_float16", None, 81_920)],
+)
+def test_state_with_scales_is_what_the_formula_says(dtype: str, block: int | None, bytes_of_scales: int) -> None:
+    spec = ScinSpec.model_validate({"dtype": dtype, "block": block, "lanes": 1024})
+    size = 2 if dtype == "int8_float16" else 1
     bits = sum(module.state_bits(spec) for module in compose(spec).modules)
-    contexts, ranks, waves, slots, lanes, scales = 4, 8, 16, 64, 1024, 4096 // block
+    contexts, ranks, waves, slots, lanes, scales = 4, 8, 16, 64, 1024, 4096 // spec.scale_block
     plain = slots * (64 + 32 * lanes) + 88 + 96 + 32 + 48 + 64 + 96 + (32 + 192 + 32) * ranks
-    assert bits == contexts * (plain + waves * (64 + 8 * scales * (ranks + 2)) + 48 + 2 * 24)
-    assert contexts * waves * scales * (ranks + 2) == bytes_of_scales
-    if block == 64:
+    assert bits == contexts * (plain + waves * (64 + 8 * size * scales * (ranks + 2)) + 48 + 2 * 24)
+    assert contexts * waves * scales * size * (ranks + 2) == bytes_of_scales
+    if (dtype, block) == ("mxint8", 64):
         assert abs(bits / 8 / 1_060_000 - 1) < 0.05
 
 
@@ -80,6 +85,16 @@ def test_state_with_scales_is_what_the_formula_says(block: int, bytes_of_scales:
         ({"dtype": "mxint8", "lanes": 16}, "--lanes: error: lanes = 16: a packet has whole blocks, of 32 elements"),
         ({"dtype": "mxint8", "lanes": 32, "wave": 1}, "--wave: error: wave = 1: a wave has 1 blocks; it needs 4"),
         ({"dtype": "mxint8", "wave": 32}, "--wave: error: wave = 32: a wave of 32 packets has scales for more"),
+        ({"dtype": "int8_float16", "op": "min"}, "--op: error: op = 'min': blocks with scales are added only"),
+        (
+            {"dtype": "int8_float16", "lanes": 32, "block": 32, "wave": 1},
+            "--wave: error: wave = 1: a wave has 1 blocks; it needs 2",
+        ),
+        ({"dtype": "int8_float16", "wave": 32}, "--wave: error: wave = 32: a wave of 32 packets has scales for more"),
+        (
+            {"dtype": "int8_float16", "lanes": 32},
+            "--lanes: error: lanes = 32: a packet has whole blocks, of 64 elements",
+        ),
         ({"lanes": 512}, "--lanes: error: lanes = 512: 512 elements of int32 are more than 1024 bytes"),
         ({"block": 64}, "--block: error: block = 64: int32 has no scales"),
         ({"waves": 3}, "--waves: error: waves = 3: must be 1, 2, 4, 8"),

@@ -1,4 +1,4 @@
-"""Elements for random traffic: any bits, and of floating-point numbers mostly such as are near each other."""
+"""Elements and scales for random traffic: any bits, and of floating-point numbers mostly such as are near others."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Final
 
 from p4gen.families.scin.spec import ScinSpec
 
+_NEAR: Final = {1: (127, 128, 125, 255), 2: (0x3C00, 0x3D55, 0x4000, 0x2FFF, 0x0400, 0x03FF, 0x7BFF, 0x7C00)}
+"""Scales of so many bytes whose elements add up to something, the least and the greatest, and one that is none."""
 _FRACTION: Final = {"float32": 23, "float16": 10, "bfloat16": 7}
 """Bits of a significand."""
 
@@ -17,6 +19,13 @@ def elements(spec: ScinSpec, rng: random.Random) -> bytes:
     if not spec.floating or rng.random() < 0.2:
         return rng.randbytes(spec.payload)
     return b"".join(_number(spec, rng).to_bytes(spec.element_bytes) for _ in range(spec.lanes))
+
+
+def scales(spec: ScinSpec, rng: random.Random) -> bytes:
+    """A wave's worth of them."""
+    size = spec.scaling.scale_bytes
+    chosen = _NEAR[size] if rng.random() < 0.8 else range(1 << 8 * size)
+    return b"".join(rng.choice(chosen).to_bytes(size) for _ in range(spec.scales))
 
 
 def _number(spec: ScinSpec, rng: random.Random) -> int:

@@ -19,7 +19,7 @@ from p4gen.difftest.events import Event, Mirroring, Packet, Replication, Request
 from p4gen.difftest.family import Traffic
 from p4gen.errors import InputError
 from p4gen.families.scin.control import Pattern, PullContext, PullEdge, Role, roles
-from p4gen.families.scin.draws import elements
+from p4gen.families.scin.draws import elements, scales
 from p4gen.families.scin.following import Following
 from p4gen.families.scin.frames import ACK, Star, answer, arrival, from_rank, response, tick
 from p4gen.families.scin.headers import BUFFERS, CURSOR
@@ -236,8 +236,7 @@ class RandomTraffic:
         opcode = Opcode.READ_RESPONSE_ONLY if rng.random() < 0.9 else rng.choice(_RESPONSES)
         if opcode is Opcode.READ_RESPONSE_MIDDLE:
             self._if_sound.clear()
-        near = rng.random() < 0.8
-        data = bytes(rng.choice((127, 128, 125, 255) if near else range(256)) for _ in range(self._spec.scales))
+        data = scales(self._spec, rng)
         return self._from(edge, response(context, edge, wave, data, opcode, Role.SCALES), kind)
 
     def _acknowledges(self, stream: Following) -> Made:
