@@ -51,7 +51,7 @@ class ScalesAreRoundedToTheNearest(Float16Test):
     def runTest(self) -> None:
         call = self.call(self.served(), 6)
         two, unit = ONE + (1 << UNITS), ONE - (UNITS << UNITS)
-        least = 0x100  # with an element of 1, two of the lowest bits of a sum
+        least = 0x080  # with an element of 1, the lowest bit of a sum
         cases = ((1, 0, unit), (3, 0, unit), (1, 1, unit), (3, -1, unit), (1, 1, least), (3, -1, least))
         for index, (units, more, last) in enumerate(cases):
             small = unit if units == 1 else unit + 0x600  # one, or three last places of 1.0
