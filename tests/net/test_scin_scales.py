@@ -94,7 +94,7 @@ def test_losses_are_mended(trouble: str, resumption: str, recovery: Recovery, se
         {"wave": 1, "lanes": 128},
         {"completion": "ordered"},
         {"waves": 1},
-        {"dtype": "int8_float16", "lanes": 128, "block": 32, "completion": "ordered"},
+        {"dtype": "int8_float16", "lanes": 64, "block": 32, "completion": "ordered"},
     ],
 )
 def test_other_programs(spec: dict[str, Any], seed: int) -> None:
