@@ -147,8 +147,8 @@ class WhatWasQuantisedComesBack(Float16Test):
         for index in range(4):
             call.operands[2][index] = np.maximum(call.operands[2][index], -LARGEST)
             call.operands[2][index][:: self.spec.scale_block] = LARGEST if index else -LARGEST
-            scales = [self.random.randrange(1, INFINITE) for _ in range(self.spec.blocks)]
-            call.scales[2][index] = np.array(scales, np.uint16)
+            codes = [self.random.randrange(1, INFINITE) for _ in range(self.spec.blocks)]
+            call.scales[2][index] = np.array(codes, np.uint16)
         for index in range(3):
             elements, scales = self.summed(call, index)
             self.equal("elements", elements.tolist(), call.operands[2][index].tolist())
