@@ -36,26 +36,27 @@ def relaxation(tasks: Tasks, fastest: Sequence[float], limit: float, allowed: Se
     """A value that no plans exceed over what each task is ``allowed`` (everything). ``fastest`` is what each task could
     have alone.
 
-    Volumes take the place of flows times rates, and may be divided in any way; a pipeline that aggregates lets through
-    as much as the largest share of a leaf's volume that enters it.
+    Volumes take the place of flows times rates, and may be divided in any way, so that interchangeable spines are one;
+    a pipeline that aggregates lets through as much as the largest share of a leaf's volume that enters it.
     """
     program = Program()
     rates = [program.column(0, rate) for rate in fastest]
-    links: dict[tuple[int, int], list[int]] = {}
+    links: dict[tuple[int, Group], list[int]] = {}
     for instance, rate, own in zip(tasks.instances, rates, allowed or everything(tasks), strict=True):
-        up: dict[tuple[int, int], int] = {}
+        groups = alike(instance, own.spines)
+        up: dict[tuple[int, Group], int] = {}
         for leaf, flows in instance.sends.items():
-            spread = [spine for spine in own.spines if own.permits(instance, leaf, spine)]
-            for spine in spread:
-                up[leaf, spine] = program.column(0, 1)
-                links.setdefault((leaf, spine), []).append(up[leaf, spine])
-            program.row(0, 0, [*((up[leaf, spine], 1.0) for spine in spread), (rate, -float(flows))])
+            spread = [group for group in groups if own.permits(instance, leaf, group[0])]
+            for group in spread:
+                up[leaf, group] = program.column(0, len(group))
+                links.setdefault((leaf, group), []).append(up[leaf, group])
+            program.row(0, 0, [*((up[leaf, group], 1.0) for group in spread), (rate, -float(flows))])
         entering: dict[int, list[tuple[int, float]]] = {}
-        for spine in own.spines:
-            into = [(leaf, up[leaf, spine]) for leaf in instance.sends if (leaf, spine) in up]
+        for group in groups:
+            into = [(leaf, up[leaf, group]) for leaf in instance.sends if (leaf, group) in up]
             leaving = [(column, float(instance.sends[leaf])) for leaf, column in into]
-            if spine in instance.aggregating_spines:
-                groups = {_kind(instance, leaf) for leaf, _ in into}
+            if group[0] in instance.aggregating_spines:
+                kinds = {_kind(instance, leaf) for leaf, _ in into}
                 leaving = [
                     (
                         _through(
@@ -65,14 +66,14 @@ def relaxation(tasks: Tasks, fastest: Sequence[float], limit: float, allowed: Se
                         ),
                         1.0,
                     )
-                    for kind in sorted(groups)
+                    for kind in sorted(kinds)
                 ]
-            program.at_most([(column, 1.0) for column, _ in leaving], 1.0)
-            entering.setdefault(instance.entry(spine), []).extend(leaving)
+            program.at_most([(column, 1.0) for column, _ in leaving], len(group))
+            entering.setdefault(instance.entry(group[0]), []).extend(leaving)
         last = [_through(program, rate, into) for entry, into in sorted(entering.items()) if entry not in instance.own]
         program.at_most([*((column, 1.0) for column in last), (rate, float(len(instance.own)))], 1.0)
-    for columns in links.values():
-        program.at_most([(column, 1.0) for column in columns], 1.0)
+    for (_, group), columns in links.items():
+        program.at_most([(column, 1.0) for column in columns], len(group))
     tasks.objective(program, rates)
     found = program.minimise(limit)
     if found is None:
