@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -14,6 +14,13 @@ from p4gen.verify.world import Budget
 
 WRAP: Final = 0xFFFFFE
 """A first PSN from which PSNs wrap around within a scope."""
+
+_LATE_NAK: Final = "slots are used again, a loss and a duplicate"
+
+
+def shown(_: ScinSpec) -> Mapping[str, str]:
+    """See ``Verification.shown``."""
+    return {"reread-of-results": _LATE_NAK}
 
 
 def ladder(spec: ScinSpec) -> Iterator[tuple[str, PullScope]]:
@@ -39,3 +46,4 @@ def ladder(spec: ScinSpec) -> Iterator[tuple[str, PullScope]]:
     yield "a loss and a duplicate", replace(base, budget=Budget(losses=1, duplicates=1))
     yield "two losses", replace(base, budget=Budget(losses=2))
     yield "slots are used again, a delay", replace(long, budget=Budget(delays=1))
+    yield _LATE_NAK, replace(long, budget=Budget(losses=1, duplicates=1))

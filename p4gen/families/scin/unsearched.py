@@ -19,7 +19,8 @@ _WHOLE = "ranks of a search have whole numbers"
 _ONE = "a search has one context"
 _REMEMBERED = "NICs remember 16 READs, and programs of a search have fewer waves"
 _UNASKED = "hosts of a search send no data that nobody has asked for, and acknowledge nothing that was not written"
-_TICK = "a tick mends what this would have mended at once, and the last packet of a wave asks for an ACK in any case"
+_TICK = "a tick mends later what this would have mended at once"
+_ASKED = "the last packet of a wave asks for an ACK in any case"
 
 _REASONS: Final = (
     (_AGREE, ("any-word-agrees", "any-numbers", "disagreement-silent", "nak-of-itself", "aborted-goes-on")),
@@ -31,23 +32,24 @@ _REASONS: Final = (
         _ACCESS,
         ("abort-silent", "late-refusal-aborts", "lacked-flag-not-sent", "abort-has-its-own-psn",
          "aborted-goes-on-reading", "status-forgotten", "abort-not-counted", "refusal-of-the-call-that-ended",
-         "late-ack-is-an-aborts"),
+         "late-ack-is-an-aborts", "any-answer-is-nak"),
     ),
     (_PATIENCE, ("no-patience", "flags-given-up", "silence-of-the-call-that-ended")),
     (
         _SLOWER,
         ("wave-too-few", "one-wave-an-ack", "ticks-act-at-once", "reread-every-slot", "reread-asks-all",
          "reread-each-packet", "rewrite-to-all", "flags-to-all-again", "prune-forgotten",
-         "arrivals-acknowledge-nothing", "flags-awaited-of-all", "flag-twice", "gap-unnoticed", "gap-without-end",
-         "gap-noticed-again", "gap-behind-a-gap", "late-packet-goes-back", "gap-of-everybody",
-         "gap-forgotten-on-its-way"),
+         "arrivals-acknowledge-nothing", "flags-awaited-of-all", "flag-twice", "flag-to-those-with-results",
+         "gap-unnoticed", "gap-without-end", "gap-noticed-again", "gap-behind-a-gap", "late-packet-goes-back",
+         "gap-of-everybody", "gap-forgotten-on-its-way"),
     ),
     (_PASSES, ("rewrite-from-old-naks",)),
     (_SMALL, ("wraps", "saturates")),
     (_ONE, ("slots-of-all-contexts",)),
     (_REMEMBERED, ("short-wave-early",)),
     (_UNASKED, ("beyond-is-taken", "ack-of-anything")),
-    (_TICK, ("nak-ignored", "rewrite-asks-nobody")),
+    (_TICK, ("nak-ignored", "reread-single", "reread-once", "sources-wait-for-results")),
+    (_ASKED, ("rewrite-asks-nobody",)),
 )  # fmt: skip
 
 

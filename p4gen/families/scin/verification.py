@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from p4gen.families.scin.control import Pattern
 from p4gen.families.scin.searching import TOPOLOGY, PullScope, sound
-from p4gen.families.scin.shown import ladder
+from p4gen.families.scin.shown import ladder, shown
 from p4gen.families.scin.spec import ScinSpec
 from p4gen.families.scin.unsearched import unsearched
 from p4gen.host.transport.verbs import Recovery
@@ -43,6 +43,7 @@ FACET = Verification(
     unfit=_unfit,
     small=lambda _: SMALL,
     unsearched=unsearched,
+    shown=shown,
     searched=lambda _: (_FEWER,),
     scopes=OwnScopes(TOPOLOGY, _scope, PullScope.from_data, ladder),
     sound=sound,
