@@ -1,0 +1,72 @@
+"""The paper's figures of routing: what must hold of them is noticed when it does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from p4gen.errors import InputError
+from p4gen.route.figures import FIGURES, Figure, Mean, Table, draw_figure
+from p4gen.route.study import ALGORITHMS, JOINT_ALGORITHMS
+
+RATES = {
+    "7a": {"random": [7.9], "aggtree": [8.8], "aro-acc": [25], "aro": [26.3]},
+    "7b": {"random": range(6, 13), "aggtree": range(7, 14), "aro-acc": range(22, 29), "aro": range(24, 31)},
+    "7c": {"random": [12, 7, 5, 4], "aggtree": [13, 8, 6, 5], "aro-acc": [30, 24, 20, 16], "aro": [31, 26, 25, 23]},
+    "8": {"random": [7.5] * 4, "aggtree": [9.4, 9, 8, 7], "aro-acc": [30, 30, 24, 15], "aro": [46, 46, 26, 16]},
+    "9": {"random": [16, 20, 23], "aggtree": [27, 41, 54], "aro-acc": [60, 93, 99], "aro": [61, 94, 99]},
+    "10": {"random": [8, 11, 7, 11], "aggtree": [28, 28, 26, 25], "aro-acc": [60] * 4, "aro": [61, 62, 63, 64]},
+    "12": {"aro-acc": [30, 35, 36, 36.4, 36.4], "aro": [36.4] * 5},
+    "13": {"aro-qsr": [59, 60, 60.5, 60.8], "aro-raw": [61] * 4, "aro": [61] * 4},
+}
+"""Means that agree with the paper."""
+
+
+def table(figure: Figure, rates: dict[str, list[float]]) -> Table:
+    return {
+        point: {name: Mean(curve[at], curve[at], None, 0.0) for name, curve in rates.items()}
+        for at, point in enumerate(figure.points)
+    }
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_statement_holds_of_what_the_paper_says_and_fails_of_something(name: str) -> None:
+    """Each algorithm's curve turned round, or made half or twice as large, breaks something; all statements are broken
+    by one of these."""
+    figure, rates = FIGURES[name], {key: list(curve) for key, curve in RATES[name].items()}
+    assert [s.text for s in figure.holds(table(figure, rates)) if not s.ok] == []
+    broken: set[int] = set()
+    for algorithm, curve in rates.items():
+        for other in (curve[::-1], [rate / 2 for rate in curve], [rate * 3 for rate in curve],
+                      [rate * (1 + at) for at, rate in enumerate(curve)]):  # fmt: skip
+            said = figure.holds(table(figure, rates | {algorithm: other}))
+            broken |= {at for at, statement in enumerate(said) if not statement.ok}
+    assert broken == set(range(len(figure.holds(table(figure, rates)))))
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_have_algorithms_that_there_are(name: str) -> None:
+    figure = FIGURES[name]
+    for setting in figure.points.values():
+        several = setting.jobs * setting.tasks > 1
+        assert set(figure.algorithms) <= set(JOINT_ALGORITHMS if several else ALGORITHMS)
+        assert 1 <= setting.aggregators < setting.fabric.leaves + setting.fabric.spines
+
+
+def test_a_figure_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = FIGURES["8"]
+    small = replace(figure, points=dict(list(figure.points.items())[:2]), algorithms=("random", "aggtree"))
+    monkeypatch.setitem(FIGURES, "8", replace(small, holds=lambda _: []))  # type: ignore[arg-type]
+    told: list[tuple[str, int, int]] = []
+    found = draw_figure("8", 1, 3, lambda *said: told.append(said))
+    assert found.ok
+    assert list(found.table) == ["1", "2"]
+    assert all(mean.least > 0 for means in found.table.values() for mean in means.values())
+    assert told[0] == ("1", 0, 6)
+    assert told[-1] == ("2", 6, 6)
+
+
+def test_an_unknown_figure_is_refused() -> None:
+    with pytest.raises(InputError, match="there is no figure '6'; there are 7a, 7b"):
+        draw_figure("6", 1, 1, lambda *_: None)
