@@ -102,8 +102,11 @@ def measured(
     if setting.jobs * setting.tasks > 1:
         joint = []
         for number in numbers:
-            size = (setting.jobs, setting.tasks, setting.workers, setting.aggregators)
-            joint.append(solve_jointly(setting.fabric, *size, number, algorithms, setting.effort))
+            some = solve_jointly(
+                setting.fabric, setting.jobs, setting.tasks, setting.workers, setting.aggregators, number, algorithms,
+                setting.effort,
+            )  # fmt: skip
+            joint.append(some)
             done()
         for name in algorithms:
             of_all = joint_summary(joint, name)
@@ -111,8 +114,8 @@ def measured(
     else:
         single = []
         for number in numbers:
-            size = (setting.workers, setting.aggregators)
-            single.append(solve(setting.fabric, *size, number, algorithms, setting.effort))
+            one = solve(setting.fabric, setting.workers, setting.aggregators, number, algorithms, setting.effort)
+            single.append(one)
             done()
         for name in algorithms:
             of_one = summary(single, name)
